@@ -1,0 +1,1 @@
+"""evaluate -> Evaluation, compare -> Comparison and Verdict."""

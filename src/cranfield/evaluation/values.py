@@ -1,0 +1,204 @@
+"""What an evaluation and a comparison are, as values. Nothing is computed here."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cranfield.measures.measure import Measure
+from cranfield.model import Run, TestSet
+from cranfield.ranking.value import FloatQ, Ranking
+from cranfield.stats.result import TestResult
+
+VerdictName = Literal["invalid", "equivalent", "better", "worse", "not distinguished"]
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """One measure over the scored queries of one system. All None when no query is scored."""
+
+    mean: float | None
+    median: float | None
+    std: float | None
+    """Sample standard deviation (n - 1); None under two queries."""
+    ci_low: float | None
+    ci_high: float | None
+    """Student's t interval of the mean at `ci_level`; None under two queries."""
+    n: int
+    """Queries scored."""
+    ci_level: float = 0.95
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """One system on one test set: a value per query and measure, and what became of every query."""
+
+    name: str
+    testset: TestSet
+    run_digest: str
+    ranking: Ranking
+    measures: tuple[Measure, ...]
+    values: Mapping[Measure, FloatQ]
+    """float64[Q] in `ranking.query_ids` order; meaningless where not scored."""
+    scored: Mapping[Measure, NDArray[np.bool_]]
+    """bool[Q]."""
+    unscored: Mapping[Measure, Mapping[str, str]]
+    """Query id to the reason it has no value."""
+    summaries: Mapping[Measure, Summary]
+    run: Run | None = None
+    """The collected run with its logs, where there is one (a TREC file has none)."""
+    pilot: bool = False
+    warnings: tuple[str, ...] = ()
+    """Sentences for people: queries without a relevant document, duplicates dropped, measures left out."""
+
+    @property
+    def query_ids(self) -> tuple[str, ...]:
+        """Ids of the Q queries averaged over."""
+        return self.ranking.query_ids
+
+    @property
+    def failures(self) -> tuple[tuple[str, str, str], ...]:
+        """`(query id, outcome, reason)` of every query the system failed on, in query order."""
+        ranking = self.ranking
+        return tuple(
+            (query_id, outcome.value, ranking.reasons.get(query_id, ""))
+            for query_id, outcome in zip(ranking.query_ids, ranking.outcomes, strict=True)
+            if outcome.is_failure
+        )
+
+    def value(self, measure: Measure, query_id: str) -> float | None:
+        """One query's value; None when it is unscored."""
+        index = self.index[query_id]
+        return float(self.values[measure][index]) if self.scored[measure][index] else None
+
+    @cached_property
+    def index(self) -> Mapping[str, int]:
+        """Query id to its position in the arrays."""
+        return {query_id: i for i, query_id in enumerate(self.ranking.query_ids)}
+
+
+@dataclass(frozen=True, slots=True)
+class MeasureComparison:
+    """One measure on the queries that both systems have a value for."""
+
+    measure: Measure
+    baseline: Summary
+    candidate: Summary
+    delta: float | None
+    """Mean of candidate minus baseline, query by query."""
+    ci_low: float | None
+    ci_high: float | None
+    """None where n is too small for the interval to be bounded at this alpha."""
+    interval_method: str
+    effect_size: float | None
+    """Cohen's d_z: mean difference over the standard deviation of the differences; None when all are equal."""
+    n: int
+    n_nonzero: int
+    mde: float | None
+    """Smallest true mean difference that a two-sided t test at alpha would find 8 times in 10 with this n and spread."""
+    tests: Mapping[str, TestResult]
+    delta_median: float | None = None
+    delta_std: float | None = None
+    differences: Mapping[str, float] = field(default_factory=dict)
+    """Query id to candidate minus baseline."""
+
+
+@dataclass(frozen=True, slots=True)
+class StratumComparison:
+    """The primary measure within one stratum."""
+
+    key: str
+    value: str
+    n: int
+    baseline_mean: float | None
+    candidate_mean: float | None
+    delta: float | None
+    ci_low: float | None
+    ci_high: float | None
+    """t interval of the difference; None under two queries."""
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What can be claimed of the candidate, and why."""
+
+    name: VerdictName
+    sentence: str
+    """One line a person can paste: direction, size, interval, n."""
+    reasons: tuple[str, ...] = ()
+    """For `invalid`: each limit that was broken. For `not distinguished`: what could have been seen."""
+    disagreements: tuple[str, ...] = ()
+    """Other measures or tests that say otherwise, a sentence each."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """When a comparison does not count."""
+
+    max_failed_share: float = 0.1
+    """More failed queries than this share, on either side, and the verdict is `invalid`."""
+    min_judged_share: float | None = None
+    """Smallest mean `Judged@k` (at the primary measure's depth) either side may have."""
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Baseline against candidate, paired by query id."""
+
+    baseline: Evaluation
+    candidate: Evaluation
+    primary: Measure
+    test: str
+    alpha: float
+    margin: float | None
+    seed: int
+    limits: Limits
+    measures: Mapping[Measure, MeasureComparison]
+    verdict: Verdict
+    buckets: Mapping[str, tuple[str, ...]]
+    """Every query in exactly one: see `BUCKETS`."""
+    moves: Mapping[str, tuple[str, ...]]
+    """The second partition, by the rank of the first relevant result: see `MOVES`."""
+    strata: tuple[StratumComparison, ...] = ()
+    n_draws: int = 0
+    """Random draws of the permutation and bootstrap procedures; 0 when exact."""
+    dropped: Mapping[str, str] = field(default_factory=dict)
+    """Query id to why it could not be paired on the primary measure (`only in the baseline`)."""
+
+    @property
+    def pilot(self) -> bool:
+        """True when either side is not for the record."""
+        return self.baseline.pilot or self.candidate.pilot
+
+
+BUCKETS = (
+    "failed in both",
+    "failed in baseline",
+    "failed in candidate",
+    "never found",
+    "newly found",
+    "lost",
+    "improved",
+    "worsened",
+    "unchanged",
+)
+"""In order of precedence, on the primary measure. `Found` is a relevant result within its cutoff."""
+
+MOVES = (
+    "failed",
+    "stayed at rank 1",
+    "moved to rank 1",
+    "moved from rank 1",
+    "newly found below rank 1",
+    "lost from below rank 1",
+    "rose below rank 1",
+    "fell below rank 1",
+    "same rank below 1",
+    "never found",
+)
+"""In order of precedence, by the first relevant rank in the whole list kept."""

@@ -1,0 +1,100 @@
+"""What a system answered: hits, outcomes, and the run that holds them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from functools import cached_property
+from hashlib import sha256
+from typing import Any, Literal
+
+Order = Literal["given", "descending", "ascending"]
+"""How a run is ordered: as given, or by score (best first, in the direction named)."""
+
+
+class Outcome(StrEnum):
+    """What became of one query. The three failures are never mixed up with an honest empty list."""
+
+    ANSWERED = "answered"
+    EMPTY = "empty"
+    """The system answered, with no hit."""
+    TIMEOUT = "timeout"
+    NONZERO_EXIT = "nonzero exit"
+    """The program ended with an error, or could not be started."""
+    UNPARSABLE = "unparsable"
+    """The program ended well, and its output is not what the config says it is."""
+    MISSING = "missing"
+    """The run holds no answer for a judged query."""
+
+    @property
+    def is_failure(self) -> bool:
+        """True for timeout, non-zero exit and unparsable output."""
+        return self in {Outcome.TIMEOUT, Outcome.NONZERO_EXIT, Outcome.UNPARSABLE}
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """One result, as the system gave it."""
+
+    id: str
+    score: float | None = None
+    title: str | None = None
+    span: str | None = None
+    """Place inside the document, in the system's own words (`12-40`)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """Everything a system returned for one query, in its order, before any cut, sort or de-duplication."""
+
+    outcome: Outcome
+    hits: tuple[Hit, ...] = ()
+    reason: str | None = None
+    """Why it failed, in words that are the same on every machine: no path, no time."""
+    fields: Mapping[str, Any] = field(default_factory=dict)
+    """Per-query extras the config extracts: confidence, answer, tokens."""
+
+
+@dataclass(frozen=True, slots=True)
+class CallLog:
+    """What differs from one collection to the next: kept beside a run, never in its digest."""
+
+    latency_ms: float
+    stdout_head: str = ""
+    """The first characters of the raw output, so that a parse problem can be seen."""
+    stderr_head: str = ""
+
+
+@dataclass(frozen=True)
+class Run:
+    """The answers of one system to the queries of one test set."""
+
+    name: str
+    answers: Mapping[str, Answer]
+    """Query id to answer."""
+    depth: int | None = None
+    """Ranks kept per query (the `k` that was asked for); None keeps all."""
+    order: Order = "given"
+    logs: Mapping[str, CallLog] = field(default_factory=dict)
+    testset_digest: str | None = None
+    """Digest of the test set whose queries were asked; None when unknown."""
+    config_digest: str | None = None
+    """Digest of the system's configuration as written, before any path is expanded."""
+    pilot: bool = False
+    """Stamped as not for the record."""
+    config: Mapping[str, Any] = field(default_factory=dict)
+    """The system's configuration as written, for the provenance of a report; holds no secret."""
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 over order, depth and answers; name, logs and provenance do not enter."""
+        hasher = sha256(f"cranfield run 1 {self.order} {self.depth}\n".encode())
+        for query_id in sorted(self.answers):
+            answer = self.answers[query_id]
+            hits = [[hit.id, hit.score, hit.title, hit.span] for hit in answer.hits]
+            record = [query_id, answer.outcome.value, answer.reason, hits, dict(answer.fields)]
+            text = json.dumps(record, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+            hasher.update(text.encode("utf-8", "surrogatepass") + b"\n")
+        return "sha256:" + hasher.hexdigest()

@@ -1,0 +1,79 @@
+"""A test set: queries, and what is expected for each.
+
+Judgments come in two kinds. *Graded ids* say which documents are relevant and how much; a result that is not among them
+is unjudged. *Patterns* say which ids are relevant by a regular expression; their truth is closed: what no pattern
+matches is not relevant, and nothing is unjudged.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from hashlib import sha256
+from typing import Literal
+
+from cranfield.model.query import Query
+
+Credit = Literal["once", "every"]
+
+
+@dataclass(frozen=True, slots=True)
+class Pattern:
+    """A regular expression on the result id, searched (not anchored) and case-sensitive."""
+
+    regex: str
+    grade: float = 1
+    credit: Credit = "once"
+    """`once`: the pattern is one expected item, earned by the first match. `every`: each match is an item."""
+    expected_count: int | None = None
+    """How many documents match in the whole corpus, where known; a `once` pattern always counts as one."""
+
+    @property
+    def count(self) -> int | None:
+        """Expected items this pattern stands for; None when `every` match counts and nobody said how many."""
+        return 1 if self.credit == "once" else self.expected_count
+
+
+@dataclass(frozen=True)
+class TestSet:
+    """Queries with their judgments. Identity is content: see `digest`."""
+
+    __test__ = False
+
+    name: str
+    queries: tuple[Query, ...]
+    grades: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    """Query id to document id to grade. A grade under 0 means pooled but not judged."""
+    patterns: Mapping[str, tuple[Pattern, ...]] = field(default_factory=dict)
+    """Query id to its patterns. A query has graded ids or patterns, not both."""
+    version: str = ""
+    description: str = ""
+
+    @property
+    def query_ids(self) -> tuple[str, ...]:
+        """Ids in the order of the file."""
+        return tuple(query.id for query in self.queries)
+
+    @cached_property
+    def by_id(self) -> Mapping[str, Query]:
+        """Queries by id."""
+        return {query.id: query for query in self.queries}
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 over queries and judgments, in id order; name, version and description do not enter."""
+        hasher = sha256(b"cranfield testset 1\n")
+        for query in sorted(self.queries, key=lambda query: query.id):
+            record = [
+                query.id,
+                query.text,
+                dict(query.strata),
+                dict(query.params),
+                dict(self.grades.get(query.id, {})),
+                [[p.regex, p.grade, p.credit, p.expected_count] for p in self.patterns.get(query.id, ())],
+            ]
+            text = json.dumps(record, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+            hasher.update(text.encode("utf-8", "surrogatepass") + b"\n")
+        return "sha256:" + hasher.hexdigest()

@@ -1,0 +1,25 @@
+"""The one value that every paired test returns."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True)
+class TestResult:
+    """One paired test of "the mean (or median) difference is zero"; one-sided means candidate above baseline."""
+
+    __test__ = False
+
+    statistic: float | None
+    p_two_sided: float | None
+    p_one_sided: float | None
+    p_adjusted: float | None = None
+    """Holm-adjusted two-sided p-value within its family; equal to `p_two_sided` for the declared test."""
+    note: str | None = None
+    """Why there is no p-value (`too few non-zero pairs`), or what else to know (`exact p .000366`)."""
+    ci_low: float | None = None
+    ci_high: float | None = None
+    extra: Mapping[str, float | int | str | None] = field(default_factory=dict)
+    """What only this test has: discordant counts, the exact p beside an approximation."""
