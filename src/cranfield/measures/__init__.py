@@ -1,0 +1,25 @@
+"""Measures: values with one spelling, one catalogue, and kernels over a Ranking."""
+
+from cranfield.measures.catalogue import (
+    ALIASES,
+    CATALOGUE,
+    DEFAULT_MEASURES,
+    MeasureSpec,
+    ParameterSpec,
+    compute,
+)
+from cranfield.measures.measure import Measure, Parameter
+from cranfield.measures.parse import parse, parse_all
+
+__all__ = [
+    "ALIASES",
+    "CATALOGUE",
+    "DEFAULT_MEASURES",
+    "Measure",
+    "MeasureSpec",
+    "Parameter",
+    "ParameterSpec",
+    "compute",
+    "parse",
+    "parse_all",
+]

@@ -1,0 +1,18 @@
+"""The door between results and measures: order once, join once."""
+
+from cranfield.ranking.door import REPORTED_HITS, Duplicates, Missing, rank_run
+from cranfield.ranking.trec_reader import RankedFile, rank_file
+from cranfield.ranking.value import FloatQ, RankedHit, Ranking, State
+
+__all__ = [
+    "REPORTED_HITS",
+    "Duplicates",
+    "FloatQ",
+    "Missing",
+    "RankedFile",
+    "RankedHit",
+    "Ranking",
+    "State",
+    "rank_file",
+    "rank_run",
+]

@@ -1,0 +1,125 @@
+"""What each measure computes: pure functions of a Ranking, one value per query.
+
+No kernel orders, joins or looks at an id. Axes: Q queries, J judged results, E expected entries.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cranfield.ranking.value import UNKNOWN_COUNT, FloatQ, Ranking, State
+
+BoolJ = NDArray[np.bool_]
+
+
+def relevant_rows(ranking: Ranking, rel: int, cutoff: int | None) -> BoolJ:
+    """bool[J]: results of level `rel` or more within the cutoff."""
+    rows: BoolJ = ranking.level >= rel
+    return rows if cutoff is None else rows & (ranking.rank <= cutoff)
+
+
+def per_query(ranking: Ranking, rows: BoolJ, weights: NDArray[np.float64] | None = None) -> FloatQ:
+    """float64[Q]: how many of `rows` each query has, or the sum of their weights."""
+    return _sum_by(
+        ranking.query[rows], np.ones(int(rows.sum())) if weights is None else weights[rows], ranking.n_queries
+    )
+
+
+def expected_relevant(ranking: Ranking, rel: int) -> FloatQ:
+    """float64[Q]: expected items of level `rel` or more; NaN where nobody said how many there are."""
+    rows = ranking.expected_level >= rel
+    counts = np.where(ranking.expected_count == UNKNOWN_COUNT, np.nan, ranking.expected_count)
+    return _sum_by(ranking.expected_query[rows], counts[rows], ranking.n_queries)
+
+
+def first_relevant_rank(ranking: Ranking, *, rel: int = 1, cutoff: int | None = None) -> FloatQ:
+    """float64[Q]: rank of the first relevant result; infinity where there is none."""
+    rows = relevant_rows(ranking, rel, cutoff)
+    first = np.full(ranking.n_queries, np.inf)
+    np.minimum.at(first, ranking.query[rows], ranking.rank[rows])
+    return first
+
+
+def reciprocal_rank(ranking: Ranking, cutoff: int | None, *, rel: int = 1) -> FloatQ:
+    """One over the rank of the first relevant result; 0 where there is none."""
+    return 1.0 / first_relevant_rank(ranking, rel=rel, cutoff=cutoff)
+
+
+def precision(ranking: Ranking, cutoff: int, *, rel: int = 1) -> FloatQ:
+    """Relevant results in the first k, over k, however short the list."""
+    return per_query(ranking, relevant_rows(ranking, rel, cutoff)) / cutoff
+
+
+def recall(ranking: Ranking, cutoff: int, *, rel: int = 1) -> FloatQ:
+    """Relevant results in the first k, over all that were expected; 0 where nothing was."""
+    return _over(per_query(ranking, relevant_rows(ranking, rel, cutoff)), expected_relevant(ranking, rel))
+
+
+def success(ranking: Ranking, cutoff: int, *, rel: int = 1) -> FloatQ:
+    """1 where a relevant result is in the first k, else 0."""
+    return (per_query(ranking, relevant_rows(ranking, rel, cutoff)) > 0).astype(np.float64)
+
+
+def average_precision(ranking: Ranking, cutoff: int | None, *, rel: int = 1) -> FloatQ:
+    """Sum of the precision at each relevant rank, over all that were expected; 0 where nothing was."""
+    rows = relevant_rows(ranking, rel, cutoff)
+    query = ranking.query[rows]
+    position = np.arange(len(query))
+    starts = np.searchsorted(query, np.arange(ranking.n_queries))
+    nth_relevant = position - starts[query] + 1
+    weights = np.zeros(len(ranking.rank))
+    weights[rows] = nth_relevant / ranking.rank[rows]
+    return _over(per_query(ranking, rows, weights), expected_relevant(ranking, rel))
+
+
+def ndcg(ranking: Ranking, cutoff: int | None, *, dcg: str = "log2") -> FloatQ:
+    """Discounted gain over the ideal's; 0 where nothing with gain was expected."""
+    rows = np.ones(len(ranking.rank), dtype=np.bool_) if cutoff is None else ranking.rank <= cutoff
+    gained = per_query(ranking, rows, _worth(ranking.gain, dcg) / np.log2(ranking.rank + 1.0))
+    if ranking.convention.ideal == "one":
+        return gained
+    return _over(gained, ideal_dcg(ranking, cutoff, dcg=dcg))
+
+
+def ideal_dcg(ranking: Ranking, cutoff: int | None, *, dcg: str = "log2") -> FloatQ:
+    """float64[Q]: the most that k results could gain; NaN where a count with gain is unknown."""
+    gains = _worth(ranking.expected_gain, dcg)
+    unknown = (ranking.expected_count == UNKNOWN_COUNT) & (gains > 0)
+    counts = np.where(gains > 0, np.maximum(ranking.expected_count, 0), 0)
+    # Entries are in order of gain within a query: each fills the ranks after those before it.
+    ends = np.cumsum(counts)
+    starts_of_query = np.searchsorted(ranking.expected_query, np.arange(ranking.n_queries))
+    before_query = np.concatenate(([0], ends))[starts_of_query]
+    last = ends - before_query[ranking.expected_query]
+    first = last - counts
+    if cutoff is not None:
+        first, last = np.minimum(first, cutoff), np.minimum(last, cutoff)
+    depth = int(last.max(initial=0))
+    discount_sum = np.concatenate(([0.0], np.cumsum(1.0 / np.log2(np.arange(2, depth + 2)))))
+    entries = gains * (discount_sum[last] - discount_sum[first])
+    entries[unknown] = np.nan
+    return _sum_by(ranking.expected_query, entries, ranking.n_queries)
+
+
+def judged_share(ranking: Ranking, cutoff: int) -> FloatQ:
+    """Judged results in the first k, over the results there; NaN where nothing was returned."""
+    rows = (ranking.state == State.JUDGED) & (ranking.rank <= cutoff)
+    shown = np.minimum(ranking.n_returned, cutoff).astype(np.float64)
+    shown[shown == 0] = np.nan
+    return per_query(ranking, rows) / shown
+
+
+def _worth(gain: NDArray[np.float64], dcg: str) -> NDArray[np.float64]:
+    return gain if dcg == "log2" else np.exp2(gain) - 1.0
+
+
+def _over(numerator: FloatQ, denominator: FloatQ) -> FloatQ:
+    """Divide, with 0 where the denominator is 0 and NaN where it is."""
+    result = np.zeros_like(numerator)
+    np.divide(numerator, denominator, out=result, where=denominator != 0)
+    return result
+
+
+def _sum_by(query: NDArray[np.int32], weights: NDArray[np.float64], n_queries: int) -> FloatQ:
+    return np.bincount(query, weights=weights, minlength=n_queries).astype(np.float64)
