@@ -1,3 +1,68 @@
-"""Cranfield: did your search get better, worse or stay the same?"""
+"""Cranfield: did your search get better, worse or stay the same?
+
+Everything named here is imported when first used.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from cranfield.errors import CranfieldError
+    from cranfield.evaluation.values import Comparison, Evaluation, Limits, Verdict
+    from cranfield.measures import Measure, parse
+    from cranfield.model import Answer, Convention, Hit, Outcome, Pattern, Query, Run, TestSet
+    from cranfield.project.recipe import compare, evaluate, load
+    from cranfield.project.report import report
+    from cranfield.systems import CommandSystem, collect
 
 __version__ = "0.1.0"
+
+_HOMES = {
+    "cranfield.errors": ("CranfieldError",),
+    "cranfield.evaluation.values": ("Comparison", "Evaluation", "Limits", "Verdict"),
+    "cranfield.measures": ("Measure", "parse"),
+    "cranfield.model": ("Answer", "Convention", "Hit", "Outcome", "Pattern", "Query", "Run", "TestSet"),
+    "cranfield.project.recipe": ("compare", "evaluate", "load"),
+    "cranfield.project.report": ("report",),
+    "cranfield.systems": ("CommandSystem", "collect"),
+}
+_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
+
+__all__ = [
+    "Answer",
+    "CommandSystem",
+    "Comparison",
+    "Convention",
+    "CranfieldError",
+    "Evaluation",
+    "Hit",
+    "Limits",
+    "Measure",
+    "Outcome",
+    "Pattern",
+    "Query",
+    "Run",
+    "TestSet",
+    "Verdict",
+    "collect",
+    "compare",
+    "evaluate",
+    "load",
+    "parse",
+    "report",
+]
+
+
+def __getattr__(name: str) -> object:
+    if name not in _HOME_OF:
+        message = f"module 'cranfield' has no attribute {name!r}"
+        raise AttributeError(message)
+    value = getattr(importlib.import_module(_HOME_OF[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return [*__all__, "__version__"]

@@ -164,6 +164,8 @@ class Comparison:
     """Every query in exactly one: see `BUCKETS`."""
     moves: Mapping[str, tuple[str, ...]]
     """The second partition, by the rank of the first relevant result: see `MOVES`."""
+    rank_one: TestResult
+    """Exact McNemar on "the first result is relevant": how many queries only one side gets right."""
     strata: tuple[StratumComparison, ...] = ()
     n_draws: int = 0
     """Random draws of the permutation and bootstrap procedures; 0 when exact."""

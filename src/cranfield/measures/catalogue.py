@@ -52,6 +52,8 @@ class MeasureSpec:
     defined_for: str = "every query; 0 where nothing relevant was expected"
     closed_world: bool = True
     """False when it has no meaning where the truth is a pattern."""
+    diagnostic: bool = False
+    """True when it says how far other numbers can be trusted, and is no quality of a system."""
 
     @cached_property
     def spelling(self) -> str:
@@ -148,6 +150,7 @@ CATALOGUE: Mapping[str, MeasureSpec] = {
             why_unscored=NOTHING_RETURNED,
             defined_for="queries judged by document id, with at least one result",
             closed_world=False,
+            diagnostic=True,
         ),
     )
 }

@@ -6,7 +6,6 @@ Holds one query's lines at a time. A file whose queries are interleaved is read 
 from __future__ import annotations
 
 import gzip
-import io
 import itertools
 import math
 from collections.abc import Iterator
@@ -237,10 +236,9 @@ def _disagrees(ranks: list[bytes]) -> bool:
 
 
 def _open(path: Path) -> BinaryIO:
-    stream = path.open("rb")
-    magic = stream.read(len(GZIP_MAGIC))
-    stream.seek(0)
-    return io.BufferedReader(gzip.GzipFile(fileobj=stream)) if magic == GZIP_MAGIC else stream
+    with path.open("rb") as stream:
+        packed = stream.read(len(GZIP_MAGIC)) == GZIP_MAGIC
+    return gzip.open(path, "rb") if packed else path.open("rb")  # type: ignore[return-value]
 
 
 def _read_block(stream: BinaryIO) -> bytes:

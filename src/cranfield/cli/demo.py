@@ -1,0 +1,30 @@
+"""`cranfield demo`: the main job on two real systems over the installed standard library."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from cranfield.cli.shared import Format, FormatOption, deliver
+
+
+def demo_command(
+    *,
+    out: Annotated[Path, typer.Option("--out", help="Folder to build the demo in.")] = Path("cranfield-demo"),
+    output: FormatOption = Format.TEXT,
+) -> None:
+    """Index the Python standard library twice, ask both indexes every query, and say which is better."""
+    from cranfield.demo.build import build_demo
+    from cranfield.project.job import run_job
+
+    typer.echo(f"indexing the Python standard library twice, in {out} …", err=True)
+    demo = build_demo(out)
+    for line in demo.drift.sentences():
+        typer.echo(line, err=True)
+    job = run_job(demo.config, out=out)
+    deliver(job.document, output, None)
+    for path in job.written:
+        typer.echo(f"wrote {path}", err=True)
+    typer.echo(f"The report: {job.report}", err=True)

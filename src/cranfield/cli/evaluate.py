@@ -1,0 +1,60 @@
+"""`cranfield evaluate`: one or more runs against a test set."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from cranfield.cli.shared import (
+    ConventionOption,
+    DuplicatesChoice,
+    DuplicatesOption,
+    Format,
+    FormatOption,
+    HtmlOption,
+    MeasureOption,
+    MissingChoice,
+    MissingOption,
+    RunFormatOption,
+    TestSetFormatOption,
+    deliver,
+)
+
+
+def evaluate_command(
+    testset: Annotated[Path, typer.Argument(help="A test-set file, or TREC qrels.")],
+    runs: Annotated[list[Path], typer.Argument(metavar="RUN...", help="TREC run files, or runs that `run` wrote.")],
+    *,
+    measures: MeasureOption = None,
+    convention: ConventionOption = "trec",
+    missing: MissingChoice = MissingOption.ZERO,
+    duplicates: DuplicatesChoice = DuplicatesOption.ERROR,
+    by_query: Annotated[bool, typer.Option("--by-query", help="A row for every query.")] = False,
+    no_cache: Annotated[
+        bool, typer.Option("--no-cache", help="Read every run anew (this version always does).")
+    ] = False,  # noqa: ARG001
+    output: FormatOption = Format.TEXT,
+    html: HtmlOption = None,
+    testset_format: TestSetFormatOption = None,
+    run_format: RunFormatOption = None,
+) -> None:
+    """Score runs against a test set: means with their intervals, failures and judged share."""
+    from cranfield.project.recipe import evaluate, load, told_apart
+    from cranfield.report import evaluation_document
+
+    judged = load(testset, format=testset_format)
+    evaluations = [
+        evaluate(
+            judged,
+            run,
+            measures=measures or None,
+            convention=convention,
+            missing=missing.value,
+            duplicates=duplicates.value,
+            run_format=run_format,
+        )
+        for run in runs
+    ]
+    deliver(evaluation_document(told_apart(evaluations, runs), by_query=by_query), output, html)

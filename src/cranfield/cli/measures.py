@@ -1,0 +1,12 @@
+"""`cranfield measures`: the catalogue."""
+
+from __future__ import annotations
+
+from cranfield.cli.shared import Format, FormatOption, deliver
+
+
+def measures_command(*, output: FormatOption = Format.TEXT) -> None:
+    """List the measures: spelling, meaning, parameters, source."""
+    from cranfield.report import measures_document
+
+    deliver(measures_document(), output, None)

@@ -1,0 +1,150 @@
+"""What every command shares: errors and exit codes, formats, the options they have in common."""
+
+from __future__ import annotations
+
+import functools
+import os
+import sys
+from collections.abc import Callable, Sequence
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, ParamSpec, TypeVar
+
+import typer
+
+from cranfield.errors import CranfieldError
+
+if TYPE_CHECKING:
+    from cranfield.report.document import Document
+
+EXIT_VERDICT = 1
+EXIT_SYSTEM = 3
+EXIT_INCONCLUSIVE = 4
+EXIT_INTERRUPTED = 130
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+class State:
+    """Options of the command itself."""
+
+    debug = False
+
+
+class Format(StrEnum):
+    """What stdout carries."""
+
+    TEXT = "text"
+    JSON = "json"
+    CSV = "csv"
+    MARKDOWN = "markdown"
+
+
+class FailOn(StrEnum):
+    """Verdicts a user can ask to fail on."""
+
+    BETTER = "better"
+    WORSE = "worse"
+    EQUIVALENT = "equivalent"
+    NOT_DISTINGUISHED = "not-distinguished"
+    INVALID = "invalid"
+
+
+class MissingOption(StrEnum):
+    """What becomes of a judged query that a run does not answer."""
+
+    ZERO = "zero"
+    SKIP = "skip"
+
+
+class DuplicatesOption(StrEnum):
+    """What becomes of a document listed twice in one query of a run file."""
+
+    ERROR = "error"
+    FIRST = "first"
+
+
+class TestSetFormat(StrEnum):
+    """Formats of a test set."""
+
+    YAML = "yaml"
+    QRELS = "qrels"
+
+
+class RunFormat(StrEnum):
+    """Formats of a run."""
+
+    TREC = "trec"
+    JSONL = "jsonl"
+
+
+FormatOption = Annotated[Format, typer.Option("--format", help="What to print on stdout.")]
+HtmlOption = Annotated[Path | None, typer.Option("--html", help="Write the report as one HTML file too.")]
+MeasureOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "-m", "--measure", help="A measure such as nDCG@10; repeat for more. `cranfield measures` lists them."
+    ),
+]
+ConventionOption = Annotated[str, typer.Option("--convention", help="Whose choices score it: trec or cupertino.")]
+FailOnOption = Annotated[
+    list[FailOn] | None,
+    typer.Option(
+        "--fail-on", help="Exit 1 on this verdict (not-distinguished: exit 4; invalid: exit 3); repeat for more."
+    ),
+]
+SeedOption = Annotated[int, typer.Option("--seed", min=0, help="Seed of the permutation and bootstrap draws.")]
+MissingChoice = Annotated[
+    MissingOption,
+    typer.Option("--missing", help="A judged query the run does not answer: counts as 0, or is left out."),
+]
+DuplicatesChoice = Annotated[
+    DuplicatesOption,
+    typer.Option("--duplicates", help="A document twice in one query of a TREC run: error, or keep the first."),
+]
+TestSetFormatOption = Annotated[TestSetFormat | None, typer.Option(help="Say so instead of telling by content.")]
+RunFormatOption = Annotated[RunFormat | None, typer.Option(help="Say so instead of telling by content.")]
+
+
+def handled(command: Callable[P, R]) -> Callable[P, R]:
+    """Turn our errors into lines on stderr and an exit code; anything else is a bug and shows its traceback."""
+
+    @functools.wraps(command)
+    def wrapper(*args: P.args, **kwargs: P.kwargs) -> R:
+        try:
+            return command(*args, **kwargs)
+        except CranfieldError as error:
+            if State.debug:
+                raise
+            for line in str(error).splitlines():
+                typer.echo(line if line.startswith(("Hint:", "…")) else f"error: {line}", err=True)
+            raise typer.Exit(error.exit_code) from None
+        except KeyboardInterrupt:
+            typer.echo("interrupted", err=True)
+            raise typer.Exit(EXIT_INTERRUPTED) from None
+        except BrokenPipeError:
+            # The reader of our stdout left (`| head`): nothing more to say, and no second complaint at exit.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            raise typer.Exit(0) from None
+
+    return wrapper
+
+
+def deliver(document: Document, chosen: Format, html: Path | None) -> None:
+    """Print the document on stdout, and write it as HTML where asked."""
+    from cranfield.report import render, save_report
+
+    if html is not None:
+        save_report(document, html)
+        typer.echo(f"wrote {html}", err=True)
+    sys.stdout.write(render(document, chosen.value))
+    sys.stdout.flush()
+
+
+def leave(verdict: str, fail_on: Sequence[FailOn] | None) -> None:
+    """Exit as the user asked for this verdict."""
+    if verdict.replace(" ", "-") not in {asked.value for asked in fail_on or ()}:
+        return
+    codes = {"not distinguished": EXIT_INCONCLUSIVE, "invalid": EXIT_SYSTEM}
+    raise typer.Exit(codes.get(verdict, EXIT_VERDICT))

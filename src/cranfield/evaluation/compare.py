@@ -1,0 +1,244 @@
+"""Two evaluations of one test set, paired by query id: a Comparison with its verdict."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from cranfield.errors import Problem, UsageError
+from cranfield.evaluation.buckets import bucket_queries, move_queries
+from cranfield.evaluation.evaluate import summarise
+from cranfield.evaluation.values import Comparison, Evaluation, Limits, MeasureComparison, StratumComparison, Verdict
+from cranfield.evaluation.verdict import broken_limits, decide, disagreements
+from cranfield.measures import CATALOGUE, Measure
+from cranfield.measures.kernels import first_relevant_rank
+from cranfield.ranking.value import FloatQ
+from cranfield.stats.describe import describe
+from cranfield.stats.effect import cohens_dz, minimal_detectable_effect
+from cranfield.stats.interval import t_interval
+from cranfield.stats.multiplicity import holm
+from cranfield.stats.paired import mcnemar
+from cranfield.stats.result import TestResult
+from cranfield.stats.table import DEFAULT_DRAWS, TESTS, run_tests
+
+DEFAULT_TEST = "permutation"
+EQUAL = 1e-12
+"""Two values of one measure this close are the same: sums in another order differ by less."""
+
+
+@dataclass(frozen=True, slots=True)
+class CompareOptions:
+    """What is declared before the numbers are seen."""
+
+    primary: Measure | None = None
+    """Measure of the verdict; None is the first measure of the evaluations."""
+    test: str = DEFAULT_TEST
+    """Procedure of the verdict and its interval: a name of `cranfield.stats.table.TESTS`."""
+    alpha: float = 0.05
+    margin: float | None = None
+    """Largest difference that does not matter; without one nothing is called equivalent."""
+    seed: int = 0
+    n_draws: int = DEFAULT_DRAWS
+    limits: Limits = field(default_factory=Limits)
+
+    def __post_init__(self) -> None:
+        problems = []
+        if self.test not in TESTS:
+            raise UsageError(f"unknown test {self.test!r}", expected=", ".join(TESTS))
+        if not TESTS[self.test].can_declare:
+            able = ", ".join(name for name, spec in TESTS.items() if spec.can_declare)
+            problems.append(Problem(f"test {self.test} gives no interval to decide by", expected=f"one of {able}"))
+        if not 0 < self.alpha < 1:
+            problems.append(Problem(f"alpha is {self.alpha:g}", expected="a number between 0 and 1, such as 0.05"))
+        if self.margin is not None and not 0 < self.margin < np.inf:
+            problems.append(Problem(f"margin is {self.margin:g}", expected="a number above 0, in units of the measure"))
+        if self.seed < 0:
+            problems.append(Problem(f"seed is {self.seed}", expected="a whole number of 0 or more"))
+        if problems:
+            raise UsageError(problems)
+
+
+def compare(baseline: Evaluation, candidate: Evaluation, options: CompareOptions | None = None) -> Comparison:
+    """Compare two systems on the queries both were evaluated on.
+
+    Args:
+        baseline: the system that is.
+        candidate: the system that would replace it; differences are candidate minus baseline.
+        options: what was declared beforehand.
+
+    Raises:
+        UsageError: the two were scored on different test sets or conventions, or the primary measure is not among
+            theirs.
+    """
+    options = options or CompareOptions()
+    shared = _shared_measures(baseline, candidate)
+    primary = options.primary or shared[0]
+    if primary not in shared:
+        known = ", ".join(str(measure) for measure in shared)
+        raise UsageError(f"primary measure {primary} was not evaluated on both sides", expected=f"one of {known}")
+    if CATALOGUE[primary.name].diagnostic:
+        raise UsageError(f"{primary} says how far other numbers go, and decides nothing", expected="a quality measure")
+    compared = {measure: _compare_measure(measure, baseline, candidate, options) for measure in shared}
+    compared = _adjust(compared, primary, options.test)
+    broken = broken_limits((baseline, candidate), primary, options.limits)
+    name, sentence, reasons = decide(
+        compared[primary],
+        options.test,
+        alpha=options.alpha,
+        margin=options.margin,
+        names=(baseline.name, candidate.name),
+        broken_limits=broken,
+    )
+    otherwise = disagreements(name, compared, primary, options.test, options.alpha)
+    paired = tuple(compared[primary].differences)
+    return Comparison(
+        baseline=baseline,
+        candidate=candidate,
+        primary=primary,
+        test=options.test,
+        alpha=options.alpha,
+        margin=options.margin,
+        seed=options.seed,
+        limits=options.limits,
+        measures=compared,
+        verdict=Verdict(name, sentence, reasons, otherwise),
+        buckets=bucket_queries(baseline, candidate, primary, compared[primary].differences, EQUAL),
+        moves=move_queries(baseline, candidate, paired),
+        rank_one=_rank_one(baseline, candidate, paired),
+        strata=_strata(baseline, candidate, primary, compared[primary].differences, 1 - options.alpha),
+        n_draws=options.n_draws,
+        dropped=_dropped(baseline, candidate, primary, paired),
+    )
+
+
+def _shared_measures(baseline: Evaluation, candidate: Evaluation) -> tuple[Measure, ...]:
+    if baseline.testset.digest != candidate.testset.digest:
+        raise UsageError(
+            "the two systems were evaluated on different test sets",
+            expected=baseline.testset.digest,
+            got=candidate.testset.digest,
+        )
+    conventions = (baseline.ranking.convention.name, candidate.ranking.convention.name)
+    if conventions[0] != conventions[1]:
+        raise UsageError("the two systems were scored under different conventions", got=" and ".join(conventions))
+    shared = tuple(measure for measure in baseline.measures if measure in candidate.measures)
+    if not shared:
+        raise UsageError("the two evaluations share no measure")
+    return shared
+
+
+def _compare_measure(
+    measure: Measure, baseline: Evaluation, candidate: Evaluation, options: CompareOptions
+) -> MeasureComparison:
+    query_ids = [
+        query_id
+        for query_id in baseline.query_ids
+        if query_id in candidate.index
+        and baseline.scored[measure][baseline.index[query_id]]
+        and candidate.scored[measure][candidate.index[query_id]]
+    ]
+    a, b = (_values(evaluation, measure, query_ids) for evaluation in (baseline, candidate))
+    difference = b - a
+    difference[np.abs(difference) <= EQUAL] = 0.0
+    about = describe(difference)
+    tests = run_tests(
+        a, a + difference, alpha=options.alpha, seed=options.seed, n_draws=options.n_draws, margin=options.margin
+    )
+    declared = tests.get(options.test)
+    return MeasureComparison(
+        measure=measure,
+        baseline=summarise(a, 1 - options.alpha),
+        candidate=summarise(b, 1 - options.alpha),
+        delta=about.mean,
+        ci_low=declared.ci_low if declared else None,
+        ci_high=declared.ci_high if declared else None,
+        interval_method=TESTS[options.test].interval,
+        effect_size=cohens_dz(difference),
+        n=len(query_ids),
+        n_nonzero=int(np.count_nonzero(difference)),
+        mde=minimal_detectable_effect(about.std, about.n, options.alpha) if about.std else None,
+        tests=tests,
+        delta_median=about.median,
+        delta_std=about.std,
+        differences=dict(zip(query_ids, difference.tolist(), strict=True)),
+    )
+
+
+def _values(evaluation: Evaluation, measure: Measure, query_ids: Sequence[str]) -> FloatQ:
+    rows = np.array([evaluation.index[query_id] for query_id in query_ids], dtype=np.int64)
+    return np.asarray(evaluation.values[measure][rows], dtype=np.float64)
+
+
+def _adjust(
+    compared: Mapping[Measure, MeasureComparison], primary: Measure, declared: str
+) -> dict[Measure, MeasureComparison]:
+    """Give every p-value but the declared one its Holm adjustment.
+
+    Families: each test over the quality measures other than the primary; and, on the primary measure, the tests other
+    than the declared one. The declared test on the primary measure stands as it is, and so do diagnostics.
+    """
+    others = [m for m in compared if m != primary and not CATALOGUE[m.name].diagnostic]
+    families = [[(measure, name) for measure in others if name in compared[measure].tests] for name in TESTS]
+    families.append([(primary, name) for name in compared[primary].tests if name != declared])
+    adjusted: dict[tuple[Measure, str], float | None] = {}
+    for family in families:
+        p_values = holm([compared[measure].tests[name].p_two_sided for measure, name in family])
+        adjusted.update(zip(family, p_values, strict=True))
+    return {
+        measure: replace(
+            comparison,
+            tests={
+                name: replace(result, p_adjusted=adjusted.get((measure, name), result.p_two_sided))
+                for name, result in comparison.tests.items()
+            },
+        )
+        for measure, comparison in compared.items()
+    }
+
+
+def _rank_one(baseline: Evaluation, candidate: Evaluation, query_ids: Sequence[str]) -> TestResult:
+    first = [first_relevant_rank(evaluation.ranking) == 1 for evaluation in (baseline, candidate)]
+    rows = [
+        np.array([evaluation.index[query_id] for query_id in query_ids], dtype=np.int64)
+        for evaluation in (baseline, candidate)
+    ]
+    return mcnemar(*(side[index].astype(np.float64) for side, index in zip(first, rows, strict=True)))
+
+
+def _strata(
+    baseline: Evaluation, candidate: Evaluation, primary: Measure, differences: Mapping[str, float], level: float
+) -> tuple[StratumComparison, ...]:
+    groups: dict[tuple[str, str], list[str]] = {}
+    keys: dict[str, None] = {}
+    for query_id in differences:
+        for key, value in baseline.testset.by_id[query_id].strata.items():
+            keys[key] = None
+            groups.setdefault((key, value), []).append(query_id)
+    rows = []
+    for key in keys:
+        for value in sorted(v for k, v in groups if k == key):
+            query_ids = groups[key, value]
+            difference = np.array([differences[query_id] for query_id in query_ids])
+            low, high = t_interval(difference, level) or (None, None)
+            means = [describe(_values(side, primary, query_ids)).mean for side in (baseline, candidate)]
+            rows.append(
+                StratumComparison(key, value, len(query_ids), means[0], means[1], describe(difference).mean, low, high)
+            )
+    return tuple(rows)
+
+
+def _dropped(baseline: Evaluation, candidate: Evaluation, primary: Measure, paired: Sequence[str]) -> dict[str, str]:
+    kept = set(paired)
+    dropped: dict[str, str] = {}
+    for side, other in ((baseline, candidate), (candidate, baseline)):
+        for query_id in side.query_ids:
+            if query_id in kept or query_id in dropped:
+                continue
+            if query_id not in other.index:
+                dropped[query_id] = f"only {side.name} answers it"
+            else:
+                reason = side.unscored[primary].get(query_id) or other.unscored[primary].get(query_id, "")
+                dropped[query_id] = f"no value: {reason}"
+    return dropped

@@ -1,0 +1,143 @@
+"""One system on one test set: a Ranking and measures in, an Evaluation out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cranfield.errors import MeasureError, Problem
+from cranfield.evaluation.values import Evaluation, Summary
+from cranfield.measures import DEFAULT_MEASURES, Measure, compute, parse_all
+from cranfield.measures.kernels import expected_relevant
+from cranfield.model import Outcome, Run, TestSet
+from cranfield.ranking.value import FloatQ, Ranking
+from cranfield.stats.describe import describe
+from cranfield.stats.interval import t_interval
+
+Scored = tuple[FloatQ, NDArray[np.bool_], dict[str, str]]
+"""What `compute` returns: values, which are scored, and why the others are not."""
+
+NAMED_QUERIES = 5
+"""A warning names at most this many queries and counts the rest."""
+
+
+def evaluate_ranking(
+    testset: TestSet,
+    ranking: Ranking,
+    measures: Sequence[Measure] | None = None,
+    *,
+    name: str,
+    run_digest: str,
+    run: Run | None = None,
+    warnings: Sequence[str] = (),
+) -> Evaluation:
+    """Score a ranking.
+
+    Args:
+        testset: where the ranking's queries and judgments came from.
+        ranking: Q queries, ordered and joined.
+        measures: what to compute; None is the default list, less those that no query of this test set allows.
+        name: what to call the system.
+        run_digest: identity of the run that was ranked.
+        run: the collected run, for its logs and stamps.
+        warnings: what the reader noticed, carried along.
+
+    Raises:
+        MeasureError: a measure asked for by name has a value for no query; says why.
+    """
+    asked = parse_all(DEFAULT_MEASURES) if measures is None else tuple(measures)
+    results = {measure: compute(measure, ranking) for measure in asked}
+    impossible = {measure: reasons for measure, (_, scored, reasons) in results.items() if not scored.any()}
+    noticed = list(warnings)
+    if measures is not None and ranking.n_queries:
+        _refuse({m: r for m, r in impossible.items() if not _only_for_want_of_results(m, ranking)})
+    else:
+        for measure, reasons in impossible.items():
+            noticed.append(f"{measure} is left out: {next(iter(reasons.values()))}")
+        asked = tuple(measure for measure in asked if measure not in impossible)
+    return Evaluation(
+        name=name,
+        testset=testset,
+        run_digest=run_digest,
+        ranking=ranking,
+        measures=asked,
+        values={measure: results[measure][0] for measure in asked},
+        scored={measure: results[measure][1] for measure in asked},
+        unscored={measure: results[measure][2] for measure in asked},
+        summaries={measure: summarise(results[measure][0][results[measure][1]]) for measure in asked},
+        run=run,
+        pilot=run.pilot if run is not None else False,
+        warnings=tuple(noticed + _noticed(testset, ranking, asked, results)),
+    )
+
+
+def summarise(values: FloatQ, level: float = 0.95) -> Summary:
+    """Mean, median, spread and t interval of the scored values."""
+    about = describe(values)
+    interval = t_interval(values, level)
+    low, high = interval if interval is not None else (None, None)
+    return Summary(about.mean, about.median, about.std, low, high, about.n, level)
+
+
+def name_queries(query_ids: Sequence[str]) -> str:
+    """`q1, q2, q3, q4, q5 and 7 more`."""
+    shown = ", ".join(query_ids[:NAMED_QUERIES])
+    more = len(query_ids) - NAMED_QUERIES
+    return f"{shown} and {more} more" if more > 0 else shown
+
+
+def _only_for_want_of_results(measure: Measure, ranking: Ranking) -> bool:
+    """True for Judged@k of a system that returned nothing at all: the data would allow it."""
+    return measure.name == "Judged" and not bool(ranking.closed_world.all())
+
+
+def _refuse(impossible: dict[Measure, dict[str, str]]) -> None:
+    problems = [
+        Problem(
+            f"{measure} cannot be computed for any query: {next(iter(reasons.values()))}",
+            hint="give expected_count, use credit: once, or choose RR, P@k or Success@k"
+            if measure.name != "Judged"
+            else "leave it out",
+        )
+        for measure, reasons in impossible.items()
+    ]
+    if problems:
+        raise MeasureError(problems)
+
+
+def _noticed(
+    testset: TestSet, ranking: Ranking, measures: Sequence[Measure], results: Mapping[Measure, Scored]
+) -> list[str]:
+    """What a reader of the numbers must know."""
+    sentences = []
+    relevant = expected_relevant(ranking, rel=1)
+    total = ranking.n_queries
+    barren = [ranking.query_ids[i] for i in np.flatnonzero(relevant == 0)]
+    if barren:
+        sentences.append(
+            f"no relevant document is judged for {len(barren)} of {total} queries (they count as 0): {name_queries(barren)}"
+        )
+    missing = [q for q, o in zip(ranking.query_ids, ranking.outcomes, strict=True) if o is Outcome.MISSING]
+    if missing:
+        sentences.append(
+            f"no answer in the run for {len(missing)} of {total} queries (they count as 0): {name_queries(missing)}"
+        )
+    skipped = len(testset.queries) - total
+    if skipped:
+        sentences.append(f"no answer in the run for {skipped} of {len(testset.queries)} queries (left out)")
+    n_duplicates = int(ranking.n_duplicates.sum())
+    if n_duplicates:
+        where = int((ranking.n_duplicates > 0).sum())
+        sentences.append(
+            f"duplicate results dropped, the first of each kept: {n_duplicates} in {where} of {total} queries"
+        )
+    for measure in measures:
+        reasons = results[measure][2]
+        if reasons and measure.name != "Judged":
+            why = next(iter(reasons.values()))
+            sentences.append(
+                f"{measure} has no value for {len(reasons)} of {total} queries ({why}): {name_queries(list(reasons))}"
+            )
+    return sentences

@@ -1,0 +1,163 @@
+"""From one declared interval to one claim, and the sentences that go with it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from cranfield.evaluation.values import Evaluation, Limits, MeasureComparison, Verdict, VerdictName
+from cranfield.measures import CATALOGUE, Measure, compute
+from cranfield.model import Outcome
+from cranfield.stats.result import TestResult
+
+JUDGED_DEPTH = 10
+"""Depth of the judged share that `min_judged_share` looks at when the primary measure has no cutoff."""
+
+
+def decide(
+    declared: MeasureComparison,
+    test: str,
+    *,
+    alpha: float,
+    margin: float | None,
+    names: tuple[str, str],
+    broken_limits: Sequence[str],
+) -> tuple[VerdictName, str, tuple[str, ...]]:
+    """Reach the verdict of the declared test on the primary measure.
+
+    Order: *invalid* when a limit is broken; *equivalent* when a margin is stated and the whole interval lies inside
+    it; *better* or *worse* when the interval excludes zero; else *not distinguished*.
+
+    Returns:
+        The verdict, its sentence, and its reasons.
+    """
+    baseline, candidate = names
+    numbers = _numbers(declared, test, alpha)
+    if broken_limits:
+        return (
+            "invalid",
+            f"No verdict on {candidate} against {baseline}: the comparison does not count.",
+            tuple(broken_limits),
+        )
+    low, high = declared.ci_low, declared.ci_high
+    sign = 1 if CATALOGUE[declared.measure.name].higher_is_better else -1
+    if margin is not None and low is not None and high is not None and -margin < low and high < margin:
+        lean = _lean(declared.delta, sign)
+        return "equivalent", f"{candidate} is equivalent to {baseline} within ±{margin:g}{lean}: {numbers}.", ()
+    if (low is not None and low > 0) or (high is not None and high < 0):
+        name: VerdictName = "better" if (low is not None and low > 0) == (sign > 0) else "worse"
+        return name, f"{candidate} is {name} than {baseline}: {numbers}.", ()
+    return (
+        "not distinguished",
+        f"{candidate} is not distinguished from {baseline}: {numbers}.",
+        _what_could_be_seen(declared),
+    )
+
+
+def broken_limits(evaluations: Sequence[Evaluation], primary: Measure, limits: Limits) -> list[str]:
+    """Say which limit each side breaks, if any."""
+    sentences = []
+    for evaluation in evaluations:
+        outcomes = evaluation.ranking.outcomes
+        bad = sum(outcome.is_failure or outcome is Outcome.MISSING for outcome in outcomes)
+        if outcomes and bad / len(outcomes) > limits.max_failed_share:
+            sentences.append(
+                f"{evaluation.name}: {bad} of {len(outcomes)} queries failed or have no answer ({bad / len(outcomes):.1%}); "
+                f"the limit is {limits.max_failed_share:.1%} (limits.max_failed_share)"
+            )
+        if limits.min_judged_share is not None:
+            sentences.extend(_coverage(evaluation, primary, limits.min_judged_share))
+    return sentences
+
+
+def disagreements(
+    verdict: VerdictName,
+    comparisons: Mapping[Measure, MeasureComparison],
+    primary: Measure,
+    test: str,
+    alpha: float,
+) -> tuple[str, ...]:
+    """Name each other measure and test that says otherwise, after Holm's adjustment."""
+    if verdict == "invalid":
+        return ()
+    said = {"better": 1, "worse": -1}.get(verdict, 0)
+    sentences = []
+    for measure, comparison in comparisons.items():
+        spec = CATALOGUE[measure.name]
+        if measure == primary or spec.diagnostic or comparison.delta is None:
+            continue
+        result = comparison.tests.get(test)
+        if result is None or not _finds(result, alpha):
+            continue
+        way = (1 if comparison.delta > 0 else -1) * (1 if spec.higher_is_better else -1)
+        if way != said:
+            word = "better" if way > 0 else "worse"
+            sentences.append(f"{measure} says {word} ({_signed(comparison.delta)}, adjusted p {_p(result.p_adjusted)})")
+    for name, result in comparisons[primary].tests.items():
+        if name == test or result.p_adjusted is None:
+            continue
+        if _finds(result, alpha) != bool(said):
+            word = "finds a difference" if _finds(result, alpha) else "finds no difference"
+            sentences.append(f"the {name} test on {primary} {word} (adjusted p {_p(result.p_adjusted)})")
+    return tuple(sentences)
+
+
+def _coverage(evaluation: Evaluation, primary: Measure, limit: float) -> list[str]:
+    measure = Measure("Judged", (), primary.cutoff or JUDGED_DEPTH)
+    values, scored, _ = compute(measure, evaluation.ranking)
+    if not scored.any():
+        return []
+    share = float(values[scored].mean())
+    if share >= limit:
+        return []
+    return [f"{evaluation.name}: {measure} is {share:.1%}; the limit is {limit:.1%} (limits.min_judged_share)"]
+
+
+def _finds(result: TestResult, alpha: float) -> bool:
+    return result.p_adjusted is not None and result.p_adjusted <= alpha
+
+
+def _numbers(declared: MeasureComparison, test: str, alpha: float) -> str:
+    """`nDCG@10 0.4120 to 0.4710, +0.0590 (95 % interval +0.0210 to +0.0970, p .0021, n = 50, permutation)`."""
+    if declared.delta is None:
+        return f"{declared.measure} has no query that both sides have a value for"
+    low, high = (_signed(bound) if bound is not None else "unbounded" for bound in (declared.ci_low, declared.ci_high))
+    result = declared.tests.get(test)
+    p_value = f"p {_p(result.p_two_sided)}, " if result is not None and result.p_two_sided is not None else ""
+    return (
+        f"{declared.measure} {_mean(declared.baseline.mean)} to {_mean(declared.candidate.mean)}, {_signed(declared.delta)} "
+        f"({1 - alpha:.4g} interval {low} to {high}, {p_value}n = {declared.n}, {test})"
+    ).replace(f"{1 - alpha:.4g} interval", f"{(1 - alpha) * 100:.4g} % interval")
+
+
+def _what_could_be_seen(declared: MeasureComparison) -> tuple[str, ...]:
+    if declared.n < 2:
+        return ("fewer than two queries have a value on both sides: nothing can be tested",)
+    if declared.ci_low is None or declared.ci_high is None:
+        return (f"{declared.n} queries are too few for a bounded interval at this alpha",)
+    if not declared.n_nonzero:
+        return ("no query differs: the two systems score the same on every query",)
+    if declared.mde is None:
+        return ()
+    return (
+        f"with {declared.n} queries of this spread, a true difference of {_mean(declared.mde)} would be found 8 times in 10",
+    )
+
+
+def _lean(delta: float | None, sign: int) -> str:
+    if not delta:
+        return ""
+    return ", leaning better" if delta * sign > 0 else ", leaning worse"
+
+
+def _mean(value: float | None) -> str:
+    return "–" if value is None else f"{value:.4f}"
+
+
+def _signed(value: float) -> str:
+    return f"{value:+.4f}".replace("-", "−")
+
+
+def _p(value: float | None) -> str:
+    if value is None:
+        return "–"
+    return "< .0001" if value < 0.0001 else f"{value:.4f}".lstrip("0") if value < 1 else "1"

@@ -1,0 +1,207 @@
+"""The recipe behind the library's face and the command line: load, evaluate, compare, report."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from cranfield.errors import NoCommonQueryError, Problem, UsageError
+from cranfield.evaluation.compare import CompareOptions
+from cranfield.evaluation.compare import compare as compare_evaluations
+from cranfield.evaluation.evaluate import evaluate_ranking, name_queries
+from cranfield.evaluation.values import Comparison, Evaluation, Limits
+from cranfield.formats.run_jsonl import read_run
+from cranfield.formats.sniff import read_testset, sniff_run
+from cranfield.measures import DEFAULT_MEASURES, Measure, parse_all
+from cranfield.model import DEFAULT_CONVENTION, Answer, Convention, Hit, Outcome, Run, TestSet, convention_named
+from cranfield.ranking import Duplicates, Missing, RankedFile, rank_file, rank_run
+
+RunLike = Run | str | Path | Mapping[str, Sequence[str]] | Mapping[str, Mapping[str, float]]
+
+
+def load(path: str | Path, *, format: str | None = None) -> TestSet:  # noqa: A002 - the word its users know
+    """Read a test set: a YAML or JSON test-set file, or TREC qrels; told by content.
+
+    Args:
+        path: the file.
+        format: `yaml` or `qrels`, to say so instead.
+
+    Raises:
+        TestSetError: with every problem of the file, each with its line.
+    """
+    return read_testset(Path(path), format)
+
+
+def evaluate(
+    testset: TestSet | str | Path,
+    run: RunLike,
+    *,
+    measures: Sequence[str | Measure] | None = None,
+    convention: str = DEFAULT_CONVENTION,
+    missing: Missing = "zero",
+    duplicates: Duplicates = "error",
+    run_format: str | None = None,
+    name: str | None = None,
+) -> Evaluation:
+    """Score one run against a test set.
+
+    Args:
+        testset: a test set, or the file it is in.
+        run: a collected `Run`; a file holding one, or a TREC run file; or a mapping of query id to document ids in
+            order, or to document ids with their scores (higher is better).
+        measures: spellings such as `nDCG@10`; None is the default list.
+        convention: name of the choices that score it.
+        missing: a judged query that the run does not answer counts as 0 ("zero") or is left out ("skip").
+        duplicates: a document twice in one query of a TREC file is an error, or the first is kept.
+        run_format: `trec` or `jsonl`, instead of telling by content.
+        name: what to call the system; by default the run's own name.
+
+    Raises:
+        InputError: a file that cannot be read, or shares no query with the test set.
+        UsageError: an unknown measure or convention, or a measure that no query allows.
+
+    Example:
+        >>> from cranfield import Query, TestSet, evaluate
+        >>> testset = TestSet("tiny", (Query("q1"),), {"q1": {"d1": 1, "d2": 1}})
+        >>> tiny = evaluate(testset, {"q1": ["d1", "d3", "d2"]}, measures=["AP"])  # (1/1 + 2/3) / 2
+        >>> round(tiny.value(tiny.measures[0], "q1"), 4)
+        0.8333
+    """
+    testset = testset if isinstance(testset, TestSet) else load(testset)
+    chosen = None if measures is None else parse_all([str(measure) for measure in measures])
+    rules = convention_named(convention)
+    if isinstance(run, str | Path):
+        path = Path(run)
+        if sniff_run(path, run_format) == "trec":
+            ranked = rank_file(testset, path, rules, missing=missing, duplicates=duplicates)
+            return _evaluate_file(testset, ranked, chosen, name)
+        return _evaluate_run(testset, read_run(path), chosen, rules, missing, name)
+    collected = run if isinstance(run, Run) else as_run(run, name or "run")
+    return _evaluate_run(testset, collected, chosen, rules, missing, name)
+
+
+def compare(
+    baseline: Evaluation,
+    candidate: Evaluation,
+    *,
+    primary: str | Measure | None = None,
+    test: str = "permutation",
+    alpha: float = 0.05,
+    margin: float | None = None,
+    seed: int = 0,
+    limits: Limits | None = None,
+) -> Comparison:
+    """Compare two evaluations of one test set, and reach a verdict on the candidate.
+
+    Args:
+        baseline: the system that is.
+        candidate: the system that would replace it.
+        primary: measure of the verdict, declared beforehand; None is the first one evaluated.
+        test: procedure of the verdict and its interval.
+        alpha: share of false alarms to accept.
+        margin: largest difference that does not matter; without one nothing is called equivalent.
+        seed: of everything random; the same seed gives the same answer.
+        limits: when a comparison does not count.
+
+    Raises:
+        UsageError: the two do not belong together, or an option is out of bounds.
+    """
+    measure = parse_all([str(primary)])[0] if primary is not None else None
+    options = CompareOptions(measure, test, alpha, margin, seed, limits=limits or Limits())
+    return compare_evaluations(baseline, candidate, options)
+
+
+def as_run(answers: Mapping[str, Sequence[str]] | Mapping[str, Mapping[str, float]], name: str) -> Run:
+    """Make a run of plain lists: ids in order, or ids with scores.
+
+    Raises:
+        UsageError: lists and scores are mixed.
+    """
+    scored = {isinstance(documents, Mapping) for documents in answers.values()}
+    if len(scored) > 1:
+        raise UsageError("the run mixes lists of ids and ids with scores", expected="one kind for all queries")
+    records = {query_id: _answer(documents) for query_id, documents in answers.items()}
+    return Run(name, records, order="descending" if scored == {True} else "given")
+
+
+def _answer(documents: Sequence[str] | Mapping[str, float]) -> Answer:
+    if isinstance(documents, Mapping):
+        hits = tuple(Hit(doc_id, float(score)) for doc_id, score in documents.items())
+    else:
+        hits = tuple(Hit(doc_id) for doc_id in documents)
+    return Answer(Outcome.ANSWERED if hits else Outcome.EMPTY, hits)
+
+
+def _evaluate_file(
+    testset: TestSet, ranked: RankedFile, measures: Sequence[Measure] | None, name: str | None
+) -> Evaluation:
+    warnings = []
+    if ranked.extra_queries:
+        names = name_queries(ranked.extra_queries)
+        warnings.append(
+            f"queries of the run that are not in the test set, ignored: {len(ranked.extra_queries)} ({names})"
+        )
+    if ranked.misranked:
+        names = name_queries(ranked.misranked)
+        warnings.append(
+            f"the rank column disagrees with the order by score in {len(ranked.misranked)} queries ({names}); "
+            "the score counts"
+        )
+    if ranked.n_tied:
+        warnings.append(f"{ranked.n_tied} results tie with the one before; ties fall to the larger document id")
+    return evaluate_ranking(
+        testset,
+        ranked.ranking,
+        measures,
+        name=name or ranked.name,
+        run_digest=ranked.digest,
+        warnings=warnings,
+    )
+
+
+def _evaluate_run(
+    testset: TestSet,
+    run: Run,
+    measures: Sequence[Measure] | None,
+    convention: Convention,
+    missing: Missing,
+    name: str | None,
+) -> Evaluation:
+    warnings = []
+    extra = [query_id for query_id in run.answers if query_id not in testset.by_id]
+    if extra and len(extra) == len(run.answers):
+        raise NoCommonQueryError(
+            Problem(
+                f"test set {testset.name!r} and run {run.name!r} share no query id",
+                expected=f"ids such as {name_queries(testset.query_ids)}",
+                got=name_queries(extra),
+            )
+        )
+    if extra:
+        warnings.append(
+            f"queries of the run that are not in the test set, ignored: {len(extra)} ({name_queries(extra)})"
+        )
+    if run.testset_digest is not None and run.testset_digest != testset.digest:
+        warnings.append("the run was collected on another version of this test set (the digests differ)")
+    ranking = rank_run(testset, run, convention, missing=missing)
+    return evaluate_ranking(
+        testset, ranking, measures, name=name or run.name, run_digest=run.digest, run=run, warnings=warnings
+    )
+
+
+def told_apart(evaluations: Sequence[Evaluation], paths: Sequence[Path]) -> list[Evaluation]:
+    """Give systems of the same name the name of their file, and number what is still the same."""
+    names = [evaluation.name for evaluation in evaluations]
+    if len(set(names)) < len(names):
+        names = [path.stem for path in paths]
+    if len(set(names)) < len(names):
+        names = [f"{name}-{position}" for position, name in enumerate(names, start=1)]
+    return [replace(evaluation, name=name) for evaluation, name in zip(evaluations, names, strict=True)]
+
+
+def with_primary(measures: Sequence[str] | None, primary: str | None) -> list[str] | None:
+    """Add the primary measure to those asked for (or to the default list) when it is not among them."""
+    if primary is None:
+        return list(measures) if measures else None
+    return [*(measures or DEFAULT_MEASURES), primary]

@@ -1,0 +1,88 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cranfield.errors import UsageError
+from cranfield.measures import CATALOGUE, DEFAULT_MEASURES, Measure, parse, parse_all
+
+
+@pytest.mark.parametrize(
+    ("text", "spelling"),
+    [
+        ("nDCG@10", "nDCG@10"),
+        ("NDCG@10", "nDCG@10"),
+        ("MRR@10", "RR@10"),
+        ("Hit@5", "Success@5"),
+        ("MAP", "AP"),
+        ("Recall@100", "R@100"),
+        ("P(rel=1)@5", "P@5"),
+        (" P( rel = 2 ) @ 5 ", "P(rel=2)@5"),
+        ('nDCG(dcg="exp-log2")@10', "nDCG(dcg='exp-log2')@10"),
+        ("nDCG(dcg=exp-log2)@10", "nDCG(dcg='exp-log2')@10"),
+        ("nDCG(dcg='log2')", "nDCG"),
+    ],
+)
+def test_one_spelling(text, spelling):
+    assert str(parse(text)) == spelling
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (
+            "nDGC@10",
+            "unknown measure 'nDGC'; expected one of 20 measures.\nHint: did you mean nDCG? `cranfield measures` lists them.",
+        ),
+        ("P@0", "P@0: cutoff is 0; expected a whole number of 1 or more."),
+        ("P@-1", "P@-1: cutoff is -1; expected a whole number of 1 or more."),
+        ("P@1.5", "P@1.5: cutoff is 1.5; expected a whole number of 1 or more."),
+        ("P@99999999999", "P@99999999999: cutoff is 99999999999; expected a whole number of 1 or more."),
+        ("P", "P: has no cutoff; expected P@k, for example P@10."),
+        ("nDCG(foo=1)@3", "unknown parameter of nDCG 'foo'; expected dcg."),
+        ("P(rel=0)@5", "P(rel=0)@5: rel is 0; expected a whole number of 1 or more."),
+        ("P(rel=two)@5", "P(rel=two)@5: rel is two; expected a whole number of 1 or more."),
+        ("P(rel=1,rel=2)@5", "P(rel=1,rel=2)@5: parameter rel is given twice."),
+        ("P(2)@5", "P(2)@5: cannot read the parameter '2'; expected key=value."),
+        ("nDCG(dcg='log')@5", "unknown value of dcg 'log'; expected exp-log2, log2.\nHint: did you mean log2?"),
+        ("", "cannot read the measure ''; expected NAME, NAME@k or NAME(key=value)@k."),
+        ("P@@5", "cannot read the measure 'P@@5'; expected NAME, NAME@k or NAME(key=value)@k."),
+    ],
+)
+def test_a_bad_measure_says_what_is_wrong(text, message):
+    with pytest.raises(UsageError) as caught:
+        parse(text)
+    assert str(caught.value) == message
+
+
+def test_every_bad_measure_is_named_before_anything_fails():
+    with pytest.raises(UsageError) as caught:
+        parse_all(["P@0", "AP", "nDGC@10"])
+    assert len(caught.value.problems) == 2
+
+
+@st.composite
+def measures(draw):
+    spec = CATALOGUE[draw(st.sampled_from(sorted(CATALOGUE)))]
+    params = []
+    for parameter in spec.parameters:
+        values = st.sampled_from(parameter.choices) if parameter.choices else st.integers(parameter.minimum, 10**6)
+        value = draw(values)
+        if value != parameter.default:
+            params.append((parameter.name, value))
+    cutoffs = st.integers(1, 2**31 - 1)
+    return Measure(spec.name, tuple(params), draw(cutoffs if spec.cutoff == "required" else st.none() | cutoffs))
+
+
+@given(measures())
+def test_parse_reads_what_str_prints(measure):
+    assert parse(str(measure)) == measure
+
+
+def test_every_alias_leads_to_its_measure():
+    for spec in CATALOGUE.values():
+        for alias in spec.aliases:
+            assert parse(f"{alias}@3").name == spec.name
+
+
+def test_the_default_list_parses_to_itself():
+    assert [str(measure) for measure in parse_all(DEFAULT_MEASURES)] == list(DEFAULT_MEASURES)
