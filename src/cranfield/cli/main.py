@@ -43,6 +43,7 @@ def root(
     ] = False,
     debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")] = False,
 ) -> None:
+    """Hold the options that belong to no command."""
     State.debug = debug
 
 

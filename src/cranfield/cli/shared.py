@@ -120,8 +120,8 @@ def handled(command: Callable[P, R]) -> Callable[P, R]:
             for line in str(error).splitlines():
                 typer.echo(line if line.startswith(("Hint:", "…")) else f"error: {line}", err=True)
             raise typer.Exit(error.exit_code) from None
-        except KeyboardInterrupt:
-            typer.echo("interrupted", err=True)
+        except KeyboardInterrupt as interruption:
+            typer.echo(str(interruption) or "interrupted", err=True)
             raise typer.Exit(EXIT_INTERRUPTED) from None
         except BrokenPipeError:
             # The reader of our stdout left (`| head`): nothing more to say, and no second complaint at exit.

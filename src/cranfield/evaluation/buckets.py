@@ -12,7 +12,7 @@ from cranfield.ranking.value import FloatQ
 
 
 def bucket_queries(
-    baseline: Evaluation, candidate: Evaluation, primary: Measure, differences: Mapping[str, float], equal: float
+    baseline: Evaluation, candidate: Evaluation, primary: Measure, differences: Mapping[str, float]
 ) -> dict[str, tuple[str, ...]]:
     """Put every paired query in exactly one of `BUCKETS`; empty buckets are kept."""
     rel = int(primary.param("rel", 1))
@@ -25,7 +25,7 @@ def bucket_queries(
         failed = (_failed(baseline, query_id), _failed(candidate, query_id))
         before, after = _ranks(baseline, candidate, ranks, query_id)
         found = (math.isfinite(before), math.isfinite(after))
-        buckets[_bucket(failed, found, sign * difference, equal)].append(query_id)
+        buckets[_bucket(failed, found, sign * difference)].append(query_id)
     return {name: tuple(query_ids) for name, query_ids in buckets.items()}
 
 
@@ -41,12 +41,12 @@ def move_queries(baseline: Evaluation, candidate: Evaluation, query_ids: Sequenc
     return {name: tuple(ids) for name, ids in moves.items()}
 
 
-def _bucket(failed: tuple[bool, bool], found: tuple[bool, bool], gain: float, equal: float) -> str:
+def _bucket(failed: tuple[bool, bool], found: tuple[bool, bool], gain: float) -> str:
     if any(failed):
         return {(True, True): "failed in both", (True, False): "failed in baseline"}.get(failed, "failed in candidate")
     if found != (True, True):
         return {(False, False): "never found", (False, True): "newly found"}.get(found, "lost")
-    if abs(gain) <= equal:
+    if gain == 0:
         return "unchanged"
     return "improved" if gain > 0 else "worsened"
 

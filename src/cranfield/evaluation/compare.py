@@ -19,13 +19,12 @@ from cranfield.stats.describe import describe
 from cranfield.stats.effect import cohens_dz, minimal_detectable_effect
 from cranfield.stats.interval import t_interval
 from cranfield.stats.multiplicity import holm
+from cranfield.stats.noise import differences
 from cranfield.stats.paired import mcnemar
 from cranfield.stats.result import TestResult
 from cranfield.stats.table import DEFAULT_DRAWS, TESTS, run_tests
 
 DEFAULT_TEST = "permutation"
-EQUAL = 1e-12
-"""Two values of one measure this close are the same: sums in another order differ by less."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +103,7 @@ def compare(baseline: Evaluation, candidate: Evaluation, options: CompareOptions
         limits=options.limits,
         measures=compared,
         verdict=Verdict(name, sentence, reasons, otherwise),
-        buckets=bucket_queries(baseline, candidate, primary, compared[primary].differences, EQUAL),
+        buckets=bucket_queries(baseline, candidate, primary, compared[primary].differences),
         moves=move_queries(baseline, candidate, paired),
         rank_one=_rank_one(baseline, candidate, paired),
         strata=_strata(baseline, candidate, primary, compared[primary].differences, 1 - options.alpha),
@@ -140,12 +139,9 @@ def _compare_measure(
         and candidate.scored[measure][candidate.index[query_id]]
     ]
     a, b = (_values(evaluation, measure, query_ids) for evaluation in (baseline, candidate))
-    difference = b - a
-    difference[np.abs(difference) <= EQUAL] = 0.0
+    difference = differences(a, b)
     about = describe(difference)
-    tests = run_tests(
-        a, a + difference, alpha=options.alpha, seed=options.seed, n_draws=options.n_draws, margin=options.margin
-    )
+    tests = run_tests(a, b, alpha=options.alpha, seed=options.seed, n_draws=options.n_draws, margin=options.margin)
     declared = tests.get(options.test)
     return MeasureComparison(
         measure=measure,
@@ -177,11 +173,13 @@ def _adjust(
     """Give every p-value but the declared one its Holm adjustment.
 
     Families: each test over the quality measures other than the primary; and, on the primary measure, the tests other
-    than the declared one. The declared test on the primary measure stands as it is, and so do diagnostics.
+    than the declared one. The declared test on the primary measure stands as it is; so do diagnostics, and the test of
+    equivalence, which asks another question.
     """
     others = [m for m in compared if m != primary and not CATALOGUE[m.name].diagnostic]
-    families = [[(measure, name) for measure in others if name in compared[measure].tests] for name in TESTS]
-    families.append([(primary, name) for name in compared[primary].tests if name != declared])
+    of_difference = [name for name, spec in TESTS.items() if not spec.needs_margin]
+    families = [[(measure, name) for measure in others if name in compared[measure].tests] for name in of_difference]
+    families.append([(primary, name) for name in of_difference if name in compared[primary].tests and name != declared])
     adjusted: dict[tuple[Measure, str], float | None] = {}
     for family in families:
         p_values = holm([compared[measure].tests[name].p_two_sided for measure, name in family])

@@ -140,8 +140,8 @@ class Verdict:
 class Limits:
     """When a comparison does not count."""
 
-    max_failed_share: float = 0.1
-    """More failed queries than this share, on either side, and the verdict is `invalid`."""
+    max_failed_share: float | None = 0.1
+    """More failed or unanswered queries than this share, on either side, and the verdict is `invalid`; None: no limit."""
     min_judged_share: float | None = None
     """Smallest mean `Judged@k` (at the primary measure's depth) either side may have."""
 

@@ -8,6 +8,7 @@ from cranfield.evaluation.values import Evaluation, Limits, MeasureComparison, V
 from cranfield.measures import CATALOGUE, Measure, compute
 from cranfield.model import Outcome
 from cranfield.stats.result import TestResult
+from cranfield.stats.table import TESTS
 
 JUDGED_DEPTH = 10
 """Depth of the judged share that `min_judged_share` looks at when the primary measure has no cutoff."""
@@ -59,7 +60,7 @@ def broken_limits(evaluations: Sequence[Evaluation], primary: Measure, limits: L
     for evaluation in evaluations:
         outcomes = evaluation.ranking.outcomes
         bad = sum(outcome.is_failure or outcome is Outcome.MISSING for outcome in outcomes)
-        if outcomes and bad / len(outcomes) > limits.max_failed_share:
+        if limits.max_failed_share is not None and outcomes and bad / len(outcomes) > limits.max_failed_share:
             sentences.append(
                 f"{evaluation.name}: {bad} of {len(outcomes)} queries failed or have no answer ({bad / len(outcomes):.1%}); "
                 f"the limit is {limits.max_failed_share:.1%} (limits.max_failed_share)"
@@ -93,7 +94,7 @@ def disagreements(
             word = "better" if way > 0 else "worse"
             sentences.append(f"{measure} says {word} ({_signed(comparison.delta)}, adjusted p {_p(result.p_adjusted)})")
     for name, result in comparisons[primary].tests.items():
-        if name == test or result.p_adjusted is None:
+        if name == test or result.p_adjusted is None or TESTS[name].needs_margin:
             continue
         if _finds(result, alpha) != bool(said):
             word = "finds a difference" if _finds(result, alpha) else "finds no difference"

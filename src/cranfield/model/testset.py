@@ -71,8 +71,8 @@ class TestSet:
                 query.text,
                 dict(query.strata),
                 dict(query.params),
-                dict(self.grades.get(query.id, {})),
-                [[p.regex, p.grade, p.credit, p.expected_count] for p in self.patterns.get(query.id, ())],
+                {doc_id: float(grade) for doc_id, grade in self.grades.get(query.id, {}).items()},
+                [[p.regex, float(p.grade), p.credit, p.expected_count] for p in self.patterns.get(query.id, ())],
             ]
             text = json.dumps(record, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
             hasher.update(text.encode("utf-8", "surrogatepass") + b"\n")

@@ -163,7 +163,7 @@ class _FileRanker:
                 self._bad(number, f"{len(fields)} columns", line, "6: query Q0 document rank score tag")
                 continue
             try:
-                score = float(fields[4])
+                score = math.nan if b"_" in fields[4] else float(fields[4])  # Python alone reads 1_0 as a number
             except ValueError:
                 score = math.nan
             if not math.isfinite(score):

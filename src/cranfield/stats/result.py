@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+NO_QUERY = "no query to test"
+"""The note of every test of nothing."""
+
 
 @dataclass(frozen=True, slots=True)
 class TestResult:
@@ -23,3 +26,8 @@ class TestResult:
     ci_high: float | None = None
     extra: Mapping[str, float | int | str | None] = field(default_factory=dict)
     """What only this test has: discordant counts, the exact p beside an approximation."""
+
+
+def untested(note: str) -> TestResult:
+    """A result without a number, and why there is none."""
+    return TestResult(None, None, None, note=note)

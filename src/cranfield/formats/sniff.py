@@ -1,0 +1,185 @@
+"""One table of the formats, and telling a file's format by its content.
+
+Imports no reader before a file is that reader's.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from cranfield.errors import CranfieldError, Problem, RunFormatError, TestSetError, UnknownNameError, shorten
+from cranfield.formats.files import opened
+from cranfield.model import Run, TestSet
+
+HEAD_BYTES = 1 << 20
+"""How much of a file is looked at to tell its format."""
+
+Kind = Literal["testset", "run"]
+RunFormat = Literal["trec", "jsonl"]
+
+_TESTSET_KEY = re.compile(rb"""(^|[{,\n\r])[ \t]*["']?(cranfield_testset|queries)["']?[ \t\r\n]*:""")
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """The beginning of a file."""
+
+    data: bytes
+    """Without a byte order mark."""
+
+    @property
+    def first_line(self) -> bytes:
+        """The first line that is not blank and no `#` comment; empty when there is none."""
+        lines = (line.strip() for line in self.data.splitlines())
+        return next((line for line in lines if line and not line.startswith(b"#")), b"")
+
+    @property
+    def columns(self) -> list[bytes]:
+        """The first line, cut at white space."""
+        return self.first_line.split()
+
+
+@dataclass(frozen=True, slots=True)
+class Format:
+    """A format of test sets or runs, and how it is told."""
+
+    name: str
+    """As `--testset-format` and `--run-format` take it."""
+    kind: Kind
+    sentence: str
+    """What a file of it is, to go on from "expected"."""
+    fits: Callable[[Head], bool]
+    read: Callable[[Path], TestSet | Run] | None = None
+    """None where reading and ranking are one pass, in `ranking`."""
+
+
+def _is_yaml(head: Head) -> bool:
+    return bool(_TESTSET_KEY.search(head.data))
+
+
+def _is_qrels(head: Head) -> bool:
+    return len(head.columns) == 4 and _is_number(head.columns[3])
+
+
+def _is_trec_run(head: Head) -> bool:
+    return len(head.columns) >= 6 and _is_number(head.columns[4])
+
+
+def _is_run_jsonl(head: Head) -> bool:
+    return head.first_line.startswith(b"{") and b'"cranfield_run":' in head.first_line.replace(b" ", b"")
+
+
+def _is_number(text: bytes) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _read_yaml(path: Path) -> TestSet:
+    from cranfield.formats.testset_yaml import read_testset_yaml
+
+    return read_testset_yaml(path)
+
+
+def _read_qrels(path: Path) -> TestSet:
+    from cranfield.formats.trec import read_qrels
+
+    return read_qrels(path)
+
+
+def _read_run(path: Path) -> Run:
+    from cranfield.formats.run_jsonl import read_run
+
+    return read_run(path)
+
+
+FORMATS = {
+    entry.name: entry
+    for entry in (
+        Format("jsonl", "run", 'a collected run (first line `{"cranfield_run":1,…}`)', _is_run_jsonl, _read_run),
+        Format("yaml", "testset", "a YAML or JSON test set (key `cranfield_testset`)", _is_yaml, _read_yaml),
+        Format("qrels", "testset", "TREC qrels (lines `query iteration document grade`)", _is_qrels, _read_qrels),
+        Format("trec", "run", "a TREC run (lines `query Q0 document rank score tag`)", _is_trec_run),
+    )
+}
+"""Every format by name. The order is that in which they are tried: a sentence may look like columns."""
+
+
+def format_names(kind: Kind) -> tuple[str, ...]:
+    """Names of the formats of test sets, or of runs."""
+    return tuple(entry.name for entry in FORMATS.values() if entry.kind == kind)
+
+
+def read_testset(path: Path | str, format: str | None = None) -> TestSet:  # noqa: A002  the option's own name
+    """Read a test set in whatever format its content is.
+
+    Args:
+        path: a YAML or JSON test set, or TREC qrels; gzip is recognised.
+        format: a name of `format_names("testset")`, where the content does not tell.
+
+    Raises:
+        TestSetError: the file is missing, unreadable, of no known format, or holds mistakes.
+        UnknownNameError: there is no such format.
+    """
+    path = Path(path)
+    entry = _entry(path, "testset", format, TestSetError)
+    read = entry.read
+    testset = read(path) if read else None
+    if not isinstance(testset, TestSet):
+        raise TestSetError("not a test set", path=str(path))
+    return testset
+
+
+def sniff_run(path: Path | str, format: str | None = None) -> RunFormat:  # noqa: A002  the option's own name
+    """Tell whether a run file is a TREC file or one that `cranfield run` wrote.
+
+    Raises:
+        RunFormatError: the file is missing, unreadable or neither.
+        UnknownNameError: there is no such format.
+    """
+    return "trec" if _entry(Path(path), "run", format, RunFormatError).name == "trec" else "jsonl"
+
+
+def _entry(path: Path, kind: Kind, name: str | None, error: type[CranfieldError]) -> Format:
+    names = format_names(kind)
+    if name is not None and name not in names:
+        raise UnknownNameError.among("test set format" if kind == "testset" else "run format", name, names)
+    with opened(path, error) as stream:
+        head = Head(stream.read(HEAD_BYTES).removeprefix(b"\xef\xbb\xbf"))
+    if name is not None:
+        return FORMATS[name]
+    entry = next((entry for entry in FORMATS.values() if entry.fits(head)), None)
+    if entry is None or entry.kind != kind:
+        raise error(_unknown(path, kind, head, entry))
+    return entry
+
+
+def _unknown(path: Path, kind: Kind, head: Head, other: Format | None) -> Problem:
+    """Say what was looked for and what the first line is."""
+    sentences = [FORMATS[name].sentence for name in format_names(kind)]
+    what = "test set" if kind == "testset" else "run"
+    if not head.data.strip():
+        return Problem("the file is empty", path=str(path), expected=" or ".join(sentences))
+    if other is not None:
+        hint = f"this is {other.sentence}: the test set comes first, then the runs"
+    elif _is_log(head):
+        hint = "this is the log beside a run: name the file without `.log`"
+    else:
+        hint = f"where the content does not tell, --{kind}-format {'|'.join(format_names(kind))} does"
+    got = shorten(head.first_line.decode("utf-8", "replace")) if head.first_line else "comments only"
+    return Problem(f"not a {what}", path=str(path), expected=" or ".join(sentences), got=got, hint=hint)
+
+
+def _is_log(head: Head) -> bool:
+    try:
+        record = json.loads(head.first_line)
+    except ValueError:
+        return False
+    return isinstance(record, dict) and "cranfield_run_log" in record

@@ -1,0 +1,75 @@
+"""Subsets, counted or drawn, and random indices, that depend on seed and position only.
+
+Draws come in chunks; each chunk has its own generator, seeded by (seed, purpose, number of the chunk). So it does not
+matter who computes a chunk, or when. Only the raw stream of PCG64 is used, which NumPy promises never to change.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+SIGNS, RESAMPLES = 1, 2
+"""Purposes: procedures that draw for different ends share no random number."""
+
+CHUNK_ROWS, CHUNK_CELLS = 1024, 1 << 23
+"""Rows drawn by one generator, fewer where they are long. Part of the answer: other sizes give other draws."""
+
+BLOCK_CELLS = 1 << 17
+"""Cells worked on at once (1 MB of float64, which a processor's cache holds). No part of the answer."""
+
+
+def subset_blocks(seed: int, n_rows: int, n: int) -> Iterator[tuple[int, NDArray[np.uint8]]]:
+    """Random subsets of n things, each thing in or out with equal chance.
+
+    Yields:
+        The number of the first row, and uint8[rows, n] of 0 and 1.
+    """
+    words = -(-n // 64)
+    for start, raw in _chunks(seed, SIGNS, n_rows, n, words):
+        packed = raw.astype("<u8", copy=False).view(np.uint8).reshape(-1, words * 8)
+        for at, rows in _blocks(len(packed), n):
+            yield start + at, np.unpackbits(packed[at : at + rows], axis=1, count=n, bitorder="little")
+
+
+def counted_subset_blocks(n_rows: int, n: int) -> Iterator[tuple[int, NDArray[np.uint8]]]:
+    """The first `n_rows` subsets of n things (32 at most), in the order of their binary numbers; the empty one leads.
+
+    Yields:
+        The number of the first row, and uint8[rows, n] of 0 and 1.
+    """
+    packed = np.arange(n_rows, dtype="<u4").view(np.uint8).reshape(-1, 4)
+    for at, rows in _blocks(n_rows, n):
+        yield at, np.unpackbits(packed[at : at + rows], axis=1, count=n, bitorder="little")
+
+
+def index_blocks(seed: int, n_rows: int, n: int) -> Iterator[tuple[int, NDArray[np.int64]]]:
+    """Random samples of n indices under n, with replacement.
+
+    An index is a 32-bit random number times n, divided by 2^32: uneven by less than n / 2^32.
+
+    Yields:
+        The number of the first row, and int64[rows, n].
+    """
+    words = -(-n // 2)
+    for start, raw in _chunks(seed, RESAMPLES, n_rows, n, words):
+        halves = raw.astype("<u8", copy=False).view("<u4").reshape(-1, words * 2)[:, :n]
+        for at, rows in _blocks(len(halves), n):
+            wide = halves[at : at + rows].astype(np.uint64)
+            yield start + at, ((wide * np.uint64(n)) >> np.uint64(32)).astype(np.int64)
+
+
+def _chunks(seed: int, purpose: int, n_rows: int, n: int, words: int) -> Iterator[tuple[int, NDArray[np.uint64]]]:
+    """The first row of each chunk, and `words` random 64-bit numbers per row."""
+    chunk = max(1, min(CHUNK_ROWS, CHUNK_CELLS // n))
+    for number, start in enumerate(range(0, n_rows, chunk)):
+        rows = min(chunk, n_rows - start)
+        generator = np.random.PCG64(np.random.SeedSequence(seed, spawn_key=(purpose, number)))
+        yield start, np.asarray(generator.random_raw(rows * words), dtype=np.uint64)
+
+
+def _blocks(n_rows: int, n: int) -> Iterator[tuple[int, int]]:
+    step = max(1, BLOCK_CELLS // n)
+    return ((at, min(step, n_rows - at)) for at in range(0, n_rows, step))

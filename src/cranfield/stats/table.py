@@ -1,0 +1,162 @@
+"""The paired tests as one table, from which choices, help, docs and the running of them are read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from cranfield.stats.arguments import FloatN, Values, as_vector
+from cranfield.stats.bootstrap import DEFAULT_RESAMPLES, bootstrap
+from cranfield.stats.noise import differences
+from cranfield.stats.paired import is_binary, mcnemar, paired_t, sign_test, tost
+from cranfield.stats.permutation import DEFAULT_DRAWS, permutation
+from cranfield.stats.result import TestResult
+from cranfield.stats.wilcoxon import wilcoxon
+
+__all__ = ["DEFAULT_DRAWS", "TESTS", "Paired", "TestSpec", "run_tests"]
+
+
+@dataclass(frozen=True, slots=True)
+class Paired:
+    """What a test is given: both sides query by query, their difference, and what was declared."""
+
+    baseline: FloatN
+    candidate: FloatN
+    difference: FloatN
+    alpha: float
+    seed: int
+    n_draws: int
+    margin: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TestSpec:
+    """One row of the table."""
+
+    __test__ = False
+
+    name: str
+    title: str
+    sentence: str
+    """What it asks of the data, in words a reader of a report knows."""
+    interval: str
+    """What its interval is about, and whose it is; empty where it has none."""
+    source: str
+    run: Callable[[Paired], TestResult]
+    can_declare: bool = True
+    """False when a verdict on the difference cannot be read from its interval."""
+    needs_binary: bool = False
+    """Runs only where both sides hold nothing but 0 and 1."""
+    needs_margin: bool = False
+    """Runs only where a margin is stated."""
+
+
+TESTS: Mapping[str, TestSpec] = {
+    spec.name: spec
+    for spec in (
+        TestSpec(
+            name="permutation",
+            title="paired permutation test",
+            sentence="If the two systems were alike, each query's difference could as well have the other sign: how "
+            "often do random signs give a mean difference as far from zero?",
+            interval="mean difference: every value that this test would not reject",
+            source="Fisher 1935, The Design of Experiments; Hartigan 1969, JASA 64(328); "
+            "Smucker, Allan & Carterette 2007, CIKM",
+            run=lambda of: permutation(of.difference, alpha=of.alpha, seed=of.seed, n_draws=of.n_draws),
+        ),
+        TestSpec(
+            name="wilcoxon",
+            title="Wilcoxon signed-rank test",
+            sentence="Among the queries that differ, do the gains have the larger ranks by size? Needs 6 that differ.",
+            interval="pseudo-median of the non-zero differences (Hodges-Lehmann): every value that this test would not reject",
+            source="Wilcoxon 1945, Biometrics Bulletin 1(6); Hodges & Lehmann 1963, Ann. Math. Stat. 34(2)",
+            run=lambda of: wilcoxon(of.difference, alpha=of.alpha),
+        ),
+        TestSpec(
+            name="t",
+            title="paired t test",
+            sentence="Is the mean difference large against its standard error, if differences spread like a bell?",
+            interval="mean difference: Student's t",
+            source="Student 1908, Biometrika 6(1)",
+            run=lambda of: paired_t(of.difference, alpha=of.alpha),
+        ),
+        TestSpec(
+            name="sign",
+            title="sign test",
+            sentence="Among the queries that differ, do more go up than down? The size of a difference does not count.",
+            interval="median of the non-zero differences: order statistics",
+            source="Arbuthnot 1710, Phil. Trans. 27; Conover 1999, Practical Nonparametric Statistics",
+            run=lambda of: sign_test(of.difference, alpha=of.alpha),
+        ),
+        TestSpec(
+            name="mcnemar",
+            title="exact McNemar test",
+            sentence="Of the queries that only one side gets right, are more the candidate's? For measures of 0 and 1.",
+            interval="",
+            source="McNemar 1947, Psychometrika 12(2)",
+            run=lambda of: mcnemar(of.baseline, of.candidate),
+            can_declare=False,
+            needs_binary=True,
+        ),
+        TestSpec(
+            name="bootstrap",
+            title="bootstrap",
+            sentence="With queries drawn anew from these, again and again, how far does the mean difference move?",
+            interval="mean difference: BCa percentiles of resampled means",
+            source="Efron 1987, JASA 82(397)",
+            run=lambda of: bootstrap(
+                of.difference, alpha=of.alpha, seed=of.seed, n_draws=min(of.n_draws, DEFAULT_RESAMPLES)
+            ),
+        ),
+        TestSpec(
+            name="tost",
+            title="two one-sided t tests",
+            sentence="Is the mean difference certainly within the margin? Says nothing of a difference, so it has a p-value "
+            "of equivalence instead.",
+            interval="mean difference: Student's t at 1 - 2 alpha",
+            source="Schuirmann 1987, J. Pharmacokinet. Biopharm. 15(6)",
+            run=lambda of: tost(of.difference, of.margin or 0.0, alpha=of.alpha),
+            can_declare=False,
+            needs_margin=True,
+        ),
+    )
+}
+"""Name to spec, in the order help, docs and reports list them."""
+
+
+def run_tests(
+    baseline: Values,
+    candidate: Values,
+    *,
+    alpha: float = 0.05,
+    seed: int = 0,
+    n_draws: int = DEFAULT_DRAWS,
+    margin: float | None = None,
+    permuted: TestResult | None = None,
+) -> dict[str, TestResult]:
+    """Run every test of the table that applies to these two vectors.
+
+    Args:
+        baseline: one value per query.
+        candidate: one value per query, in the same order.
+        alpha: intervals cover 1 - alpha.
+        seed: of everything random.
+        n_draws: sign patterns of the permutation test; the bootstrap draws as many samples, and 20,000 at most.
+        margin: largest difference that does not matter, for `tost`; None leaves it out.
+        permuted: result of the permutation test, where `permutations` has made those of many measures at once.
+
+    Returns:
+        Name to result, in the order of the table. A test that cannot say anything of so few queries has a note and no p.
+
+    Raises:
+        UsageError: sides that do not pair, values that are not finite, or an alpha, seed or margin that cannot be.
+    """
+    difference = differences(baseline, candidate)
+    given = Paired(as_vector(baseline), as_vector(candidate), difference, alpha, seed, n_draws, margin)
+    binary = is_binary(given.baseline) and is_binary(given.candidate)
+    ready = {} if permuted is None else {"permutation": permuted}
+    return {
+        name: ready[name] if name in ready else spec.run(given)
+        for name, spec in TESTS.items()
+        if (binary or not spec.needs_binary) and (margin is not None or not spec.needs_margin)
+    }

@@ -1,0 +1,227 @@
+"""The verdict rule, the partitions, adjustment, and what is refused."""
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cranfield import Answer, Hit, Limits, Outcome, Query, Run, TestSet, compare, evaluate, parse
+from cranfield.errors import UsageError
+from cranfield.evaluation.values import BUCKETS, MOVES
+
+RR = parse("RR")
+
+
+def set_of(n, strata=None):
+    queries = tuple(Query(f"q{i}", strata=strata(i) if strata else {}) for i in range(n))
+    return TestSet("set", queries, {query.id: {"hit": 1} for query in queries})
+
+
+def lists_of(ranks):
+    """A list whose relevant document is at each rank; None: not there."""
+    return {
+        f"q{i}": [f"x{j}" for j in range(1, rank or 11)] + (["hit"] if rank else []) for i, rank in enumerate(ranks)
+    }
+
+
+def compared(before, after, *, measures=("RR",), strata=None, **options):
+    testset = set_of(len(before), strata)
+    sides = [
+        evaluate(testset, lists_of(ranks), measures=measures, name=name)
+        for name, ranks in (("old", before), ("new", after))
+    ]
+    return compare(*sides, **options)
+
+
+def test_better_worse_and_not_distinguished():
+    assert compared([2] * 12, [1] * 12).verdict.name == "better"
+    assert compared([1] * 12, [2] * 12).verdict.name == "worse"
+    assert compared([1, 2] * 6, [2, 1] * 6).verdict.name == "not distinguished"
+
+
+def test_a_constant_improvement_is_significant():
+    result = compared([2] * 10, [1] * 10)
+    assert result.measures[RR].delta == 0.5
+    # exact: 2 of the 2**10 sign patterns are as far from zero
+    assert result.measures[RR].tests["permutation"].p_two_sided == pytest.approx(2 / 2**10)
+
+
+def test_identical_runs_are_not_distinguished_and_equivalent_only_with_a_margin():
+    same = [1, 2, 3, None, 1, 2] * 4
+    plain = compared(same, same)
+    assert plain.verdict.name == "not distinguished"
+    assert "no query differs" in plain.verdict.reasons[0]
+    assert compared(same, same, margin=0.01).verdict.name == "equivalent"
+
+
+def test_equivalence_comes_before_better_and_keeps_the_direction():
+    # 40 queries at rank 1; all 40 rise from rank 100 to 50: RR .01 to .02, difference .01 everywhere
+    before, after = [100] * 40, [50] * 40
+    assert compared(before, after).verdict.name == "better"
+    within = compared(before, after, margin=0.02)
+    assert within.verdict.name == "equivalent"
+    assert "leaning better" in within.verdict.sentence
+
+
+def test_the_sentence_can_be_pasted():
+    assert compared([2] * 12, [1] * 12).verdict.sentence == (
+        "new is better than old: RR 0.5000 to 1.0000, +0.5000 "
+        "(95 % interval +0.5000 to +0.5000, p .0005, n = 12, permutation)."
+    )
+
+
+def failing(n_failed, n=20):
+    testset = set_of(n)
+    answers = {
+        f"q{i}": Answer(Outcome.TIMEOUT, reason="no answer in 1 s")
+        if i < n_failed
+        else Answer(Outcome.ANSWERED, (Hit("hit"),))
+        for i in range(n)
+    }
+    good = {f"q{i}": Answer(Outcome.ANSWERED, (Hit("x"), Hit("hit"))) for i in range(n)}
+    return (
+        evaluate(testset, Run("good", good), measures=["RR"]),
+        evaluate(testset, Run("flaky", answers), measures=["RR"]),
+    )
+
+
+def test_too_many_failures_make_it_invalid_whatever_the_numbers():
+    good, flaky = failing(3)
+    verdict = compare(good, flaky).verdict
+    assert verdict.name == "invalid"
+    assert verdict.reasons == (
+        "flaky: 3 of 20 queries failed or have no answer (15.0%); the limit is 10.0% (limits.max_failed_share)",
+    )
+    assert compare(good, flaky, limits=Limits(max_failed_share=0.15)).verdict.name != "invalid"
+    assert compare(good, flaky, limits=Limits(max_failed_share=None)).verdict.name != "invalid"
+
+
+def test_too_little_judged_makes_it_invalid():
+    result = compared([2] * 12, [1] * 12, limits=Limits(min_judged_share=0.9))
+    assert result.verdict.name == "invalid"
+    assert "Judged@10 is 50.0%" in result.verdict.reasons[0]
+
+
+ranks = st.none() | st.integers(1, 12)
+
+
+@given(st.lists(st.tuples(ranks, ranks), min_size=1, max_size=12))
+def test_every_query_is_in_exactly_one_bucket_and_one_move(pairs):
+    result = compared([a for a, _ in pairs], [b for _, b in pairs], measures=("nDCG@10",))
+    for partition, names in ((result.buckets, BUCKETS), (result.moves, MOVES)):
+        assert tuple(partition) == names
+        placed = [query_id for queries in partition.values() for query_id in queries]
+        assert sorted(placed) == sorted(f"q{i}" for i in range(len(pairs)))
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "bucket", "move"),
+    [
+        (1, 1, "unchanged", "stayed at rank 1"),
+        (2, 1, "improved", "moved to rank 1"),
+        (1, 3, "worsened", "moved from rank 1"),
+        (3, 2, "improved", "rose below rank 1"),
+        (2, 3, "worsened", "fell below rank 1"),
+        (4, 4, "unchanged", "same rank below 1"),
+        (None, 1, "newly found", "moved to rank 1"),
+        (None, 5, "newly found", "newly found below rank 1"),
+        (1, None, "lost", "moved from rank 1"),
+        (5, None, "lost", "lost from below rank 1"),
+        (None, None, "never found", "never found"),
+        # beyond the cutoff of the primary measure it is not found; the second partition looks at the whole list
+        (12, 11, "never found", "rose below rank 1"),
+        (12, 3, "newly found", "rose below rank 1"),
+    ],
+)
+def test_where_a_query_falls(before, after, bucket, move):
+    result = compared([before], [after], measures=("RR@10",))
+    assert [name for name, queries in result.buckets.items() if queries] == [bucket]
+    assert [name for name, queries in result.moves.items() if queries] == [move]
+
+
+def test_failure_takes_precedence():
+    good, flaky = failing(2)
+    assert compare(good, flaky).buckets["failed in candidate"] == ("q0", "q1")
+    assert compare(flaky, good).buckets["failed in baseline"] == ("q0", "q1")
+    assert compare(flaky, flaky).buckets["failed in both"] == ("q0", "q1")
+
+
+def test_the_declared_p_stands_and_the_others_are_adjusted():
+    before = [2, 3, 1, 4, 2, None, 3, 2, 1, 5, 2, 3]
+    after = [1, 2, 1, 2, 1, 4, 3, 1, 2, 2, 1, 1]
+    result = compared(before, after, measures=("RR@10", "AP", "P@1", "nDCG@10"))
+    declared = result.measures[parse("RR@10")].tests["permutation"]
+    assert declared.p_adjusted == declared.p_two_sided
+    others = [result.measures[parse(m)].tests["permutation"] for m in ("AP", "P@1", "nDCG@10")]
+    smallest = min(others, key=lambda test: test.p_two_sided)
+    # Holm over the three other measures: the smallest is multiplied by 3
+    assert smallest.p_adjusted == pytest.approx(min(1.0, 3 * smallest.p_two_sided))
+
+
+def test_measures_that_disagree_with_the_verdict_are_named():
+    # RR rises on all; two more relevant documents leave the top ten: R@10 falls on all
+    queries = tuple(Query(f"q{i}") for i in range(12))
+    testset = TestSet("set", queries, {q.id: {"a": 1, "b": 1, "c": 1} for q in queries})
+    old = evaluate(testset, {q.id: ["x", "a", "b", "c"] for q in queries}, measures=["RR", "R@10"], name="old")
+    new = evaluate(testset, {q.id: ["a"] for q in queries}, measures=["RR", "R@10"], name="new")
+    verdict = compare(old, new).verdict
+    assert verdict.name == "better"
+    assert verdict.disagreements[0].startswith("R@10 says worse (−0.6667")
+
+
+def test_strata_have_their_own_n_means_and_interval():
+    result = compared([2] * 6, [1, 1, 1, 2, 2, 2], strata=lambda i: {"class": "A" if i < 3 else "B"})
+    rows = {(row.key, row.value): row for row in result.strata}
+    assert rows["class", "A"].delta == 0.5
+    assert rows["class", "B"].delta == 0.0
+    assert rows["class", "A"].n == 3
+
+
+def test_unanswered_queries_left_out_on_one_side_are_dropped_and_named():
+    testset = set_of(3)
+    a = evaluate(testset, {"q0": ["hit"], "q1": ["hit"]}, measures=["RR"], missing="skip", name="a")
+    b = evaluate(testset, {"q1": ["hit"], "q2": ["hit"]}, measures=["RR"], missing="skip", name="b")
+    result = compare(a, b)
+    assert result.measures[RR].n == 1
+    assert result.dropped == {"q0": "only a answers it", "q2": "only b answers it"}
+
+
+def test_the_same_seed_gives_the_same_answer():
+    before, after = [1, 2, 3, 4, 5] * 8, [2, 1, 3, 3, None] * 8
+    first, second = (compared(before, after, seed=3) for _ in range(2))
+    assert first.measures == second.measures
+    assert math.isfinite(first.measures[RR].ci_low)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"primary": "AP"}, "primary measure AP was not evaluated on both sides; expected one of RR."),
+        ({"test": "mcnemar"}, "test mcnemar gives no interval to decide by"),
+        ({"test": "permuttation"}, "unknown test 'permuttation'"),
+        ({"alpha": 0}, "alpha is 0; expected a number between 0 and 1, such as 0.05."),
+        ({"margin": -1}, "margin is -1; expected a number above 0"),
+        ({"seed": -1}, "seed is -1"),
+    ],
+)
+def test_a_bad_option_says_so(options, message):
+    with pytest.raises(UsageError) as caught:
+        compared([1, 2], [2, 1], **options)
+    assert message in str(caught.value)
+
+
+def test_two_test_sets_or_conventions_are_not_compared():
+    a = evaluate(set_of(2), lists_of([1, 1]), measures=["RR"])
+    b = evaluate(set_of(3), lists_of([1, 1, 1]), measures=["RR"])
+    with pytest.raises(UsageError, match="different test sets"):
+        compare(a, b)
+    c = evaluate(set_of(2), lists_of([1, 1]), measures=["RR"], convention="cupertino")
+    with pytest.raises(UsageError, match="different conventions"):
+        compare(a, c)
+
+
+@pytest.mark.parametrize("n", [1, 2, 3])
+def test_very_few_queries_never_crash_and_decide_nothing(n):
+    result = compared([2] * n, [1] * n)
+    assert result.verdict.name == "not distinguished"

@@ -1,0 +1,99 @@
+"""Summaries, warnings, and what is refused."""
+
+import subprocess
+import sys
+
+import pytest
+
+from cranfield import Answer, Hit, Outcome, Pattern, Query, Run, TestSet, evaluate, parse
+from cranfield.errors import MeasureError, NoCommonQueryError, UsageError
+
+TWO = TestSet("two", (Query("q1"), Query("q2")), {"q1": {"a": 1}, "q2": {"b": 1}})
+
+
+def test_a_summary_has_mean_median_spread_interval_and_n():
+    # RR 1 and 0: mean .5, std sqrt(.5) = .7071, t interval .5 ± 12.7062 * .7071 / sqrt(2) = .5 ± 6.3531
+    summary = evaluate(TWO, {"q1": ["a"], "q2": ["x"]}, measures=["RR"]).summaries[parse("RR")]
+    assert (summary.mean, summary.median, summary.n) == (0.5, 0.5, 2)
+    assert summary.std == pytest.approx(0.70710678)
+    assert (summary.ci_low, summary.ci_high) == pytest.approx((0.5 - 6.3531024, 0.5 + 6.3531024))
+
+
+def test_lists_keep_their_order_and_scores_sort():
+    assert evaluate(TWO, {"q1": ["x", "a"], "q2": ["b"]}, measures=["RR"]).value(parse("RR"), "q1") == 0.5
+    scored = evaluate(TWO, {"q1": {"x": 1, "a": 2}, "q2": {"b": 1}}, measures=["RR"])
+    assert scored.value(parse("RR"), "q1") == 1.0
+
+
+def test_failures_score_zero_and_are_named():
+    answers = {
+        "q1": Answer(Outcome.ANSWERED, (Hit("a"),)),
+        "q2": Answer(Outcome.TIMEOUT, reason="no answer in 30 s"),
+    }
+    evaluation = evaluate(TWO, Run("r", answers), measures=["RR"])
+    assert evaluation.failures == (("q2", "timeout", "no answer in 30 s"),)
+    assert evaluation.summaries[parse("RR")].mean == 0.5
+
+
+def test_what_a_reader_must_know_is_said():
+    testset = TestSet("s", (Query("q1"), Query("q2")), {"q1": {"a": 1}, "q2": {"b": 0}})
+    answers = {"q1": Answer(Outcome.ANSWERED, (Hit("a"), Hit("a"))), "zz": Answer(Outcome.ANSWERED, (Hit("a"),))}
+    evaluation = evaluate(testset, Run("r", answers), measures=["RR"])
+    assert list(evaluation.warnings) == [
+        "queries of the run that are not in the test set, ignored: 1 (zz)",
+        "no relevant document is judged for 1 of 2 queries (they count as 0): q2",
+        "no answer in the run for 1 of 2 queries (they count as 0): q2",
+        "duplicate results dropped, the first of each kept: 1 in 1 of 2 queries",
+    ]
+
+
+def test_a_run_of_another_version_of_the_test_set_is_said():
+    run = Run("r", {"q1": Answer(Outcome.EMPTY)}, testset_digest="sha256:other")
+    assert "another version" in evaluate(TWO, run, measures=["RR"]).warnings[0]
+
+
+EVERY = TestSet("p", (Query("q1"),), patterns={"q1": (Pattern("^a", credit="every"),)})
+
+
+def test_a_measure_asked_by_name_is_refused_where_no_query_allows_it():
+    with pytest.raises(MeasureError) as caught:
+        evaluate(EVERY, {"q1": ["a"]}, measures=["RR", "nDCG@10", "Judged@10"])
+    assert [problem.message for problem in caught.value.problems] == [
+        "nDCG@10 cannot be computed for any query: how many documents match its pattern is not known (expected_count)",
+        "Judged@10 cannot be computed for any query: its truth is a pattern: nothing can be unjudged",
+    ]
+
+
+def test_by_default_such_a_measure_is_left_out_and_said():
+    evaluation = evaluate(EVERY, {"q1": ["a"]})
+    assert [str(measure) for measure in evaluation.measures] == ["RR@10", "P@5", "Success@5"]
+    assert sum("is left out" in warning for warning in evaluation.warnings) == 4
+
+
+def test_a_partly_unscored_measure_has_its_n_and_its_reason():
+    testset = TestSet(
+        "p", (Query("q1"), Query("q2")), patterns={"q1": (Pattern("^a", credit="every"),), "q2": (Pattern("^b"),)}
+    )
+    evaluation = evaluate(testset, {"q1": ["a"], "q2": ["b"]}, measures=["AP"])
+    assert evaluation.summaries[parse("AP")].n == 1
+    assert evaluation.value(parse("AP"), "q1") is None
+    assert "expected_count" in evaluation.unscored[parse("AP")]["q1"]
+    assert "AP has no value for 1 of 2 queries" in evaluation.warnings[0]
+
+
+def test_no_common_query_and_mixed_lists_are_errors():
+    with pytest.raises(NoCommonQueryError):
+        evaluate(TWO, {"zz": ["a"]})
+    with pytest.raises(UsageError, match="mixes"):
+        evaluate(TWO, {"q1": ["a"], "q2": {"b": 1.0}})
+    with pytest.raises(UsageError, match="did you mean trec"):
+        evaluate(TWO, {"q1": ["a"]}, convention="trek")
+
+
+def test_evaluate_does_not_import_scipy():
+    program = (
+        "import sys, cranfield; from cranfield import Query, TestSet, evaluate;"
+        "evaluate(TestSet('s', (Query('q'),), {'q': {'a': 1}}), {'q': ['a']});"
+        "sys.exit(any(name.split('.')[0] == 'scipy' for name in sys.modules))"
+    )
+    assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
