@@ -1,0 +1,76 @@
+"""Reading cranfield.yaml: every problem of the file at once, each with its line."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ValidationError
+
+from cranfield.config.check import Finding, check_config, dotted
+from cranfield.config.models import NAME_PATTERN, Config, SystemConfig
+from cranfield.errors import ConfigError, Problem, ProblemList
+from cranfield.formats.located import Located, load_located, validate
+
+_SOUND_SYSTEM = {"command": ["x", "{query}"], "extract": {"regex": "(?P<id>x)(?P<score>x)"}}
+"""Stands in for parts that are not well-formed, while the rest is checked; nothing is wrong with it."""
+
+
+def load_config(path: Path | str) -> Config:
+    """Read a config file; paths in it are relative to its folder.
+
+    Raises:
+        ConfigError: with everything that is wrong, in the order of the lines. No value of `env` is ever shown.
+    """
+    path = Path(path)
+    located = load_located(path, ConfigError)
+    problems = ProblemList(ConfigError)
+    config = validate(located, Config, problems)
+    problems.problems = [_without_secrets(located, problem) for problem in problems.problems]
+    for place, problem in _salvaged(located.sourced) if config is None else check_config(config):
+        line, column = located.mark(place)
+        message = f"{dotted(place)}: {problem.message}"
+        problems.problems.append(replace(problem, message=message, path=str(path), line=line, column=column))
+    problems.raise_if_any()
+    if config is None:
+        raise ConfigError("not a config", path=str(path))
+    config._folder = path.absolute().parent  # noqa: SLF001  the one place that knows it
+    return config
+
+
+def _salvaged(data: Mapping[str, Any]) -> Iterator[Finding]:
+    """What else is wrong in a file that is not well-formed: all is checked but the parts already complained of."""
+    systems = {}
+    written = data.get("systems")
+    for name, system in written.items() if isinstance(written, dict) else ():
+        if isinstance(system, dict) and re.fullmatch(NAME_PATTERN, name):
+            systems[name] = _sound_parts(SystemConfig, system, _SOUND_SYSTEM)
+    sound = {"testset": "x", "systems": {"x": _SOUND_SYSTEM}}
+    config = Config.model_validate(_sound_parts(Config, {**data, "systems": systems}, sound))
+    # Names that refer to parts left out would be reported for nothing.
+    left_out = {("systems",), ("baseline",), ("candidate",)}
+    return ((place, problem) for place, problem in check_config(config) if place not in left_out)
+
+
+def _sound_parts(model: type[BaseModel], data: Mapping[str, Any], sound: Mapping[str, Any]) -> dict[str, Any]:
+    """`sound`, with those keys of `data` that are well-formed, each for itself."""
+    parts = dict(sound)
+    for key, value in data.items():
+        try:
+            model.model_validate({**sound, key: value})
+        except ValidationError:
+            continue
+        parts[key] = value
+    return parts
+
+
+def _without_secrets(located: Located, problem: Problem) -> Problem:
+    """The same problem, without a quote where it stands on what should have been the environment of a system."""
+    systems = located.data.get("systems")
+    for name in systems if isinstance(systems, dict) else ():
+        if (problem.line, problem.column) == located.mark(("systems", name, "env")):
+            return replace(problem, got=None)
+    return problem

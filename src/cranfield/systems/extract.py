@@ -1,0 +1,218 @@
+"""From what a program printed to hits: by regex, from one JSON document, or from JSON lines.
+
+All hits or none: a result that cannot be read is never left out, because those after it would move up a rank. Nothing
+is sorted, cut to k or de-duplicated here; the ranking does that, once.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from cranfield.config.expression import (
+    Path,
+    compile_empty_regex,
+    compile_list_path,
+    compile_path,
+    compile_result_regex,
+)
+from cranfield.config.models import SystemConfig
+from cranfield.model import Answer, Hit, Order, Outcome
+
+MAX_HITS = 10_000
+"""Results kept of one answer, or ten times k where that is more."""
+
+
+class UnreadableError(Exception):
+    """The output is not what the config says it is; the message is the reason a report shows."""
+
+
+class Extractor:
+    """Reads one system's output as its config says."""
+
+    def __init__(self, config: SystemConfig) -> None:
+        extract = config.extract
+        self._order: Order = config.order
+        self._empty = None if config.empty is None else compile_empty_regex(config.empty)
+        self._regex = None if extract.regex is None else compile_result_regex(extract.regex)
+        self._list = None if extract.json_ is None else compile_list_path(extract.json_)
+        self._is_lines = extract.jsonl is not None
+        self._line = compile_list_path(extract.jsonl) if isinstance(extract.jsonl, str) else None
+        named = {"id": extract.id or "@", "score": extract.score, "title": extract.title, "span": extract.span}
+        self._paths = {name: compile_path(path) for name, path in named.items() if path is not None}
+        self._fields = {name: compile_path(path) for name, path in extract.fields.items()}
+
+    def read(self, output: str, k: int) -> Answer:
+        """What the output answers: hits, an honest empty list, or a failure with its reason."""
+        output = output.removeprefix("\ufeff")
+        try:
+            hits, fields = self._read(output, k)
+        except UnreadableError as error:
+            if self._empty is not None and self._empty.search(output):
+                return Answer(Outcome.EMPTY)
+            return Answer(Outcome.UNPARSABLE, reason=str(error))
+        return Answer(Outcome.ANSWERED if hits else Outcome.EMPTY, hits, fields=fields)
+
+    def _read(self, output: str, k: int) -> tuple[tuple[Hit, ...], Mapping[str, Any]]:
+        if self._regex is not None:
+            return self._kept(self._from_regex(output), k), {}
+        if self._is_lines:
+            document: object = list(_json_lines(output))
+            results: Iterable[object] = self._from_lines(document)
+        else:
+            document = _json_document(output)
+            results = self._from_document(document)
+        fields = {name: _pick(path, document, f"extract.fields.{name}") for name, path in self._fields.items()}
+        return self._kept(self._hits(results), k), fields
+
+    def _kept(self, hits: Iterator[Hit], k: int) -> tuple[Hit, ...]:
+        limit = max(MAX_HITS, 10 * k)
+        kept: list[Hit] = []
+        for hit in hits:
+            if len(kept) == limit:
+                if self._order == "given":
+                    break
+                # The best may be among those not read yet.
+                raise UnreadableError(f"over {limit} results, to be sorted by score")
+            kept.append(hit)
+        return tuple(kept)
+
+    def _from_regex(self, output: str) -> Iterator[Hit]:
+        pattern = self._regex
+        if pattern is None or not output.strip():
+            return
+        names = pattern.groupindex
+        group: int | str = "id" if "id" in names else min(pattern.groups, 1)
+        position = 0
+        for position, match in enumerate(pattern.finditer(output), start=1):
+            score = match["score"] if "score" in names else None
+            yield Hit(
+                _id(match[group], position),
+                self._score(_number(score), position),
+                match["title"] if "title" in names else None,
+                match["span"] if "span" in names else None,
+            )
+        if not position:
+            empty = "empty is not set" if self._empty is None else "empty did not match"
+            raise UnreadableError(f"no result matched extract.regex, and {empty}")
+
+    def _from_document(self, document: object) -> list[object]:
+        if self._list is None:
+            return []
+        results = _pick(self._list, document, "extract.json")
+        if not isinstance(results, list):
+            raise UnreadableError(f"extract.json gave {_kind(results)}, not a list")
+        return results
+
+    def _from_lines(self, lines: object) -> Iterator[object]:
+        if not isinstance(lines, list):
+            return
+        found = False
+        for line in lines:
+            result = line if self._line is None else _pick(self._line, line, "extract.jsonl")
+            if self._line is not None and result is None:
+                continue
+            found = True
+            if self._line is not None and isinstance(result, list):
+                yield from result
+            else:
+                yield result
+        if lines and not found:
+            raise UnreadableError("extract.jsonl found nothing in any line")
+
+    def _hits(self, results: Iterable[object]) -> Iterator[Hit]:
+        for position, result in enumerate(results, start=1):
+            values = {name: _pick(path, result, f"extract.{name}") for name, path in self._paths.items()}
+            yield Hit(
+                _id(values["id"], position),
+                self._score(values.get("score"), position),
+                _text(values.get("title")),
+                _text(values.get("span")),
+            )
+
+    def _score(self, value: object, position: int) -> float | None:
+        if value is None and self._order == "given":
+            return None
+        if isinstance(value, int | float) and not isinstance(value, bool):
+            try:
+                score = float(value)
+            except OverflowError:
+                score = math.inf
+            if math.isfinite(score):
+                return score
+        raise UnreadableError(f"result {position} has no score that is a finite number")
+
+
+def _number(text: str | None) -> object:
+    """The number a regex found; what is not one stays text, for `_score` to refuse."""
+    if text is None:
+        return None
+    try:
+        return float(text)
+    except ValueError:
+        return text
+
+
+def _id(value: object, position: int) -> str:
+    if isinstance(value, int) and not isinstance(value, bool):
+        return str(value)
+    if isinstance(value, str) and value.strip():
+        return value
+    if value is None or value == "" or isinstance(value, str):
+        raise UnreadableError(f"result {position} has no id")
+    raise UnreadableError(f"result {position} has {_kind(value)} for an id")
+
+
+def _text(value: object) -> str | None:
+    if value is None or isinstance(value, str):
+        return value
+    return json.dumps(value, ensure_ascii=False, sort_keys=True)
+
+
+def _pick(path: Path, value: object, where: str) -> Any:
+    from jmespath.exceptions import JMESPathError
+
+    try:
+        return path.search(value)
+    except (JMESPathError, TypeError, ValueError, RecursionError):
+        raise UnreadableError(f"{where} cannot be evaluated on this output") from None
+
+
+def _json_document(output: str) -> object:
+    if not output.strip():
+        raise UnreadableError("the output is blank, not JSON")
+    try:
+        return json.loads(output, parse_constant=_no_constant)
+    except json.JSONDecodeError as error:
+        raise UnreadableError(f"the output is not JSON (line {error.lineno}, column {error.colno})") from None
+    except (ValueError, RecursionError):
+        raise UnreadableError("the output is not JSON that can be read") from None
+
+
+def _json_lines(output: str) -> Iterator[object]:
+    # Not splitlines: JSON text may hold U+2028 and its like.
+    for number, line in enumerate(output.split("\n"), start=1):
+        if line.strip():
+            try:
+                yield json.loads(line, parse_constant=_no_constant)
+            except (ValueError, RecursionError):
+                raise UnreadableError(f"line {number} of the output is not JSON") from None
+
+
+def _no_constant(name: str) -> object:
+    raise ValueError(name)
+
+
+def _kind(value: object) -> str:
+    """What a JSON value is, in words."""
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return "true or false"
+    if isinstance(value, str):
+        return "text"
+    if isinstance(value, dict):
+        return "an object"
+    return "a list" if isinstance(value, list) else "a number"

@@ -1,0 +1,222 @@
+"""What is shown while systems are asked: `[n/N] query` with rate and time left, and failures as they come.
+
+Everything goes to stderr; stdout belongs to results. Query text and a program's words are untrusted: control
+characters are made visible and nothing in them is read as markup.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+import unicodedata
+from contextlib import suppress
+from typing import TYPE_CHECKING, Protocol, TextIO
+
+from cranfield.model import Answer, Outcome, Query
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.progress import Progress as RichBar
+    from rich.progress import TaskID
+
+SHOWN_CHARS = 60
+"""Query text is cut at this many characters."""
+SMALL = 100
+"""Up to this many queries a plain log has a line for each."""
+PLAIN_INTERVAL_S = 5.0
+"""Beyond that, a line this often."""
+
+_UNSEEN = frozenset({"Cc", "Cs", "Co", "Cn", "Zl", "Zp"})
+_TURNS_READING = frozenset("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
+
+
+class Progress(Protocol):
+    """Told what happens during a collection, one call at a time."""
+
+    def start(self, system: str, total: int, done: int) -> None:
+        """A system's turn: `total` queries, of which `done` were answered earlier."""
+        ...
+
+    def advance(self, query: Query, answer: Answer) -> None:
+        """One more query was answered, or failed."""
+        ...
+
+    def note(self, text: str) -> None:
+        """Something worth a line of its own."""
+        ...
+
+    def finish(self) -> None:
+        """The system's turn is over, or cut short."""
+        ...
+
+
+class Silent:
+    """Shows nothing."""
+
+    def start(self, system: str, total: int, done: int) -> None:
+        """Show nothing."""
+
+    def advance(self, query: Query, answer: Answer) -> None:
+        """Show nothing."""
+
+    def note(self, text: str) -> None:
+        """Show nothing."""
+
+    def finish(self) -> None:
+        """Show nothing."""
+
+
+class Plain:
+    """Lines, for logs and pipes: each query of a small test set, a line now and then of a large one."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+        self._pace = _Pace("", 0, 0)
+        self._shown_at = 0.0
+
+    def start(self, system: str, total: int, done: int) -> None:
+        """Begin counting."""
+        self._pace = _Pace(system, total, done)
+        self._shown_at = time.monotonic()
+
+    def advance(self, query: Query, answer: Answer) -> None:
+        """A line where the query failed, is the last, or it is time for one."""
+        pace = self._pace
+        pace.done += 1
+        now = time.monotonic()
+        due = pace.total <= SMALL or now >= self._shown_at + PLAIN_INTERVAL_S or pace.done == pace.total
+        if due or answer.outcome.is_failure:
+            self._shown_at = now
+            told = f"  {failure(answer)}" if answer.outcome.is_failure else ""
+            self._write(f"{pace.system} {pace.count} {printable(query.text)}{told}  ({pace.speed})")
+
+    def note(self, text: str) -> None:
+        """A line."""
+        self._write(printable(text, chars=None))
+
+    def finish(self) -> None:
+        """Nothing is left open."""
+
+    def _write(self, line: str) -> None:
+        # A log that nobody reads any more is no reason to lose a collection.
+        with suppress(OSError, ValueError):
+            self._stream.write(line + "\n")
+            self._stream.flush()
+
+
+class Live:
+    """One line that is redrawn, on a terminal; failures and notes scroll by above it."""
+
+    def __init__(self, stream: TextIO, console: Console | None = None) -> None:
+        from rich.console import Console
+
+        self._console = console or Console(file=stream)
+        self._bar: RichBar | None = None
+        self._task: TaskID | None = None
+        self._pace = _Pace("", 0, 0)
+
+    def start(self, system: str, total: int, done: int) -> None:
+        """Draw the line."""
+        from rich.progress import BarColumn, TextColumn
+        from rich.progress import Progress as RichBar
+
+        self._pace = _Pace(system, total, done)
+        self._bar = RichBar(
+            TextColumn("{task.fields[count]}", markup=False),
+            BarColumn(bar_width=20),
+            TextColumn("{task.fields[speed]}", markup=False),
+            TextColumn("{task.description}", markup=False),
+            console=self._console,
+            transient=True,
+            redirect_stdout=False,  # results that are printed meanwhile belong to stdout
+            redirect_stderr=False,
+        )
+        self._task = self._bar.add_task("", total=total, completed=done, count=self._label(), speed="")
+        self._bar.start()
+
+    def advance(self, query: Query, answer: Answer) -> None:
+        """Redraw the line; a failure is printed above it."""
+        pace = self._pace
+        pace.done += 1
+        shown = printable(query.text)
+        if answer.outcome.is_failure:
+            self._print(f"{self._label()} {shown}  {failure(answer)}")
+        if self._bar is not None and self._task is not None:
+            self._bar.update(self._task, completed=pace.done, description=shown, count=self._label(), speed=pace.speed)
+
+    def note(self, text: str) -> None:
+        """Print a line above."""
+        self._print(printable(text, chars=None))
+
+    def finish(self) -> None:
+        """Take the line away and leave one that says how far it came."""
+        if self._bar is not None:
+            self._bar.stop()
+            self._bar = None
+            self._print(f"{self._label()} {self._pace.speed}")
+
+    def _label(self) -> str:
+        return f"{self._pace.system} {self._pace.count}"
+
+    def _print(self, text: str) -> None:
+        self._console.print(text, markup=False, highlight=False, emoji=False, soft_wrap=True)
+
+
+def progress_on(stream: TextIO | None = None) -> Progress:
+    """A live line where `stream` (stderr by default) is a terminal, plain lines elsewhere."""
+    stream = sys.stderr if stream is None else stream
+    return Live(stream) if stream.isatty() else Plain(stream)
+
+
+def printable(text: str, chars: int | None = SHOWN_CHARS) -> str:
+    """Text that cannot move the cursor, break the line or turn the reading direction; cut to `chars`."""
+    shown = "".join(_visible(character) for character in (text if chars is None else text[: chars + 1]))
+    return shown if chars is None or len(shown) <= chars else shown[: chars - 1] + "…"
+
+
+def failure(answer: Answer) -> str:
+    """`timeout: no answer in 30 s`."""
+    if answer.outcome is Outcome.NONZERO_EXIT and answer.reason:
+        return f"failed: {printable(answer.reason, chars=None)}"
+    return answer.outcome.value + (f": {printable(answer.reason, chars=None)}" if answer.reason else "")
+
+
+class _Pace:
+    """How far a system is, how fast, and how long it will take."""
+
+    def __init__(self, system: str, total: int, done: int) -> None:
+        self.system = system
+        self.total = total
+        self.done = done
+        self._done_at_start = done
+        self._started = time.monotonic()
+
+    @property
+    def count(self) -> str:
+        return f"[{self.done}/{self.total}]"
+
+    @property
+    def speed(self) -> str:
+        """`4.2/s, 12 s left`; of what was answered now, not of what was taken over."""
+        asked = self.done - self._done_at_start
+        elapsed = max(time.monotonic() - self._started, 1e-6)
+        if not asked:
+            return "nothing asked"
+        rate = asked / elapsed
+        spoken = f"{rate:.1f}/s" if rate >= 1 else f"{1 / rate:.1f} s each"
+        left = (self.total - self.done) / rate
+        return f"{spoken}, {_duration(left)} left" if self.done < self.total else f"{spoken}, took {_duration(elapsed)}"
+
+
+def _duration(seconds: float) -> str:
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    minutes, rest = divmod(whole, 60)
+    return f"{minutes} min {rest:02d} s" if minutes < 60 else f"{minutes // 60} h {minutes % 60:02d} min"
+
+
+def _visible(character: str) -> str:
+    if unicodedata.category(character) in _UNSEEN or character in _TURNS_READING:
+        return f"\\u{ord(character):04x}"
+    return character

@@ -1,0 +1,58 @@
+import copy
+import json
+
+import jsonschema
+import pytest
+import yaml
+
+from cranfield.config.schema import SCHEMA_FILE, config_schema, schema_text
+
+
+@pytest.fixture
+def validator():
+    schema = json.loads(SCHEMA_FILE.read_text(encoding="utf-8"))
+    jsonschema.Draft202012Validator.check_schema(schema)
+    return jsonschema.Draft202012Validator(schema)
+
+
+def test_the_published_schema_is_that_of_the_models():
+    hint = "run python -m cranfield.config.schema"
+    assert SCHEMA_FILE.read_text(encoding="utf-8") == schema_text(), hint
+
+
+def test_the_example_is_valid_by_the_schema(validator, example):
+    validator.validate(yaml.safe_load(example))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda data: data.update(kk=1),
+        lambda data: data.update(k=0),
+        lambda data: data.pop("testset"),
+        lambda data: data.update(systems={}),
+        lambda data: data["systems"].update({"a b": data["systems"]["old"]}),
+        lambda data: data["systems"]["old"].update(command=[]),
+        lambda data: data["systems"]["old"].update(order="up"),
+        lambda data: data["systems"]["old"]["extract"].update(json="r"),
+        lambda data: data["systems"]["old"]["extract"].clear(),
+        lambda data: data["systems"]["old"]["preflight"].append({}),
+    ],
+)
+def test_the_schema_refuses_what_the_models_refuse(validator, example, change):
+    data = copy.deepcopy(yaml.safe_load(example))
+    change(data)
+    assert not validator.is_valid(data)
+
+
+def test_every_field_says_what_it_is():
+    schema = config_schema()
+    objects = [schema, *schema["$defs"].values()]
+    silent = [
+        f"{part['title']}.{name}"
+        for part in objects
+        for name, field in part["properties"].items()
+        if len(field.get("description", "")) < 10
+    ]
+    assert silent == []
+    assert all(part.get("description") for part in objects)

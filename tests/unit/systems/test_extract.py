@@ -1,0 +1,214 @@
+import json
+
+import pytest
+
+from cranfield.config import SystemConfig
+from cranfield.model import Hit, Outcome
+from cranfield.systems.extract import MAX_HITS, Extractor
+
+
+def read(output: str, extract: dict, *, k: int = 10, **config):
+    system = SystemConfig.model_validate({"command": ["x", "{query}"], "extract": extract, **config})
+    return Extractor(system).read(output, k)
+
+
+def ids(answer):
+    return [hit.id for hit in answer.hits]
+
+
+URI = {"regex": r"docs://[^\s`]+"}
+
+
+class TestRegex:
+    @pytest.mark.parametrize(
+        ("regex", "output", "expected"),
+        [
+            (r"docs://\S+", "1. docs://b\n2. docs://a\n", ["docs://b", "docs://a"]),
+            (r"<(docs://\S+)>", "<docs://b> <docs://a>", ["docs://b", "docs://a"]),
+            (r"(\d+)\. (?P<id>\S+)", "1. b\n2. a\n", ["b", "a"]),
+            (r"docs://[^\s`]+", "`docs://swift/f(x:)` and `docs://b`", ["docs://swift/f(x:)", "docs://b"]),
+        ],
+    )
+    def test_the_id_is_the_group_id_else_group_1_else_the_match(self, regex, output, expected):
+        answer = read(output, {"regex": regex})
+        assert (answer.outcome, ids(answer)) == (Outcome.ANSWERED, expected)
+
+    def test_all_groups_are_kept(self):
+        regex = r"(?m)^(?P<score>\S+) (?P<id>\S+)(?: \"(?P<title>[^\"]*)\")?(?: @(?P<span>\S+))?$"
+        answer = read('-3.5 a "T t" @1-2\n1e-2 b\n', {"regex": regex})
+        assert answer.hits == (Hit("a", -3.5, "T t", "1-2"), Hit("b", 0.01, None, None))
+
+    def test_nothing_is_deduplicated_sorted_or_cut(self):
+        assert ids(read("docs://b docs://a docs://b", URI, k=1)) == ["docs://b", "docs://a", "docs://b"]
+
+    @pytest.mark.parametrize("output", ["", "\n", " \n\t\n"])
+    def test_blank_output_is_an_honest_empty_list(self, output):
+        assert read(output, URI).outcome is Outcome.EMPTY
+
+    def test_no_match_is_unparsable_unless_empty_tells_otherwise(self):
+        unset = read("Nothing found", URI)
+        assert (unset.outcome, unset.reason) == (
+            Outcome.UNPARSABLE,
+            "no result matched extract.regex, and empty is not set",
+        )
+        other = read("New format: <a/>", URI, empty="Nothing found")
+        assert (other.outcome, other.reason) == (
+            Outcome.UNPARSABLE,
+            "no result matched extract.regex, and empty did not match",
+        )
+        assert read("Nothing found", URI, empty="^Nothing found$").outcome is Outcome.EMPTY
+
+    def test_results_win_over_the_word_for_no_results(self):
+        assert ids(read("docs://how-to-say-No-results", URI, empty="No-results")) == ["docs://how-to-say-No-results"]
+
+    def test_a_match_without_an_id_is_named_by_its_position_and_nothing_moves_up(self):
+        answer = read("id=a id= id=c", {"regex": r"id=(\S*)"})
+        assert (answer.outcome, answer.reason, answer.hits) == (Outcome.UNPARSABLE, "result 2 has no id", ())
+
+    @pytest.mark.parametrize("score", ["high", "nan", "inf", "-inf", "1e999"])
+    def test_a_score_that_is_no_finite_number_is_unparsable(self, score):
+        answer = read(f"a 1\nb {score}", {"regex": r"(?P<id>\w) (?P<score>\S+)"})
+        assert (answer.outcome, answer.reason) == (
+            Outcome.UNPARSABLE,
+            "result 2 has no score that is a finite number",
+        )
+
+    def test_a_missing_score_matters_only_where_it_orders(self):
+        extract = {"regex": r"(?P<id>docs://\w)(?: (?P<score>\d))?"}
+        assert [hit.score for hit in read("docs://a 1\ndocs://b", extract).hits] == [1.0, None]
+        assert read("docs://a 1\ndocs://b", extract, order="descending").outcome is Outcome.UNPARSABLE
+
+
+DOCUMENT = {
+    "meta": {"confidence": 0.7, "tokens": 12},
+    "results": [
+        {"uri": "a", "score": 2, "title": "A", "span": "1-4"},
+        {"uri": 7, "score": -0.5, "title": None},
+    ],
+}
+JSON = {"json": "results[]", "id": "uri", "score": "score", "title": "title", "span": "span"}
+
+
+class TestJson:
+    def test_hits_and_fields_are_read(self):
+        fields = {"confidence": "meta.confidence", "answer": "meta.answer", "n": "length(results)"}
+        answer = read(json.dumps(DOCUMENT), {**JSON, "fields": fields})
+        assert answer.hits == (Hit("a", 2.0, "A", "1-4"), Hit("7", -0.5, None, None))
+        assert answer.fields == {"confidence": 0.7, "answer": None, "n": 2}
+        assert answer.outcome is Outcome.ANSWERED
+
+    def test_results_may_be_ids_alone(self):
+        assert ids(read('{"r": ["b", "a"]}', {"json": "r"})) == ["b", "a"]
+
+    def test_an_empty_list_is_honest_and_keeps_its_fields(self):
+        answer = read('{"results": [], "meta": {"c": 0.1}}', {**JSON, "fields": {"c": "meta.c"}})
+        assert (answer.outcome, answer.hits, answer.fields) == (Outcome.EMPTY, (), {"c": 0.1})
+
+    @pytest.mark.parametrize(
+        ("output", "reason"),
+        [
+            ("", "the output is blank, not JSON"),
+            (" \n", "the output is blank, not JSON"),
+            ("Error: no index", "the output is not JSON (line 1, column 1)"),
+            ('{"results": [\n{]', "the output is not JSON (line 2, column 2)"),
+            ('{"results": []} {"results": []}', "the output is not JSON (line 1, column 17)"),
+            ('{"results": [{"uri": "a", "score": NaN}]}', "the output is not JSON that can be read"),
+            ("[" * 100_000, "the output is not JSON that can be read"),
+            ("{}", "extract.json gave null, not a list"),
+            ("[1]", "extract.json gave null, not a list"),
+            ('{"results": [{"uri": "a"}, {"url": "b"}, {"uri": "c"}]}', "result 2 has no id"),
+            ('{"results": [{"uri": ""}]}', "result 1 has no id"),
+            ('{"results": [{"uri": " "}]}', "result 1 has no id"),
+            ('{"results": [{"uri": null}]}', "result 1 has no id"),
+            ('{"results": [{"uri": "a"}, {"uri": 1.5}]}', "result 2 has a number for an id"),
+            ('{"results": [{"uri": true}]}', "result 1 has true or false for an id"),
+            ('{"results": [{"uri": ["a"]}]}', "result 1 has a list for an id"),
+            ('{"results": [{"uri": "a", "score": "9"}]}', "result 1 has no score that is a finite number"),
+            ('{"results": [{"uri": "a", "score": true}]}', "result 1 has no score that is a finite number"),
+            ('{"results": [{"uri": "a", "score": 1e999}]}', "result 1 has no score that is a finite number"),
+            (
+                f'{{"results": [{{"uri": "a", "score": 1{"0" * 400}}}]}}',
+                "result 1 has no score that is a finite number",
+            ),
+        ],
+    )
+    def test_what_is_not_the_agreed_document_is_unparsable_with_the_reason(self, output, reason):
+        answer = read(output, JSON)
+        assert (answer.outcome, answer.reason, answer.hits) == (Outcome.UNPARSABLE, reason, ())
+
+    @pytest.mark.parametrize(
+        ("value", "kind"), [('"x"', "text"), ("3", "a number"), ("true", "true or false"), ("{}", "an object")]
+    )
+    def test_a_list_that_is_none_is_called_what_it_is(self, value, kind):
+        assert read(f'{{"results": {value}}}', {"json": "results"}).reason == f"extract.json gave {kind}, not a list"
+
+    def test_a_null_among_the_results_is_not_skipped(self):
+        assert read('{"r": ["a", null, "b"]}', {"json": "r"}).reason == "result 2 has no id"
+
+    def test_empty_tells_blank_output_or_a_sentence_from_a_failure(self):
+        assert read("", JSON, empty="^$").outcome is Outcome.EMPTY
+        assert read("No results.\n", JSON, empty="^No results").outcome is Outcome.EMPTY
+        assert read("Segmentation", JSON, empty="^$|^No results").outcome is Outcome.UNPARSABLE
+
+    def test_a_function_given_the_wrong_kind_of_value_is_unparsable(self):
+        answer = read('{"results": []}', {**JSON, "fields": {"n": "length(meta)"}})
+        assert answer.reason == "extract.fields.n cannot be evaluated on this output"
+
+    def test_a_byte_order_mark_is_no_obstacle(self):
+        assert ids(read("\ufeff" + json.dumps(DOCUMENT), JSON)) == ["a", "7"]
+
+    def test_other_scalars_and_lists_become_text_in_title_and_span(self):
+        answer = read(
+            '{"r": [{"id": "a", "t": 3, "s": [12, 40]}]}', {"json": "r", "id": "id", "title": "t", "span": "s"}
+        )
+        assert answer.hits == (Hit("a", None, "3", "[12, 40]"),)
+
+
+LINES = {"jsonl": True, "id": "uri", "score": "score"}
+
+
+class TestJsonLines:
+    def test_each_line_is_a_result_and_the_document_is_their_list(self):
+        output = '{"uri": "b", "score": 2}\n\n{"uri": "a", "score": 1}\r\n'
+        answer = read(output, {**LINES, "fields": {"best": "[0].score", "n": "length(@)"}})
+        assert answer.hits == (Hit("b", 2.0), Hit("a", 1.0))
+        assert answer.fields == {"best": 2, "n": 2}
+
+    def test_a_path_gives_the_result_of_a_line_or_several_and_lines_without_any_are_of_another_kind(self):
+        output = '{"took": 3}\n{"hit": {"uri": "a"}}\n{"hit": [{"uri": "b"}, {"uri": "c"}]}\n'
+        assert ids(read(output, {"jsonl": "hit", "id": "uri"})) == ["a", "b", "c"]
+
+    def test_a_path_that_finds_nothing_anywhere_is_not_an_empty_list(self):
+        extract = {"jsonl": "hitt", "id": "uri"}
+        answer = read('{"hit": {"uri": "a"}}\n', extract)
+        assert (answer.outcome, answer.reason) == (Outcome.UNPARSABLE, "extract.jsonl found nothing in any line")
+        assert read('{"total": 0}\n', extract, empty='"total": 0').outcome is Outcome.EMPTY
+
+    @pytest.mark.parametrize("output", ["", "\n\n"])
+    def test_no_line_is_an_honest_empty_list(self, output):
+        assert read(output, LINES).outcome is Outcome.EMPTY
+
+    def test_a_line_that_is_not_json_is_named(self):
+        assert read('{"uri": "a"}\nwarning: x\n', LINES).reason == "line 2 of the output is not JSON"
+
+    def test_a_line_separator_inside_text_does_not_break_the_line(self):
+        assert ids(read('{"uri": "a\u2028b"}\n', {"jsonl": True, "id": "uri"})) == ["a\u2028b"]
+
+    def test_a_line_without_an_id_is_named_by_its_position(self):
+        assert read('{"uri": "a"}\n{"url": "b"}\n', {"jsonl": True, "id": "uri"}).reason == "result 2 has no id"
+
+
+class TestManyResults:
+    def test_beyond_a_sane_number_the_rest_of_a_given_order_is_not_read(self):
+        output = " ".join(f"docs://{number}" for number in range(MAX_HITS + 5))
+        answer = read(output, URI)
+        assert (len(answer.hits), answer.hits[-1].id) == (MAX_HITS, f"docs://{MAX_HITS - 1}")
+
+    def test_a_large_k_raises_it(self):
+        output = " ".join(f"docs://{number}" for number in range(MAX_HITS + 5))
+        assert len(read(output, URI, k=MAX_HITS).hits) == MAX_HITS + 5
+
+    def test_where_the_score_orders_it_is_a_failure_for_the_best_may_be_last(self):
+        output = " ".join(f"d{number}={number}" for number in range(MAX_HITS + 1))
+        answer = read(output, {"regex": r"(?P<id>d\d+)=(?P<score>\d+)"}, order="descending")
+        assert (answer.outcome, answer.reason) == (Outcome.UNPARSABLE, "over 10000 results, to be sorted by score")

@@ -1,0 +1,164 @@
+import io
+import re
+import sys
+
+import pytest
+
+from cranfield.model import Answer, Hit, Outcome, Query
+from cranfield.systems import progress_on
+from cranfield.systems.progress import SMALL, Live, Plain, printable
+
+FOUND = Answer(Outcome.ANSWERED, (Hit("a"),))
+HANG = Answer(Outcome.TIMEOUT, reason="no answer in 30 s")
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+def queries(n):
+    return [Query(f"q{number}", f"text {number}") for number in range(1, n + 1)]
+
+
+@pytest.fixture
+def plain():
+    stream = io.StringIO()
+    return Plain(stream), lambda: stream.getvalue().splitlines()
+
+
+@pytest.fixture
+def live():
+    from rich.console import Console
+
+    stream = Terminal()
+    console = Console(file=stream, force_terminal=True, width=120, color_system=None)
+    return Live(stream, console), stream.getvalue
+
+
+def test_a_small_test_set_has_a_line_for_each_query_with_rate_and_time_left(plain):
+    progress, lines = plain
+    progress.start("old", 3, 0)
+    for query in queries(3):
+        progress.advance(query, FOUND)
+    progress.finish()
+    assert [line.split("  (")[0] for line in lines()] == ["old [1/3] text 1", "old [2/3] text 2", "old [3/3] text 3"]
+    assert re.fullmatch(r"old \[1/3\] text 1  \(\d+\.\d/s, \d+ s left\)", lines()[0])
+    assert re.fullmatch(r"old \[3/3\] text 3  \(\d+\.\d/s, took \d+ s\)", lines()[2])
+
+
+def test_a_large_test_set_has_few_lines_but_every_failure_and_the_last(plain):
+    progress, lines = plain
+    progress.start("old", SMALL + 1, 0)
+    for number, query in enumerate(queries(SMALL + 1), start=1):
+        progress.advance(query, HANG if number == 7 else FOUND)
+    assert [line.split("  (")[0] for line in lines()] == [
+        "old [7/101] text 7  timeout: no answer in 30 s",
+        "old [101/101] text 101",
+    ]
+
+
+def test_what_was_collected_before_is_counted_but_does_not_make_it_look_faster(plain, monkeypatch):
+    clock = iter([100.0, 100.0, 102.0, 102.0])
+    monkeypatch.setattr("cranfield.systems.progress.time.monotonic", lambda: next(clock))
+    progress, lines = plain  # its own first clock was read before
+    progress.start("old", 50, 40)
+    progress.advance(Query("q", "grid"), FOUND)
+    # one in 2 s: 0.5/s; 9 left: 18 s
+    assert lines() == ["old [41/50] grid  (2.0 s each, 18 s left)"]
+
+
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        (HANG, "timeout: no answer in 30 s"),
+        (Answer(Outcome.NONZERO_EXIT, reason="exit status 3"), "failed: exit status 3"),
+        (Answer(Outcome.UNPARSABLE, reason="result 2 has no id"), "unparsable: result 2 has no id"),
+    ],
+)
+def test_each_kind_of_failure_is_called_by_its_name(plain, answer, said):
+    progress, lines = plain
+    progress.start("old", 1, 0)
+    progress.advance(Query("q", "grid"), answer)
+    assert said in lines()[0]
+
+
+def test_an_empty_list_is_no_failure(plain):
+    progress, lines = plain
+    progress.start("old", 1, 0)
+    progress.advance(Query("q", "grid"), Answer(Outcome.EMPTY))
+    assert "empty" not in lines()[0]
+
+
+HOSTILE = "a\x1b[31m\nb\r[red]c[/red] [/] :smile: \u202ed\x00"
+
+
+def test_hostile_text_stays_on_its_line_and_controls_nothing(plain):
+    progress, lines = plain
+    progress.start("old", 1, 0)
+    progress.advance(Query("q", HOSTILE), Answer(Outcome.UNPARSABLE, reason="odd \x1b]0;title\x07\n"))
+    assert len(lines()) == 1
+    assert not re.search(r"[\x00-\x1f\x7f\u202e]", lines()[0])
+    assert r"a\u001b[31m\u000ab\u000d[red]c[/red] [/] :smile: \u202ed" in lines()[0]
+
+
+def test_on_a_terminal_hostile_text_is_neither_markup_nor_control(live):
+    progress, shown = live
+    progress.start("old", 2, 0)
+    progress.advance(Query("q", HOSTILE), HANG)
+    progress.note(f"{HOSTILE}: a note")
+    progress.finish()
+    assert "\x1b[31m" not in shown()
+    assert "[red]c[/red] [/] :smile:" in shown()
+    assert "\u202e" not in shown()
+
+
+def test_on_a_terminal_failures_scroll_by_and_the_last_line_says_how_far_it_came(live):
+    progress, shown = live
+    progress.start("old", 3, 0)
+    for query, answer in zip(queries(3), [FOUND, HANG, FOUND], strict=True):
+        progress.advance(query, answer)
+    progress.finish()
+    assert "old [2/3] text 2  timeout: no answer in 30 s" in shown()
+    assert re.search(r"old \[3/3\] \d+\.\d/s, took 0 s\n$", shown())
+    assert "\x1b[?25h" in shown(), "the cursor is given back"
+
+
+def test_on_a_terminal_stdout_is_left_alone_meanwhile(live):
+    progress, _ = live
+    before = sys.stdout, sys.stderr
+    progress.start("old", 1, 0)
+    try:
+        assert (sys.stdout, sys.stderr) == before
+    finally:
+        progress.finish()
+
+
+def test_lines_where_there_is_no_terminal_and_a_live_line_where_there_is():
+    assert isinstance(progress_on(io.StringIO()), Plain)
+    assert isinstance(progress_on(Terminal()), Live)
+
+
+def test_a_log_that_nobody_reads_any_more_is_no_reason_to_stop():
+    class Closed(io.StringIO):
+        def write(self, text):
+            raise BrokenPipeError
+
+    progress = Plain(Closed())
+    progress.start("old", 1, 0)
+    progress.advance(Query("q", "grid"), FOUND)
+    progress.note("still here")
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("x" * 60, "x" * 60),
+        ("x" * 61, "x" * 59 + "\u2026"),
+        ("\n" * 20, "\\u000a" * 9 + "\\u000" + "\u2026"),
+        ("\u4e2d", "\u4e2d"),
+    ],
+)
+def test_text_is_cut_after_what_cannot_be_seen_is_spelled_out(text, shown):
+    assert printable(text) == shown
+    assert len(printable(text)) <= 60
