@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -38,6 +39,30 @@ def load_config(path: Path | str) -> Config:
     if config is None:
         raise ConfigError("not a config", path=str(path))
     config._folder = path.absolute().parent  # noqa: SLF001  the one place that knows it
+    return config
+
+
+def system_config(name: str, settings: Mapping[str, Any]) -> SystemConfig:
+    """Build the config of one system from plain values, as a program has them.
+
+    Args:
+        name: of the system, for messages.
+        settings: the keys that stand under a system in cranfield.yaml.
+
+    Raises:
+        ConfigError: with everything that is wrong.
+    """
+    from cranfield.formats.json_tree import parse_json
+
+    try:
+        written = json.dumps(settings)
+    except (TypeError, ValueError) as error:
+        raise ConfigError(f"a setting is no plain value: {error}", path=f"system {name}") from None
+    problems = ProblemList(ConfigError)
+    config = validate(Located(Path(f"system {name}"), parse_json(written)), SystemConfig, problems)
+    if config is None:
+        # Lines and columns are of a file that nobody wrote.
+        raise ConfigError([replace(problem, line=None, column=None) for problem in problems.problems])
     return config
 
 

@@ -216,6 +216,8 @@ def _strata(
             groups.setdefault((key, value), []).append(query_id)
     rows = []
     for key in keys:
+        if max(len(query_ids) for (k, _), query_ids in groups.items() if k == key) == 1:
+            continue  # a label of each query, and no stratum: nothing can be said of one query
         for value in sorted(v for k, v in groups if k == key):
             query_ids = groups[key, value]
             difference = np.array([differences[query_id] for query_id in query_ids])

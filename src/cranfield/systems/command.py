@@ -16,6 +16,7 @@ from threading import Event, Lock
 from typing import Any
 
 from cranfield.config.check import require_valid
+from cranfield.config.load import system_config
 from cranfield.config.models import Config, SystemConfig
 from cranfield.config.template import fill
 from cranfield.config.written import config_digest, public_config
@@ -63,6 +64,24 @@ class CommandSystem:
         secrets = {key: value.get_secret_value() for key, value in config.env.items()}
         self.environment: Mapping[str, str] = {**os.environ, **secrets}
         self.mask = Mask(secrets)
+
+    @classmethod
+    def of(cls, name: str, *, folder: Path | str = ".", **settings: Any) -> CommandSystem:
+        r"""Make a system from what would stand under its name in cranfield.yaml.
+
+        Args:
+            name: its name in reports.
+            folder: what `cwd` is relative to.
+            settings: `command`, `extract`, `timeout_s` and the other keys of a system.
+
+        Raises:
+            ConfigError: with everything that is wrong.
+
+        Example:
+            >>> CommandSystem.of("echo", command=["echo", "doc:{query}"], extract={"regex": r"doc:\S+"}).order
+            'given'
+        """
+        return cls(name, system_config(name, settings), folder)
 
     @property
     def order(self) -> Order:

@@ -178,6 +178,11 @@ def test_strata_have_their_own_n_means_and_interval():
     assert rows["class", "A"].n == 3
 
 
+def test_a_key_that_labels_each_query_is_no_stratum():
+    result = compared([2] * 3, [1] * 3, strata=lambda i: {"class": "A", "note": f"only q{i}"})
+    assert {row.key for row in result.strata} == {"class"}
+
+
 def test_unanswered_queries_left_out_on_one_side_are_dropped_and_named():
     testset = set_of(3)
     a = evaluate(testset, {"q0": ["hit"], "q1": ["hit"]}, measures=["RR"], missing="skip", name="a")

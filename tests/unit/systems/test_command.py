@@ -227,3 +227,13 @@ def test_systems_come_in_the_order_of_the_file(tmp_path):
     assert systems_of(config)[0].cwd == tmp_path
     with pytest.raises(UnknownNameError, match="unknown system 'c'"):
         systems_of(config, ["c"])
+
+
+def test_a_system_made_of_plain_values_is_checked_like_one_in_a_file():
+    with pytest.raises(ConfigError) as caught:
+        CommandSystem.of("old", comand=["x", "{query}"], extract={"regex": "x", "jsn": "y"}, timeout_s="soon")
+    messages = str(caught.value)
+    assert "system old: " in messages
+    assert "did you mean command?" in messages
+    assert "did you mean json?" in messages
+    assert "timeout_s" in messages

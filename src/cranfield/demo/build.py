@@ -1,0 +1,115 @@
+"""Makes the demo's folder: two databases, the command that searches them, a test set and the config that ties them.
+
+What comes out is an ordinary Cranfield project, to be run, edited and run again; no path in it leads outside.
+"""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from cranfield.demo.corpus import build_corpus
+from cranfield.demo.drift import Drift, fit_to_corpus
+from cranfield.demo.entity import Corpus
+from cranfield.demo.index import DESIGNS, FIELDS, PLAIN, write_database
+from cranfield.errors import UsageError
+from cranfield.formats.files import refusal, write_text
+from cranfield.formats.testset_yaml import read_testset_yaml, write_testset_yaml
+
+HERE = Path(__file__).parent
+QUESTIONS = HERE / "stdlib.yaml"
+SEARCH_SCRIPT = HERE / "search.py"
+
+CONFIG_TEXT = """\
+# Two ways to search the documentation of the Python standard library: is `fields` better than `plain`?
+# `cranfield run` in this folder collects, scores and compares them. Edit what you like and run it again.
+testset: testset.yaml
+k: 10
+baseline: {baseline}
+candidate: {candidate}
+systems:
+{systems}"""
+
+SYSTEM_TEXT = """\
+  # {comment}
+  {name}:
+    command: ["{{python}}", -I, -S, search.py, --db, {name}.db, --limit, "{{k}}", --, "{{query}}"]
+    cwd: .
+    concurrency: 2
+    order: given
+    extract: {{json: results, id: id, score: score, title: title, span: span}}
+    preflight:
+      - {{file: {name}.db}}
+      - {{probe: dict}}
+"""
+
+COMMENTS: Mapping[str, str] = {
+    PLAIN.name: "All text in one full-text table, every column of the same weight.",
+    FIELDS.name: "Names before text, identifiers split, text stemmed, modules and classes first, deprecated ones last.",
+}
+
+
+@dataclass(frozen=True)
+class DemoFiles:
+    """What `build_demo` made."""
+
+    folder: Path
+    config: Path
+    testset: Path
+    databases: tuple[Path, ...]
+    n_entities: int
+    n_queries: int
+    drift: Drift
+    """What the test set expects and this Python does not have."""
+
+
+def build_demo(out: Path, progress: Callable[[str], None] = lambda _: None) -> DemoFiles:
+    """Build the demo in a folder, which is made if it is not there; its files are replaced one by one.
+
+    Args:
+        out: the folder.
+        progress: told, in a few words, what is being done.
+
+    Raises:
+        InputError: the standard library has no source files here.
+        UsageError: the folder cannot be written, or SQLite cannot search text.
+    """
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        corpus = build_corpus(progress=progress)
+        testset, drift = fit_to_corpus(read_testset_yaml(QUESTIONS), corpus, python=platform.python_version())
+        databases = _write_databases(corpus, out, progress)
+        progress("writing the test set and the config")
+        write_text(out / SEARCH_SCRIPT.name, [SEARCH_SCRIPT.read_text(encoding="utf-8")])
+        write_testset_yaml(testset, out / "testset.yaml")
+        write_text(out / "cranfield.yaml", [config_text()])
+    except OSError as error:
+        where = Path(str(error.filename)) if error.filename else out
+        raise UsageError(refusal(where, error)) from error
+    return DemoFiles(
+        folder=out,
+        config=out / "cranfield.yaml",
+        testset=out / "testset.yaml",
+        databases=databases,
+        n_entities=len(corpus),
+        n_queries=len(testset.queries),
+        drift=drift,
+    )
+
+
+def config_text() -> str:
+    """Write the demo's cranfield.yaml."""
+    systems = "".join(SYSTEM_TEXT.format(name=design.name, comment=COMMENTS[design.name]) for design in DESIGNS)
+    return CONFIG_TEXT.format(baseline=PLAIN.name, candidate=FIELDS.name, systems=systems)
+
+
+def _write_databases(corpus: Corpus, out: Path, progress: Callable[[str], None]) -> tuple[Path, ...]:
+    paths = []
+    for design in DESIGNS:
+        path = out / f"{design.name}.db"
+        progress(f"indexing {len(corpus)} entities for {design.name}")
+        write_database(corpus, design, path)
+        paths.append(path)
+    return tuple(paths)

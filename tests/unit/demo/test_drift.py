@@ -1,0 +1,68 @@
+"""Fitting the test set to the Python at hand: what is gone is left out and named, and nothing else changes."""
+
+from __future__ import annotations
+
+from cranfield.demo.drift import Drift, fit_to_corpus
+from cranfield.demo.entity import Corpus, Entity
+from cranfield.model import Pattern, Query, TestSet
+
+
+def corpus_of(*ids: str) -> Corpus:
+    return Corpus(tuple(Entity(i, "function", i, i, "m") for i in sorted(ids)))
+
+
+def of_grades(**grades: dict[str, float]) -> TestSet:
+    return TestSet("made up", tuple(Query(query_id, query_id) for query_id in grades), grades=grades)
+
+
+def test_a_test_set_that_is_all_there_stays_as_it_is() -> None:
+    testset = of_grades(q1={"a": 2, "b": 0}, q2={"b": 1})
+    fitted, drift = fit_to_corpus(testset, corpus_of("a", "b"), python="3.11.0")
+    assert fitted == testset
+    assert drift == Drift("3.11.0")
+    assert drift.sentences() == []
+
+
+def test_an_id_that_is_gone_is_left_out_and_named() -> None:
+    testset = of_grades(q1={"a": 2, "gone": 1}, q2={"gone": 2, "b": 1})
+    fitted, drift = fit_to_corpus(testset, corpus_of("a", "b"), python="3.13.0")
+    assert fitted.grades == {"q1": {"a": 2}, "q2": {"b": 1}}
+    assert fitted.queries == testset.queries
+    assert drift.ids == (("q1", "gone"), ("q2", "gone"))
+    assert drift.sentences() == ["Python 3.13.0 has not 1 judged entity, left out: gone."]
+
+
+def test_a_query_with_nothing_relevant_left_goes_as_a_whole() -> None:
+    testset = of_grades(q1={"gone": 2, "a": 0}, q2={"a": 1}, q3={"gone too": 1})
+    fitted, drift = fit_to_corpus(testset, corpus_of("a"), python="3.13.0")
+    assert fitted.query_ids == ("q2",)
+    assert fitted.grades == {"q2": {"a": 1}}
+    assert drift.queries == ("q1", "q3")
+    assert drift.sentences() == [
+        "Python 3.13.0 has not 2 judged entities, left out: gone, gone too.",
+        "2 queries left out, with nothing relevant here: q1, q3.",
+    ]
+
+
+def test_a_pattern_that_matches_nothing_is_left_out_and_named() -> None:
+    wanted = {"q1": (Pattern("^a$", 2), Pattern("^z$", 1)), "q2": (Pattern("^z$", 2),)}
+    testset = TestSet("made up", (Query("q1"), Query("q2")), patterns=wanted)
+    fitted, drift = fit_to_corpus(testset, corpus_of("a"), python="3.12.1")
+    assert fitted.patterns == {"q1": (Pattern("^a$", 2),)}
+    assert fitted.query_ids == ("q1",)
+    assert drift.sentences() == [
+        "Nothing in Python 3.12.1 matches ^z$, ^z$; left out.",
+        "1 query left out, with nothing relevant here: q2.",
+    ]
+
+
+def test_a_legacy_form_keeps_the_spelling_that_is_here() -> None:
+    strata = {"class": "E", "legacy": "old/place new/place"}
+    testset = TestSet(
+        "made up", (Query("q1", "text", strata),), grades={"q1": {"a": 2, "old/place": 1, "new/place": 1}}
+    )
+    fitted, _ = fit_to_corpus(testset, corpus_of("a", "new/place"), python="3.12.1")
+    assert fitted.by_id["q1"].strata == {"class": "E", "legacy": "new/place"}
+    without, _ = fit_to_corpus(testset, corpus_of("a"), python="3.14.0")
+    assert without.by_id["q1"].strata == {"class": "E"}
+    assert testset.by_id["q1"].strata == strata
