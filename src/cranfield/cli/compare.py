@@ -56,7 +56,7 @@ def compare_command(
 ) -> None:
     """Compare two runs query by query, and reach a verdict with its evidence."""
     from cranfield.project.recipe import compare, evaluate, load, told_apart, with_primary
-    from cranfield.report import comparison_document
+    from cranfield.reporting import comparison_document
 
     judged = load(testset, format=testset_format)
     runs = [baseline, candidate]

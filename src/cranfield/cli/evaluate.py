@@ -32,9 +32,9 @@ def evaluate_command(
     missing: MissingChoice = MissingOption.ZERO,
     duplicates: DuplicatesChoice = DuplicatesOption.ERROR,
     by_query: Annotated[bool, typer.Option("--by-query", help="A row for every query.")] = False,
-    no_cache: Annotated[
+    no_cache: Annotated[  # noqa: ARG001 - scripts may rely on it; nothing is cached yet
         bool, typer.Option("--no-cache", help="Read every run anew (this version always does).")
-    ] = False,  # noqa: ARG001
+    ] = False,
     output: FormatOption = Format.TEXT,
     html: HtmlOption = None,
     testset_format: TestSetFormatOption = None,
@@ -42,7 +42,7 @@ def evaluate_command(
 ) -> None:
     """Score runs against a test set: means with their intervals, failures and judged share."""
     from cranfield.project.recipe import evaluate, load, told_apart
-    from cranfield.report import evaluation_document
+    from cranfield.reporting import evaluation_document
 
     judged = load(testset, format=testset_format)
     evaluations = [

@@ -29,7 +29,7 @@ app = typer.Typer(
 )
 
 
-def _print_version(value: bool) -> None:
+def _print_version(*, value: bool) -> None:
     if value:
         typer.echo(f"cranfield {__version__}")
         raise typer.Exit

@@ -7,6 +7,6 @@ from cranfield.cli.shared import Format, FormatOption, deliver
 
 def measures_command(*, output: FormatOption = Format.TEXT) -> None:
     """List the measures: spelling, meaning, parameters, source."""
-    from cranfield.report import measures_document
+    from cranfield.reporting.catalogue import measures_document
 
     deliver(measures_document(), output, None)

@@ -15,7 +15,7 @@ import typer
 from cranfield.errors import CranfieldError
 
 if TYPE_CHECKING:
-    from cranfield.report.document import Document
+    from cranfield.reporting.document import Document
 
 EXIT_VERDICT = 1
 EXIT_SYSTEM = 3
@@ -133,7 +133,7 @@ def handled(command: Callable[P, R]) -> Callable[P, R]:
 
 def deliver(document: Document, chosen: Format, html: Path | None) -> None:
     """Print the document on stdout, and write it as HTML where asked."""
-    from cranfield.report import render, save_report
+    from cranfield.reporting import render, save_report
 
     if html is not None:
         save_report(document, html)

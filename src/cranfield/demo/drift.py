@@ -35,7 +35,7 @@ class Drift:
         said = []
         if self.ids:
             names = sorted({entity_id for _, entity_id in self.ids})
-            said.append(f"Python {self.python} has not {_count(names, 'judged entity', 'judged entities')}, left out: ")
+            said.append(f"Python {self.python} lacks {_count(names, 'judged entity', 'judged entities')}, left out: ")
             said[-1] += ", ".join(names) + "."
         if self.patterns:
             names = [regex for _, regex in self.patterns]

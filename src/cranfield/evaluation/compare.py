@@ -11,7 +11,7 @@ from cranfield.errors import Problem, UsageError
 from cranfield.evaluation.buckets import bucket_queries, move_queries
 from cranfield.evaluation.evaluate import summarise
 from cranfield.evaluation.values import Comparison, Evaluation, Limits, MeasureComparison, StratumComparison, Verdict
-from cranfield.evaluation.verdict import broken_limits, decide, disagreements
+from cranfield.evaluation.verdict import MEAN_DIFFERENCE, broken_limits, decide, disagreements
 from cranfield.measures import CATALOGUE, Measure
 from cranfield.measures.kernels import first_relevant_rank
 from cranfield.ranking.value import FloatQ
@@ -53,6 +53,13 @@ class CompareOptions:
             problems.append(Problem(f"alpha is {self.alpha:g}", expected="a number between 0 and 1, such as 0.05"))
         if self.margin is not None and not 0 < self.margin < np.inf:
             problems.append(Problem(f"margin is {self.margin:g}", expected="a number above 0, in units of the measure"))
+        if self.margin is not None and TESTS[self.test].estimates not in {"", MEAN_DIFFERENCE}:
+            problems.append(
+                Problem(
+                    f"a margin is about the mean difference, and test {self.test} about the {TESTS[self.test].estimates}",
+                    hint="choose permutation, t or bootstrap, or leave the margin out",
+                )
+            )
         if self.seed < 0:
             problems.append(Problem(f"seed is {self.seed}", expected="a whole number of 0 or more"))
         if problems:
@@ -79,7 +86,10 @@ def compare(baseline: Evaluation, candidate: Evaluation, options: CompareOptions
         raise UsageError(f"primary measure {primary} was not evaluated on both sides", expected=f"one of {known}")
     if CATALOGUE[primary.name].diagnostic:
         raise UsageError(f"{primary} says how far other numbers go, and decides nothing", expected="a quality measure")
-    compared = {measure: _compare_measure(measure, baseline, candidate, options) for measure in shared}
+    compared = {
+        measure: _compare_measure(measure, baseline, candidate, options, is_primary=measure == primary)
+        for measure in shared
+    }
     compared = _adjust(compared, primary, options.test)
     broken = broken_limits((baseline, candidate), primary, options.limits)
     name, sentence, reasons = decide(
@@ -129,7 +139,7 @@ def _shared_measures(baseline: Evaluation, candidate: Evaluation) -> tuple[Measu
 
 
 def _compare_measure(
-    measure: Measure, baseline: Evaluation, candidate: Evaluation, options: CompareOptions
+    measure: Measure, baseline: Evaluation, candidate: Evaluation, options: CompareOptions, *, is_primary: bool
 ) -> MeasureComparison:
     query_ids = [
         query_id
@@ -141,7 +151,8 @@ def _compare_measure(
     a, b = (_values(evaluation, measure, query_ids) for evaluation in (baseline, candidate))
     difference = differences(a, b)
     about = describe(difference)
-    tests = run_tests(a, b, alpha=options.alpha, seed=options.seed, n_draws=options.n_draws, margin=options.margin)
+    margin = options.margin if is_primary else None
+    tests = run_tests(a, b, alpha=options.alpha, seed=options.seed, n_draws=options.n_draws, margin=margin)
     declared = tests.get(options.test)
     return MeasureComparison(
         measure=measure,

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from cranfield.evaluation.values import Evaluation, Limits, MeasureComparison, Verdict, VerdictName
+from cranfield.evaluation.values import Evaluation, Limits, MeasureComparison, VerdictName
 from cranfield.measures import CATALOGUE, Measure, compute
 from cranfield.model import Outcome
+from cranfield.numbers import format_delta, format_delta_interval, format_level, format_p, format_percent, format_value
 from cranfield.stats.result import TestResult
 from cranfield.stats.table import TESTS
+
+MEAN_DIFFERENCE = "mean difference"
+"""What the delta of a comparison is; an interval about anything else has to say so."""
 
 JUDGED_DEPTH = 10
 """Depth of the judged share that `min_judged_share` looks at when the primary measure has no cutoff."""
@@ -62,8 +66,8 @@ def broken_limits(evaluations: Sequence[Evaluation], primary: Measure, limits: L
         bad = sum(outcome.is_failure or outcome is Outcome.MISSING for outcome in outcomes)
         if limits.max_failed_share is not None and outcomes and bad / len(outcomes) > limits.max_failed_share:
             sentences.append(
-                f"{evaluation.name}: {bad} of {len(outcomes)} queries failed or have no answer ({bad / len(outcomes):.1%}); "
-                f"the limit is {limits.max_failed_share:.1%} (limits.max_failed_share)"
+                f"{evaluation.name}: {bad} of {len(outcomes)} queries failed or have no answer ({format_percent(bad / len(outcomes))}); "
+                f"the limit is {format_percent(limits.max_failed_share)} (limits.max_failed_share)"
             )
         if limits.min_judged_share is not None:
             sentences.extend(_coverage(evaluation, primary, limits.min_judged_share))
@@ -92,13 +96,15 @@ def disagreements(
         way = (1 if comparison.delta > 0 else -1) * (1 if spec.higher_is_better else -1)
         if way != said:
             word = "better" if way > 0 else "worse"
-            sentences.append(f"{measure} says {word} ({_signed(comparison.delta)}, adjusted p {_p(result.p_adjusted)})")
+            sentences.append(
+                f"{measure} says {word} ({format_delta(comparison.delta)}, adjusted p {format_p(result.p_adjusted)})"
+            )
     for name, result in comparisons[primary].tests.items():
         if name == test or result.p_adjusted is None or TESTS[name].needs_margin:
             continue
         if _finds(result, alpha) != bool(said):
             word = "finds a difference" if _finds(result, alpha) else "finds no difference"
-            sentences.append(f"the {name} test on {primary} {word} (adjusted p {_p(result.p_adjusted)})")
+            sentences.append(f"the {name} test on {primary} {word} (adjusted p {format_p(result.p_adjusted)})")
     return tuple(sentences)
 
 
@@ -110,7 +116,9 @@ def _coverage(evaluation: Evaluation, primary: Measure, limit: float) -> list[st
     share = float(values[scored].mean())
     if share >= limit:
         return []
-    return [f"{evaluation.name}: {measure} is {share:.1%}; the limit is {limit:.1%} (limits.min_judged_share)"]
+    return [
+        f"{evaluation.name}: {measure} is {format_percent(share)}; the limit is {format_percent(limit)} (limits.min_judged_share)"
+    ]
 
 
 def _finds(result: TestResult, alpha: float) -> bool:
@@ -121,13 +129,16 @@ def _numbers(declared: MeasureComparison, test: str, alpha: float) -> str:
     """`nDCG@10 0.4120 to 0.4710, +0.0590 (95 % interval +0.0210 to +0.0970, p .0021, n = 50, permutation)`."""
     if declared.delta is None:
         return f"{declared.measure} has no query that both sides have a value for"
-    low, high = (_signed(bound) if bound is not None else "unbounded" for bound in (declared.ci_low, declared.ci_high))
+    what = "" if TESTS[test].estimates == MEAN_DIFFERENCE else f" of the {TESTS[test].estimates}"
+    bounds = (declared.ci_low, declared.ci_high)
+    interval = "unbounded" if bounds == (None, None) else format_delta_interval(bounds)
     result = declared.tests.get(test)
-    p_value = f"p {_p(result.p_two_sided)}, " if result is not None and result.p_two_sided is not None else ""
+    p_value = f"p {format_p(result.p_two_sided)}, " if result is not None and result.p_two_sided is not None else ""
+    means = f"{format_value(declared.baseline.mean)} to {format_value(declared.candidate.mean)}"
     return (
-        f"{declared.measure} {_mean(declared.baseline.mean)} to {_mean(declared.candidate.mean)}, {_signed(declared.delta)} "
-        f"({1 - alpha:.4g} interval {low} to {high}, {p_value}n = {declared.n}, {test})"
-    ).replace(f"{1 - alpha:.4g} interval", f"{(1 - alpha) * 100:.4g} % interval")
+        f"{declared.measure} {means}, {format_delta(declared.delta)} "
+        f"({format_level(alpha)} interval{what} {interval}, {p_value}n = {declared.n}, {test})"
+    )
 
 
 def _what_could_be_seen(declared: MeasureComparison) -> tuple[str, ...]:
@@ -140,7 +151,7 @@ def _what_could_be_seen(declared: MeasureComparison) -> tuple[str, ...]:
     if declared.mde is None:
         return ()
     return (
-        f"with {declared.n} queries of this spread, a true difference of {_mean(declared.mde)} would be found 8 times in 10",
+        f"with {declared.n} queries of this spread, a true difference of {format_value(declared.mde)} would be found 8 times in 10",
     )
 
 
@@ -148,17 +159,3 @@ def _lean(delta: float | None, sign: int) -> str:
     if not delta:
         return ""
     return ", leaning better" if delta * sign > 0 else ", leaning worse"
-
-
-def _mean(value: float | None) -> str:
-    return "–" if value is None else f"{value:.4f}"
-
-
-def _signed(value: float) -> str:
-    return f"{value:+.4f}".replace("-", "−")
-
-
-def _p(value: float | None) -> str:
-    if value is None:
-        return "–"
-    return "< .0001" if value < 0.0001 else f"{value:.4f}".lstrip("0") if value < 1 else "1"

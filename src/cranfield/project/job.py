@@ -19,7 +19,7 @@ from cranfield.evaluation.verdict import broken_limits
 from cranfield.measures import Measure, parse_all
 from cranfield.model import Answer, Outcome, Run, TestSet
 from cranfield.project.recipe import evaluate, load, with_primary
-from cranfield.report import Document, comparison_document, evaluation_document, save_report
+from cranfield.reporting import Document, comparison_document, evaluation_document, save_report
 from cranfield.systems import CommandSystem, Held, collect_all, preflight, progress_on, systems_of
 
 RESULTS, REPORT, MARKDOWN = "results.json", "report.html", "report.md"

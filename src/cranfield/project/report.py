@@ -15,7 +15,7 @@ def report(result: Comparison | Evaluation, path: str | Path | None = None, *, f
         path: where to write it too, in the form of its suffix: .html, .md, .json, .csv or .txt.
         format: of the text returned: text, markdown, csv, json or html.
     """
-    from cranfield.report import comparison_document, evaluation_document, render, save_report
+    from cranfield.reporting import comparison_document, evaluation_document, render, save_report
 
     document = (
         comparison_document(result) if isinstance(result, Comparison) else evaluation_document([result], by_query=True)

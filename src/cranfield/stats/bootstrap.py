@@ -31,7 +31,7 @@ def bootstrap(
     are skewed, as they are when a few queries change a lot and most not at all. The p-value is the interval turned
     round: the smallest alpha at which it leaves out zero.
 
-        z(G) = (w - z0) / (1 + a (w - z0)) - z0,  w = Phi^-1(G);   p(greater) = Phi(z(#{means <= 0} + 1) / N))
+        z(G) = (w - z0) / (1 + a (w - z0)) - z0,  w = Phi^-1(G);   p(greater) = Phi(z((#{means <= 0} + 1) / N))
 
     Args:
         difference: candidate minus baseline, one per query.
@@ -54,11 +54,15 @@ def bootstrap(
     check_alpha(alpha)
     check_draws(seed, n_draws)
     vector = as_vector(difference, "differences")
-    n = len(vector)
-    if not n:
+    if not vector.size:
         return untested(NO_QUERY)
-    if n < FEWEST_QUERIES:
+    if len(vector) < FEWEST_QUERIES:
         return untested(f"too few queries to resample (n < {FEWEST_QUERIES})")
+    return _bca(vector, alpha, seed, n_draws)
+
+
+def _bca(vector: FloatN, alpha: float, seed: int, n_draws: int) -> TestResult:
+    n = len(vector)
     fixed = fixed_point(vector)
     sums = np.sort(_resampled_sums(fixed, seed, n_draws - 1))
     curve = _Curve(n_draws, _bias(sums, fixed.total), _acceleration(vector))

@@ -45,7 +45,10 @@ def describe(values: Values) -> Description:
         return Description(mean, median, None, 1)
     if high - low <= NOISE * max(abs(low), abs(high)):
         return Description(mean, median, 0.0, n)
-    centred = (vector - mean).tolist()
+    centred = vector - mean
+    # A power of two costs no digit, and keeps squares from overflow and underflow.
+    scale = math.ldexp(1.0, math.frexp(max(high - mean, mean - low))[1] - 1)
+    scaled = (centred / scale).tolist()
     # The second term is 0 but for the rounding of the mean.
-    squares = math.fsum(x * x for x in centred) - math.fsum(centred) ** 2 / n
-    return Description(mean, median, math.sqrt(squares / (n - 1)), n)
+    squares = math.fsum(x * x for x in scaled) - math.fsum(scaled) ** 2 / n
+    return Description(mean, median, scale * math.sqrt(squares / (n - 1)), n)

@@ -75,4 +75,6 @@ def _power(shift: float, critical: float, df: int) -> float:
     """Probability that a t variable shifted by `shift` leaves [-critical, critical]."""
     from scipy.special import nctdtr
 
-    return 1 - float(nctdtr(df, shift, critical)) + float(nctdtr(df, shift, -critical))
+    # The far side is under Phi(-shift): nothing from 7 on, where SciPy may also give a NaN for it.
+    far_side = float(nctdtr(df, shift, -critical)) if shift < 7 else 0.0
+    return 1 - float(nctdtr(df, shift, critical)) + far_side

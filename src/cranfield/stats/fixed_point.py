@@ -35,13 +35,10 @@ class FixedPoint:
         """Sum of the vector, in units."""
         return float(self.units.sum())
 
-    def values(self, units: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Turn units back into values."""
-        return np.asarray(np.ldexp(units, self.exponent), dtype=np.float64)
-
     def value(self, units: float) -> float:
-        """Turn one number of units back into a value."""
-        return math.ldexp(units, self.exponent)
+        """Turn one number of units back into a value, without the digits that are finer than a unit."""
+        exact = math.ldexp(units, self.exponent)
+        return round(exact, math.floor(-self.exponent * math.log10(2))) or exact
 
     def without_noise(self, sums: NDArray[np.float64]) -> NDArray[np.float64]:
         """The same sums, those that are zero but for rounding set to 0."""

@@ -14,6 +14,9 @@ from cranfield.errors import InternalError, UsageError
 from cranfield.stats.arguments import Values
 from cranfield.stats.describe import describe
 
+SMALLEST_TAIL = 1e-100
+"""Rarer than this nobody asks; far beyond it a tail would underflow."""
+
 _TERMS = 10_000  # about 50 are needed at worst, at any df
 _STEPS = 200  # about 10 are needed; 40 very close to the median
 _PRECISE = 2e-16
@@ -54,17 +57,17 @@ def t_quantile(p: float, df: float) -> float:
         Equal to `scipy.stats.t.ppf` to 1e-10, relative, for df of 1 to 100,000 and p of 1e-6 to 1 - 1e-6.
 
     Raises:
-        UsageError: p outside (0, 1), or df not above 0.
+        UsageError: p, or 1 - p, under 1e-100, or df under 1.
 
     Example:
         >>> round(t_quantile(0.975, 49), 4)
         2.0096
     """
-    if not 0 < p < 1:
-        raise UsageError(f"probability is {p:g}", expected="a number between 0 and 1")
-    if not 0 < df < math.inf:
-        raise UsageError(f"degrees of freedom are {df:g}", expected="a number above 0")
     tail = min(p, 1 - p)
+    if not tail >= SMALLEST_TAIL:
+        raise UsageError(f"probability is {p:g}", expected=f"a number between {SMALLEST_TAIL:g} and 1")
+    if not 1 <= df < math.inf:
+        raise UsageError(f"degrees of freedom are {df:g}", expected="a number of 1 or more")
     if tail == 0.5:
         return 0.0
     size = _near_the_middle(1 - 2 * tail, df) if tail > 0.25 else _far_out(tail, df)
@@ -75,29 +78,40 @@ def t_tail(t: float, df: float) -> float:
     """Probability that a t variable with `df` degrees of freedom exceeds `t`."""
     if t < 0:
         return 1 - t_tail(-t, df)
-    if _is_central(t, df):
+    if t == math.inf:
+        return 0.0
+    inner, outer = _split(t, df)
+    if _is_central(outer, df):
         return (1 - _mass(t, df)) / 2
-    return _front(t, df) * _beta_fraction(df / (df + t * t), t * t / (df + t * t), df / 2, 0.5) / 2
+    return _front(t, df) * _beta_fraction(inner, outer, df / 2, 0.5) / 2
 
 
-def _is_central(t: float, df: float) -> bool:
+def _split(t: float, df: float) -> tuple[float, float]:
+    """Give df / (df + t^2) and t^2 / (df + t^2), for t of any size."""
+    whole = math.hypot(math.sqrt(df), t)
+    return (math.sqrt(df) / whole) ** 2, (t / whole) ** 2
+
+
+def _is_central(outer: float, df: float) -> bool:
     """True where the fraction for the middle converges faster than the one for the tail."""
-    return t * t * (df + 5) < 3 * (df + t * t)
+    return outer * (df + 5) < 3
 
 
 def _mass(t: float, df: float) -> float:
     """Probability of lying between -t and t."""
-    if _is_central(t, df):
-        return _front(t, df) * _beta_fraction(t * t / (df + t * t), df / (df + t * t), 0.5, df / 2)
+    inner, outer = _split(t, df)
+    if _is_central(outer, df):
+        return _front(t, df) * _beta_fraction(outer, inner, 0.5, df / 2)
     return 1 - 2 * t_tail(t, df)
 
 
 def _near_the_middle(mass: float, df: float) -> float:
     # log mass is concave in log t, and this start is below the root: Newton climbs to it and never beyond.
-    t = mass / (2 * _density(0.0, df))
+    density_at_0 = _gamma_ratio(df / 2) / math.sqrt(math.pi * df)
+    t = mass / (2 * density_at_0)
     for _ in range(_STEPS):
         found = _mass(t, df)
-        step = math.log(mass / found) * found / (2 * t * _density(t, df))
+        step = math.log(mass / found) * found / (2 * _front(t, df))
         t *= math.exp(step)
         if abs(step) < _PRECISE * 10:
             return t
@@ -111,7 +125,7 @@ def _far_out(tail: float, df: float) -> float:
         t *= 2
     for _ in range(_STEPS):
         found = t_tail(t, df)
-        step = math.log(found / tail) * found / (t * _density(t, df))
+        step = math.log(found / tail) * found / _front(t, df)
         t *= math.exp(step)
         if abs(step) < _PRECISE * 10:
             return t
@@ -124,14 +138,17 @@ def _settled(t: float, step: float) -> float:
     raise InternalError(f"the t quantile does not settle: {t!r} and a step of {step!r}")
 
 
-def _density(t: float, df: float) -> float:
-    return _gamma_ratio(df / 2) / math.sqrt(math.pi * df) * math.exp(-(df + 1) / 2 * math.log1p(t * t / df))
-
-
 def _front(t: float, df: float) -> float:
-    """x^(df/2) (1 - x)^(1/2) / B(df/2, 1/2) at x = df / (df + t^2), written so that no digit is lost near x = 1."""
-    power = math.exp(-df / 2 * math.log1p(t * t / df))
-    return t / math.sqrt(df + t * t) * power * _gamma_ratio(df / 2) / math.sqrt(math.pi)
+    """x^(df/2) (1 - x)^(1/2) / B(df/2, 1/2) at x = df / (df + t^2); it is also t times the density at t."""
+    return _power(t, df) * t / math.hypot(math.sqrt(df), t) * _gamma_ratio(df / 2) / math.sqrt(math.pi)
+
+
+def _power(t: float, df: float) -> float:
+    """(1 + t^2 / df)^(-df/2); each way keeps the digits that the other loses."""
+    root = math.sqrt(df)
+    if t < root:
+        return math.exp(-df / 2 * math.log1p((t / root) ** 2))
+    return math.exp(-df * math.log(math.hypot(root, t) / root))
 
 
 def _gamma_ratio(a: float) -> float:

@@ -97,7 +97,8 @@ def tost(difference: Values, margin: float, *, alpha: float = 0.05) -> TestResul
         error = about.std / math.sqrt(about.n)
         t_low, t_high = (about.mean + margin) / error, (about.mean - margin) / error
         p_low, p_high = t_tail(t_low, about.n - 1), t_tail(-t_high, about.n - 1)
-        statistic, note = (t_low if p_low >= p_high else t_high), None
+        nearer = t_low if p_low >= p_high else t_high
+        statistic, note = (nearer if math.isfinite(nearer) else None), None
     extra = {"margin": margin, "p_equivalence": max(p_low, p_high), "p_above_low": p_low, "p_below_high": p_high}
     return TestResult(statistic, None, None, ci_low=low, ci_high=high, note=note, extra=extra)
 
@@ -129,8 +130,8 @@ def sign_test(difference: Values, *, alpha: float = 0.05) -> TestResult:
         statistic=float(positive),
         p_two_sided=_two_sided(tails, positive, n - positive),
         p_one_sided=float(tails[n - positive]),
-        ci_low=float(kept[rejected]) if bounded else None,
-        ci_high=float(kept[n - 1 - rejected]) if bounded else None,
+        ci_low=float(kept[rejected - 1]) if bounded else None,
+        ci_high=float(kept[n - rejected]) if bounded else None,
         note=None
         if bounded
         else f"{n} queries differ: too few for a bounded interval at alpha {alpha:g}"

@@ -50,6 +50,11 @@ class TestSpec:
     needs_margin: bool = False
     """Runs only where a margin is stated."""
 
+    @property
+    def estimates(self) -> str:
+        """What its interval is about: `mean difference`."""
+        return self.interval.partition(":")[0]
+
 
 TESTS: Mapping[str, TestSpec] = {
     spec.name: spec

@@ -51,9 +51,13 @@ def wilcoxon(difference: Values, *, alpha: float = 0.05) -> TestResult:
     if not vector.size:
         return untested(NO_QUERY)
     kept = nonzero(vector)
-    n = len(kept)
-    if n < FEWEST_PAIRS:
+    if len(kept) < FEWEST_PAIRS:
         return untested(f"too few non-zero pairs (n < {FEWEST_PAIRS})")
+    return _signed_ranks(kept, alpha)
+
+
+def _signed_ranks(kept: FloatN, alpha: float) -> TestResult:
+    n = len(kept)
     doubled, ties = _doubled_ranks(np.abs(kept))
     w_plus = int(doubled[kept > 0].sum()) / 2
     w_minus = n * (n + 1) / 2 - w_plus

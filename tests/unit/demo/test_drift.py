@@ -29,7 +29,7 @@ def test_an_id_that_is_gone_is_left_out_and_named() -> None:
     assert fitted.grades == {"q1": {"a": 2}, "q2": {"b": 1}}
     assert fitted.queries == testset.queries
     assert drift.ids == (("q1", "gone"), ("q2", "gone"))
-    assert drift.sentences() == ["Python 3.13.0 has not 1 judged entity, left out: gone."]
+    assert drift.sentences() == ["Python 3.13.0 lacks 1 judged entity, left out: gone."]
 
 
 def test_a_query_with_nothing_relevant_left_goes_as_a_whole() -> None:
@@ -39,7 +39,7 @@ def test_a_query_with_nothing_relevant_left_goes_as_a_whole() -> None:
     assert fitted.grades == {"q2": {"a": 1}}
     assert drift.queries == ("q1", "q3")
     assert drift.sentences() == [
-        "Python 3.13.0 has not 2 judged entities, left out: gone, gone too.",
+        "Python 3.13.0 lacks 2 judged entities, left out: gone, gone too.",
         "2 queries left out, with nothing relevant here: q1, q3.",
     ]
 

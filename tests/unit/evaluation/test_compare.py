@@ -64,11 +64,22 @@ def test_equivalence_comes_before_better_and_keeps_the_direction():
     assert "leaning better" in within.verdict.sentence
 
 
+def test_the_margin_is_that_of_the_primary_measure_alone():
+    result = compared([2] * 12, [1] * 12, measures=("RR", "P@1"), margin=0.1)
+    assert "tost" in result.measures[RR].tests
+    assert "tost" not in result.measures[parse("P@1")].tests
+
+
 def test_the_sentence_can_be_pasted():
     assert compared([2] * 12, [1] * 12).verdict.sentence == (
         "new is better than old: RR 0.5000 to 1.0000, +0.5000 "
         "(95 % interval +0.5000 to +0.5000, p .0005, n = 12, permutation)."
     )
+
+
+def test_an_interval_of_something_else_than_the_mean_says_of_what():
+    sentence = compared([2] * 12, [1] * 12, test="wilcoxon").verdict.sentence
+    assert "95 % interval of the pseudo-median of the non-zero differences (Hodges-Lehmann) +0.5000 to" in sentence
 
 
 def failing(n_failed, n=20):
@@ -91,7 +102,7 @@ def test_too_many_failures_make_it_invalid_whatever_the_numbers():
     verdict = compare(good, flaky).verdict
     assert verdict.name == "invalid"
     assert verdict.reasons == (
-        "flaky: 3 of 20 queries failed or have no answer (15.0%); the limit is 10.0% (limits.max_failed_share)",
+        "flaky: 3 of 20 queries failed or have no answer (15.0 %); the limit is 10.0 % (limits.max_failed_share)",
     )
     assert compare(good, flaky, limits=Limits(max_failed_share=0.15)).verdict.name != "invalid"
     assert compare(good, flaky, limits=Limits(max_failed_share=None)).verdict.name != "invalid"
@@ -100,7 +111,7 @@ def test_too_many_failures_make_it_invalid_whatever_the_numbers():
 def test_too_little_judged_makes_it_invalid():
     result = compared([2] * 12, [1] * 12, limits=Limits(min_judged_share=0.9))
     assert result.verdict.name == "invalid"
-    assert "Judged@10 is 50.0%" in result.verdict.reasons[0]
+    assert "Judged@10 is 50.0 %" in result.verdict.reasons[0]
 
 
 ranks = st.none() | st.integers(1, 12)
@@ -208,6 +219,7 @@ def test_the_same_seed_gives_the_same_answer():
         ({"alpha": 0}, "alpha is 0; expected a number between 0 and 1, such as 0.05."),
         ({"margin": -1}, "margin is -1; expected a number above 0"),
         ({"seed": -1}, "seed is -1"),
+        ({"test": "wilcoxon", "margin": 0.1}, "a margin is about the mean difference, and test wilcoxon about the"),
     ],
 )
 def test_a_bad_option_says_so(options, message):

@@ -36,11 +36,11 @@ def put(path: Path, content: str | bytes) -> Path:
         (b"\xef\xbb\xbf" + YAML.encode(), "t"),
         ('"cranfield_testset": 1\n' + YAML.split("\n", 1)[1], "t"),
         (YAML.replace("\n", "\r\n"), "t"),
-        (gzip.compress(YAML.encode()), "t"),
+        (gzip.compress(YAML.encode(), mtime=0), "t"),
         (QRELS, ""),
         ("# comment\n\n" + QRELS, ""),
         ("q1\t0\td1\t1.5\r\n", ""),
-        (gzip.compress(QRELS.encode()), ""),
+        (gzip.compress(QRELS.encode(), mtime=0), ""),
     ],
 )
 @pytest.mark.parametrize("name", ["a", "a.txt", "a.qrels"])
@@ -77,7 +77,7 @@ def test_a_named_format_is_believed(tmp_path: Path) -> None:
         "# comment\n\nq1 Q0 d1 1 0.5 tag\n",
         "q1\tQ0\td1\t1\t1e-5\ttag\r\n",
         "q1 Q0 d1 1 0.5 tag with words\n",
-        gzip.compress(b"q1 Q0 d1 1 0.5 tag\n"),
+        gzip.compress(b"q1 Q0 d1 1 0.5 tag\n", mtime=0),
     ],
 )
 def test_a_trec_run_is_told_by_its_columns(tmp_path: Path, content: str | bytes) -> None:

@@ -64,7 +64,7 @@ def test_one_on_the_ideal_list(name, grades):
 
 @pytest.mark.parametrize("name", sorted(NOT_ONE_ON_THE_IDEAL_LIST))
 def test_the_ideal_list_property_can_fail(name):
-    many = {d: 1 for d in DOCUMENTS[:8]}
+    many = dict.fromkeys(DOCUMENTS[:8], 1)
     one = {DOCUMENTS[0]: 1}
     assert min(ideal_value(name, many), ideal_value(name, one)) < 1
 

@@ -49,7 +49,7 @@ def test_equal_to_scipy_on_the_same_resamples(tied_differences, shape, alpha):
 
 
 def test_the_p_value_is_the_smallest_alpha_whose_interval_leaves_out_zero():
-    d = np.random.default_rng(4).normal(0.25, 1, 40)
+    d = np.random.default_rng(4).normal(0.4, 1, 40)
     p = bootstrap(d).p_two_sided
     assert 0.02 < p < 0.4
     assert excludes_zero(bootstrap(d, alpha=p * 1.001))

@@ -17,6 +17,11 @@ def test_effect_size_is_mean_over_spread():
     assert cohens_dz([0.0, 0.0, 1.0]) == pytest.approx((1 / 3) / math.sqrt((1 / 9 + 1 / 9 + 4 / 9) / 2))
 
 
+def power_of(shift, n, alpha):
+    critical = scipy.stats.t.isf(alpha / 2, n - 1)
+    return scipy.stats.nct.sf(critical, n - 1, shift) + scipy.stats.nct.sf(critical, n - 1, -shift)
+
+
 @pytest.mark.parametrize("d", [[], [0.3], [0.3, 0.3], [0.0, 0.0], [0.1 + 0.2, 0.3]])
 def test_without_spread_there_is_no_effect_size(d):
     assert cohens_dz(d) is None
@@ -26,16 +31,20 @@ def test_without_spread_there_is_no_effect_size(d):
 @pytest.mark.parametrize("alpha", [0.01, 0.05, 0.2])
 @pytest.mark.parametrize("n", [5, 10, 50, 300, 7000])
 def test_detectable_effect_equals_statsmodels(n, alpha, power):
-    expected = TTestPower().solve_power(nobs=n, alpha=alpha, power=power)
-    assert minimal_detectable_effect(1.0, n, alpha, power) == pytest.approx(expected, rel=1e-6)
+    found = minimal_detectable_effect(1.0, n, alpha, power)
+    assert power_of(found * math.sqrt(n), n, alpha) == pytest.approx(power, rel=1e-9)
+    if math.isnan(TTestPower().power(found, n, alpha)):  # n = 5, power .95: it goes astray where SciPy's tail is a NaN
+        return
+    # Its search for the effect stops early: at n = 7000 the power it finds is off by some 1e-5.
+    assert found == pytest.approx(TTestPower().solve_power(nobs=n, alpha=alpha, power=power), rel=1e-4)
 
 
-@pytest.mark.parametrize(("n", "alpha"), [(2, 0.05), (2, 0.001), (3, 0.001), (20, 1e-6), (50, 0.05), (7000, 0.001)])
+@pytest.mark.parametrize(
+    ("n", "alpha"), [(2, 0.2), (2, 0.05), (2, 0.001), (3, 0.001), (4, 1e-5), (20, 1e-6), (50, 0.05), (7000, 0.001)]
+)
 def test_a_t_test_finds_the_detectable_effect_eight_times_in_ten(n, alpha):
     shift = minimal_detectable_effect(0.3, n, alpha) / 0.3 * math.sqrt(n)
-    critical = scipy.stats.t.isf(alpha / 2, n - 1)
-    power = scipy.stats.nct.sf(critical, n - 1, shift) + scipy.stats.nct.cdf(-critical, n - 1, shift)
-    assert power == pytest.approx(0.8, abs=1e-6)
+    assert power_of(shift, n, alpha) == pytest.approx(0.8, abs=1e-9)
 
 
 def test_detectable_effect_by_simulation():

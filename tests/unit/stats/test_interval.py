@@ -41,9 +41,22 @@ def test_tails_equal_scipy(df):
             assert t_tail(-float(t), df) == pytest.approx(1 - expected, rel=1e-11), t
 
 
+def test_tails_of_any_size():
+    assert t_tail(1e-300, 5) == 0.5
+    assert t_tail(1e200, 1) == pytest.approx(1e-200 / math.pi)  # 1 / (pi t)
+    assert t_tail(1e300, 50) == t_tail(math.inf, 50) == 0.0
+    assert t_tail(-math.inf, 50) == 1.0
+    assert t_quantile(1e-100, 1) == pytest.approx(-1e100 / math.pi)
+
+
 @given(st.floats(1e-9, 1 - 1e-9), st.integers(1, 100_000))
 def test_the_tail_of_a_quantile_is_where_it_came_from(p, df):
     assert 1 - t_tail(t_quantile(p, df), df) == pytest.approx(p, rel=1e-9, abs=1e-12)
+
+
+@given(st.floats(-100, -0.302).map(lambda power: 10.0**power), st.floats(0, 8).map(lambda power: 10.0**power))
+def test_every_quantile_settles(tail, df):
+    assert t_tail(-t_quantile(tail, df), df) == pytest.approx(tail, rel=1e-10)
 
 
 @given(st.floats(1e-9, 0.5), st.integers(1, 100_000))
@@ -78,7 +91,10 @@ def test_a_level_that_is_no_share_is_refused(level):
         t_interval([1.0, 2.0], level)
 
 
-@pytest.mark.parametrize(("p", "df"), [(0.0, 5), (1.0, 5), (math.nan, 5), (0.5, 0), (0.5, -1), (0.5, math.inf)])
+@pytest.mark.parametrize(
+    ("p", "df"),
+    [(0.0, 5), (1.0, 5), (math.nan, 5), (1e-101, 5), (0.5, 0.5), (0.5, -1), (0.5, math.nan), (0.5, math.inf)],
+)
 def test_quantiles_that_are_not_numbers_are_refused(p, df):
     with pytest.raises(UsageError):
         t_quantile(p, df)

@@ -1,7 +1,7 @@
 """Holm's adjustment against statsmodels; what is no test does not count."""
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from statsmodels.stats.multitest import multipletests
 
@@ -26,6 +26,7 @@ def test_small_families(given_values, expected):
     assert holm(given_values) == pytest.approx(expected)
 
 
+@settings(max_examples=30)  # statsmodels takes its time
 @given(p_values)
 def test_equal_to_statsmodels(values):
     tested = [p for p in values if p is not None]

@@ -132,12 +132,12 @@ def test_sign_equals_scipy(n, positive):
 
 
 def test_the_sign_interval_by_hand():
-    # n = 8: 2 * P(at most 0 heads) = 2 / 256 = .0078, of at most 1: 18 / 256 = .0703. So at .05 one is cut off at each end.
+    # n = 8: 2 * P(at most 0 heads) = 2 / 256 = .0078, at most 1: 18 / 256 = .0703. So at .05 only a count of 0 is rejected, and
+    # the interval goes from the smallest to the largest; at .0704 from the second to the last but one.
     d = [0.5, -0.1, 0.2, 0.7, 0.3, 0.9, 0.4, 0.6]
-    assert sign_test(d).ci_low == 0.2 - 0.3 + 0.3 or sign_test(d).ci_low == 0.2
-    assert (sign_test(d).ci_low, sign_test(d).ci_high) == (0.2, 0.7)
+    assert (sign_test(d).ci_low, sign_test(d).ci_high) == (-0.1, 0.9)
+    assert (sign_test(d, alpha=0.0704).ci_low, sign_test(d, alpha=0.0704).ci_high) == (0.2, 0.7)
     assert (sign_test(d, alpha=0.005).ci_low, sign_test(d, alpha=0.005).ci_high) == (None, None)
-    assert (sign_test(d, alpha=0.0704).ci_low, sign_test(d, alpha=0.0704).ci_high) == (0.3, 0.6)
 
 
 def test_few_signs_give_no_bound_and_a_note():

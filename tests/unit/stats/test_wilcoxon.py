@@ -107,10 +107,10 @@ def test_no_query_is_a_note():
 
 def test_sizes_that_differ_by_rounding_are_tied():
     # 1/2 - 1/3 and 2/3 - 1/2 are both a sixth, 2.8e-17 apart in floating point.
-    noisy = [0.5 - 1 / 3, 2 / 3 - 0.5, -(1 / 6), 0.5, 0.75, 1.0, -0.25]
+    noisy = [0.5 - 1 / 3, -(2 / 3 - 0.5), 1 / 6, 0.5, 0.75, 1.0, -0.25]
     assert len({abs(value) for value in noisy[:3]}) > 1
     result = wilcoxon(noisy)
-    # sixths share rank (1 + 2 + 3) / 3 = 2, -.25 has 4: W- = 2 + 4
+    # The sixths share rank (1 + 2 + 3) / 3 = 2, -.25 has 4: W- = 2 + 4. By their last bits the negative sixth would be first.
     assert result.extra["w_minus"] == 6.0
 
 
@@ -172,8 +172,8 @@ def test_every_order_statistic_of_the_averages(values):
     expected = walsh(values)
     assert found.size == len(expected)
     for rank in {1, (found.size + 1) // 2, found.size}:
-        assert found.smallest(rank) == pytest.approx(expected[rank - 1], rel=1e-13, abs=1e-15 * max(map(abs, values)))
-    assert found.median() == pytest.approx(np.median(expected), rel=1e-13, abs=1e-15 * max(map(abs, values)))
+        assert found.smallest(rank) == pytest.approx(expected[rank - 1], rel=1e-13, abs=4e-15 * max(map(abs, values)))
+    assert found.median() == pytest.approx(np.median(expected), rel=1e-13, abs=4e-15 * max(map(abs, values)))
 
 
 @given(st.lists(st.integers(-9, 9), min_size=1, max_size=12), st.data())

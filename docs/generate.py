@@ -1,0 +1,277 @@
+"""Reference pages, written from the tables in the code: what the page lists is what the program knows.
+
+`conf.py` calls `write_pages` before Sphinx reads its sources. By hand: python docs/generate.py FOLDER.
+"""
+
+from __future__ import annotations
+
+import inspect
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from python_markdown import attributes, docstring, fence, first_line, signature, table
+
+import cranfield
+from cranfield import errors
+from cranfield.measures import CATALOGUE, DEFAULT_MEASURES
+from cranfield.model import CONVENTIONS, DEFAULT_CONVENTION
+from cranfield.stats.table import TESTS
+
+COMMANDS = ("run", "evaluate", "compare", "measures", "demo")
+
+
+def measures_page() -> str:
+    overview = table(
+        ("measure", "what it is", "range"),
+        (
+            (f"[`{spec.spelling}`](#{spec.name.lower()})", spec.sentence, f"{spec.range[0]:g} to {spec.range[1]:g}")
+            for spec in CATALOGUE.values()
+        ),
+    )
+    defaults = ", ".join(f"`{name}`" for name in DEFAULT_MEASURES)
+    intro = (
+        "A measure is written in one way, `NAME(parameter=value)@cutoff`, on the command line, in files, as a key of JSON "
+        "and as the heading of a table. `cranfield measures` prints this list."
+    )
+    sections = [
+        "# Measures",
+        intro,
+        overview,
+        f"Without `-m`: {defaults}. The first is the primary measure.",
+    ]
+    for spec in CATALOGUE.values():
+        facts = [
+            ("spelling", f"`{spec.spelling}`" + (" (the cutoff is required)" if spec.cutoff == "required" else "")),
+            ("formula", f"`{spec.formula}`"),
+            (
+                "range",
+                f"{spec.range[0]:g} to {spec.range[1]:g}, {'higher' if spec.higher_is_better else 'lower'} is better",
+            ),
+            ("defined for", spec.defined_for),
+            *([("unscored", f"where {spec.why_unscored}")] if spec.why_unscored else []),
+            *([("also read as", ", ".join(f"`{alias}`" for alias in spec.aliases))] if spec.aliases else []),
+            ("source", spec.source),
+        ]
+        parameters = [(f"`{p.name}`", f"`{p.default!r}`", p.sentence) for p in spec.parameters]
+        sections += [f"## {spec.name}", f"{spec.title.capitalize()}. {spec.sentence}", table(("", ""), facts)]
+        if parameters:
+            sections.append(table(("parameter", "default", "what it does"), parameters))
+    return "\n\n".join(sections)
+
+
+def conventions_page() -> str:
+    axes = [name for name in next(iter(CONVENTIONS.values())).__dataclass_fields__ if name not in {"name", "sentence"}]
+    rows = [(axis, *(f"`{getattr(convention, axis)}`" for convention in CONVENTIONS.values())) for axis in axes]
+    intro = (
+        "Tools that print the same measure disagree on details. A convention is a named set of choices; "
+        f"`{DEFAULT_CONVENTION}` is the default, and every report says which one scored it."
+    )
+    sections = [
+        "# Conventions",
+        intro,
+        table(("choice", *(f"`{name}`" for name in CONVENTIONS)), rows),
+    ]
+    for convention in CONVENTIONS.values():
+        sections += [f"## {convention.name}", f"{convention.sentence[0].upper()}{convention.sentence[1:]}."]
+    return "\n\n".join(sections)
+
+
+def tests_page() -> str:
+    declarable = ", ".join(f"`{name}`" for name, spec in TESTS.items() if spec.can_declare)
+    intro = (
+        "Every comparison runs all of these that its data allow. One is declared, and its interval makes the verdict: "
+        f"`--test`, or `test:` in the config, takes {declarable}."
+    )
+    sections = ["# Paired tests", intro]
+    for name, spec in TESTS.items():
+        needs = [
+            *(["values of 0 and 1"] if spec.needs_binary else []),
+            *(["a margin"] if spec.needs_margin else []),
+        ]
+        facts = [
+            ("interval", spec.interval or "none"),
+            ("may decide", "yes" if spec.can_declare else "no"),
+            *([("needs", ", ".join(needs))] if needs else []),
+            ("source", spec.source),
+        ]
+        sections += [f"## {name}", f"{spec.title[0].upper()}{spec.title[1:]}. {spec.sentence}", table(("", ""), facts)]
+    return "\n\n".join(sections)
+
+
+def errors_page() -> str:
+    tree = inspect.getdoc(errors) or ""
+    classes = sorted(subclasses(errors.CranfieldError), key=lambda cls: (cls.exit_code, cls.__name__))
+    rows = [(f"`{cls.__name__}`", cls.exit_code, first_line(cls.__doc__)) for cls in classes]
+    codes = [
+        (0, "done"),
+        (1, "a verdict that `--fail-on` names"),
+        (2, "usage or bad input: nothing was computed"),
+        (3, "a system under test failed beyond the limit set, or `--fail-on invalid`"),
+        (4, "not distinguished, with `--fail-on not-distinguished`"),
+        (70, "a bug of ours"),
+        (130, "interrupted; what was collected is kept"),
+    ]
+    about_problems = (
+        "Every error carries `problems`: values with `message`, `path`, `line`, `column`, `expected`, `got` and `hint`. "
+        "A file's problems are reported together. `--debug` shows the traceback."
+    )
+    return "\n\n".join(
+        [
+            "# Errors and exit codes",
+            "## Exit codes",
+            table(("code", "what happened"), codes),
+            "## The tree",
+            about_problems,
+            fence(tree),
+            "## Classes",
+            table(("error", "exit code", "what it says"), rows),
+        ]
+    )
+
+
+def subclasses(root: type) -> Iterable[type]:
+    yield root
+    for child in root.__subclasses__():
+        yield from subclasses(child)
+
+
+def cli_page() -> str:
+    sections = [
+        "# Command line",
+        "stdout carries only the result; progress and notes go to stderr. Errors are lines that start with `error:`.",
+        fence(help_of()),
+    ]
+    for command in COMMANDS:
+        sections += [f"## cranfield {command}", fence(help_of(command))]
+    return "\n\n".join(sections)
+
+
+def help_of(*words: str) -> str:
+    argv = [str(Path(sys.executable).with_name("cranfield")), *words, "--help"]
+    environment = os.environ | {"COLUMNS": "100", "TERMINAL_WIDTH": "100"}
+    return subprocess.run(argv, check=True, capture_output=True, text=True, env=environment).stdout
+
+
+def library_page() -> str:
+    sections = [
+        "# Library",
+        "Everything here is `from cranfield import NAME`, and is imported when it is first used.",
+    ]
+    for name in cranfield.__all__:
+        thing = getattr(cranfield, name)
+        sections += [f"## {name}", fence(signature(name, thing), "python"), *docstring(thing), *attributes(thing)]
+    return "\n\n".join(sections)
+
+
+def schema_page(title: str, intro: str, schema: Mapping[str, Any]) -> str:
+    return "\n\n".join(
+        [
+            f"# {title}",
+            intro,
+            *schema_tables(schema),
+            "## JSON Schema",
+            fence(json.dumps(schema, indent=2, ensure_ascii=False), "json"),
+        ]
+    )
+
+
+def schema_tables(schema: Mapping[str, Any]) -> Iterable[str]:
+    """A table of keys for the top and for each part that it refers to."""
+    for name, part in {"The file": schema, **schema.get("$defs", {})}.items():
+        if not part.get("properties"):
+            continue
+        required = part.get("required", [])
+        rows = [
+            (
+                f"`{key}`" + (" (required)" if key in required else ""),
+                kind_of(value),
+                f"`{json.dumps(value['default'])}`" if "default" in value else "",
+                value.get("description", ""),
+            )
+            for key, value in part["properties"].items()
+        ]
+        yield f"## {name}"
+        if part.get("description"):
+            yield str(part["description"])
+        yield table(("key", "type", "default", "what it says"), rows)
+
+
+def kind_of(value: Mapping[str, Any]) -> str:
+    """`text`, `list of Check`, `text or null`: the type of a value in words."""
+    words = {"string": "text", "integer": "whole number", "boolean": "true or false", "object": "mapping"}
+    alternatives = value.get("anyOf") or value.get("oneOf")
+    if "$ref" in value:
+        text = str(value["$ref"]).rpartition("/")[2]
+    elif "enum" in value or "const" in value:
+        text = " or ".join(f"`{json.dumps(choice)}`" for choice in value.get("enum", [value.get("const")]))
+    elif alternatives and "type" not in value:
+        text = " or ".join(dict.fromkeys(kind_of(part) for part in alternatives))
+    elif isinstance(value.get("type"), list):
+        text = " or ".join(words.get(part, part) for part in value["type"])
+    elif value.get("type") == "array" and value.get("items"):
+        text = "list of " + kind_of(value["items"])
+    elif inner := inner_kind(value):
+        text = "mapping of " + inner
+    else:
+        text = words.get(str(value.get("type")), str(value.get("type", "anything")))
+    return text
+
+
+def inner_kind(value: Mapping[str, Any]) -> str:
+    """What the values of a mapping with free keys are, or nothing."""
+    inner = value.get("additionalProperties") or next(iter(value.get("patternProperties", {}).values()), None)
+    return kind_of(inner) if isinstance(inner, Mapping) and inner else ""
+
+
+def testset_page() -> str:
+    intro = "A test set is one YAML or JSON file. [How to write one](../../how-to/test-set.md)."
+    return schema_page("Test set", intro, published_schema("testset"))
+
+
+def config_page() -> str:
+    intro = (
+        "`cranfield.yaml` says what is compared, how the systems are called, and what decides. "
+        "[How to put a system under test](../../how-to/systems.md)."
+    )
+    return schema_page("Config", intro, published_schema("cranfield"))
+
+
+def published_schema(name: str) -> Mapping[str, Any]:
+    """A JSON Schema that lies in the package."""
+    (path,) = Path(cranfield.__file__).parent.rglob(f"{name}.schema.json")
+    schema: Mapping[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    return schema
+
+
+PAGES: Mapping[str, Callable[[], str]] = {
+    "measures": measures_page,
+    "conventions": conventions_page,
+    "tests": tests_page,
+    "errors": errors_page,
+    "testset": testset_page,
+    "config": config_page,
+    "cli": cli_page,
+    "library": library_page,
+}
+
+
+def write_pages(folder: Path) -> None:
+    """Write every page whose text has changed (so that Sphinx rebuilds only those), and remove the others."""
+    texts = {f"{name}.md": page() for name, page in PAGES.items()}
+    folder.mkdir(parents=True, exist_ok=True)
+    for old in folder.glob("*.md"):
+        if old.name not in texts:
+            old.unlink()
+    for name, text in texts.items():
+        path = folder / name
+        if not path.exists() or path.read_text() != text + "\n":
+            path.write_text(text + "\n")
+
+
+if __name__ == "__main__":
+    write_pages(Path(sys.argv[1]))

@@ -1,0 +1,15 @@
+#!/usr/bin/env bash
+# Resolve pyproject.toml into pinned, hashed requirement files. Pins that still fit are kept; `make lock UPGRADE=1` moves them.
+# No uv.lock: it would record where packages were fetched from.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+options=(--quiet --universal --generate-hashes --no-emit-index-url --no-emit-find-links --custom-compile-command "make lock")
+[ -z "${UPGRADE:-}" ] || options+=(--upgrade)
+
+compile() { .venv/bin/uv pip compile "${options[@]}" "$@" >/dev/null; }
+
+compile requirements/uv.in -o requirements/uv.txt
+compile pyproject.toml --all-extras --group dev -o requirements/dev.txt
+# What the wheel is tested with: no linters, no documentation tools; the same pins.
+compile pyproject.toml --all-extras --group test --constraints requirements/dev.txt -o requirements/test.txt

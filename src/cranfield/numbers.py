@@ -1,0 +1,169 @@
+"""The one place where a number becomes text.
+
+A renderer asks `format_cell` with the kind of a column; a sentence asks the function of the kind. What is not known is a
+dash, a minus is a real minus sign, and nothing is ever rounded before it comes here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Literal
+
+Kind = Literal[
+    "text",
+    "code",
+    "count",
+    "value",
+    "delta",
+    "effect",
+    "p",
+    "percent",
+    "average",
+    "ms",
+    "statistic",
+    "interval",
+    "delta interval",
+]
+"""What a column holds. `code` is literal text (an id, a query, an error line); the rest are numbers."""
+
+Interval = tuple[float | None, float | None]
+Number = int | float | None
+
+UNKNOWN = "\u2013"
+"""An en dash: stands where there is no number."""
+MINUS = "\u2212"
+SMALLEST_P = 0.0001
+SECONDS_FROM_MS = 10_000
+
+
+def format_value(value: Number) -> str:
+    """A measure's value: four decimals, `0.4120`."""
+    return UNKNOWN if value is None else _minus(f"{value + 0.0:.4f}")
+
+
+def format_delta(value: Number) -> str:
+    """A difference: four decimals and its sign, `+0.0590`; exactly none is `0.0000`."""
+    return _signed(value, 4)
+
+
+def format_effect(value: Number) -> str:
+    """An effect size: two decimals and its sign, `+0.43`."""
+    return _signed(value, 2)
+
+
+def format_p(value: Number) -> str:
+    """A p-value: `.0011`, `< .0001`, `1`."""
+    if value is None:
+        return UNKNOWN
+    if value < SMALLEST_P:
+        return "< .0001"
+    text = f"{value:.4f}"
+    return "1" if text.startswith("1") else text.lstrip("0")
+
+
+def format_percent(share: Number) -> str:
+    """A share of one: `12.3 %`."""
+    if share is None:
+        return UNKNOWN
+    return _minus(f"{share * 100:.1f} %")
+
+
+def format_average(number: Number) -> str:
+    """A mean of counts: one decimal, `19.5`."""
+    return UNKNOWN if number is None else _minus(f"{number:.1f}")
+
+
+def format_ms(milliseconds: Number) -> str:
+    """A duration: `3.2 ms`, `124 ms`, `12.3 s`."""
+    if milliseconds is None:
+        return UNKNOWN
+    if milliseconds >= SECONDS_FROM_MS:
+        return f"{milliseconds / 1000:.1f} s"
+    return f"{milliseconds:.0f} ms" if milliseconds >= 99.95 else f"{milliseconds:.1f} ms"
+
+
+def format_count(number: Number) -> str:
+    """A whole number; thousands are set apart from 10,000 on."""
+    if number is None:
+        return UNKNOWN
+    return _minus(f"{number:,}" if abs(number) >= 10_000 else str(number))
+
+
+def format_statistic(value: Number) -> str:
+    """A test statistic: up to four decimals, as many as it has."""
+    return UNKNOWN if value is None else _minus(_bare(f"{value:.4f}"))
+
+
+def format_interval(interval: Interval | None) -> str:
+    """Both ends of an interval: `0.3812 to 0.4420`; an end that is not known has no bound."""
+    return _interval(interval, format_value)
+
+
+def format_delta_interval(interval: Interval | None) -> str:
+    """Both ends of an interval of differences: `+0.0210 to +0.0970`."""
+    return _interval(interval, format_delta)
+
+
+def format_plain(value: Number) -> str:
+    """A setting as people write it: `0.05`, `42`."""
+    return UNKNOWN if value is None else _minus(f"{value:g}")
+
+
+def format_level(alpha: float) -> str:
+    """Confidence of an interval at this alpha: `95 %`."""
+    return f"{(1 - alpha) * 100:.4g} %"
+
+
+_NUMERIC: Mapping[Kind, Callable[[Number], str]] = {
+    "count": format_count,
+    "value": format_value,
+    "delta": format_delta,
+    "effect": format_effect,
+    "p": format_p,
+    "percent": format_percent,
+    "average": format_average,
+    "ms": format_ms,
+    "statistic": format_statistic,
+}
+_INTERVALS: Mapping[Kind, Callable[[Interval | None], str]] = {
+    "interval": format_interval,
+    "delta interval": format_delta_interval,
+}
+
+
+def is_numeric(kind: Kind) -> bool:
+    """True for kinds that line up at the right."""
+    return kind in _NUMERIC or kind in _INTERVALS
+
+
+def format_cell(value: object, kind: Kind) -> str:
+    """The text of one cell. Text in a column of numbers (`too few pairs`) stands as it is."""
+    if value is None:
+        return UNKNOWN
+    if isinstance(value, tuple):
+        return _INTERVALS[kind](value)
+    if isinstance(value, int | float) and not isinstance(value, bool) and kind in _NUMERIC:
+        return _NUMERIC[kind](value)
+    return str(value)
+
+
+def _interval(interval: Interval | None, end: Callable[[Number], str]) -> str:
+    if interval is None or interval == (None, None):
+        return UNKNOWN
+    low, high = ("unbounded" if bound is None else end(bound) for bound in interval)
+    return f"{low} to {high}"
+
+
+def _signed(value: Number, decimals: int) -> str:
+    if value is None:
+        return UNKNOWN
+    return f"{0:.{decimals}f}" if value == 0 else _minus(f"{value:+.{decimals}f}")
+
+
+def _bare(text: str) -> str:
+    bare = text.rstrip("0").rstrip(".")
+    return "0" if bare in {"", "-0"} else bare
+
+
+def _minus(text: str) -> str:
+    return text.replace("-", MINUS)

@@ -1,0 +1,103 @@
+"""Evaluations or a comparison in, a Document out: which sections a report has, and in which order."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+
+from cranfield import __version__
+from cranfield.evaluation.values import Comparison, Evaluation
+from cranfield.numbers import format_count
+from cranfield.reporting.document import PILOT_STAMP, Document, Section
+from cranfield.reporting.payload import comparison_payload, evaluation_payload, results_payload
+from cranfield.reporting.sections.answers import by_query as every_query
+from cranfield.reporting.sections.answers import lowest, worst_and_best
+from cranfield.reporting.sections.collection import collection, latencies, warnings
+from cranfield.reporting.sections.measures import compared_measures, measured_systems
+from cranfield.reporting.sections.movement import differences, movement
+from cranfield.reporting.sections.naming import side_names
+from cranfield.reporting.sections.paired_tests import paired_tests
+from cranfield.reporting.sections.provenance import Preflight, provenance
+from cranfield.reporting.sections.strata import breakdown
+from cranfield.reporting.sections.verdict import verdict_block
+from cranfield.reporting.tidy import tidy_comparison, tidy_evaluations
+
+MADE_BY = f"Cranfield {__version__}"
+
+
+def comparison_document(comparison: Comparison, *, preflight: Preflight = ()) -> Document:
+    """The report of a comparison, verdict first.
+
+    Args:
+        comparison: baseline against candidate.
+        preflight: (system, check, found) of every check that held before the first query.
+    """
+    names = side_names(comparison)
+    systems = list(zip(names, (comparison.baseline, comparison.candidate), strict=True))
+    sections: list[Section | None] = [
+        compared_measures(comparison),
+        warnings(systems),
+        differences(comparison),
+        movement(comparison),
+        breakdown(comparison),
+        worst_and_best(comparison),
+        paired_tests(comparison),
+        latencies(systems),
+        collection(systems, comparison.primary.cutoff, comparison),
+        provenance(systems, preflight, comparison),
+    ]
+    return Document(
+        title=f"Is {comparison.candidate.name} better than {comparison.baseline.name}?",
+        subtitle=(f"{names[0]} (baseline)", f"{names[1]} (candidate)", _rules(comparison.baseline)),
+        sections=tuple(section for section in sections if section is not None),
+        tidy=tidy_comparison(comparison),
+        payload=comparison_payload(comparison),
+        record=partial(results_payload, comparison),
+        verdict=verdict_block(comparison),
+        stamp=PILOT_STAMP if comparison.pilot else "",
+        made_by=MADE_BY,
+    )
+
+
+def evaluation_document(
+    evaluations: Sequence[Evaluation], *, by_query: bool = False, preflight: Preflight = ()
+) -> Document:
+    """The report of one system or several, side by side and without a verdict.
+
+    Args:
+        evaluations: on one test set; at least one.
+        by_query: add a row for every query.
+        preflight: (system, check, found) of every check that held before the first query.
+    """
+    systems = [(evaluation.name, evaluation) for evaluation in evaluations]
+    depth = evaluations[0].measures[0].cutoff if evaluations[0].measures else None
+    sections: list[Section | None] = [
+        measured_systems(evaluations),
+        warnings(systems),
+        lowest(evaluations[0]) if len(evaluations) == 1 else None,
+        latencies(systems),
+        collection(systems, depth),
+        every_query(evaluations) if by_query else None,
+        provenance(systems, preflight),
+    ]
+    return Document(
+        title=_named([evaluation.name for evaluation in evaluations]),
+        subtitle=(_rules(evaluations[0]),),
+        sections=tuple(section for section in sections if section is not None),
+        tidy=tidy_evaluations(evaluations),
+        payload=evaluation_payload(evaluations),
+        record=partial(results_payload, tuple(evaluations)),
+        stamp=PILOT_STAMP if any(evaluation.pilot for evaluation in evaluations) else "",
+        made_by=MADE_BY,
+    )
+
+
+def _rules(evaluation: Evaluation) -> str:
+    testset = evaluation.testset
+    version = f" {testset.version}" if testset.version else ""
+    queries = format_count(len(testset.queries))
+    return f"test set {testset.name}{version}, {queries} queries, convention {evaluation.ranking.convention.name}"
+
+
+def _named(names: Sequence[str]) -> str:
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"

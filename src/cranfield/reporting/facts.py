@@ -1,0 +1,100 @@
+"""What the report says of an evaluation that no measure does: outcomes, judged share, first relevant ranks, latency.
+
+Payload and sections ask here, so that a file and a page never count differently.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from cranfield.evaluation.values import Evaluation
+from cranfield.measures import Measure, compute
+from cranfield.measures.kernels import first_relevant_rank
+from cranfield.model import Outcome
+
+JUDGED_DEPTH = 10
+"""Depth of the judged share where no measure says another."""
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedShare:
+    """How much of what was shown somebody had judged."""
+
+    measure: Measure
+    mean: float | None
+    """None where the question has no meaning: see `why`."""
+    n: int
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Latency:
+    """How long a system took to answer, over the queries it was asked."""
+
+    n: int
+    p50_ms: float
+    p95_ms: float
+    p99_ms: float
+    max_ms: float
+
+
+def outcome_counts(evaluation: Evaluation) -> dict[str, int]:
+    """Every outcome and how many queries had it, zeros included."""
+    counts = Counter(evaluation.ranking.outcomes)
+    return {outcome.value: counts[outcome] for outcome in Outcome}
+
+
+def judged_share(evaluation: Evaluation, depth: int | None) -> JudgedShare:
+    """Mean share of the first `depth` results that are judged, over the queries where anything can be unjudged."""
+    measure = Measure("Judged", (), depth or JUDGED_DEPTH)
+    values, scored, reasons = compute(measure, evaluation.ranking)
+    if not scored.any():
+        return JudgedShare(measure, None, 0, next(iter(reasons.values()), "no query"))
+    return JudgedShare(measure, float(values[scored].mean()), int(scored.sum()))
+
+
+def first_ranks(evaluation: Evaluation, rel: int = 1) -> dict[str, int | None]:
+    """Query id to the rank of its first relevant result in the whole list kept; None where there is none."""
+    ranks = first_relevant_rank(evaluation.ranking, rel=rel)
+    return {
+        query_id: int(rank) if math.isfinite(rank) else None
+        for query_id, rank in zip(evaluation.query_ids, ranks.tolist(), strict=True)
+    }
+
+
+def duplicates(evaluation: Evaluation) -> int:
+    """Results dropped because the list held them before."""
+    return int(evaluation.ranking.n_duplicates.sum())
+
+
+def latency(evaluation: Evaluation) -> Latency | None:
+    """Percentiles of the time per call; None where nobody took it (a run file of another tool)."""
+    if evaluation.run is None or not evaluation.run.logs:
+        return None
+    asked = set(evaluation.query_ids)
+    times = [log.latency_ms for query_id, log in evaluation.run.logs.items() if query_id in asked]
+    if not times:
+        return None
+    p50, p95, p99 = np.percentile(times, [50, 95, 99]).tolist()
+    return Latency(len(times), p50, p95, p99, max(times))
+
+
+def versions(*libraries: str) -> Mapping[str, str]:
+    """What made this result: Cranfield, Python, and the libraries named."""
+    import platform
+    from importlib.metadata import PackageNotFoundError, version
+
+    from cranfield import __version__
+
+    made = {"cranfield": __version__, "python": platform.python_version()}
+    for library in libraries:
+        try:
+            made[library] = version(library)
+        except PackageNotFoundError:
+            made[library] = "unknown"
+    return made

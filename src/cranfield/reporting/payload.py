@@ -1,0 +1,236 @@
+"""The machine result: the JSON that `--format json` prints and `results.json` holds.
+
+Same inputs give the same bytes, in any folder and at any time: no path, no clock, no latency enters. The shapes are a
+promise to scripts; a change that breaks one raises `SCHEMA_VERSION`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from cranfield.errors import InternalError
+from cranfield.evaluation.values import Comparison, Evaluation, MeasureComparison, StratumComparison
+from cranfield.model import Query
+from cranfield.ranking.value import RankedHit, State
+from cranfield.reporting.facts import duplicates, first_ranks, judged_share, outcome_counts, versions
+from cranfield.reporting.printable import OBEYED
+from cranfield.stats.result import TestResult
+
+SCHEMA_VERSION = 1
+
+
+def evaluation_payload(evaluations: Sequence[Evaluation]) -> dict[str, Any]:
+    """What `cranfield evaluate --format json` prints."""
+    return _payload(evaluations, ("numpy",))
+
+
+def comparison_payload(comparison: Comparison) -> dict[str, Any]:
+    """What `cranfield compare --format json` prints: both evaluations, and everything the comparison found."""
+    verdict = comparison.verdict
+    return _payload((comparison.baseline, comparison.candidate), ("numpy", "scipy")) | {
+        "verdict": verdict.name,
+        "verdict_sentence": verdict.sentence,
+        "reasons": list(verdict.reasons),
+        "disagreements": list(verdict.disagreements),
+        "baseline": comparison.baseline.name,
+        "candidate": comparison.candidate.name,
+        "primary": str(comparison.primary),
+        "test": comparison.test,
+        "alpha": comparison.alpha,
+        "margin": comparison.margin,
+        "seed": comparison.seed,
+        "n_draws": comparison.n_draws,
+        "limits": {
+            "max_failed_share": comparison.limits.max_failed_share,
+            "min_judged_share": comparison.limits.min_judged_share,
+        },
+        "comparisons": {str(measure): _compared(about) for measure, about in comparison.measures.items()},
+        "rank_one": _test(comparison.rank_one),
+        "buckets": {name: list(query_ids) for name, query_ids in comparison.buckets.items()},
+        "moves": {name: list(query_ids) for name, query_ids in comparison.moves.items()},
+        "strata": [_stratum(stratum) for stratum in comparison.strata],
+        "unpaired": dict(comparison.dropped),
+    }
+
+
+def results_payload(result: Comparison | Sequence[Evaluation]) -> dict[str, Any]:
+    """What `results.json` holds: the payload, and for each query its text, strata, and each side's answer."""
+    places: dict[str, dict[str, Any]] = {}
+    evaluations: Sequence[Evaluation]
+    if isinstance(result, Comparison):
+        payload, evaluations = comparison_payload(result), (result.baseline, result.candidate)
+        for key, partition in (("bucket", result.buckets), ("move", result.moves)):
+            for name, query_ids in partition.items():
+                for query_id in query_ids:
+                    places.setdefault(query_id, {})[key] = name
+    else:
+        payload, evaluations = evaluation_payload(result), result
+    ranks = [first_ranks(evaluation) for evaluation in evaluations]
+    payload["queries"] = {
+        query.id: _query(query) | places.get(query.id, {}) | {"sides": _sides(query.id, evaluations, ranks)}
+        for query in evaluations[0].testset.queries
+    }
+    return payload
+
+
+def to_json(payload: Mapping[str, Any]) -> str:
+    """The payload as indented JSON, keys in the order they were put in, ending in a line end.
+
+    Raises:
+        InternalError: a number in it is no number; such a thing is unscored, with a reason, and never gets this far.
+    """
+    try:
+        text = json.dumps(payload, ensure_ascii=False, allow_nan=False, indent=1)
+    except ValueError as error:
+        raise InternalError(f"the result holds a number that JSON has no word for: {error}") from error
+    # Beside what JSON escapes: halves of a character, and what a terminal would obey.
+    return OBEYED.sub(lambda found: f"\\u{ord(found.group()):04x}", text) + "\n"
+
+
+def _payload(evaluations: Sequence[Evaluation], libraries: Sequence[str]) -> dict[str, Any]:
+    testset = evaluations[0].testset
+    summaries = [summary for evaluation in evaluations for summary in evaluation.summaries.values()]
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "testset": {
+            "name": testset.name,
+            "version": testset.version,
+            "digest": testset.digest,
+            "n_queries": len(testset.queries),
+        },
+        "convention": evaluations[0].ranking.convention.name,
+        "ci_level": summaries[0].ci_level if summaries else None,
+        "systems": [_system(evaluation) for evaluation in evaluations],
+        "provenance": {"versions": dict(versions(*libraries))},
+    }
+
+
+def _system(evaluation: Evaluation) -> dict[str, Any]:
+    run = evaluation.run
+    failures = [{"query": query, "outcome": out, "reason": reason} for query, out, reason in evaluation.failures]
+    depth = evaluation.measures[0].cutoff if evaluation.measures else None
+    judged = judged_share(evaluation, depth)
+    return {
+        "name": evaluation.name,
+        "digest": evaluation.run_digest,
+        "config_digest": run.config_digest if run is not None else None,
+        "pilot": evaluation.pilot,
+        "n_queries": len(evaluation.query_ids),
+        "measures": {
+            str(measure): {
+                "mean": summary.mean,
+                "median": summary.median,
+                "std": summary.std,
+                "ci_low": summary.ci_low,
+                "ci_high": summary.ci_high,
+                "n": summary.n,
+            }
+            for measure, summary in evaluation.summaries.items()
+        },
+        "n_failed": len(failures),
+        "failures": failures,
+        "outcomes": outcome_counts(evaluation),
+        "judged": {"measure": str(judged.measure), "mean": judged.mean, "n": judged.n},
+        "n_duplicates": duplicates(evaluation),
+        "warnings": list(evaluation.warnings),
+        "queries": {query_id: _values(evaluation, query_id) for query_id in evaluation.query_ids},
+    }
+
+
+def _values(evaluation: Evaluation, query_id: str) -> dict[str, Any]:
+    values: dict[str, Any] = {str(measure): evaluation.value(measure, query_id) for measure in evaluation.measures}
+    unscored = {
+        str(measure): evaluation.unscored[measure].get(query_id, "")
+        for measure in evaluation.measures
+        if values[str(measure)] is None
+    }
+    return values | ({"unscored": unscored} if unscored else {})
+
+
+def _compared(about: MeasureComparison) -> dict[str, Any]:
+    return {
+        "baseline": about.baseline.mean,
+        "candidate": about.candidate.mean,
+        "delta": about.delta,
+        "ci_low": about.ci_low,
+        "ci_high": about.ci_high,
+        "interval_method": about.interval_method,
+        "effect_size": about.effect_size,
+        "n": about.n,
+        "n_nonzero": about.n_nonzero,
+        "mde": about.mde,
+        "baseline_median": about.baseline.median,
+        "candidate_median": about.candidate.median,
+        "delta_median": about.delta_median,
+        "baseline_std": about.baseline.std,
+        "candidate_std": about.candidate.std,
+        "delta_std": about.delta_std,
+        "tests": {name: _test(result) for name, result in about.tests.items()},
+    }
+
+
+def _test(result: TestResult) -> dict[str, Any]:
+    record: dict[str, Any] = {
+        "statistic": result.statistic,
+        "p_two_sided": result.p_two_sided,
+        "p_one_sided": result.p_one_sided,
+        "p_adjusted": result.p_adjusted,
+        "ci_low": result.ci_low,
+        "ci_high": result.ci_high,
+        "note": result.note,
+    }
+    return record | ({"extra": dict(result.extra)} if result.extra else {})
+
+
+def _stratum(stratum: StratumComparison) -> dict[str, Any]:
+    return {
+        "key": stratum.key,
+        "value": stratum.value,
+        "n": stratum.n,
+        "baseline": stratum.baseline_mean,
+        "candidate": stratum.candidate_mean,
+        "delta": stratum.delta,
+        "ci_low": stratum.ci_low,
+        "ci_high": stratum.ci_high,
+    }
+
+
+def _query(query: Query) -> dict[str, Any]:
+    return {"text": query.text, "strata": dict(query.strata), "params": dict(query.params)}
+
+
+def _sides(
+    query_id: str, evaluations: Sequence[Evaluation], ranks: Sequence[Mapping[str, int | None]]
+) -> list[dict[str, Any]]:
+    sides: list[dict[str, Any]] = []
+    for evaluation, first in zip(evaluations, ranks, strict=True):
+        index = evaluation.index.get(query_id)
+        if index is None:  # left out of this system's means, because its run does not answer it
+            sides.append({"system": evaluation.name, "outcome": None})
+            continue
+        ranking = evaluation.ranking
+        sides.append(
+            {
+                "system": evaluation.name,
+                "outcome": ranking.outcomes[index].value,
+                "reason": ranking.reasons.get(query_id),
+                "n_returned": int(ranking.n_returned[index]),
+                "n_duplicates": int(ranking.n_duplicates[index]),
+                "first_relevant_rank": first[query_id],
+                "hits": [_hit(hit) for hit in ranking.top.get(query_id, ())],
+            }
+        )
+    return sides
+
+
+def _hit(hit: RankedHit) -> dict[str, Any]:
+    return {
+        "rank": hit.rank,
+        "id": hit.id,
+        "title": hit.title,
+        "grade": hit.level if hit.state is State.JUDGED else None,
+        "item": hit.item,
+        "credited": hit.credited,
+    }

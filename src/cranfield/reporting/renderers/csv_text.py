@@ -1,0 +1,39 @@
+"""The tidy table of a Document as CSV: numbers in full, nothing where nothing is known.
+
+A spreadsheet takes a cell that begins with `=`, `+`, `-` or `@` for a formula and runs it. Text from elsewhere that begins
+so gets an apostrophe in front, unless it is a plain number.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+
+from cranfield.reporting.document import Cell, Document, bare
+from cranfield.reporting.printable import printable
+
+FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
+_NUMBER = re.compile(r"[+-]?\d+(\.\d+)?")
+
+
+def guard(text: str) -> str:
+    """Text that no spreadsheet will run."""
+    dangerous = text.lstrip(" ").startswith(FORMULA_STARTS) and not _NUMBER.fullmatch(text)
+    return "'" + text if dangerous else text
+
+
+def render_csv(document: Document) -> str:
+    """A heading line, then a line for every row of the tidy table."""
+    stream = io.StringIO()
+    writer = csv.writer(stream, lineterminator="\n")
+    writer.writerow([column.title for column in document.tidy.columns])
+    writer.writerows([_plain(cell) for cell in row] for row in document.tidy.rows)
+    return stream.getvalue()
+
+
+def _plain(cell: Cell) -> str:
+    value = bare(cell)
+    if value is None:
+        return ""
+    return guard(printable(value)) if isinstance(value, str) else repr(value)

@@ -1,0 +1,188 @@
+"""A Document as plain text: columns lined up, no colour, no control character, about 100 columns wide.
+
+Made to be pasted into a ticket. Pictures, details and hit lists are left to the other forms; where a picture's numbers
+belong in a ticket, its table stands for it.
+"""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+from cranfield.reporting.document import (
+    Bullets,
+    Column,
+    Document,
+    Figure,
+    KeyValues,
+    Paragraph,
+    Section,
+    Table,
+    VerdictBlock,
+)
+from cranfield.reporting.printable import printable, shorten_to, width
+
+LINE = 100
+NARROWEST = 12
+"""A column of text is not cut below this."""
+GAP = "  "
+LEFT_OUT = "Pictures, result lists and details are in the HTML report."
+
+
+def render_text(document: Document) -> str:
+    """Verdict first, then the sections in order."""
+    lines = [*_underlined(printable(document.title), "=")]
+    lines += [printable(line) for line in document.subtitle]
+    if document.stamp:
+        lines += ["", f"*** {document.stamp} ***"]
+    if document.verdict is not None:
+        lines += ["", *_verdict(document.verdict)]
+    for section in document.sections:
+        lines += _section(section)
+    lines += ["", *_wrapped(LEFT_OUT)]
+    if document.stamp:
+        lines += ["", f"*** {document.stamp} ***"]
+    return "\n".join(line.rstrip() for line in lines) + "\n"
+
+
+def _verdict(verdict: VerdictBlock) -> Iterator[str]:
+    yield f"VERDICT: {verdict.name}"
+    yield from _wrapped(verdict.sentence)
+    for reason in verdict.reasons:
+        yield from _wrapped(reason, "- ")
+    if verdict.disagreements:
+        yield "But:"
+        for sentence in verdict.disagreements:
+            yield from _wrapped(sentence, "- ")
+
+
+def _section(section: Section) -> list[str]:
+    """Heading and blocks; nothing at all where all blocks are left out."""
+    lines: list[str] = []
+    for block in section.blocks:
+        write = _WRITERS.get(block.kind)
+        if write is not None and (written := list(write(block))):
+            lines += ["", *written]
+    return ["", *_underlined(printable(section.title), "-"), *lines[1:]] if lines else []
+
+
+def _paragraph(block: Paragraph) -> Iterator[str]:
+    yield from _wrapped(block.text)
+
+
+def _bullets(block: Bullets) -> Iterator[str]:
+    for item in block.items:
+        yield from _wrapped(item, "- ")
+
+
+def _key_values(block: KeyValues) -> Iterator[str]:
+    if block.title:
+        yield f"{printable(block.title)}:"
+    labels = [printable(label) for label, _ in block.items]
+    room = min(max(map(width, labels), default=0), LINE // 3)
+    for label, (_, value) in zip(labels, block.items, strict=True):
+        yield from _wrapped(value, _padded(shorten_to(label, room), room) + GAP)
+
+
+def _table(table: Table) -> Iterator[str]:
+    yield from _wrapped(table.caption + ":")
+    shown = table.rows if table.shown is None else table.rows[: table.shown]
+    rows = [[column.text(cell) for column, cell in zip(table.columns, row, strict=True)] for row in shown]
+    footer = None
+    if table.footer is not None:
+        footer = [column.text(cell) for column, cell in zip(table.columns, table.footer, strict=True)]
+    everything = [*rows, *([footer] if footer else [])]
+    widths = _widths(table.columns, everything)
+    for part in _parts(widths):
+        yield from _lines(table.columns, rows, footer, widths, part)
+    if len(shown) < len(table.rows):
+        yield f"... and {len(table.rows) - len(shown)} more"
+
+
+def _figure(figure: Figure) -> Iterator[str]:
+    if figure.pasted:
+        yield from _table(figure.table)
+
+
+def _widths(columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> list[int]:
+    """Room of each column; where a line would be too long, columns of text give way, the widest first."""
+    widths = [
+        max(width(column.title), *(width(row[place]) for row in rows)) if rows else width(column.title)
+        for place, column in enumerate(columns)
+    ]
+    while sum(widths) + len(GAP) * (len(widths) - 1) > LINE:
+        can_give = [
+            place for place, column in enumerate(columns) if not column.is_numeric and widths[place] > NARROWEST
+        ]
+        if not can_give:
+            break
+        widest = max(can_give, key=lambda place: widths[place])
+        widths[widest] -= 1
+    return widths
+
+
+def _parts(widths: Sequence[int]) -> list[list[int]]:
+    """Columns that fit in a line; those that do not follow below, behind the first column again."""
+    parts: list[list[int]] = [[0]]
+    used = widths[0]
+    for place in range(1, len(widths)):
+        if used + len(GAP) + widths[place] > LINE and len(parts[-1]) > 1:
+            parts.append([0])
+            used = widths[0]
+        parts[-1].append(place)
+        used += len(GAP) + widths[place]
+    return parts
+
+
+def _lines(
+    columns: Sequence[Column],
+    rows: Sequence[Sequence[str]],
+    footer: Sequence[str] | None,
+    widths: Sequence[int],
+    part: Sequence[int],
+) -> Iterator[str]:
+    def line(cells: Sequence[str]) -> str:
+        return GAP.join(
+            _padded(shorten_to(cells[place], widths[place]), widths[place], at_right=columns[place].is_numeric)
+            for place in part
+        )
+
+    rule = "-" * (sum(widths[place] for place in part) + len(GAP) * (len(part) - 1))
+    yield line([column.title for column in columns])
+    yield rule
+    for row in rows:
+        yield line(row)
+    if footer is not None:
+        yield rule
+        yield line(footer)
+
+
+def _padded(text: str, room: int, *, at_right: bool = False) -> str:
+    blank = " " * (room - width(text))
+    return blank + text if at_right else text + blank
+
+
+def _wrapped(text: str, lead: str = "") -> list[str]:
+    return textwrap.wrap(
+        printable(text),
+        LINE,
+        initial_indent=lead,
+        subsequent_indent=" " * len(lead),
+        break_long_words=False,
+        break_on_hyphens=False,
+    ) or [lead]
+
+
+def _underlined(title: str, mark: str) -> tuple[str, str]:
+    return title, mark * width(title)
+
+
+_WRITERS: Mapping[str, Callable[[Any], Iterator[str]]] = {
+    Paragraph.kind: _paragraph,
+    Bullets.kind: _bullets,
+    KeyValues.kind: _key_values,
+    Table.kind: _table,
+    Figure.kind: _figure,
+}
+"""What a pasted report holds. Blocks of another kind are left out."""

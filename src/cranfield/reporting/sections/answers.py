@@ -1,0 +1,181 @@
+"""What the systems showed for single queries: the worst and the best, with both lists side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from cranfield.evaluation.values import Comparison, Evaluation
+from cranfield.measures import Measure
+from cranfield.model import Outcome
+from cranfield.numbers import format_delta, format_value
+from cranfield.ranking.value import RankedHit, State
+from cranfield.reporting.document import (
+    Block,
+    Cell,
+    Column,
+    Details,
+    HitLine,
+    HitList,
+    HitLists,
+    Paragraph,
+    Section,
+    Table,
+)
+from cranfield.reporting.facts import first_ranks
+from cranfield.reporting.sections.movement import query_table, rank_cells
+from cranfield.reporting.sections.naming import SIDES, has_texts, sides, sign_of, text_of
+
+SHOWN_QUERIES = 5
+EXPECTED_ITEMS = 6
+
+
+def worst_and_best(comparison: Comparison) -> Section:
+    """The queries that lost and gained most on the primary measure."""
+    found = comparison.measures[comparison.primary].differences
+    sign = sign_of(comparison.primary)
+    # The order of the test set settles equals, for sorting keeps it.
+    losers = sorted((q for q, delta in found.items() if sign * delta < 0), key=lambda q: sign * found[q])
+    winners = sorted((q for q, delta in found.items() if sign * delta > 0), key=lambda q: -sign * found[q])
+    return Section(
+        "answers",
+        "Worst and best queries",
+        (
+            *_extremes(comparison, losers[:SHOWN_QUERIES], "Lost most on B", "No query is worse on B."),
+            *_extremes(comparison, winners[:SHOWN_QUERIES], "Gained most on B", "No query is better on B."),
+        ),
+    )
+
+
+def _extremes(comparison: Comparison, query_ids: Sequence[str], caption: str, none: str) -> list[Block]:
+    if not query_ids:
+        return [Paragraph(none)]
+    found = comparison.measures[comparison.primary].differences
+    ranks = [rank_cells(evaluation) for _, evaluation in sides(comparison)]
+    blocks: list[Block] = [query_table(comparison, query_ids, caption)]
+    for place, query_id in enumerate(query_ids):
+        before, after = (_rank_words(side[query_id]) for side in ranks)
+        summary = f"{called(comparison.baseline, query_id)}: {format_delta(found[query_id])} (A {before}, B {after})"
+        blocks.append(Details(summary, (side_by_side(query_id, sides(comparison)),), is_open=place == 0))
+    return blocks
+
+
+def lowest(evaluation: Evaluation) -> Section | None:
+    """The queries one system does worst on, with what it answered."""
+    if not evaluation.measures:
+        return None
+    measure = evaluation.measures[0]
+    values = {q: value for q in evaluation.query_ids if (value := evaluation.value(measure, q)) is not None}
+    query_ids = sorted(values, key=lambda q: sign_of(measure) * values[q])[:SHOWN_QUERIES]
+    if not query_ids:
+        return None
+    ranks = rank_cells(evaluation)
+    blocks: list[Block] = [_lowest_table(evaluation, measure, query_ids)]
+    blocks += [
+        Details(
+            f"{called(evaluation, query_id)}: {measure} {format_value(values[query_id])}, {_rank_words(ranks[query_id])}",
+            (side_by_side(query_id, (("", evaluation),)),),
+            is_open=place == 0,
+        )
+        for place, query_id in enumerate(query_ids)
+    ]
+    return Section("answers", "Lowest queries", tuple(blocks))
+
+
+def _lowest_table(evaluation: Evaluation, measure: Measure, query_ids: Sequence[str]) -> Table:
+    texts = (Column("text", "code"),) if has_texts(evaluation) else ()
+    ranks = rank_cells(evaluation)
+    rows: list[tuple[Cell, ...]] = [
+        (
+            query_id,
+            *((text_of(evaluation, query_id),) if texts else ()),
+            evaluation.value(measure, query_id),
+            ranks[query_id],
+            evaluation.ranking.outcomes[evaluation.index[query_id]].value,
+        )
+        for query_id in query_ids
+    ]
+    columns = (
+        Column("query", "code"),
+        *texts,
+        Column(str(measure), "value"),
+        Column("rank", "count"),
+        Column("outcome"),
+    )
+    return Table(columns, rows, f"Lowest on {measure}, and the rank of the first relevant result")
+
+
+def by_query(evaluations: Sequence[Evaluation]) -> Section:
+    """A row for every query of every system: outcome and every value."""
+    measures = tuple(dict.fromkeys(measure for each in evaluations for measure in each.measures))
+    several, texts = len(evaluations) > 1, has_texts(evaluations[0])
+    rows: list[tuple[Cell, ...]] = []
+    for evaluation in evaluations:
+        for query_id, outcome in zip(evaluation.query_ids, evaluation.ranking.outcomes, strict=True):
+            about = [
+                query_id,
+                *([evaluation.name] if several else []),
+                *([text_of(evaluation, query_id)] if texts else []),
+            ]
+            values = [evaluation.value(m, query_id) if m in evaluation.values else None for m in measures]
+            rows.append((*about, outcome.value, *values))
+    columns = [Column("query", "code")]
+    columns += [Column("system")] if several else []
+    columns += [Column("text", "code")] if texts else []
+    columns += [Column("outcome"), *(Column(str(measure), "value") for measure in measures)]
+    return Section("queries", "Query by query", (Table(tuple(columns), rows, "Every query", shown=None),))
+
+
+def called(evaluation: Evaluation, query_id: str) -> str:
+    """`q17 “json dumps”`, or the id alone."""
+    text = text_of(evaluation, query_id)
+    return f"{query_id} “{text}”" if text and text != query_id else query_id
+
+
+def side_by_side(query_id: str, systems: Sequence[tuple[str, Evaluation]]) -> HitLists:
+    """What the query expects, and what each system answered."""
+    testset = systems[0][1].testset
+    graded = sorted(testset.grades.get(query_id, {}).items(), key=lambda item: -item[1])
+    wanted = [(doc_id, grade) for doc_id, grade in graded if grade > 0]
+    wanted += [(pattern.regex, pattern.grade) for pattern in testset.patterns.get(query_id, ())]
+    named = ", ".join(f"{item} (grade {grade:g})" for item, grade in wanted[:EXPECTED_ITEMS])
+    more = len(wanted) - EXPECTED_ITEMS
+    expected = f"{named} and {more} more" if more > 0 else named or "nothing relevant is judged"
+    return HitLists(expected, tuple(_hit_list(letter, evaluation, query_id) for letter, evaluation in systems))
+
+
+def _hit_list(letter: str, evaluation: Evaluation, query_id: str) -> HitList:
+    title = f"{letter} {evaluation.name}" if letter in SIDES else evaluation.name
+    index = evaluation.index.get(query_id)
+    if index is None:
+        return HitList(title, "no answer in the run", ())
+    ranking = evaluation.ranking
+    outcome = ranking.outcomes[index]
+    if outcome.is_failure or outcome is Outcome.MISSING:
+        reason = ranking.reasons.get(query_id)
+        return HitList(title, f"{outcome.value}: {reason}" if reason else outcome.value, ())
+    returned, duplicates = int(ranking.n_returned[index]), int(ranking.n_duplicates[index])
+    if not returned:
+        return HitList(title, "answered with no result", ())
+    rank = first_ranks(evaluation)[query_id]
+    note = "no relevant result" if rank is None else f"first relevant result at rank {rank}"
+    word = "duplicate" if duplicates == 1 else "duplicates"
+    note += f"; {returned} returned" + (f", {duplicates} {word} dropped" if duplicates else "")
+    return HitList(title, note, tuple(_hit_line(hit) for hit in ranking.top.get(query_id, ())))
+
+
+def _hit_line(hit: RankedHit) -> HitLine:
+    title = hit.title or ""
+    if hit.item is not None and not hit.credited:
+        return HitLine(hit.rank, hit.id, title, f"again {hit.item}: credited above", "even")
+    if hit.state is State.UNJUDGED:
+        return HitLine(hit.rank, hit.id, title, "not judged", "open")
+    if hit.state is State.POOLED:
+        return HitLine(hit.rank, hit.id, title, "in the pool, not judged", "open")
+    if hit.level < 1:
+        return HitLine(hit.rank, hit.id, title, "not relevant")
+    matched = "expected" if hit.item == hit.id else f"matches {hit.item}"
+    return HitLine(hit.rank, hit.id, title, f"{matched}, grade {hit.level}", "good")
+
+
+def _rank_words(cell: str | int) -> str:
+    return f"rank {cell}" if isinstance(cell, int) else cell

@@ -1,0 +1,111 @@
+"""What happened while the systems were asked: outcomes, failures, duplicates, judged share, latency, warnings."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from cranfield.evaluation.values import Comparison, Evaluation
+from cranfield.reporting.document import Block, Bullets, Cell, Column, Paragraph, Section, Table, Toned
+from cranfield.reporting.facts import duplicates, judged_share, latency, outcome_counts
+from cranfield.reporting.printable import first_line
+
+Systems = Sequence[tuple[str, Evaluation]]
+"""A label and the evaluation it stands for, in order."""
+
+
+def warnings(systems: Systems) -> Section | None:
+    """Sentences a reader must know before quoting a number; those that all systems share are said once."""
+    shared = [
+        sentence for sentence in systems[0][1].warnings if all(sentence in each.warnings for _, each in systems[1:])
+    ]
+    sentences = [*shared]
+    for label, evaluation in systems:
+        sentences += [f"{label}: {sentence}" for sentence in evaluation.warnings if sentence not in shared]
+    return Section("warnings", "Before you quote this", (Bullets(tuple(sentences), "warning"),)) if sentences else None
+
+
+def collection(systems: Systems, depth: int | None, unpaired: Comparison | None = None) -> Section:
+    """Outcome counts, failures, duplicates and judged share of every system."""
+    blocks: list[Block] = [_outcomes(systems), *_failures(systems), *_coverage(systems, depth)]
+    if unpaired is not None and unpaired.dropped:
+        rows: list[tuple[Cell, ...]] = list(unpaired.dropped.items())
+        table = Table((Column("query", "code"), Column("why")), rows, "Left out of the comparison")
+        blocks += [Paragraph(f"{len(rows)} queries could not be paired on {unpaired.primary}.", "warning"), table]
+    return Section("collection", "Outcomes and failures", tuple(blocks))
+
+
+def _outcomes(systems: Systems) -> Table:
+    counts = [outcome_counts(evaluation) for _, evaluation in systems]
+    rows: list[tuple[Cell, ...]] = []
+    for (label, evaluation), counted in zip(systems, counts, strict=True):
+        bad = {outcome for outcome, _ in _failed_outcomes(evaluation)}
+        cells: list[Cell] = [Toned(n, "bad") if n and name in bad else n for name, n in counted.items()]
+        rows.append((label, *cells, len(evaluation.query_ids)))
+    columns = (Column("system"), *(Column(name, "count") for name in counts[0]), Column("queries", "count"))
+    return Table(columns, rows, "What became of the queries. Timeout, nonzero exit and unparsable output are failures")
+
+
+def _failed_outcomes(evaluation: Evaluation) -> list[tuple[str, int]]:
+    return [
+        (outcome.value, 1)
+        for outcome in evaluation.ranking.outcomes
+        if outcome.is_failure or outcome.value == "missing"
+    ]
+
+
+def _failures(systems: Systems) -> list[Block]:
+    rows: list[tuple[Cell, ...]] = []
+    for label, evaluation in systems:
+        logs = evaluation.run.logs if evaluation.run is not None else {}
+        for query_id, outcome, reason in evaluation.failures:
+            log = logs.get(query_id)
+            wrote = (first_line(log.stderr_head) or first_line(log.stdout_head)) if log is not None else ""
+            rows.append((label, query_id, outcome, reason, wrote))
+    if not rows:
+        return []
+    columns = (
+        Column("system"),
+        Column("query", "code"),
+        Column("outcome"),
+        Column("reason"),
+        Column("it wrote", "code"),
+    )
+    return [Table(columns, rows, "Failures, each scored 0", shown=10)]
+
+
+def _coverage(systems: Systems, depth: int | None) -> list[Block]:
+    rows: list[tuple[Cell, ...]] = []
+    shares = [judged_share(evaluation, depth) for _, evaluation in systems]
+    for (label, evaluation), share in zip(systems, shares, strict=True):
+        returned = evaluation.ranking.n_returned
+        mean = float(returned.mean()) if returned.size else None
+        rows.append((label, mean, duplicates(evaluation), share.mean))
+    columns = (
+        Column("system"),
+        Column("results a query", "average"),
+        Column("duplicates dropped", "count"),
+        Column(str(shares[0].measure), "percent"),
+    )
+    table = Table(columns, rows, "What was returned, and how much of it somebody had judged")
+    reasons = dict.fromkeys(f"No {share.measure}: {share.why}." for share in shares if share.mean is None)
+    return [table, *(Paragraph(reason) for reason in reasons)]
+
+
+def latencies(systems: Systems) -> Section | None:
+    """Percentiles of the time a call took; None where no run has its times."""
+    rows: list[tuple[Cell, ...]] = []
+    for label, evaluation in systems:
+        if (times := latency(evaluation)) is not None:
+            rows.append((label, times.n, times.p50_ms, times.p95_ms, times.p99_ms, times.max_ms))
+    if not rows:
+        return None
+    columns = (
+        Column("system"),
+        Column("calls", "count"),
+        Column("p50", "ms"),
+        Column("p95", "ms"),
+        Column("p99", "ms"),
+        Column("max", "ms"),
+    )
+    blocks: list[Block] = [Table(columns, rows, "Time per call, the program's start included")]
+    return Section("latency", "Latency", tuple(blocks))

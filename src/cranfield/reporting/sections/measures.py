@@ -1,0 +1,215 @@
+"""Means with their intervals: two systems against each other, or any number side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from cranfield.evaluation.values import Comparison, Evaluation, MeasureComparison, Summary
+from cranfield.measures import CATALOGUE, Measure
+from cranfield.numbers import format_delta, format_delta_interval, format_level
+from cranfield.reporting import charts
+from cranfield.reporting.document import (
+    Block,
+    Bullets,
+    Cell,
+    Column,
+    Details,
+    Figure,
+    Section,
+    Swatch,
+    Table,
+    Tone,
+    Toned,
+)
+from cranfield.reporting.facts import judged_share
+from cranfield.reporting.sections.naming import colour_of, interval_tone, sides
+
+HOW_TO_READ = (
+    "Difference: mean of B minus A, query by query.",
+    "p: two-sided, of the declared test. p Holm: the same, adjusted for the number of other measures looked at.",
+    "d_z: the mean difference over the standard deviation of the differences. 0.2 is small, 0.5 middling, 0.8 large.",
+    "MDE: the smallest true difference that this many queries of this spread would show 8 times in 10.",
+)
+
+
+def compared_measures(comparison: Comparison) -> Section:
+    """Every measure on both sides: difference, interval, p-values, effect and what could have been seen."""
+    level = format_level(comparison.alpha)
+    table = Table(
+        (
+            Column("measure"),
+            Column("A", "value"),
+            Column("B", "value"),
+            Column("difference", "delta"),
+            Column(f"{level} interval", "delta interval"),
+            Column("p", "p"),
+            Column("p Holm", "p"),
+            Column("d_z", "effect"),
+            Column("MDE", "value"),
+            Column("n", "count"),
+        ),
+        [_compared_row(about, comparison) for about in comparison.measures.values()],
+        f"B against A. * decides: the primary measure, by the {comparison.test} test. Interval: "
+        f"{comparison.measures[comparison.primary].interval_method}",
+        shown=None,
+    )
+    blocks: list[Block] = []
+    if figure := _interval_figure(comparison, level):
+        blocks.append(figure)
+    blocks += [
+        table,
+        Details("Each side on its own", (_each_side(comparison, level),)),
+        Details("How to read this table", (Bullets((*HOW_TO_READ, *_sentences(comparison.measures))),)),
+    ]
+    return Section("measures", "Measures", tuple(blocks))
+
+
+def _compared_row(about: MeasureComparison, comparison: Comparison) -> tuple[Cell, ...]:
+    declared = about.tests.get(comparison.test)
+    return (
+        f"{about.measure} *" if about.measure == comparison.primary else str(about.measure),
+        about.baseline.mean,
+        about.candidate.mean,
+        Toned(about.delta, _tone(about)),
+        (about.ci_low, about.ci_high),
+        declared.p_two_sided if declared else None,
+        declared.p_adjusted if declared else None,
+        about.effect_size,
+        about.mde,
+        about.n,
+    )
+
+
+def _interval_figure(comparison: Comparison, level: str) -> Figure | None:
+    rows = [
+        about
+        for about in comparison.measures.values()
+        if about.delta is not None and not CATALOGUE[about.measure.name].diagnostic
+    ]
+    if not rows:
+        return None
+    method = comparison.measures[comparison.primary].interval_method
+    # The interval of a rank test is not about the mean: a dot at the mean could lie outside of it.
+    is_of_mean = method.startswith("mean difference")
+    marks = [
+        charts.Whisker(
+            str(about.measure),
+            about.delta or 0.0 if is_of_mean else None,
+            about.ci_low,
+            about.ci_high,
+            colour_of(_tone(about)),
+        )
+        for about in rows
+    ]
+    legend: list[tuple[Swatch, str]] = [("good", "better"), ("bad", "worse"), ("same", "the interval holds zero")]
+    if comparison.margin is not None:
+        legend.append(("band", f"margin of ±{comparison.margin:g}"))
+    said = "; ".join(
+        f"{about.measure} {format_delta(about.delta)} ({format_delta_interval((about.ci_low, about.ci_high))})"
+        for about in rows
+    )
+    spec, narrow = (
+        charts.whiskers(marks, "difference, B minus A", screen, comparison.margin) for screen in charts.SCREENS
+    )
+    table = Table(
+        (Column("measure"), Column("difference", "delta"), Column(f"{level} interval", "delta interval")),
+        [(str(about.measure), about.delta, (about.ci_low, about.ci_high)) for about in rows],
+        "Differences and their intervals",
+    )
+    return Figure(
+        "intervals",
+        f"{level} intervals of the {method.split(':')[0]}",
+        f"Differences with their intervals: {said}.",
+        spec,
+        narrow,
+        table,
+        tuple(legend),
+    )
+
+
+def _tone(about: MeasureComparison) -> Tone:
+    return interval_tone(about.delta, about.ci_low, about.ci_high, about.measure)
+
+
+def _each_side(comparison: Comparison, level: str) -> Table:
+    rows: list[tuple[Cell, ...]] = []
+    for about in comparison.measures.values():
+        for (letter, evaluation), summary in zip(sides(comparison), (about.baseline, about.candidate), strict=True):
+            rows.append((str(about.measure), f"{letter} {evaluation.name}", *_summary_cells(summary)))
+    return Table(
+        (Column("measure"), Column("system"), *_summary_columns(level)),
+        rows,
+        "Mean, interval of the mean, median and spread over the queries both sides have a value for",
+    )
+
+
+def _summary_columns(level: str) -> tuple[Column, ...]:
+    return (
+        Column("mean", "value"),
+        Column(f"{level} interval", "interval"),
+        Column("median", "value"),
+        Column("std. dev.", "value"),
+        Column("n", "count"),
+    )
+
+
+def _summary_cells(summary: Summary) -> tuple[Cell, ...]:
+    return (summary.mean, (summary.ci_low, summary.ci_high), summary.median, summary.std, summary.n)
+
+
+def measured_systems(evaluations: Sequence[Evaluation]) -> Section:
+    """Means with their intervals: one system's measures as rows, several systems as rows over measures."""
+    measures = _all_measures(evaluations)
+    if not measures:
+        return Section("measures", "Measures", (Bullets(("No measure has a value for any query.",)),))
+    level = format_level(1 - next(summary.ci_level for each in evaluations for summary in each.summaries.values()))
+    blocks: list[Block] = []
+    if len(evaluations) > 1:
+        blocks.append(_matrix(evaluations, measures))
+    several = (Column("system"),) if len(evaluations) > 1 else ()
+    rows: list[tuple[Cell, ...]] = []
+    for measure in measures:
+        for evaluation in evaluations:
+            if measure in evaluation.summaries:
+                name = (evaluation.name,) if several else ()
+                rows.append((str(measure), *name, *_summary_cells(evaluation.summaries[measure])))
+    blocks += [
+        Table((Column("measure"), *several, *_summary_columns(level)), rows, f"Means, {level} t intervals", shown=None),
+        Details("What the measures are", (Bullets(_sentences(measures)),)),
+    ]
+    return Section("measures", "Measures", tuple(blocks))
+
+
+def _matrix(evaluations: Sequence[Evaluation], measures: Sequence[Measure]) -> Table:
+    """Systems by measures; the best mean of each measure is marked as good."""
+    columns = [Column("system"), *(Column(str(measure), "value") for measure in measures)]
+    columns += [Column("n", "count"), Column("failed", "count"), Column("judged", "percent")]
+    rows = []
+    for evaluation in evaluations:
+        means: list[Cell] = [_mean_cell(measure, evaluation, evaluations) for measure in measures]
+        share = judged_share(evaluation, measures[0].cutoff)
+        rows.append((evaluation.name, *means, len(evaluation.query_ids), len(evaluation.failures), share.mean))
+    return Table(tuple(columns), rows, "Means of every system", shown=None)
+
+
+def _mean_cell(measure: Measure, evaluation: Evaluation, evaluations: Sequence[Evaluation]) -> Cell:
+    mean = _mean(evaluation, measure)
+    spec = CATALOGUE[measure.name]
+    means = [other for each in evaluations if (other := _mean(each, measure)) is not None]
+    if mean is None or spec.diagnostic or len(set(means)) < 2:
+        return mean
+    return Toned(mean, "good" if mean == (max(means) if spec.higher_is_better else min(means)) else "")
+
+
+def _mean(evaluation: Evaluation, measure: Measure) -> float | None:
+    summary = evaluation.summaries.get(measure)
+    return summary.mean if summary is not None else None
+
+
+def _all_measures(evaluations: Sequence[Evaluation]) -> tuple[Measure, ...]:
+    return tuple(dict.fromkeys(measure for evaluation in evaluations for measure in evaluation.measures))
+
+
+def _sentences(measures: Iterable[Measure]) -> tuple[str, ...]:
+    names = dict.fromkeys(measure.name for measure in measures)
+    return tuple(f"{CATALOGUE[name].spelling}, {CATALOGUE[name].title}: {CATALOGUE[name].sentence}" for name in names)

@@ -1,0 +1,238 @@
+"""Where each query went: the buckets of its value, and the rank of its first relevant result."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from cranfield.evaluation.values import Comparison, Evaluation
+from cranfield.numbers import format_count, format_delta
+from cranfield.reporting import charts
+from cranfield.reporting.document import (
+    Block,
+    Cell,
+    Column,
+    Details,
+    Figure,
+    KeyValues,
+    Paragraph,
+    Section,
+    Swatch,
+    Table,
+    Tone,
+    Toned,
+)
+from cranfield.reporting.facts import first_ranks
+from cranfield.reporting.sections.naming import has_texts, sides, sign_of, some, text_of, tone_of
+from cranfield.reporting.sections.paired_tests import rank_one_sentence
+
+BUCKET_TONES: Mapping[str, Tone] = {
+    "failed in both": "bad",
+    "failed in candidate": "bad",
+    "lost": "bad",
+    "worsened": "bad",
+    "newly found": "good",
+    "improved": "good",
+    "moved to rank 1": "good",
+    "newly found below rank 1": "good",
+    "rose below rank 1": "good",
+    "moved from rank 1": "bad",
+    "lost from below rank 1": "bad",
+    "fell below rank 1": "bad",
+    "failed": "bad",
+}
+NOT_FOUND, FAILED = "not found", "failed"
+EN_DASH = "\u2013"
+SINGLE_LANES = 5
+PASTED_QUERIES = 60
+"""Queries that a text report lists, the largest gains first; the largest losses stand in a table of their own."""
+LAST_RANKS = (10, 20, 50, 100, 1000)
+
+
+def differences(comparison: Comparison) -> Section:
+    """Every query's difference on the primary measure, and the bucket it fell in."""
+    blocks: list[Block] = []
+    if figure := _difference_figure(comparison):
+        blocks.append(figure)
+    blocks += [
+        _partition(comparison.buckets, f"What happened to {comparison.primary}, query by query", "bucket"),
+        _names(comparison.buckets, "Queries of each bucket"),
+    ]
+    return Section("queries", "Query by query", tuple(blocks))
+
+
+def movement(comparison: Comparison) -> Section:
+    """The rank of the first relevant result on both sides, and the partition by its movement."""
+    blocks: list[Block] = []
+    if figure := _slope_figure(comparison):
+        blocks.append(figure)
+    blocks += [
+        _partition(comparison.moves, "Movement of the first relevant result", "movement"),
+        _names(comparison.moves, "Queries of each movement"),
+        Paragraph(rank_one_sentence(comparison)),
+    ]
+    return Section("movement", "First relevant result", tuple(blocks))
+
+
+def _partition(parts: Mapping[str, Sequence[str]], caption: str, heading: str) -> Table:
+    total = sum(len(query_ids) for query_ids in parts.values())
+    rows: list[tuple[Cell, ...]] = [
+        (
+            Toned(name, BUCKET_TONES.get(name, "") if query_ids else ""),
+            len(query_ids),
+            len(query_ids) / total if total else None,
+            some(query_ids),
+        )
+        for name, query_ids in parts.items()
+    ]
+    return Table(
+        (Column(heading), Column("queries", "count"), Column("share", "percent"), Column("which", "code")),
+        rows,
+        caption,
+        footer=("all", total, 1.0 if total else None, ""),
+        shown=None,
+    )
+
+
+def _names(parts: Mapping[str, Sequence[str]], summary: str) -> Details:
+    items = tuple((f"{name} ({len(ids)})", ", ".join(ids)) for name, ids in parts.items() if ids)
+    return Details(summary, (KeyValues(items),))
+
+
+def bucket_of(comparison: Comparison) -> dict[str, str]:
+    """Query id to its bucket."""
+    return {query_id: name for name, query_ids in comparison.buckets.items() for query_id in query_ids}
+
+
+def _difference_figure(comparison: Comparison) -> Figure | None:
+    measure = comparison.primary
+    found = comparison.measures[measure].differences
+    if not found:
+        return None
+    sign = sign_of(measure)
+    baseline = comparison.baseline
+    bars = [
+        charts.Bar(text_of(baseline, query_id) or query_id, delta, sign * delta) for query_id, delta in found.items()
+    ]
+    better, worse = (sum(bar.gain * way > 0 for bar in bars) for way in (1, -1))
+    equal = len(bars) - better - worse
+    legend: tuple[tuple[Swatch, str], ...] = (
+        ("good", f"{format_count(better)} better on B"),
+        ("same", f"{format_count(equal)} equal"),
+        ("bad", f"{format_count(worse)} worse on B"),
+    )
+    extremes = f" Between {format_delta(min(found.values()))} and {format_delta(max(found.values()))}."
+    spec, narrow = (charts.difference_bars(bars, f"{measure}, B minus A", screen) for screen in charts.SCREENS)
+    return Figure(
+        "differences",
+        f"Difference in {measure} of each query",
+        "Sorted bars: " + ", ".join(words for _, words in legend) + "." + extremes,
+        spec,
+        narrow,
+        replace(
+            query_table(comparison, sorted(found, key=lambda query_id: -sign * found[query_id])), shown=PASTED_QUERIES
+        ),
+        legend,
+        pasted=True,
+    )
+
+
+def query_table(comparison: Comparison, query_ids: Sequence[str], caption: str = "") -> Table:
+    """Both values, the difference, the first relevant ranks and the bucket of each query."""
+    measure = comparison.primary
+    found = comparison.measures[measure].differences
+    buckets = bucket_of(comparison)
+    ranks = [rank_cells(evaluation) for _, evaluation in sides(comparison)]
+    texts = (Column("text", "code"),) if has_texts(comparison.baseline) else ()
+    rows: list[tuple[Cell, ...]] = []
+    for query_id in query_ids:
+        text = (text_of(comparison.baseline, query_id),) if texts else ()
+        rows.append(
+            (
+                query_id,
+                *text,
+                *(evaluation.value(measure, query_id) for _, evaluation in sides(comparison)),
+                Toned(found[query_id], tone_of(found[query_id], measure)),
+                *(side[query_id] for side in ranks),
+                buckets[query_id],
+            )
+        )
+    columns = (
+        Column("query", "code"),
+        *texts,
+        Column("A", "value"),
+        Column("B", "value"),
+        Column("difference", "delta"),
+        Column("rank A", "count"),
+        Column("rank B", "count"),
+        Column("bucket"),
+    )
+    return Table(columns, rows, caption or f"{measure} of every query, and the rank of its first relevant result")
+
+
+def rank_cells(evaluation: Evaluation) -> dict[str, str | int]:
+    """Query id to the rank of its first relevant result, or to why there is none."""
+    cells: dict[str, str | int] = {}
+    outcomes = dict(zip(evaluation.query_ids, evaluation.ranking.outcomes, strict=True))
+    for query_id, rank in first_ranks(evaluation).items():
+        cells[query_id] = FAILED if outcomes[query_id].is_failure else NOT_FOUND if rank is None else rank
+    return cells
+
+
+def lanes_to(deepest: int) -> list[tuple[str, int]]:
+    """Lanes of ranks down to `deepest`: the first five alone, then 6 to 10, 11 to 20, and so on; name and last rank of each."""
+    found = [(f"rank {rank}", rank) for rank in range(1, min(SINGLE_LANES, deepest) + 1)]
+    start = SINGLE_LANES + 1
+    for last in LAST_RANKS:
+        if start > deepest:
+            return found
+        found.append((f"{start}{EN_DASH}{last}", last))
+        start = last + 1
+    return [*found, (f"over {LAST_RANKS[-1]}", deepest)] if start <= deepest else found
+
+
+def _slope_figure(comparison: Comparison) -> Figure | None:
+    query_ids = [query_id for part in comparison.moves.values() for query_id in part]
+    if not query_ids:
+        return None
+    left, right = (rank_cells(evaluation) for _, evaluation in sides(comparison))
+    known = [cell for side in (left, right) for query_id in query_ids if isinstance(cell := side[query_id], int)]
+    lanes = lanes_to(max(known, default=1))
+
+    def lane(cell: str | int) -> str:
+        return cell if isinstance(cell, str) else next(name for name, last in lanes if cell <= last)
+
+    went: dict[tuple[str, str], list[str]] = {}
+    for query_id in query_ids:
+        went.setdefault((lane(left[query_id]), lane(right[query_id])), []).append(query_id)
+    used = {name for pair in went for name in pair}
+    names = [*(name for name, _ in lanes), NOT_FOUND, *([FAILED] if FAILED in used else [])]
+    pairs = {pair: len(ids) for pair, ids in went.items()}
+    place = {name: position for position, name in enumerate(names)}
+    moved = Counter[int]()
+    for (before, after), count in pairs.items():
+        moved[(place[before] > place[after]) - (place[before] < place[after])] += count
+    legend: tuple[tuple[Swatch, str], ...] = (
+        ("good", f"{format_count(moved[1])} rose"),
+        ("same", f"{format_count(moved[0])} stayed"),
+        ("bad", f"{format_count(moved[-1])} fell"),
+    )
+    spec, narrow = (charts.slopes(pairs, names, screen) for screen in charts.SCREENS)
+    rows: list[tuple[Cell, ...]] = [
+        (before, after, len(went[before, after]), some(went[before, after]))
+        for before, after in sorted(went, key=lambda pair: (place[pair[0]], place[pair[1]]))
+    ]
+    return Figure(
+        "movement",
+        "Rank of the first relevant result, A to B",
+        "Lines from the rank on A to the rank on B: " + ", ".join(words for _, words in legend) + ".",
+        spec,
+        narrow,
+        Table(
+            (Column("on A"), Column("on B"), Column("queries", "count"), Column("which", "code")),
+            rows,
+            "From which rank to which",
+        ),
+        legend,
+    )

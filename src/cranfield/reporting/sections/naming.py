@@ -1,0 +1,64 @@
+"""What things are called across the sections: the two sides, a query, which way is up."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from cranfield.evaluation.values import Comparison, Evaluation
+from cranfield.measures import CATALOGUE, Measure
+from cranfield.reporting import charts
+from cranfield.reporting.document import Tone
+
+SIDES = ("A", "B")
+NAMED = 5
+"""A cell names at most this many queries and counts the rest."""
+
+
+def sides(comparison: Comparison) -> tuple[tuple[str, Evaluation], tuple[str, Evaluation]]:
+    """`("A", baseline), ("B", candidate)`."""
+    return (SIDES[0], comparison.baseline), (SIDES[1], comparison.candidate)
+
+
+def side_names(comparison: Comparison) -> tuple[str, str]:
+    """`A plain`, `B weighted`."""
+    return f"A {comparison.baseline.name}", f"B {comparison.candidate.name}"
+
+
+def sign_of(measure: Measure) -> int:
+    """1 where a higher value is better, else -1."""
+    return 1 if CATALOGUE[measure.name].higher_is_better else -1
+
+
+def tone_of(delta: float | None, measure: Measure) -> Tone:
+    """Whether a difference is good news. One in a diagnostic is no news."""
+    if not delta or CATALOGUE[measure.name].diagnostic:
+        return ""
+    return "good" if delta * sign_of(measure) > 0 else "bad"
+
+
+def interval_tone(delta: float | None, low: float | None, high: float | None, measure: Measure) -> Tone:
+    """Good or bad news where the interval excludes zero; no news where it does not."""
+    excludes_zero = (low is not None and low > 0) or (high is not None and high < 0)
+    return tone_of(delta, measure) if excludes_zero else ""
+
+
+def colour_of(tone: Tone) -> str:
+    """The colour of a picture for good, bad and no news."""
+    return {"good": charts.BETTER, "bad": charts.WORSE}.get(tone, charts.SAME)
+
+
+def text_of(evaluation: Evaluation, query_id: str) -> str:
+    """What the user typed; empty where the test set does not know it."""
+    query = evaluation.testset.by_id.get(query_id)
+    return query.text if query is not None else ""
+
+
+def has_texts(evaluation: Evaluation) -> bool:
+    """Whether any query of the test set has a text."""
+    return any(query.text for query in evaluation.testset.queries)
+
+
+def some(query_ids: Sequence[str]) -> str:
+    """`q1, q2, q3, q4, q5 and 7 more`."""
+    more = len(query_ids) - NAMED
+    return ", ".join(query_ids[:NAMED]) + (f" and {more} more" if more > 0 else "")

@@ -1,0 +1,73 @@
+"""Every paired test on the primary measure, the declared one among them, and McNemar's on the first rank."""
+
+from __future__ import annotations
+
+from cranfield.evaluation.values import Comparison
+from cranfield.numbers import UNKNOWN, format_count, format_p
+from cranfield.reporting.document import Bullets, Cell, Column, Details, Section, Table
+from cranfield.stats.result import TestResult
+
+P_VALUES = (
+    "p is two-sided, and p B > A one-sided: candidate above baseline. p Holm is the two-sided p adjusted for the number "
+    "of tests other than the declared one, which stands as it is."
+)
+
+
+def paired_tests(comparison: Comparison) -> Section:
+    """A row for every test: statistic, p-values, interval, and why there is none where there is none."""
+    about = comparison.measures[comparison.primary]
+    rows: list[tuple[Cell, ...]] = [
+        (
+            f"{name} *" if name == comparison.test else name,
+            result.statistic,
+            result.p_two_sided,
+            result.p_one_sided,
+            result.p_adjusted,
+            (result.ci_low, result.ci_high),
+            result.note or "",
+        )
+        for name, result in about.tests.items()
+    ]
+    table = Table(
+        (
+            Column("test"),
+            Column("statistic", "statistic"),
+            Column("p", "p"),
+            Column("p B > A", "p"),
+            Column("p Holm", "p"),
+            Column("interval", "delta interval"),
+            Column("note"),
+        ),
+        rows,
+        f"Paired tests on {comparison.primary}, n = {about.n}, {about.n_nonzero} differ. * declared beforehand",
+        shown=None,
+    )
+    return Section("tests", "Paired tests", (table, Details("What the tests ask", (Bullets(_questions(comparison)),))))
+
+
+def _questions(comparison: Comparison) -> tuple[str, ...]:
+    from cranfield.stats.table import TESTS
+
+    asked = [TESTS[name] for name in comparison.measures[comparison.primary].tests if name in TESTS]
+    return (
+        P_VALUES,
+        *(
+            f"{spec.name}, {spec.title}: {spec.sentence}" + (f" Interval: {spec.interval}." if spec.interval else "")
+            for spec in asked
+        ),
+    )
+
+
+def rank_one_sentence(comparison: Comparison) -> str:
+    """McNemar's test in a sentence: discordant counts and p."""
+    result = comparison.rank_one
+    sentence = (
+        f"A relevant result at rank 1: {_discordant(result, 'candidate_only')} only on B, "
+        f"{_discordant(result, 'baseline_only')} only on A (exact McNemar, p {format_p(result.p_two_sided)})."
+    )
+    return f"{sentence} {result.note}." if result.note else sentence
+
+
+def _discordant(result: TestResult, side: str) -> str:
+    count = result.extra.get(side)
+    return format_count(int(count)) + (" query" if count == 1 else " queries") if isinstance(count, int) else UNKNOWN

@@ -1,0 +1,86 @@
+"""The primary measure within each stratum: where the difference comes from."""
+
+from __future__ import annotations
+
+from cranfield.evaluation.values import Comparison, StratumComparison
+from cranfield.numbers import format_delta, format_level
+from cranfield.reporting import charts
+from cranfield.reporting.document import Block, Cell, Column, Figure, Paragraph, Section, Table, Tone, Toned
+from cranfield.reporting.sections.naming import colour_of, interval_tone
+
+MOST_ROWS_DRAWN = 30
+
+
+def breakdown(comparison: Comparison) -> Section | None:
+    """A picture and a table for each key; None where the test set knows no strata."""
+    keys = dict.fromkeys(stratum.key for stratum in comparison.strata)
+    if not keys:
+        return None
+    level = format_level(comparison.alpha)
+    blocks: list[Block] = [
+        Paragraph(
+            f"{comparison.primary} within each group. The intervals are t intervals of the difference and are not adjusted: "
+            "they say where to look next, and decide nothing.",
+        )
+    ]
+    for place, key in enumerate(keys, start=1):
+        rows = [stratum for stratum in comparison.strata if stratum.key == key]
+        table = _table(key, rows, comparison, level)
+        figure = _figure(place, key, rows, comparison, level)
+        blocks += [figure, table] if figure is not None else [table]
+    return Section("breakdown", "Breakdown", tuple(blocks))
+
+
+def _table(key: str, strata: list[StratumComparison], comparison: Comparison, level: str) -> Table:
+    rows: list[tuple[Cell, ...]] = [
+        (
+            stratum.value,
+            stratum.n,
+            stratum.baseline_mean,
+            stratum.candidate_mean,
+            Toned(stratum.delta, _tone(stratum, comparison)),
+            (stratum.ci_low, stratum.ci_high),
+        )
+        for stratum in strata
+    ]
+    columns = (
+        Column(key),
+        Column("n", "count"),
+        Column("A", "value"),
+        Column("B", "value"),
+        Column("difference", "delta"),
+        Column(f"{level} interval", "delta interval"),
+    )
+    return Table(columns, rows, f"{comparison.primary} by {key}")
+
+
+def _figure(place: int, key: str, strata: list[StratumComparison], comparison: Comparison, level: str) -> Figure | None:
+    drawn = [stratum for stratum in strata if stratum.delta is not None]
+    if not 2 <= len(drawn) <= MOST_ROWS_DRAWN:
+        return None
+    marks = [
+        charts.Whisker(
+            f"{stratum.value} ({stratum.n})",
+            stratum.delta or 0.0,
+            stratum.ci_low,
+            stratum.ci_high,
+            colour_of(_tone(stratum, comparison)),
+        )
+        for stratum in drawn
+    ]
+    axis = f"{comparison.primary}, B minus A"
+    spec, narrow = (charts.whiskers(marks, axis, screen, comparison.margin) for screen in charts.SCREENS)
+    said = "; ".join(f"{stratum.value} {format_delta(stratum.delta)}, n = {stratum.n}" for stratum in drawn)
+    return Figure(
+        f"stratum-{place}",
+        f"Difference by {key}, with {level} intervals",
+        f"Differences with their intervals: {said}.",
+        spec,
+        narrow,
+        _table(key, strata, comparison, level),
+        (("good", "better"), ("bad", "worse"), ("same", "the interval holds zero")),
+    )
+
+
+def _tone(stratum: StratumComparison, comparison: Comparison) -> Tone:
+    return interval_tone(stratum.delta, stratum.ci_low, stratum.ci_high, comparison.primary)

@@ -1,0 +1,58 @@
+"""The verdict and the handful of numbers it rests on: the first thing a reader sees."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from cranfield.evaluation.values import Comparison, VerdictName
+from cranfield.numbers import format_delta, format_delta_interval, format_level, format_p, format_value
+from cranfield.reporting.document import Fact, Tone, VerdictBlock
+from cranfield.reporting.sections.naming import interval_tone, side_names
+
+TONES: Mapping[VerdictName, Tone] = {
+    "better": "good",
+    "worse": "bad",
+    "equivalent": "even",
+    "not distinguished": "open",
+    "invalid": "void",
+}
+
+
+def verdict_block(comparison: Comparison) -> VerdictBlock:
+    """The verdict with its sentence, its numbers, and whatever speaks against it."""
+    verdict = comparison.verdict
+    return VerdictBlock(
+        name=verdict.name,
+        sentence=verdict.sentence,
+        tone=TONES[verdict.name],
+        facts=_facts(comparison),
+        reasons=verdict.reasons,
+        disagreements=verdict.disagreements,
+    )
+
+
+def _facts(comparison: Comparison) -> tuple[Fact, ...]:
+    about = comparison.measures[comparison.primary]
+    declared = about.tests.get(comparison.test)
+    name_a, name_b = side_names(comparison)
+    measure = str(comparison.primary)
+    tone = interval_tone(about.delta, about.ci_low, about.ci_high, comparison.primary)
+    if comparison.verdict.name == "invalid":
+        tone = ""  # a difference that does not count is no news
+    return (
+        Fact(name_a, format_value(about.baseline.mean), f"mean {measure}"),
+        Fact(name_b, format_value(about.candidate.mean), f"mean {measure}"),
+        Fact(
+            "Difference",
+            format_delta(about.delta),
+            "B minus A",
+            tone,
+        ),
+        Fact(
+            f"{format_level(comparison.alpha)} interval",
+            format_delta_interval((about.ci_low, about.ci_high)),
+            about.interval_method,
+        ),
+        Fact("p", format_p(declared.p_two_sided if declared else None), f"{comparison.test}, two-sided"),
+        Fact("Queries", str(about.n), f"{about.n_nonzero} differ"),
+    )

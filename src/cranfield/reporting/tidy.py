@@ -1,0 +1,44 @@
+"""The result as one plain table, a row a query and measure: what a spreadsheet or a data frame wants."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from cranfield.evaluation.values import Comparison, Evaluation
+from cranfield.reporting.document import PILOT_STAMP, Cell, Column, Table
+
+STAMP = Column("stamp")
+
+
+def tidy_evaluations(evaluations: Sequence[Evaluation]) -> Table:
+    """`system, query, measure, value, outcome`; an unscored value is empty. Pilots have a column that says so."""
+    pilot = any(evaluation.pilot for evaluation in evaluations)
+    rows: list[tuple[Cell, ...]] = []
+    for evaluation in evaluations:
+        stamp = ((PILOT_STAMP if evaluation.pilot else ""),) if pilot else ()
+        for query_id, outcome in zip(evaluation.query_ids, evaluation.ranking.outcomes, strict=True):
+            for measure in evaluation.measures:
+                value = evaluation.value(measure, query_id)
+                rows.append((evaluation.name, query_id, str(measure), value, outcome.value, *stamp))
+    names = (Column("system"), Column("query"), Column("measure"), Column("value", "value"), Column("outcome"))
+    return Table((*names, STAMP) if pilot else names, rows, "Every value", shown=None)
+
+
+def tidy_comparison(comparison: Comparison) -> Table:
+    """`query, measure, baseline, candidate, delta, bucket`; the bucket is that of the primary measure."""
+    buckets = {query_id: name for name, query_ids in comparison.buckets.items() for query_id in query_ids}
+    stamp = (PILOT_STAMP,) if comparison.pilot else ()
+    rows: list[tuple[Cell, ...]] = []
+    for measure, about in comparison.measures.items():
+        for query_id, delta in about.differences.items():
+            before, after = (side.value(measure, query_id) for side in (comparison.baseline, comparison.candidate))
+            rows.append((query_id, str(measure), before, after, delta, buckets.get(query_id, ""), *stamp))
+    names = (
+        Column("query"),
+        Column("measure"),
+        Column("baseline", "value"),
+        Column("candidate", "value"),
+        Column("delta", "delta"),
+        Column("bucket"),
+    )
+    return Table((*names, STAMP) if stamp else names, rows, "Every pair", shown=None)

@@ -1,0 +1,78 @@
+"""Limits of the house: how long a file and a function may grow, and that public things say what they are.
+
+`UNDOCUMENTED` lists what has no docstring yet. It may only shrink.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import cranfield
+
+PACKAGE = Path(cranfield.__file__).parent
+FILE_LINES = 600
+FUNCTION_LINES = 100
+UNDOCUMENTED: set[str] = set()
+
+Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
+
+
+def parsed() -> Iterator[tuple[str, ast.Module, int]]:
+    for path in sorted(PACKAGE.rglob("*.py")):
+        text = path.read_text()
+        yield path.relative_to(PACKAGE).with_suffix("").as_posix(), ast.parse(text), text.count("\n")
+
+
+def public_definitions(body: list[ast.stmt], prefix: str) -> Iterator[tuple[str, Definition]]:
+    """Classes and functions of a module, and the methods of its classes, whose names have no underscore."""
+    for node in body:
+        if isinstance(node, Definition) and not node.name.startswith("_"):
+            yield f"{prefix}.{node.name}", node
+            if isinstance(node, ast.ClassDef):
+                yield from public_definitions(node.body, f"{prefix}.{node.name}")
+
+
+def says_what_it_is(node: Definition) -> bool:
+    overrides = any(ast.unparse(decorator).endswith("override") for decorator in node.decorator_list)
+    stub = any(ast.unparse(decorator).endswith("overload") for decorator in node.decorator_list)
+    return overrides or stub or bool(ast.get_docstring(node))
+
+
+def test_no_file_is_longer_than_its_limit() -> None:
+    long = {f"{name}.py": lines for name, _, lines in parsed() if lines > FILE_LINES}
+    assert not long
+
+
+def test_no_function_is_longer_than_its_limit() -> None:
+    long = {
+        f"{name}.py:{node.lineno} {node.name}": lines
+        for name, tree, _ in parsed()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        and (lines := (node.end_lineno or node.lineno) - node.lineno + 1) > FUNCTION_LINES
+    }
+    assert not long
+
+
+def test_every_module_says_what_lives_in_it() -> None:
+    silent = [name for name, tree, lines in parsed() if lines and not ast.get_docstring(tree)]
+    assert not silent
+
+
+def test_every_public_name_says_what_it_is() -> None:
+    silent = {
+        qualified
+        for name, tree, _ in parsed()
+        for qualified, node in public_definitions(tree.body, name.removesuffix("/__init__").replace("/", "."))
+        if not says_what_it_is(node)
+    }
+    assert silent - UNDOCUMENTED == set(), "give these a docstring"
+    assert UNDOCUMENTED - silent == set(), "these have a docstring now: take them off the list"
+
+
+def test_a_silent_public_function_is_found() -> None:
+    tree = ast.parse("def loud():\n    '''Say it.'''\n\ndef silent(): ...\n\ndef _private(): ...")
+    found = [name for name, node in public_definitions(tree.body, "made_up") if not says_what_it_is(node)]
+    assert found == ["made_up.silent"]

@@ -1,0 +1,273 @@
+"""The report as a reader meets it: on a phone, on a desk, by keyboard, in the dark, on paper."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, Page, sync_playwright
+
+from cranfield.evaluation.values import Comparison
+from cranfield.model import Answer, CallLog, Hit, Outcome, Query, Run, TestSet
+from cranfield.project.recipe import compare, evaluate
+from cranfield.reporting import comparison_document, evaluation_document, save_report
+
+pytestmark = pytest.mark.browser
+
+WIDTHS = (390, 1280)
+PAGES = ("comparison", "skyline", "evaluation")
+EVIL = "<script>document.title = 'taken'</script>"
+LONG = "doc://a/very/long/path/without/any/blank/" + "x" * 120
+
+
+def made_up(n_queries: int, *, pilot: bool = False) -> Comparison:
+    """Two systems that differ on most queries, with every outcome, long ids, markup and strata."""
+    draw = random.Random(7)
+    words = ["json", "socket", "thread", "path", "datetime", "csv", "regex"]
+    queries = tuple(
+        Query(f"q{n:03}", " ".join(draw.sample(words, 3)), {"class": draw.choice("ABCD"), "kind of question": EVIL})
+        for n in range(n_queries - 1)
+    )
+    queries = (*queries, Query("last", EVIL * 3 + LONG, {"class": "A", "kind of question": LONG}))
+    truth = TestSet("made up", queries, {query.id: {LONG: 2, f"{query.id}-b": 1} for query in queries})
+
+    def run(name: str, skill: float) -> Run:
+        answers: dict[str, Answer] = {}
+        for query in queries:
+            ids = [f"{EVIL} {place}" for place in range(12)]
+            for doc_id in (LONG, f"{query.id}-b"):
+                if draw.random() < skill:
+                    ids.insert(draw.randrange(9), doc_id)
+            answers[query.id] = Answer(Outcome.ANSWERED, tuple(Hit(i, title=f"{EVIL} about {i}") for i in ids))
+        answers["q001"] = Answer(Outcome.TIMEOUT, reason="no answer in 30 s")
+        answers["q002"] = Answer(Outcome.EMPTY)
+        logs = {query.id: CallLog(draw.uniform(5, 50), stderr_head=EVIL + LONG) for query in queries}
+        return Run(name, answers, depth=10, logs=logs, pilot=pilot, config={"command": [LONG, EVIL]})
+
+    return compare(evaluate(truth, run("plain", 0.4)), evaluate(truth, run(f"weighted {EVIL}", 0.75)), margin=0.02)
+
+
+@pytest.fixture(scope="module")
+def reports(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """Name to page: few queries with named bars, many with a skyline, two systems without a verdict."""
+    folder = tmp_path_factory.mktemp("reports")
+    few, many = made_up(24, pilot=True), made_up(200)
+    documents = {
+        "comparison": comparison_document(few, preflight=[("plain", f"file {LONG}", EVIL)]),
+        "skyline": comparison_document(many),
+        "evaluation": evaluation_document([few.baseline, few.candidate], by_query=True),
+    }
+    for name, document in documents.items():
+        save_report(document, folder / f"{name}.html")
+    return {name: folder / f"{name}.html" for name in documents}
+
+
+@pytest.fixture(scope="module")
+def browser(chromium: str) -> Iterator[Browser]:
+    with sync_playwright() as playwright:
+        started = playwright.chromium.launch(
+            executable_path=chromium, args=["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
+        )
+        yield started
+        started.close()
+
+
+@pytest.fixture
+def page(browser: Browser) -> Iterator[Page]:
+    """An empty page; whatever it says on its console, and whatever it asks for, is kept on it."""
+    opened = browser.new_page()
+    yield opened
+    opened.close()
+
+
+def visit(page: Page, path: Path, width: int, *, all_open: bool = False) -> None:
+    page.set_viewport_size({"width": width, "height": 900})
+    page.goto(path.as_uri())
+    if all_open:
+        page.evaluate("document.querySelectorAll('details').forEach(each => each.open = true)")
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize("name", PAGES)
+def test_a_page_is_silent_and_asks_for_nothing_but_itself(
+    page: Page, reports: dict[str, Path], name: str, width: int
+) -> None:
+    said: list[str] = []
+    asked: list[str] = []
+    page.on("console", lambda message: said.append(message.text))
+    page.on("pageerror", lambda error: said.append(str(error)))
+    page.on("request", lambda request: asked.append(request.url))
+    visit(page, reports[name], width, all_open=True)
+    assert said == []
+    assert [url for url in asked if url != "data:,"] == [reports[name].as_uri()]
+    assert page.title() != "taken"
+
+
+@pytest.mark.parametrize("width", [320, *WIDTHS])
+@pytest.mark.parametrize("name", PAGES)
+@pytest.mark.parametrize("all_open", [False, True])
+def test_the_page_never_scrolls_sideways(
+    page: Page, reports: dict[str, Path], name: str, width: int, *, all_open: bool
+) -> None:
+    visit(page, reports[name], width, all_open=all_open)
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    escaped = page.evaluate(
+        """width => [...document.querySelectorAll('body *')]
+            .filter(each => !each.closest('.scroll, nav, svg, .skip') && each.getBoundingClientRect().right > width + 1)
+            .map(each => each.outerHTML.slice(0, 90))""",
+        width,
+    )
+    assert escaped == []
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize("name", PAGES)
+def test_every_heading_is_seen(page: Page, reports: dict[str, Path], name: str, width: int) -> None:
+    visit(page, reports[name], width)
+    headings = page.locator("h1, h2, h3, h4, h5, h6").all()
+    assert len(headings) > 4
+    assert all(heading.is_visible() and heading.inner_text().strip() for heading in headings)
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_the_keyboard_reaches_the_content_the_tables_and_the_details(
+    page: Page, reports: dict[str, Path], width: int
+) -> None:
+    visit(page, reports["comparison"], width)
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.className") == "skip"
+    assert page.locator(".skip").is_visible()
+    assert page.evaluate("document.activeElement.getBoundingClientRect().left") >= 0
+    page.keyboard.press("Enter")
+    assert page.evaluate("document.activeElement.id") == "content"
+    reached = []
+    for _ in range(20):
+        page.keyboard.press("Tab")
+        reached.append(page.evaluate("document.activeElement.tagName + '.' + document.activeElement.className"))
+        assert page.evaluate("getComputedStyle(document.activeElement).outlineStyle") != "none"
+    assert {"SUMMARY.", "DIV.scroll"} <= set(reached)
+    summary = page.locator("#measures summary", has_text="Each side on its own")
+    details = summary.locator("xpath=..")
+    assert details.get_attribute("open") is None
+    summary.focus()
+    page.keyboard.press("Enter")
+    assert details.get_attribute("open") is not None
+    assert details.locator("table").is_visible()
+
+
+def test_a_wide_table_scrolls_in_its_own_box_by_keyboard(page: Page, reports: dict[str, Path]) -> None:
+    visit(page, reports["comparison"], 390)
+    box = page.locator("#measures > .table .scroll").first
+    assert box.evaluate("each => each.scrollWidth > each.clientWidth")
+    box.focus()
+    for _ in range(5):
+        page.keyboard.press("ArrowRight")
+    page.wait_for_function("each => each.scrollLeft > 40", arg=box.element_handle(), timeout=5000)
+    # The name of the row stays in sight.
+    assert box.locator("tbody th").first.evaluate(
+        "each => each.getBoundingClientRect().left - each.closest('.scroll').getBoundingClientRect().left"
+    ) == pytest.approx(0, abs=1)
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize("name", ["comparison", "skyline"])
+def test_the_words_of_a_picture_are_large_enough_and_inside_it(
+    page: Page, reports: dict[str, Path], name: str, width: int
+) -> None:
+    visit(page, reports[name], width)
+    pictures = page.locator("figure.picture").count()
+    seen = [svg for svg in page.locator("figure.picture svg").all() if svg.is_visible()]
+    assert len(seen) == pictures >= 4
+    for svg in seen:
+        found = svg.evaluate(
+            """svg => {
+                const frame = svg.getBoundingClientRect();
+                return [...svg.querySelectorAll('text')].filter(each => each.textContent.trim()).map(each => {
+                    const box = each.getBoundingClientRect();
+                    return [each.textContent, parseFloat(each.getAttribute('font-size')) * svg.getScreenCTM().a,
+                            box.left >= frame.left - 1 && box.right <= frame.right + 1
+                            && box.top >= frame.top - 1 && box.bottom <= frame.bottom + 1];
+                });
+            }"""
+        )
+        assert found
+        assert min(size for _, size, _ in found) >= 11
+        assert [words for words, _, inside in found if not inside] == []
+        assert svg.bounding_box()["height"] < 900
+
+
+CONTRAST = """() => {
+    const parse = colour => (colour.match(/[\\d.]+/g) || []).map(Number);
+    const light = ([r, g, b]) => [r, g, b].map(c => c / 255)
+        .map(c => c <= 0.04045 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4)
+        .reduce((sum, c, i) => sum + c * [0.2126, 0.7152, 0.0722][i], 0);
+    const behind = each => {
+        for (let at = each; at; at = at.parentElement) {
+            const colour = parse(getComputedStyle(at).backgroundColor);
+            if (colour.length === 3 || colour[3] > 0) return colour;
+        }
+        return [255, 255, 255];
+    };
+    const poor = new Map();
+    for (const each of document.querySelectorAll('body *')) {
+        if (![...each.childNodes].some(node => node.nodeType === 3 && node.data.trim())) continue;
+        if (each.closest('.glyph') || !each.checkVisibility()) continue;
+        const style = getComputedStyle(each);
+        const ink = parse(each.closest('svg') ? style.fill : style.color);
+        const [a, b] = [light(ink), light(behind(each))].sort((x, y) => y - x);
+        const size = parseFloat(style.fontSize);
+        const large = size >= 24 || (size >= 18.66 && style.fontWeight >= 700);
+        const ratio = (a + 0.05) / (b + 0.05);
+        if (ratio < (large ? 3 : 4.5)) poor.set(each.tagName + '.' + each.className, ratio);
+    }
+    return [...poor];
+}"""
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("name", PAGES)
+def test_words_stand_out_from_what_is_behind_them(
+    browser: Browser, reports: dict[str, Path], name: str, scheme: str
+) -> None:
+    page = browser.new_page(color_scheme=scheme)
+    try:
+        visit(page, reports[name], 1280, all_open=True)
+        assert page.evaluate(CONTRAST) == []
+        paper = page.evaluate("getComputedStyle(document.body).backgroundColor")
+        assert (paper == "rgb(255, 255, 255)") == (scheme == "light")
+    finally:
+        page.close()
+
+
+def test_grey_words_on_grey_would_be_found(page: Page, reports: dict[str, Path]) -> None:
+    visit(page, reports["comparison"], 1280)
+    page.evaluate("document.querySelector('h1').style.setProperty('color', '#ddd')")
+    assert [name for name, _ in page.evaluate(CONTRAST)] == ["H1."]
+
+
+def test_the_policy_stops_a_script_that_got_in(page: Page, reports: dict[str, Path]) -> None:
+    said: list[str] = []
+    page.on("console", lambda message: said.append(message.text))
+    visit(page, reports["comparison"], 1280)
+    page.evaluate(
+        """() => {
+            const script = document.createElement('script');
+            script.textContent = "document.title = 'taken'";
+            document.body.append(script);
+        }"""
+    )
+    assert page.title() != "taken"
+    assert "Content Security Policy" in said[0]
+
+
+def test_paper_gets_what_is_folded_away_and_no_navigation(page: Page, reports: dict[str, Path]) -> None:
+    visit(page, reports["comparison"], 780)
+    folded = page.locator("details:not([open]) table").first
+    assert not folded.is_visible()
+    page.emulate_media(media="print")
+    assert folded.bounding_box()["height"] > 20
+    assert not page.locator("nav").is_visible()
+    assert page.locator("figure.picture .page-size").first.is_visible()
+    assert page.pdf(format="A4").startswith(b"%PDF")

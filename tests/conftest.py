@@ -1,0 +1,92 @@
+"""What every test may use, and the honest count of what did not run."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+import cranfield
+
+CHECKOUT = Path(__file__).resolve().parents[1]
+NO_SKIPS = "CRANFIELD_NO_SKIPS"
+"""Set (to anything but 0) where everything is meant to be installed: a test that did not run fails the session."""
+
+# Wall-clock limits on single examples fail on a busy machine, not on a bug.
+settings.register_profile("local", deadline=None, print_blob=True)
+settings.register_profile("ci", deadline=None, print_blob=True, derandomize=True)
+settings.register_profile("thorough", deadline=None, max_examples=2000, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci" if os.environ.get("CI") else "local"))
+
+
+@pytest.fixture(scope="session")
+def checkout() -> Path:
+    """The folder that holds tests/, docs/ and examples/ (a copy of them, when the wheel is under test)."""
+    return CHECKOUT
+
+
+@pytest.fixture(scope="session")
+def shared_data() -> Path:
+    """Real data that is not ours to publish; CRANFIELD_DATA names its folder."""
+    folder = Path(os.environ.get("CRANFIELD_DATA") or CHECKOUT.parent / "shared" / "data")
+    if not folder.is_dir():
+        pytest.skip("no real data here: CRANFIELD_DATA names its folder")
+    return folder.resolve()
+
+
+@pytest.fixture(scope="session")
+def chromium() -> str:
+    """Path of a Chromium to open pages in, on a machine where Playwright can drive it."""
+    driver = subprocess.run([sys.executable, "-m", "playwright", "--version"], capture_output=True, text=True)
+    if driver.returncode:
+        pytest.skip("Playwright's driver does not start here (Debian: apt-get install libatomic1)")
+    for name in ("chromium", "chromium-browser", "google-chrome"):
+        if found := shutil.which(name):
+            return found
+    pytest.skip("no Chromium here (Debian: apt-get install chromium)")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Refuse to test the sources when the installed wheel was asked for."""
+    if os.environ.get("CRANFIELD_INSTALLED") and "site-packages" not in Path(cranfield.__file__).parts:
+        raise pytest.UsageError(f"CRANFIELD_INSTALLED is set, and cranfield was imported from {cranfield.__file__}")
+
+
+def _not_run(config: pytest.Config) -> list[tuple[str, str]]:
+    """Name and reason of every test that was skipped or expected to fail."""
+    reporter = config.pluginmanager.get_plugin("terminalreporter")
+    if reporter is None:  # a worker of a parallel run: the main process counts
+        return []
+    rows = []
+    for report in reporter.stats.get("skipped", []):
+        reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else str(report.longrepr)
+        rows.append((report.nodeid, reason.removeprefix("Skipped: ")))
+    xfailed = reporter.stats.get("xfailed", [])
+    return sorted([*rows, *((report.nodeid, f"expected to fail: {report.wasxfail}") for report in xfailed)])
+
+
+def _skips_are_failures() -> bool:
+    return os.environ.get(NO_SKIPS, "0") not in {"", "0"}
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Turn a green session with holes red where holes are not allowed."""
+    if _skips_are_failures() and _not_run(session.config) and session.exitstatus == pytest.ExitCode.OK:
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    """Say how many tests did not run, which, and why; and the seed that shuffled the rest."""
+    rows = _not_run(config)
+    verdict = f" ({NO_SKIPS} is set: this fails the run)" if rows and _skips_are_failures() else ""
+    terminalreporter.write_line(f"{len(rows)} skipped{':' if rows else ''}{verdict}")
+    for name, reason in rows:
+        terminalreporter.write_line(f"  {name}: {reason}")
+    if (seed := config.getoption("randomly_seed", None)) is not None:
+        terminalreporter.write_line(f"this order again: --randomly-seed={seed}")

@@ -1,0 +1,164 @@
+"""The generated reference says everything that the tables in the code hold."""
+
+from __future__ import annotations
+
+import enum
+import importlib
+import re
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+import cranfield
+from cranfield import errors
+from cranfield.cli import shared
+from cranfield.measures import ALIASES, CATALOGUE
+from cranfield.model import CONVENTIONS
+from cranfield.stats.table import TESTS
+
+CHECKOUT = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture(scope="module")
+def generate() -> Iterator[ModuleType]:
+    sys.path.insert(0, str(CHECKOUT / "docs"))
+    yield importlib.import_module("generate")
+    sys.path.remove(str(CHECKOUT / "docs"))
+
+
+@pytest.fixture(scope="module")
+def markdown(generate: ModuleType) -> ModuleType:
+    return importlib.import_module(generate.docstring.__module__)
+
+
+def test_every_page_is_written_once_and_old_ones_go(generate: ModuleType, tmp_path: Path) -> None:
+    (tmp_path / "gone.md").write_text("a page of last year")
+    generate.write_pages(tmp_path)
+    assert {path.stem for path in tmp_path.iterdir()} == set(generate.PAGES)
+    before = {path: path.stat().st_mtime_ns for path in tmp_path.iterdir()}
+    generate.write_pages(tmp_path)
+    assert {path: path.stat().st_mtime_ns for path in tmp_path.iterdir()} == before
+
+
+def test_every_page_is_in_the_table_of_contents(generate: ModuleType) -> None:
+    listed = re.findall(r"^reference/generated/(\w+)$", (CHECKOUT / "docs/index.md").read_text(), re.MULTILINE)
+    assert sorted(listed) == sorted(generate.PAGES)
+
+
+@pytest.mark.parametrize(
+    ("page", "names"),
+    [
+        ("measures", [*CATALOGUE, *ALIASES]),
+        ("conventions", CONVENTIONS),
+        ("tests", TESTS),
+        ("library", cranfield.__all__),
+        ("errors", [name for name in vars(errors) if name.endswith("Error")]),
+        ("testset", ["cranfield_testset", "queries", "judgments", "patterns", "expected_count"]),
+        ("config", ["testset", "systems", "command", "preflight", "max_failed_share"]),
+    ],
+)
+def test_a_page_names_everything_of_its_table(generate: ModuleType, page: str, names: list[str]) -> None:
+    text = generate.PAGES[page]()
+    assert [name for name in names if not re.search(rf"(?<!\w){re.escape(name)}(?!\w)", text)] == []
+
+
+def test_every_command_has_its_help(generate: ModuleType) -> None:
+    text = generate.cli_page()
+    commands = re.findall(r"^  (\w+)  ", text.partition("Commands:")[2].partition("\n\n")[0], re.MULTILINE)
+    assert sorted(commands) == sorted(generate.COMMANDS)
+    assert [command for command in commands if f"Usage: cranfield {command} " not in text] == []
+
+
+def test_the_exit_codes_are_those_of_the_program(generate: ModuleType) -> None:
+    documented = {int(code) for code in re.findall(r"^\| (\d+) \|", generate.errors_page(), re.MULTILINE)}
+    raised = {cls.exit_code for cls in generate.subclasses(errors.CranfieldError)}
+    chosen = {value for name, value in vars(shared).items() if name.startswith("EXIT_")}
+    assert documented == raised | chosen | {0}
+
+
+def test_long_signatures_are_split_at_their_own_commas(markdown: ModuleType) -> None:
+    parts = markdown.split_arguments("a: dict[str, int], b: str = 'x, y', *, c: Callable[[int, str], None] = f(1, 2)")
+    assert parts == ["a: dict[str, int]", "b: str = 'x, y'", "*", "c: Callable[[int, str], None] = f(1, 2)"]
+
+
+@dataclass(frozen=True)
+class Sample:
+    """A sample."""
+
+    name: str
+    """What it is called."""
+    parts: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def size(self) -> int:
+        """How many parts."""
+        return len(self.parts)
+
+    def part(self, name: str) -> int:
+        """One of them."""
+        return self.parts[name]
+
+
+class Colour(enum.Enum):
+    """A colour."""
+
+    RED = "red"
+    """As a tomato."""
+
+
+def sample_function(
+    name: str, *, turn: Callable[[int, str], None] | None = None, colour: str = "x, y", n: int = 1
+) -> Sample:
+    """Do it.
+
+        1 + 1 = 2
+
+    Args:
+        name: what to call it,
+            in a word.
+
+    Example:
+        >>> 1 + 1
+        2
+    """
+    return Sample(name)
+
+
+def test_signatures_show_types_without_quotes(markdown: ModuleType) -> None:
+    assert markdown.signature("Sample", Sample) == "class Sample(name: str, parts: dict[str, int] = ...)"
+    assert markdown.signature("Colour", Colour) == "class Colour(Enum)"
+    assert markdown.signature("f", sample_function).splitlines() == [
+        "f(",
+        "    name: str,",
+        "    *,",
+        "    turn: Callable[[int, str], None] | None = None,",
+        "    colour: str = 'x, y',",
+        "    n: int = 1,",
+        ") -> Sample",
+    ]
+
+
+def test_attributes_carry_the_sentence_under_them(markdown: ModuleType) -> None:
+    (rows,) = markdown.attributes(Sample)
+    assert rows.splitlines()[2:] == [
+        "| `name` | `str` | What it is called. |",
+        "| `parts` | `dict[str, int]` |  |",
+        "| `size` | `int` | How many parts. |",
+        "| `part(name)` | `int` | One of them. |",
+    ]
+    (rows,) = markdown.attributes(Colour)
+    assert rows.splitlines()[2:] == ["| `RED` | `'red'` | As a tomato. |"]
+
+
+def test_sections_of_a_docstring_become_markdown(markdown: ModuleType) -> None:
+    assert list(markdown.docstring(sample_function)) == [
+        "Do it.\n\n```text\n1 + 1 = 2\n```\n",
+        "**Args**",
+        "- `name`: what to call it, in a word.",
+        "**Example**",
+        "```python\n>>> 1 + 1\n2\n```",
+    ]

@@ -1,0 +1,241 @@
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+import pytest
+
+from cranfield.evaluation.values import Comparison, Evaluation
+from cranfield.model import Answer, Outcome, Query, Run, TestSet
+from cranfield.project.recipe import compare, evaluate
+from cranfield.reporting import RENDERERS, comparison_document, evaluation_document, render
+from cranfield.reporting.document import (
+    Bullets,
+    Details,
+    Document,
+    Figure,
+    HitLists,
+    KeyValues,
+    Paragraph,
+    Table,
+    Toned,
+)
+from cranfield.reporting.sections.answers import side_by_side
+
+
+def section(document: Document, name: str) -> tuple[object, ...]:
+    return next(section.blocks for section in document.sections if section.name == name)
+
+
+def tables(document: Document, name: str) -> list[Table]:
+    return [block for block in section(document, name) if isinstance(block, Table)]
+
+
+def test_a_comparison_has_its_sections_in_order(comparison: Comparison) -> None:
+    document = comparison_document(comparison)
+    assert [part.name for part in document.sections] == [
+        *("measures", "warnings", "queries", "movement", "breakdown", "answers"),
+        *("tests", "latency", "collection", "provenance"),
+    ]
+    assert document.title == "Is weighted better than plain?"
+    assert document.subtitle[0] == "A plain (baseline)"
+
+
+@pytest.mark.parametrize("name", ["queries", "movement"])
+def test_a_partition_adds_up_to_the_queries_shown(comparison: Comparison, name: str) -> None:
+    table = tables(comparison_document(comparison), name)[0]
+    assert sum(row[1] for row in table.rows) == table.footer[1] == 8
+    assert sum(row[2] for row in table.rows) == pytest.approx(1)
+
+
+def test_all_measures_stand_beside_each_other_with_their_numbers(comparison: Comparison) -> None:
+    table = tables(comparison_document(comparison), "measures")[0]
+    rows = {row[0]: row for row in table.rows}
+    assert next(iter(rows)) == "nDCG@10 *"
+    about = comparison.measures[comparison.primary]
+    shown = rows["nDCG@10 *"]
+    assert shown[1:5] == (
+        *(about.baseline.mean, about.candidate.mean),
+        *(Toned(about.delta, ""), (about.ci_low, about.ci_high)),
+    )
+    assert shown[9] == 8
+    assert rows["Judged@10"][9] == 6  # q5 and q8 have no result on B: no share to compare
+
+
+def test_only_a_difference_beyond_its_interval_is_good_or_bad_news() -> None:
+    queries = tuple(Query(f"q{n}") for n in range(20))
+    truth = TestSet("t", queries, {query.id: {"d": 1} for query in queries})
+    a = evaluate(truth, {query.id: ["x", "d"] for query in queries}, measures=["RR"], name="a")
+    b = evaluate(truth, {query.id: ["d"] for query in queries}, measures=["RR"], name="b")
+    better, worse = comparison_document(compare(a, b)), comparison_document(compare(b, a))
+    assert tables(better, "measures")[0].rows[0][3] == Toned(0.5, "good")
+    assert tables(worse, "measures")[0].rows[0][3] == Toned(-0.5, "bad")
+    assert (better.verdict.tone, worse.verdict.tone) == ("good", "bad")
+
+
+def test_failures_are_counted_and_told_with_what_the_program_wrote(comparison: Comparison) -> None:
+    outcomes, failures, _ = tables(comparison_document(comparison), "collection")
+    assert [column.title for column in outcomes.columns][3:6] == ["timeout", "nonzero exit", "unparsable"]
+    assert outcomes.rows[1][3] == Toned(1, "bad")
+    assert failures.rows == [("B weighted", "q8", "timeout", "no answer in 30 s", "boom: index locked")]
+
+
+def test_latency_is_there_only_where_it_was_taken(
+    comparison: Comparison, testset: TestSet, runs: tuple[Run, Run]
+) -> None:
+    table = tables(comparison_document(comparison), "latency")[0]
+    # A took 10 to 17 ms: median 13.5, the last is 17; B's failed call took 30 s
+    assert table.rows[0] == ("A plain", 8, 13.5, pytest.approx(16.65), pytest.approx(16.93), 17.0)
+    assert table.rows[1][-1] == 30_000.0
+    bare = [evaluate(testset, replace(run, logs={})) for run in runs]
+    assert "latency" not in [part.name for part in comparison_document(compare(*bare)).sections]
+
+
+def test_worst_and_best_are_told_with_both_lists(comparison: Comparison) -> None:
+    blocks = section(comparison_document(comparison), "answers")
+    worst, best = (block for block in blocks if isinstance(block, Table))
+    assert worst.rows[0][0] == "q8"
+    assert best.rows[0][:2] == ("q1", "json dumps")
+    first = next(block for block in blocks if isinstance(block, Details))
+    assert first.is_open
+    assert first.summary == "q8 “timeout”: \u22120.7602 (A rank 1, B failed)"  # 2 / (2 + 1/log2(3)) = .7602
+    assert isinstance(first.blocks[0], HitLists)
+
+
+def test_hits_say_which_expected_item_they_matched(patterned: Evaluation, pair: tuple[Evaluation, Evaluation]) -> None:
+    lists = side_by_side("p1", [("A", patterned)])
+    assert lists.expected == "^doc://a (grade 1)"
+    assert [(hit.note, hit.tone) for hit in lists.lists[0].hits] == [
+        ("matches ^doc://a, grade 1", "good"),
+        ("again ^doc://a: credited above", "even"),
+        ("not relevant", ""),
+    ]
+    notes = [one.note for one in side_by_side("q6", [("A", pair[0]), ("B", pair[1])]).lists]
+    assert notes == [
+        "first relevant result at rank 1; 2 returned, 1 duplicate dropped",
+        "first relevant result at rank 1; 2 returned",
+    ]
+    assert side_by_side("q5", [("B", pair[1])]).lists[0].note == "answered with no result"
+    assert side_by_side("q8", [("B", pair[1])]).lists[0].note == "timeout: no answer in 30 s"
+
+
+def test_a_pooled_and_an_unjudged_result_are_told_apart() -> None:
+    truth = TestSet("t", (Query("q"),), {"q": {"d": 1, "pooled": -1, "zero": 0}})
+    found = side_by_side("q", [("", evaluate(truth, {"q": ["pooled", "other", "zero", "d"]}))])
+    assert [hit.note for hit in found.lists[0].hits] == [
+        *("in the pool, not judged", "not judged", "not relevant", "expected, grade 1"),
+    ]
+
+
+def test_pictures_stand_in_the_report_with_tables_that_say_the_same(comparison: Comparison) -> None:
+    document = comparison_document(comparison)
+    figures = {block.name: block for part in document.sections for block in part.blocks if isinstance(block, Figure)}
+    assert set(figures) == {"intervals", "differences", "movement", "stratum-1"}
+    assert len(figures["differences"].table.rows) == 8
+    assert sum(row[2] for row in figures["movement"].table.rows) == 8
+    assert [words for _, words in figures["differences"].legend] == ["2 better on B", "3 equal", "3 worse on B"]
+    # q1 2→1 and q4 none→3 rise; q2 1→2, q5 2→none and q8 1→failed fall
+    assert [words for _, words in figures["movement"].legend] == ["2 rose", "3 stayed", "3 fell"]
+
+
+def test_warnings_that_both_sides_share_are_said_once() -> None:
+    queries = (Query("q1"), Query("q2"), Query("q3"))
+    truth = TestSet("t", queries, {"q1": {"d": 1}, "q2": {"d": 1}})
+    a, b = (evaluate(truth, {q.id: hits for q in queries}, name=name) for name, hits in (("a", ["x"]), ("b", ["d"])))
+    sentences = section(comparison_document(compare(a, b)), "warnings")[0]
+    assert isinstance(sentences, Bullets)
+    assert [s for s in sentences.items if "no relevant document is judged" in s] == [
+        "no relevant document is judged for 1 of 3 queries (they count as 0): q3"
+    ]
+
+
+def test_provenance_names_what_is_needed_to_do_it_again(comparison: Comparison, testset: TestSet) -> None:
+    document = comparison_document(comparison, preflight=[("plain", "probe 'json'", "10 results")])
+    said = dict(
+        item for block in section(document, "provenance") if isinstance(block, KeyValues) for item in block.items
+    )
+    assert testset.digest in said["test set"]
+    assert said["run of A plain"] == comparison.baseline.run_digest
+    assert said["configuration of B weighted"] == "sha256:" + "c" * 64
+    assert said["seed"] == "0"
+    assert said["margin"] == "±0.05"
+    assert said["limit of failed queries"] == "20.0 %"
+    assert said["convention"].startswith("trec: ")
+    assert "numpy" in said["made with"]
+    assert tables(document, "provenance")[0].rows == [("plain", "probe 'json'", "10 results")]
+
+
+@pytest.mark.parametrize("form", sorted(RENDERERS))
+def test_a_pilot_is_stamped_in_every_form(pilot: Comparison, form: str) -> None:
+    text = render(comparison_document(pilot), form)
+    assert ('"pilot": true' if form == "json" else "PILOT: not for the record") in text
+    one = render(evaluation_document([pilot.baseline]), form)
+    assert ('"pilot": true' if form == "json" else "PILOT: not for the record") in one
+
+
+@pytest.mark.parametrize("form", sorted(RENDERERS))
+def test_what_is_for_the_record_has_no_stamp(comparison: Comparison, form: str) -> None:
+    assert "PILOT" not in render(comparison_document(comparison), form)
+
+
+def test_an_invalid_comparison_says_why_first(invalid: Comparison) -> None:
+    document = comparison_document(invalid)
+    assert (document.verdict.name, document.verdict.tone) == ("invalid", "void")
+    assert "12.5 %" in document.verdict.reasons[0]
+    assert {fact.tone for fact in document.verdict.facts} == {""}
+
+
+def test_queries_that_could_not_be_paired_are_named(testset: TestSet, runs: tuple[Run, Run]) -> None:
+    some = {query_id: answer for query_id, answer in runs[1].answers.items() if query_id != "q3"}
+    pair = evaluate(testset, runs[0]), evaluate(testset, replace(runs[1], answers=some), missing="skip")
+    document = comparison_document(compare(*pair))
+    assert tables(document, "collection")[-1].rows == [("q3", "only plain answers it")]
+
+
+def degenerate() -> list[tuple[str, Comparison]]:
+    """Comparisons with nothing to see in one way or another."""
+    one = TestSet("one", (Query("q"),), {"q": {"d": 1}})
+    none = TestSet("none", (Query("q1"), Query("q2")), {})
+    many = TestSet("many", tuple(Query(f"q{n}") for n in range(60)), {f"q{n}": {"d": 1} for n in range(60)})
+    failed = Run("b", {query.id: Answer(Outcome.TIMEOUT, reason="no answer in 1 s") for query in many.queries})
+
+    def lists(testset: TestSet, *ids: str) -> dict[str, list[str]]:
+        return {query.id: list(ids) for query in testset.queries}
+
+    def both(testset: TestSet, a: object, b: object) -> Comparison:
+        return compare(evaluate(testset, a, name="a"), evaluate(testset, b, name="b"))  # type: ignore[arg-type]
+
+    return [
+        ("one query", both(one, lists(one, "x", "d"), lists(one, "d"))),
+        ("no judgment", both(none, lists(none, "x"), lists(none, "d"))),
+        ("no difference", both(many, lists(many, "d"), lists(many, "d"))),
+        ("no result", both(many, lists(many), lists(many))),
+        ("all failed", both(many, lists(many, "d"), failed)),
+        ("deep ranks", both(many, lists(many, *(f"x{n}" for n in range(1500)), "d"), lists(many, "d"))),
+    ]
+
+
+@pytest.mark.parametrize(("name", "comparison"), degenerate())
+@pytest.mark.parametrize("form", sorted(RENDERERS))
+def test_a_report_can_be_made_of_what_says_nothing(name: str, comparison: Comparison, form: str) -> None:
+    text = render(comparison_document(comparison), form)
+    assert comparison.verdict.name in text.lower() or form == "csv"
+    assert not re.search(r"\b(nan|None|inf)\b", text)
+
+
+def test_a_report_of_several_systems_marks_the_best_of_each_measure(pair: tuple[Evaluation, Evaluation]) -> None:
+    table = tables(evaluation_document(pair), "measures")[0]
+    titles = [column.title for column in table.columns]
+    assert titles[-3:] == ["n", "failed", "judged"]
+    rr = titles.index("RR@10")
+    # (1/2 + 1 + 1 + 0 + 1/2 + 1 + 0 + 1) / 8 = .625 against (1 + 1/2 + 1 + 1/3 + 0 + 1 + 0 + 0) / 8 = .479
+    assert table.rows[0][rr] == Toned(0.625, "good")
+    assert table.rows[1][rr].tone == ""
+    assert table.rows[1][-2] == 1
+
+
+def test_mcnemar_is_told_in_a_sentence(comparison: Comparison) -> None:
+    said = [
+        block.text for block in section(comparison_document(comparison), "movement") if isinstance(block, Paragraph)
+    ]
+    assert said == ["A relevant result at rank 1: 1 query only on B, 2 queries only on A (exact McNemar, p 1)."]

@@ -1,0 +1,178 @@
+from __future__ import annotations
+
+import re
+from collections import Counter
+from itertools import pairwise
+from xml.etree import ElementTree as ET
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cranfield.reporting import charts
+from cranfield.reporting.charts import BETTER, PAGE, PHONE, SAME, SCREENS, WORSE, Bar, Whisker
+from cranfield.reporting.renderers.picture import ATTRIBUTES, ELEMENTS, draw
+from cranfield.reporting.sections.movement import lanes_to
+
+EVIL = "</text><script>alert(1)</script>"
+
+
+def bars(n: int, *, n_equal: int = 0) -> list[Bar]:
+    """Half better, half worse, by different amounts."""
+    deltas = [(place + 1) / n * (1 if place % 2 else -1) for place in range(n)] + [0.0] * n_equal
+    return [Bar(f"query {place}", delta, delta) for place, delta in enumerate(deltas)]
+
+
+def painted(svg: str, colour: str) -> int:
+    """Marks of a colour in a picture."""
+    return sum(colour in (element.get("fill"), element.get("stroke")) for element in ET.fromstring(svg).iter())
+
+
+def words(svg: str) -> list[str]:
+    return [element.text or "" for element in ET.fromstring(svg).iter("text")]
+
+
+@pytest.mark.parametrize("screen", SCREENS)
+def test_few_differences_are_bars_with_names(screen: charts.Screen) -> None:
+    svg = draw(charts.difference_bars(bars(10, n_equal=100), "nDCG@10, B minus A", screen), "ten")
+    assert painted(svg, BETTER) == 5
+    assert painted(svg, WORSE) == 5
+    assert {"query 0", "query 9", "100 equal", "nDCG@10, B minus A"} <= set(words(svg))
+
+
+@pytest.mark.parametrize("screen", SCREENS)
+def test_many_differences_stand_side_by_side_in_a_picture_of_fixed_height(screen: charts.Screen) -> None:
+    spec = charts.difference_bars(bars(200), "nDCG@10, B minus A", screen)
+    svg = draw(spec, "two hundred")
+    assert painted(svg, BETTER) == painted(svg, WORSE) == 100
+    assert not [word for word in words(svg) if word.startswith("query ")]
+    assert spec["height"] == screen.skyline_height
+
+
+def test_the_best_query_stands_first_whichever_way_is_up() -> None:
+    lower_is_better = [Bar("down", -0.5, 0.5), Bar("up", 0.25, -0.25)]
+    values = charts.difference_bars(lower_is_better, "cost", PAGE)["data"]["values"]
+    assert [(value["label"], value["delta"], value["colour"]) for value in values] == [
+        ("down", -0.5, BETTER),
+        ("up", 0.25, WORSE),
+    ]
+
+
+@given(st.lists(st.floats(-1, 1), max_size=60), st.integers(1, 20))
+def test_groups_keep_order_and_number(values: list[float], most: int) -> None:
+    ordered = sorted(values)
+    found = charts.grouped(ordered, most)
+    assert len(found) == min(most, len(values))
+    assert all(after >= before - 1e-12 for before, after in pairwise(found))
+
+
+def test_neighbours_are_averaged_when_there_are_too_many() -> None:
+    assert charts.grouped([1.0, 2.0, 3.0, 4.0, 5.0], 2) == [1.5, 4.0]  # 5 * 1/2 rounds to 2: (1, 2) and (3, 4, 5)
+
+
+def test_labels_that_are_cut_to_the_same_text_keep_their_rows() -> None:
+    labels = charts.told_apart(["a long label one", "a long label two", "a long label one"], 8)
+    assert len(set(labels)) == 3
+    assert {label.rstrip(charts.NOTHING_TO_SEE) for label in labels} == {"a long…"}
+    same = [Bar("same text", 0.5, 0.5), Bar("same text", -0.5, -0.5)]
+    svg = draw(charts.difference_bars(same, "x", PAGE), "twins")
+    assert words(svg).count("same text") == 2
+    assert painted(svg, BETTER) == painted(svg, WORSE) == 1
+
+
+def test_an_interval_without_its_mean_has_no_dot() -> None:
+    def dots(whisker: Whisker) -> int:
+        svg = draw(charts.whiskers([whisker], "difference", PAGE, 0.01), "one")
+        return sum("A" in element.get("d", "") for element in ET.fromstring(svg).iter("path"))  # an arc: a circle
+
+    assert dots(Whisker("AP", 0.02, 0.01, 0.03, BETTER)) == 1
+    assert dots(Whisker("AP", None, 0.01, 0.03, BETTER)) == 0
+
+
+def test_an_interval_without_bounds_is_its_dot() -> None:
+    bounded, unbounded = (
+        draw(charts.whiskers([Whisker("AP", 0.02, low, 0.05, SAME)], "difference", PHONE), "one")
+        for low in (0.01, None)
+    )
+    assert painted(bounded, SAME) == 4  # a line, its two ends and the dot
+    assert painted(unbounded, SAME) == 1
+
+
+def test_slopes_count_the_queries_of_every_lane() -> None:
+    pairs = {("rank 1", "rank 1"): 30, ("not found", "rank 1"): 4, ("rank 1", "not found"): 2}
+    svg = draw(charts.slopes(pairs, ["rank 1", "rank 2", "not found"], PAGE), "slopes")
+    assert Counter(words(svg)) == Counter(
+        {"rank 1": 1, "rank 2": 1, "not found": 1, "A": 1, "B": 1, "32": 1, "4": 1, "34": 1, "2": 1, "0": 2}
+    )
+    assert (painted(svg, BETTER), painted(svg, WORSE), painted(svg, SAME)) == (1, 1, 1)
+
+
+@pytest.mark.parametrize(
+    ("deepest", "names"),
+    [
+        (1, ["rank 1"]),
+        (3, ["rank 1", "rank 2", "rank 3"]),
+        (6, [*(f"rank {n}" for n in range(1, 6)), "6\u201310"]),
+        (30, [*(f"rank {n}" for n in range(1, 6)), "6\u201310", "11\u201320", "21\u201350"]),
+        (5000, [*(f"rank {n}" for n in range(1, 6)), *(f"{a}\u2013{b}" for a, b in ((6, 10), (11, 20), (21, 50), (51, 100), (101, 1000))), "over 1000"]),
+    ],
+)  # fmt: skip
+def test_lanes_reach_as_deep_as_the_ranks(deepest: int, names: list[str]) -> None:
+    assert [name for name, _ in lanes_to(deepest)] == names
+    assert lanes_to(deepest)[-1][1] >= deepest
+
+
+def pictures() -> list[tuple[str, dict[str, object]]]:
+    wild = [Bar(EVIL, 0.5, 0.5), Bar("\x1b[31m\udc80", -0.5, -0.5), Bar("datum.x + {{1}}", 0.1, 0.1)]
+    return [
+        (f"{name} {screen.width}", spec)
+        for screen in SCREENS
+        for name, spec in (
+            ("bars", charts.difference_bars(wild, EVIL, screen)),
+            ("skyline", charts.difference_bars(bars(90), EVIL, screen)),
+            ("whiskers", charts.whiskers([Whisker(EVIL, 0.1, 0.05, 0.2, BETTER)], EVIL, screen, 0.02)),
+            ("slopes", charts.slopes({("rank 1", EVIL): 2}, ["rank 1", EVIL], screen)),
+        )
+    ]
+
+
+@pytest.mark.parametrize(("name", "spec"), pictures())
+def test_a_picture_holds_nothing_but_shapes_and_words(name: str, spec: dict[str, object]) -> None:
+    svg = draw(spec, f"{name} {EVIL}")
+    root = ET.fromstring(svg)
+    assert {element.tag for element in root.iter()} <= ELEMENTS
+    assert {key for element in root.iter() for key in element.attrib} - ATTRIBUTES <= {"role", "aria-label"}
+    assert "<script" not in svg
+    assert root.get("role") == "img"
+    assert root.get("aria-label") == f"{name} {EVIL}"
+    assert root.get("viewBox", "").split()[2] == root.get("width")
+    assert draw(spec, f"{name} {EVIL}") == svg
+
+
+@pytest.mark.parametrize("screen", SCREENS)
+def test_no_word_leaves_its_picture(screen: charts.Screen) -> None:
+    """Room is reckoned, not measured: even in a font of 7.5 pixels a character every label stays inside."""
+    long = [Bar("W" * 80, 0.5, 0.5), Bar("x", -0.25, -0.25)]
+    spec = charts.difference_bars(long, "x", screen)
+    label = spec["data"]["values"][0]["label"]
+    assert len(label) == screen.label_chars
+    assert spec["padding"]["left"] >= len(label) * charts.CHARACTER + 8  # the axis keeps labels 8 pixels off
+    assert spec["width"] + spec["padding"]["left"] + spec["padding"]["right"] == screen.width
+    assert spec["width"] >= 150
+
+
+def test_colours_are_told_apart_without_colour_vision() -> None:
+    """Okabe and Ito's blue and vermilion, and a grey; each at 3:1 or more on white."""
+
+    def luminance(colour: str) -> float:
+        channels = [int(colour[place : place + 2], 16) / 255 for place in (1, 3, 5)]
+        linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in channels]
+        return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+    assert (BETTER, WORSE) == ("#0072B2", "#D55E00")
+    assert all(1.05 / (luminance(colour) + 0.05) >= 3 for colour in (BETTER, WORSE, SAME))
+
+
+def test_numbers_of_a_picture_are_short() -> None:
+    svg = draw(charts.difference_bars(bars(97), "x", PAGE), "many")
+    assert not re.search(r"\d\.\d{3,}", svg)

@@ -1,0 +1,236 @@
+from __future__ import annotations
+
+import base64
+import html as entities
+import re
+import subprocess
+import sys
+from collections import Counter
+from dataclasses import replace
+from hashlib import sha256
+from html.parser import HTMLParser
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from cranfield.evaluation.values import Comparison, Evaluation
+from cranfield.reporting import comparison_document, evaluation_document, render
+from cranfield.reporting.document import (
+    Bullets,
+    Code,
+    Column,
+    Details,
+    Document,
+    Fact,
+    HitLine,
+    HitList,
+    HitLists,
+    KeyValues,
+    Paragraph,
+    Section,
+    Table,
+    VerdictBlock,
+)
+from cranfield.reporting.printable import printable
+from cranfield.reporting.renderers.html import HOW_TO_DRAW, render_html
+from cranfield.reporting.renderers.picture import ATTRIBUTES, ELEMENTS
+
+ALLOWED_ELEMENTS = ELEMENTS | {
+    *("html", "head", "meta", "title", "link", "style", "body", "a", "p", "header", "h1", "h2", "ul", "ol", "li"),
+    *("div", "nav", "main", "section", "span", "dl", "dt", "dd", "figure", "figcaption", "table", "thead", "tbody"),
+    *("tfoot", "tr", "th", "td", "details", "summary", "code", "pre", "strong", "footer"),
+}
+ALLOWED_ATTRIBUTES = {name.lower() for name in ATTRIBUTES} | {
+    *("lang", "charset", "http-equiv", "content", "name", "rel", "href", "class", "id", "role", "tabindex", "scope"),
+    *("value", "open", "aria-label", "aria-labelledby", "aria-hidden"),
+}
+VOID = {"meta", "link"}
+
+
+class Page(HTMLParser):
+    """What a page is made of; complains where an element is closed that was not open."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.elements: Counter[str] = Counter()
+        self.attributes: list[tuple[str, str, str]] = []
+        self.words: list[str] = []
+        self.open: list[str] = []
+        self.feed(text)
+        self.close()
+        assert not self.open
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.elements[tag] += 1
+        self.attributes += [(tag, name, value or "") for name, value in attrs]
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        self.words.append(data)
+
+    def values(self, name: str) -> list[str]:
+        return [value for _, attribute, value in self.attributes if attribute == name]
+
+    @property
+    def text(self) -> str:
+        return "".join(self.words)
+
+
+@pytest.fixture
+def page(comparison: Comparison) -> str:
+    return render(comparison_document(comparison, preflight=[("plain", "binary search", "on PATH")]), "html")
+
+
+def test_the_page_is_made_of_known_elements_and_attributes(evil: Comparison) -> None:
+    found = Page(render(comparison_document(evil), "html"))
+    assert set(found.elements) <= ALLOWED_ELEMENTS
+    assert {name for _, name, _ in found.attributes} <= ALLOWED_ATTRIBUTES
+    assert found.elements["script"] == 0
+    assert "style" not in {name for _, name, _ in found.attributes}
+    assert not [name for _, name, _ in found.attributes if name.startswith("on")]
+
+
+def test_text_from_systems_is_shown_and_not_obeyed(evil: Comparison) -> None:
+    found = Page(render(comparison_document(evil), "html"))
+    assert "<script>alert(1)</script>" in found.text
+    assert '"><img src=x onerror=alert(1)>' in found.text
+    assert "\\x1b[31mred\\u202e" in found.text
+    assert "half \\x80 of it" in found.text
+    assert found.elements["img"] == 0
+
+
+@settings(max_examples=60)
+@given(st.text(st.characters(), max_size=40))
+def test_any_text_in_any_place_comes_out_as_itself(text: str) -> None:
+    table = Table(
+        (Column(text), Column(text, "code"), Column("n", "count")), [(text, text, text)], text, footer=(text, text, 1)
+    )
+    hits = HitLists(text, (HitList(text, text, (HitLine(1, text, text, text, "good"),)),))
+    blocks = (
+        Paragraph(text),
+        Bullets((text,)),
+        table,
+        hits,
+        KeyValues(((text, text),), text),
+        Details(text, (Code(text, "code"),)),
+    )
+    verdict = VerdictBlock("better", text, "good", (Fact(text, text, text),), (text,), (text,))
+    page = render_html(Document(text, (text,), (Section("one", text, blocks),), table, {}, verdict=verdict, stamp=text))
+    plain = render_html(
+        Document("x", ("x",), (Section("one", "x", ()),), table, {}, verdict=replace(verdict, sentence="x"))
+    )
+    found = Page(page)
+    assert set(found.elements) <= ALLOWED_ELEMENTS
+    assert set(found.elements) >= set(Page(plain).elements)
+    shown = printable(text)
+    # title, h1, subtitle, stamp, paragraph, bullet, cells, hits ...: at least twenty places
+    assert found.text.count(shown) >= 20 or not shown
+
+
+def test_the_policy_allows_this_style_sheet_and_nothing_else(page: str) -> None:
+    policy = entities.unescape(re.search(r'Content-Security-Policy" content="([^"]*)"', page).group(1))
+    style = re.search(r"<style>(.*?)</style>", page, re.DOTALL).group(1)
+    digest = base64.b64encode(sha256(style.encode()).digest()).decode()
+    assert policy.split("; ") == [
+        "default-src 'none'",
+        f"style-src 'sha256-{digest}'",
+        "img-src data:",
+        "base-uri 'none'",
+        "form-action 'none'",
+    ]
+    assert page.index("Content-Security-Policy") < page.index("<style>")
+
+
+def test_the_page_asks_for_nothing(page: str) -> None:
+    found = Page(page)
+    assert [value for value in found.values("href") if not value.startswith("#")] == ["data:,"]
+    assert "src" not in {name for _, name, _ in found.attributes}
+    assert not re.search(r"url\(|@import|https?://", page)
+
+
+def test_every_link_leads_somewhere_and_every_id_is_one(page: str) -> None:
+    found = Page(page)
+    ids = found.values("id")
+    assert len(set(ids)) == len(ids)
+    assert not [name for name in ids if re.search(r"\s", name)]
+    targets = [value[1:] for value in found.values("href") if value.startswith("#")] + found.values("aria-labelledby")
+    assert targets
+    assert set(targets) <= set(ids)
+
+
+def test_the_verdict_is_in_words_and_comes_first(page: str, comparison: Comparison) -> None:
+    text = Page(page[page.index("<main") : page.index("</main>") + 7]).text
+    assert text.split()[:3] == ["Verdict", "?", "Not"]
+    assert text.index(comparison.verdict.sentence) < text.index("Measures")
+
+
+def test_headings_are_one_h1_and_an_h2_for_every_section(page: str, comparison: Comparison) -> None:
+    found = Page(page)
+    assert found.elements["h1"] == 1
+    assert found.elements["h2"] == 1 + len(comparison_document(comparison).sections)
+    # What is closed cannot be seen: no heading stands in there.
+    assert not [
+        inside for inside in re.findall(r"<details.*?</details>", page, re.DOTALL) if re.search(r"<h\d", inside)
+    ]
+
+
+def test_every_picture_has_its_words_two_sizes_and_a_table(page: str) -> None:
+    figures = re.findall(r'<figure class="picture".*?<details>.*?</details>\s*</figure>', page, re.DOTALL)
+    assert len(figures) == Page(page).elements["svg"] // 2 == 4  # intervals, differences, movement, one stratum
+    for figure in figures:
+        assert figure.count("<svg") == 2
+        assert figure.count("<table") == 1
+        assert re.search(r'role="img" aria-label="[^"]{20,}"', figure)
+
+
+def test_a_box_that_scrolls_can_be_reached_by_keyboard(page: str) -> None:
+    boxes = re.findall(r'<div class="scroll"[^>]*>', page)
+    assert len(boxes) == Page(page).elements["table"]
+    assert all('tabindex="0"' in box and 'role="region"' in box and 'aria-label="' in box for box in boxes)
+
+
+def test_hits_are_marked_on_both_sides(page: str) -> None:
+    text = re.sub(r"\s+", " ", Page(page).text)
+    assert "q1 “json dumps”: +0.3303 (A rank 2, B rank 1)" in text  # 1 - (2/log2(3) + 1/2) / (2 + 1/log2(3)) = .3303
+    assert "2 q1-a expected, grade 2 About q1-a" in text
+    assert "timeout: no answer in 30 s" in text
+    assert "boom: index locked" in text
+
+
+def test_the_same_document_gives_the_same_page(comparison: Comparison) -> None:
+    assert render(comparison_document(comparison), "html") == render(comparison_document(comparison), "html")
+
+
+def test_without_the_drawing_library_the_tables_stay_and_the_page_says_what_draws(
+    comparison: Comparison, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "vl_convert", None)  # how Python marks a module that cannot be imported
+    found = Page(render(comparison_document(comparison), "html"))
+    assert found.elements["svg"] == 0
+    assert found.text.count(HOW_TO_DRAW) == 4
+    assert "pip install 'cranfield[report]'" in found.text
+    assert "From which rank to which" in found.text
+
+
+def test_a_pilot_says_so_on_top_and_at_the_end(pilot: Comparison) -> None:
+    text = Page(render(comparison_document(pilot), "html")).text
+    assert text.count("PILOT: not for the record") == 2
+
+
+def test_one_system_has_its_lowest_queries_and_no_verdict(patterned: Evaluation) -> None:
+    page = render(evaluation_document([patterned], by_query=True), "html")
+    text = re.sub(r"\s+", " ", Page(page).text)
+    assert "Verdict" not in text
+    assert "matches ^doc://a, grade 1" in text
+    assert "No Judged@10: its truth is a pattern: nothing can be unjudged." in text
+
+
+def test_pages_and_pictures_are_made_with_libraries_imported_late() -> None:
+    code = "import sys, cranfield.reporting; print({'jinja2', 'vl_convert', 'scipy'} & set(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "set()"

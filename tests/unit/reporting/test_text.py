@@ -1,0 +1,157 @@
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from cranfield.evaluation.values import Comparison, Evaluation
+from cranfield.numbers import UNKNOWN
+from cranfield.reporting import comparison_document, evaluation_document
+from cranfield.reporting.document import (
+    Bullets,
+    Column,
+    Details,
+    Document,
+    HitList,
+    HitLists,
+    KeyValues,
+    Paragraph,
+    Section,
+    Table,
+    VerdictBlock,
+)
+from cranfield.reporting.printable import width
+from cranfield.reporting.renderers.text import LINE, render_text
+
+NOTHING = Table((Column("query"),), [], "nothing")
+
+
+def document(*blocks: object, verdict: VerdictBlock | None = None, stamp: str = "") -> Document:
+    return Document(
+        "Title", ("what it is",), (Section("one", "One", blocks),), NOTHING, {}, verdict=verdict, stamp=stamp
+    )  # type: ignore[arg-type]
+
+
+def test_the_whole_of_a_small_document() -> None:
+    table = Table(
+        (Column("query", "code"), Column("value", "value"), Column("p", "p")),
+        [("q1", 0.5, 0.0421), ("longer", None, 0.00001)],
+        "Values",
+        footer=("all", 0.5, None),
+    )
+    verdict = VerdictBlock("better", "B is better than A.", "good", (), ("a reason",), ("AP says worse",))
+    shown = render_text(
+        document(
+            Paragraph("A sentence."),
+            table,
+            Bullets(("first", "second")),
+            KeyValues((("seed", "7"), ("test set", "small")), "Set"),
+            verdict=verdict,
+        )
+    )
+    assert shown == (
+        "Title\n"
+        "=====\n"
+        "what it is\n"
+        "\n"
+        "VERDICT: better\n"
+        "B is better than A.\n"
+        "- a reason\n"
+        "But:\n"
+        "- AP says worse\n"
+        "\n"
+        "One\n"
+        "---\n"
+        "A sentence.\n"
+        "\n"
+        "Values:\n"
+        "query    value        p\n"
+        "-----------------------\n"
+        "q1      0.5000    .0421\n"
+        f"longer       {UNKNOWN}  < .0001\n"
+        "-----------------------\n"
+        f"all     0.5000        {UNKNOWN}\n"
+        "\n"
+        "- first\n"
+        "- second\n"
+        "\n"
+        "Set:\n"
+        "seed      7\n"
+        "test set  small\n"
+        "\n"
+        "Pictures, result lists and details are in the HTML report.\n"
+    )
+
+
+def test_a_long_table_is_cut_and_says_how_much_is_left_out() -> None:
+    table = Table((Column("query"),), [(f"q{n}",) for n in range(25)], "All", shown=20)
+    shown = render_text(document(table))
+    assert "\nq19\n" in shown
+    assert "q20" not in shown
+    assert "... and 5 more" in shown
+
+
+def test_a_table_asked_for_in_full_is_not_cut() -> None:
+    shown = render_text(document(Table((Column("query"),), [(f"q{n}",) for n in range(300)], "All", shown=None)))
+    assert "q299" in shown
+
+
+def test_text_gives_way_before_numbers_do() -> None:
+    columns = (Column("query"), Column("text"), Column("value", "value"))
+    shown = render_text(document(Table(columns, [("q1", "word " * 40, 0.1234)], "Wide")))
+    line = next(line for line in shown.splitlines() if line.startswith("q1"))
+    assert width(line) == LINE
+    assert line.endswith("…  0.1234")
+
+
+def test_columns_that_do_not_fit_follow_below_behind_the_first_again() -> None:
+    columns = (Column("system"), *(Column(f"measure{n:02}@1000", "value") for n in range(12)))
+    shown = render_text(document(Table(columns, [("plain", *(n / 100 for n in range(12)))], "Many")))
+    heads = [line for line in shown.splitlines() if line.startswith("system")]
+    assert len(heads) == 3  # 6 + 5 * 18 = 96 columns a line, 12 measures
+    assert all(f"measure{n:02}@1000" in " ".join(heads) for n in range(12))
+    assert sum(line.startswith("plain") for line in shown.splitlines()) == 3
+
+
+def test_wide_characters_do_not_push_columns_out_of_line() -> None:
+    columns = (Column("query"), Column("value", "value"))
+    shown = render_text(document(Table(columns, [("日本語", 0.5), ("abc", 0.25)], "Values"))).splitlines()
+    lines = [line for line in shown if line.endswith(("0.5000", "0.2500"))]
+    assert len({width(line) for line in lines}) == 1
+
+
+def test_a_section_with_nothing_to_paste_is_left_out() -> None:
+    lists = HitLists("d1", (HitList("A", "no result", ()),))
+    shown = render_text(document(Details("more", (lists,)), lists))
+    assert "One" not in shown
+
+
+def test_the_report_fits_its_width_and_holds_no_control_character(evil: Comparison) -> None:
+    shown = render_text(comparison_document(evil))
+    assert not [character for character in shown if character != "\n" and not character.isprintable()]
+    tables = [line for line in shown.splitlines() if "  " in line.strip()]
+    assert tables
+    assert max(width(line) for line in tables if "sha256" not in line) <= LINE
+    assert all(line == line.rstrip() for line in shown.splitlines())
+
+
+def test_the_verdict_comes_before_any_table(comparison: Comparison) -> None:
+    lines = render_text(comparison_document(comparison)).splitlines()
+    assert lines[0] == "Is weighted better than plain?"
+    verdict = lines.index(f"VERDICT: {comparison.verdict.name}")
+    assert verdict < lines.index("Measures")
+    assert lines[verdict + 1].startswith("weighted is ")
+
+
+def test_evaluations_show_every_query_where_asked(pair: tuple[Evaluation, Evaluation]) -> None:
+    without, asked = (render_text(evaluation_document(pair, by_query=flag)) for flag in (False, True))
+    row = re.compile(r"^q8 +weighted +timeout +timeout +0\.0000", re.MULTILINE)
+    assert not row.search(without)
+    assert row.search(asked)
+
+
+@pytest.mark.parametrize("stamp", ["PILOT: not for the record"])
+def test_a_stamp_stands_at_both_ends(stamp: str) -> None:
+    lines = render_text(document(Paragraph("x"), stamp=stamp)).splitlines()
+    assert lines.count(f"*** {stamp} ***") == 2
+    assert lines[-1] == f"*** {stamp} ***"
