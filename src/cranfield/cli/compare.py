@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from cranfield.cli.shared import (
+    EXIT_SYSTEM,
     ConventionOption,
     DuplicatesChoice,
     DuplicatesOption,
@@ -27,27 +28,41 @@ from cranfield.cli.shared import (
 
 
 def compare_command(
-    testset: Annotated[Path, typer.Argument(help="A test-set file, or TREC qrels.")],
-    baseline: Annotated[Path, typer.Argument(help="The run of the system that is.")],
-    candidate: Annotated[Path, typer.Argument(help="The run of the system that would replace it.")],
+    testset: Annotated[Path, typer.Argument(metavar="TESTSET", help="A test-set file, or TREC qrels.")],
+    baseline: Annotated[Path, typer.Argument(metavar="BASELINE", help="The run of the system that is.")],
+    candidate: Annotated[
+        Path, typer.Argument(metavar="CANDIDATE", help="The run of the system that would replace it.")
+    ],
     *,
     measures: MeasureOption = None,
-    primary: Annotated[str | None, typer.Option("--primary", help="Measure of the verdict; default the first.")] = None,
+    primary: Annotated[
+        str | None, typer.Option("--primary", metavar="MEASURE", help="Measure of the verdict; default the first.")
+    ] = None,
     test: Annotated[
         str,
         typer.Option(
-            "--test", help="Procedure of the verdict and its interval: permutation, t, wilcoxon, sign or bootstrap."
+            "--test",
+            metavar="NAME",
+            help="Procedure of the verdict and its interval: permutation, t, wilcoxon, sign or bootstrap.",
         ),
     ] = "permutation",
     margin: Annotated[
         float | None,
-        typer.Option("--margin", help="Largest difference that does not matter; without it nothing is equivalent."),
+        typer.Option(
+            "--margin", metavar="X", help="Largest difference that does not matter; without it nothing is equivalent."
+        ),
     ] = None,
-    alpha: Annotated[float, typer.Option("--alpha", help="Share of false alarms to accept.")] = 0.05,
+    alpha: Annotated[float, typer.Option("--alpha", metavar="X", help="Share of false alarms to accept.")] = 0.05,
     seed: SeedOption = 0,
     convention: ConventionOption = "trec",
     missing: MissingChoice = MissingOption.ZERO,
     duplicates: DuplicatesChoice = DuplicatesOption.ERROR,
+    max_failed: Annotated[
+        float, typer.Option("--max-failed", metavar="SHARE", help="More failed queries than this, and it is invalid.")
+    ] = 0.1,
+    min_judged: Annotated[
+        float | None, typer.Option("--min-judged", metavar="SHARE", help="Less judged than this, and it is invalid.")
+    ] = None,
     fail_on: FailOnOption = None,
     output: FormatOption = Format.TEXT,
     html: HtmlOption = None,
@@ -55,25 +70,37 @@ def compare_command(
     run_format: RunFormatOption = None,
 ) -> None:
     """Compare two runs query by query, and reach a verdict with its evidence."""
+    from cranfield.evaluation.values import Limits
     from cranfield.project.recipe import compare, evaluate, load, told_apart, with_primary
     from cranfield.reporting import comparison_document
 
     judged = load(testset, format=testset_format)
     runs = [baseline, candidate]
     evaluations = [
-        evaluate(
-            judged,
-            run,
-            measures=with_primary(measures, primary),
-            convention=convention,
-            missing=missing.value,
-            duplicates=duplicates.value,
-            run_format=run_format,
+        with_primary(
+            evaluate(
+                judged,
+                run,
+                measures=measures or None,
+                convention=convention,
+                missing=missing.value,
+                duplicates=duplicates.value,
+                run_format=run_format,
+            ),
+            primary,
         )
         for run in runs
     ]
     comparison = compare(
-        *told_apart(evaluations, runs), primary=primary, test=test, alpha=alpha, margin=margin, seed=seed
+        *told_apart(evaluations, runs),
+        primary=primary,
+        test=test,
+        alpha=alpha,
+        margin=margin,
+        seed=seed,
+        limits=Limits(max_failed, min_judged),
     )
     deliver(comparison_document(comparison), output, html)
     leave(comparison.verdict.name, fail_on)
+    if comparison.verdict.name == "invalid":
+        raise typer.Exit(EXIT_SYSTEM)

@@ -12,7 +12,9 @@ from cranfield.cli.shared import Format, FormatOption, deliver
 
 def demo_command(
     *,
-    out: Annotated[Path, typer.Option("--out", help="Folder to build the demo in.")] = Path("cranfield-demo"),
+    out: Annotated[Path, typer.Option("--out", metavar="DIR", help="Folder to build the demo in.")] = Path(
+        "cranfield-demo"
+    ),
     output: FormatOption = Format.TEXT,
 ) -> None:
     """Index the Python standard library twice, ask both indexes every query, and say which is better."""

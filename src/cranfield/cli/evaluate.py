@@ -24,8 +24,8 @@ from cranfield.cli.shared import (
 
 
 def evaluate_command(
-    testset: Annotated[Path, typer.Argument(help="A test-set file, or TREC qrels.")],
-    runs: Annotated[list[Path], typer.Argument(metavar="RUN...", help="TREC run files, or runs that `run` wrote.")],
+    testset: Annotated[Path, typer.Argument(metavar="TESTSET", help="A test-set file, or TREC qrels.")],
+    runs: Annotated[list[Path], typer.Argument(metavar="RUN", help="TREC run files, or runs that `run` wrote.")],
     *,
     measures: MeasureOption = None,
     convention: ConventionOption = "trec",

@@ -56,4 +56,4 @@ app.command("measures")(handled(measures_command))
 
 def main() -> None:
     """Entry point of the console script."""
-    app()
+    app(prog_name="cranfield")

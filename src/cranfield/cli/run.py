@@ -11,15 +11,16 @@ from cranfield.cli.shared import EXIT_SYSTEM, FailOnOption, Format, FormatOption
 
 
 def run_command(
-    config: Annotated[Path, typer.Argument(help="The configuration: test set, systems, measures.")] = Path(
-        "cranfield.yaml"
-    ),
+    config: Annotated[
+        Path, typer.Argument(metavar="CONFIG", help="The configuration: test set, systems, measures.")
+    ] = Path("cranfield.yaml"),
     *,
     systems: Annotated[
-        list[str] | None, typer.Option("--system", help="Only this system; twice: baseline, then candidate.")
+        list[str] | None,
+        typer.Option("--system", metavar="NAME", help="Only this system; twice: baseline, then candidate."),
     ] = None,
     out: Annotated[
-        Path, typer.Option("--out", help="Folder for results.json, report.html, report.md and runs.")
+        Path, typer.Option("--out", metavar="DIR", help="Folder for results.json, report.html, report.md and runs.")
     ] = Path("cranfield-out"),
     seed: SeedOption = 0,
     pilot: Annotated[bool, typer.Option("--pilot", help="Stamp everything made as not for the record.")] = False,

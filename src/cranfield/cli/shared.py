@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, ParamSpec, TypeVar
 
 import typer
 
-from cranfield.errors import CranfieldError
+from cranfield.errors import CranfieldError, UsageError
 
 if TYPE_CHECKING:
     from cranfield.reporting.document import Document
@@ -80,21 +80,33 @@ class RunFormat(StrEnum):
 
 
 FormatOption = Annotated[Format, typer.Option("--format", help="What to print on stdout.")]
-HtmlOption = Annotated[Path | None, typer.Option("--html", help="Write the report as one HTML file too.")]
+HtmlOption = Annotated[
+    Path | None, typer.Option("--html", metavar="FILE", help="Write the report as one HTML file too.")
+]
 MeasureOption = Annotated[
     list[str] | None,
     typer.Option(
-        "-m", "--measure", help="A measure such as nDCG@10; repeat for more. `cranfield measures` lists them."
+        "-m",
+        "--measure",
+        metavar="MEASURE",
+        help="A measure such as nDCG@10; repeat for more. `cranfield measures` lists them.",
     ),
 ]
-ConventionOption = Annotated[str, typer.Option("--convention", help="Whose choices score it: trec or cupertino.")]
+ConventionOption = Annotated[
+    str, typer.Option("--convention", metavar="NAME", help="Whose choices score it: trec or cupertino.")
+]
 FailOnOption = Annotated[
     list[FailOn] | None,
     typer.Option(
-        "--fail-on", help="Exit 1 on this verdict (not-distinguished: exit 4; invalid: exit 3); repeat for more."
+        "--fail-on",
+        metavar="VERDICT",
+        help="Exit 1 on this verdict: better, worse or equivalent; 4 on not-distinguished, 3 on invalid. "
+        "Repeat for more.",
     ),
 ]
-SeedOption = Annotated[int, typer.Option("--seed", min=0, help="Seed of the permutation and bootstrap draws.")]
+SeedOption = Annotated[
+    int, typer.Option("--seed", metavar="N", min=0, help="Seed of the permutation and bootstrap draws.")
+]
 MissingChoice = Annotated[
     MissingOption,
     typer.Option("--missing", help="A judged query the run does not answer: counts as 0, or is left out."),
@@ -127,6 +139,13 @@ def handled(command: Callable[P, R]) -> Callable[P, R]:
             # The reader of our stdout left (`| head`): nothing more to say, and no second complaint at exit.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             raise typer.Exit(0) from None
+        except OSError as error:
+            # Our own files are worded where they are opened; what is left is stdout itself, on a full disk say.
+            if State.debug or error.filename is not None:
+                raise
+            typer.echo(f"error: cannot write: {(error.strerror or str(error)).lower()}", err=True)
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            raise typer.Exit(2) from None
 
     return wrapper
 
@@ -136,6 +155,8 @@ def deliver(document: Document, chosen: Format, html: Path | None) -> None:
     from cranfield.reporting import render, save_report
 
     if html is not None:
+        if html.suffix.lower() != ".html":
+            raise UsageError("--html writes HTML", path=str(html), expected="a file whose name ends in .html")
         save_report(document, html)
         typer.echo(f"wrote {html}", err=True)
     sys.stdout.write(render(document, chosen.value))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -20,8 +20,12 @@ _SOUND_SYSTEM = {"command": ["x", "{query}"], "extract": {"regex": "(?P<id>x)(?P
 """Stands in for parts that are not well-formed, while the rest is checked; nothing is wrong with it."""
 
 
-def load_config(path: Path | str) -> Config:
+def load_config(path: Path | str, *, also: Callable[[Config], Iterator[Finding]] | None = None) -> Config:
     """Read a config file; paths in it are relative to its folder.
+
+    Args:
+        path: the file.
+        also: finds what else is wrong, where a caller knows more than this room does: the measures, the tests.
 
     Raises:
         ConfigError: with everything that is wrong, in the order of the lines. No value of `env` is ever shown.
@@ -31,7 +35,14 @@ def load_config(path: Path | str) -> Config:
     problems = ProblemList(ConfigError)
     config = validate(located, Config, problems)
     problems.problems = [_without_secrets(located, problem) for problem in problems.problems]
-    for place, problem in _salvaged(located.sourced) if config is None else check_config(config):
+
+    def check(config: Config) -> Iterator[Finding]:
+        yield from check_config(config)
+        if also is not None:
+            yield from also(config)
+
+    found = _salvaged(located.sourced, check) if config is None else check(config)
+    for place, problem in found:
         line, column = located.mark(place)
         message = f"{dotted(place)}: {problem.message}"
         problems.problems.append(replace(problem, message=message, path=str(path), line=line, column=column))
@@ -66,7 +77,7 @@ def system_config(name: str, settings: Mapping[str, Any]) -> SystemConfig:
     return config
 
 
-def _salvaged(data: Mapping[str, Any]) -> Iterator[Finding]:
+def _salvaged(data: Mapping[str, Any], check: Callable[[Config], Iterator[Finding]]) -> Iterator[Finding]:
     """What else is wrong in a file that is not well-formed: all is checked but the parts already complained of."""
     systems = {}
     written = data.get("systems")
@@ -77,7 +88,7 @@ def _salvaged(data: Mapping[str, Any]) -> Iterator[Finding]:
     config = Config.model_validate(_sound_parts(Config, {**data, "systems": systems}, sound))
     # Names that refer to parts left out would be reported for nothing.
     left_out = {("systems",), ("baseline",), ("candidate",)}
-    return ((place, problem) for place, problem in check_config(config) if place not in left_out)
+    return ((place, problem) for place, problem in check(config) if place not in left_out)
 
 
 def _sound_parts(model: type[BaseModel], data: Mapping[str, Any], sound: Mapping[str, Any]) -> dict[str, Any]:

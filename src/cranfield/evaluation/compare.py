@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from cranfield.errors import Problem, UsageError
+from cranfield.errors import Problem, UnknownNameError, UsageError
 from cranfield.evaluation.buckets import bucket_queries, move_queries
 from cranfield.evaluation.evaluate import summarise
 from cranfield.evaluation.values import Comparison, Evaluation, Limits, MeasureComparison, StratumComparison, Verdict
@@ -21,6 +21,7 @@ from cranfield.stats.interval import t_interval
 from cranfield.stats.multiplicity import holm
 from cranfield.stats.noise import differences
 from cranfield.stats.paired import mcnemar
+from cranfield.stats.permutation import EXACT_UP_TO
 from cranfield.stats.result import TestResult
 from cranfield.stats.table import DEFAULT_DRAWS, TESTS, run_tests
 
@@ -45,7 +46,7 @@ class CompareOptions:
     def __post_init__(self) -> None:
         problems = []
         if self.test not in TESTS:
-            raise UsageError(f"unknown test {self.test!r}", expected=", ".join(TESTS))
+            raise UnknownNameError.among("test", self.test, [name for name, spec in TESTS.items() if spec.can_declare])
         if not TESTS[self.test].can_declare:
             able = ", ".join(name for name, spec in TESTS.items() if spec.can_declare)
             problems.append(Problem(f"test {self.test} gives no interval to decide by", expected=f"one of {able}"))
@@ -117,7 +118,7 @@ def compare(baseline: Evaluation, candidate: Evaluation, options: CompareOptions
         moves=move_queries(baseline, candidate, paired),
         rank_one=_rank_one(baseline, candidate, paired),
         strata=_strata(baseline, candidate, primary, compared[primary].differences, 1 - options.alpha),
-        n_draws=options.n_draws,
+        n_draws=options.n_draws if len(paired) > EXACT_UP_TO else 0,
         dropped=_dropped(baseline, candidate, primary, paired),
     )
 

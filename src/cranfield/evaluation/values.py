@@ -10,6 +10,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from cranfield.errors import UsageError
 from cranfield.measures.measure import Measure
 from cranfield.model import Run, TestSet
 from cranfield.ranking.value import FloatQ, Ranking
@@ -145,6 +146,12 @@ class Limits:
     min_judged_share: float | None = None
     """Smallest mean `Judged@k` (at the primary measure's depth) either side may have."""
 
+    def __post_init__(self) -> None:
+        for name in ("max_failed_share", "min_judged_share"):
+            share = getattr(self, name)
+            if share is not None and not 0 <= share <= 1:
+                raise UsageError(f"{name} is {share:g}", expected="a share of 0 to 1")
+
 
 @dataclass(frozen=True)
 class Comparison:
@@ -168,7 +175,7 @@ class Comparison:
     """Exact McNemar on "the first result is relevant": how many queries only one side gets right."""
     strata: tuple[StratumComparison, ...] = ()
     n_draws: int = 0
-    """Random draws of the permutation and bootstrap procedures; 0 when exact."""
+    """Random sign patterns of the permutation test; 0 where all of them were counted."""
     dropped: Mapping[str, str] = field(default_factory=dict)
     """Query id to why it could not be paired on the primary measure (`only in the baseline`)."""
 

@@ -63,11 +63,13 @@ def broken_limits(evaluations: Sequence[Evaluation], primary: Measure, limits: L
     sentences = []
     for evaluation in evaluations:
         outcomes = evaluation.ranking.outcomes
-        bad = sum(outcome.is_failure or outcome is Outcome.MISSING for outcome in outcomes)
+        # A TREC file cannot say that a system answered with nothing: there, no line is no failure.
+        is_collected = evaluation.run is not None
+        bad = sum(o.is_failure or (is_collected and o is Outcome.MISSING) for o in outcomes)
         if limits.max_failed_share is not None and outcomes and bad / len(outcomes) > limits.max_failed_share:
             sentences.append(
                 f"{evaluation.name}: {bad} of {len(outcomes)} queries failed or have no answer ({format_percent(bad / len(outcomes))}); "
-                f"the limit is {format_percent(limits.max_failed_share)} (limits.max_failed_share)"
+                f"the limit is {format_percent(limits.max_failed_share)} (limits.max_failed_share, --max-failed)"
             )
         if limits.min_judged_share is not None:
             sentences.extend(_coverage(evaluation, primary, limits.min_judged_share))
@@ -117,7 +119,7 @@ def _coverage(evaluation: Evaluation, primary: Measure, limit: float) -> list[st
     if share >= limit:
         return []
     return [
-        f"{evaluation.name}: {measure} is {format_percent(share)}; the limit is {format_percent(limit)} (limits.min_judged_share)"
+        f"{evaluation.name}: {measure} is {format_percent(share)}; the limit is {format_percent(limit)} (limits.min_judged_share, --min-judged)"
     ]
 
 

@@ -16,9 +16,11 @@ from cranfield.evaluation.compare import CompareOptions
 from cranfield.evaluation.compare import compare as compare_evaluations
 from cranfield.evaluation.values import Comparison, Evaluation, Limits
 from cranfield.evaluation.verdict import broken_limits
+from cranfield.formats.files import refusal
 from cranfield.measures import Measure, parse_all
 from cranfield.model import Answer, Outcome, Run, TestSet
 from cranfield.project.recipe import evaluate, load, with_primary
+from cranfield.project.rules import check_rules
 from cranfield.reporting import Document, comparison_document, evaluation_document, save_report
 from cranfield.systems import CommandSystem, Held, collect_all, preflight, progress_on, systems_of
 
@@ -55,24 +57,32 @@ def run_job(
         PreflightError: a check did not hold; no query was run.
         Interrupted: cut short; the same call goes on from there.
     """
-    config = load_config(config_path)
+    config = load_config(config_path, also=check_rules)
+    _require_folder(out)
     testset = load(config.testset_path)
     names = _chosen(config, systems)
-    plan = _plan(config, testset, seed)
+    options = _options(config, testset, seed)
     chosen = {system.name: system for system in systems_of(config, names)}
     ordered: list[CommandSystem] = [chosen[name] for name in names]
     held = preflight(ordered, k=config.k)
     runs = collect_all(testset, ordered, out_dir=out, k=config.k, pilot=pilot, progress=progress_on(sys.stderr))
     evaluations = tuple(
-        evaluate(testset, runs[name], measures=plan.measures, convention=config.convention) for name in names
+        with_primary(
+            evaluate(testset, runs[name], measures=config.measures, convention=config.convention), config.primary
+        )
+        for name in names
     )
-    return _report(evaluations, plan.options, held, out)
+    return _report(evaluations, options, held, out)
 
 
-@dataclass(frozen=True, slots=True)
-class _Plan:
-    measures: list[str] | None
-    options: CompareOptions
+def _require_folder(out: Path) -> None:
+    """Refuse, before anything is asked, an output folder that can never be one."""
+    try:
+        in_the_way = next((path for path in (out, *out.parents) if path.exists() and not path.is_dir()), None)
+    except OSError as error:
+        raise UsageError(refusal(out, error)) from error
+    if in_the_way is not None:
+        raise UsageError("this is a file", path=str(in_the_way), expected="a folder for the results, --out")
 
 
 def _chosen(config: Config, systems: Sequence[str] | None) -> list[str]:
@@ -92,13 +102,13 @@ def _chosen(config: Config, systems: Sequence[str] | None) -> list[str]:
     )
 
 
-def _plan(config: Config, testset: TestSet, seed: int) -> _Plan:
+def _options(config: Config, testset: TestSet, seed: int) -> CompareOptions:
     """What will be computed; refused here, before any query runs, where this test set does not allow it."""
-    measures = with_primary(config.measures, config.primary)
     unanswered = Run("none", {query_id: Answer(Outcome.EMPTY) for query_id in testset.query_ids})
-    dry = evaluate(testset, unanswered, measures=measures, convention=config.convention)
+    dry = evaluate(testset, unanswered, measures=config.measures, convention=config.convention)
+    dry = with_primary(dry, config.primary)
     primary: Measure = parse_all([config.primary])[0] if config.primary is not None else dry.measures[0]
-    options = CompareOptions(
+    return CompareOptions(
         primary=primary,
         test=config.test,
         alpha=config.alpha,
@@ -106,7 +116,6 @@ def _plan(config: Config, testset: TestSet, seed: int) -> _Plan:
         seed=seed,
         limits=Limits(config.limits.max_failed_share, config.limits.min_judged_share),
     )
-    return _Plan(measures, options)
 
 
 def _report(evaluations: tuple[Evaluation, ...], options: CompareOptions, held: Sequence[Held], out: Path) -> Job:

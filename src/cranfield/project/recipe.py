@@ -13,7 +13,7 @@ from cranfield.evaluation.evaluate import evaluate_ranking, name_queries
 from cranfield.evaluation.values import Comparison, Evaluation, Limits
 from cranfield.formats.run_jsonl import read_run
 from cranfield.formats.sniff import read_testset, sniff_run
-from cranfield.measures import DEFAULT_MEASURES, Measure, parse_all
+from cranfield.measures import Measure, parse_all
 from cranfield.model import DEFAULT_CONVENTION, Answer, Convention, Hit, Outcome, Run, TestSet, convention_named
 from cranfield.ranking import Duplicates, Missing, RankedFile, rank_file, rank_run
 
@@ -200,8 +200,23 @@ def told_apart(evaluations: Sequence[Evaluation], paths: Sequence[Path]) -> list
     return [replace(evaluation, name=name) for evaluation, name in zip(evaluations, names, strict=True)]
 
 
-def with_primary(measures: Sequence[str] | None, primary: str | None) -> list[str] | None:
-    """Add the primary measure to those asked for (or to the default list) when it is not among them."""
+def with_primary(evaluation: Evaluation, primary: str | Measure | None) -> Evaluation:
+    """The same with the primary measure among its measures: the default list may lack it.
+
+    Raises:
+        UsageError: an unknown measure, or one that no query allows.
+    """
     if primary is None:
-        return list(measures) if measures else None
-    return [*(measures or DEFAULT_MEASURES), primary]
+        return evaluation
+    (measure,) = parse_all([str(primary)])
+    if measure in evaluation.measures:
+        return evaluation
+    scored = evaluate_ranking(
+        evaluation.testset,
+        evaluation.ranking,
+        [*evaluation.measures, measure],
+        name=evaluation.name,
+        run_digest=evaluation.run_digest,
+        run=evaluation.run,
+    )
+    return replace(scored, warnings=tuple(dict.fromkeys((*evaluation.warnings, *scored.warnings))))

@@ -106,6 +106,8 @@ class Figure:
     """What the colours mean, in words."""
     pasted: bool = False
     """A pasted text report, which has no pictures, shows its table."""
+    told_beside: bool = False
+    """The table after it says the same and more: a form without pictures leaves it out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,12 +162,13 @@ class HitLists:
 
 @dataclass(frozen=True, slots=True)
 class Details:
-    """Blocks behind a line that opens them. A pasted text report leaves them out."""
+    """Blocks behind a line that opens them. A pasted text report leaves them out, unless they are to be pasted."""
 
     kind: ClassVar[str] = "details"
     summary: str
     blocks: tuple[Block, ...]
     is_open: bool = False
+    pasted: bool = False
 
 
 Block = Paragraph | Bullets | Table | Figure | Code | KeyValues | HitLists | Details

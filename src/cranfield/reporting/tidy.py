@@ -25,14 +25,19 @@ def tidy_evaluations(evaluations: Sequence[Evaluation]) -> Table:
 
 
 def tidy_comparison(comparison: Comparison) -> Table:
-    """`query, measure, baseline, candidate, delta, bucket`; the bucket is that of the primary measure."""
+    """A row a query and measure: both values, `delta`, the bucket on the primary measure, and both outcomes."""
     buckets = {query_id: name for name, query_ids in comparison.buckets.items() for query_id in query_ids}
     stamp = (PILOT_STAMP,) if comparison.pilot else ()
+    outcomes = [
+        dict(zip(side.query_ids, (outcome.value for outcome in side.ranking.outcomes), strict=True))
+        for side in (comparison.baseline, comparison.candidate)
+    ]
     rows: list[tuple[Cell, ...]] = []
     for measure, about in comparison.measures.items():
         for query_id, delta in about.differences.items():
             before, after = (side.value(measure, query_id) for side in (comparison.baseline, comparison.candidate))
-            rows.append((query_id, str(measure), before, after, delta, buckets.get(query_id, ""), *stamp))
+            ends = (side[query_id] for side in outcomes)
+            rows.append((query_id, str(measure), before, after, delta, buckets.get(query_id, ""), *ends, *stamp))
     names = (
         Column("query"),
         Column("measure"),
@@ -40,5 +45,7 @@ def tidy_comparison(comparison: Comparison) -> Table:
         Column("candidate", "value"),
         Column("delta", "delta"),
         Column("bucket"),
+        Column("baseline_outcome"),
+        Column("candidate_outcome"),
     )
     return Table((*names, STAMP) if stamp else names, rows, "Every pair", shown=None)

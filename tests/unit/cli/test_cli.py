@@ -157,6 +157,24 @@ def test_html_is_written_and_said_on_stderr(files):
     assert (files / "report.html").read_text().startswith("<!doctype html>")
 
 
+def test_html_goes_to_a_file_of_that_name_only(files):
+    done = cranfield(files, "evaluate", "qrels", "old.run", "--html", "report.md", code=2)
+    assert done.stderr == "error: report.md: --html writes HTML; expected a file whose name ends in .html.\n"
+    assert not (files / "report.md").exists()
+
+
+def test_a_primary_measure_of_its_own_leaves_the_default_list_as_it_is(files):
+    # Judged@10 of the default list has no meaning where truth is a pattern: it is left out, not refused.
+    (files / "patterns.yaml").write_text(
+        "cranfield_testset: 1\nname: p\nqueries:\n"
+        + "".join(f"  - {{id: q{i}, text: t, patterns: [{{regex: ^d$}}]}}\n" for i in range(1, 15))
+    )
+    done = cranfield(files, "compare", "patterns.yaml", "old.run", "new.run", "--primary", "P@1", "--format", "json")
+    result = json.loads(done.stdout)
+    assert result["primary"] == "P@1"
+    assert list(result["comparisons"]) == ["nDCG@10", "RR@10", "AP", "P@5", "R@10", "Success@5", "P@1"]
+
+
 def test_the_reader_of_a_pipe_may_leave(files):
     command = f"{sys.executable} -m cranfield measures --format json | head -c 1"
     done = subprocess.run(["bash", "-o", "pipefail", "-c", command], cwd=files, capture_output=True, text=True)

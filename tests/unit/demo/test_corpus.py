@@ -135,7 +135,7 @@ def test_what_has_no_source_has_no_span(corpus: Corpus) -> None:
 
 
 def test_documented_deprecations_are_known(corpus: Corpus) -> None:
-    for entity_id in ("threading.py::Condition.notifyAll", "abc.py::abstractproperty", "typing.py::Callable"):
+    for entity_id in ("threading.py::Condition.notifyAll", "abc.py::abstractproperty"):
         assert corpus.by_id[entity_id].is_deprecated, entity_id
     for entity_id in ("threading.py::Condition.notify_all", "abc.py::abstractmethod", "builtins::dict"):
         assert not corpus.by_id[entity_id].is_deprecated, entity_id

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from cranfield.evaluation.values import Comparison, Evaluation
-from cranfield.model import Answer, Outcome, Query, Run, TestSet
+from cranfield.model import Answer, CallLog, Outcome, Query, Run, TestSet
 from cranfield.project.recipe import compare, evaluate
 from cranfield.reporting import RENDERERS, comparison_document, evaluation_document, render
 from cranfield.reporting.document import (
@@ -78,6 +78,36 @@ def test_failures_are_counted_and_told_with_what_the_program_wrote(comparison: C
     assert [column.title for column in outcomes.columns][3:6] == ["timeout", "nonzero exit", "unparsable"]
     assert outcomes.rows[1][3] == Toned(1, "bad")
     assert failures.rows == [("B weighted", "q8", "timeout", "no answer in 30 s", "boom: index locked")]
+
+
+def test_failures_stand_before_the_numbers_are_quoted(comparison: Comparison) -> None:
+    (bullets,) = section(comparison_document(comparison), "warnings")
+    assert "B weighted: 1 of 8 queries failed and count as 0: 1 timeout" in bullets.items
+    assert not [item for item in bullets.items if item.startswith("A plain: ") and "failed" in item]
+
+
+def test_what_tells_most_of_a_failure_is_shown_first_and_all_of_it_can_be_opened() -> None:
+    truth = TestSet("t", (Query("q1"), Query("q2"), Query("q3")), {f"q{n}": {"d": 1} for n in (1, 2, 3)})
+    run = Run(
+        "odd",
+        {
+            "q1": Answer(Outcome.UNPARSABLE, reason="the output is not JSON"),
+            "q2": Answer(Outcome.NONZERO_EXIT, reason="exit status 1"),
+            "q3": Answer(Outcome.TIMEOUT, reason="no answer in 1 s"),
+        },
+        logs={
+            "q1": CallLog(1.0, "<html>\n502\n", "a warning"),
+            "q2": CallLog(1.0, "partial", "boom\nat line 3"),
+            "q3": CallLog(1.0, "", ""),
+        },
+    )
+    blocks = section(evaluation_document([evaluate(truth, run, measures=["RR"])]), "collection")
+    assert [row[-1] for row in blocks[1].rows] == ["<html>", "boom", ""]
+    opened = {each.summary: [(code.caption, code.text) for code in each.blocks] for each in blocks[2:4]}
+    assert opened == {
+        "What odd wrote for q1": [("stdout", "<html>\n502"), ("stderr", "a warning")],
+        "What odd wrote for q2": [("stderr", "boom\nat line 3"), ("stdout", "partial")],
+    }
 
 
 def test_latency_is_there_only_where_it_was_taken(

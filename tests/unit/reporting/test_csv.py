@@ -35,9 +35,14 @@ def test_an_unscored_value_is_an_empty_cell(pair: tuple[Evaluation, Evaluation])
 
 def test_compare_is_a_row_for_every_pair(comparison: Comparison) -> None:
     found = rows(render(comparison_document(comparison), "csv"))
-    assert list(found[0]) == ["query", "measure", "baseline", "candidate", "delta", "bucket"]
+    assert list(found[0]) == [
+        *("query", "measure", "baseline", "candidate", "delta", "bucket"),
+        *("baseline_outcome", "candidate_outcome"),
+    ]
     row = next(r for r in found if (r["query"], r["measure"]) == ("q1", "RR@10"))
     assert (row["baseline"], row["candidate"], row["delta"], row["bucket"]) == ("0.5", "1.0", "0.5", "improved")
+    failed = next(r for r in found if (r["query"], r["measure"]) == ("q8", "RR@10"))
+    assert (failed["baseline_outcome"], failed["candidate_outcome"]) == ("answered", "timeout")
 
 
 def test_a_pilot_says_so_in_every_row(pilot: Comparison) -> None:
@@ -78,4 +83,5 @@ def test_negative_numbers_are_numbers(comparison: Comparison) -> None:
 def test_wild_ids_come_back_as_one_cell(evil: Comparison) -> None:
     found = rows(render(comparison_document(evil), "csv"))
     assert {row["query"] for row in found} >= {"'=1+1 1", "<script>alert(1)</script> 0", "half \\x80 of it 4"}
-    assert all(set(row) == {"query", "measure", "baseline", "candidate", "delta", "bucket"} for row in found)
+    columns = {"query", "measure", "baseline", "candidate", "delta", "bucket", "baseline_outcome", "candidate_outcome"}
+    assert all(set(row) == columns for row in found)

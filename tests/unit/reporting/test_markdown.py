@@ -96,6 +96,12 @@ def test_long_tables_are_cut_and_say_so() -> None:
     assert "… and 7 more." in text
 
 
+def test_no_table_is_told_twice_for_want_of_its_picture(comparison: Comparison) -> None:
+    captions = re.findall(r"^(?:RR|nDCG).* by .*:$", render(comparison_document(comparison), "markdown"), re.MULTILINE)
+    assert captions
+    assert len(captions) == len(set(captions))
+
+
 def test_the_verdict_is_the_first_thing_said(comparison: Comparison) -> None:
     lines = [line for line in render(comparison_document(comparison), "markdown").splitlines() if line]
     assert lines[0] == "# Is weighted better than plain?"

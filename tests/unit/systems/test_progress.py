@@ -28,9 +28,10 @@ def plain():
 
 
 @pytest.fixture
-def live():
+def live(monkeypatch):
     from rich.console import Console
 
+    monkeypatch.setenv("TERM", "xterm")  # a terminal that calls itself dumb has no cursor to move
     stream = Terminal()
     console = Console(file=stream, force_terminal=True, width=120, color_system=None)
     return Live(stream, console), stream.getvalue

@@ -82,7 +82,8 @@ def _verdict(verdict: VerdictBlock) -> Iterator[str]:
 
 
 def _block(block: Block) -> list[str]:
-    return [*_WRITERS[block.kind](block), ""]
+    lines = list(_WRITERS[block.kind](block))
+    return [*lines, ""] if lines else []
 
 
 def _paragraph(block: Paragraph) -> Iterator[str]:
@@ -136,6 +137,8 @@ def _row(cells: list[str]) -> str:
 
 
 def _figure(block: Figure) -> Iterator[str]:
+    if block.told_beside:
+        return
     legend = " · ".join(escape(words) for _, words in block.legend)
     yield f"**{escape(block.title)}**" + (f": {legend}" if legend else "")
     yield ""

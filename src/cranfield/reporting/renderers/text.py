@@ -11,8 +11,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from cranfield.reporting.document import (
+    Block,
     Bullets,
     Column,
+    Details,
     Document,
     Figure,
     KeyValues,
@@ -61,10 +63,18 @@ def _section(section: Section) -> list[str]:
     """Heading and blocks; nothing at all where all blocks are left out."""
     lines: list[str] = []
     for block in section.blocks:
-        write = _WRITERS.get(block.kind)
-        if write is not None and (written := list(write(block))):
+        if written := _block(block):
             lines += ["", *written]
     return ["", *_underlined(printable(section.title), "-"), *lines[1:]] if lines else []
+
+
+def _block(block: Block) -> list[str]:
+    if isinstance(block, Details):
+        if not block.pasted:
+            return []
+        return [line for inner in block.blocks for line in ("", *_block(inner))][1:]
+    write = _WRITERS.get(block.kind)
+    return [] if write is None else list(write(block))
 
 
 def _paragraph(block: Paragraph) -> Iterator[str]:

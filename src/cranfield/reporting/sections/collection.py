@@ -5,9 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from cranfield.evaluation.values import Comparison, Evaluation
-from cranfield.reporting.document import Block, Bullets, Cell, Column, Paragraph, Section, Table, Toned
+from cranfield.model import CallLog, Outcome
+from cranfield.reporting.document import Block, Bullets, Cell, Code, Column, Details, Paragraph, Section, Table, Toned
 from cranfield.reporting.facts import duplicates, judged_share, latency, outcome_counts
 from cranfield.reporting.printable import first_line
+
+SHOWN_FAILURES = 10
+HEAD_CHARS = 800
+"""Shown of each stream of a failed call; the log beside the run keeps more."""
 
 Systems = Sequence[tuple[str, Evaluation]]
 """A label and the evaluation it stands for, in order."""
@@ -15,12 +20,13 @@ Systems = Sequence[tuple[str, Evaluation]]
 
 def warnings(systems: Systems) -> Section | None:
     """Sentences a reader must know before quoting a number; those that all systems share are said once."""
+    told = [(label, (*_failed(evaluation), *evaluation.warnings)) for label, evaluation in systems]
     shared = [
         sentence for sentence in systems[0][1].warnings if all(sentence in each.warnings for _, each in systems[1:])
     ]
     sentences = [*shared]
-    for label, evaluation in systems:
-        sentences += [f"{label}: {sentence}" for sentence in evaluation.warnings if sentence not in shared]
+    for label, said in told:
+        sentences += [f"{label}: {sentence}" for sentence in said if sentence not in shared]
     return Section("warnings", "Before you quote this", (Bullets(tuple(sentences), "warning"),)) if sentences else None
 
 
@@ -32,6 +38,16 @@ def collection(systems: Systems, depth: int | None, unpaired: Comparison | None 
         table = Table((Column("query", "code"), Column("why")), rows, "Left out of the comparison")
         blocks += [Paragraph(f"{len(rows)} queries could not be paired on {unpaired.primary}.", "warning"), table]
     return Section("collection", "Outcomes and failures", tuple(blocks))
+
+
+def _failed(evaluation: Evaluation) -> list[str]:
+    """How many queries failed, and of what; nothing where none did."""
+    counted = outcome_counts(evaluation)
+    kinds = [f"{counted[kind.value]} {kind.value}" for kind in Outcome if kind.is_failure and counted[kind.value]]
+    if not kinds:
+        return []
+    n_failed = sum(counted[kind.value] for kind in Outcome if kind.is_failure)
+    return [f"{n_failed} of {len(evaluation.query_ids)} queries failed and count as 0: {', '.join(kinds)}"]
 
 
 def _outcomes(systems: Systems) -> Table:
@@ -55,12 +71,16 @@ def _failed_outcomes(evaluation: Evaluation) -> list[tuple[str, int]]:
 
 def _failures(systems: Systems) -> list[Block]:
     rows: list[tuple[Cell, ...]] = []
+    heads: list[Block] = []
     for label, evaluation in systems:
         logs = evaluation.run.logs if evaluation.run is not None else {}
         for query_id, outcome, reason in evaluation.failures:
             log = logs.get(query_id)
-            wrote = (first_line(log.stderr_head) or first_line(log.stdout_head)) if log is not None else ""
-            rows.append((label, query_id, outcome, reason, wrote))
+            streams = _streams(log, outcome) if log is not None else {}
+            rows.append((label, query_id, outcome, reason, next(map(first_line, streams.values()), "")))
+            if streams and len(heads) < SHOWN_FAILURES:
+                codes = tuple(Code(_head(text), stream) for stream, text in streams.items())
+                heads.append(Details(f"What {label} wrote for {query_id}", codes))
     if not rows:
         return []
     columns = (
@@ -70,7 +90,19 @@ def _failures(systems: Systems) -> list[Block]:
         Column("reason"),
         Column("it wrote", "code"),
     )
-    return [Table(columns, rows, "Failures, each scored 0", shown=10)]
+    return [Table(columns, rows, "Failures, each scored 0", shown=SHOWN_FAILURES), *heads]
+
+
+def _streams(log: CallLog, outcome: str) -> dict[str, str]:
+    """What a failed call wrote, where it wrote anything; first the stream that tells more of this failure."""
+    streams = {"stderr": log.stderr_head, "stdout": log.stdout_head}
+    if outcome == Outcome.UNPARSABLE.value:
+        streams = dict(reversed(streams.items()))
+    return {name: text for name, text in streams.items() if text.strip()}
+
+
+def _head(text: str) -> str:
+    return text.rstrip() if len(text) <= HEAD_CHARS else f"{text[:HEAD_CHARS].rstrip()}\n…"
 
 
 def _coverage(systems: Systems, depth: int | None) -> list[Block]:

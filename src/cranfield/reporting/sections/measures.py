@@ -35,6 +35,7 @@ HOW_TO_READ = (
 def compared_measures(comparison: Comparison) -> Section:
     """Every measure on both sides: difference, interval, p-values, effect and what could have been seen."""
     level = format_level(comparison.alpha)
+    what, _, how = comparison.measures[comparison.primary].interval_method.partition(": ")
     table = Table(
         (
             Column("measure"),
@@ -49,8 +50,8 @@ def compared_measures(comparison: Comparison) -> Section:
             Column("n", "count"),
         ),
         [_compared_row(about, comparison) for about in comparison.measures.values()],
-        f"B against A. * decides: the primary measure, by the {comparison.test} test. Interval: "
-        f"{comparison.measures[comparison.primary].interval_method}",
+        f"B against A. * decides: the primary measure, by the {comparison.test} test. "
+        f"Interval of the {what}" + (f" ({how})" if how else ""),
         shown=None,
     )
     blocks: list[Block] = []
@@ -58,7 +59,7 @@ def compared_measures(comparison: Comparison) -> Section:
         blocks.append(figure)
     blocks += [
         table,
-        Details("Each side on its own", (_each_side(comparison, level),)),
+        Details("Each side on its own", (_each_side(comparison, level),), pasted=True),
         Details("How to read this table", (Bullets((*HOW_TO_READ, *_sentences(comparison.measures))),)),
     ]
     return Section("measures", "Measures", tuple(blocks))
@@ -124,6 +125,7 @@ def _interval_figure(comparison: Comparison, level: str) -> Figure | None:
         narrow,
         table,
         tuple(legend),
+        told_beside=True,
     )
 
 

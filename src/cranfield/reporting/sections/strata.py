@@ -79,6 +79,7 @@ def _figure(place: int, key: str, strata: list[StratumComparison], comparison: C
         narrow,
         _table(key, strata, comparison, level),
         (("good", "better"), ("bad", "worse"), ("same", "the interval holds zero")),
+        told_beside=True,
     )
 
 
