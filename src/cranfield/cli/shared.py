@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import io
 import os
 import sys
 from collections.abc import Callable, Sequence
@@ -159,6 +160,8 @@ def deliver(document: Document, chosen: Format, html: Path | None) -> None:
             raise UsageError("--html writes HTML", path=str(html), expected="a file whose name ends in .html")
         save_report(document, html)
         typer.echo(f"wrote {html}", err=True)
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")  # a terminal that is not UTF-8 has no minus sign
     sys.stdout.write(render(document, chosen.value))
     sys.stdout.flush()
 

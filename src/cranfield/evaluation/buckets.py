@@ -44,7 +44,8 @@ def move_queries(baseline: Evaluation, candidate: Evaluation, query_ids: Sequenc
 def _bucket(failed: tuple[bool, bool], found: tuple[bool, bool], gain: float) -> str:
     if any(failed):
         return {(True, True): "failed in both", (True, False): "failed in baseline"}.get(failed, "failed in candidate")
-    if found != (True, True):
+    # nDCG also pays grades between 0 and 1, which no rank of a relevant result shows.
+    if found != (True, True) and (any(found) or gain == 0):
         return {(False, False): "never found", (False, True): "newly found"}.get(found, "lost")
     if gain == 0:
         return "unchanged"

@@ -16,7 +16,7 @@ from cranfield.measures import CATALOGUE, Measure
 from cranfield.measures.kernels import first_relevant_rank
 from cranfield.ranking.value import FloatQ
 from cranfield.stats.describe import describe
-from cranfield.stats.effect import cohens_dz, minimal_detectable_effect
+from cranfield.stats.effect import USUAL_POWER, cohens_dz, minimal_detectable_effect
 from cranfield.stats.interval import t_interval
 from cranfield.stats.multiplicity import holm
 from cranfield.stats.noise import differences
@@ -26,6 +26,8 @@ from cranfield.stats.result import TestResult
 from cranfield.stats.table import DEFAULT_DRAWS, TESTS, run_tests
 
 DEFAULT_TEST = "permutation"
+SMALLEST_ALPHA = 1e-12
+"""Nobody asks for less, and 1 - alpha still has digits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +52,7 @@ class CompareOptions:
         if not TESTS[self.test].can_declare:
             able = ", ".join(name for name, spec in TESTS.items() if spec.can_declare)
             problems.append(Problem(f"test {self.test} gives no interval to decide by", expected=f"one of {able}"))
-        if not 0 < self.alpha < 1:
+        if not SMALLEST_ALPHA <= self.alpha < 1:
             problems.append(Problem(f"alpha is {self.alpha:g}", expected="a number between 0 and 1, such as 0.05"))
         if self.margin is not None and not 0 < self.margin < np.inf:
             problems.append(Problem(f"margin is {self.margin:g}", expected="a number above 0, in units of the measure"))
@@ -166,7 +168,9 @@ def _compare_measure(
         effect_size=cohens_dz(difference),
         n=len(query_ids),
         n_nonzero=int(np.count_nonzero(difference)),
-        mde=minimal_detectable_effect(about.std, about.n, options.alpha) if about.std else None,
+        mde=minimal_detectable_effect(about.std, about.n, options.alpha)
+        if about.std and options.alpha < USUAL_POWER
+        else None,
         tests=tests,
         delta_median=about.median,
         delta_std=about.std,

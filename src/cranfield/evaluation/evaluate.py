@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -10,9 +11,10 @@ from numpy.typing import NDArray
 from cranfield.errors import MeasureError, Problem
 from cranfield.evaluation.values import Evaluation, Summary
 from cranfield.measures import DEFAULT_MEASURES, Measure, compute, parse_all
+from cranfield.measures.catalogue import NEEDS_COUNT
 from cranfield.measures.kernels import expected_relevant
 from cranfield.model import Outcome, Run, TestSet
-from cranfield.ranking.value import FloatQ, Ranking
+from cranfield.ranking.value import UNKNOWN_COUNT, FloatQ, Ranking
 from cranfield.stats.describe import describe
 from cranfield.stats.interval import t_interval
 
@@ -98,13 +100,28 @@ def _refuse(impossible: dict[Measure, dict[str, str]]) -> None:
         Problem(
             f"{measure} cannot be computed for any query: {next(iter(reasons.values()))}",
             hint="give expected_count, use credit: once, or choose RR, P@k or Success@k"
-            if measure.name != "Judged"
+            if NEEDS_COUNT in reasons.values()
             else "leave it out",
         )
         for measure, reasons in impossible.items()
     ]
     if problems:
         raise MeasureError(problems)
+
+
+def _surplus(ranking: Ranking) -> list[str]:
+    """Queries where more results earned a worth than were said to be there."""
+    found: Counter[tuple[int, float, int]] = Counter()
+    rows = ranking.closed_world[ranking.query] & (ranking.gain > 0)
+    worths = (ranking.query, ranking.gain, ranking.level)
+    found.update(zip(*(column[rows].tolist() for column in worths), strict=True))
+    expected = (ranking.expected_query, ranking.expected_gain, ranking.expected_level, ranking.expected_count)
+    over = {
+        query
+        for query, gain, level, count in zip(*(column.tolist() for column in expected), strict=True)
+        if UNKNOWN_COUNT != count < found[query, gain, level]
+    }
+    return [ranking.query_ids[query] for query in sorted(over)]
 
 
 def _noticed(
@@ -116,8 +133,17 @@ def _noticed(
     total = ranking.n_queries
     barren = [ranking.query_ids[i] for i in np.flatnonzero(relevant == 0)]
     if barren:
+        gainful = set(ranking.expected_query[ranking.expected_gain > 0].tolist())
+        some = any(i in gainful for i in np.flatnonzero(relevant == 0))
+        but = ", but for nDCG, which pays grades between 0 and 1" if some else ""
         sentences.append(
-            f"no relevant document is judged for {len(barren)} of {total} queries (they count as 0): {name_queries(barren)}"
+            f"no relevant document is judged for {len(barren)} of {total} queries (they count as 0{but}): {name_queries(barren)}"
+        )
+    surplus = _surplus(ranking)
+    if surplus:
+        sentences.append(
+            f"more results match a pattern than its expected_count says in {len(surplus)} of {total} queries "
+            f"(R, AP and nDCG may exceed 1 there): {name_queries(surplus)}"
         )
     missing = [q for q, o in zip(ranking.query_ids, ranking.outcomes, strict=True) if o is Outcome.MISSING]
     if missing:

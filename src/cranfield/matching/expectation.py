@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from cranfield.model import Convention, Pattern, TestSet
 
 NO_MATCH: tuple[int, ...] = ()
+HIGHEST_LEVEL = 2**31 - 1
+"""A grade beyond it, either way, has this level: no `rel=` asks for more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +39,7 @@ class Expectation:
     @property
     def levels(self) -> tuple[int, ...]:
         """Whole-number grades (rounded down), for measures that ask `rel=`."""
-        return tuple(math.floor(grade) for grade in self.grades)
+        return tuple(max(-HIGHEST_LEVEL, min(math.floor(grade), HIGHEST_LEVEL)) for grade in self.grades)
 
 
 def expect(testset: TestSet, query_id: str, convention: Convention) -> Expectation:

@@ -12,11 +12,12 @@ from numpy.typing import NDArray
 
 from cranfield.measures import kernels
 from cranfield.measures.measure import Measure, Parameter
-from cranfield.ranking.value import FloatQ, Ranking
+from cranfield.ranking.value import UNKNOWN_COUNT, FloatQ, Ranking
 
 NEEDS_COUNT = "how many documents match its pattern is not known (expected_count)"
 NOTHING_UNJUDGED = "its truth is a pattern: nothing can be unjudged"
 NOTHING_RETURNED = "nothing was returned"
+TOO_LARGE = "its grades are too large for this gain"
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,9 +171,13 @@ def compute(measure: Measure, ranking: Ranking) -> tuple[FloatQ, NDArray[np.bool
         float64[Q] values (0 where unscored), bool[Q] which queries are scored, and the reason of each that is not.
     """
     spec = CATALOGUE[measure.name]
-    values = spec.kernel(ranking, measure.cutoff, **dict(measure.params))
-    scored = ~np.isnan(values)
+    with np.errstate(over="ignore", invalid="ignore"):  # an infinite worth leaves its query without a value
+        values = spec.kernel(ranking, measure.cutoff, **dict(measure.params))
+    scored = np.isfinite(values)
     reasons = {ranking.query_ids[i]: spec.why_unscored for i in np.flatnonzero(~scored)}
+    if spec.why_unscored == NEEDS_COUNT:
+        uncounted = set(ranking.expected_query[ranking.expected_count == UNKNOWN_COUNT].tolist())
+        reasons |= {ranking.query_ids[i]: TOO_LARGE for i in np.flatnonzero(~scored) if i not in uncounted}
     if not spec.closed_world:
         for i in np.flatnonzero(ranking.closed_world):
             scored[i] = False

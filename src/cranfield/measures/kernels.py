@@ -115,9 +115,9 @@ def _worth(gain: NDArray[np.float64], dcg: str) -> NDArray[np.float64]:
 
 
 def _over(numerator: FloatQ, denominator: FloatQ) -> FloatQ:
-    """Divide, with 0 where the denominator is 0 and NaN where it is."""
+    """Divide, with 0 where the denominator is 0 and NaN where it is no finite number."""
     result = np.zeros_like(numerator)
-    np.divide(numerator, denominator, out=result, where=denominator != 0)
+    np.divide(numerator, np.where(np.isinf(denominator), np.nan, denominator), out=result, where=denominator != 0)
     return result
 
 

@@ -116,7 +116,7 @@ def as_run(answers: Mapping[str, Sequence[str]] | Mapping[str, Mapping[str, floa
     """Make a run of plain lists: ids in order, or ids with scores.
 
     Raises:
-        UsageError: lists and scores are mixed.
+        UsageError: lists and scores are mixed, or an answer is neither.
     """
     scored = {isinstance(documents, Mapping) for documents in answers.values()}
     if len(scored) > 1:
@@ -128,6 +128,8 @@ def as_run(answers: Mapping[str, Sequence[str]] | Mapping[str, Mapping[str, floa
 def _answer(documents: Sequence[str] | Mapping[str, float]) -> Answer:
     if isinstance(documents, Mapping):
         hits = tuple(Hit(doc_id, float(score)) for doc_id, score in documents.items())
+    elif isinstance(documents, str):
+        raise UsageError("the answer to a query is one text", expected="a list of document ids", got=repr(documents))
     else:
         hits = tuple(Hit(doc_id) for doc_id in documents)
     return Answer(Outcome.ANSWERED if hits else Outcome.EMPTY, hits)

@@ -6,6 +6,7 @@ is, and who is paid when several results are the same item.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
@@ -138,7 +139,8 @@ def rank_run(
         answer = run.answers.get(query_id)
         if answer is None or answer.outcome is Outcome.MISSING:
             continue
-        hits = order_hits(query_id, answer, run)
+        # A failure is worth nothing, whatever the system had printed by then.
+        hits = [] if answer.outcome.is_failure else order_hits(query_id, answer, run)
         first: dict[str, Hit] = {}
         for hit in hits:
             first.setdefault(hit.id, hit)
@@ -152,12 +154,12 @@ def order_hits(query_id: str, answer: Answer, run: Run) -> list[Hit]:
     hits = list(answer.hits)
     if run.order == "given":
         return hits
-    unscored = [position for position, hit in enumerate(hits, start=1) if hit.score is None]
+    unscored = [place for place, hit in enumerate(hits, start=1) if hit.score is None or not math.isfinite(hit.score)]
     if unscored:
         raise RunFormatError(
             Problem(
                 f"run {run.name!r}, query {query_id!r}: hit {unscored[0]} has no score",
-                expected=f"a score on every hit, because the system declares order: {run.order}",
+                expected=f"a finite score on every hit, because the system declares order: {run.order}",
                 hint="extract the score too, or declare order: given",
             )
         )

@@ -23,6 +23,7 @@ BLOCK_BYTES = 8 * 1024 * 1024
 """A file's digest is the SHA-256 of the SHA-256 digests of its blocks of this size."""
 RUN_COLUMNS = 6
 GZIP_MAGIC = b"\x1f\x8b"
+BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,12 +156,16 @@ class _FileRanker:
 
     def _rows(self) -> Iterator[tuple[bytes, bytes, bytes, float, int]]:
         """(query, document, rank, score, line) of every good line; bad ones become problems."""
-        for number, line in enumerate(self._lines(), start=1):
+        for number, raw in enumerate(self._lines(), start=1):
+            line = raw.removeprefix(BYTE_ORDER_MARK) if number == 1 else raw
             fields = line.split(None, RUN_COLUMNS - 1)
             if not fields or line.startswith(b"#"):
                 continue
             if len(fields) < RUN_COLUMNS:
                 self._bad(number, f"{len(fields)} columns", line, "6: query Q0 document rank score tag")
+                continue
+            if b"\r" in fields[5].rstrip():  # else all but the first of these lines would pass for its tag
+                self._bad(number, "lines end in a lone carriage return", line, "a line feed at the end of each line")
                 continue
             try:
                 score = math.nan if b"_" in fields[4] else float(fields[4])  # Python alone reads 1_0 as a number

@@ -9,6 +9,9 @@ from cranfield.stats.arguments import Values, as_vector, check_alpha
 from cranfield.stats.describe import describe
 from cranfield.stats.interval import t_quantile
 
+USUAL_POWER = 0.8
+"""How often a true difference should be found."""
+
 
 def cohens_dz(difference: Values) -> float | None:
     """Mean difference in units of its own standard deviation.
@@ -27,7 +30,7 @@ def cohens_dz(difference: Values) -> float | None:
     return about.mean / about.std if about.mean is not None and about.std else None
 
 
-def minimal_detectable_effect(std: float, n: int, alpha: float = 0.05, power: float = 0.8) -> float | None:
+def minimal_detectable_effect(std: float, n: int, alpha: float = 0.05, power: float = USUAL_POWER) -> float | None:
     """Smallest true mean difference that a two-sided paired t test would find with probability `power`.
 
     Args:

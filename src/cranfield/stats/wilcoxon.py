@@ -127,8 +127,10 @@ def _ends(averages: WalshAverages, spread: float, alpha: float) -> tuple[float |
     """Where W+ of the d - t, the number of averages above t, comes to the critical distance from its mean."""
     from scipy.special import ndtri
 
-    critical = averages.size / 2 + float(ndtri(1 - alpha / 2)) * spread
-    rank = math.floor(averages.size + 1 - critical)
+    critical = averages.size / 2 - float(ndtri(alpha / 2)) * spread
+    if math.isinf(critical):
+        return None, None
+    rank = min(math.floor(averages.size + 1 - critical), (averages.size + 1) // 2)
     if rank < 1:
         return None, None
     return averages.smallest(rank), averages.smallest(averages.size + 1 - rank)

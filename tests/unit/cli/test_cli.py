@@ -197,3 +197,15 @@ def test_help_imports_nothing_heavy(files):
         "sys.exit(bool(heavy) and str(heavy))"
     )
     assert subprocess.run([sys.executable, "-c", program], capture_output=True).returncode == 0
+
+
+def test_a_terminal_without_a_minus_sign_gets_its_number(files):
+    done = subprocess.run(
+        [sys.executable, "-m", "cranfield", "compare", "qrels", "new.run", "old.run"],
+        cwd=files,
+        capture_output=True,
+        env={**os.environ, "PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0"},
+    )
+    assert done.returncode == 0, done.stderr.decode()
+    assert b"\\u2212" in done.stdout
+    assert done.stderr == b""

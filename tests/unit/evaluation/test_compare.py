@@ -217,6 +217,7 @@ def test_the_same_seed_gives_the_same_answer():
         ({"test": "mcnemar"}, "test mcnemar gives no interval to decide by"),
         ({"test": "permuttation"}, "unknown test 'permuttation'"),
         ({"alpha": 0}, "alpha is 0; expected a number between 0 and 1, such as 0.05."),
+        ({"alpha": 1e-17}, "alpha is 1e-17; expected a number between 0 and 1, such as 0.05."),
         ({"margin": -1}, "margin is -1; expected a number above 0"),
         ({"seed": -1}, "seed is -1"),
         ({"test": "wilcoxon", "margin": 0.1}, "a margin is about the mean difference, and test wilcoxon about the"),
@@ -242,3 +243,17 @@ def test_two_test_sets_or_conventions_are_not_compared():
 def test_very_few_queries_never_crash_and_decide_nothing(n):
     result = compared([2] * n, [1] * n)
     assert result.verdict.name == "not distinguished"
+
+
+@pytest.mark.parametrize("alpha", [1e-12, 0.8, 0.95, 0.999999])
+def test_an_alpha_beyond_the_usual_power_has_no_detectable_effect_and_no_crash(alpha):
+    result = compared([1, 2, 3, 4] * 2, [2, 2, 1, 3] * 2, alpha=alpha)
+    assert (result.measures[RR].mde is None) == (alpha >= 0.8)
+
+
+def test_a_query_that_only_grades_under_1_move_is_improved_or_worsened():
+    testset = TestSet("set", (Query("q1"), Query("q2"), Query("q3")), {f"q{i}": {"a": 0.5} for i in (1, 2, 3)})
+    before = evaluate(testset, {"q1": ["x", "a"], "q2": ["a"], "q3": ["x"]}, measures=["nDCG@10"])
+    after = evaluate(testset, {"q1": ["a"], "q2": ["x", "a"], "q3": ["x"]}, measures=["nDCG@10"])
+    buckets = {name: ids for name, ids in compare(before, after).buckets.items() if ids}
+    assert buckets == {"improved": ("q1",), "worsened": ("q2",), "never found": ("q3",)}

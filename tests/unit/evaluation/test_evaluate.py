@@ -97,3 +97,26 @@ def test_evaluate_does_not_import_scipy():
         "sys.exit(any(name.split('.')[0] == 'scipy' for name in sys.modules))"
     )
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
+
+
+def test_more_matches_of_a_pattern_than_expected_are_said():
+    testset = TestSet("set", (Query("q"),), patterns={"q": (Pattern("^a", credit="every", expected_count=2),)})
+    evaluation = evaluate(testset, {"q": ["a1", "a2", "a3"]}, measures=["R@10"])
+    assert evaluation.value(parse("R@10"), "q") == 1.5  # 3 of 2
+    (warning,) = evaluation.warnings
+    assert warning.startswith("more results match a pattern than its expected_count says in 1 of 1 queries")
+    assert warning.endswith("(R, AP and nDCG may exceed 1 there): q")
+    assert evaluate(testset, {"q": ["a1", "a2"]}, measures=["R@10"]).warnings == ()
+
+
+def test_grades_between_0_and_1_are_not_said_to_count_as_0_in_ndcg():
+    testset = TestSet("set", (Query("q"),), {"q": {"a": 0.5}})
+    evaluation = evaluate(testset, {"q": ["a"]}, measures=["nDCG@10", "RR"])
+    assert [evaluation.value(measure, "q") for measure in evaluation.measures] == [1.0, 0.0]
+    (warning,) = evaluation.warnings
+    assert "for 1 of 1 queries (they count as 0, but for nDCG, which pays grades between 0 and 1): q" in warning
+
+
+def test_a_text_is_no_list_of_ids():
+    with pytest.raises(UsageError, match="the answer to a query is one text; expected a list of document ids"):
+        evaluate(TestSet("set", (Query("q"),), {"q": {"a": 1}}), {"q": "abc"})

@@ -141,3 +141,13 @@ def test_a_result_that_matches_two_items_is_paid_for_the_best_unpaid():
     # a1 is both; it earns grade 2. a2 is both too; grade 2 is paid, so it earns grade 1.
     patterns = (Pattern("^a", grade=1), Pattern("[0-9]$", grade=2))
     assert value("nDCG@10", None, ["a1", "a2"], patterns=patterns) == pytest.approx(1.0)
+
+
+def test_a_gain_that_no_float_holds_is_unscored_with_its_reason():
+    testset = TestSet("set", (Query("q"), Query("r")), {"q": {"a": 2000, "b": 1}, "r": {"a": 1}})
+    measure = parse("nDCG(dcg='exp-log2')@10")  # 2^2000 - 1
+    for retrieved in ("a", "b", "x"):
+        run = Run("run", {"q": Answer(Outcome.ANSWERED, (Hit(retrieved),)), "r": Answer(Outcome.ANSWERED, (Hit("a"),))})
+        values, scored, reasons = compute(measure, rank_run(testset, run, convention_named("trec")))
+        assert (values.tolist(), scored.tolist()) == ([0.0, 1.0], [False, True])
+        assert reasons == {"q": "its grades are too large for this gain"}

@@ -64,3 +64,25 @@ def test_a_failed_query_has_its_reason_and_no_rows():
     assert ranking.outcomes == (Outcome.TIMEOUT,)
     assert ranking.reasons == {"q": "no answer in 1 s"}
     assert ranking.n_returned.tolist() == [0]
+
+
+@pytest.mark.parametrize("score", [float("nan"), float("inf")])
+def test_score_order_refuses_a_score_that_is_no_finite_number(score):
+    with pytest.raises(RunFormatError, match="hit 1 has no score; expected a finite score"):
+        rank([Hit("a", score), Hit("b", 1.0)], order="descending")
+
+
+@pytest.mark.parametrize("outcome", [Outcome.TIMEOUT, Outcome.NONZERO_EXIT, Outcome.UNPARSABLE])
+def test_hits_of_a_failed_answer_earn_nothing(outcome):
+    run = Run("run", {"q": Answer(outcome, (Hit("a"), Hit("a"), Hit("b")), "failed half-way")})
+    ranking = rank_run(TESTSET, run, TREC)
+    assert ranking.rank.tolist() == []
+    assert ranking.top["q"] == ()
+    assert (ranking.n_returned.tolist(), ranking.n_duplicates.tolist()) == ([0], [0])
+
+
+def test_a_grade_of_any_size_has_a_level():
+    testset = TestSet("set", (Query("q"),), {"q": {"a": 1e300, "b": -1e300}})
+    ranking = rank([Hit("b"), Hit("a")], testset)
+    assert ranking.level.tolist() == [-(2**31 - 1), 2**31 - 1]
+    assert ranking.gain.tolist() == [0.0, 1e300]

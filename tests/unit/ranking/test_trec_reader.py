@@ -43,8 +43,9 @@ def test_the_order_given_stands_under_a_convention_that_says_so(tmp_path):
         "q1 Q0 a 1 2.0 tag with words\r\nq1 Q0 b 2 1.0 tag\r\n",
         "# a comment\n\nq1   Q0  a 1 2.0 tag\nq1 Q0 b 2 1.0 tag",
         gzip.compress(b"q1 Q0 a 1 2.0 tag\nq1 Q0 b 2 1.0 tag\n"),
+        b"\xef\xbb\xbfq1 Q0 a 1 2.0 tag\nq1 Q0 b 2 1.0 tag\n",
     ],
-    ids=["tabs", "CRLF and a tag of three words", "comment, blank line, no final newline", "gzip"],
+    ids=["tabs", "CRLF and a tag of three words", "comment, blank line, no final newline", "gzip", "byte order mark"],
 )
 def test_any_spelling_of_a_line(tmp_path, text):
     assert ids(rank_file(TESTSET, write(tmp_path, text), TREC)) == ["a", "b"]
@@ -112,3 +113,9 @@ def test_the_digest_is_that_of_the_content_not_of_its_packing(tmp_path):
     plain = rank_file(TESTSET, write(tmp_path, text), TREC).digest
     assert rank_file(TESTSET, write(tmp_path, gzip.compress(text)), TREC).digest == plain
     assert rank_file(TESTSET, write(tmp_path, b"q1 Q0 a 1 2.5 tag\n"), TREC).digest != plain
+
+
+def test_lines_that_end_in_a_lone_carriage_return_are_refused(tmp_path):
+    # read as one line, everything after the first result would be its tag
+    with pytest.raises(RunFormatError, match="1: lines end in a lone carriage return"):
+        rank_file(TESTSET, write(tmp_path, "q1 Q0 a 1 2.0 tag\rq1 Q0 b 2 1.0 tag\r"), TREC)

@@ -203,3 +203,11 @@ def test_swapping_the_systems_mirrors_everything(d, alpha):
     assert there.p_two_sided == back.p_two_sided
     assert there.ci_low == (None if back.ci_high is None else -back.ci_high)
     assert there.extra["pseudo_median"] == -back.extra["pseudo_median"]
+
+
+@pytest.mark.parametrize("alpha", [1e-300, 1e-17, 0.999999, 1 - 1e-16])
+@pytest.mark.parametrize("n", [7, 8, 11])  # 28, 36 and 66 averages
+def test_an_alpha_of_any_size_gives_an_interval_the_right_way_round(alpha, n):
+    result = wilcoxon([(-1) ** i * (i + 1.0) for i in range(n)], alpha=alpha)
+    assert (result.ci_low is None) == (alpha < 0.5)
+    assert result.ci_low is None or result.ci_low <= result.ci_high
