@@ -90,7 +90,7 @@ class PatternModel(_Strict):
     """How relevant a match is."""
     credit: Credit = "once"
     """`once`: the pattern is one expected item, earned by the first match. `every`: each match is an item."""
-    expected_count: Annotated[int, Field(ge=1)] | None = None
+    expected_count: Annotated[int, Field(ge=1, le=10_000_000)] | None = None
     """How many documents match in the whole corpus, where known; needed by measures that count, with `every`."""
 
 

@@ -330,3 +330,13 @@ def test_a_grade_that_is_not_finite_is_not_written(tmp_path: Path) -> None:
         with pytest.raises(TestSetError, match="expected a finite number"):
             write_testset_yaml(TestSet("t", (Query("q", "t"),), {"q": {"d": grade}}), tmp_path / "t.yaml")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_count_that_no_corpus_has_is_refused(tmp_path):
+    path = tmp_path / "t.yaml"
+    path.write_text(
+        "cranfield_testset: 1\nname: t\nqueries:\n"
+        "  - {id: q1, text: one, patterns: [{regex: a, credit: every, expected_count: 10000001}]}\n"
+    )
+    with pytest.raises(TestSetError, match="10000000 or less"):
+        read_testset_yaml(path)
