@@ -209,3 +209,14 @@ def test_a_terminal_without_a_minus_sign_gets_its_number(files):
     assert done.returncode == 0, done.stderr.decode()
     assert b"\\u2212" in done.stdout
     assert done.stderr == b""
+
+
+def test_help_names_every_convention_and_every_test_that_can_decide(files):
+    from cranfield.model import CONVENTIONS
+    from cranfield.stats.table import TESTS
+
+    helped = " ".join(cranfield(files, "compare", "--help").stdout.split())
+    procedures = re.search(r"Procedure of the verdict and its interval: ([\w, ]+)\.", helped)
+    assert set(re.split(r", | or ", procedures[1])) == {name for name, spec in TESTS.items() if spec.can_declare}
+    conventions = re.search(r"Whose choices score it: ([\w, ]+)\.", helped)
+    assert set(re.split(r", | or ", conventions[1])) == set(CONVENTIONS)
