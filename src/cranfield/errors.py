@@ -80,6 +80,7 @@ class CranfieldError(Exception):
 
     def __init__(self, message: str | Problem | Sequence[Problem], **fields: object) -> None:
         if isinstance(message, str):
+            # The fields are those of Problem; spelling them out again would be a second list of them.
             problems: tuple[Problem, ...] = (Problem(message, **fields),)  # type: ignore[arg-type]
         elif isinstance(message, Problem):
             problems = (message,)
@@ -163,13 +164,23 @@ class InternalError(CranfieldError):
 
 
 def unknown_name(
-    kind: str, got: str, known: Iterable[str], *, path: str | None = None, command: str | None = None
+    kind: str,
+    got: str,
+    known: Iterable[str],
+    *,
+    aliases: Iterable[str] = (),
+    path: str | None = None,
+    command: str | None = None,
 ) -> Problem:
-    """Build the problem `unknown <kind> <got>` with the nearest known name as its hint."""
+    """Build the problem `unknown <kind> <got>` with the nearest known name as its hint.
+
+    `aliases` are other names that are understood: they can be the nearest one, and are not listed.
+    """
     names = sorted(known)
-    near = difflib.get_close_matches(got, names, n=1, cutoff=0.6)
+    candidates = [*names, *sorted(aliases)]
+    near = difflib.get_close_matches(got, candidates, n=1, cutoff=0.6)
     if not near:
-        near = [name for name in names if name.lower() == got.lower()][:1]
+        near = [name for name in candidates if name.lower() == got.lower()][:1]
     hints = [f"did you mean {near[0]}?"] if near else []
     if command:
         hints.append(f"`{command}` lists them.")
@@ -188,7 +199,7 @@ class ProblemList:
 
     def add(self, message: str, **fields: object) -> None:
         """Note one more problem; `fields` are those of `Problem`."""
-        self.problems.append(Problem(message, **fields))  # type: ignore[arg-type]
+        self.problems.append(Problem(message, **fields))  # type: ignore[arg-type]  # as above
 
     def raise_if_any(self) -> None:
         """Raise the gathered problems as one error, in the order of their lines."""

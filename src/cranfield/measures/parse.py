@@ -46,8 +46,8 @@ def _parse(text: str) -> Measure:
         raise MeasureError(f"cannot read the measure {shorten(text)}", expected="NAME, NAME@k or NAME(key=value)@k")
     name = ALIASES.get(match["name"], match["name"])
     if name not in CATALOGUE:
-        known = {*CATALOGUE, *ALIASES}
-        raise UsageError(unknown_name("measure", match["name"], known, command="cranfield measures"))
+        problem = unknown_name("measure", match["name"], CATALOGUE, aliases=ALIASES, command="cranfield measures")
+        raise UsageError(problem)
     spec = CATALOGUE[name]
     cutoff = _cutoff(text, spec, match["cutoff"])
     return Measure(name, _parameters(text, spec, match["params"]), cutoff)

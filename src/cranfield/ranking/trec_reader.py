@@ -5,16 +5,15 @@ Holds one query's lines at a time. A file whose queries are interleaved is read 
 
 from __future__ import annotations
 
-import gzip
 import itertools
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
-from typing import BinaryIO
 
 from cranfield.errors import SHOWN_PROBLEMS, ProblemList, RunFormatError, shorten
+from cranfield.formats.files import opened
 from cranfield.model import Convention, Hit, Outcome, TestSet
 from cranfield.ranking.door import REPORTED_HITS, Duplicates, Missing, RankingBuilder, no_common_query
 from cranfield.ranking.value import Ranking
@@ -22,7 +21,6 @@ from cranfield.ranking.value import Ranking
 BLOCK_BYTES = 8 * 1024 * 1024
 """A file's digest is the SHA-256 of the SHA-256 digests of its blocks of this size."""
 RUN_COLUMNS = 6
-GZIP_MAGIC = b"\x1f\x8b"
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
@@ -85,8 +83,6 @@ def rank_file(
         return _FileRanker(testset, path, convention, missing, duplicates, keep).rank(interleaved=False)
     except _InterleavedError:
         return _FileRanker(testset, path, convention, missing, duplicates, keep).rank(interleaved=True)
-    except OSError as error:
-        raise RunFormatError(error.strerror or str(error), path=str(path)) from None
 
 
 @dataclass
@@ -181,8 +177,8 @@ class _FileRanker:
 
     def _lines(self) -> Iterator[bytes]:
         hasher, carry = sha256(), b""
-        with _open(self.path) as stream:
-            while block := _read_block(stream):
+        with opened(self.path, RunFormatError) as stream:
+            while block := stream.read(BLOCK_BYTES):
                 hasher.update(sha256(block).digest())
                 lines = (carry + block).split(b"\n")
                 carry = lines.pop()
@@ -238,18 +234,3 @@ def _disagrees(ranks: list[bytes]) -> bool:
     except ValueError:
         return False
     return any(a > b for a, b in itertools.pairwise(numbers))
-
-
-def _open(path: Path) -> BinaryIO:
-    with path.open("rb") as stream:
-        packed = stream.read(len(GZIP_MAGIC)) == GZIP_MAGIC
-    return gzip.open(path, "rb") if packed else path.open("rb")  # type: ignore[return-value]
-
-
-def _read_block(stream: BinaryIO) -> bytes:
-    """Read a full block, or what is left: a decompressor may return less at a time."""
-    parts, size = [], 0
-    while size < BLOCK_BYTES and (part := stream.read(BLOCK_BYTES - size)):
-        parts.append(part)
-        size += len(part)
-    return b"".join(parts)

@@ -31,7 +31,14 @@ def test_one_spelling(text, spelling):
     [
         (
             "nDGC@10",
-            "unknown measure 'nDGC'; expected one of 20 measures.\nHint: did you mean nDCG? `cranfield measures` lists them.",
+            "unknown measure 'nDGC'; expected AP, Judged, P, R, RR, Success, nDCG.\nHint: did you mean nDCG? `cranfield measures` lists them.",
+        ),
+        (
+            "Precison@5",  # near an alias, which is understood and not listed
+            (
+                "unknown measure 'Precison'; expected AP, Judged, P, R, RR, Success, nDCG.\n"
+                "Hint: did you mean Precision? `cranfield measures` lists them."
+            ),
         ),
         ("P@0", "P@0: cutoff is 0; expected a whole number of 1 or more."),
         ("P@-1", "P@-1: cutoff is -1; expected a whole number of 1 or more."),
