@@ -30,7 +30,7 @@ TABLE: dict[str, set[str]] = {
     "formats": {"model"},
     "matching": {"model"},
     "ranking": {"model", "formats", "matching"},
-    "measures": {"model", "ranking.value"},
+    "measures": {"model", "ranking.value", "ranking.transform"},
     "evaluation": {"model", "numbers", "ranking", "measures", "stats"},
     "config": {"model", "formats"},
     "systems": {"model", "formats", "config"},

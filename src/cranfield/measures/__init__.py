@@ -4,12 +4,12 @@ from cranfield.measures.catalogue import (
     ALIASES,
     CATALOGUE,
     DEFAULT_MEASURES,
-    MeasureSpec,
-    ParameterSpec,
     compute,
+    register,
 )
 from cranfield.measures.measure import Measure, Parameter
 from cranfield.measures.parse import parse, parse_all
+from cranfield.measures.spec import MeasureSpec, ParameterSpec
 
 __all__ = [
     "ALIASES",
@@ -22,4 +22,5 @@ __all__ = [
     "compute",
     "parse",
     "parse_all",
+    "register",
 ]

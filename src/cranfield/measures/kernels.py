@@ -84,14 +84,15 @@ def ndcg(ranking: Ranking, cutoff: int | None, *, dcg: str = "log2") -> FloatQ:
 
 def ideal_dcg(ranking: Ranking, cutoff: int | None, *, dcg: str = "log2") -> FloatQ:
     """float64[Q]: the most that k results could gain; NaN where a count with gain is unknown."""
-    gains = _worth(ranking.expected_gain, dcg)
-    unknown = (ranking.expected_count == UNKNOWN_COUNT) & (gains > 0)
-    counts = np.where(gains > 0, np.maximum(ranking.expected_count, 0), 0)
-    # Entries are in order of gain within a query: each fills the ranks after those before it.
+    gains, query = _worth(ranking.expected_gain, dcg), ranking.expected_query
+    order = np.lexsort((-gains, query))  # gains need not fall with the grade
+    gains, counted = gains[order], ranking.expected_count[order]
+    unknown = (counted == UNKNOWN_COUNT) & (gains > 0)
+    counts = np.where(gains > 0, np.maximum(counted, 0), 0)
+    # Each entry fills the ranks after those before it.
     ends = np.cumsum(counts)
-    starts_of_query = np.searchsorted(ranking.expected_query, np.arange(ranking.n_queries))
-    before_query = np.concatenate(([0], ends))[starts_of_query]
-    last = ends - before_query[ranking.expected_query]
+    before_query = np.concatenate(([0], ends))[ranking.expected_start[:-1]]
+    last = ends - before_query[query]
     first = last - counts
     if cutoff is not None:
         first, last = np.minimum(first, cutoff), np.minimum(last, cutoff)

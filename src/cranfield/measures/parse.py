@@ -1,24 +1,30 @@
-"""Text to Measure: `nDCG@10`, `P(rel=2)@5`, `nDCG(dcg='exp-log2')@10`."""
+"""Text to Measure: `nDCG@10`, `P(rel=2)@5`, `nDCG(dcg='exp-log2')@10`, and trec_eval's names (`ndcg_cut_10`)."""
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from cranfield.errors import CranfieldError, MeasureError, Problem, UsageError, shorten, unknown_name
-from cranfield.measures.catalogue import ALIASES, CATALOGUE, MeasureSpec, ParameterSpec
-from cranfield.measures.measure import Measure, Parameter
+from cranfield.measures.catalogue import ALIASES, CATALOGUE, TREC_CUTS
+from cranfield.measures.measure import Gains, Measure, Parameter, spell
+from cranfield.measures.spec import MeasureSpec, ParameterSpec
 
 MAX_CUTOFF = 2**31 - 1
 _SHAPE = re.compile(r"\s*(?P<name>[A-Za-z_][\w-]*)\s*(?:\((?P<params>[^()]*)\))?\s*(?:@\s*(?P<cutoff>[^@\s]+))?\s*")
-_PARAM = re.compile(r"\s*(?P<name>\w+)\s*=\s*(?:'(?P<single>[^']*)'|\"(?P<double>[^\"]*)\"|(?P<bare>[^\s'\",]+))\s*")
+_PARAM = re.compile(
+    r"""\s*(?P<name>\w+)\s*=\s*(?:'(?P<single>[^']*)'|"(?P<double>[^"]*)"|(?P<map>\{[^{}]*\})|(?P<bare>[^\s'",{}]+))\s*(?:,|$)"""
+)
+_TREC = re.compile(r"(?P<name>[A-Za-z_]\w*?)[._](?P<cutoff>[0-9][0-9.]*)")
+_NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 
 
 def parse(text: str) -> Measure:
     """Read one measure; aliases become the catalogue's name, defaults disappear.
 
-        >>> parse("MRR@10"), parse("P(rel=1)@5")
-        (RR@10, P@5)
+        >>> parse("MRR@10"), parse("P(rel=1)@5"), parse("ndcg_cut_10")
+        (RR@10, P@5, nDCG@10)
 
     Raises:
         MeasureError: naming each thing wrong with it.
@@ -43,21 +49,43 @@ def parse_all(texts: Sequence[str]) -> tuple[Measure, ...]:
 def _parse(text: str) -> Measure:
     match = _SHAPE.fullmatch(text)
     if match is None:
+        trec = _TREC.fullmatch(text.strip())  # a share holds a point, which no name does: iprec_at_recall_0.10
+        if trec is not None and trec["name"] in TREC_CUTS:
+            return _measure(text, TREC_CUTS[trec["name"]], None, trec["cutoff"])
         raise MeasureError(f"cannot read the measure {shorten(text)}", expected="NAME, NAME@k or NAME(key=value)@k")
-    name = ALIASES.get(match["name"], match["name"])
+    name, params, cutoff = match["name"], match["params"], match["cutoff"]
+    trec = _TREC.fullmatch(name)
+    known = name in CATALOGUE or name in ALIASES
+    if not known and cutoff is None and trec is not None and trec["name"] in TREC_CUTS:
+        return _measure(text, TREC_CUTS[trec["name"]], params, trec["cutoff"])
+    if params is not None and f"{name}({params.strip()})" in ALIASES:
+        name, params = f"{name}({params.strip()})", None
+    if cutoff is not None and name in TREC_CUTS:  # recall@10, success@5
+        return _measure(text, TREC_CUTS[name], params, cutoff)
+    return _measure(text, ALIASES.get(name, name), params, cutoff)
+
+
+def _measure(text: str, name: str, params: str | None, cutoff: str | None) -> Measure:
     if name not in CATALOGUE:
-        problem = unknown_name("measure", match["name"], CATALOGUE, aliases=ALIASES, command="cranfield measures")
+        problem = unknown_name("measure", name, CATALOGUE, aliases=ALIASES, command="cranfield measures")
         raise UsageError(problem)
     spec = CATALOGUE[name]
-    cutoff = _cutoff(text, spec, match["cutoff"])
-    return Measure(name, _parameters(text, spec, match["params"]), cutoff)
+    return Measure(name, _parameters(text, spec, params), _cutoff(text, spec, cutoff))
 
 
-def _cutoff(text: str, spec: MeasureSpec, cutoff: str | None) -> int | None:
+def _cutoff(text: str, spec: MeasureSpec, cutoff: str | None) -> int | float | None:
     if cutoff is None:
         if spec.cutoff == "required":
-            raise MeasureError(f"{text}: has no cutoff", expected=f"{spec.name}@k, for example {spec.name}@10")
+            example = "10" if spec.cutoff_kind == "rank" else "0.1"
+            raise MeasureError(f"{text}: has no cutoff", expected=f"{spec.spelling}, for example {spec.name}@{example}")
         return None
+    if spec.cutoff == "none":
+        raise MeasureError(f"{text}: {spec.name} takes no cutoff", expected=spec.name)
+    if spec.cutoff_kind == "share":
+        share = float(cutoff) if _NUMBER.fullmatch(cutoff) else math.nan
+        if not 0 <= share <= 1:
+            raise MeasureError(f"{text}: cutoff is {cutoff}", expected="a share from 0 to 1")
+        return share
     if not re.fullmatch(r"[0-9]{1,10}", cutoff) or not 1 <= int(cutoff) <= MAX_CUTOFF:
         raise MeasureError(f"{text}: cutoff is {cutoff}", expected="a whole number of 1 or more")
     return int(cutoff)
@@ -66,25 +94,83 @@ def _cutoff(text: str, spec: MeasureSpec, cutoff: str | None) -> int | None:
 def _parameters(text: str, spec: MeasureSpec, given: str | None) -> tuple[tuple[str, Parameter], ...]:
     values: dict[str, Parameter] = {}
     known = {parameter.name: parameter for parameter in spec.parameters}
-    for part in (given or "").split(",") if (given or "").strip() else []:
-        match = _PARAM.fullmatch(part)
-        if match is None:
-            raise MeasureError(f"{text}: cannot read the parameter {shorten(part.strip())}", expected="key=value")
+    for match in _split(text, given or ""):
         if match["name"] not in known:
             raise UsageError(unknown_name(f"parameter of {spec.name}", match["name"], known))
         if match["name"] in values:
             raise MeasureError(f"{text}: parameter {match['name']} is given twice")
-        raw = next(v for v in (match["single"], match["double"], match["bare"]) if v is not None)
+        raw = next(v for v in (match["single"], match["double"], match["map"], match["bare"]) if v is not None)
         values[match["name"]] = _value(text, known[match["name"]], raw)
     return tuple((p.name, values[p.name]) for p in spec.parameters if values.get(p.name, p.default) != p.default)
 
 
+def _split(text: str, given: str) -> Iterator[re.Match[str]]:
+    """The parameters between the brackets, one match each."""
+    position = 0
+    while given[position:].strip():
+        match = _PARAM.match(given, position)
+        if match is None:
+            raise MeasureError(
+                f"{text}: cannot read the parameter {shorten(given[position:].strip())}", expected="key=value"
+            )
+        yield match
+        position = match.end()
+
+
 def _value(text: str, spec: ParameterSpec, raw: str) -> Parameter:
+    """Read one value; the type of the default is the type that is expected."""
+    if isinstance(spec.default, tuple):
+        return _gains(text, raw)
+    if isinstance(spec.default, bool):
+        if raw.lower() not in {"true", "false"}:
+            raise MeasureError(f"{text}: {spec.name} is {raw}", expected="True or False")
+        return raw.lower() == "true"
     if isinstance(spec.default, str):
         if spec.choices and raw not in spec.choices:
             raise UsageError(unknown_name(f"value of {spec.name}", raw, spec.choices))
         return raw
-    minimum = spec.minimum if spec.minimum is not None else -MAX_CUTOFF
-    if not re.fullmatch(r"-?[0-9]{1,10}", raw) or not minimum <= int(raw) <= MAX_CUTOFF:
-        raise MeasureError(f"{text}: {spec.name} is {raw}", expected=f"a whole number of {minimum} or more")
-    return int(raw)
+    whole = isinstance(spec.default, int)
+    pattern = r"[+-]?[0-9]{1,10}" if whole else _NUMBER
+    value = float(raw) if re.fullmatch(pattern, raw) else math.nan
+    if not _within(spec, value):
+        raise MeasureError(
+            f"{text}: {spec.name} is {raw}", expected=f"a {'whole ' if whole else ''}number{_bounds(spec)}"
+        )
+    return int(raw) if whole else value
+
+
+def _within(spec: ParameterSpec, value: float) -> bool:
+    low = -MAX_CUTOFF if spec.minimum is None else spec.minimum
+    high = MAX_CUTOFF if spec.maximum is None else spec.maximum
+    outside = (spec.above_minimum and value == low) or (spec.below_maximum and value == high)
+    return low <= value <= high and not outside
+
+
+def _bounds(spec: ParameterSpec) -> str:
+    if spec.minimum is not None and spec.maximum is None and not spec.above_minimum:
+        return f" of {spell(spec.minimum)} or more"
+    words = []
+    if spec.minimum is not None:
+        words.append(f"{'above' if spec.above_minimum else 'from'} {spell(spec.minimum)}")
+    if spec.maximum is not None:
+        words.append(f"{'below' if spec.below_maximum else 'up to'} {spell(spec.maximum)}")
+    return (" " + " and ".join(words)) if words else ""
+
+
+def _gains(text: str, raw: str) -> Gains:
+    """`{1: 3, 2: 9}`, by grade."""
+    gains: dict[int, float] = {}
+    for pair in raw.strip("{}").split(","):
+        grade, _, gain = (part.strip() for part in pair.partition(":"))
+        if (
+            not re.fullmatch(r"[+-]?[0-9]{1,10}", grade)
+            or not _NUMBER.fullmatch(gain)
+            or not math.isfinite(float(gain))
+        ):
+            raise MeasureError(
+                f"{text}: cannot read the gain {shorten(pair.strip())}", expected="grade: gain, as in {1: 3, 2: 9}"
+            )
+        if int(grade) in gains:
+            raise MeasureError(f"{text}: the gain of grade {int(grade)} is given twice")
+        gains[int(grade)] = float(gain)
+    return tuple(sorted(gains.items()))

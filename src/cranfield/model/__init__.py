@@ -3,7 +3,7 @@
 from cranfield.model.convention import CONVENTIONS, DEFAULT_CONVENTION, Convention, convention_named
 from cranfield.model.query import Query, Scalar
 from cranfield.model.run import Answer, CallLog, Hit, Order, Outcome, Run
-from cranfield.model.testset import Credit, Pattern, TestSet
+from cranfield.model.testset import Credit, GroupedJudgment, Grouping, Pattern, TestSet
 
 __all__ = [
     "CONVENTIONS",
@@ -12,6 +12,8 @@ __all__ = [
     "CallLog",
     "Convention",
     "Credit",
+    "GroupedJudgment",
+    "Grouping",
     "Hit",
     "Order",
     "Outcome",

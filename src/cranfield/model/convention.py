@@ -15,8 +15,12 @@ class Convention:
     name: str
     sentence: str
     """What it is for, in a line."""
-    file_order: Literal["score", "given"] = "score"
-    """How a TREC run file is ordered: by score, ties by document id descending in byte order; or as it stands."""
+    file_order: Literal["score", "given", "rank"] = "score"
+    """How a TREC run file is ordered: by score, as its lines stand, or by the rank column."""
+    ties: Literal["descending", "ascending", "given"] = "descending"
+    """How equal scores fall: by document id in byte order, or as they stand."""
+    score_width: Literal[64, 32] = 64
+    """Bits of a score when scores are compared."""
     gain: Literal["grade", "match"] = "grade"
     """What a match is worth: its grade, or 1 whatever the grade."""
     credit: Literal["declared", "every"] = "declared"

@@ -18,3 +18,5 @@ class Query:
     """Any key to a value: class, task type, difficulty. Reports break results down by each."""
     params: Mapping[str, Scalar] = field(default_factory=dict)
     """Filled into a system's command as `{params.NAME}`, for example a minimum version."""
+    weight: float = 1.0
+    """How often it is asked, in any unit: weighted means multiply by it."""

@@ -43,6 +43,8 @@ class Hit:
     title: str | None = None
     span: str | None = None
     """Place inside the document, in the system's own words (`12-40`)."""
+    tokens: float | None = None
+    """What reading it costs, in tokens (or any unit that the whole run uses); None when unknown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +95,10 @@ class Run:
         hasher = sha256(f"cranfield run 1 {self.order} {self.depth}\n".encode())
         for query_id in sorted(self.answers):
             answer = self.answers[query_id]
-            hits = [[hit.id, _float(hit.score), hit.title, hit.span] for hit in answer.hits]
+            hits = [
+                [hit.id, _float(hit.score), hit.title, hit.span, *([] if hit.tokens is None else [float(hit.tokens)])]
+                for hit in answer.hits
+            ]
             record = [query_id, answer.outcome.value, answer.reason, hits, dict(answer.fields)]
             text = json.dumps(record, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
             hasher.update(text.encode("utf-8", "surrogatepass") + b"\n")

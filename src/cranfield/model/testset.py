@@ -17,6 +17,9 @@ from typing import Literal
 from cranfield.model.query import Query
 
 Credit = Literal["once", "every"]
+Grouping = Literal["subtopic", "judge", "preference"]
+"""What the group of a grouped judgment is: a subtopic of the query, one of several sets of judgments, or one of several
+sets of preferences (higher values are preferred; a subgroup holds values that may be compared)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +39,18 @@ class Pattern:
         return 1 if self.credit == "once" else self.expected_count
 
 
+@dataclass(frozen=True, slots=True)
+class GroupedJudgment:
+    """One judgment that holds within a group only: a subtopic, a judge, or a set of preferences."""
+
+    doc_id: str
+    group: str
+    value: float
+    """Grade, or strength of preference."""
+    subgroup: str = ""
+    """For preferences: values are compared within a subgroup alone."""
+
+
 @dataclass(frozen=True)
 class TestSet:
     """Queries with their judgments. Identity is content: see `digest`."""
@@ -50,6 +65,11 @@ class TestSet:
     """Query id to its patterns. A query has graded ids or patterns, not both."""
     version: str = ""
     description: str = ""
+    groups: Mapping[str, tuple[GroupedJudgment, ...]] = field(default_factory=dict)
+    """Query id to judgments by group, for measures that need them. Their documents stand in `grades` too, each with the
+    highest value any group gave it."""
+    grouping: Grouping | None = None
+    """What a group is; None when there are none."""
 
     @property
     def query_ids(self) -> tuple[str, ...]:
@@ -66,7 +86,7 @@ class TestSet:
         """SHA-256 over queries and judgments, in id order; name, version and description do not enter."""
         hasher = sha256(b"cranfield testset 1\n")
         for query in sorted(self.queries, key=lambda query: query.id):
-            record = [
+            record: list[object] = [
                 query.id,
                 query.text,
                 dict(query.strata),
@@ -74,6 +94,10 @@ class TestSet:
                 {doc_id: float(grade) for doc_id, grade in self.grades.get(query.id, {}).items()},
                 [[p.regex, float(p.grade), p.credit, p.expected_count] for p in self.patterns.get(query.id, ())],
             ]
+            if query.id in self.groups:
+                record.append([self.grouping, [[g.doc_id, g.group, g.subgroup, g.value] for g in self.groups[query.id]]])
+            if query.weight != 1:
+                record.append({"weight": query.weight})
             text = json.dumps(record, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
             hasher.update(text.encode("utf-8", "surrogatepass") + b"\n")
         return "sha256:" + hasher.hexdigest()

@@ -6,38 +6,54 @@ is, and who is paid when several results are the same item.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
 from cranfield.errors import NoCommonQueryError, Problem, RunFormatError
 from cranfield.matching import Expectation, expect
 from cranfield.model import Answer, Convention, Hit, Outcome, Run, TestSet
-from cranfield.ranking.value import UNKNOWN_COUNT, RankedHit, Ranking, State
+from cranfield.ranking.expected import expected_items, id_bytes
+from cranfield.ranking.scan import REPORTED_HITS
+from cranfield.ranking.value import RankedHit, Ranking, State
 
 Missing = Literal["zero", "skip"]
-Duplicates = Literal["error", "first"]
-REPORTED_HITS = 10
-"""Hits kept per query for people to look at."""
 
 
 @dataclass
 class RankingBuilder:
-    """Gathers the rows of a Ranking, query by query, in any order; `build` puts them in test-set order."""
+    """Gathers the results of a Ranking, query by query, in any order; `build` puts them in test-set order."""
 
     testset: TestSet
     convention: Convention
     keep: int = REPORTED_HITS
-    _parts: dict[str, _Part] = field(default_factory=dict)
+    _parts: dict[str, Part] = field(default_factory=dict)
 
-    def add(self, query_id: str, hits: Sequence[Hit], outcome: Outcome, n_duplicates: int, reason: str | None) -> None:
-        """Take one query's results, already ordered, without duplicates and cut to depth."""
-        expectation = expect(self.testset, query_id, self.convention)
-        part = _Part(expectation, outcome, len(hits), n_duplicates, reason)
-        join(expectation, hits, part, self.keep)
+    def add(
+        self,
+        query_id: str,
+        hits: Sequence[Hit],
+        outcome: Outcome,
+        n_duplicates: int,
+        reason: str | None,
+        ties: Sequence[tuple[int, int]] | None = None,
+    ) -> None:
+        """Take one query's results, already ordered, without duplicates and cut to depth.
+
+        Args:
+            query_id: of the test set.
+            hits: its results, rank 1 first.
+            outcome: what became of the query.
+            n_duplicates: results dropped before.
+            reason: why it failed.
+            ties: per hit the first and last rank among those that tie with it; None when nothing can tie.
+        """
+        part = Part(outcome, len(hits), n_duplicates, reason)
+        join(expect(self.testset, query_id, self.convention), hits, part, self.keep, ties)
         self._parts[query_id] = part
 
     def __contains__(self, query_id: object) -> bool:
@@ -53,46 +69,80 @@ class RankingBuilder:
             if query_id not in self._parts:
                 self.add(query_id, (), Outcome.MISSING, 0, "no answer in the run")
         parts = [self._parts[query_id] for query_id in query_ids]
-        rows = [row for part in parts for row in part.rows]
-        columns = list(zip(*rows, strict=True)) if rows else [()] * 5
-        histograms = [histogram(part.expectation) for part in parts]
-        expected = [entry for entries in histograms for entry in entries]
-        gains, levels, counts = zip(*expected, strict=True) if expected else ((), (), ())
+        columns = Rows.columns([row for part in parts for row in part.rows])
+        expected = expected_items(self.testset, query_ids, self.convention)
+        tokens = columns.pop("tokens")
+        known = any(part.tokens for part in parts)
         return Ranking(
             query_ids=tuple(query_ids),
             query=np.repeat(np.arange(len(parts), dtype=np.int32), [len(part.rows) for part in parts]),
-            rank=np.array(columns[0], dtype=np.int32),
-            gain=np.array(columns[1], dtype=np.float64),
-            level=np.array(columns[2], dtype=np.int32),
-            state=np.array(columns[3], dtype=np.int8),
-            item=np.array(columns[4], dtype=np.int32),
+            **columns,
             n_returned=np.array([part.n_returned for part in parts], dtype=np.int32),
             n_duplicates=np.array([part.n_duplicates for part in parts], dtype=np.int32),
-            expected_query=np.repeat(np.arange(len(parts), dtype=np.int32), [len(h) for h in histograms]),
-            expected_gain=np.array(gains, dtype=np.float64),
-            expected_level=np.array(levels, dtype=np.int32),
-            expected_count=np.array(counts, dtype=np.int64),
-            closed_world=np.array([part.expectation.closed_world for part in parts], dtype=np.bool_),
+            expected_query=expected.query,
+            expected_gain=expected.gain,
+            expected_level=expected.level,
+            expected_count=expected.count,
+            closed_world=expected.closed_world,
             outcomes=tuple(part.outcome for part in parts),
             convention=self.convention,
             reasons={q: part.reason for q, part in zip(query_ids, parts, strict=True) if part.reason},
             top={q: tuple(part.top) for q, part in zip(query_ids, parts, strict=True)},
+            groups=expected.groups,
+            tokens=tokens if known else None,
+            tokens_returned=np.array([part.tokens for part in parts], dtype=np.float64) if known else None,
         )
 
 
+class Rows(NamedTuple):
+    """One judged result of one query."""
+
+    rank: int
+    gain: float
+    level: int
+    state: int
+    item: int
+    tie_first: int
+    tie_last: int
+    tokens: float = math.nan
+
+    @staticmethod
+    def columns(rows: Sequence[Rows]) -> dict[str, Any]:
+        """Turn rows into the columns of a Ranking."""
+        values = list(zip(*rows, strict=True)) if rows else [()] * len(Rows._fields)
+        return {
+            name: np.array(column, dtype=ROW_TYPES[name]) for name, column in zip(Rows._fields, values, strict=True)
+        }
+
+
+ROW_TYPES: Mapping[str, type[np.generic]] = {
+    "rank": np.int32,
+    "gain": np.float64,
+    "level": np.int32,
+    "state": np.int8,
+    "item": np.int32,
+    "tie_first": np.int32,
+    "tie_last": np.int32,
+    "tokens": np.float64,
+}
+
+
 @dataclass
-class _Part:
-    expectation: Expectation
+class Part:
+    """The results of one query, joined."""
+
     outcome: Outcome
     n_returned: int
     n_duplicates: int
     reason: str | None
-    rows: list[tuple[int, float, int, int, int]] = field(default_factory=list)
-    """(rank, gain, level, state, item)."""
+    rows: list[Rows] = field(default_factory=list)
     top: list[RankedHit] = field(default_factory=list)
+    tokens: float = 0.0
 
 
-def join(expectation: Expectation, hits: Sequence[Hit], part: _Part, keep: int) -> None:
+def join(
+    expectation: Expectation, hits: Sequence[Hit], part: Part, keep: int, ties: Sequence[tuple[int, int]] | None = None
+) -> None:
     """Walk the hits in order, name the expected item of each, and pay an item once unless it is repeatable.
 
     A hit that is several items is paid for the best one still unpaid; one that is only paid items is worth nothing and
@@ -101,6 +151,7 @@ def join(expectation: Expectation, hits: Sequence[Hit], part: _Part, keep: int) 
     levels = expectation.levels
     paid: set[int] = set()
     for rank, hit in enumerate(hits, start=1):
+        part.tokens += math.nan if hit.tokens is None else hit.tokens
         items = expectation.matches(hit.id)
         if not items:
             if rank <= keep:
@@ -114,20 +165,11 @@ def join(expectation: Expectation, hits: Sequence[Hit], part: _Part, keep: int) 
         paid.add(item)
         state = State.POOLED if expectation.grades[item] < 0 else State.JUDGED
         gain, level = (expectation.gains[item], levels[item]) if credited else (0.0, 0)
-        part.rows.append((rank, gain, level, int(state), item))
+        tie_first, tie_last = (rank, rank) if ties is None else ties[rank - 1]
+        part.rows.append(Rows(rank, gain, level, int(state), item, tie_first, tie_last, part.tokens))
         if rank <= keep:
             label = expectation.labels[item]
             part.top.append(RankedHit(rank, hit.id, hit.score, hit.title, state, level, gain, label, credited))
-
-
-def histogram(expectation: Expectation) -> list[tuple[float, int, int]]:
-    """Count the expected items by worth: `(gain, level, count)`, best first."""
-    counts: dict[tuple[float, int], int] = {}
-    for gain, level, count in zip(expectation.gains, expectation.levels, expectation.counts, strict=True):
-        known = counts.get((gain, level), 0)
-        counts[gain, level] = UNKNOWN_COUNT if count is None or known == UNKNOWN_COUNT else known + count
-    ordered = sorted(counts.items(), key=lambda entry: (-entry[0][0], -entry[0][1]))
-    return [(gain, level, count) for (gain, level), count in ordered]
 
 
 def rank_run(
@@ -144,8 +186,10 @@ def rank_run(
         first: dict[str, Hit] = {}
         for hit in hits:
             first.setdefault(hit.id, hit)
-        unique = list(first.values())[: run.depth]
-        builder.add(query_id, unique, answer.outcome, len(hits) - len(first), answer.reason)
+        unique = list(first.values())
+        ties = None if run.order == "given" else tied_ranks([hit.score for hit in unique])
+        kept = unique[: run.depth]
+        builder.add(query_id, kept, answer.outcome, len(hits) - len(first), answer.reason, ties)
     return builder.build(missing)
 
 
@@ -167,12 +211,13 @@ def order_hits(query_id: str, answer: Answer, run: Run) -> list[Hit]:
     return sorted(hits, key=lambda hit: (sign * (hit.score or 0.0), id_bytes(hit.id)), reverse=True)
 
 
-def id_bytes(doc_id: str) -> bytes:
-    """Bytes of an id, by which ties are broken; ids that are not UTF-8 keep the bytes they were read from."""
-    try:
-        return doc_id.encode("utf-8", "surrogateescape")
-    except UnicodeEncodeError:
-        return doc_id.encode("utf-8", "surrogatepass")
+def tied_ranks(scores: Sequence[float | None]) -> list[tuple[int, int]]:
+    """First and last rank of those that share a score with each, for scores in their final order."""
+    ties: list[tuple[int, int]] = []
+    for _, same in itertools.groupby(scores):
+        n = len(list(same))
+        ties += [(len(ties) + 1, len(ties) + n)] * n
+    return ties
 
 
 def no_common_query(testset: TestSet, examples: Mapping[str, object] | Sequence[str] = ()) -> NoCommonQueryError:

@@ -15,7 +15,8 @@ from pathlib import Path
 from cranfield.errors import SHOWN_PROBLEMS, ProblemList, RunFormatError, shorten
 from cranfield.formats.files import opened
 from cranfield.model import Convention, Hit, Outcome, TestSet
-from cranfield.ranking.door import REPORTED_HITS, Duplicates, Missing, RankingBuilder, no_common_query
+from cranfield.ranking.door import Missing, RankingBuilder, no_common_query
+from cranfield.ranking.scan import REPORTED_HITS, Duplicates
 from cranfield.ranking.value import Ranking
 
 BLOCK_BYTES = 8 * 1024 * 1024

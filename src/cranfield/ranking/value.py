@@ -1,7 +1,7 @@
 """The Ranking: the narrow waist between "what did the system return" and "what is it worth".
 
 Everything about ids, patterns, order, ties, duplicates and credit is settled before a Ranking exists; every measure is
-a pure function of one. Axes: Q queries, J judged results, E expected entries.
+a pure function of one. Axes: Q queries, J judged results, E expected items, G grouped judgments.
 """
 
 from __future__ import annotations
@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
-from cranfield.model import Convention, Outcome
+from cranfield.model import Convention, Grouping, Outcome
 
 FloatQ = NDArray[np.float64]
 UNKNOWN_COUNT = -1
@@ -47,6 +48,18 @@ class RankedHit:
     """False when it matched something that an earlier result was already paid for."""
 
 
+@dataclass(frozen=True, slots=True)
+class Groups:
+    """Judgments that hold within a group of their query, for the measures that need them."""
+
+    kind: Grouping
+    query: NDArray[np.int32]  # [G] index into query_ids; rows are sorted by query
+    entry: NDArray[np.int32]  # [G] index into the expected items (E) of the whole ranking
+    group: NDArray[np.int32]  # [G] 0, 1, … within its query, in the order of the names
+    subgroup: NDArray[np.int32]  # [G] 0, 1, … within its group
+    value: NDArray[np.float64]  # [G] grade, or strength of preference
+
+
 @dataclass(frozen=True)
 class Ranking:
     """Per judged result its rank and worth; per query what was returned and what was expected."""
@@ -57,13 +70,15 @@ class Ranking:
     gain: NDArray[np.float64]  # [J] 0 where not credited
     level: NDArray[np.int32]  # [J] 0 where not credited; under 0 for pooled
     state: NDArray[np.int8]  # [J] State.POOLED or State.JUDGED
-    item: NDArray[np.int32]  # [J] which expected item of the query it matched
+    item: NDArray[np.int32]  # [J] which expected item of its query it matched: entry expected_start[query] + item
+    tie_first: NDArray[np.int32]  # [J] smallest and largest rank among the results that tie with it: itself, when alone
+    tie_last: NDArray[np.int32]  # [J] before any cut, so it may lie beyond n_returned
     n_returned: NDArray[np.int32]  # [Q] after duplicates are dropped and the depth is cut
     n_duplicates: NDArray[np.int32]  # [Q]
-    expected_query: NDArray[np.int32]  # [E] sorted by query, then gain descending
+    expected_query: NDArray[np.int32]  # [E] one entry per expected item, sorted by query, then grade descending
     expected_gain: NDArray[np.float64]  # [E]
     expected_level: NDArray[np.int32]  # [E]
-    expected_count: NDArray[np.int64]  # [E] UNKNOWN_COUNT where unknown
+    expected_count: NDArray[np.int64]  # [E] documents it stands for: 1 for a document; UNKNOWN_COUNT where unknown
     closed_world: NDArray[np.bool_]  # [Q] True where nothing can be unjudged (patterns)
     outcomes: tuple[Outcome, ...]  # Q
     convention: Convention
@@ -71,8 +86,27 @@ class Ranking:
     """Query id to why it failed."""
     top: Mapping[str, tuple[RankedHit, ...]] = field(default_factory=dict)
     """Query id to its first hits, kept for reports."""
+    groups: Groups | None = None
+    """Judgments by subtopic, by judge, or as preferences; None where the test set has none."""
+    tokens: NDArray[np.float64] | None = None
+    """[J] tokens of the results up to and with this one; NaN where a result before it does not say. None: none says."""
+    tokens_returned: FloatQ | None = None
+    """[Q] tokens of the whole list; NaN where a result does not say."""
 
     @property
     def n_queries(self) -> int:
         """Q."""
         return len(self.query_ids)
+
+    @cached_property
+    def expected_start(self) -> NDArray[np.int64]:
+        """int64[Q + 1]: the expected items of query q are entries start[q] to start[q + 1]."""
+        return np.searchsorted(self.expected_query, np.arange(self.n_queries + 1)).astype(np.int64)
+
+    @cached_property
+    def expected_rank(self) -> NDArray[np.int32]:
+        """int32[E]: rank of the first result that is this item; 0 where none is."""
+        ranks = np.zeros(len(self.expected_query), dtype=np.int32)
+        entries = self.expected_start[self.query] + self.item
+        ranks[entries[::-1]] = self.rank[::-1]  # the last to write is the first by rank
+        return ranks

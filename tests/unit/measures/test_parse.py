@@ -45,7 +45,7 @@ def test_one_spelling(text, spelling):
         ("P@1.5", "P@1.5: cutoff is 1.5; expected a whole number of 1 or more."),
         ("P@99999999999", "P@99999999999: cutoff is 99999999999; expected a whole number of 1 or more."),
         ("P", "P: has no cutoff; expected P@k, for example P@10."),
-        ("nDCG(foo=1)@3", "unknown parameter of nDCG 'foo'; expected dcg."),
+        ("nDCG(foo=1)@3", "unknown parameter of nDCG 'foo'; expected dcg, gains, judged_only."),
         ("P(rel=0)@5", "P(rel=0)@5: rel is 0; expected a whole number of 1 or more."),
         ("P(rel=two)@5", "P(rel=two)@5: rel is two; expected a whole number of 1 or more."),
         ("P(rel=1,rel=2)@5", "P(rel=1,rel=2)@5: parameter rel is given twice."),
@@ -67,17 +67,32 @@ def test_every_bad_measure_is_named_before_anything_fails():
     assert len(caught.value.problems) == 2
 
 
+def parameter_values(parameter):
+    if isinstance(parameter.default, tuple):
+        gains = st.dictionaries(st.integers(-3, 9), st.floats(-9, 9).map(lambda gain: gain + 0.0), max_size=3)
+        return gains.map(lambda one: tuple(sorted(one.items())))
+    if isinstance(parameter.default, bool):
+        return st.booleans()
+    if isinstance(parameter.default, str):
+        return st.sampled_from(parameter.choices)
+    low = -(10**6) if parameter.minimum is None else parameter.minimum
+    high = 10**6 if parameter.maximum is None else parameter.maximum
+    if isinstance(parameter.default, int):
+        return st.integers(int(low), int(high))
+    return st.floats(low, high, exclude_min=parameter.above_minimum, exclude_max=parameter.below_maximum)
+
+
 @st.composite
 def measures(draw):
     spec = CATALOGUE[draw(st.sampled_from(sorted(CATALOGUE)))]
     params = []
     for parameter in spec.parameters:
-        values = st.sampled_from(parameter.choices) if parameter.choices else st.integers(parameter.minimum, 10**6)
-        value = draw(values)
+        value = draw(parameter_values(parameter))
         if value != parameter.default:
             params.append((parameter.name, value))
-    cutoffs = st.integers(1, 2**31 - 1)
-    return Measure(spec.name, tuple(params), draw(cutoffs if spec.cutoff == "required" else st.none() | cutoffs))
+    cutoffs = st.integers(1, 2**31 - 1) if spec.cutoff_kind == "rank" else st.floats(0, 1)
+    allowed = {"required": cutoffs, "optional": st.none() | cutoffs, "none": st.none()}
+    return Measure(spec.name, tuple(params), draw(allowed[spec.cutoff]))
 
 
 @given(measures())
@@ -88,7 +103,8 @@ def test_parse_reads_what_str_prints(measure):
 def test_every_alias_leads_to_its_measure():
     for spec in CATALOGUE.values():
         for alias in spec.aliases:
-            assert parse(f"{alias}@3").name == spec.name
+            at = {"rank": "@3", "share": "@0.5"}[spec.cutoff_kind] if spec.cutoff != "none" else ""
+            assert parse(f"{alias}{at}").name == spec.name
 
 
 def test_the_default_list_parses_to_itself():

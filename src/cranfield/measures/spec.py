@@ -1,0 +1,101 @@
+"""What a row of the catalogue says, and the parts that rows of every family share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Literal
+
+from cranfield.measures.measure import Gains, Parameter
+from cranfield.ranking.value import FloatQ
+
+NEEDS_COUNT = "how many documents match its pattern is not known (expected_count)"
+NOTHING_UNJUDGED = "its truth is a pattern: nothing can be unjudged"
+NOTHING_RETURNED = "nothing was returned"
+TOO_LARGE = "its grades are too large for this gain"
+
+Needs = Literal["subtopic", "judge", "preference", "tokens"]
+WHY_NEEDED: dict[Needs, str] = {
+    "subtopic": "the test set has no judgments by subtopic",
+    "judge": "the test set has no judgments by judge",
+    "preference": "the test set has no preferences",
+    "tokens": "the run does not say what its results cost in tokens",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ParameterSpec:
+    """One parameter a measure takes: the type of its default is its type."""
+
+    name: str
+    default: Parameter
+    """An empty tuple stands for a map from grade to gain, `{1: 3, 2: 9}`."""
+    sentence: str
+    minimum: float | None = None
+    maximum: float | None = None
+    choices: tuple[str, ...] = ()
+    above_minimum: bool = False
+    """The minimum itself is out of bounds."""
+    below_maximum: bool = False
+    """The maximum itself is out of bounds."""
+
+
+@dataclass(frozen=True)
+class MeasureSpec:
+    """One row of the catalogue."""
+
+    name: str
+    title: str
+    sentence: str
+    """What it is, in words a reader of a report knows."""
+    formula: str
+    cutoff: Literal["required", "optional", "none"]
+    kernel: Callable[..., FloatQ]
+    """`kernel(ranking, cutoff, **parameters) -> float64[Q]`; NaN where a query cannot be scored. Parameters that choose
+    the results it sees (`judged_only`, `gains`) are applied before it and not passed on."""
+    source: str
+    parameters: tuple[ParameterSpec, ...] = ()
+    aliases: tuple[str, ...] = ()
+    range: tuple[float, float] = (0.0, 1.0)
+    higher_is_better: bool = True
+    why_unscored: str = ""
+    """Why the kernel gives NaN, when it does."""
+    defined_for: str = "every query; 0 where nothing relevant was expected"
+    closed_world: bool = True
+    """False when it has no meaning where the truth is a pattern."""
+    diagnostic: bool = False
+    """True when it says how far other numbers can be trusted, and is no quality of a system."""
+    cutoff_kind: Literal["rank", "share"] = "rank"
+    """What stands after the @: a rank, or a share from 0 to 1 (`IPrec@0.1`)."""
+    needs: Needs | None = None
+    """What a ranking must carry besides ranks and grades; where it does not, no query has a value."""
+    aggregate: Literal["mean", "sum", "geometric mean"] = "mean"
+    """How the queries' values are summed up where one number stands for all."""
+    trec_name: str = ""
+    """What trec_eval calls it without a cutoff; empty where it has none."""
+    trec_cut_name: str = ""
+    """What trec_eval calls it at a cutoff, before the number (`ndcg_cut` of `ndcg_cut_10`)."""
+
+    @cached_property
+    def spelling(self) -> str:
+        """How it is written: `P@k`, `AP`, `AP@k`."""
+        k = "k" if self.cutoff_kind == "rank" else "share"
+        forms = {"required": f"{self.name}@{k}", "optional": f"{self.name}, {self.name}@{k}", "none": self.name}
+        return forms[self.cutoff]
+
+
+REL = ParameterSpec("rel", 1, "lowest grade that counts as relevant", minimum=1)
+JUDGED_ONLY = ParameterSpec("judged_only", False, "leave unjudged results out of the list before it is looked at")
+GAINS = ParameterSpec("gains", (), "gain of each grade named, `{1: 3, 2: 9}`; other grades keep their own")
+PERSISTENCE = ParameterSpec(
+    "p", 0.8, "chance that the user goes on from one result to the next", 0, 1, above_minimum=True, below_maximum=True
+)
+
+
+def with_default(parameter: ParameterSpec, default: Parameter) -> ParameterSpec:
+    """The same parameter with another default."""
+    return replace(parameter, default=default)
+
+
+__all__ = ["GAINS", "JUDGED_ONLY", "NEEDS_COUNT", "PERSISTENCE", "REL", "Gains", "MeasureSpec", "ParameterSpec"]

@@ -1,0 +1,243 @@
+"""From a run file to a Ranking: which reader reads it, and how its columns meet what was expected."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+
+from cranfield.errors import UsageError
+from cranfield.matching import expect
+from cranfield.model import Convention, Hit, Outcome, TestSet
+from cranfield.ranking.door import Missing, Part, Rows, join, no_common_query, tied_ranks
+from cranfield.ranking.expected import ExpectedItems, expected_items, judged_index
+from cranfield.ranking.scan import REPORTED_HITS, UNJUDGED, Duplicates, JudgedIndex, Scan, ScanOptions
+from cranfield.ranking.value import RankedHit, Ranking, State
+
+Engine = Literal["auto", "native", "python"]
+ENGINE_VARIABLE = "CRANFIELD_ENGINE"
+"""`native`, `python`, or `auto` (the default): the native reader where it was built."""
+JOBS_VARIABLE = "CRANFIELD_JOBS"
+"""Threads of the native reader, or processes of the Python one; unset: as many as there are processors, at most 8."""
+
+
+@dataclass(frozen=True, slots=True)
+class RankedFile:
+    """A ranked run file, with what its reader noticed."""
+
+    ranking: Ranking
+    digest: str
+    name: str
+    """The tag of its first line, or the file's stem."""
+    n_lines: int
+    extra_queries: tuple[str, ...]
+    """Query ids in the run and not in the test set: ignored."""
+    misranked: tuple[str, ...]
+    """Queries whose rank column disagrees with the order by score."""
+    n_tied: int
+    """Results that share their score with the one before them."""
+    engine: str = "python"
+    """Which reader read it."""
+
+
+def rank_file(
+    testset: TestSet,
+    path: Path,
+    convention: Convention,
+    *,
+    missing: Missing = "zero",
+    duplicates: Duplicates = "error",
+    depth: int | None = None,
+    keep: int = REPORTED_HITS,
+) -> RankedFile:
+    """Read, order and join a TREC run file.
+
+    Args:
+        testset: the judged queries; a query of the file that is not among them is ignored and named.
+        path: six columns a line (query, Q0, document, rank, score, tag), white space between; gzip is recognised.
+        convention: says whether score, position or rank orders a query, and how ties fall.
+        missing: a judged query the file does not answer counts as 0, or is left out.
+        duplicates: a document twice in one query is an error naming both lines, or the first by rank is kept.
+        depth: ranks kept per query, before any measure sees them; None keeps all.
+        keep: hits per query kept for reports.
+
+    Raises:
+        RunFormatError: with every bad line found.
+        NoCommonQueryError: the file answers no judged query.
+    """
+    expected = expected_items(testset, testset.query_ids, convention)
+    index = judged_index(testset, testset.query_ids, expected)
+    options = ScanOptions(
+        order=convention.file_order,
+        ties=convention.ties,
+        width=convention.score_width,
+        duplicates=duplicates,
+        depth=depth,
+        keep=keep,
+    )
+    scan = scan_file(path, index, options)
+    if not scan.answered.any():
+        raise no_common_query(testset, scan.extra_queries)
+    return RankedFile(
+        ranking=join_scan(testset, scan, expected, convention, missing=missing, keep=keep),
+        digest=scan.digest,
+        name=scan.tag or path.stem,
+        n_lines=scan.n_lines,
+        extra_queries=scan.extra_queries,
+        misranked=tuple(testset.query_ids[i] for i in np.flatnonzero(scan.misranked)),
+        n_tied=int(scan.n_tied.sum()),
+        engine=scan.engine,
+    )
+
+
+def scan_file(path: Path, index: JudgedIndex, options: ScanOptions) -> Scan:
+    """Read a run file with the native reader where it was built, else with Python's; see `ENGINE_VARIABLE`."""
+    from cranfield.ranking import native, streaming
+
+    engine, jobs = engine_asked(), jobs_asked()
+    if engine == "native" and not native.available():
+        raise UsageError(f"{ENGINE_VARIABLE} asks for the native reader: {native.why_not()}")
+    if engine != "python" and native.available():
+        return native.scan_file_native(path, index, options, threads=jobs)
+    return streaming.scan_file_python(path, index, options, processes=jobs)
+
+
+def engine_asked() -> Engine:
+    """Which reader the environment asks for."""
+    engine = os.environ.get(ENGINE_VARIABLE) or "auto"
+    if engine not in {"auto", "native", "python"}:
+        raise UsageError(f"{ENGINE_VARIABLE} is {engine!r}", expected="auto, native or python")
+    return engine  # type: ignore[return-value]
+
+
+def jobs_asked() -> int:
+    """Threads or processes the environment asks for, else one a processor, at most 8."""
+    text = os.environ.get(JOBS_VARIABLE)
+    if not text:
+        affinity = getattr(os, "sched_getaffinity", None)
+        return min(8, len(affinity(0)) if affinity else os.cpu_count() or 1)
+    if not text.isascii() or not text.isdigit() or not 1 <= int(text) <= 256:
+        raise UsageError(f"{JOBS_VARIABLE} is {text!r}", expected="a whole number from 1 to 256")
+    return int(text)
+
+
+def join_scan(
+    testset: TestSet,
+    scan: Scan,
+    expected: ExpectedItems,
+    convention: Convention,
+    *,
+    missing: Missing = "zero",
+    keep: int = REPORTED_HITS,
+) -> Ranking:
+    """Give each judged row of a scan its worth, and match the results of queries judged by patterns."""
+    entries = expected.start[scan.query] + scan.item
+    level = expected.level[entries]
+    columns = {
+        "query": scan.query,
+        "rank": scan.rank,
+        "gain": expected.gain[entries],
+        "level": level,
+        "state": np.where(level < 0, int(State.POOLED), int(State.JUDGED)).astype(np.int8),
+        "item": scan.item,
+        "tie_first": scan.tie_first,
+        "tie_last": scan.tie_last,
+    }
+    matched: dict[str, tuple[RankedHit, ...]] = {}
+    if expected.closed_world.any():
+        columns, matched = _matched(testset, scan, expected, convention, columns, keep)
+    ranking = Ranking(
+        query_ids=testset.query_ids,
+        **columns,  # type: ignore[arg-type]
+        n_returned=scan.n_returned,
+        n_duplicates=scan.n_duplicates,
+        expected_query=expected.query,
+        expected_gain=expected.gain,
+        expected_level=expected.level,
+        expected_count=expected.count,
+        closed_world=expected.closed_world,
+        outcomes=tuple(Outcome.ANSWERED if answered else Outcome.MISSING for answered in scan.answered.tolist()),
+        convention=convention,
+        reasons={testset.query_ids[i]: "no answer in the run" for i in np.flatnonzero(~scan.answered)},
+        top=FirstHits(testset.query_ids, scan, expected, matched),
+        groups=expected.groups,
+    )
+    if missing == "zero" or scan.answered.all():
+        return ranking
+    from cranfield.ranking.transform import only_queries
+
+    return only_queries(ranking, scan.answered)
+
+
+def _matched(
+    testset: TestSet,
+    scan: Scan,
+    expected: ExpectedItems,
+    convention: Convention,
+    columns: Mapping[str, np.ndarray],
+    keep: int,
+) -> tuple[dict[str, np.ndarray], dict[str, tuple[RankedHit, ...]]]:
+    """Add the rows of the queries whose truth is a pattern; their results were all kept."""
+    added: list[Rows] = []
+    queries: list[int] = []
+    tops: dict[str, tuple[RankedHit, ...]] = {}
+    for query in np.flatnonzero(expected.closed_world).tolist():
+        hits = [Hit(id_text(doc_id), score) for doc_id, score, _ in scan.top.of(query)]
+        part = Part(Outcome.ANSWERED, len(hits), 0, None)
+        ties = tied_ranks([hit.score for hit in hits]) if convention.file_order == "score" else None
+        join(expect(testset, testset.query_ids[query], convention), hits, part, keep, ties)
+        tops[testset.query_ids[query]] = tuple(part.top)
+        added += part.rows
+        queries += [query] * len(part.rows)
+    more = Rows.columns(added)
+    more["query"] = np.array(queries, dtype=np.int32)
+    both = {name: np.concatenate((column, more[name])) for name, column in columns.items()}
+    order = np.lexsort((both["rank"], both["query"]))
+    return {name: column[order] for name, column in both.items()}, tops
+
+
+class FirstHits(Mapping[str, tuple[RankedHit, ...]]):
+    """Query id to its first hits, made when somebody looks."""
+
+    def __init__(
+        self,
+        query_ids: Sequence[str],
+        scan: Scan,
+        expected: ExpectedItems,
+        matched: Mapping[str, tuple[RankedHit, ...]],
+    ) -> None:
+        self._place = {query_id: place for place, query_id in enumerate(query_ids)}
+        self._scan = scan
+        self._expected = expected
+        self._matched = matched
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._place)
+
+    def __len__(self) -> int:
+        return len(self._place)
+
+    def __getitem__(self, query_id: str) -> tuple[RankedHit, ...]:
+        if query_id in self._matched:
+            return self._matched[query_id]
+        query, expected = self._place[query_id], self._expected
+        hits = []
+        for rank, (doc_id, score, item) in enumerate(self._scan.top.of(query), start=1):
+            name = id_text(doc_id)
+            if item == UNJUDGED:
+                hits.append(RankedHit(rank, name, score))
+                continue
+            entry = int(expected.start[query]) + item
+            level, gain = int(expected.level[entry]), float(expected.gain[entry])
+            state = State.POOLED if level < 0 else State.JUDGED
+            hits.append(RankedHit(rank, name, score, None, state, level, gain, name, credited=True))
+        return tuple(hits)
+
+
+def id_text(doc_id: bytes) -> str:
+    """An id as text; what is not UTF-8 keeps its bytes."""
+    return doc_id.decode("utf-8", "surrogateescape")
