@@ -15,9 +15,9 @@ def bucket_queries(
     baseline: Evaluation, candidate: Evaluation, primary: Measure, differences: Mapping[str, float]
 ) -> dict[str, tuple[str, ...]]:
     """Put every paired query in exactly one of `BUCKETS`; empty buckets are kept."""
-    rel = int(primary.param("rel", 1))
+    rel = primary.whole("rel", 1)
     ranks = [
-        first_relevant_rank(evaluation.ranking, rel=rel, cutoff=primary.cutoff) for evaluation in (baseline, candidate)
+        first_relevant_rank(evaluation.ranking, rel=rel, cutoff=primary.depth) for evaluation in (baseline, candidate)
     ]
     sign = 1 if CATALOGUE[primary.name].higher_is_better else -1
     buckets: dict[str, list[str]] = {name: [] for name in BUCKETS}

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from cranfield.errors import MeasureError, Problem
 from cranfield.evaluation.values import Evaluation, Summary
 from cranfield.measures import DEFAULT_MEASURES, Measure, compute, parse_all
-from cranfield.measures.catalogue import NEEDS_COUNT
+from cranfield.measures.spec import NEEDS_COUNT
 from cranfield.measures.kernels import expected_relevant
 from cranfield.model import Outcome, Run, TestSet
 from cranfield.ranking.value import UNKNOWN_COUNT, FloatQ, Ranking

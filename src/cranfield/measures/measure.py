@@ -38,6 +38,16 @@ class Measure:
     def __lt__(self, other: Measure) -> bool:
         return str(self) < str(other)
 
+    @property
+    def depth(self) -> int | None:
+        """The cutoff, where it is a rank."""
+        return self.cutoff if isinstance(self.cutoff, int) else None
+
+    def whole(self, name: str, default: int) -> int:
+        """Value of a parameter that is a whole number (`rel`), or its default."""
+        value = self.param(name, default)
+        return value if isinstance(value, int) else default
+
     def param(self, name: str, default: Parameter) -> Parameter:
         """Value of one parameter, or its default."""
         return dict(self.params).get(name, default)

@@ -43,7 +43,7 @@ def comparison_document(comparison: Comparison, *, preflight: Preflight = ()) ->
         worst_and_best(comparison),
         paired_tests(comparison),
         latencies(systems),
-        collection(systems, comparison.primary.cutoff, comparison),
+        collection(systems, comparison.primary.depth, comparison),
         provenance(systems, preflight, comparison),
     ]
     return Document(
@@ -70,7 +70,7 @@ def evaluation_document(
         preflight: (system, check, found) of every check that held before the first query.
     """
     systems = [(evaluation.name, evaluation) for evaluation in evaluations]
-    depth = evaluations[0].measures[0].cutoff if evaluations[0].measures else None
+    depth = evaluations[0].measures[0].depth if evaluations[0].measures else None
     sections: list[Section | None] = [
         measured_systems(evaluations),
         warnings(systems),

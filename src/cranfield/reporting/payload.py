@@ -7,7 +7,7 @@ promise to scripts; a change that breaks one raises `SCHEMA_VERSION`.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from cranfield.errors import InternalError
@@ -82,11 +82,29 @@ def to_json(payload: Mapping[str, Any]) -> str:
         InternalError: a number in it is no number; such a thing is unscored, with a reason, and never gets this far.
     """
     try:
-        text = json.dumps(payload, ensure_ascii=False, allow_nan=False, indent=1)
+        text = "".join(_laid_out(payload, ""))
     except ValueError as error:
         raise InternalError(f"the result holds a number that JSON has no word for: {error}") from error
     # Beside what JSON escapes: halves of a character, and what a terminal would obey.
     return OBEYED.sub(lambda found: f"\\u{ord(found.group()):04x}", text) + "\n"
+
+
+def _laid_out(value: object, indent: str) -> Iterator[str]:
+    """JSON in parts: what holds only plain values stands on one line, everything else on a line an entry."""
+    entries = value.values() if isinstance(value, Mapping) else value if isinstance(value, list) else ()
+    if not any(isinstance(entry, (Mapping, list)) and entry for entry in entries):
+        yield json.dumps(value, ensure_ascii=False, allow_nan=False)
+        return
+    inner = indent + " "
+    brackets = "{}" if isinstance(value, Mapping) else "[]"
+    yield brackets[0]
+    for position, entry in enumerate(value.items() if isinstance(value, Mapping) else entries):
+        yield f"{',' if position else ''}\n{inner}"
+        if isinstance(value, Mapping):
+            key, entry = entry  # noqa: PLW2901 - a pair of a map is taken apart
+            yield json.dumps(key, ensure_ascii=False) + ": "
+        yield from _laid_out(entry, inner)
+    yield f"\n{indent}{brackets[1]}"
 
 
 def _payload(evaluations: Sequence[Evaluation], libraries: Sequence[str]) -> dict[str, Any]:
@@ -110,7 +128,7 @@ def _payload(evaluations: Sequence[Evaluation], libraries: Sequence[str]) -> dic
 def _system(evaluation: Evaluation) -> dict[str, Any]:
     run = evaluation.run
     failures = [{"query": query, "outcome": out, "reason": reason} for query, out, reason in evaluation.failures]
-    depth = evaluation.measures[0].cutoff if evaluation.measures else None
+    depth = evaluation.measures[0].depth if evaluation.measures else None
     judged = judged_share(evaluation, depth)
     return {
         "name": evaluation.name,
@@ -135,18 +153,24 @@ def _system(evaluation: Evaluation) -> dict[str, Any]:
         "judged": {"measure": str(judged.measure), "mean": judged.mean, "n": judged.n},
         "n_duplicates": duplicates(evaluation),
         "warnings": list(evaluation.warnings),
-        "queries": {query_id: _values(evaluation, query_id) for query_id in evaluation.query_ids},
+        "queries": _queries(evaluation),
     }
 
 
-def _values(evaluation: Evaluation, query_id: str) -> dict[str, Any]:
-    values: dict[str, Any] = {str(measure): evaluation.value(measure, query_id) for measure in evaluation.measures}
-    unscored = {
-        str(measure): evaluation.unscored[measure].get(query_id, "")
-        for measure in evaluation.measures
-        if values[str(measure)] is None
+def _queries(evaluation: Evaluation) -> dict[str, dict[str, Any]]:
+    """Query id to its value per measure, null with a reason where it has none."""
+    names = [str(measure) for measure in evaluation.measures]
+    columns = [evaluation.values[measure].tolist() for measure in evaluation.measures]
+    rows = zip(*columns, strict=True) if columns else [()] * len(evaluation.query_ids)
+    records: dict[str, dict[str, Any]] = {
+        query_id: dict(zip(names, row, strict=True)) for query_id, row in zip(evaluation.query_ids, rows, strict=True)
     }
-    return values | ({"unscored": unscored} if unscored else {})
+    for measure, name in zip(evaluation.measures, names, strict=True):
+        for place in (~evaluation.scored[measure]).nonzero()[0].tolist():
+            query_id = evaluation.query_ids[place]
+            records[query_id][name] = None
+            records[query_id].setdefault("unscored", {})[name] = evaluation.unscored[measure].get(query_id, "")
+    return records
 
 
 def _compared(about: MeasureComparison) -> dict[str, Any]:

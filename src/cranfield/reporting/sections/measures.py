@@ -189,7 +189,7 @@ def _matrix(evaluations: Sequence[Evaluation], measures: Sequence[Measure]) -> T
     rows = []
     for evaluation in evaluations:
         means: list[Cell] = [_mean_cell(measure, evaluation, evaluations) for measure in measures]
-        share = judged_share(evaluation, measures[0].cutoff)
+        share = judged_share(evaluation, measures[0].depth)
         rows.append((evaluation.name, *means, len(evaluation.query_ids), len(evaluation.failures), share.mean))
     return Table(tuple(columns), rows, "Means of every system", shown=None)
 
