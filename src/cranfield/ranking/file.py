@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,6 +14,7 @@ import numpy as np
 from cranfield.errors import UsageError
 from cranfield.matching import expect
 from cranfield.model import Convention, Hit, Outcome, TestSet
+from cranfield.ranking.cache import cached
 from cranfield.ranking.door import Missing, Part, Rows, join, no_common_query, tied_ranks
 from cranfield.ranking.expected import ExpectedItems, expected_items, judged_index
 from cranfield.ranking.scan import REPORTED_HITS, UNJUDGED, Duplicates, JudgedIndex, Scan, ScanOptions
@@ -53,6 +55,7 @@ def rank_file(
     duplicates: Duplicates = "error",
     depth: int | None = None,
     keep: int = REPORTED_HITS,
+    cache: bool = False,
 ) -> RankedFile:
     """Read, order and join a TREC run file.
 
@@ -64,6 +67,7 @@ def rank_file(
         duplicates: a document twice in one query is an error naming both lines, or the first by rank is kept.
         depth: ranks kept per query, before any measure sees them; None keeps all.
         keep: hits per query kept for reports.
+        cache: look for what this file came down to before, and keep it for the next time.
 
     Raises:
         RunFormatError: with every bad line found.
@@ -79,7 +83,9 @@ def rank_file(
         depth=depth,
         keep=keep,
     )
-    scan = scan_file(path, index, options)
+    jobs = jobs_asked()
+    read = functools.partial(scan_file, path, index, options, jobs)
+    scan = cached(path, index, options, jobs, read) if cache else read()
     if not scan.answered.any():
         raise no_common_query(testset, scan.extra_queries)
     return RankedFile(
@@ -94,11 +100,11 @@ def rank_file(
     )
 
 
-def scan_file(path: Path, index: JudgedIndex, options: ScanOptions) -> Scan:
+def scan_file(path: Path, index: JudgedIndex, options: ScanOptions, jobs: int) -> Scan:
     """Read a run file with the native reader where it was built, else with Python's; see `ENGINE_VARIABLE`."""
     from cranfield.ranking import native, streaming
 
-    engine, jobs = engine_asked(), jobs_asked()
+    engine = engine_asked()
     if engine == "native" and not native.available():
         raise UsageError(f"{ENGINE_VARIABLE} asks for the native reader: {native.why_not()}")
     if engine != "python" and native.available():

@@ -33,7 +33,7 @@ def measures_document() -> Document:
         title="Measures",
         subtitle=(),
         sections=(Section("measures", "Catalogue", (meanings, default, parameters, aliases, limits, sources)),),
-        tidy=Table(
+        tidy=lambda: Table(
             tuple(Column(name) for name in ("name", "spelling", "title", "sentence", "formula", "aliases", "source")),
             [
                 (spec.name, spec.spelling, spec.title, spec.sentence, spec.formula, " ".join(spec.aliases), spec.source)
@@ -42,7 +42,11 @@ def measures_document() -> Document:
             "Measures",
             shown=None,
         ),
-        payload={"schema_version": 1, "default": list(DEFAULT_MEASURES), "measures": [_record(spec) for spec in specs]},
+        payload=lambda: {
+            "schema_version": 1,
+            "default": list(DEFAULT_MEASURES),
+            "measures": [_record(spec) for spec in specs],
+        },
     )
 
 

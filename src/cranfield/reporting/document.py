@@ -214,9 +214,9 @@ class Document:
     subtitle: tuple[str, ...]
     """Lines under the title: what was compared, on what, by which rules."""
     sections: tuple[Section, ...]
-    tidy: Table
+    tidy: Callable[[], Table]
     """The result as one plain table, for CSV: one row a query and measure."""
-    payload: Payload
+    payload: Callable[[], Payload]
     """The machine result: what `--format json` prints."""
     record: Callable[[], Payload] | None = None
     """Makes what a saved .json file holds: the payload, and every query with its hits. Made when asked for."""

@@ -16,12 +16,16 @@ def tidy_evaluations(evaluations: Sequence[Evaluation]) -> Table:
     rows: list[tuple[Cell, ...]] = []
     for evaluation in evaluations:
         stamp = ((PILOT_STAMP if evaluation.pilot else ""),) if pilot else ()
-        for query_id, outcome in zip(evaluation.query_ids, evaluation.ranking.outcomes, strict=True):
-            for measure in evaluation.measures:
-                value = evaluation.value(measure, query_id)
-                rows.append((evaluation.name, query_id, str(measure), value, outcome.value, *stamp))
-    names = (Column("system"), Column("query"), Column("measure"), Column("value", "value"), Column("outcome"))
-    return Table((*names, STAMP) if pilot else names, rows, "Every value", shown=None)
+        names = [str(measure) for measure in evaluation.measures]
+        columns = [
+            [value if scored else None for value, scored in zip(values.tolist(), known.tolist(), strict=True)]
+            for values, known in ((evaluation.values[m], evaluation.scored[m]) for m in evaluation.measures)
+        ]
+        for i, (query_id, outcome) in enumerate(zip(evaluation.query_ids, evaluation.ranking.outcomes, strict=True)):
+            for name, column in zip(names, columns, strict=True):
+                rows.append((evaluation.name, query_id, name, column[i], outcome.value, *stamp))
+    headings = (Column("system"), Column("query"), Column("measure"), Column("value", "value"), Column("outcome"))
+    return Table((*headings, STAMP) if pilot else headings, rows, "Every value", shown=None)
 
 
 def tidy_comparison(comparison: Comparison) -> Table:

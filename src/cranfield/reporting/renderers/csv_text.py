@@ -27,8 +27,9 @@ def render_csv(document: Document) -> str:
     """A heading line, then a line for every row of the tidy table."""
     stream = io.StringIO()
     writer = csv.writer(stream, lineterminator="\n")
-    writer.writerow([column.title for column in document.tidy.columns])
-    writer.writerows([_plain(cell) for cell in row] for row in document.tidy.rows)
+    tidy = document.tidy()
+    writer.writerow([column.title for column in tidy.columns])
+    writer.writerows([_plain(cell) for cell in row] for row in tidy.rows)
     return stream.getvalue()
 
 

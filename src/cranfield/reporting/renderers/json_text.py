@@ -8,9 +8,9 @@ from cranfield.reporting.payload import to_json
 
 def render_json(document: Document) -> str:
     """What `--format json` prints."""
-    return to_json(document.payload)
+    return to_json(document.payload())
 
 
 def render_record(document: Document) -> str:
     """What a .json file holds: the payload, and all that the report knows of every query."""
-    return to_json(document.payload if document.record is None else document.record())
+    return to_json(document.payload() if document.record is None else document.record())

@@ -1,0 +1,159 @@
+"""What a run file came down to, kept by content: other measures, levels or gains need no second reading.
+
+An entry is found by the digest of the run's bytes and of everything that entered the scan. A file whose size and first
+bytes no entry has is not hashed before it is read. Entries are arrays and JSON, never pickles; a damaged one is as if
+it were not there. `CRANFIELD_CACHE` names the folder, `off` turns it off.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, fields
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+from zipfile import BadZipFile
+
+import numpy as np
+
+from cranfield.errors import RunFormatError
+from cranfield.formats.files import opened, write_bytes
+from cranfield.ranking.scan import BLOCK_BYTES, JudgedIndex, Scan, ScanOptions, TopHits
+
+FOLDER_VARIABLE = "CRANFIELD_CACHE"
+FORMAT = 1
+"""Counted up when a reader would make other columns of the same bytes."""
+HEAD_BYTES = 65_536
+SMALLEST_BYTES = 4 * 1024 * 1024
+"""Smaller files are read faster than an entry is looked up and opened."""
+MOST_BYTES = 256 * 1024 * 1024
+"""Of all entries together; the ones not used for longest go first."""
+ARRAYS = (
+    "query",
+    "rank",
+    "item",
+    "tie_first",
+    "tie_last",
+    "answered",
+    "n_returned",
+    "n_duplicates",
+    "n_tied",
+    "misranked",
+)
+TOP_ARRAYS = ("start", "offset", "score", "item")
+
+
+def cached(path: Path, index: JudgedIndex, options: ScanOptions, jobs: int, read: Callable[[], Scan]) -> Scan:
+    """The scan of a run file, from an entry where there is one; else `read` makes it, and it is kept.
+
+    Args:
+        path: the run file; one that is small, or cannot be opened twice, is just read.
+        index: what was judged.
+        options: how the file is ordered and cut.
+        jobs: threads that hash.
+        read: reads the file.
+    """
+    folder = cache_folder()
+    if folder is None or not path.is_file() or path.stat().st_size < SMALLEST_BYTES:
+        return read()
+    prefix = _prefix(path)
+    if any(folder.glob(f"{prefix}-*.npz")):
+        entry = folder / f"{prefix}-{_key(file_digest(path, jobs), index, options)}.npz"
+        scan = _load(entry)
+        if scan is not None:
+            return scan
+    scan = read()
+    _keep(folder / f"{prefix}-{_key(scan.digest, index, options)}.npz", scan)
+    return scan
+
+
+def cache_folder() -> Path | None:
+    """Where entries are kept; None where the cache is turned off."""
+    named = os.environ.get(FOLDER_VARIABLE)
+    if named == "off":
+        return None
+    if named:
+        return Path(named)
+    base = os.environ.get("XDG_CACHE_HOME")
+    try:
+        return (Path(base) if base else Path.home() / ".cache") / "cranfield" / "scans"
+    except RuntimeError:  # nobody's home
+        return None
+
+
+def file_digest(path: Path, jobs: int) -> str:
+    """Digest of a file's unpacked bytes, as `Scan.digest` has it, block by block in threads."""
+    hasher = sha256()
+    with opened(path, RunFormatError) as stream, ThreadPoolExecutor(max(1, jobs)) as pool:
+        waiting = []
+        while block := stream.read(BLOCK_BYTES):
+            waiting.append(pool.submit(lambda data: sha256(data).digest(), block))
+            if len(waiting) > jobs:  # no more blocks in memory than threads at work, and one
+                hasher.update(waiting.pop(0).result())
+        for block_digest in waiting:
+            hasher.update(block_digest.result())
+    return "sha256:" + hasher.hexdigest()
+
+
+def _prefix(path: Path) -> str:
+    with path.open("rb") as stream:
+        return f"{path.stat().st_size:x}-{sha256(stream.read(HEAD_BYTES)).hexdigest()[:16]}"
+
+
+def _key(digest: str, index: JudgedIndex, options: ScanOptions) -> str:
+    hasher = sha256(json.dumps([FORMAT, digest, asdict(options), list(index.whole)]).encode())
+    for query_id, doc_ids in zip(index.query_ids, index.doc_ids, strict=True):
+        hasher.update(b"\n".join((b"\0%d" % len(doc_ids), query_id, *doc_ids)))
+    return hasher.hexdigest()[:32]
+
+
+def _load(entry: Path) -> Scan | None:
+    """The scan an entry holds; None when there is none, or it is damaged."""
+    try:
+        data = entry.read_bytes()
+        with np.load(io.BytesIO(data[32:]), allow_pickle=False) as arrays:
+            if sha256(data[32:]).digest() != data[:32]:
+                return None
+            scan = _scan_of(arrays)
+    except (OSError, ValueError, KeyError, TypeError, BadZipFile):
+        return None
+    os.utime(entry)
+    return scan
+
+
+def _scan_of(arrays: Mapping[str, Any]) -> Scan:
+    facts = json.loads(bytes(arrays["facts"]))
+    top = TopHits(**{name: arrays[f"top_{name}"] for name in TOP_ARRAYS}, blob=bytes(arrays["top_blob"]))
+    columns = {name: arrays[name] for name in ARRAYS}
+    return Scan(**columns, top=top, **(facts | {"extra_queries": tuple(facts["extra_queries"])}))
+
+
+def _keep(entry: Path, scan: Scan) -> None:
+    """Write an entry; a folder that cannot be written to keeps nothing, and nobody is the worse for it."""
+    facts = {f.name: getattr(scan, f.name) for f in fields(scan) if f.name not in {*ARRAYS, "top"}}
+    arrays = {name: getattr(scan, name) for name in ARRAYS}
+    arrays |= {f"top_{name}": getattr(scan.top, name) for name in TOP_ARRAYS}
+    arrays["top_blob"] = np.frombuffer(scan.top.blob, dtype=np.uint8)
+    arrays["facts"] = np.frombuffer(json.dumps(facts).encode(), dtype=np.uint8)
+    packed = io.BytesIO()
+    np.savez(packed, **arrays)
+    data = packed.getvalue()
+    try:
+        entry.parent.mkdir(parents=True, exist_ok=True)
+        write_bytes(entry, [sha256(data).digest(), data])
+        _prune(entry.parent)
+    except OSError:
+        return
+
+
+def _prune(folder: Path) -> None:
+    entries = sorted(((one.stat().st_mtime, one.stat().st_size, one) for one in folder.glob("*.npz")), reverse=True)
+    total = 0
+    for _, size, entry in entries:
+        total += size
+        if total > MOST_BYTES:
+            entry.unlink(missing_ok=True)
