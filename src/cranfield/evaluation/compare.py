@@ -10,6 +10,7 @@ import numpy as np
 from cranfield.errors import Problem, UnknownNameError, UsageError
 from cranfield.evaluation.buckets import bucket_queries, move_queries
 from cranfield.evaluation.evaluate import summarise
+from cranfield.evaluation.strata import strata_of
 from cranfield.evaluation.values import Comparison, Evaluation, Limits, MeasureComparison, StratumComparison, Verdict
 from cranfield.evaluation.verdict import MEAN_DIFFERENCE, broken_limits, decide, disagreements
 from cranfield.measures import CATALOGUE, Measure
@@ -224,24 +225,14 @@ def _rank_one(baseline: Evaluation, candidate: Evaluation, query_ids: Sequence[s
 def _strata(
     baseline: Evaluation, candidate: Evaluation, primary: Measure, differences: Mapping[str, float], level: float
 ) -> tuple[StratumComparison, ...]:
-    groups: dict[tuple[str, str], list[str]] = {}
-    keys: dict[str, None] = {}
-    for query_id in differences:
-        for key, value in baseline.testset.by_id[query_id].strata.items():
-            keys[key] = None
-            groups.setdefault((key, value), []).append(query_id)
     rows = []
-    for key in keys:
-        if max(len(query_ids) for (k, _), query_ids in groups.items() if k == key) == 1:
-            continue  # a label of each query, and no stratum: nothing can be said of one query
-        for value in sorted(v for k, v in groups if k == key):
-            query_ids = groups[key, value]
-            difference = np.array([differences[query_id] for query_id in query_ids])
-            low, high = t_interval(difference, level) or (None, None)
-            means = [describe(_values(side, primary, query_ids)).mean for side in (baseline, candidate)]
-            rows.append(
-                StratumComparison(key, value, len(query_ids), means[0], means[1], describe(difference).mean, low, high)
-            )
+    for key, value, query_ids in strata_of(baseline.testset, tuple(differences)):
+        difference = np.array([differences[query_id] for query_id in query_ids])
+        low, high = t_interval(difference, level) or (None, None)
+        means = [describe(_values(side, primary, query_ids)).mean for side in (baseline, candidate)]
+        rows.append(
+            StratumComparison(key, value, len(query_ids), means[0], means[1], describe(difference).mean, low, high)
+        )
     return tuple(rows)
 
 

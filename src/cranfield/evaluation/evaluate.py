@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
@@ -11,11 +12,11 @@ from numpy.typing import NDArray
 from cranfield.errors import MeasureError, Problem
 from cranfield.evaluation.values import Evaluation, Summary
 from cranfield.measures import DEFAULT_MEASURES, Measure, compute, parse_all
-from cranfield.measures.spec import NEEDS_COUNT
 from cranfield.measures.kernels import expected_relevant
+from cranfield.measures.spec import NEEDS_COUNT
 from cranfield.model import Outcome, Run, TestSet
 from cranfield.ranking.value import UNKNOWN_COUNT, FloatQ, Ranking
-from cranfield.stats.describe import describe
+from cranfield.stats.describe import describe, geometric_mean, weighted_mean
 from cranfield.stats.interval import t_interval
 
 Scored = tuple[FloatQ, NDArray[np.bool_], dict[str, str]]
@@ -53,6 +54,7 @@ def evaluate_ranking(
     results = {measure: compute(measure, ranking) for measure in asked}
     impossible = {measure: reasons for measure, (_, scored, reasons) in results.items() if not scored.any()}
     noticed = list(warnings)
+    weights = np.array([testset.by_id[query_id].weight for query_id in ranking.query_ids], dtype=np.float64)
     if measures is not None and ranking.n_queries:
         _refuse({m: r for m, r in impossible.items() if not _only_for_want_of_results(m, ranking)})
     else:
@@ -68,19 +70,41 @@ def evaluate_ranking(
         values={measure: results[measure][0] for measure in asked},
         scored={measure: results[measure][1] for measure in asked},
         unscored={measure: results[measure][2] for measure in asked},
-        summaries={measure: summarise(results[measure][0][results[measure][1]]) for measure in asked},
+        summaries={measure: _summary(results[measure], weights) for measure in asked},
         run=run,
         pilot=run.pilot if run is not None else False,
         warnings=tuple(noticed + _noticed(testset, ranking, asked, results)),
     )
 
 
-def summarise(values: FloatQ, level: float = 0.95) -> Summary:
-    """Mean, median, spread and t interval of the scored values."""
+def summarise(values: FloatQ, level: float = 0.95, weights: FloatQ | None = None) -> Summary:
+    """Mean, median, spread, t interval and the other means of the scored values.
+
+    Args:
+        values: float64[n], of the scored queries.
+        level: of the interval.
+        weights: float64[n], how often each query is asked; None where that is not known.
+    """
     about = describe(values)
     interval = t_interval(values, level)
     low, high = interval if interval is not None else (None, None)
-    return Summary(about.mean, about.median, about.std, low, high, about.n, level)
+    return Summary(
+        about.mean,
+        about.median,
+        about.std,
+        low,
+        high,
+        about.n,
+        level,
+        total=math.fsum(values.tolist()) if about.n else None,
+        geometric_mean=geometric_mean(values),
+        weighted_mean=None if weights is None else weighted_mean(values, weights),
+    )
+
+
+def _summary(result: Scored, weights: FloatQ) -> Summary:
+    values, scored, _ = result
+    return summarise(values[scored], weights=weights[scored])
 
 
 def name_queries(query_ids: Sequence[str]) -> str:

@@ -33,6 +33,12 @@ class Summary:
     n: int
     """Queries scored."""
     ci_level: float = 0.95
+    total: float | None = None
+    """Sum of the values."""
+    geometric_mean: float | None = None
+    """Values under 0.00001 count as that much, as in trec_eval; None where a value is under 0."""
+    weighted_mean: float | None = None
+    """Mean weighted by how often each query is asked; None where all weights are equal, or add up to nothing."""
 
 
 @dataclass(frozen=True)

@@ -118,6 +118,8 @@ class QueryModel(_Strict):
         default_factory=dict, json_schema_extra=_CLOSED
     )
     """Filled into a system's command as `{params.NAME}`, for example a minimum version."""
+    weight: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 1
+    """How often it is asked, in any unit: weighted means multiply by it."""
     judgments: dict[Id, Grade] = Field(default_factory=dict, json_schema_extra=_CLOSED)
     """Document id to grade. 0 is judged and not relevant; under 0 is pooled and not judged."""
     patterns: list[PatternModel] = Field(default_factory=list)

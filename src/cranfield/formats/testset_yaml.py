@@ -49,7 +49,7 @@ def _testset(located: Located) -> TestSet:
         raise TestSetError("not a test set", path=str(located.path))
     return TestSet(
         name=model.name,
-        queries=tuple(Query(q.id, q.text, dict(q.strata), dict(q.params)) for q in model.queries),
+        queries=tuple(Query(q.id, q.text, dict(q.strata), dict(q.params), q.weight + 0.0) for q in model.queries),
         grades={
             q.id: {doc_id: grade + 0.0 for doc_id, grade in q.judgments.items()} for q in model.queries if q.judgments
         },
@@ -156,6 +156,8 @@ def _query_entry(testset: TestSet, query: Query) -> dict[str, Any]:
         entry["strata"] = dict(query.strata)
     if query.params:
         entry["params"] = dict(query.params)
+    if query.weight != 1:
+        entry["weight"] = query.weight
     if grades := testset.grades.get(query.id):
         entry["judgments"] = {doc_id: _short(grade) for doc_id, grade in grades.items()}
     if patterns := testset.patterns.get(query.id):

@@ -18,7 +18,7 @@ from cranfield.reporting.sections.movement import differences, movement
 from cranfield.reporting.sections.naming import side_names
 from cranfield.reporting.sections.paired_tests import paired_tests
 from cranfield.reporting.sections.provenance import Preflight, provenance
-from cranfield.reporting.sections.strata import breakdown
+from cranfield.reporting.sections.strata import breakdown, means_by_stratum
 from cranfield.reporting.sections.verdict import verdict_block
 from cranfield.reporting.tidy import tidy_comparison, tidy_evaluations
 
@@ -73,6 +73,7 @@ def evaluation_document(
     depth = evaluations[0].measures[0].depth if evaluations[0].measures else None
     sections: list[Section | None] = [
         measured_systems(evaluations),
+        means_by_stratum(evaluations),
         warnings(systems),
         lowest(evaluations[0]) if len(evaluations) == 1 else None,
         latencies(systems),

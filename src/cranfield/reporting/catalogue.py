@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from cranfield.measures import CATALOGUE, DEFAULT_MEASURES, MeasureSpec
@@ -68,7 +69,7 @@ def _record(spec: MeasureSpec) -> dict[str, Any]:
             for parameter in spec.parameters
         ],
         "aliases": list(spec.aliases),
-        "range": list(spec.range),
+        "range": [bound if math.isfinite(bound) else None for bound in spec.range],
         "higher_is_better": spec.higher_is_better,
         "defined_for": spec.defined_for,
         "source": spec.source,

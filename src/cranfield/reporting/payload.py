@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from cranfield.errors import InternalError
+from cranfield.evaluation.strata import summaries_by_stratum
 from cranfield.evaluation.values import Comparison, Evaluation, MeasureComparison, StratumComparison
 from cranfield.model import Query
 from cranfield.ranking.value import RankedHit, State
@@ -144,9 +145,13 @@ def _system(evaluation: Evaluation) -> dict[str, Any]:
                 "ci_low": summary.ci_low,
                 "ci_high": summary.ci_high,
                 "n": summary.n,
+                "total": summary.total,
+                "geometric_mean": summary.geometric_mean,
+                "weighted_mean": summary.weighted_mean,
             }
             for measure, summary in evaluation.summaries.items()
         },
+        "strata": _stratum_means(evaluation),
         "n_failed": len(failures),
         "failures": failures,
         "outcomes": outcome_counts(evaluation),
@@ -155,6 +160,26 @@ def _system(evaluation: Evaluation) -> dict[str, Any]:
         "warnings": list(evaluation.warnings),
         "queries": _queries(evaluation),
     }
+
+
+def _stratum_means(evaluation: Evaluation) -> list[dict[str, Any]]:
+    """The first measure within each stratum."""
+    if not evaluation.measures:
+        return []
+    measure = evaluation.measures[0]
+    return [
+        {
+            "key": stratum.key,
+            "value": stratum.value,
+            "measure": str(measure),
+            "mean": stratum.summary.mean,
+            "median": stratum.summary.median,
+            "ci_low": stratum.summary.ci_low,
+            "ci_high": stratum.summary.ci_high,
+            "n": stratum.summary.n,
+        }
+        for stratum in summaries_by_stratum(evaluation, measure)
+    ]
 
 
 def _queries(evaluation: Evaluation) -> dict[str, dict[str, Any]]:

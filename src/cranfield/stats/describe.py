@@ -52,3 +52,35 @@ def describe(values: Values) -> Description:
     # The second term is 0 but for the rounding of the mean.
     squares = math.fsum(x * x for x in scaled) - math.fsum(scaled) ** 2 / n
     return Description(mean, median, scale * math.sqrt(squares / (n - 1)), n)
+
+
+SMALLEST_FACTOR = 1e-5
+"""What a smaller value counts as in a geometric mean, so that one zero does not end it."""
+
+
+def geometric_mean(values: Values) -> float | None:
+    """The n-th root of the product; None without values, or where one is under 0.
+
+    Source: Robertson 2006, CIKM ("On GMAP"); trec_eval's floor of 0.00001.
+
+    Example:
+        >>> geometric_mean([0.25, 1.0])  # sqrt(0.25 x 1)
+        0.5
+    """
+    vector = as_vector(values)
+    if not vector.size or vector.min() < 0:
+        return None
+    return math.exp(math.fsum(np.log(np.maximum(vector, SMALLEST_FACTOR)).tolist()) / vector.size)
+
+
+def weighted_mean(values: Values, weights: Values) -> float | None:
+    """Sum of value times weight over the sum of the weights; None where all weights are equal or none is above 0.
+
+    Example:
+        >>> weighted_mean([1.0, 0.0], [3.0, 1.0])  # 3 of 4 questions are the first
+        0.75
+    """
+    vector, weight = as_vector(values), as_vector(weights)
+    if not vector.size or weight.min() == weight.max() or weight.sum() <= 0:
+        return None
+    return math.fsum((vector * weight).tolist()) / math.fsum(weight.tolist())

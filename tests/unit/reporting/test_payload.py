@@ -27,7 +27,10 @@ def test_evaluate_has_the_promised_shape(pair: tuple[Evaluation, Evaluation], te
     assert weighted["digest"] == pair[1].run_digest
     assert weighted["pilot"] is False
     assert set(weighted["measures"]) == {"nDCG@10", "RR@10", "AP", "P@5", "R@10", "Success@5", "Judged@10"}
-    assert set(weighted["measures"]["AP"]) == {"mean", "median", "std", "ci_low", "ci_high", "n"}
+    assert set(weighted["measures"]["AP"]) == {
+        *("mean", "median", "std", "ci_low", "ci_high", "n"),
+        *("total", "geometric_mean", "weighted_mean"),
+    }
     # B finds first relevant results at ranks 1 2 1 3 - 1 - and fails on q8: (1 + 1/2 + 1 + 1/3 + 1) / 8
     assert weighted["measures"]["RR@10"]["mean"] == pytest.approx((1 + 1 / 2 + 1 + 1 / 3 + 1) / 8, abs=1e-15)
     assert weighted["measures"]["RR@10"]["n"] == 8
@@ -44,6 +47,29 @@ def test_evaluate_has_the_promised_shape(pair: tuple[Evaluation, Evaluation], te
         "unparsable": 0,
         "missing": 0,
     }
+
+
+def test_other_means_are_there(testset: TestSet) -> None:
+    weights = {"q1": 3.0}
+    queries = tuple(replace(query, weight=weights.get(query.id, 1.0)) for query in testset.queries)
+    found = evaluate(
+        replace(testset, queries=queries), {q: list(testset.grades[q])[:1] for q in ("q1",)}, measures=["RR"]
+    )
+    rr = evaluation_payload([found])["systems"][0]["measures"]["RR"]
+    # one of eight queries has the value 1, seven are missing: 1/8; its weight is 3 of 10; 8th root of 1e-5 ** 7
+    assert (rr["mean"], rr["total"], rr["weighted_mean"]) == pytest.approx((1 / 8, 1.0, 3 / 10))
+    assert rr["geometric_mean"] == pytest.approx(1e-5 ** (7 / 8))
+
+
+def test_means_by_stratum_are_those_of_their_queries(pair: tuple[Evaluation, Evaluation]) -> None:
+    evaluation = pair[1]
+    system = evaluation_payload(pair)["systems"][1]
+    assert system["strata"]
+    for stratum in system["strata"]:
+        members = [q.id for q in evaluation.testset.queries if q.strata.get(stratum["key"]) == stratum["value"]]
+        values = [system["queries"][q][stratum["measure"]] for q in members]
+        assert stratum["n"] == len(values)
+        assert stratum["mean"] == pytest.approx(sum(values) / len(values))
 
 
 def test_an_unscored_value_is_null_with_its_reason(pair: tuple[Evaluation, Evaluation]) -> None:
@@ -215,5 +241,8 @@ def test_a_system_without_a_value_has_nulls(testset: TestSet) -> None:
         "ci_low": None,
         "ci_high": None,
         "n": 0,
+        "total": None,
+        "geometric_mean": None,
+        "weighted_mean": None,
     }
     assert measures[str(parse_all(["RR"])[0])]["mean"] == 0.0

@@ -177,9 +177,35 @@ def measured_systems(evaluations: Sequence[Evaluation]) -> Section:
                 rows.append((str(measure), *name, *_summary_cells(evaluation.summaries[measure])))
     blocks += [
         Table((Column("measure"), *several, *_summary_columns(level)), rows, f"Means, {level} t intervals", shown=None),
+        Details("Other means and sums", (_other_means(evaluations, measures),)),
         Details("What the measures are", (Bullets(_sentences(measures)),)),
     ]
     return Section("measures", "Measures", tuple(blocks))
+
+
+def _other_means(evaluations: Sequence[Evaluation], measures: Sequence[Measure]) -> Table:
+    """Geometric mean, sum, and the mean weighted by how often a query is asked, where queries have weights."""
+    found = [
+        (measure, evaluation.name, evaluation.summaries[measure])
+        for measure in measures
+        for evaluation in evaluations
+        if measure in evaluation.summaries
+    ]
+    weighted = any(summary.weighted_mean is not None for _, _, summary in found)
+    rows: list[tuple[Cell, ...]] = []
+    for measure, name, summary in found:
+        cells: tuple[Cell, ...] = (summary.geometric_mean, summary.total)
+        several = (name,) if len(evaluations) > 1 else ()
+        rows.append((str(measure), *several, *cells, *((summary.weighted_mean,) if weighted else ())))
+    columns = (
+        Column("measure"),
+        *((Column("system"),) if len(evaluations) > 1 else ()),
+        Column("geometric mean", "value"),
+        Column("sum", "value"),
+        *((Column("weighted mean", "value"),) if weighted else ()),
+    )
+    note = "A value under 0.00001 counts as that much in the geometric mean"
+    return Table(columns, rows, note + ("; weights are how often a query is asked" if weighted else ""))
 
 
 def _matrix(evaluations: Sequence[Evaluation], measures: Sequence[Measure]) -> Table:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from cranfield.evaluation.values import Comparison, StratumComparison
+from collections.abc import Sequence
+
+from cranfield.evaluation.strata import summaries_by_stratum
+from cranfield.evaluation.values import Comparison, Evaluation, StratumComparison
 from cranfield.numbers import format_delta, format_level
 from cranfield.reporting import charts
 from cranfield.reporting.document import Block, Cell, Column, Figure, Paragraph, Section, Table, Tone, Toned
@@ -29,6 +32,47 @@ def breakdown(comparison: Comparison) -> Section | None:
         figure = _figure(place, key, rows, comparison, level)
         blocks += [figure, table] if figure is not None else [table]
     return Section("breakdown", "Breakdown", tuple(blocks))
+
+
+def means_by_stratum(evaluations: Sequence[Evaluation]) -> Section | None:
+    """The first measure of every system within each stratum; None where the test set knows no strata."""
+    if not evaluations[0].measures:
+        return None
+    measure = evaluations[0].measures[0]
+    found = [
+        (evaluation.name, summaries_by_stratum(evaluation, measure))
+        for evaluation in evaluations
+        if measure in evaluation.summaries
+    ]
+    keys = dict.fromkeys(stratum.key for _, strata in found for stratum in strata)
+    if not keys:
+        return None
+    several = len(evaluations) > 1
+    tables = []
+    for key in keys:
+        rows: list[tuple[Cell, ...]] = [
+            (
+                stratum.value,
+                *((name,) if several else ()),
+                stratum.summary.mean,
+                (stratum.summary.ci_low, stratum.summary.ci_high),
+                stratum.summary.median,
+                stratum.summary.n,
+            )
+            for name, strata in found
+            for stratum in strata
+            if stratum.key == key
+        ]
+        columns = (
+            Column(key),
+            *((Column("system"),) if several else ()),
+            Column("mean", "value"),
+            Column(f"{format_level(1 - evaluations[0].summaries[measure].ci_level)} interval", "interval"),
+            Column("median", "value"),
+            Column("n", "count"),
+        )
+        tables.append(Table(columns, sorted(rows, key=lambda row: str(row[0])), f"{measure} by {key}"))
+    return Section("breakdown", "Breakdown", tuple(tables))
 
 
 def _table(key: str, strata: list[StratumComparison], comparison: Comparison, level: str) -> Table:
