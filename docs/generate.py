@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import inspect
 import json
+import math
 import os
 import subprocess
 import sys
@@ -18,7 +19,8 @@ from python_markdown import attributes, docstring, fence, first_line, signature,
 
 import cranfield
 from cranfield import errors
-from cranfield.measures import CATALOGUE, DEFAULT_MEASURES
+from cranfield.measures import CATALOGUE, DEFAULT_MEASURES, MeasureSpec, ParameterSpec
+from cranfield.measures.measure import spell
 from cranfield.model import CONVENTIONS, DEFAULT_CONVENTION
 from cranfield.stats.table import TESTS
 
@@ -29,7 +31,7 @@ def measures_page() -> str:
     overview = table(
         ("measure", "what it is", "range"),
         (
-            (f"[`{spec.spelling}`](#{spec.name.lower()})", spec.sentence, f"{spec.range[0]:g} to {spec.range[1]:g}")
+            (f"[`{spec.spelling}`](#{spec.name.lower().replace('_', '-')})", spec.sentence, range_of(spec))
             for spec in CATALOGUE.values()
         ),
     )
@@ -50,18 +52,43 @@ def measures_page() -> str:
             ("formula", f"`{spec.formula}`"),
             (
                 "range",
-                f"{spec.range[0]:g} to {spec.range[1]:g}, {'higher' if spec.higher_is_better else 'lower'} is better",
+                f"{range_of(spec)}, {'higher' if spec.higher_is_better else 'lower'} is better",
             ),
             ("defined for", spec.defined_for),
             *([("unscored", f"where {spec.why_unscored}")] if spec.why_unscored else []),
+            *([("needs", NEEDED[spec.needs])] if spec.needs else []),
+            *([("summed up by", f"the {spec.aggregate} over queries")] if spec.aggregate != "mean" else []),
             *([("also read as", ", ".join(f"`{alias}`" for alias in spec.aliases))] if spec.aliases else []),
+            *([("in trec_eval", ", ".join(f"`{name}`" for name in trec_names(spec)))] if trec_names(spec) else []),
             ("source", spec.source),
         ]
-        parameters = [(f"`{p.name}`", f"`{p.default!r}`", p.sentence) for p in spec.parameters]
+        parameters = [(f"`{p.name}`", f"`{default_of(p)}`", p.sentence) for p in spec.parameters]
         sections += [f"## {spec.name}", f"{spec.title.capitalize()}. {spec.sentence}", table(("", ""), facts)]
         if parameters:
             sections.append(table(("parameter", "default", "what it does"), parameters))
     return "\n\n".join(sections)
+
+
+NEEDED = {
+    "subtopic": "judgments by subtopic",
+    "judge": "judgments by more than one judge",
+    "preference": "preferences between documents",
+    "tokens": "what each result costs in tokens",
+}
+
+
+def range_of(spec: MeasureSpec) -> str:
+    low, high = (f"{bound:g}" if math.isfinite(bound) else "any number" for bound in spec.range)
+    return f"{low} or more" if high == "any number" and low != high else f"{low} to {high}"
+
+
+def default_of(parameter: ParameterSpec) -> str:
+    return "each grade is its own gain" if parameter.default == () else spell(parameter.default)
+
+
+def trec_names(spec: MeasureSpec) -> list[str]:
+    at = "0.10" if spec.cutoff_kind == "share" else "10"
+    return [name for name in (spec.trec_name, spec.trec_cut_name and f"{spec.trec_cut_name}_{at}") if name]
 
 
 def conventions_page() -> str:
