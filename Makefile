@@ -9,17 +9,24 @@ STAMP := .venv/.ready
 # Test processes: `make test JOBS=1` for one. A file's tests stay together, so that it makes its fixtures once.
 JOBS ?= auto
 PYTEST_PARALLEL := -n $(JOBS) --dist loadfile
+# Data sizes of `make bench`: S and M take some minutes together, L a quarter of an hour and 20 GB of memory.
+SIZES ?= S M
 # What the tests of today use beside Python, with the Debian package that brings each. Playwright's driver needs libatomic.
-SYSTEM_PACKAGES := chromium=chromium libatomic.so.1=libatomic1
+FUZZ_PACKAGES := clang=clang clang++=libclang-rt-dev
+SYSTEM_PACKAGES := chromium=chromium libatomic.so.1=libatomic1 $(FUZZ_PACKAGES)
+# The C kernel is built by the installation, so its sources are what an environment is made of.
+KERNEL := setup.py $(wildcard src/cranfield/ranking/kernel/*.[ch])
+# Seconds of `make fuzz`.
+FUZZ_SECONDS ?= 30
 
-.PHONY: help setup lock demo test test-wheel check format docs bench clean
+.PHONY: help setup lock demo test test-wheel test-without-compiler fuzz check format docs bench clean
 
 help:  ## say what each target does
 	@grep -hE '^[a-z-]+:.*  ## ' $(MAKEFILE_LIST) | sed -E 's/:.*  ## /\t/' | expand -t 14
 
 setup: $(STAMP)  ## make .venv with every extra, from pinned and hashed requirements
 
-$(STAMP): pyproject.toml requirements/dev.txt requirements/uv.txt
+$(STAMP): pyproject.toml $(KERNEL) requirements/dev.txt requirements/uv.txt
 	@PYTHON="$(PYTHON)" scripts/setup.sh
 
 lock: setup  ## write requirements/*.txt anew from pyproject.toml (UPGRADE=1 moves the pins)
@@ -36,6 +43,13 @@ test-wheel: setup  ## run every test against the built wheel
 	@scripts/system-packages.sh $(SYSTEM_PACKAGES)
 	@scripts/test-wheel.sh $(PYTEST_PARALLEL) $(ARGS)
 
+test-without-compiler: setup  ## install where nothing compiles, and run every test that reads a run file
+	@scripts/test-without-compiler.sh $(PYTEST_PARALLEL) $(ARGS)
+
+fuzz:  ## try the C kernel on bytes nobody meant, with what catches every bad access (FUZZ_SECONDS=30)
+	@scripts/system-packages.sh $(FUZZ_PACKAGES)
+	@scripts/fuzz.sh $(FUZZ_SECONDS)
+
 check: setup  ## format, lint, types, the import table and the tree, documentation: all without changing a file
 	@scripts/check.sh
 
@@ -47,8 +61,9 @@ docs: setup  ## build the documentation into docs/_build/html; every warning is 
 	@scripts/docs.sh
 	@echo "docs/_build/html/index.html"
 
-bench: setup  ## measure what the README promises of speed
-	@$(BIN)/python bench/startup.py
+bench: setup  ## measure speed beside the other tools (SIZES="S M L"; ARGS="--resume --write")
+	@bench/setup.sh
+	@$(BIN)/python bench/everything.py $(SIZES) $(ARGS)
 
 clean:  ## remove the environment and everything made from the sources
 	@rm -rf .venv build dist src/*.egg-info cranfield-demo docs/_build docs/reference/generated

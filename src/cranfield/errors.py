@@ -20,7 +20,6 @@ compares fields. Readers gather every problem of a file before they raise: see `
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
@@ -176,6 +175,8 @@ def unknown_name(
 
     `aliases` are other names that are understood: they can be the nearest one, and are not listed.
     """
+    import difflib
+
     names = sorted(known)
     candidates = [*names, *sorted(aliases)]
     near = difflib.get_close_matches(got, candidates, n=1, cutoff=0.6)

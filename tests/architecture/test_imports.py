@@ -19,7 +19,7 @@ PACKAGE = Path(cranfield.__file__).parent
 
 EVERYTHING_BELOW_CLI = {
     *("model", "formats", "matching", "ranking", "measures", "stats"),
-    *("evaluation", "systems", "config", "reporting", "demo"),
+    *("evaluation", "systems", "config", "reporting", "demo", "trec_eval", "compat"),
 }
 # Room to what it may import besides itself and `errors`. A dotted entry opens that one module, not its room.
 TABLE: dict[str, set[str]] = {
@@ -38,6 +38,8 @@ TABLE: dict[str, set[str]] = {
         *("model", "numbers", "formats.files", "evaluation", "measures"),
         *("ranking.value", "stats.table", "stats.result"),
     },
+    "trec_eval": {"model", "formats", "ranking", "measures", "evaluation", "stats"},
+    "compat": {"model", "formats", "ranking", "measures", "evaluation", "stats"},
     "demo": {"model", "formats"},
     "project": EVERYTHING_BELOW_CLI,
     "cli": {*EVERYTHING_BELOW_CLI, "project"},

@@ -10,6 +10,7 @@ import typer
 from cranfield.cli.shared import (
     EXIT_SYSTEM,
     ConventionOption,
+    DepthOption,
     DuplicatesChoice,
     DuplicatesOption,
     FailOnOption,
@@ -19,6 +20,7 @@ from cranfield.cli.shared import (
     MeasureOption,
     MissingChoice,
     MissingOption,
+    NoCacheOption,
     RunFormatOption,
     SeedOption,
     TestSetFormatOption,
@@ -57,6 +59,8 @@ def compare_command(
     convention: ConventionOption = "trec",
     missing: MissingChoice = MissingOption.ZERO,
     duplicates: DuplicatesChoice = DuplicatesOption.ERROR,
+    depth: DepthOption = None,
+    no_cache: NoCacheOption = False,
     max_failed: Annotated[
         float, typer.Option("--max-failed", metavar="SHARE", help="More failed queries than this, and it is invalid.")
     ] = 0.1,
@@ -86,6 +90,8 @@ def compare_command(
                 missing=missing.value,
                 duplicates=duplicates.value,
                 run_format=run_format,
+                depth=depth,
+                cache=not no_cache,
             ),
             primary,
         )

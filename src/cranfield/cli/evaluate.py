@@ -9,6 +9,7 @@ import typer
 
 from cranfield.cli.shared import (
     ConventionOption,
+    DepthOption,
     DuplicatesChoice,
     DuplicatesOption,
     Format,
@@ -17,9 +18,11 @@ from cranfield.cli.shared import (
     MeasureOption,
     MissingChoice,
     MissingOption,
+    NoCacheOption,
     RunFormatOption,
     TestSetFormatOption,
     deliver,
+    show,
 )
 
 
@@ -32,9 +35,8 @@ def evaluate_command(
     missing: MissingChoice = MissingOption.ZERO,
     duplicates: DuplicatesChoice = DuplicatesOption.ERROR,
     by_query: Annotated[bool, typer.Option("--by-query", help="A row for every query.")] = False,
-    no_cache: Annotated[  # noqa: ARG001 - scripts may rely on it; nothing is cached yet
-        bool, typer.Option("--no-cache", help="Read every run anew (this version always does).")
-    ] = False,
+    depth: DepthOption = None,
+    no_cache: NoCacheOption = False,
     output: FormatOption = Format.TEXT,
     html: HtmlOption = None,
     testset_format: TestSetFormatOption = None,
@@ -42,7 +44,6 @@ def evaluate_command(
 ) -> None:
     """Score runs against a test set: means with their intervals, failures and judged share."""
     from cranfield.project.recipe import evaluate, load, told_apart
-    from cranfield.reporting import evaluation_document
 
     judged = load(testset, format=testset_format)
     evaluations = [
@@ -54,7 +55,17 @@ def evaluate_command(
             missing=missing.value,
             duplicates=duplicates.value,
             run_format=run_format,
+            depth=depth,
+            cache=not no_cache,
         )
         for run in runs
     ]
-    deliver(evaluation_document(told_apart(evaluations, runs), by_query=by_query), output, html)
+    evaluations = told_apart(evaluations, runs)
+    if output is Format.JSON and html is None:
+        from cranfield.reporting.payload import evaluation_payload, to_json
+
+        show(to_json(evaluation_payload(evaluations)))
+        return
+    from cranfield.reporting import evaluation_document
+
+    deliver(evaluation_document(evaluations, by_query=by_query), output, html)

@@ -10,9 +10,11 @@ from cranfield import __version__
 from cranfield.cli.compare import compare_command
 from cranfield.cli.demo import demo_command
 from cranfield.cli.evaluate import evaluate_command
+from cranfield.cli.explain import explain_command
 from cranfield.cli.measures import measures_command
 from cranfield.cli.run import run_command
 from cranfield.cli.shared import State, handled
+from cranfield.cli.trec_eval import SETTINGS, trec_eval_command
 
 app = typer.Typer(
     name="cranfield",
@@ -51,7 +53,9 @@ app.command("demo")(handled(demo_command))
 app.command("run")(handled(run_command))
 app.command("evaluate")(handled(evaluate_command))
 app.command("compare")(handled(compare_command))
+app.command("explain")(handled(explain_command))
 app.command("measures")(handled(measures_command))
+app.command("trec_eval", **SETTINGS)(handled(trec_eval_command))
 
 
 def main() -> None:

@@ -116,6 +116,15 @@ DuplicatesChoice = Annotated[
     DuplicatesOption,
     typer.Option("--duplicates", help="A document twice in one query of a TREC run: error, or keep the first."),
 ]
+DepthOption = Annotated[
+    int | None, typer.Option("--depth", metavar="N", min=1, help="Look at the first N results of each query only.")
+]
+NoCacheOption = Annotated[
+    bool,
+    typer.Option(
+        "--no-cache", help="Read every run anew, and keep nothing of it. Large TREC runs are kept by content."
+    ),
+]
 TestSetFormatOption = Annotated[TestSetFormat | None, typer.Option(help="Say so instead of telling by content.")]
 RunFormatOption = Annotated[RunFormat | None, typer.Option(help="Say so instead of telling by content.")]
 
@@ -160,9 +169,14 @@ def deliver(document: Document, chosen: Format, html: Path | None) -> None:
             raise UsageError("--html writes HTML", path=str(html), expected="a file whose name ends in .html")
         save_report(document, html)
         typer.echo(f"wrote {html}", err=True)
+    show(render(document, chosen.value))
+
+
+def show(text: str) -> None:
+    """Write the result on stdout."""
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")  # a terminal that is not UTF-8 has no minus sign
-    sys.stdout.write(render(document, chosen.value))
+    sys.stdout.write(text)
     sys.stdout.flush()
 
 

@@ -10,11 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cranfield.errors import MeasureError, Problem
+from cranfield.evaluation.margins import tie_margin
 from cranfield.evaluation.values import Evaluation, Summary
 from cranfield.measures import DEFAULT_MEASURES, Measure, compute, parse_all
 from cranfield.measures.kernels import expected_relevant
 from cranfield.measures.spec import NEEDS_COUNT
 from cranfield.model import Outcome, Run, TestSet
+from cranfield.numbers import format_value
 from cranfield.ranking.value import UNKNOWN_COUNT, FloatQ, Ranking
 from cranfield.stats.describe import describe, geometric_mean, weighted_mean
 from cranfield.stats.interval import t_interval
@@ -22,6 +24,8 @@ from cranfield.stats.interval import t_interval
 Scored = tuple[FloatQ, NDArray[np.bool_], dict[str, str]]
 """What `compute` returns: values, which are scored, and why the others are not."""
 
+SAME = 1e-12
+"""Two means this close are one."""
 NAMED_QUERIES = 5
 """A warning names at most this many queries and counts the rest."""
 
@@ -160,8 +164,9 @@ def _noticed(
         gainful = set(ranking.expected_query[ranking.expected_gain > 0].tolist())
         some = any(i in gainful for i in np.flatnonzero(relevant == 0))
         but = ", but for nDCG, which pays grades between 0 and 1" if some else ""
+        fate = "left out" if ranking.convention.no_relevant == "skip" else f"they count as 0{but}"
         sentences.append(
-            f"no relevant document is judged for {len(barren)} of {total} queries (they count as 0{but}): {name_queries(barren)}"
+            f"no relevant document is judged for {len(barren)} of {total} queries ({fate}): {name_queries(barren)}"
         )
     surplus = _surplus(ranking)
     if surplus:
@@ -183,6 +188,8 @@ def _noticed(
         sentences.append(
             f"duplicate results dropped, the first of each kept: {n_duplicates} in {where} of {total} queries"
         )
+    if measures and (tied := _tied(ranking, measures[0])):
+        sentences.append(tied)
     for measure in measures:
         reasons = results[measure][2]
         if reasons and measure.name != "Judged":
@@ -191,3 +198,17 @@ def _noticed(
                 f"{measure} has no value for {len(reasons)} of {total} queries ({why}): {name_queries(list(reasons))}"
             )
     return sentences
+
+
+def _tied(ranking: Ranking, primary: Measure) -> str:
+    """How many judged results share their score with another, and what that could do to the primary measure."""
+    margin = tie_margin(primary, ranking)
+    if not margin.n_results:
+        return ""
+    found = f"judged documents in ties: {margin.n_results} in {margin.n_queries} of {ranking.n_queries} queries"
+    low, high = margin.mean_low, margin.mean_high
+    if low is None or high is None:
+        return found
+    if high - low < SAME:
+        return f"{found}; {primary} is the same however they fall"
+    return f"{found}; {primary} is between {format_value(low)} and {format_value(high)}, as they fall"

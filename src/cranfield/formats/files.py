@@ -5,30 +5,56 @@ What is inside a file is the business of the module named after its format.
 
 from __future__ import annotations
 
+import errno
 import gzip
 import io
 import os
+import re
+import shutil
+import sys
 import tempfile
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO, Literal, overload
+from typing import Any, BinaryIO, Literal, overload
 
-from cranfield.errors import CranfieldError, Problem
+from cranfield.errors import CranfieldError, MissingExtraError, Problem
 
 GZIP_MAGIC = b"\x1f\x8b"
+ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
+ZSTD_STEP = 1024
+"""Packed bytes that are unpacked at once: even of the most that they can come to, there is room for."""
+STDIN = "-"
+"""The path that stands for standard input."""
+
+
+class DamagedZstdError(EOFError):
+    """Zstandard data that cannot be unpacked, or end too soon."""
+
+
+def shown(path: Path) -> str:
+    """A path as messages name it."""
+    return "<stdin>" if str(path) == STDIN else str(path)
+
+
+def stem(path: Path) -> str:
+    """A file's name without the endings that say how it is packed and what it is: `web.2024` for `web.2024.qrels.gz`."""
+    return "stdin" if str(path) == STDIN else Path(re.sub(r"(?<=.)\.(gz|zst)$", "", path.name)).stem
 
 
 def refusal(path: Path, error: OSError | EOFError | zlib.error) -> Problem:
     """Say why the system would not give or take a file."""
-    where = str(path)
+    where = shown(path)
     if isinstance(error, FileNotFoundError):
         return Problem("no such file", path=where)
     if isinstance(error, IsADirectoryError):
         return Problem("this is a folder", path=where, expected="a file")
     if isinstance(error, PermissionError):
         return Problem("permission denied", path=where)
+    if isinstance(error, DamagedZstdError):
+        return Problem("the Zstandard data are damaged or cut short", path=where)
     if isinstance(error, (gzip.BadGzipFile, EOFError, zlib.error)):
         return Problem("the gzip data are damaged or cut short", path=where)
     return Problem((error.strerror or str(error)).lower(), path=where)
@@ -36,17 +62,23 @@ def refusal(path: Path, error: OSError | EOFError | zlib.error) -> Problem:
 
 @contextmanager
 def opened(path: Path, error: type[CranfieldError]) -> Iterator[BinaryIO]:
-    """Open a file for reading bytes, unpacking gzip where its first bytes say so.
+    """Open a file for reading bytes, unpacking gzip and Zstandard where its first bytes say so; `-` is standard input.
+
+    Standard input is copied to a temporary file when it is first opened, and may be opened any number of times.
 
     Raises:
-        CranfieldError: of type `error`, when the file is missing, a folder, unreadable or damaged gzip.
+        CranfieldError: of type `error`, when the file is missing, a folder, unreadable or damaged.
+        MissingExtraError: it is Zstandard, and no library is there to unpack it.
     """
     try:
-        with path.open("rb") as stream:
-            magic = stream.read(len(GZIP_MAGIC))
+        with (_STANDARD_INPUT.path() if str(path) == STDIN else path).open("rb") as stream:
+            magic = stream.read(len(ZSTD_MAGIC))
             stream.seek(0)
-            if magic == GZIP_MAGIC:
+            if magic.startswith(GZIP_MAGIC):
                 with gzip.GzipFile(fileobj=stream) as unpacked, io.BufferedReader(unpacked) as buffered:
+                    yield buffered
+            elif magic == ZSTD_MAGIC:
+                with _ZstdReader(stream, shown(path)) as raw, io.BufferedReader(raw, 1 << 16) as buffered:
                     yield buffered
             else:
                 yield stream
@@ -54,8 +86,86 @@ def opened(path: Path, error: type[CranfieldError]) -> Iterator[BinaryIO]:
         raise error(refusal(path, cause)) from cause
 
 
+@dataclass
+class _StandardInput:
+    """Standard input, copied to a file that can be read again; each one of `sys.stdin` once."""
+
+    _source: object = None
+    _copy: Any = None
+
+    def path(self) -> Path:
+        """The copy."""
+        if sys.stdin is None:
+            raise OSError(errno.EBADF, "there is no standard input")
+        if self._copy is None or self._source is not sys.stdin:
+            copy = tempfile.NamedTemporaryFile(prefix="cranfield-stdin-")  # noqa: SIM115  it lives as long as we do
+            shutil.copyfileobj(sys.stdin.buffer, copy)
+            copy.flush()
+            self._source, self._copy = sys.stdin, copy
+        return Path(self._copy.name)
+
+
+_STANDARD_INPUT = _StandardInput()
+
+
+class _ZstdReader(io.RawIOBase):
+    """What Zstandard frames unpack to, one after the other."""
+
+    def __init__(self, packed: BinaryIO, name: str) -> None:
+        self._packed = packed
+        self._frames, self._errors = _zstd(name)
+        self._frame: Any = None
+        self._ready = memoryview(b"")
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any, /) -> int:
+        """Fill a buffer with what comes next; 0 at the end of the last frame."""
+        while not self._ready:
+            data = self._packed.read(ZSTD_STEP)
+            if not data:
+                if self._frame is not None:
+                    raise DamagedZstdError
+                return 0
+            self._ready = memoryview(self._unpack(data))
+        n = min(len(buffer), len(self._ready))
+        buffer[:n] = self._ready[:n]
+        self._ready = self._ready[n:]
+        return n
+
+    def _unpack(self, data: bytes) -> bytes:
+        parts: list[bytes] = []
+        try:
+            while data:
+                if self._frame is None:
+                    self._frame = self._frames()
+                parts.append(self._frame.decompress(data))
+                data = b""
+                if self._frame.eof:
+                    data, self._frame = self._frame.unused_data, None
+        except self._errors as cause:
+            raise DamagedZstdError from cause
+        return b"".join(parts)
+
+
+def _zstd(name: str) -> tuple[Callable[[], Any], type[Exception]]:
+    """What unpacks a Zstandard frame, and its error: Python's own from 3.14 on, or the library `zstandard`."""
+    try:
+        from compression import zstd  # type: ignore[import-not-found,unused-ignore]
+    except ImportError:
+        pass
+    else:
+        return zstd.ZstdDecompressor, zstd.ZstdError
+    try:
+        import zstandard
+    except ImportError:
+        raise MissingExtraError.for_extra(f"{name}: zst", "zst") from None
+    return lambda: zstandard.ZstdDecompressor().decompressobj(), zstandard.ZstdError
+
+
 def read_bytes(path: Path, error: type[CranfieldError]) -> bytes:
-    """All bytes of a file, unpacked where it is gzip."""
+    """All bytes of a file, unpacked where it is packed; see `opened`."""
     with opened(path, error) as stream:
         return stream.read()
 
@@ -74,7 +184,7 @@ def decode(data: bytes, path: Path, error: type[CranfieldError], *, errors: str 
         raise error(
             Problem(
                 f"not UTF-8: byte 0x{data[offset]:02x} at offset {offset}",
-                path=str(path),
+                path=shown(path),
                 line=data.count(b"\n", 0, offset) + 1,
                 hint="save the file as UTF-8",
             )

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Literal
 
 from cranfield.errors import CranfieldError, Problem, RunFormatError, TestSetError, UnknownNameError, shorten
-from cranfield.formats.files import opened
+from cranfield.formats.files import opened, shown
 from cranfield.model import Run, TestSet
 
 HEAD_BYTES = 1 << 20
@@ -121,7 +121,7 @@ def read_testset(path: Path | str, format: str | None = None) -> TestSet:  # noq
     """Read a test set in whatever format its content is.
 
     Args:
-        path: a YAML or JSON test set, or TREC qrels; gzip is recognised.
+        path: a YAML or JSON test set, or TREC qrels; gzip and Zstandard are recognised, and `-` is standard input.
         format: a name of `format_names("testset")`, where the content does not tell.
 
     Raises:
@@ -133,7 +133,7 @@ def read_testset(path: Path | str, format: str | None = None) -> TestSet:  # noq
     read = entry.read
     testset = read(path) if read else None
     if not isinstance(testset, TestSet):
-        raise TestSetError("not a test set", path=str(path))
+        raise TestSetError("not a test set", path=shown(path))
     return testset
 
 
@@ -166,7 +166,7 @@ def _unknown(path: Path, kind: Kind, head: Head, other: Format | None) -> Proble
     sentences = [FORMATS[name].sentence for name in format_names(kind)]
     what = "test set" if kind == "testset" else "run"
     if not head.data.strip():
-        return Problem("the file is empty", path=str(path), expected=" or ".join(sentences))
+        return Problem("the file is empty", path=shown(path), expected=" or ".join(sentences))
     if other is not None:
         hint = f"this is {other.sentence}: the test set comes first, then the runs"
     elif _is_log(head):
@@ -174,7 +174,7 @@ def _unknown(path: Path, kind: Kind, head: Head, other: Format | None) -> Proble
     else:
         hint = f"where the content does not tell, --{kind}-format {'|'.join(format_names(kind))} does"
     got = shorten(head.first_line.decode("utf-8", "replace")) if head.first_line else "comments only"
-    return Problem(f"not a {what}", path=str(path), expected=" or ".join(sentences), got=got, hint=hint)
+    return Problem(f"not a {what}", path=shown(path), expected=" or ".join(sentences), got=got, hint=hint)
 
 
 def _is_log(head: Head) -> bool:

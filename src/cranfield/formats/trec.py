@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from cranfield.errors import ProblemList, RunFormatError, TestSetError, shorten
-from cranfield.formats.files import opened, write_bytes
+from cranfield.formats.files import opened, shown, stem, write_bytes
 from cranfield.model import Hit, Query, Run, TestSet
 
 QRELS_COLUMNS = 4
@@ -46,7 +46,8 @@ def read_qrels_file(path: Path | str) -> QrelsFile:
 
     Args:
         path: four columns a line (query, iteration, document, grade), ASCII white space between; blank lines and lines
-            that start with `#` are skipped; gzip is recognised. The iteration is ignored.
+            that start with `#` are skipped; gzip and Zstandard are recognised, and `-` is standard input. The
+            iteration is ignored.
 
     Ids that are not UTF-8 keep their bytes, as lone surrogates. A grade is any finite number.
 
@@ -58,10 +59,9 @@ def read_qrels_file(path: Path | str) -> QrelsFile:
     reader.read()
     reader.problems.raise_if_any()
     if not reader.grades:
-        raise TestSetError("no judgment in this file", path=str(path), expected=f"lines `{QRELS_LINE}`")
-    name = re.sub(r"(?<=.)\.gz$", "", path.name)
+        raise TestSetError("no judgment in this file", path=shown(path), expected=f"lines `{QRELS_LINE}`")
     testset = TestSet(
-        name=Path(name).stem,
+        name=stem(path),
         queries=tuple(Query(query_id) for query_id in reader.grades),
         grades=reader.grades,
     )
@@ -131,7 +131,7 @@ class _QrelsReader:
             first_line, first_columns = first[columns[0], columns[2]]
             self.problems.add(
                 f"query {_text(columns[0])!r}, document {_text(columns[2])!r} is judged twice",
-                path=str(self.path),
+                path=shown(self.path),
                 line=line,
                 expected=f"{first_columns[3].decode()}, as on line {first_line}",
                 got=columns[3].decode(),
@@ -144,7 +144,7 @@ class _QrelsReader:
 
     def _bad(self, line: int, message: str, got: bytes, expected: str) -> None:
         text = shorten(got.decode("utf-8", "replace"))
-        self.problems.add(message, path=str(self.path), line=line, expected=expected, got=text)
+        self.problems.add(message, path=shown(self.path), line=line, expected=expected, got=text)
 
 
 def _number(text: bytes) -> float | None:

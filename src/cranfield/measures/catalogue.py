@@ -6,10 +6,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cranfield.errors import UsageError
+from cranfield.measures import rules
 from cranfield.measures.families import core, counts, diversity, preference, trec, user_models
 from cranfield.measures.measure import Measure
 from cranfield.measures.spec import NEEDS_COUNT, NOTHING_UNJUDGED, TOO_LARGE, WHY_NEEDED, MeasureSpec, Needs
-from cranfield.ranking.transform import condensed, with_gains
 from cranfield.ranking.value import UNKNOWN_COUNT, FloatQ, Ranking
 
 FAMILIES = (core, counts, trec, user_models, diversity, preference)
@@ -66,7 +66,7 @@ def compute(measure: Measure, ranking: Ranking) -> tuple[FloatQ, NDArray[np.bool
     if spec.needs is not None and not _carries(ranking, spec.needs):
         why = dict.fromkeys(ranking.query_ids, WHY_NEEDED[spec.needs])
         return np.zeros(ranking.n_queries), np.zeros(ranking.n_queries, dtype=np.bool_), why
-    seen = _chosen(measure, ranking)
+    seen = rules.seen_by(measure, ranking, diagnostic=spec.diagnostic)
     parameters = {name: value for name, value in measure.params if name not in CHOOSING}
     with np.errstate(over="ignore", invalid="ignore"):  # an infinite worth leaves its query without a value
         values = spec.kernel(seen, measure.cutoff, **parameters)
@@ -79,6 +79,11 @@ def compute(measure: Measure, ranking: Ranking) -> tuple[FloatQ, NDArray[np.bool
         for i in np.flatnonzero(ranking.closed_world):
             scored[i] = False
             reasons[ranking.query_ids[i]] = NOTHING_UNJUDGED
+    if not spec.diagnostic:
+        for queries, reason in rules.without_value(measure, ranking):
+            scored[queries] = False
+            reasons = {ranking.query_ids[i]: reason for i in queries} | reasons
+        values = rules.rounded(values, ranking.convention.decimals)
     return np.where(scored, values, 0.0), scored, reasons
 
 
@@ -86,11 +91,3 @@ def _carries(ranking: Ranking, need: Needs) -> bool:
     if need == "tokens":
         return ranking.tokens_returned is not None
     return ranking.groups is not None and ranking.groups.kind == need
-
-
-def _chosen(measure: Measure, ranking: Ranking) -> Ranking:
-    """The ranking this measure looks at."""
-    if measure.param("judged_only", default=False):
-        ranking = condensed(ranking)
-    gains = measure.param("gains", default=())
-    return with_gains(ranking, dict(gains)) if isinstance(gains, tuple) and gains else ranking

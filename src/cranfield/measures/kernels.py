@@ -1,6 +1,7 @@
 """What each measure computes: pure functions of a Ranking, one value per query.
 
-No kernel orders, joins or looks at an id. Axes: Q queries, J judged results, E expected entries.
+No kernel orders, joins or looks at an id. What a measure divides by, and how deep it looks, is the convention's choice
+where tools disagree. Axes: Q queries, J judged results, E expected entries.
 """
 
 from __future__ import annotations
@@ -42,18 +43,39 @@ def first_relevant_rank(ranking: Ranking, *, rel: int = 1, cutoff: int | None = 
 
 
 def reciprocal_rank(ranking: Ranking, cutoff: int | None, *, rel: int = 1) -> FloatQ:
-    """One over the rank of the first relevant result; 0 where there is none."""
-    return 1.0 / first_relevant_rank(ranking, rel=rel, cutoff=cutoff)
+    """One over the rank of the first relevant result; 0 where there is none, or none as deep as the convention looks."""
+    depths = [depth for depth in (cutoff, ranking.convention.rr_depth) if depth is not None]
+    return 1.0 / first_relevant_rank(ranking, rel=rel, cutoff=min(depths, default=None))
 
 
 def precision(ranking: Ranking, cutoff: int, *, rel: int = 1) -> FloatQ:
-    """Relevant results in the first k, over k, however short the list."""
-    return per_query(ranking, relevant_rows(ranking, rel, cutoff)) / cutoff
+    """Relevant results in the first k, over k, however short the list; or over what the convention counts."""
+    return _over(per_query(ranking, relevant_rows(ranking, rel, cutoff)), precision_base(ranking, cutoff))
+
+
+def precision_base(ranking: Ranking, cutoff: int) -> FloatQ:
+    """float64[Q]: what P@k divides by: k, the judged results within k, or the results within k."""
+    if ranking.convention.precision_over == "judged":
+        return judged_within(ranking, cutoff)
+    if ranking.convention.precision_over == "returned":
+        return np.minimum(ranking.n_returned, cutoff).astype(np.float64)
+    return np.full(ranking.n_queries, float(cutoff))
+
+
+def judged_within(ranking: Ranking, cutoff: int | None) -> FloatQ:
+    """float64[Q]: judged results within the cutoff; all of them where nothing can be unjudged."""
+    rows = ranking.state == State.JUDGED
+    shown = ranking.n_returned if cutoff is None else np.minimum(ranking.n_returned, cutoff)
+    judged = per_query(ranking, rows if cutoff is None else rows & (ranking.rank <= cutoff))
+    return np.where(ranking.closed_world, shown, judged)
 
 
 def recall(ranking: Ranking, cutoff: int, *, rel: int = 1) -> FloatQ:
     """Relevant results in the first k, over all that were expected; 0 where nothing was."""
-    return _over(per_query(ranking, relevant_rows(ranking, rel, cutoff)), expected_relevant(ranking, rel))
+    rows = relevant_rows(ranking, rel, cutoff)
+    if ranking.convention.credit == "every":
+        return _over(_items_found(ranking, rows), expected_relevant(ranking, rel))
+    return _over(per_query(ranking, rows), expected_relevant(ranking, rel))
 
 
 def success(ranking: Ranking, cutoff: int, *, rel: int = 1) -> FloatQ:
@@ -70,21 +92,35 @@ def average_precision(ranking: Ranking, cutoff: int | None, *, rel: int = 1) -> 
     nth_relevant = position - starts[query] + 1
     weights = np.zeros(len(ranking.rank))
     weights[rows] = nth_relevant / ranking.rank[rows]
-    return _over(per_query(ranking, rows, weights), expected_relevant(ranking, rel))
+    found = ranking.convention.average_precision_over == "found"
+    return _over(
+        per_query(ranking, rows, weights), per_query(ranking, rows) if found else expected_relevant(ranking, rel)
+    )
 
 
 def ndcg(ranking: Ranking, cutoff: int | None, *, dcg: str = "log2") -> FloatQ:
     """Discounted gain over the ideal's; 0 where nothing with gain was expected."""
     rows = np.ones(len(ranking.rank), dtype=np.bool_) if cutoff is None else ranking.rank <= cutoff
-    gained = per_query(ranking, rows, _worth(ranking.gain, dcg) / np.log2(ranking.rank + 1.0))
-    if ranking.convention.ideal == "one":
-        return gained
+    gained = per_query(ranking, rows, _worth(ranking, ranking.gain, dcg) / np.log2(ranking.rank + 1.0))
     return _over(gained, ideal_dcg(ranking, cutoff, dcg=dcg))
 
 
 def ideal_dcg(ranking: Ranking, cutoff: int | None, *, dcg: str = "log2") -> FloatQ:
-    """float64[Q]: the most that k results could gain; NaN where a count with gain is unknown."""
-    gains, query = _worth(ranking.expected_gain, dcg), ranking.expected_query
+    """float64[Q]: the DCG that nDCG divides by: the most that k results could gain, or what the convention takes for it.
+
+    NaN where a count with gain is unknown and the convention needs it.
+    """
+    ideal = ranking.convention.ideal
+    if ideal == "one":
+        return np.ones(ranking.n_queries)
+    if ideal == "retrieved":
+        return _retrieved_ideal(ranking, cutoff, dcg)
+    return _judged_ideal(ranking, None if ideal == "judged uncut" else cutoff, dcg)
+
+
+def _judged_ideal(ranking: Ranking, cutoff: int | None, dcg: str) -> FloatQ:
+    """DCG of the expected items in their best order."""
+    gains, query = _worth(ranking, ranking.expected_gain, dcg), ranking.expected_query
     order = np.lexsort((-gains, query))  # gains need not fall with the grade
     gains, counted = gains[order], ranking.expected_count[order]
     unknown = (counted == UNKNOWN_COUNT) & (gains > 0)
@@ -103,6 +139,15 @@ def ideal_dcg(ranking: Ranking, cutoff: int | None, *, dcg: str = "log2") -> Flo
     return _sum_by(ranking.expected_query, entries, ranking.n_queries)
 
 
+def _retrieved_ideal(ranking: Ranking, cutoff: int | None, dcg: str) -> FloatQ:
+    """DCG of the results within the cutoff in their best order."""
+    rows = ranking.gain > 0 if cutoff is None else (ranking.gain > 0) & (ranking.rank <= cutoff)
+    query, gains = ranking.query[rows], _worth(ranking, ranking.gain[rows], dcg)
+    gains = gains[np.lexsort((-gains, query))]
+    rank = np.arange(len(query)) - np.searchsorted(query, np.arange(ranking.n_queries))[query] + 1
+    return _sum_by(query, gains / np.log2(rank + 1.0), ranking.n_queries)
+
+
 def judged_share(ranking: Ranking, cutoff: int) -> FloatQ:
     """Judged results in the first k, over the results there; NaN where nothing was returned."""
     rows = (ranking.state == State.JUDGED) & (ranking.rank <= cutoff)
@@ -111,8 +156,18 @@ def judged_share(ranking: Ranking, cutoff: int) -> FloatQ:
     return per_query(ranking, rows) / shown
 
 
-def _worth(gain: NDArray[np.float64], dcg: str) -> NDArray[np.float64]:
-    return gain if dcg == "log2" else np.exp2(gain) - 1.0
+def _worth(ranking: Ranking, gain: NDArray[np.float64], dcg: str) -> NDArray[np.float64]:
+    """Gains as DCG adds them up; under a convention of exponential gain they are that already."""
+    return gain if dcg == "log2" or ranking.convention.gain == "exponential" else np.exp2(gain) - 1.0
+
+
+def _items_found(ranking: Ranking, rows: BoolJ) -> FloatQ:
+    """float64[Q]: expected items among some rows, each no oftener than it was expected."""
+    entries = (ranking.expected_start[ranking.query] + ranking.item)[rows]
+    hits = np.bincount(entries, minlength=len(ranking.expected_query))
+    known = ranking.expected_count != UNKNOWN_COUNT
+    found = np.where(known, np.minimum(hits, ranking.expected_count), hits)
+    return _sum_by(ranking.expected_query, found.astype(np.float64), ranking.n_queries)
 
 
 def _over(numerator: FloatQ, denominator: FloatQ) -> FloatQ:

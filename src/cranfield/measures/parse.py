@@ -12,7 +12,7 @@ from cranfield.measures.measure import Gains, Measure, Parameter, spell
 from cranfield.measures.spec import MeasureSpec, ParameterSpec
 
 MAX_CUTOFF = 2**31 - 1
-_SHAPE = re.compile(r"\s*(?P<name>[A-Za-z_][\w-]*)\s*(?:\((?P<params>[^()]*)\))?\s*(?:@\s*(?P<cutoff>[^@\s]+))?\s*")
+_SHAPE = re.compile(r"\s*(?P<name>\w[\w-]*)\s*(?:\((?P<params>[^()]*)\))?\s*(?:@\s*(?P<cutoff>[^@\s]+))?\s*")
 _PARAM = re.compile(
     r"""\s*(?P<name>\w+)\s*=\s*(?:'(?P<single>[^']*)'|"(?P<double>[^"]*)"|(?P<map>\{[^{}]*\})|(?P<bare>[^\s'",{}]+))\s*(?:,|$)"""
 )
@@ -76,7 +76,7 @@ def _measure(text: str, name: str, params: str | None, cutoff: str | None) -> Me
 def _cutoff(text: str, spec: MeasureSpec, cutoff: str | None) -> int | float | None:
     if cutoff is None:
         if spec.cutoff == "required":
-            example = "10" if spec.cutoff_kind == "rank" else "0.1"
+            example = {"rank": "10", "share": "0.1", "multiple": "0.5"}[spec.cutoff_kind]
             raise MeasureError(f"{text}: has no cutoff", expected=f"{spec.spelling}, for example {spec.name}@{example}")
         return None
     if spec.cutoff == "none":
@@ -86,6 +86,11 @@ def _cutoff(text: str, spec: MeasureSpec, cutoff: str | None) -> int | float | N
         if not 0 <= share <= 1:
             raise MeasureError(f"{text}: cutoff is {cutoff}", expected="a share from 0 to 1")
         return share
+    if spec.cutoff_kind == "multiple":
+        multiple = float(cutoff) if _NUMBER.fullmatch(cutoff) else math.nan
+        if not 0 < multiple <= MAX_CUTOFF:
+            raise MeasureError(f"{text}: cutoff is {cutoff}", expected="a number above 0")
+        return multiple
     if not re.fullmatch(r"[0-9]{1,10}", cutoff) or not 1 <= int(cutoff) <= MAX_CUTOFF:
         raise MeasureError(f"{text}: cutoff is {cutoff}", expected="a whole number of 1 or more")
     return int(cutoff)

@@ -66,8 +66,9 @@ class MeasureSpec:
     """False when it has no meaning where the truth is a pattern."""
     diagnostic: bool = False
     """True when it says how far other numbers can be trusted, and is no quality of a system."""
-    cutoff_kind: Literal["rank", "share"] = "rank"
-    """What stands after the @: a rank, or a share from 0 to 1 (`IPrec@0.1`)."""
+    cutoff_kind: Literal["rank", "share", "multiple"] = "rank"
+    """What stands after the @: a rank, a share from 0 to 1 (`IPrec@0.1`), or a multiple of the number of relevant
+    documents."""
     needs: Needs | None = None
     """What a ranking must carry besides ranks and grades; where it does not, no query has a value."""
     aggregate: Literal["mean", "sum", "geometric mean"] = "mean"
@@ -80,7 +81,7 @@ class MeasureSpec:
     @cached_property
     def spelling(self) -> str:
         """How it is written: `P@k`, `AP`, `AP@k`."""
-        k = "k" if self.cutoff_kind == "rank" else "share"
+        k = {"rank": "k", "share": "share", "multiple": "x"}[self.cutoff_kind]
         forms = {"required": f"{self.name}@{k}", "optional": f"{self.name}, {self.name}@{k}", "none": self.name}
         return forms[self.cutoff]
 

@@ -1,11 +1,18 @@
-"""Named conventions: the choices on which tools that print the same measure disagree."""
+"""Named conventions: the choices on which tools that print the same measure disagree.
+
+A convention says how a run is ordered, what a result is worth, what a measure divides by and which queries have no
+value. A choice that nobody has stated for a tool stays as `trec` has it.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import dataclass, fields, replace
+from typing import Any, Literal
 
 from cranfield.errors import UnknownNameError
+
+Scored = Literal["zero", "skip"]
+"""A query that earned nothing counts as 0, or has no value and leaves the mean."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,13 +27,48 @@ class Convention:
     ties: Literal["descending", "ascending", "given"] = "descending"
     """How equal scores fall: by document id in byte order, or as they stand."""
     score_width: Literal[64, 32] = 64
-    """Bits of a score when scores are compared."""
-    gain: Literal["grade", "match"] = "grade"
-    """What a match is worth: its grade, or 1 whatever the grade."""
+    """Bits of a score when scores are compared: at 32, 1.00000001 ties with 1."""
+    duplicates: Literal["error", "first"] = "error"
+    """A document twice in one query of a run file, where nobody says otherwise: an error, or the first is kept."""
+    missing: Scored = "zero"
+    """A judged query that the run does not answer, where nobody says otherwise."""
     credit: Literal["declared", "every"] = "declared"
-    """Who is paid when several results hit one expected item: as the judgment declares (once by default), or all."""
-    ideal: Literal["judged", "one"] = "judged"
-    """Ideal DCG: the expected items in their best order, cut at k; or fixed at 1."""
+    """Who is paid when several results hit one expected item: as the judgment declares (once by default), or all. Recall
+    asks which items were found, and counts each no oftener than it was expected."""
+    gain: Literal["grade", "match", "exponential"] = "grade"
+    """What a match of grade g is worth: g, 1 whatever the grade, or 2^g - 1."""
+    unjudged: Literal["not relevant", "condensed", "unscored"] = "not relevant"
+    """A result that nobody judged: not relevant; left out of the list; or not relevant, and a query where everything
+    within the cutoff is unjudged has no value."""
+    ideal: Literal["judged", "judged uncut", "retrieved", "one"] = "judged"
+    """Ideal DCG: the expected items in their best order, cut at k; the same, not cut; the results within the cutoff,
+    re-sorted; or fixed at 1."""
+    precision_over: Literal["k", "judged", "returned"] = "k"
+    """What P@k divides by: k, the judged results within k, or the results within k."""
+    average_precision_over: Literal["expected", "found"] = "expected"
+    """What AP divides by: all relevant documents, or the relevant results within the cutoff."""
+    rr_depth: int | None = None
+    """Rank beyond which RR sees nothing, whatever its cutoff; None is the whole list."""
+    rr_ties: Literal["same", "reversed"] = "same"
+    """How equal scores fall for RR with a cutoff: as for every other measure, or the other way round."""
+    iprec: Literal["nearest", "up"] = "nearest"
+    """How many relevant results a share of the recall asks for, when it is no whole number: the nearest, or, beyond a
+    tenth, the next."""
+    failed: Scored = "zero"
+    """A query the system failed on: timeout, non-zero exit, output that cannot be read."""
+    empty: Scored = "zero"
+    """A query the system answered with no result."""
+    no_relevant: Scored = "zero"
+    """A query for which nothing relevant is judged."""
+    decimals: int | None = None
+    """Each query's value is rounded to so many decimals, halves up, before the mean; None does not round."""
+
+
+CHOICES: tuple[str, ...] = tuple(field.name for field in fields(Convention) if field.name not in {"name", "sentence"})
+"""Fields of a convention that are choices, in the order they apply: the run, the results, the measure, the mean."""
+
+AT_THE_DOOR = frozenset({"file_order", "ties", "score_width", "duplicates", "missing", "credit", "gain"})
+"""Choices that make another Ranking of the same run; the others act on a Ranking as it is."""
 
 
 CONVENTIONS = {
@@ -34,12 +76,72 @@ CONVENTIONS = {
     for convention in (
         Convention("trec", "the default: trec_eval's choices, scores as 64-bit floats, missing queries count as 0"),
         Convention(
+            "trec9",
+            "trec_eval 9.0.8 without -c: scores as 32-bit floats, recall shares rounded up, missing queries left out",
+            score_width=32,
+            missing="skip",
+            iprec="up",
+        ),
+        Convention(
+            "trec10",
+            "trec_eval 10.0 with -c: scores as 64-bit floats, recall shares to the nearest; the same choices as trec",
+        ),
+        Convention(
+            "ir_measures",
+            "ir_measures 0.4 over pytrec_eval: scores as 32-bit floats, and in RR@k ties fall to the smaller document id",
+            score_width=32,
+            rr_ties="reversed",
+            iprec="up",
+        ),
+        Convention(
+            "ranx",
+            "ranx 0.3: recall shares rounded up; its ties fall in no fixed order, here to the larger document id",
+            iprec="up",
+        ),
+        Convention(
+            "msmarco", "the MS MARCO scorer of ir_measures: ties fall to the smaller document id", ties="ascending"
+        ),
+        Convention(
+            "searchtweak",
+            "ordered by position; precision over the judged results, average precision over the relevant ones found, the "
+            "ideal is the results re-sorted; no value where nothing is judged or nothing was returned",
+            file_order="rank",
+            missing="skip",  # a run file has no line for a query with no result
+            unjudged="unscored",
+            ideal="retrieved",
+            precision_over="judged",
+            average_precision_over="found",
+            failed="skip",
+            empty="skip",
+        ),
+        Convention(
             "cupertino",
-            "the order given, every match credited with gain 1, ideal DCG fixed at 1 (so nDCG may exceed 1)",
+            "the order given, every match credited with gain 1, ideal DCG fixed at 1 (so nDCG may exceed 1), RR to rank 10",
             file_order="given",
-            gain="match",
             credit="every",
+            gain="match",
             ideal="one",
+            rr_depth=10,
+        ),
+        Convention(
+            "octocode",
+            "the order given, every match credited (so nDCG may exceed 1), RR to rank 20, failed queries left out",
+            file_order="given",
+            credit="every",
+            rr_depth=20,
+            failed="skip",
+        ),
+        Convention("knowcode", "the order given, RR over the whole list", file_order="given"),
+        Convention(
+            "quepid",
+            "the ideal of nDCG@k is every judged document in its best order, not cut at k",
+            ideal="judged uncut",
+        ),
+        Convention(
+            "opensearch",
+            "precision over min(k, results returned), and values rounded to 2 decimals before they are averaged",
+            precision_over="returned",
+            decimals=2,
         ),
     )
 }
@@ -52,3 +154,14 @@ def convention_named(name: str) -> Convention:
     if name not in CONVENTIONS:
         raise UnknownNameError.among("convention", name, CONVENTIONS)
     return CONVENTIONS[name]
+
+
+def differing(a: Convention, b: Convention) -> tuple[str, ...]:
+    """The choices two conventions do not share, in the order they apply."""
+    return tuple(name for name in CHOICES if getattr(a, name) != getattr(b, name))
+
+
+def with_choice(convention: Convention, name: str, other: Convention) -> Convention:
+    """The convention with one choice of another's."""
+    choice: dict[str, Any] = {name: getattr(other, name)}
+    return replace(convention, **choice)

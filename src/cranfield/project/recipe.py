@@ -7,15 +7,13 @@ from dataclasses import replace
 from pathlib import Path
 
 from cranfield.errors import NoCommonQueryError, Problem, UsageError
-from cranfield.evaluation.compare import CompareOptions
-from cranfield.evaluation.compare import compare as compare_evaluations
 from cranfield.evaluation.evaluate import evaluate_ranking, name_queries
 from cranfield.evaluation.values import Comparison, Evaluation, Limits
-from cranfield.formats.run_jsonl import read_run
 from cranfield.formats.sniff import read_testset, sniff_run
 from cranfield.measures import Measure, parse_all
 from cranfield.model import DEFAULT_CONVENTION, Answer, Convention, Hit, Outcome, Run, TestSet, convention_named
 from cranfield.ranking import Duplicates, Missing, RankedFile, rank_file, rank_run
+from cranfield.ranking.transform import cut
 
 RunLike = Run | str | Path | Mapping[str, Sequence[str]] | Mapping[str, Mapping[str, float]]
 
@@ -33,7 +31,7 @@ def load(path: str | Path, *, format: str | None = None) -> TestSet:  # noqa: A0
     return read_testset(Path(path), format)
 
 
-def evaluate(
+def evaluate(  # noqa: PLR0913 - each is a choice that changes the numbers, and is typed by name
     testset: TestSet | str | Path,
     run: RunLike,
     *,
@@ -43,6 +41,8 @@ def evaluate(
     duplicates: Duplicates = "error",
     run_format: str | None = None,
     name: str | None = None,
+    depth: int | None = None,
+    cache: bool = False,
 ) -> Evaluation:
     """Score one run against a test set.
 
@@ -56,6 +56,8 @@ def evaluate(
         duplicates: a document twice in one query of a TREC file is an error, or the first is kept.
         run_format: `trec` or `jsonl`, instead of telling by content.
         name: what to call the system; by default the run's own name.
+        depth: ranks kept per query before any measure looks; None keeps all.
+        cache: keep what a large TREC file came down to, and use what was kept, by content; see `CRANFIELD_CACHE`.
 
     Raises:
         InputError: a file that cannot be read, or shares no query with the test set.
@@ -69,16 +71,20 @@ def evaluate(
         0.8333
     """
     testset = testset if isinstance(testset, TestSet) else load(testset)
+    if depth is not None and depth < 1:
+        raise UsageError(f"depth is {depth}", expected="a whole number of 1 or more")
     chosen = None if measures is None else parse_all([str(measure) for measure in measures])
     rules = convention_named(convention)
     if isinstance(run, str | Path):
         path = Path(run)
         if sniff_run(path, run_format) == "trec":
-            ranked = rank_file(testset, path, rules, missing=missing, duplicates=duplicates)
+            ranked = rank_file(testset, path, rules, missing=missing, duplicates=duplicates, depth=depth, cache=cache)
             return _evaluate_file(testset, ranked, chosen, name)
-        return _evaluate_run(testset, read_run(path), chosen, rules, missing, name)
+        from cranfield.formats.run_jsonl import read_run
+
+        return _evaluate_run(testset, read_run(path), chosen, rules, missing, name, depth)
     collected = run if isinstance(run, Run) else as_run(run, name or "run")
-    return _evaluate_run(testset, collected, chosen, rules, missing, name)
+    return _evaluate_run(testset, collected, chosen, rules, missing, name, depth)
 
 
 def compare(
@@ -107,6 +113,9 @@ def compare(
     Raises:
         UsageError: the two do not belong together, or an option is out of bounds.
     """
+    from cranfield.evaluation.compare import CompareOptions
+    from cranfield.evaluation.compare import compare as compare_evaluations
+
     measure = parse_all([str(primary)])[0] if primary is not None else None
     options = CompareOptions(measure, test, alpha, margin, seed, limits=limits or Limits())
     return compare_evaluations(baseline, candidate, options)
@@ -169,6 +178,7 @@ def _evaluate_run(
     convention: Convention,
     missing: Missing,
     name: str | None,
+    depth: int | None,
 ) -> Evaluation:
     warnings = []
     extra = [query_id for query_id in run.answers if query_id not in testset.by_id]
@@ -187,6 +197,8 @@ def _evaluate_run(
     if run.testset_digest is not None and run.testset_digest != testset.digest:
         warnings.append("the run was collected on another version of this test set (the digests differ)")
     ranking = rank_run(testset, run, convention, missing=missing)
+    if depth is not None:
+        ranking = cut(ranking, depth)
     return evaluate_ranking(
         testset, ranking, measures, name=name or run.name, run_digest=run.digest, run=run, warnings=warnings
     )

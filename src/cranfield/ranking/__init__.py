@@ -1,7 +1,7 @@
 """The door between results and measures: order once, join once."""
 
 from cranfield.ranking.door import Missing, rank_run
-from cranfield.ranking.trec_reader import RankedFile, rank_file
+from cranfield.ranking.file import RankedFile, rank_file
 from cranfield.ranking.scan import REPORTED_HITS, Duplicates
 from cranfield.ranking.value import FloatQ, Groups, RankedHit, Ranking, State
 

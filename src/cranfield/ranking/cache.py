@@ -11,12 +11,10 @@ import io
 import json
 import os
 from collections.abc import Callable, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, fields
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
-from zipfile import BadZipFile
 
 import numpy as np
 
@@ -28,6 +26,8 @@ FOLDER_VARIABLE = "CRANFIELD_CACHE"
 FORMAT = 1
 """Counted up when a reader would make other columns of the same bytes."""
 HEAD_BYTES = 65_536
+DIGEST_BYTES = sha256().digest_size
+"""An entry begins with the digest of what follows."""
 SMALLEST_BYTES = 4 * 1024 * 1024
 """Smaller files are read faster than an entry is looked up and opened."""
 MOST_BYTES = 256 * 1024 * 1024
@@ -87,6 +87,8 @@ def cache_folder() -> Path | None:
 
 def file_digest(path: Path, jobs: int) -> str:
     """Digest of a file's unpacked bytes, as `Scan.digest` has it, block by block in threads."""
+    from concurrent.futures import ThreadPoolExecutor
+
     hasher = sha256()
     with opened(path, RunFormatError) as stream, ThreadPoolExecutor(max(1, jobs)) as pool:
         waiting = []
@@ -115,13 +117,13 @@ def _load(entry: Path) -> Scan | None:
     """The scan an entry holds; None when there is none, or it is damaged."""
     try:
         data = entry.read_bytes()
-        with np.load(io.BytesIO(data[32:]), allow_pickle=False) as arrays:
-            if sha256(data[32:]).digest() != data[:32]:
-                return None
+        if sha256(data[DIGEST_BYTES:]).digest() != data[:DIGEST_BYTES]:
+            return None
+        with np.load(io.BytesIO(data[DIGEST_BYTES:]), allow_pickle=False) as arrays:
             scan = _scan_of(arrays)
-    except (OSError, ValueError, KeyError, TypeError, BadZipFile):
+        os.utime(entry)
+    except OSError:
         return None
-    os.utime(entry)
     return scan
 
 

@@ -102,13 +102,16 @@ def rank_file(
 
 def scan_file(path: Path, index: JudgedIndex, options: ScanOptions, jobs: int) -> Scan:
     """Read a run file with the native reader where it was built, else with Python's; see `ENGINE_VARIABLE`."""
-    from cranfield.ranking import native, streaming
-
     engine = engine_asked()
-    if engine == "native" and not native.available():
-        raise UsageError(f"{ENGINE_VARIABLE} asks for the native reader: {native.why_not()}")
-    if engine != "python" and native.available():
-        return native.scan_file_native(path, index, options, threads=jobs)
+    if engine != "python":
+        from cranfield.ranking import native
+
+        if native.available():
+            return native.scan_file_native(path, index, options, threads=jobs)
+        if engine == "native":
+            raise UsageError(f"{ENGINE_VARIABLE} asks for the native reader: {native.why_not()}")
+    from cranfield.ranking import streaming
+
     return streaming.scan_file_python(path, index, options, processes=jobs)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -48,13 +49,20 @@ def only_queries(ranking: Ranking, keep: NDArray[np.bool_]) -> Ranking:
 def condensed(ranking: Ranking) -> Ranking:
     """The list of judged results alone, ranks closed up: what was not judged is as if it had not been returned.
 
+    Where nothing can be unjudged (patterns) the list stays as it is.
+
     Source: Sakai 2007, SIGIR ("Alternatives to bpref"); trec_eval `-J`, which also drops grades under 0.
     """
-    kept = only_rows(ranking, ranking.state == State.JUDGED)
+    whole = ranking.closed_world
+    kept = only_rows(ranking, (ranking.state == State.JUDGED) | whole[ranking.query])
     starts = np.searchsorted(kept.query, np.arange(kept.n_queries))
-    rank = (np.arange(len(kept.query)) - starts[kept.query] + 1).astype(np.int32)
-    counts = np.bincount(kept.query, minlength=kept.n_queries).astype(np.int32)
-    return replace(kept, rank=rank, tie_first=rank, tie_last=rank, n_returned=counts)
+    closed_up = np.arange(len(kept.query)) - starts[kept.query] + 1
+    stays = whole[kept.query]
+    rank, tie_first, tie_last = (
+        np.where(stays, column, closed_up).astype(np.int32) for column in (kept.rank, kept.tie_first, kept.tie_last)
+    )
+    counts = np.where(whole, ranking.n_returned, np.bincount(kept.query, minlength=kept.n_queries)).astype(np.int32)
+    return replace(kept, rank=rank, tie_first=tie_first, tie_last=tie_last, n_returned=counts)
 
 
 def cut(ranking: Ranking, depth: int) -> Ranking:
@@ -70,6 +78,159 @@ def with_gains(ranking: Ranking, gains: Mapping[int, float]) -> Ranking:
         row_gain[ranking.level == level] = gain
         expected_gain[ranking.expected_level == level] = gain
     return replace(ranking, gain=row_gain, expected_gain=expected_gain)
+
+
+def exponential_gains(ranking: Ranking) -> Ranking:
+    """A gain of 2^g - 1 where it was g; infinite where no float holds it."""
+    with np.errstate(over="ignore"):
+        row_gain, expected_gain = np.exp2(ranking.gain) - 1.0, np.exp2(ranking.expected_gain) - 1.0
+    return replace(ranking, gain=row_gain, expected_gain=expected_gain)
+
+
+def n_judged_tied(ranking: Ranking) -> NDArray[np.int64]:
+    """int64[Q]: judged results that share their score with another result, judged or not."""
+    tied = (ranking.tie_last > ranking.tie_first) & (ranking.state == State.JUDGED)
+    return np.bincount(ranking.query[tied], minlength=ranking.n_queries).astype(np.int64)
+
+
+def best_case(ranking: Ranking) -> Ranking:
+    """The order of equal scores that helps most: in each tie the judged results by gain, unjudged ones in the rest.
+
+    What is worth less than nothing comes last. The ties of the ranking returned are settled: each row ties with itself.
+    Where an item is paid once and several results of one tie are that item, the paid one leads. Of a list cut at a depth,
+    only results within it are known; those of a tie that the depth cuts are placed as far as they are known.
+    """
+    return _with_ranks(ranking, _best_ranks(ranking))
+
+
+def worst_case(ranking: Ranking) -> Ranking:
+    """The order of equal scores that helps least: `best_case` upside down within each tie.
+
+    A row that falls below the depth of its list leaves it.
+    """
+    return _with_ranks(ranking, ranking.tie_first + ranking.tie_last - _best_ranks(ranking))
+
+
+def ties_reversed(ranking: Ranking) -> Ranking:
+    """Equal scores in the opposite order: by ascending document id where they fell by descending id.
+
+    Exact for lists that were not cut at a depth. Who is paid stays as it was.
+    """
+    return _with_ranks(ranking, ranking.tie_first + ranking.tie_last - ranking.rank)
+
+
+def unjudged_results(ranking: Ranking, cutoff: int | None) -> tuple[NDArray[np.intp], NDArray[np.int32]]:
+    """Query and rank of every result that nobody judged, within the cutoff or in the whole list, by query and rank.
+
+    A grade under 0 (in the pool, left unjudged) is no judgment; where the truth is a pattern nothing is unjudged.
+    """
+    shown = ranking.n_returned if cutoff is None else np.minimum(ranking.n_returned, cutoff)
+    shown = np.where(ranking.closed_world, 0, shown).astype(np.intp)
+    start = np.concatenate(([0], np.cumsum(shown)))
+    judged = (ranking.state == State.JUDGED) & (ranking.rank <= shown[ranking.query])
+    is_unjudged = np.ones(int(start[-1]), dtype=np.bool_)
+    is_unjudged[start[ranking.query[judged]] + ranking.rank[judged] - 1] = False
+    query = np.repeat(np.arange(ranking.n_queries), shown)
+    rank = (np.arange(len(query)) - start[query] + 1).astype(np.int32)
+    return query[is_unjudged], rank[is_unjudged]
+
+
+def supposing(
+    ranking: Ranking,
+    queries: NDArray[np.intp],
+    owner: NDArray[np.intp],
+    rank: NDArray[np.int32],
+    *,
+    gain: float,
+    level: int,
+) -> Ranking:
+    """Lists of the ranking in which everything is judged: the results named relevant, all other unjudged ones not.
+
+    Args:
+        ranking: where the lists come from.
+        queries: intp[P], the query each list is of; one query may stand for any number of lists.
+        owner: intp[N], which list (0 to P - 1) each result named belongs to.
+        rank: int32[N], their ranks; nobody judged them.
+        gain: what each of them is worth.
+        level: the grade each of them has.
+
+    Returns:
+        P queries, named by their number. What is worth nothing has no row.
+    """
+    lists = np.arange(len(queries))
+    row, rows = _each(ranking.query, (ranking.level >= 1) | (ranking.gain > 0), ranking.n_queries, queries)
+    keep = (ranking.expected_level >= 1) | (ranking.expected_gain > 0)
+    entry, entries = _each(ranking.expected_query, keep, ranking.n_queries, queries)
+    kept_before = np.concatenate(([0], np.cumsum(keep)))
+    start = ranking.expected_start[ranking.query]
+    item = kept_before[start + ranking.item] - kept_before[start]
+    columns: dict[str, tuple[NDArray[Any], Any]] = {
+        "query": (np.repeat(lists, rows), owner),
+        "rank": (ranking.rank[row], rank),
+        "gain": (ranking.gain[row], gain),
+        "level": (ranking.level[row], level),
+        "state": (ranking.state[row], int(State.JUDGED)),
+        "item": (item[row], entries[owner]),  # what is supposed is one entry, after the others of its list
+        "tie_first": (ranking.rank[row], rank),
+        "tie_last": (ranking.rank[row], rank),
+    }
+    both = {name: np.concatenate((old, np.broadcast_to(new, len(rank)))) for name, (old, new) in columns.items()}
+    order = np.lexsort((both["rank"], both["query"]))
+    sorted_rows: dict[str, Any] = {name: both[name][order].astype(getattr(ranking, name).dtype) for name in ROWS}
+    after = np.cumsum(entries)
+    return replace(
+        ranking,
+        query_ids=tuple(map(str, lists.tolist())),
+        **sorted_rows,
+        n_returned=ranking.n_returned[queries],
+        n_duplicates=ranking.n_duplicates[queries],
+        expected_query=np.insert(np.repeat(lists, entries), after, lists).astype(np.int32),
+        expected_gain=np.insert(ranking.expected_gain[entry], after, gain),
+        expected_level=np.insert(ranking.expected_level[entry], after, level),
+        expected_count=np.insert(ranking.expected_count[entry], after, np.bincount(owner, minlength=len(queries))),
+        closed_world=np.ones(len(queries), dtype=np.bool_),
+        outcomes=tuple(ranking.outcomes[query] for query in queries.tolist()),
+        reasons={},
+        top={},
+        groups=None,
+        tokens=None,
+        tokens_returned=None,
+    )
+
+
+def _each(
+    query: NDArray[np.int32], keep: NDArray[np.bool_], n_queries: int, queries: NDArray[np.intp]
+) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Places of the kept rows of each query listed, query after query, and how many each has. Rows are by query."""
+    places = np.flatnonzero(keep)
+    bounds = np.searchsorted(query[places], np.arange(n_queries + 1))
+    counts = np.diff(bounds)[queries]
+    offset = np.arange(int(counts.sum())) - np.repeat(np.cumsum(counts) - counts, counts)
+    return places[np.repeat(bounds[queries], counts) + offset], counts
+
+
+def _best_ranks(ranking: Ranking) -> NDArray[np.int32]:
+    """int32[J]: ranks with the best of each tie first."""
+    query, first, last = ranking.query, ranking.tie_first, ranking.tie_last
+    order = np.lexsort((-ranking.level, -ranking.gain, first, query))
+    opens = np.ones(len(order), dtype=np.bool_)
+    opens[1:] = (np.diff(query[order]) != 0) | (np.diff(first[order]) != 0)
+    group = np.cumsum(opens) - 1
+    size = np.bincount(group)
+    place = np.arange(len(order)) - np.flatnonzero(opens)[group]
+    from_top, from_bottom = first[order] + place, last[order] - (size[group] - 1 - place)
+    ranks = np.empty(len(order), dtype=np.int32)
+    ranks[order] = np.where(ranking.gain[order] < 0, from_bottom, from_top)
+    return ranks
+
+
+def _with_ranks(ranking: Ranking, rank: NDArray[np.int32]) -> Ranking:
+    """The rows at other ranks, without those below the depth; nothing ties any more."""
+    moved = replace(ranking, rank=rank, tie_first=rank, tie_last=rank, tokens=None, tokens_returned=None)
+    order = np.lexsort((rank, ranking.query))
+    columns = {name: getattr(moved, name)[order] for name in ROWS}
+    moved = replace(moved, **columns)
+    return only_rows(moved, moved.rank <= moved.n_returned[moved.query])
 
 
 def _groups_of(groups: Groups | None, keep: NDArray[np.bool_], entries: NDArray[np.bool_]) -> Groups | None:

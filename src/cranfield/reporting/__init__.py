@@ -1,9 +1,18 @@
-"""The report room: results as a Document, and the Document as text, Markdown, HTML, CSV and JSON."""
+"""The report room: results as a Document, and the Document as text, Markdown, HTML, CSV and JSON.
 
-from cranfield.reporting.build import comparison_document, evaluation_document
-from cranfield.reporting.document import Document
-from cranfield.reporting.payload import comparison_payload, evaluation_payload, results_payload, to_json
-from cranfield.reporting.render import RENDERERS, render, save_report
+What is named here is imported when first used: JSON needs neither pages nor pictures.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from cranfield.reporting.build import comparison_document, evaluation_document
+    from cranfield.reporting.document import Document
+    from cranfield.reporting.payload import comparison_payload, evaluation_payload, results_payload, to_json
+    from cranfield.reporting.rendering import RENDERERS, render, save_report
 
 __all__ = [
     "RENDERERS",
@@ -17,3 +26,20 @@ __all__ = [
     "save_report",
     "to_json",
 ]
+
+_HOMES = {
+    "build": ("comparison_document", "evaluation_document"),
+    "document": ("Document",),
+    "payload": ("comparison_payload", "evaluation_payload", "results_payload", "to_json"),
+    "rendering": ("RENDERERS", "render", "save_report"),
+}
+_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
+
+
+def __getattr__(name: str) -> object:
+    if name not in _HOME_OF:
+        message = f"module 'cranfield.reporting' has no attribute {name!r}"
+        raise AttributeError(message)
+    value = getattr(importlib.import_module(f"cranfield.reporting.{_HOME_OF[name]}"), name)
+    globals()[name] = value
+    return value

@@ -87,10 +87,10 @@ def latency(evaluation: Evaluation) -> Latency | None:
 def versions(*libraries: str) -> Mapping[str, str]:
     """What made this result: Cranfield, Python, and the libraries named."""
     import importlib
-    import platform
+    import sys
 
     from cranfield import __version__
 
-    made = {"cranfield": __version__, "python": platform.python_version()}
+    made = {"cranfield": __version__, "python": ".".join(map(str, sys.version_info[:3]))}
     # Not importlib.metadata: it reads mail headers, and that takes longer to import than these two to load.
     return made | {library: str(importlib.import_module(library).__version__) for library in libraries}

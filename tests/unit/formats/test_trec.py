@@ -14,7 +14,7 @@ from cranfield.errors import RunFormatError, TestSetError
 from cranfield.formats.trec import MAX_PROBLEMS, QrelsFile, read_qrels, read_qrels_file, write_qrels, write_trec_run
 from cranfield.model import CONVENTIONS, Answer, Hit, Order, Outcome, Query, Run, TestSet
 from cranfield.ranking.door import rank_run
-from cranfield.ranking.trec_reader import rank_file
+from cranfield.ranking import rank_file
 
 
 def qrels(tmp_path: Path, data: bytes, name: str = "a.qrels") -> QrelsFile:

@@ -1,0 +1,36 @@
+#!/usr/bin/env bash
+# fuzz.sh SECONDS [OPTION...]: run the C kernel on made-up bytes under AddressSanitizer and UndefinedBehaviorSanitizer.
+# With clang by libFuzzer, which looks for inputs that reach new code; with another compiler on random changes of a few.
+# Options go to the compiler: -DSCAN_PORTABLE tries the code of machines without SSE2.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+. scripts/lib.sh
+
+seconds=${1:?usage: fuzz.sh SECONDS [OPTION...]}
+shift
+place=$(mktemp -d)
+trap 'rm -rf "$place"' EXIT
+python=.venv/bin/python
+[ -x "$python" ] || python=python3
+"$python" tests/fuzz/corpus.py "$place/corpus"
+
+flags=(-std=c11 -g -O1 -fno-omit-frame-pointer -fno-sanitize-recover=all -Isrc/cranfield/ranking/kernel "$@")
+target=$place/fuzz
+export UBSAN_OPTIONS=print_stacktrace=1
+echo 'int LLVMFuzzerTestOneInput(const unsigned char *b, unsigned long n) { return 0; }' >"$place/probe.c"
+if clang -w -fsanitize=fuzzer,address "$place/probe.c" -o "$place/probe" 2>/dev/null; then
+    clang "${flags[@]}" -fsanitize=fuzzer,address,undefined tests/fuzz/fuzz_scan.c -lm -o "$target"
+    say "libFuzzer, $seconds seconds"
+    # What it found is kept, and says how to see it again.
+    "$target" -max_total_time="$seconds" -max_len=8192 -timeout=20 -rss_limit_mb=1500 -print_final_stats=1 \
+        -verbosity=1 -dict=tests/fuzz/words.dict -artifact_prefix=tests/fuzz/found- "$place/corpus" >"$place/log" 2>&1 || {
+        tail -n 60 "$place/log" >&2
+        die "the kernel failed; tests/fuzz/found-* holds the input"
+    }
+    grep -E '^(Done|stat::number_of_executed_units)' "$place/log"
+else
+    compiler=$(command -v gcc || command -v clang || command -v cc) || die "no C compiler here"
+    say "no libFuzzer here: random changes, $seconds seconds, $(basename "$compiler")"
+    "$compiler" "${flags[@]}" -fsanitize=address,undefined tests/fuzz/{fuzz_scan,driver}.c -lm -o "$target"
+    "$target" "$seconds" "$place"/corpus/*
+fi

@@ -1,0 +1,96 @@
+"""`cranfield explain`: why one run scores differently under two conventions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from cranfield.cli.shared import (
+    DuplicatesOption,
+    Format,
+    FormatOption,
+    HtmlOption,
+    MeasureOption,
+    MissingOption,
+    RunFormatOption,
+    TestSetFormatOption,
+    deliver,
+)
+
+if TYPE_CHECKING:
+    from cranfield.model import Convention, TestSet
+    from cranfield.ranking import Duplicates, Missing, Ranking
+
+
+def explain_command(
+    testset: Annotated[Path, typer.Argument(metavar="TESTSET", help="A test-set file, or TREC qrels.")],
+    run: Annotated[Path, typer.Argument(metavar="RUN", help="A TREC run file, or a run that `run` wrote.")],
+    a: Annotated[str, typer.Argument(metavar="A", help="A convention, such as trec.")],
+    b: Annotated[str, typer.Argument(metavar="B", help="Another one, such as trec9.")],
+    *,
+    measures: MeasureOption = None,
+    top: Annotated[int, typer.Option("--top", metavar="N", min=1, help="Queries shown for each measure.")] = 10,
+    ties: Annotated[
+        bool, typer.Option("--ties", help="Add the worst and the best case of how equal scores fall.")
+    ] = False,
+    unjudged: Annotated[
+        bool, typer.Option("--unjudged", help="Add the lowest and highest values, were what is unjudged judged.")
+    ] = False,
+    missing: Annotated[
+        MissingOption | None,
+        typer.Option("--missing", help="A judged query the run does not answer; default as each convention has it."),
+    ] = None,
+    duplicates: Annotated[
+        DuplicatesOption | None,
+        typer.Option(
+            "--duplicates", help="A document twice in one query of a TREC run; default as each convention has it."
+        ),
+    ] = None,
+    output: FormatOption = Format.TEXT,
+    html: HtmlOption = None,
+    testset_format: TestSetFormatOption = None,
+    run_format: RunFormatOption = None,
+) -> None:
+    """Say why a run scores differently under two conventions: which choice changes which query, and by how much."""
+    from cranfield.evaluation.explain import explain
+    from cranfield.measures import DEFAULT_MEASURES, parse_all
+    from cranfield.model import convention_named
+    from cranfield.project.recipe import load
+    from cranfield.reporting.sections.explain import explanation_document
+
+    sides = convention_named(a), convention_named(b)
+    asked = parse_all(measures or DEFAULT_MEASURES)
+    judged = load(testset, format=testset_format)
+    rank, name = _ranker(
+        judged,
+        run,
+        run_format,
+        missing.value if missing is not None else None,
+        duplicates.value if duplicates is not None else None,
+    )
+    explanation = explain(judged, rank, *sides, asked, run=name)
+    deliver(explanation_document(explanation, top=top, ties=ties, unjudged=unjudged), output, html)
+
+
+def _ranker(
+    testset: TestSet, path: Path, run_format: str | None, missing: Missing | None, duplicates: Duplicates | None
+) -> tuple[Callable[[Convention], Ranking], str]:
+    """What ranks the run under a convention, and what to call the run."""
+    from cranfield.formats.run_jsonl import read_run
+    from cranfield.formats.sniff import sniff_run
+    from cranfield.ranking import rank_file, rank_run
+
+    if sniff_run(path, run_format) == "jsonl":
+        collected = read_run(path)
+        return lambda rules: rank_run(testset, collected, rules, missing=missing or rules.missing), collected.name
+
+    def rank(rules: Convention) -> Ranking:
+        ranked = rank_file(
+            testset, path, rules, missing=missing or rules.missing, duplicates=duplicates or rules.duplicates
+        )
+        return ranked.ranking
+
+    return rank, path.stem

@@ -1,0 +1,312 @@
+"""ir_measures' interface: `from cranfield.compat import ir_measures`, or `from cranfield.compat.ir_measures import nDCG`.
+
+Every measure of the catalogue can be imported from here by its name. Values are those of ir_measures 0.4 (see the convention of
+that name): scores are compared as 32-bit floats, a judged query without a result counts as 0, and one that a measure is not
+defined for is left out.
+What is passed over there is an error here: a document twice in a query, two grades for a document, a run that shares no
+query with the judgments, a measure by subtopic without subtopics.
+"""
+
+from __future__ import annotations
+
+import io
+import itertools
+import math
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple, TextIO
+
+import numpy as np
+
+from cranfield.compat.lines import QrelsLines, RunLines
+from cranfield.compat.measure import Measure, is_measure_name, measure_names
+from cranfield.compat.pytrec_eval import measures_named
+from cranfield.errors import MeasureError, ProblemList, RunFormatError, TestSetError, UsageError
+from cranfield.formats.files import opened
+from cranfield.formats.judgments import qrels_from_frame, qrels_from_mapping, qrels_from_rows
+from cranfield.formats.table import Role, column_names, is_frame, is_parquet, read_arrays
+from cranfield.formats.trec import read_qrels
+from cranfield.formats.trec_groups import read_subtopic_qrels
+from cranfield.measures import CATALOGUE, compute, parse
+from cranfield.measures.spec import WHY_NEEDED
+from cranfield.model import Outcome, TestSet, convention_named
+from cranfield.ranking.file import rank_file
+from cranfield.ranking.memory import LaidOut, rank_arrays, rank_frame, rank_mapping
+from cranfield.ranking.value import FloatQ, Ranking
+from cranfield.stats.describe import geometric_mean
+
+_CONVENTION = convention_named("ir_measures")
+
+
+class Qrel(NamedTuple):
+    """One judgment."""
+
+    query_id: str
+    doc_id: str
+    relevance: float
+    iteration: str = "0"
+    """The subtopic, for measures by subtopic."""
+
+
+class ScoredDoc(NamedTuple):
+    """One result."""
+
+    query_id: str
+    doc_id: str
+    score: float
+
+
+class Metric(NamedTuple):
+    """One value of one query."""
+
+    query_id: str
+    measure: Measure
+    value: float
+
+
+class CalcResults(NamedTuple):
+    """What `calc` gives back."""
+
+    aggregated: dict[Measure, float]
+    per_query: list[Metric]
+
+
+Qrels = Mapping[str, Mapping[str, float]] | Iterable[Any] | str | Path
+"""A mapping of mappings, rows with `query_id`, `doc_id`, `relevance` (and `iteration`), a data frame, or a file."""
+Run = Mapping[str, Mapping[str, float]] | Iterable[Any] | str | Path
+"""A mapping of mappings, rows with `query_id`, `doc_id`, `score`, a data frame, or a file."""
+
+
+class Evaluator:
+    """Measures and judgments, for any number of runs."""
+
+    def __init__(self, measures: Iterable[Measure | str], qrels: Qrels) -> None:
+        """Take measures and judgments.
+
+        Raises:
+            UsageError: with every measure that cannot be read.
+            TestSetError: the judgments cannot be used.
+        """
+        self.measures = list(dict.fromkeys(map(parse_measure, measures)))
+        _check(self.measures)
+        by_subtopic = any(CATALOGUE[measure.NAME].needs == "subtopic" for measure in self.measures)
+        self._judged = LaidOut(_testset(qrels, by_subtopic=by_subtopic), _CONVENTION)
+        self.qrel_qids = set(self._judged.query_ids)
+
+    def iter_calc(self, run: Run) -> Iterator[Metric]:
+        """Score a run, query by query.
+
+        Raises:
+            RunFormatError: the run cannot be used.
+            NoCommonQueryError: it answers no judged query.
+            MeasureError: the judgments do not allow a measure.
+        """
+        yield from self.calc(run).per_query
+
+    def calc_aggregate(self, run: Run) -> dict[Measure, float]:
+        """Score a run: one number for each measure. Raises as `iter_calc`."""
+        return {measure: values.summed_up for measure, values in self._values(run).items()}
+
+    def calc(self, run: Run) -> CalcResults:
+        """Both. Raises as `iter_calc`."""
+        values = self._values(run)
+        per_query = [
+            Metric(query_id, measure, value)
+            for measure, found in values.items()
+            for query_id, value in zip(found.query_ids, found.values.tolist(), strict=True)
+        ]
+        return CalcResults({measure: found.summed_up for measure, found in values.items()}, per_query)
+
+    def _values(self, run: Run) -> dict[Measure, _Values]:
+        ranking = _rank(self._judged, run)
+        absent = np.array([outcome is Outcome.MISSING for outcome in ranking.outcomes], dtype=np.bool_)
+        found: dict[Measure, _Values] = {}
+        refused = ProblemList(MeasureError)
+        for measure in self.measures:
+            values, scored, reasons = compute(measure.computed, ranking)
+            if (why := next(iter(reasons.values()), "")) in WHY_NEEDED.values():
+                refused.add(f"{measure} cannot be computed: {why}")
+            there = scored | absent
+            query_ids = list(itertools.compress(ranking.query_ids, there.tolist()))
+            found[measure] = _Values(measure, query_ids, np.where(absent, 0.0, values)[there])
+        refused.raise_if_any()
+        return found
+
+
+@dataclass(frozen=True)
+class _Values:
+    """Of the queries that have a value."""
+
+    measure: Measure
+    query_ids: list[str]
+    values: FloatQ
+
+    @property
+    def summed_up(self) -> float:
+        """NaN where no query has a value."""
+        if not self.query_ids:
+            return math.nan
+        if self.measure.aggregate == "geometric mean":
+            return geometric_mean(self.values) or 0.0
+        return float(self.values.sum() if self.measure.aggregate == "sum" else self.values.mean())
+
+
+def evaluator(measures: Iterable[Measure | str], qrels: Qrels) -> Evaluator:
+    """Measures and judgments, for any number of runs; see `Evaluator`."""
+    return Evaluator(measures, qrels)
+
+
+def iter_calc(measures: Iterable[Measure | str], qrels: Qrels, run: Run) -> Iterator[Metric]:
+    """Score one run, query by query; see `Evaluator.iter_calc`."""
+    return Evaluator(measures, qrels).iter_calc(run)
+
+
+def calc_aggregate(measures: Iterable[Measure | str], qrels: Qrels, run: Run) -> dict[Measure, float]:
+    """Score one run: one number for each measure; see `Evaluator.calc_aggregate`."""
+    return Evaluator(measures, qrels).calc_aggregate(run)
+
+
+def calc(measures: Iterable[Measure | str], qrels: Qrels, run: Run) -> CalcResults:
+    """Score one run: one number for each measure, and the values of every query."""
+    return Evaluator(measures, qrels).calc(run)
+
+
+def parse_measure(measure: str | Measure) -> Measure:
+    """Read a measure: `nDCG@10`, `P(rel=2)@5`.
+
+    Raises:
+        UsageError: it is none.
+    """
+    return measure if isinstance(measure, Measure) else Measure.of(parse(measure))
+
+
+def parse_trec_measure(measure: str) -> list[Measure]:
+    """Read a name of trec_eval's; a family (`ndcg_cut`) or nickname (`official`) stands for several measures.
+
+    Raises:
+        UsageError: trec_eval has no such measure, or it is no number.
+    """
+    found = [Measure.of(one) for one in measures_named([measure]).values()]
+    if not found:
+        raise UsageError(f"trec_eval's {measure} is no measure here")
+    return found
+
+
+def read_trec_qrels(file: TextIO | str | Path) -> Iterator[Qrel]:
+    """Read TREC qrels: a path, an open file, or text of several lines. Gzip is recognised.
+
+    Raises:
+        TestSetError: with every bad line, after the good ones.
+    """
+    lines, name = _lines(file, "qrels", TestSetError)
+    for _, query_id, iteration, doc_id, grade in QrelsLines(lines, name):
+        yield Qrel(query_id, doc_id, grade, iteration)
+
+
+def read_trec_run(file: TextIO | str | Path) -> Iterator[ScoredDoc]:
+    """Read a TREC run: a path, an open file, or text of several lines. Gzip is recognised.
+
+    Raises:
+        RunFormatError: with every bad line, after the good ones.
+    """
+    lines, name = _lines(file, "run", RunFormatError)
+    for _, query_id, doc_id, score in RunLines(lines, name):
+        yield ScoredDoc(query_id, doc_id, score)
+
+
+def _check(measures: Iterable[Measure]) -> None:
+    """Name everything that is wrong with the measures before anything is read."""
+    found = ProblemList(UsageError)
+    for measure in measures:
+        try:
+            _ = measure.computed
+        except UsageError as error:
+            found.problems += error.problems
+    found.raise_if_any()
+
+
+def _testset(qrels: Qrels, *, by_subtopic: bool) -> TestSet:
+    if isinstance(qrels, str | Path):
+        path = Path(qrels)
+        if not is_parquet(path, TestSetError):
+            return read_subtopic_qrels(path) if by_subtopic else read_qrels(path)
+    elif isinstance(qrels, Mapping):
+        return qrels_from_mapping(qrels)
+    if isinstance(qrels, str | Path) or is_frame(qrels):
+        has_iteration = by_subtopic and "iteration" in column_names(qrels, TestSetError)
+        return qrels_from_frame(qrels, columns={"subtopic": "iteration"} if has_iteration else None)
+    rows = list(qrels)
+    names: tuple[Role, ...] = ("query_id", "doc_id", "grade")
+    columns = _columns(rows, dict(zip(names, ("query_id", "doc_id", "relevance"), strict=True)), Qrel)
+    table = read_arrays(columns, TestSetError, name="qrels")
+    text = {role: ids.text(0, table.n_rows) for role, ids in table.ids.items()}
+    subtopics = [str(getattr(row, "iteration", "0")) for row in rows]
+    judged = zip(text["query_id"], text["doc_id"], table.numbers["grade"].tolist(), subtopics, strict=True)
+    return qrels_from_rows(judged, by_subtopic=by_subtopic)
+
+
+def _rank(judged: LaidOut, run: Run) -> Ranking:
+    if isinstance(run, str | Path):
+        path = Path(run)
+        if not is_parquet(path, RunFormatError):
+            return rank_file(judged.testset, path, _CONVENTION, keep=0).ranking
+        return rank_frame(judged, path, _CONVENTION, keep=0).ranking
+    if isinstance(run, Mapping):
+        return rank_mapping(judged, run, _CONVENTION, keep=0).ranking
+    if is_frame(run):
+        return rank_frame(judged, run, _CONVENTION, keep=0).ranking
+    names: tuple[Role, ...] = ("query_id", "doc_id", "score")
+    columns = _columns(list(run), {name: str(name) for name in names}, ScoredDoc)
+    return rank_arrays(judged, columns["query_id"], columns["doc_id"], columns["score"], _CONVENTION, keep=0).ranking
+
+
+def _columns(rows: list[Any], fields: Mapping[Role, str], example: type) -> dict[Role, Any]:
+    """Rows as arrays of objects, one for each field."""
+    columns: dict[Role, Any] = {}
+    for role, field in fields.items():
+        columns[role] = np.empty(len(rows), dtype=object)
+        try:
+            columns[role][:] = [getattr(row, field) for row in rows]
+        except AttributeError:
+            row = next(place for place, one in enumerate(rows) if not hasattr(one, field))
+            raise UsageError(
+                f"row {row} has no {field}",
+                expected=f"rows such as {example.__name__}({', '.join(fields.values())})",
+                got=f"a {type(rows[row]).__name__}",
+            ) from None
+    return columns
+
+
+def _lines(
+    file: TextIO | str | Path, what: str, error: type[TestSetError | RunFormatError]
+) -> tuple[Iterable[str], str]:
+    if isinstance(file, str) and "\n" in file:
+        return file.splitlines(), what
+    if isinstance(file, str | Path):
+        return _decoded(Path(file), error), str(file)
+    return file, str(getattr(file, "name", what))
+
+
+def _decoded(path: Path, error: type[TestSetError | RunFormatError]) -> Iterator[str]:
+    with opened(path, error) as stream, io.TextIOWrapper(stream, encoding="utf-8", errors="surrogateescape") as text:
+        yield from text
+
+
+_FUNCTIONS = (
+    *("CalcResults", "Evaluator", "Measure", "Metric", "Qrel", "ScoredDoc"),
+    *("calc", "calc_aggregate", "evaluator", "iter_calc"),
+    *("parse_measure", "parse_trec_measure", "read_trec_qrels", "read_trec_run"),
+)
+__all__ = [*_FUNCTIONS, *measure_names()]  # noqa: PLE0604 - `import *` brings the measures, as it does there
+
+
+def __getattr__(name: str) -> Measure:
+    if is_measure_name(name):
+        return Measure(name)
+    message = f"module {__name__!r} has no attribute {name!r}"
+    raise AttributeError(message)
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -1,0 +1,80 @@
+"""TREC lines, one at a time, for interfaces that hand back what a file says as plain values."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+from cranfield.errors import ProblemList, RunFormatError, TestSetError, shorten
+from cranfield.ranking.problems import bad_score, short_line
+
+RUN_COLUMNS, QRELS_COLUMNS = 6, 4
+
+
+@dataclass
+class RunLines:
+    """The lines `query Q0 document rank score tag` of a run; blank ones are skipped, and a tag may have spaces."""
+
+    lines: Iterable[str]
+    name: str
+    found: ProblemList = field(default_factory=lambda: ProblemList(RunFormatError))
+
+    def __iter__(self) -> Iterator[tuple[int, str, str, float]]:
+        """(line, query, document, score) of each good line.
+
+        Raises:
+            RunFormatError: at the end, with every bad line.
+        """
+        for line, text in enumerate(self.lines, start=1):
+            columns = text.split()
+            number = _number(columns[4]) if len(columns) >= RUN_COLUMNS else None
+            if number is not None:
+                yield line, columns[0], columns[2], number
+            elif len(columns) >= RUN_COLUMNS:
+                self.found.problems.append(bad_score(self.name, line, _bytes(columns[4])))
+            elif columns:
+                self.found.problems.append(short_line(self.name, line, len(columns), _bytes(text)))
+        self.found.raise_if_any()
+
+
+@dataclass
+class QrelsLines:
+    """The lines `query iteration document grade` of qrels; blank ones are skipped."""
+
+    lines: Iterable[str]
+    name: str
+    found: ProblemList = field(default_factory=lambda: ProblemList(TestSetError))
+
+    def __iter__(self) -> Iterator[tuple[int, str, str, str, int | float]]:
+        """(line, query, iteration, document, grade) of each good line; a whole grade is an int.
+
+        Raises:
+            TestSetError: at the end, with every bad line.
+        """
+        for line, text in enumerate(self.lines, start=1):
+            columns = text.split()
+            number = _number(columns[3]) if len(columns) == QRELS_COLUMNS else None
+            if number is not None:
+                query_id, iteration, doc_id, _ = columns
+                yield line, query_id, iteration, doc_id, int(number) if number.is_integer() else number
+            elif len(columns) == QRELS_COLUMNS:
+                got = shorten(columns[3])
+                message = "the grade is not a finite number"
+                self.found.add(message, path=self.name, line=line, expected="a number", got=got)
+            elif columns:
+                expected, got = f"{QRELS_COLUMNS}: query iteration document grade", shorten(text.strip())
+                self.found.add(f"{len(columns)} columns", path=self.name, line=line, expected=expected, got=got)
+        self.found.raise_if_any()
+
+
+def _number(text: str) -> float | None:
+    try:
+        number = float(text)
+    except ValueError:
+        return None
+    return number if math.isfinite(number) and "_" not in text else None
+
+
+def _bytes(text: str) -> bytes:
+    return text.encode("utf-8", "surrogatepass")

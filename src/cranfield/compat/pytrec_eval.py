@@ -1,0 +1,251 @@
+"""pytrec_eval's interface: `from cranfield.compat import pytrec_eval`, and code written for it goes on.
+
+Names, defaults and values are those of pytrec_eval-terrier, which is trec_eval 9.0.8: scores are compared as 32-bit
+floats, judged queries without a result are left out. What crashes there, or is passed over, is an error here: a cutoff of
+0, a parameter that has no effect, a score that is no finite number, a run that shares no query with the judgments.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+
+from cranfield.compat.lines import QrelsLines, RunLines
+from cranfield.errors import Problem, UsageError, unknown_name
+from cranfield.formats.judgments import qrels_from_mapping
+from cranfield.measures import Measure, compute
+from cranfield.model import convention_named
+from cranfield.ranking.memory import LaidOut, rank_mapping
+from cranfield.ranking.transform import condensed
+from cranfield.ranking.value import FloatQ, Ranking
+from cranfield.trec_eval.names import NICKNAMES, ROWS, SPECS, TABLE, Row
+
+LEAST = 1e-5
+"""Under a geometric mean, smaller values count as this."""
+VERSION = 9
+MOST = 2**31 - 1
+
+supported_measures: set[str] = {row.name for row in TABLE if row.name in NICKNAMES["all_trec"] and row.since <= VERSION}
+supported_nicknames: dict[str, set[str]] = {
+    name: set(NICKNAMES[name] & supported_measures) for name in ("official", "set", "all_trec")
+}
+
+_ARGUMENTS = re.compile(r"[0-9]+(?:\.[0-9]+)?(?:,[0-9]+(?:\.[0-9]+)?)*")
+
+
+class RelevanceEvaluator:
+    """Scores runs against one set of judgments."""
+
+    def __init__(
+        self,
+        query_relevance: Mapping[str, Mapping[str, int]],
+        measures: Iterable[str],
+        relevance_level: int = 1,
+        judged_docs_only_flag: bool = False,  # noqa: FBT001, FBT002 - the interface is given
+    ) -> None:
+        """Take the judgments and what is wanted.
+
+        Args:
+            query_relevance: query id to document id to grade; a query without a judged document is left out.
+            measures: names such as `map`, `ndcg_cut_10` and `P.5,10`, families (`ndcg_cut`: every usual cutoff) and
+                nicknames (`official`).
+            relevance_level: lowest grade that counts as relevant.
+            judged_docs_only_flag: leave unjudged results out of every list.
+
+        Raises:
+            TestSetError: an id or a grade that is none, or no judgment at all.
+            UsageError: with every measure that is unknown or has parameters that make no sense.
+        """
+        if (
+            isinstance(relevance_level, bool)
+            or not isinstance(relevance_level, int | np.integer)
+            or relevance_level < 1
+        ):
+            raise UsageError(f"relevance_level is {relevance_level!r}", expected="a whole number of 1 or more")
+        self._columns = _columns([measures] if isinstance(measures, str) else measures, int(relevance_level))
+        self._judged_only = bool(judged_docs_only_flag)
+        judged = {query_id: documents for query_id, documents in query_relevance.items() if len(documents)}
+        convention = convention_named("trec9")
+        self._judged = LaidOut(qrels_from_mapping(judged), convention) if judged else None
+
+    def evaluate(self, scores: Mapping[str, Mapping[str, float]]) -> dict[str, dict[str, float]]:
+        """Score a run.
+
+        Args:
+            scores: query id to document id to score, larger is better.
+
+        Returns:
+            Query id to measure to value, for each query that is judged and in the run. Nothing for an empty run.
+
+        Raises:
+            RunFormatError: an id or a score that is none.
+            NoCommonQueryError: the run answers no judged query.
+        """
+        if not scores or self._judged is None:
+            return {}
+        ranking = rank_mapping(self._judged, scores, self._judged.convention, missing="skip", keep=0).ranking
+        seen = condensed(ranking) if self._judged_only else ranking
+        columns = [column.values(seen).tolist() for column in self._columns]
+        names = [column.label for column in self._columns]
+        rows = zip(*columns, strict=True) if columns else iter([()] * ranking.n_queries)
+        return {
+            query_id: dict(zip(names, values, strict=True))
+            for query_id, values in zip(ranking.query_ids, rows, strict=True)
+        }
+
+
+def compute_aggregated_measure(measure: str, values: Sequence[float]) -> float:
+    """One number for all queries: the sum of counts, the geometric mean of `gm_` measures, else the mean.
+
+    Per query a `gm_` measure is a logarithm.
+
+    Raises:
+        UsageError: there is no value.
+    """
+    if not len(values):
+        raise UsageError(f"no value of {measure} to sum up", expected="at least one")
+    if measure.startswith("num_"):
+        return float(np.sum(values))
+    return float(np.exp(np.mean(values)) if measure.startswith("gm_") else np.mean(values))
+
+
+def parse_run(f_run: Iterable[str]) -> dict[str, dict[str, float]]:
+    """Read the lines of a TREC run: `query Q0 document rank score tag`. Blank lines are skipped.
+
+    Raises:
+        RunFormatError: with every line that is none, and every document that a query lists twice.
+    """
+    lines = RunLines(f_run, str(getattr(f_run, "name", "run")))
+    run: dict[str, dict[str, float]] = {}
+    for line, query_id, doc_id, score in lines:
+        if doc_id in run.setdefault(query_id, {}):
+            lines.found.add(f"query {query_id!r} lists document {doc_id!r} twice", path=lines.name, line=line)
+        run[query_id][doc_id] = score
+    return run
+
+
+def parse_qrel(f_qrel: Iterable[str]) -> dict[str, dict[str, int | float]]:
+    """Read the lines of TREC qrels: `query iteration document grade`. Blank lines are skipped.
+
+    Raises:
+        TestSetError: with every line that is none, and every document judged twice for a query.
+    """
+    lines = QrelsLines(f_qrel, str(getattr(f_qrel, "name", "qrels")))
+    qrels: dict[str, dict[str, int | float]] = {}
+    for line, query_id, _, doc_id, grade in lines:
+        if doc_id in qrels.setdefault(query_id, {}):
+            lines.found.add(f"query {query_id!r}, document {doc_id!r} is judged twice", path=lines.name, line=line)
+        qrels[query_id][doc_id] = grade
+    return qrels
+
+
+def measures_named(names: Iterable[str]) -> dict[str, Measure]:
+    """What names of trec_eval's stand for, by the name of each value; those that are no one measure are left out.
+
+    Raises:
+        UsageError: as `RelevanceEvaluator`.
+    """
+    return {column.label: column.measures[0] for column in _columns(names, 1) if len(column.measures) == 1}
+
+
+@dataclass(frozen=True)
+class _Column:
+    """One key of a query's values."""
+
+    label: str
+    row: Row
+    measures: tuple[Measure, ...] = ()
+    """Its value is their mean; none where it is no number, and then it is 0."""
+
+    def values(self, ranking: Ranking) -> FloatQ:
+        values = np.zeros(ranking.n_queries)
+        for measure in self.measures:
+            values += compute(measure, ranking)[0] / len(self.measures)
+        if self.measures and SPECS[self.row.name].aggregate == "geometric mean":
+            values = np.log(np.maximum(values, LEAST))
+        return values
+
+
+def _columns(measures: Iterable[str], rel: int) -> tuple[_Column, ...]:
+    """What is asked for, in trec_eval's order. Where a measure has parameters, its usual ones do not come too."""
+    asked: dict[str, set[str]] = {}
+    problems: list[Problem] = []
+    for text in measures:
+        if text in supported_nicknames:
+            for name in supported_nicknames[text]:
+                asked.setdefault(name, set())
+            continue
+        name, arguments = _split(text)
+        if name not in supported_measures:
+            problems.append(unknown_name("measure", text, supported_measures, aliases=supported_nicknames))
+        else:
+            asked.setdefault(name, set()).update(arguments)
+    columns: list[_Column] = []
+    for row in TABLE:
+        if row.name in asked:
+            try:
+                columns += _columns_of(row, sorted(asked[row.name], key=float), rel)
+            except UsageError as error:
+                problems += error.problems
+    if problems:
+        raise UsageError(problems)
+    return tuple(columns)
+
+
+def _split(text: str) -> tuple[str, list[str]]:
+    """`P.5,10` and `P_5,10`: the name and its parameters."""
+    if text in ROWS:
+        return text, []
+    for name in ROWS:
+        if text.startswith((f"{name}_", f"{name}.")) and _ARGUMENTS.fullmatch(text[len(name) + 1 :]):
+            return name, text[len(name) + 1 :].split(",")
+    return text, []
+
+
+def _columns_of(row: Row, arguments: Sequence[str], rel: int) -> list[_Column]:
+    if row.name not in SPECS:  # runid and relstring are no numbers
+        return [_Column(row.name, row)]
+    make = partial(_measure, row, rel)
+    if row.takes in {"ranks", "shares"}:
+        form: Callable[[float], str] = str if row.takes == "ranks" else "{:3.2f}".format
+        cutoffs = [_cutoff(row, one) for one in arguments] if arguments else _usual(row)
+        return [_Column(f"{row.name}_{form(cutoff)}", row, (make(cutoff=cutoff),)) for cutoff in cutoffs]
+    if not arguments:
+        return [_Column(row.name, row, (make(),))]
+    if row.name == "11pt_avg":
+        inner = ROWS["iprec_at_recall"]
+        points = (_measure(inner, rel, cutoff=_cutoff(inner, one)) for one in arguments)
+        return [_Column(row.name, row, tuple(points))]
+    if len(row.fills) == 1 and len(arguments) == 1:
+        return [_Column(row.name, row, (make(parameters={row.fills[0]: float(arguments[0])}),))]
+    raise UsageError(
+        f"{row.name}.{','.join(arguments)}: these parameters cannot be used", expected=f"{row.name}, without any"
+    )
+
+
+def _usual(row: Row) -> list[float]:
+    cutoffs = sorted(row.defaults)
+    return [int(cutoff) for cutoff in cutoffs] if row.takes == "ranks" else cutoffs
+
+
+def _cutoff(row: Row, argument: str) -> float:
+    if row.takes == "shares":
+        return float(argument)
+    if not argument.isdigit() or not 1 <= int(argument) <= MOST:
+        raise UsageError(f"{row.name}_{argument}: cutoff is {argument}", expected="a whole number of 1 or more")
+    return int(argument)
+
+
+def _measure(
+    row: Row, rel: int, *, cutoff: float | None = None, parameters: Mapping[str, float] | None = None
+) -> Measure:
+    spec = SPECS[row.name]
+    values: dict[str, float] = dict(parameters or {})
+    if any(parameter.name == "rel" and parameter.default == 1 for parameter in spec.parameters):
+        values["rel"] = rel
+    held = tuple((p.name, values[p.name]) for p in spec.parameters if values.get(p.name, p.default) != p.default)
+    return Measure(spec.name, held, cutoff)

@@ -1,0 +1,235 @@
+"""Why one run scores differently under two conventions: which choice changes which query, and by how much.
+
+The choices that differ are switched from A's to B's: each alone, and one after another in the order they apply, so that
+the steps add up to the whole difference. Knows no file: how a run becomes a Ranking under a convention is the caller's.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cranfield.errors import UsageError
+from cranfield.measures import Measure, compute
+from cranfield.model import Convention, TestSet
+from cranfield.model.convention import AT_THE_DOOR, CHOICES, differing, with_choice
+from cranfield.ranking.value import FloatQ, Ranking
+
+Rank = Callable[[Convention], Ranking]
+"""The run under a convention."""
+
+LEFT_OUT = "no answer in the run"
+SAME = 1e-12
+"""Two values this close are one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """A choice on which the two conventions differ."""
+
+    name: str
+    a: str | int | None
+    b: str | int | None
+
+
+@dataclass(frozen=True)
+class Part:
+    """What one choice does to one measure, switched from A's to B's."""
+
+    choice: Choice
+    before: FloatQ
+    """float64[Q]: with the choices before it switched; NaN where a query has no value."""
+    after: FloatQ
+    """float64[Q]: with this one switched too."""
+    first: FloatQ
+    """float64[Q]: under A."""
+    alone: FloatQ
+    """float64[Q]: with this one switched and no other."""
+
+    @property
+    def changed(self) -> NDArray[np.bool_]:
+        """bool[Q]: queries that get another value, or lose or find one, when it is switched after those before it."""
+        return differ(self.before, self.after)
+
+    @property
+    def changed_alone(self) -> NDArray[np.bool_]:
+        """bool[Q]: the same for A with this choice of B's."""
+        return differ(self.first, self.alone)
+
+    @property
+    def step(self) -> float | None:
+        """How it moves the mean after those before it; the steps of all choices add up to the difference of the means."""
+        return minus(mean(self.after), mean(self.before))
+
+    @property
+    def step_alone(self) -> float | None:
+        """How it alone moves the mean of A."""
+        return minus(mean(self.alone), mean(self.first))
+
+    def step_of(self, place: int) -> float | None:
+        """How it moves one query's value after those before it; None where there is no value before or after."""
+        return minus(_known(self.after[place]), _known(self.before[place]))
+
+
+@dataclass(frozen=True)
+class MeasureExplanation:
+    """One measure under both conventions."""
+
+    measure: Measure
+    a: FloatQ
+    """float64[Q]: under A; NaN where a query has no value."""
+    b: FloatQ
+    parts: tuple[Part, ...]
+    """One per choice that differs, in the order they are switched."""
+    reasons_a: Mapping[str, str]
+    """Query id to why it has no value under A."""
+    reasons_b: Mapping[str, str]
+
+    @property
+    def changed(self) -> NDArray[np.bool_]:
+        """bool[Q]: queries whose value is another, or is there under one convention only."""
+        return differ(self.a, self.b)
+
+    @property
+    def difference(self) -> float | None:
+        """Mean under B minus mean under A, each over the queries that have a value there."""
+        return minus(mean(self.b), mean(self.a))
+
+    def values(self, place: int) -> tuple[float | None, float | None]:
+        """One query's value under A and under B."""
+        return _known(self.a[place]), _known(self.b[place])
+
+    def causes(self, place: int) -> tuple[Part, ...]:
+        """The choices that change one query, in the order they are switched."""
+        return tuple(part for part in self.parts if part.changed[place])
+
+    def most_changed(self, n: int | None = None) -> list[int]:
+        """Places of the queries that changed, most first; those with a value under one convention only come before all."""
+        places = np.flatnonzero(self.changed)
+        size = np.nan_to_num(np.abs(self.b - self.a)[places], nan=np.inf)
+        return [int(place) for place in places[np.argsort(-size, kind="stable")][:n]]
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """A run under two conventions."""
+
+    run: str
+    testset: TestSet
+    a: Convention
+    b: Convention
+    choices: tuple[Choice, ...]
+    measures: tuple[MeasureExplanation, ...]
+    rankings: tuple[Ranking, Ranking]
+    """The run under A and under B."""
+
+    @property
+    def query_ids(self) -> tuple[str, ...]:
+        """Q, those of the test set."""
+        return self.testset.query_ids
+
+    @property
+    def idle(self) -> tuple[Choice, ...]:
+        """Choices that change no value here, alone or after others."""
+        busy = {
+            part.choice for about in self.measures for part in about.parts if (part.changed | part.changed_alone).any()
+        }
+        return tuple(choice for choice in self.choices if choice not in busy)
+
+
+def explain(
+    testset: TestSet, rank: Rank, a: Convention, b: Convention, measures: Sequence[Measure], *, run: str = "run"
+) -> Explanation:
+    """Score one run under two conventions and under everything between them.
+
+    Args:
+        testset: what the run is judged by.
+        rank: gives the run's Ranking under a convention; asked once for each order, credit and gain there is.
+        a: the convention that is.
+        b: the convention it is compared with.
+        measures: at least one.
+        run: what to call the run.
+
+    Raises:
+        UsageError: A is B.
+    """
+    if a.name == b.name:
+        raise UsageError(f"both conventions are {a.name}", expected="two conventions")
+    score = _Scorer(testset, rank)
+    choices = tuple(Choice(name, getattr(a, name), getattr(b, name)) for name in differing(a, b))
+    between = [a]
+    for choice in choices:
+        between.append(with_choice(between[-1], choice.name, b))
+    explained = []
+    for measure in measures:
+        values = [score(measure, convention) for convention in between]
+        # The first choice, switched alone, is the first step.
+        alone = [*values[1:2], *(score(measure, with_choice(a, choice.name, b)) for choice in choices[1:])]
+        parts = [
+            Part(choice, before, after, values[0], by_itself)
+            for choice, (before, after), by_itself in zip(choices, itertools.pairwise(values), alone, strict=True)
+        ]
+        reasons = [score.reasons(measure, convention) for convention in (between[0], between[-1])]
+        explained.append(MeasureExplanation(measure, values[0], values[-1], tuple(parts), reasons[0], reasons[1]))
+    return Explanation(run, testset, a, b, choices, tuple(explained), (score.ranking(a), score.ranking(b)))
+
+
+class _Scorer:
+    """Values of a run under any convention, ranked anew only where the ranking can differ."""
+
+    def __init__(self, testset: TestSet, rank: Rank) -> None:
+        self._rank = rank
+        self._places = {query_id: place for place, query_id in enumerate(testset.query_ids)}
+        self._rankings: dict[tuple[object, ...], Ranking] = {}
+
+    def ranking(self, convention: Convention) -> Ranking:
+        key = tuple(getattr(convention, name) for name in CHOICES if name in AT_THE_DOOR)
+        if key not in self._rankings:
+            self._rankings[key] = self._rank(convention)
+        return replace(self._rankings[key], convention=convention)
+
+    def __call__(self, measure: Measure, convention: Convention) -> FloatQ:
+        ranking = self.ranking(convention)
+        found, scored, _ = compute(measure, ranking)
+        values = np.full(len(self._places), np.nan)
+        places = np.array([self._places[query_id] for query_id in ranking.query_ids], dtype=np.intp)
+        values[places] = np.where(scored, found, np.nan)
+        return values
+
+    def reasons(self, measure: Measure, convention: Convention) -> dict[str, str]:
+        ranking = self.ranking(convention)
+        _, _, reasons = compute(measure, ranking)
+        ranked = set(ranking.query_ids)
+        return {query_id: LEFT_OUT for query_id in self._places if query_id not in ranked} | reasons
+
+
+def differ(before: FloatQ, after: FloatQ) -> NDArray[np.bool_]:
+    """bool[Q]: another value, or a value on one side only."""
+    with np.errstate(invalid="ignore"):
+        moved = np.abs(after - before) > SAME
+    there: NDArray[np.bool_] = np.isnan(before) != np.isnan(after)
+    return there | moved
+
+
+def mean(values: FloatQ) -> float | None:
+    """Mean of the values that are there."""
+    known = values[~np.isnan(values)]
+    return float(known.mean()) if len(known) else None
+
+
+def count(values: FloatQ) -> int:
+    """How many values are there."""
+    return int((~np.isnan(values)).sum())
+
+
+def minus(one: float | None, other: float | None) -> float | None:
+    """A difference, where both sides are there."""
+    return None if one is None or other is None else one - other
+
+
+def _known(value: float) -> float | None:
+    return None if np.isnan(value) else float(value)

@@ -1,0 +1,68 @@
+"""What a convention settles around a kernel: the results it sees, which queries have a value, how a value is rounded.
+
+`compute` asks here before and after every kernel. Measures that only say how far others can be trusted (`diagnostic`)
+see the list as it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cranfield.measures.kernels import expected_relevant, judged_within
+from cranfield.measures.measure import Measure
+from cranfield.measures.spec import NOTHING_RETURNED
+from cranfield.model import Outcome
+from cranfield.ranking.transform import condensed, exponential_gains, ties_reversed, with_gains
+from cranfield.ranking.value import FloatQ, Ranking
+
+FAILED = "the system failed on it"
+NO_RELEVANT = "no relevant document is judged"
+NOTHING_JUDGED = "nothing within the cutoff is judged"
+
+
+def seen_by(measure: Measure, ranking: Ranking, *, diagnostic: bool) -> Ranking:
+    """The ranking a measure looks at, by its own parameters and by the convention's choices."""
+    if not diagnostic:
+        ranking = ordered_for(measure, ranking)
+    drops_unjudged = ranking.convention.unjudged == "condensed" and not diagnostic
+    if drops_unjudged or measure.param("judged_only", default=False):
+        ranking = condensed(ranking)
+    if ranking.convention.gain == "exponential":
+        ranking = exponential_gains(ranking)
+    gains = measure.param("gains", default=())
+    return with_gains(ranking, dict(gains)) if isinstance(gains, tuple) and gains else ranking
+
+
+def ordered_for(measure: Measure, ranking: Ranking) -> Ranking:
+    """The ranking with its ties as the convention has them for this measure."""
+    reverses = ranking.convention.rr_ties == "reversed" and measure.name == "RR" and measure.cutoff is not None
+    return ties_reversed(ranking) if reverses else ranking
+
+
+def without_value(measure: Measure, ranking: Ranking) -> Iterator[tuple[NDArray[np.intp], str]]:
+    """Queries that the convention gives no value, and why, the plainest reason first."""
+    convention, outcomes = ranking.convention, ranking.outcomes
+    if convention.failed == "skip":
+        yield np.flatnonzero([outcome.is_failure for outcome in outcomes]), FAILED
+    if convention.empty == "skip":
+        answered = [not outcome.is_failure and outcome is not Outcome.MISSING for outcome in outcomes]
+        yield np.flatnonzero(np.array(answered, dtype=np.bool_) & (ranking.n_returned == 0)), NOTHING_RETURNED
+    if convention.no_relevant == "skip":
+        rel = measure.param("rel", default=1)
+        relevant = expected_relevant(ranking, rel=rel if isinstance(rel, int) else 1)
+        yield np.flatnonzero(relevant == 0), NO_RELEVANT
+    if convention.unjudged == "unscored":
+        cutoff = measure.cutoff if isinstance(measure.cutoff, int) else None
+        yield np.flatnonzero((ranking.n_returned > 0) & (judged_within(ranking, cutoff) == 0)), NOTHING_JUDGED
+
+
+def rounded(values: FloatQ, decimals: int | None) -> FloatQ:
+    """Values to so many decimals, halves up; as they are where nobody rounds."""
+    if decimals is None:
+        return values
+    scale = 10.0**decimals
+    result: FloatQ = np.floor(values * scale + 0.5) / scale
+    return result

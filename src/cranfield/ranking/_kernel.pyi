@@ -1,0 +1,62 @@
+# The C kernel, as its Python callers see it; the sources are in `kernel/`.
+
+from typing import final
+
+from typing_extensions import Buffer
+
+FINE: int
+INTERLEAVED: int
+STOPPED: int
+COLUMNS: int
+CARRIAGE_RETURN: int
+SCORE: int
+RANK: int
+DUPLICATE: int
+
+@final
+class Index:
+    def __new__(
+        cls, query_ids: tuple[bytes, ...], doc_ids: tuple[tuple[bytes, ...], ...], whole: tuple[bool, ...]
+    ) -> Index: ...
+
+@final
+class Scanner:
+    def __new__(
+        cls,
+        index: Index,
+        order: str,
+        ties: str,
+        duplicates: str,
+        single: bool,
+        depth: int,
+        keep: int,
+        gather: bool,
+        inner: bool,
+        problem_limit: int,
+    ) -> Scanner: ...
+    def feed(self, data: Buffer, /) -> int: ...
+    def finish(self) -> int: ...
+    def result(
+        self,
+    ) -> tuple[
+        bytes,
+        bytes,
+        bytes,
+        bytes,
+        bytes,
+        bytes,
+        int,
+        bytes | None,
+        list[bytes],
+        list[tuple[int, int, int, int, bytes, bytes]],
+    ]: ...
+
+def query_change(data: Buffer, /) -> int: ...
+def rank_mappings(
+    run: dict[str, dict[str, float]],
+    query_ids: tuple[str, ...],
+    judged: tuple[tuple[str, ...], ...],
+    ties: str,
+    single: bool,
+    /,
+) -> tuple[bytes, bytes, list[tuple[str, object, object]]]: ...

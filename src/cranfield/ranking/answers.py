@@ -1,0 +1,250 @@
+"""Runs that are in memory, query by query: a dict of dicts, or a table cut at its queries.
+
+Whatever came in, an answer goes out as a dict of document id to score, plain and checked, its entries in their order.
+"""
+
+from __future__ import annotations
+
+import itertools
+from array import array
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from hashlib import sha256
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cranfield.errors import SHOWN_PROBLEMS, ProblemList, RunFormatError, shorten
+from cranfield.formats.table import ID_KINDS, Ids, Table, as_number, id_texts, is_id
+from cranfield.ranking.expected import id_bytes
+from cranfield.ranking.scan import ScanOptions
+
+Scores = dict[str, float]
+"""Document id to score, of one query."""
+WINDOW_ROWS = 1 << 16
+"""Document ids of a table that are held as text at a time; more where a query has more."""
+
+
+class Answers(Protocol):
+    """What a system answered, by query id."""
+
+    problems: ProblemList
+    """What was found wrong with the answers looked at so far."""
+
+    def __iter__(self) -> Iterator[str]:
+        """Query ids, as text."""
+
+    def __len__(self) -> int:
+        """How many queries were answered."""
+
+    def __contains__(self, query_id: object) -> bool:
+        """Whether a query was answered."""
+
+    def given(self, query_id: str) -> dict[Any, Any]:
+        """One answer as it came, which may hold anything."""
+
+    def plain(self, query_id: str) -> Scores:
+        """One answer, checked; what is wrong with it is noted and left out."""
+
+
+class MappingAnswers:
+    """A mapping of query id to a mapping of document id to score."""
+
+    def __init__(self, run: Mapping[Any, Mapping[Any, Any]], name: str) -> None:
+        self.name = name
+        self.problems = ProblemList(RunFormatError)
+        self._run = run
+        self._keys = self._by_text(run)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._keys)
+
+    def __len__(self) -> int:
+        return len(self._keys)
+
+    def __contains__(self, query_id: object) -> bool:
+        return query_id in self._keys
+
+    def given(self, query_id: str) -> dict[Any, Any]:
+        """One answer as it came, which may hold anything."""
+        answer: Any = self._run[self._keys[query_id]]
+        if isinstance(answer, dict):
+            return answer
+        if isinstance(answer, Mapping):
+            return dict(answer)
+        self._note(
+            f"the answer to query {query_id!r} is a {type(answer).__name__}", expected="document ids with their scores"
+        )
+        return {}
+
+    def plain(self, query_id: str) -> Scores:
+        """One answer, checked; what is wrong with it is noted and left out."""
+        plain: Scores = {}
+        for doc_id, score in self.given(query_id).items():
+            where = f"query {query_id!r}, document {shorten(doc_id)}"
+            number = as_number(score)
+            if not is_id(doc_id):
+                self._note(f"query {query_id!r}: {shorten(doc_id)} is no document id", expected=ID_KINDS)
+            elif number is None:
+                self._note(f"{where}: the score is not a finite number", expected="a number", got=shorten(score))
+            elif str(doc_id) in plain:
+                self._note(f"{where} is there as text and as a number", expected="each document once a query")
+            else:
+                plain[str(doc_id)] = number
+        return plain
+
+    def _by_text(self, run: Mapping[Any, Any]) -> Mapping[str, Any]:
+        """Query id as text to the key it has."""
+        try:
+            texts = id_texts(list(run))
+        except TypeError:
+            for key in run:
+                if not is_id(key):
+                    self._note(f"{shorten(key)} is no query id", expected=ID_KINDS)
+            self.problems.raise_if_any()
+            raise
+        keys = dict(zip(texts, run, strict=True))
+        if len(keys) < len(texts):
+            both = next(text for text in texts if texts.count(text) > 1)
+            self._note(f"query {both!r} is there as text and as a number", expected="each query once")
+            self.problems.raise_if_any()
+        return keys
+
+    def _note(self, message: str, **fields: object) -> None:
+        if len(self.problems.problems) < SHOWN_PROBLEMS:
+            self.problems.add(message, path=self.name, **fields)
+
+
+@dataclass
+class TableAnswers:
+    """A table with a row per result; the rows of a query may stand anywhere."""
+
+    table: Table
+    options: ScanOptions
+    problems: ProblemList = field(default_factory=lambda: ProblemList(RunFormatError))
+    n_duplicates: dict[str, int] = field(default_factory=dict)
+    """Results dropped, for queries looked at so far where there were any."""
+    n_tied: dict[str, int] = field(default_factory=dict)
+    """Results that tie with the one before them, for the same queries: duplicates are among them."""
+    misranked: set[str] = field(default_factory=set)
+    """Queries looked at so far whose rank column disagrees with the order by score."""
+    _spans: dict[str, tuple[int, int]] = field(init=False, repr=False)
+    _docs: Ids = field(init=False, repr=False)
+    _rows: NDArray[np.int64] | None = field(init=False, repr=False, default=None)
+    """Where the rows stood, when they had to be moved."""
+    _window: tuple[int, list[str]] = field(init=False, repr=False, default=(0, []))
+    """First of some rows, and their document ids."""
+
+    def __post_init__(self) -> None:
+        ids = self.table.ids["query_id"]
+        starts = ids.run_starts()
+        names = ids.take(starts).text(0, len(starts))
+        lengths = np.diff(np.append(starts, self.table.n_rows))
+        self._docs = self.table.ids["doc_id"]
+        code = {name: place for place, name in enumerate(dict.fromkeys(names))}
+        if len(code) < len(names):
+            codes = np.repeat([code[name] for name in names], lengths)
+            self._rows = np.argsort(codes, kind="stable")
+            self._docs = self._docs.take(self._rows)
+            lengths = np.bincount(codes)
+        ends = np.cumsum(lengths).tolist()
+        self._spans = dict(zip(code, itertools.pairwise([0, *ends]), strict=True))
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._spans)
+
+    def __len__(self) -> int:
+        return len(self._spans)
+
+    def __contains__(self, query_id: object) -> bool:
+        return query_id in self._spans
+
+    def given(self, query_id: str) -> dict[Any, Any]:
+        """One answer, its entries in the order of the rows, or of the rank column where that orders the run."""
+        return self.plain(query_id)
+
+    def plain(self, query_id: str) -> Scores:
+        """The same; a document twice is noted, or the best ranked of its rows is kept."""
+        start, end = self._spans[query_id]
+        rows = np.arange(start, end) if self._rows is None else self._rows[start:end]
+        docs, scores = self._doc_ids(start, end), self.table.numbers["score"][rows]
+        rank = self.table.numbers.get("rank")
+        if rank is not None and self.options.order == "rank":
+            order = np.argsort(rank[rows], kind="stable")
+            docs, scores, rows = [docs[place] for place in order.tolist()], scores[order], rows[order]
+        elif rank is not None and self.options.order == "score" and self._disagrees(docs, scores, rank[rows]):
+            self.misranked.add(query_id)
+        answer = dict(zip(docs, scores.tolist(), strict=True))
+        return answer if len(answer) == len(docs) else self._without_duplicates(query_id, docs, scores, rows)
+
+    def _doc_ids(self, start: int, end: int) -> list[str]:
+        """Ids of some rows. Where one query follows the other, those of the next ones are fetched along."""
+        first, texts = self._window
+        if start < first or end > first + len(texts):
+            ahead = min(2 * len(texts), WINDOW_ROWS) if start == first + len(texts) else 0
+            first, texts = start, self._docs.text(start, max(end, min(start + ahead, self.table.n_rows)))
+            self._window = (first, texts)
+        return texts[start - first : end - first]
+
+    def _without_duplicates(
+        self, query_id: str, docs: list[str], scores: NDArray[np.float64], rows: NDArray[np.int64]
+    ) -> Scores:
+        places = np.argsort(-scores, kind="stable").tolist() if self.options.order == "score" else range(len(docs))
+        first: dict[str, int] = {}
+        for place in places:
+            earlier = first.setdefault(docs[place], place)
+            enough = len(self.problems.problems) >= SHOWN_PROBLEMS
+            if earlier != place and self.options.duplicates == "error" and not enough:
+                both = sorted((int(rows[earlier]), int(rows[place])))
+                self.problems.add(
+                    f"rows {both[0]} and {both[1]}: query {query_id!r} lists document {docs[place]!r} twice",
+                    path=self.table.name,
+                    expected="each document once a query",
+                    hint="duplicates='first' keeps the best-ranked one and goes on",
+                )
+        self.n_duplicates[query_id] = len(docs) - len(first)
+        keys = compared(scores, self.options.width)
+        self.n_tied[query_id] = len(keys) - len(np.unique(keys)) if self.options.order == "score" else 0
+        return {doc_id: float(scores[place]) for doc_id, place in sorted(first.items(), key=lambda entry: entry[1])}
+
+    def _disagrees(self, docs: list[str], scores: NDArray[np.float64], rank: NDArray[np.float64]) -> bool:
+        if (rank != np.floor(rank)).any():  # not ranks: they say nothing
+            return False
+        keys = compared(scores, self.options.width)
+        falls = keys[1:] < keys[:-1]
+        if not falls.all():
+            rank = rank[in_order(docs, keys, self.options.ties)]
+        return bool((rank[1:] < rank[:-1]).any())
+
+
+def compared(scores: NDArray[np.float64], width: int) -> NDArray[Any]:
+    """Scores as they are compared: at a width of 32, 1.00000001 ties with 1."""
+    if width == 64:
+        return scores
+    with np.errstate(over="ignore", under="ignore"):
+        return scores.astype(np.float32)
+
+
+def in_order(docs: list[str], keys: NDArray[Any], ties: str) -> list[int]:
+    """Places of results, best first: largest key first, equal ones by document id in bytes, or as they stand."""
+    places = list(range(len(docs)))
+    if ties != "given":
+        places = sorted(places, key=lambda place: id_bytes(docs[place]), reverse=ties == "descending")
+    values = keys.tolist()
+    return sorted(places, key=lambda place: -values[place])
+
+
+def digest(answers: Answers) -> str:
+    """SHA-256 over queries in the order of their ids, and the results of each in the order they came."""
+    hasher = sha256(b"cranfield answers 1\n")
+    for query_id in sorted(answers):
+        scores = answers.given(query_id)
+        docs = id_texts(list(scores))
+        text = "\n".join(docs)
+        if text.count("\n") >= max(len(docs), 1):  # an id that holds the separator
+            text = repr(docs)
+        hasher.update(f"{query_id!r} {len(docs)}\n".encode("utf-8", "surrogatepass"))
+        hasher.update(text.encode("utf-8", "surrogatepass"))
+        hasher.update(np.array(array("d", scores.values()), dtype="<f8").tobytes())
+    return "sha256:" + hasher.hexdigest()

@@ -1,0 +1,59 @@
+"""What can be wrong with a run file, in words: both readers say it with these functions.
+
+A reader checks a line in this order, and the first thing wrong is the only one said: its columns, its line end, its
+score, and its rank where ranks order the file. Duplicates of a query are said when the query is complete, in rank
+order, each beside the best ranked one. A reader collects the first SHOWN_PROBLEMS problems that it meets.
+"""
+
+from __future__ import annotations
+
+from cranfield.errors import Problem, shorten
+
+GOT_BYTES = 1000
+"""Of what a bad line or column says, no more than this is looked at."""
+
+
+def short_line(path: str, line: int, n_columns: int, got: bytes) -> Problem:
+    """A line of fewer than six columns; `got` is the line."""
+    expected = "6: query Q0 document rank score tag"
+    return Problem(f"{n_columns} columns", path=path, line=line, expected=expected, got=_quoted(got))
+
+
+def lone_carriage_return(path: str, line: int, got: bytes) -> Problem:
+    """A tag that holds a carriage return, which is how several lines look that end in nothing else."""
+    expected = "a line feed at the end of each line"
+    return Problem("lines end in a lone carriage return", path=path, line=line, expected=expected, got=_quoted(got))
+
+
+def bad_score(path: str, line: int, got: bytes) -> Problem:
+    """A fifth column that is no finite decimal number; `got` is the column."""
+    message, expected = "the score is not a finite number", "a number in column 5"
+    return Problem(message, path=path, line=line, expected=expected, got=_quoted(got))
+
+
+def bad_rank(path: str, line: int, got: bytes) -> Problem:
+    """A fourth column that is no whole number, in a file ordered by it; `got` is the column."""
+    message, expected = "the rank is not a whole number", "digits in column 4, because the rank orders this run"
+    return Problem(message, path=path, line=line, expected=expected, got=_quoted(got))
+
+
+def duplicate_result(path: str, lines: tuple[int, int], query_id: bytes, doc_id: bytes) -> Problem:
+    """A document that two lines of one query name; the lines come in any order."""
+    query, document = query_id.decode("utf-8", "surrogateescape"), doc_id.decode("utf-8", "replace")
+    return Problem(
+        f"query {query!r} lists document {document!r} twice",
+        path=path,
+        line=max(lines),
+        expected="each document once a query",
+        got=f"it also on line {min(lines)}",
+        hint="--duplicates first keeps the best-ranked one and goes on",
+    )
+
+
+def empty_run(path: str) -> Problem:
+    """A file without a result line."""
+    return Problem("no line in this run", path=path, expected="lines `query Q0 document rank score tag`")
+
+
+def _quoted(got: bytes) -> str:
+    return shorten(got.lstrip()[:GOT_BYTES].decode("utf-8", "replace").strip())

@@ -1,0 +1,215 @@
+"""The options of trec_eval, read from the words of its command line as trec_eval reads them.
+
+One table of options: the reader and the help both come from it. What a measure's parameters mean is said in `names`.
+"""
+
+from __future__ import annotations
+
+import getopt
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from cranfield.errors import Problem, UsageError, unknown_name
+
+Version = Literal[9, 10]
+VERSIONS: dict[str, Version] = {"9": 9, "9.0.8": 9, "10": 10, "10.0": 10}
+QrelsFormat = Literal["qrels", "qrels_jg", "prefs", "qrels_prefs"]
+QRELS_FORMATS: dict[str, QrelsFormat] = {
+    "qrels": "qrels",
+    "qrels_jg": "qrels_jg",
+    "prefs": "prefs",
+    "qrels_prefs": "qrels_prefs",
+}
+RESULTS_FORMAT = "trec_results"
+HELP_HINT = "`cranfield trec_eval --help` lists the options."
+
+
+@dataclass(frozen=True, slots=True)
+class MeasureArgument:
+    """One `-m`: a name of trec_eval's, and what follows its first point."""
+
+    name: str
+    parameters: str | None = None
+
+    def __str__(self) -> str:
+        return self.name if self.parameters is None else f"{self.name}.{self.parameters}"
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What one command line asks for."""
+
+    wants: Literal["values", "help", "version"] = "values"
+    qrels: str = ""
+    run: str = ""
+    """A path, or `-` for stdin."""
+    version: Version = 10
+    measures: tuple[MeasureArgument, ...] = ()
+    """Empty: the official ones."""
+    by_query: bool = False
+    summary: bool = True
+    complete: bool = False
+    level: int = 1
+    depth: int | None = None
+    judged_only: bool = False
+    collection_size: int = 0
+    qrels_format: QrelsFormat = "qrels"
+    zscores: str | None = None
+    only_query: str | None = None
+
+
+def _switch(field: str, *, on: bool = True) -> Callable[[Options, str, str], Options]:
+    return lambda options, _flag, _text: replace(options, **{field: on})  # type: ignore[arg-type]  # a switch
+
+
+def _number(field: str, least: int) -> Callable[[Options, str, str], Options]:
+    def read(options: Options, flag: str, text: str) -> Options:
+        return replace(options, **{field: _whole(flag, text, least)})  # type: ignore[arg-type]  # a number
+
+    return read
+
+
+def _whole(flag: str, text: str, least: int) -> int:
+    if not re.fullmatch(r"[0-9]{1,18}", text) or int(text) < least:
+        raise UsageError(f"{flag} is {text!r}", expected=f"a whole number of {least} or more")
+    return int(text)
+
+
+def _known(flag: str, text: str, known: Iterable[str]) -> str:
+    if text not in known:
+        raise UsageError(unknown_name(f"value of {flag}", text, known))
+    return text
+
+
+def _measure(options: Options, _flag: str, text: str) -> Options:
+    name, point, parameters = text.partition(".")
+    if point and not parameters:
+        raise UsageError(f"-m {text}: nothing follows the point", expected="NAME or NAME.PARAMETERS")
+    return replace(options, measures=(*options.measures, MeasureArgument(name, parameters if point else None)))
+
+
+def _qrels_format(options: Options, flag: str, text: str) -> Options:
+    return replace(options, qrels_format=QRELS_FORMATS[_known(flag, text, QRELS_FORMATS)])
+
+
+def _version(options: Options, flag: str, text: str) -> Options:
+    return replace(options, version=VERSIONS[_known(flag, text, VERSIONS)])
+
+
+def _results_format(options: Options, flag: str, text: str) -> Options:
+    _known(flag, text, [RESULTS_FORMAT])
+    return options
+
+
+def _debug(options: Options, flag: str, text: str) -> Options:
+    level, _, query_id = text.partition(".")
+    _whole(flag, level, 0)
+    return replace(options, only_query=query_id or None)
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """One option of the command line."""
+
+    letter: str
+    """Empty where it has none."""
+    name: str
+    """After two dashes; any beginning that fits no other option will do."""
+    argument: str
+    """What follows it, for the help; empty for a switch."""
+    sentence: str
+    read: Callable[[Options, str, str], Options]
+    """(options so far, how it is spelled, its argument) to the options with it."""
+
+    @property
+    def flag(self) -> str:
+        """How messages and the help call it."""
+        return f"-{self.letter}" if self.letter else f"--{self.name}"
+
+
+OPTIONS = (
+    Option("q", "query_eval_wanted", "", "Print the values of every query too.", _switch("by_query")),
+    Option("m", "measure", "NAME[.PARAMETERS]", "Print this measure, or set of measures; repeat for more.", _measure),
+    Option(
+        "c",
+        "complete_rel_info_wanted",
+        "",
+        "Average over all judged queries; one not in RUN is 0.",
+        _switch("complete"),
+    ),
+    Option("l", "level_for_rel", "N", "Lowest grade that counts as relevant; default 1.", _number("level", 1)),
+    Option("n", "nosummary", "", "Print no summary over all queries.", _switch("summary", on=False)),
+    Option("J", "Judged_docs_only", "", "Leave unjudged documents out of every list.", _switch("judged_only")),
+    Option("M", "Max_retrieved_per_topic", "N", "Look at the first N results of a query only.", _number("depth", 1)),
+    Option("N", "Number_docs_in_coll", "N", "Documents in the collection, for utility.", _number("collection_size", 0)),
+    Option("R", "Rel_info_format", "FORMAT", f"Format of QRELS: {', '.join(QRELS_FORMATS)}.", _qrels_format),
+    Option("T", "Results_format", "FORMAT", f"Format of RUN: {RESULTS_FORMAT}, the only one.", _results_format),
+    Option(
+        "Z",
+        "Zscore",
+        "FILE",
+        "Print z-scores by the means in FILE: `query measure mean deviation`.",
+        lambda options, _flag, text: replace(options, zscores=text),
+    ),
+    Option("D", "Debug_level", "N[.QUERY]", "Score this query only; nothing more is printed for debugging.", _debug),
+    Option("o", "Output_old_results_format", "", "Taken and ignored.", lambda options, _flag, _text: options),
+    Option("", "as", "VERSION", "Print what trec_eval 10 (the default) or 9 (9.0.8) prints.", _version),
+    Option(
+        "v",
+        "version",
+        "",
+        "Print the version and leave.",
+        lambda options, _flag, _text: replace(options, wants="version"),
+    ),
+    Option(
+        "h",
+        "help",
+        "",
+        "Show this message and exit.",
+        lambda options, _flag, _text: replace(options, wants="help"),
+    ),
+)
+
+
+def parse_arguments(words: Sequence[str]) -> Options:
+    """Read the words behind `cranfield trec_eval`.
+
+    As with GNU getopt, options and files come in any order, switches may share a dash (`-qc`), an option's argument may
+    follow without a space (`-M100`, `-mndcg_cut.5,10`), and long names may be cut short.
+
+    Raises:
+        UsageError: naming each thing wrong with the call.
+    """
+    letters = "".join(option.letter + (":" if option.argument else "") for option in OPTIONS if option.letter)
+    names = [option.name + ("=" if option.argument else "") for option in OPTIONS]
+    try:
+        given, files = getopt.gnu_getopt(list(words), letters, names)
+    except getopt.GetoptError as error:
+        raise UsageError(f"trec_eval: {error.msg}", hint=HELP_HINT) from None
+    options, problems = Options(), list[Problem]()
+    for flag, text in given:
+        option = next(option for option in OPTIONS if flag in {f"-{option.letter}", f"--{option.name}"})
+        try:
+            options = option.read(options, option.flag, text)
+        except UsageError as error:
+            problems.extend(error.problems)
+        if options.wants != "values":
+            return options
+    if len(files) != 2:
+        problems.append(Problem(f"trec_eval: {len(files)} files", expected="two, QRELS and RUN", hint=HELP_HINT))
+    if problems:
+        raise UsageError(problems)
+    return replace(options, qrels=files[0], run=files[1])
+
+
+def help_lines() -> list[tuple[str, str]]:
+    """What every option is called, and what it does."""
+    return [
+        (
+            f"{f'{option.flag}, ' if option.letter else ''}--{option.name}{' ' * bool(option.argument)}{option.argument}",
+            option.sentence,
+        )
+        for option in OPTIONS
+    ]

@@ -1,0 +1,133 @@
+"""Values by query and in summary, as the lines that trec_eval prints."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from cranfield.errors import UsageError
+from cranfield.measures import compute
+from cranfield.ranking import FloatQ, Ranking, State
+from cranfield.ranking.transform import condensed
+from cranfield.trec_eval.inputs import Inputs
+from cranfield.trec_eval.names import Column, Plan
+from cranfield.trec_eval.options import Options
+from cranfield.trec_eval.zscores import Reference, read_zscores, zscores
+
+LEAST = 1e-5
+"""Under a geometric mean, smaller values count as this."""
+ALL = "all"
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """A column, as text."""
+
+    label: str
+    """Padded as it is printed; marked with a Z where values are z-scores."""
+    by_query: Sequence[str] | None
+    """None where it is printed for all queries only, or nobody asked."""
+    summary: str | None
+
+
+def output(plan: Plan, inputs: Inputs, options: Options) -> Iterator[str]:
+    """Everything that goes to stdout, a query at a time."""
+    columns = shown(plan, inputs, options)
+    if options.by_query:
+        printed = [(column.label, column.by_query) for column in columns if column.by_query is not None]
+        for place, query_id in enumerate(inputs.ranking.query_ids):
+            yield "".join(f"{label}\t{query_id}\t{texts[place]}\n" for label, texts in printed)
+    if options.summary:
+        lines = [(column.label, column.summary) for column in columns if column.summary is not None]
+        yield "".join(f"{label}\t{ALL}\t{summary}\n" for label, summary in lines)
+
+
+def shown(plan: Plan, inputs: Inputs, options: Options) -> list[Shown]:
+    """Score every column."""
+    reference = read_zscores(Path(options.zscores)) if options.zscores is not None else None
+    # Several judges have a list each, and preferences look at nothing but what is judged.
+    whole = inputs.ranking.groups is not None or not options.judged_only
+    seen = inputs.ranking if whole else condensed(inputs.ranking)
+    return [_shown(column, seen, inputs, options, reference) for column in plan.columns]
+
+
+def _shown(column: Column, ranking: Ranking, inputs: Inputs, options: Options, reference: Reference | None) -> Shown:
+    name, label = column.row.name, f"{column.label:<22}"
+    n_queries = len(inputs.testset.queries) if options.complete else ranking.n_queries
+    if name == "runid":
+        return Shown(label, None, inputs.run_tag)
+    if name == "relstring":
+        return Shown(label, [f"'{text}'" for text in _relevance(column, ranking, inputs, options)], None)
+    label = label if reference is None else f"Z{label}"
+    if name == "num_q":
+        return Shown(label, None, str(n_queries) if reference is None else f"{n_queries:6.4f}")
+    values = _values(column, ranking, inputs, options)
+    if column.aggregate == "geometric mean":
+        values = np.log(np.maximum(values, LEAST))
+    if reference is not None:
+        values = np.array(zscores(values.tolist(), ranking.query_ids, column.label, reference))
+    total = float(np.cumsum(values)[-1])  # one after the other, as trec_eval adds
+    if name == "num_rel" and options.complete:
+        total = float(sum(grade > 0 for grades in inputs.testset.grades.values() for grade in grades.values()))
+    if column.aggregate == "geometric mean":
+        total += (n_queries - ranking.n_queries) * np.log(LEAST)
+        return Shown(label, None, f"{np.exp(total / n_queries):6.4f}")
+    form = _count if column.aggregate == "sum" and reference is None else "{:6.4f}".format
+    texts = list(map(form, values.tolist())) if options.by_query else None
+    return Shown(label, texts, form(total if column.aggregate == "sum" else total / n_queries))
+
+
+def _count(value: float) -> str:
+    return str(int(value))
+
+
+def _values(column: Column, ranking: Ranking, inputs: Inputs, options: Options) -> FloatQ:
+    """float64[Q]: the value of each query."""
+    total = np.zeros(ranking.n_queries)
+    for measure in reversed(column.measures):
+        values, scored, _ = compute(measure, ranking)
+        if column.row.name == "utility" and not scored.all():
+            raise UsageError(
+                f"-m {column.label.replace('_', '.', 1)}: the fourth parameter needs the size of the collection",
+                expected="-N N, at least the documents returned and judged",
+            )
+        total += values
+    values = total / len(column.measures)
+    absent = inputs.unanswered
+    if column.row.name == "utility":
+        values[absent] = _utility_of_nothing(column, values[absent], options)
+    elif column.row.name == "rbp_resid":
+        values[absent] = 0.0 if column.label == "rbp_resid" or options.judged_only else 1.0
+    return values
+
+
+def _utility_of_nothing(column: Column, values: FloatQ, options: Options) -> FloatQ:
+    """A query without an answer is worth 0; trec_eval 10 gives it one unknown result where parameters are given."""
+    if column.label == "utility":
+        return np.zeros(len(values))
+    if options.judged_only:
+        return values
+    return np.asarray(values + _number(column, "wrong", -1.0) - _number(column, "spared", 0.0))
+
+
+def _number(column: Column, name: str, default: float) -> float:
+    value = column.measures[0].param(name, default)
+    return float(value) if isinstance(value, int | float) else default
+
+
+def _relevance(column: Column, ranking: Ranking, inputs: Inputs, options: Options) -> list[str]:
+    """One character for each of the first results: its grade, `-` where it was not judged, `.` where only pooled."""
+    length = column.length
+    lengths = np.minimum(ranking.n_returned, length)
+    if column.label != "relstring" and not options.judged_only:  # as for utility: one unknown result
+        lengths[inputs.unanswered] = min(length, 1)
+    strings = [["-"] * n for n in lengths.tolist()]
+    rows = np.flatnonzero(ranking.rank <= length)
+    for query, rank, level, state in zip(
+        *(column[rows].tolist() for column in (ranking.query, ranking.rank, ranking.level, ranking.state)), strict=True
+    ):
+        strings[query][rank - 1] = "." if state == State.POOLED else ">" if level > 9 else str(level)
+    return ["".join(characters) for characters in strings]

@@ -1,0 +1,151 @@
+"""Equality with ir_measures' own providers, per query: cwl_eval, compat, accuracy, gdeval and pytrec_eval.
+
+Scores hold no ties, because ties fall differently there: cwl_eval and accuracy leave tied documents in the order of the
+run, compat puts the smaller id first, gdeval and pytrec_eval the larger one, as Cranfield does everywhere.
+"""
+
+import logging
+import math
+import random
+import shutil
+
+import ir_measures
+import numpy as np
+import pytest
+
+from cranfield.errors import MeasureError
+from cranfield.measures import compute, parse
+from cranfield.model import Answer, Hit, Outcome, Query, Run, TestSet, convention_named
+from cranfield.ranking import rank_run
+
+N_CASES = 300
+EXACT = 1e-9
+SPELLINGS = [
+    *(f"SDCG({scale})@{k}" for scale, k in (("max_rel=1", 5), ("max_rel=3", 1000), ("min_rel=1, max_rel=4", 1))),
+    *(f"NERR8({scale})@{k}" for scale, k in (("max_rel=1", 1), ("max_rel=3", 5), ("min_rel=1, max_rel=4", 1000))),
+    *(f"NERR9({scale})@{k}" for scale, k in (("max_rel=1", 5), ("max_rel=3", 1000), ("min_rel=1, max_rel=4", 20))),
+    *(
+        "BPM(max_rel=1)@10",
+        "BPM(T=0.3, max_rel=3)@3",
+        "BPM(T=2.5, min_rel=1, max_rel=4)@10",
+        "BPM(T=2.0, max_rel=4)@1000",
+    ),
+    *("INST(max_rel=1)", "INST(T=0.3, max_rel=3)", "INST(T=2.5, max_rel=4)", "INST(T=2.5, min_rel=1, max_rel=3)"),
+    *("INSQ(max_rel=1)", "INSQ(T=0.3, max_rel=3)", "INSQ(T=2.5, min_rel=1, max_rel=4)"),
+    *("NERR10(max_rel=1)", "NERR10(p=0.5, max_rel=3)", "NERR10(p=0.999, min_rel=1, max_rel=4)"),
+    *("NERR11(max_rel=1)", "NERR11(T=0.3, max_rel=3)", "NERR11(T=2.5, min_rel=1, max_rel=4)"),
+    *("RBP(rel=1)", "RBP(p=0.5, rel=2)", "RBP(p=0.99, rel=1)", "RBP(p=0.999, rel=2)"),
+    *(
+        "Compat",
+        "Compat(p=0.5)",
+        "Compat(p=0.999)",
+        "Compat(p=0.8, normalize=False)",
+        "Compat(p=0.99, normalize=False)",
+    ),
+    *("Accuracy", "Accuracy@5", "Accuracy(rel=2)"),
+]
+OTHERWISE_SPELLED = {"Hits": "NumRet(rel=1)", "Hits(rel=2)": "NumRet(rel=2)", "F1": "SetF(beta=1.0)"}
+GDEVAL = ["ERR@1", "ERR@5", "ERR@20", "nDCG(dcg='exp-log2')@10"]
+
+
+@pytest.fixture(autouse=True)
+def _silence():
+    """cwl_eval warns of each grade outside the scale; those are cases here."""
+    logger = logging.getLogger("ir_measures.cwl_eval")
+    level = logger.level
+    logger.setLevel(logging.ERROR)
+    yield
+    logger.setLevel(level)
+
+
+def random_cases(seed):
+    """One query each: nothing relevant, not in the run, one result, more than 1,000 results, and all between."""
+    draw = random.Random(seed)
+    names = [f"d{i}" for i in range(40)]
+    filler = [f"x{i}" for i in range(1100)]
+    qrels, run = {}, {}
+    for case in range(N_CASES):
+        query_id = str(case)
+        grades = [0] if case % 20 == 1 else [-1, 0, 0, 1, 1, 2, 3, 4]
+        qrels[query_id] = {d: draw.choice(grades) for d in draw.sample(names, draw.randint(1, 20))}
+        if case % 20 == 2:
+            continue
+        docs = draw.sample(names, 1 if case % 20 == 3 else draw.randint(1, 30))
+        if case % 20 == 4:
+            place = draw.randint(0, len(docs))
+            docs[place:place] = filler[: draw.choice([5, 500, 998, 1100])]
+        run[query_id] = {doc: 5000.0 - rank for rank, doc in enumerate(docs)}
+    return qrels, run
+
+
+QRELS, RUN = random_cases(11)
+
+
+def our_values(measure, qrels, run):
+    testset = TestSet("set", tuple(Query(q) for q in qrels), qrels)
+    answers = {q: Answer(Outcome.ANSWERED, tuple(Hit(d, s) for d, s in docs.items())) for q, docs in run.items()}
+    ranking = rank_run(testset, Run("run", answers, order="descending"), convention_named("trec"))
+    values, scored, _ = compute(parse(measure), ranking)
+    return dict(zip(ranking.query_ids, np.where(scored, values, np.nan).tolist(), strict=True))
+
+
+def their_values(measure, qrels, run, provider=ir_measures):
+    measures = [ir_measures.parse_measure(measure)]
+    return {metric.query_id: float(metric.value) for metric in provider.iter_calc(measures, qrels, run)}
+
+
+def check(measure, theirs, tolerance=EXACT):
+    ours = our_values(measure, QRELS, RUN)
+    assert set(ours) == set(theirs) == set(QRELS)
+    assert ours == pytest.approx(theirs, abs=tolerance, rel=0)
+
+
+@pytest.mark.parametrize("measure", [spelling for spelling in SPELLINGS if not spelling.startswith("Accuracy")])
+def test_values_are_equal(measure):
+    check(measure, their_values(measure, QRELS, RUN))
+
+
+@pytest.mark.parametrize(("measure", "theirs"), OTHERWISE_SPELLED.items())
+def test_values_are_equal_under_another_name(measure, theirs):
+    check(measure, their_values(theirs, QRELS, RUN))
+
+
+@pytest.mark.parametrize("measure", [spelling for spelling in SPELLINGS if spelling.startswith("Accuracy")])
+def test_accuracy_is_equal_where_there_is_one(measure):
+    # Theirs has no value where nothing relevant is in the list, and divides by 0 where everything is; ours neither time.
+    ours = our_values(measure, QRELS, RUN)
+    defined = {query_id: value for query_id, value in ours.items() if not math.isnan(value)}
+    assert len(defined) > N_CASES / 3
+    run = {query_id: RUN[query_id] for query_id in defined}
+    assert defined == pytest.approx(their_values(measure, QRELS, run), abs=EXACT, rel=0)
+    for query_id in set(RUN) - set(defined):
+        try:
+            theirs = their_values(measure, QRELS, {query_id: RUN[query_id]})
+        except ZeroDivisionError:
+            continue
+        assert theirs == {}
+
+
+@pytest.mark.parametrize("measure", GDEVAL if shutil.which("perl") else [])
+def test_values_are_those_of_gdeval(measure):
+    # gdeval is a Perl script, and prints five decimals.
+    check(measure, their_values(measure, QRELS, RUN, ir_measures.gdeval), tolerance=5.1e-6)
+
+
+@pytest.mark.parametrize("name", ["SDCG", "BPM", "NERR8", "NERR9"])
+def test_beyond_rank_1000_a_cutoff_goes_on_here_and_stops_there(name):
+    measure = f"{name}(max_rel=1)"
+    qrels, run = {"q": {"a": 0, "b": 1}}, {"q": {"a": 2.0, "b": 1.0}}
+    at_1000, at_2000 = (our_values(f"{measure}@{k}", qrels, run)["q"] for k in (1000, 2000))
+    assert their_values(f"{measure}@2000", qrels, run)["q"] == pytest.approx(at_1000, abs=EXACT)
+    # A user who is satisfied at rank 2 never comes to rank 1000.
+    assert (at_2000 < at_1000) == (name == "SDCG")
+
+
+def test_a_scale_that_begins_under_0_is_refused():
+    # There every judged document would be worth something, relevant or not, and no unjudged one.
+    measure = ir_measures.INST(min_rel=-1, max_rel=1)
+    theirs = {m.query_id: m.value for m in ir_measures.iter_calc([measure], {"q": {"a": 0}}, {"q": {"a": 1.0}})}
+    assert theirs["q"] > 0
+    with pytest.raises(MeasureError, match="min_rel is -1"):
+        parse("INST(min_rel=-1, max_rel=1)")
