@@ -24,7 +24,7 @@ from cranfield.measures.measure import spell
 from cranfield.model import CONVENTIONS, DEFAULT_CONVENTION
 from cranfield.stats.table import TESTS
 
-COMMANDS = ("run", "evaluate", "compare", "measures", "demo")
+COMMANDS = ("run", "evaluate", "compare", "explain", "trec_eval", "measures", "demo")
 
 
 def measures_page() -> str:

@@ -39,7 +39,7 @@ TABLE: dict[str, set[str]] = {
         *("ranking.value", "stats.table", "stats.result"),
     },
     "trec_eval": {"model", "formats", "ranking", "measures", "evaluation", "stats"},
-    "compat": {"model", "formats", "ranking", "measures", "evaluation", "stats"},
+    "compat": {"model", "formats", "ranking", "measures", "evaluation", "stats", "trec_eval"},
     "demo": {"model", "formats"},
     "project": EVERYTHING_BELOW_CLI,
     "cli": {*EVERYTHING_BELOW_CLI, "project"},

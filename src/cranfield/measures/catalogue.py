@@ -24,6 +24,9 @@ ALIASES: dict[str, str] = {}
 TREC_CUTS: dict[str, str] = {}
 """trec_eval's names that a cutoff follows (`ndcg_cut_10`, `P.5`), and what they are here."""
 
+PRESETS: dict[str, tuple[str, str]] = {}
+"""Names that stand for a measure with some parameters (`ndcg_burges`), and those."""
+
 DEFAULT_MEASURES = ("nDCG@10", "RR@10", "AP", "P@5", "R@10", "Success@5", "Judged@10")
 """What is reported when nobody asks for anything else; the first is the primary measure."""
 
@@ -33,6 +36,7 @@ CHOOSING = ("judged_only", "gains")
 
 def _index(spec: MeasureSpec) -> None:
     ALIASES.update(dict.fromkeys(spec.aliases, spec.name))
+    PRESETS.update({name: (spec.name, parameters) for name, parameters in spec.presets})
     if spec.trec_name and spec.trec_name != spec.name:
         ALIASES[spec.trec_name] = spec.name
     if spec.trec_cut_name:

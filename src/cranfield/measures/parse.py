@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from cranfield.errors import CranfieldError, MeasureError, Problem, UsageError, shorten, unknown_name
-from cranfield.measures.catalogue import ALIASES, CATALOGUE, TREC_CUTS
+from cranfield.measures.catalogue import ALIASES, CATALOGUE, PRESETS, TREC_CUTS
 from cranfield.measures.measure import Gains, Measure, Parameter, spell
 from cranfield.measures.spec import MeasureSpec, ParameterSpec
 
@@ -60,6 +60,8 @@ def _parse(text: str) -> Measure:
         return _measure(text, TREC_CUTS[trec["name"]], params, trec["cutoff"])
     if params is not None and f"{name}({params.strip()})" in ALIASES:
         name, params = f"{name}({params.strip()})", None
+    if params is None and name in PRESETS:
+        name, params = PRESETS[name]
     if cutoff is not None and name in TREC_CUTS:  # recall@10, success@5
         return _measure(text, TREC_CUTS[name], params, cutoff)
     return _measure(text, ALIASES.get(name, name), params, cutoff)
@@ -67,8 +69,13 @@ def _parse(text: str) -> Measure:
 
 def _measure(text: str, name: str, params: str | None, cutoff: str | None) -> Measure:
     if name not in CATALOGUE:
-        problem = unknown_name("measure", name, CATALOGUE, aliases=ALIASES, command="cranfield measures")
-        raise UsageError(problem)
+        from cranfield.measures.own import load_plugins
+
+        broken = load_plugins()
+        name = ALIASES.get(name, name)
+        unknown = unknown_name("measure", name, CATALOGUE, aliases=ALIASES, command="cranfield measures")
+        if broken or name not in CATALOGUE:
+            raise UsageError([*([] if name in CATALOGUE else [unknown]), *broken])
     spec = CATALOGUE[name]
     return Measure(name, _parameters(text, spec, params), _cutoff(text, spec, cutoff))
 

@@ -57,6 +57,8 @@ class MeasureSpec:
     source: str
     parameters: tuple[ParameterSpec, ...] = ()
     aliases: tuple[str, ...] = ()
+    presets: tuple[tuple[str, str], ...] = ()
+    """Other names that fix parameters too: the name, and the parameters as they are written."""
     range: tuple[float, float] = (0.0, 1.0)
     higher_is_better: bool = True
     why_unscored: str = ""

@@ -71,7 +71,7 @@ class TestSet:
     grouping: Grouping | None = None
     """What a group is; None when there are none."""
 
-    @property
+    @cached_property
     def query_ids(self) -> tuple[str, ...]:
         """Ids in the order of the file."""
         return tuple(query.id for query in self.queries)

@@ -24,7 +24,7 @@ Words = NDArray[np.uint64]
 Bools = NDArray[np.bool_]
 Floats = NDArray[np.float64]
 
-MARGIN = b"0" * 16
+MARGIN = b"0" * 24
 """Before and behind the lines of a block; no separator, so that positions count from the text's beginning."""
 WORD = 8
 NUMBER_WORDS = 3
@@ -92,10 +92,16 @@ class Columns:
     def runs(self, chosen: Bools) -> Columns:
         """Only some runs of it; `chosen` is bool[R]."""
         lengths = np.diff(self.run_start)
-        rows = np.flatnonzero(np.repeat(chosen, lengths))
         starts = np.concatenate(([0], np.cumsum(lengths[chosen])))
+        return self._rows(np.flatnonzero(np.repeat(chosen, lengths)), starts)
+
+    def first_runs(self, n: int) -> Columns:
+        """Only the first n runs of it."""
+        return self._rows(slice(0, int(self.run_start[n])), self.run_start[: n + 1])
+
+    def _rows(self, rows: Ints | slice, run_start: Ints) -> Columns:
         names = ("line", "line_start", "query_end", "doc_start", "doc_end", "score", "rank", "is_ranked")
-        return Columns(self.text, **{name: getattr(self, name)[rows] for name in names}, run_start=starts)
+        return Columns(self.text, **{name: getattr(self, name)[rows] for name in names}, run_start=run_start)
 
     def text_from(self, run: int) -> bytes:
         """The lines from a run on."""

@@ -72,7 +72,7 @@ class RankingBuilder:
         columns = Rows.columns([row for part in parts for row in part.rows])
         expected = expected_items(self.testset, query_ids, self.convention)
         tokens = columns.pop("tokens")
-        known = any(part.tokens for part in parts)
+        known = any(part.tokens and not math.isnan(part.tokens) for part in parts)
         return Ranking(
             query_ids=tuple(query_ids),
             query=np.repeat(np.arange(len(parts), dtype=np.int32), [len(part.rows) for part in parts]),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -94,7 +95,7 @@ def rank_file(
         name=scan.tag or path.stem,
         n_lines=scan.n_lines,
         extra_queries=scan.extra_queries,
-        misranked=tuple(testset.query_ids[i] for i in np.flatnonzero(scan.misranked)),
+        misranked=tuple(itertools.compress(testset.query_ids, scan.misranked.tolist())),
         n_tied=int(scan.n_tied.sum()),
         engine=scan.engine,
     )
@@ -144,6 +145,7 @@ def join_scan(
     keep: int = REPORTED_HITS,
 ) -> Ranking:
     """Give each judged row of a scan its worth, and match the results of queries judged by patterns."""
+    query_ids = testset.query_ids
     entries = expected.start[scan.query] + scan.item
     level = expected.level[entries]
     columns = {
@@ -160,7 +162,7 @@ def join_scan(
     if expected.closed_world.any():
         columns, matched = _matched(testset, scan, expected, convention, columns, keep)
     ranking = Ranking(
-        query_ids=testset.query_ids,
+        query_ids=query_ids,
         **columns,  # type: ignore[arg-type]
         n_returned=scan.n_returned,
         n_duplicates=scan.n_duplicates,
@@ -171,8 +173,8 @@ def join_scan(
         closed_world=expected.closed_world,
         outcomes=tuple(Outcome.ANSWERED if answered else Outcome.MISSING for answered in scan.answered.tolist()),
         convention=convention,
-        reasons={testset.query_ids[i]: "no answer in the run" for i in np.flatnonzero(~scan.answered)},
-        top=FirstHits(testset.query_ids, scan, expected, matched),
+        reasons={query_ids[i]: "no answer in the run" for i in np.flatnonzero(~scan.answered)},
+        top=FirstHits(query_ids, scan, expected, matched),
         groups=expected.groups,
     )
     if missing == "zero" or scan.answered.all():
@@ -194,12 +196,13 @@ def _matched(
     added: list[Rows] = []
     queries: list[int] = []
     tops: dict[str, tuple[RankedHit, ...]] = {}
+    query_ids = testset.query_ids
     for query in np.flatnonzero(expected.closed_world).tolist():
         hits = [Hit(id_text(doc_id), score) for doc_id, score, _ in scan.top.of(query)]
         part = Part(Outcome.ANSWERED, len(hits), 0, None)
         ties = tied_ranks([hit.score for hit in hits]) if convention.file_order == "score" else None
-        join(expect(testset, testset.query_ids[query], convention), hits, part, keep, ties)
-        tops[testset.query_ids[query]] = tuple(part.top)
+        join(expect(testset, query_ids[query], convention), hits, part, keep, ties)
+        tops[query_ids[query]] = tuple(part.top)
         added += part.rows
         queries += [query] * len(part.rows)
     more = Rows.columns(added)

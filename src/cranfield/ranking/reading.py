@@ -48,9 +48,6 @@ class Reading:
     _held: dict[int, tuple[bytearray, array[int]]] = field(default_factory=dict)
     _next_line: int = 1
 
-    def __post_init__(self) -> None:
-        self.place = {query_id: place for place, query_id in enumerate(self.settler.index.query_ids)}
-
     def take(self, raw: bytes) -> None:
         """Take whole lines, of which there is at least one.
 
@@ -115,7 +112,7 @@ class Reading:
                 break
             self.met[query_id] = None
         if last:
-            self._settle(columns.runs(np.arange(columns.n_runs) < last), begun[1 : last + 1].astype(np.float64))
+            self._settle(columns.first_runs(last), begun[1 : last + 1].astype(np.float64))
         if comes_back:
             if sum(line <= begun[last] for line, _ in self.problems) >= SHOWN_PROBLEMS:
                 self.refuse()
@@ -124,7 +121,7 @@ class Reading:
 
     def _settle(self, columns: Columns, over: NDArray[np.float64]) -> None:
         """Settle runs, given the line at which each was known to be over."""
-        queries = np.array([self.place.get(query_id, -1) for query_id in columns.query_ids()], dtype=np.int64)
+        queries = np.array([self.settler.place.get(query_id, -1) for query_id in columns.query_ids()], dtype=np.int64)
         judged = queries >= 0
         if not judged.any():
             return
@@ -143,7 +140,7 @@ class Reading:
     def _keep(self, columns: Columns) -> None:
         query_ids = columns.query_ids()
         self.met.update(dict.fromkeys(query_ids))
-        places = np.array([self.place.get(query_id, -1) for query_id in query_ids], dtype=np.int64)
+        places = np.array([self.settler.place.get(query_id, -1) for query_id in query_ids], dtype=np.int64)
         place = np.repeat(places, np.diff(columns.run_start))
         order = np.argsort(place, kind="stable")
         starts = np.flatnonzero(np.diff(place[order], prepend=-1))
@@ -159,9 +156,9 @@ class Reading:
         bodies: list[bytes] = []
         lines: list[Ints] = []
         for query_id in self.met:
-            if query_id not in self.place:
+            if query_id not in self.settler.place:
                 continue
-            body, line = self._held.pop(self.place[query_id])
+            body, line = self._held.pop(self.settler.place[query_id])
             bodies.append(bytes(body))
             lines.append(np.frombuffer(line, dtype=np.int64))
             if not self._held or sum(map(len, bodies)) >= HELD_BYTES:

@@ -87,11 +87,14 @@ class Settler:
     index: JudgedIndex
     options: ScanOptions
     path: str
+    place: dict[bytes, int] = field(init=False, repr=False)
+    """Of each judged query."""
     _judged: Bools = field(init=False, repr=False)
     _shift: np.uint64 = field(init=False, repr=False)
     _whole: Bools = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
+        self.place = {query_id: place for place, query_id in enumerate(self.index.query_ids)}
         doc_ids = self.index.doc_ids
         counts = np.array([len(ids) for ids in doc_ids], dtype=np.int64)
         slots = 1 << 10
@@ -105,6 +108,11 @@ class Settler:
         value = hashes(text, ends - lengths, ends, np.repeat(np.arange(len(doc_ids)), counts))
         self._judged[(value >> self._shift).astype(np.int64)] = True
         self._whole = np.array(self.index.whole or [False] * len(doc_ids), dtype=np.bool_)
+
+    def is_likely_judged(self, value: Words) -> Bools:
+        """Whether ids with such hashes may be judged: all that are, and few more."""
+        likely: Bools = self._judged[(value >> self._shift).astype(np.int64)]
+        return likely
 
     def settle(self, columns: Columns, queries: Ints) -> tuple[Part, list[list[Problem]]]:
         """Settle whole runs.
@@ -146,7 +154,7 @@ class Settler:
         count = np.diff(block.start)
         kept = count if options.depth is None else np.minimum(count, options.depth)
         rank = np.arange(len(block.order)) - np.repeat(block.start[:-1], count) + 1  # [N] by place in the order
-        likely = self._judged[(value[block.order] >> self._shift).astype(np.int64)]
+        likely = self.is_likely_judged(value[block.order])
         likely &= rank <= np.repeat(kept, count)
         place, item = self._look_up(block, np.flatnonzero(likely))
         tie_first, tie_last = block.ties(place)

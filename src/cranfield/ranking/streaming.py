@@ -86,7 +86,7 @@ def _scan(opener: Opener, settler: Settler, threads: int, block_bytes: int) -> S
             passes = [_read_all(opener, settler, block_bytes, hold=True)]
     if not any(one.n_lines for one in passes):
         raise RunFormatError(empty_run(settler.path))
-    return _put_together(passes, settler.index)
+    return _put_together(passes, settler)
 
 
 @contextmanager
@@ -280,14 +280,14 @@ def _read_range(file: int, settler: Settler, trouble: Event, block_bytes: int, p
     return _Pass.of(reading, blocks)
 
 
-def _put_together(passes: Sequence[_Pass], index: JudgedIndex) -> Scan:
+def _put_together(passes: Sequence[_Pass], settler: Settler) -> Scan:
     part = joined(one.part for one in passes)
-    judged = set(index.query_ids)
+    n_queries = len(settler.index.query_ids)
     rows = np.argsort(part.query, kind="stable")
     tag = next((one.tag for one in passes if one.tag is not None), None)
 
     def by_query(values: NDArray[Any]) -> NDArray[Any]:
-        column = np.zeros(len(index.query_ids), dtype=values.dtype)
+        column = np.zeros(n_queries, dtype=values.dtype)
         column[part.run_query] = values
         return column
 
@@ -302,11 +302,11 @@ def _put_together(passes: Sequence[_Pass], index: JudgedIndex) -> Scan:
         n_duplicates=by_query(part.n_duplicates),
         n_tied=by_query(part.n_tied),
         misranked=by_query(part.misranked),
-        top=top_hits(part, len(index.query_ids)),
+        top=top_hits(part, n_queries),
         n_lines=sum(one.n_lines for one in passes),
         tag=None if tag is None else tag.decode("utf-8", "replace"),
         digest=_digest_of(block for one in passes for block in one.blocks),
-        extra_queries=tuple(_text(query_id) for one in passes for query_id in one.met if query_id not in judged),
+        extra_queries=tuple(_text(query_id) for one in passes for query_id in one.met if query_id not in settler.place),
         engine="python",
     )
 

@@ -4,14 +4,29 @@ from __future__ import annotations
 
 import errno
 import gzip
+import io
+import os
 import stat
-from collections.abc import Iterator
+import sys
+import tracemalloc
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+import zstandard
 
-from cranfield.errors import RunFormatError
-from cranfield.formats.files import opened, read_bytes, refusal, write_text
+from cranfield.errors import MissingExtraError, RunFormatError, TestSetError
+from cranfield.formats.files import DamagedZstdError, opened, read_bytes, refusal, stem, write_text
+from cranfield.formats.sniff import read_testset, sniff_run
+from cranfield.formats.trec import read_qrels
+
+Pack = Callable[[bytes], bytes]
+PACKED = pytest.mark.parametrize("pack", [bytes, gzip.compress, zstandard.compress], ids=["plain", "gzip", "zst"])
+
+
+def type_in(monkeypatch: pytest.MonkeyPatch, data: bytes) -> None:
+    """Have some bytes on standard input."""
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(data)))
 
 
 @pytest.mark.parametrize(
@@ -22,6 +37,7 @@ from cranfield.formats.files import opened, read_bytes, refusal, write_text
         (PermissionError(), "a/b: permission denied."),
         (gzip.BadGzipFile(), "a/b: the gzip data are damaged or cut short."),
         (EOFError(), "a/b: the gzip data are damaged or cut short."),
+        (DamagedZstdError(), "a/b: the Zstandard data are damaged or cut short."),
         (OSError(errno.ENAMETOOLONG, "File name too long"), "a/b: file name too long."),
     ],
 )
@@ -35,16 +51,170 @@ def test_a_file_in_no_folder_is_missing(tmp_path: Path) -> None:
         read_bytes(tmp_path / "f" / "g", RunFormatError)
 
 
-def test_several_packed_parts_are_one_file(tmp_path: Path) -> None:
-    (tmp_path / "a").write_bytes(gzip.compress(b"one\n") + gzip.compress(b"two\n"))
+@PACKED
+def test_several_packed_parts_are_one_file(tmp_path: Path, pack: Pack) -> None:
+    (tmp_path / "a").write_bytes(pack(b"one\n") + pack(b"two\n"))
     with opened(tmp_path / "a", RunFormatError) as stream:
         assert list(stream) == [b"one\n", b"two\n"]
 
 
-@pytest.mark.parametrize("data", [b"", b"\x1f", b"\x1f\x8a"])
+@pytest.mark.parametrize("data", [b"", b"\x1f", b"\x1f\x8a", b"\x28\xb5\x2f", b"\x28\xb5\x2f\xfe"])
 def test_short_files_are_not_taken_for_packed_ones(tmp_path: Path, data: bytes) -> None:
     (tmp_path / "a").write_bytes(data)
     assert read_bytes(tmp_path / "a", RunFormatError) == data
+
+
+@PACKED
+def test_a_large_file_is_unpacked_as_it_is_read(tmp_path: Path, pack: Pack) -> None:
+    data = os.urandom(300_000) + b"0" * 3_000_000
+    (tmp_path / "a").write_bytes(pack(data))
+    with opened(tmp_path / "a", RunFormatError) as stream:
+        assert stream.read(10) == data[:10]
+        assert stream.read(1_000_000) == data[10:1_000_010]
+        assert stream.read() == data[1_000_010:]
+        assert stream.read() == b""
+
+
+@pytest.mark.parametrize("at", [1, 4, 5, 12, 100_000])
+def test_zst_that_is_cut_short_is_refused_with_its_path(tmp_path: Path, at: int) -> None:
+    packed = zstandard.compress(os.urandom(200_000))
+    (tmp_path / "a").write_bytes(zstandard.compress(b"whole\n") + packed[:at])
+    with pytest.raises(RunFormatError, match=r"a: the Zstandard data are damaged or cut short\.$"):
+        read_bytes(tmp_path / "a", RunFormatError)
+
+
+@pytest.mark.parametrize(
+    "damaged",
+    [
+        zstandard.ZstdCompressor(write_checksum=True).compress(b"one\n")[:-1] + b"\x00",
+        zstandard.compress(b"one\n") + b"two\n",
+        b"\x28\xb5\x2f\xfd" + b"\xff" * 100,
+        # the header of a frame whose window is 2 GiB, more than anybody is asked to make room for
+        b"\x28\xb5\x2f\xfd\x00\xa8" + b"\x01\x00\x00",
+    ],
+    ids=["wrong checksum", "something behind it", "no frame", "a window too large"],
+)
+def test_damaged_zst_is_refused_with_its_path(tmp_path: Path, damaged: bytes) -> None:
+    (tmp_path / "a").write_bytes(damaged)
+    with pytest.raises(RunFormatError, match=r"a: the Zstandard data are damaged or cut short\.$"):
+        read_bytes(tmp_path / "a", RunFormatError)
+
+
+def test_a_small_file_that_unpacks_to_a_large_one_is_not_held_in_memory(tmp_path: Path) -> None:
+    size = 1 << 30
+    compressor = zstandard.ZstdCompressor().compressobj(size=size)
+    zeros = bytes(1 << 20)
+    with (tmp_path / "a").open("wb") as stream:
+        for _ in range(size // len(zeros)):
+            stream.write(compressor.compress(zeros))
+        stream.write(compressor.flush())
+    assert (tmp_path / "a").stat().st_size < 100_000
+    tracemalloc.start()
+    try:
+        with opened(tmp_path / "a", RunFormatError) as stream:
+            assert stream.read(100) == bytes(100)
+        assert tracemalloc.get_traced_memory()[1] < 100_000_000
+    finally:
+        tracemalloc.stop()
+
+
+def test_zst_without_the_library_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "a").write_bytes(zstandard.compress(b"x"))
+    monkeypatch.setitem(sys.modules, "zstandard", None)
+    monkeypatch.setitem(sys.modules, "compression", None)
+    with pytest.raises(MissingExtraError) as caught:
+        read_bytes(tmp_path / "a", RunFormatError)
+    assert str(caught.value).endswith(
+        "a: zst needs an extra that is not installed.\nHint: pip install 'cranfield[zst]'"
+    )
+
+
+@PACKED
+def test_standard_input_is_a_file_that_can_be_read_again(monkeypatch: pytest.MonkeyPatch, pack: Pack) -> None:
+    type_in(monkeypatch, pack(b"one\ntwo\n"))
+    assert read_bytes(Path("-"), RunFormatError) == b"one\ntwo\n"
+    with opened(Path("-"), RunFormatError) as stream:
+        assert stream.readline() == b"one\n"
+        assert read_bytes(Path("-"), RunFormatError) == b"one\ntwo\n"
+        assert stream.readline() == b"two\n"
+    type_in(monkeypatch, b"another")
+    assert read_bytes(Path("-"), RunFormatError) == b"another"
+
+
+def test_standard_input_that_is_not_there_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdin", None)
+    with pytest.raises(RunFormatError, match=r"^<stdin>: there is no standard input\.$"):
+        read_bytes(Path("-"), RunFormatError)
+
+
+def test_damage_on_standard_input_is_refused_with_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    type_in(monkeypatch, gzip.compress(b"one\n")[:-4])
+    with pytest.raises(RunFormatError, match=r"^<stdin>: the gzip data are damaged or cut short\.$"):
+        read_bytes(Path("-"), RunFormatError)
+
+
+@pytest.mark.parametrize(
+    ("path", "name"),
+    [
+        ("web.2024.qrels", "web.2024"),
+        ("web.qrels.gz", "web"),
+        ("d/web.qrels.zst", "web"),
+        ("web.gz", "web"),
+        (".gz", ".gz"),
+        ("web", "web"),
+        ("-", "stdin"),
+    ],
+)
+def test_a_file_is_called_what_its_name_is_without_endings(path: str, name: str) -> None:
+    assert stem(Path(path)) == name
+
+
+QRELS = b"q1 0 a 1\nq1 0 b 0\n"
+
+
+@PACKED
+def test_qrels_may_be_packed(tmp_path: Path, pack: Pack) -> None:
+    (tmp_path / "web.qrels.zst").write_bytes(pack(QRELS))
+    for read in (read_qrels, read_testset):
+        testset = read(tmp_path / "web.qrels.zst")
+        assert (testset.name, testset.grades) == ("web", {"q1": {"a": 1.0, "b": 0.0}})
+
+
+@PACKED
+def test_qrels_may_come_from_standard_input(monkeypatch: pytest.MonkeyPatch, pack: Pack) -> None:
+    type_in(monkeypatch, pack(QRELS))
+    testset = read_testset("-")
+    assert (testset.name, testset.grades) == ("stdin", {"q1": {"a": 1.0, "b": 0.0}})
+
+
+@pytest.mark.parametrize(
+    ("data", "problem"),
+    [
+        (
+            b"q1 0 a 1\nq1 0 a 2\n",
+            "<stdin>:2: query 'q1', document 'a' is judged twice; expected 1, as on line 1, got 2.",
+        ),
+        (b"q1 0 a 1\nq1 0 b\n", "<stdin>:2: 3 columns; expected 4: query iteration document grade, got 'q1 0 b'."),
+        (b"", "<stdin>: the file is empty; expected "),
+        (b"q1 Q0 a 1 1 t\n", "<stdin>: not a test set; expected "),
+    ],
+    ids=["judged twice", "a short line", "nothing", "a run"],
+)
+def test_problems_of_standard_input_name_it(monkeypatch: pytest.MonkeyPatch, data: bytes, problem: str) -> None:
+    type_in(monkeypatch, data)
+    with pytest.raises(TestSetError) as caught:
+        read_testset("-")
+    assert str(caught.value).startswith(problem)
+
+
+@PACKED
+def test_the_format_of_a_run_is_told_wherever_it_comes_from(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pack: Pack
+) -> None:
+    for data, expected in ((b"q1 Q0 a 1 1 t\n", "trec"), (b'{"cranfield_run": 1}\n', "jsonl")):
+        (tmp_path / "a").write_bytes(pack(data))
+        type_in(monkeypatch, pack(data))
+        assert sniff_run(tmp_path / "a") == sniff_run("-") == expected
 
 
 def test_text_replaces_a_file(tmp_path: Path) -> None:

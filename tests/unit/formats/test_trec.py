@@ -11,10 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cranfield.errors import RunFormatError, TestSetError
+from cranfield.formats.files import GZIP_MAGIC, ZSTD_MAGIC
 from cranfield.formats.trec import MAX_PROBLEMS, QrelsFile, read_qrels, read_qrels_file, write_qrels, write_trec_run
 from cranfield.model import CONVENTIONS, Answer, Hit, Order, Outcome, Query, Run, TestSet
-from cranfield.ranking.door import rank_run
 from cranfield.ranking import rank_file
+from cranfield.ranking.door import rank_run
 
 
 def qrels(tmp_path: Path, data: bytes, name: str = "a.qrels") -> QrelsFile:
@@ -131,7 +132,8 @@ def test_comments_do_not_change_what_qrels_mean_but_for_ids_with_a_hash(shared_d
 
 ids = st.binary(min_size=1, max_size=6).filter(lambda data: len(data.split()) == 1 and data.split()[0] == data)
 doc_ids = ids.map(lambda data: data.decode("utf-8", "surrogateescape"))
-query_ids = ids.filter(lambda data: not data.startswith((b"#", b"\xef\xbb\xbf", b"\x1f\x8b"))).map(
+first_bytes = (b"#", b"\xef\xbb\xbf", GZIP_MAGIC, ZSTD_MAGIC)
+query_ids = ids.filter(lambda data: not data.startswith(first_bytes)).map(
     lambda data: data.decode("utf-8", "surrogateescape")
 )
 grades = st.floats(allow_nan=False, allow_infinity=False).map(lambda grade: grade + 0.0) | st.integers(-2, 4).map(float)

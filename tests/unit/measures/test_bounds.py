@@ -38,6 +38,7 @@ DIFFERENT = ["nDCG@3", "AP@3", "P@3", "RR@3"]
 """What the conventions change."""
 OTHERS = ("quepid", "opensearch", "ir_measures")
 UNDER_OTHERS = [(spelling, convention) for convention in OTHERS for spelling in DIFFERENT]
+UNDER_OTHERS += [("R@3", "octocode"), ("nDCG@3", "cupertino"), ("nDCG@3", "octocode")]
 UNDER_SEARCHTWEAK = [(spelling, "searchtweak") for spelling in DIFFERENT]
 few = settings(max_examples=40)
 

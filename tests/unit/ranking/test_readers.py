@@ -26,7 +26,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cranfield.errors import RunFormatError
-from cranfield.ranking import native, reading, streaming
+from cranfield.formats.files import GZIP_MAGIC, ZSTD_MAGIC
+from cranfield.ranking import native, reading, settle, streaming
 from cranfield.ranking.scan import BLOCK_BYTES, UNJUDGED, JudgedIndex, Scan, ScanOptions
 
 Reader = Callable[..., Scan]
@@ -991,6 +992,7 @@ def run_files(draw: st.DrawFn) -> bytes:
 PIECES = [b" ", b" ", b" ", b"\n", b"\n", b"q1", b"q2", b"Q0", b"a", b"1", b"2.5", b"#", b"\t", b"\r", b"\r\n", b"\v"]
 PIECES += [b"\x00", b"_", b"nan", b"-", b".", b"e", b"\xef\xbb\xbf", b"\xff", b"\x1c", b"\x85", b"q1 Q0 a 1 1 t\n"]
 soup = st.binary(max_size=200) | st.lists(st.sampled_from(PIECES), max_size=150).map(b"".join)
+soup = soup.filter(lambda data: not data.startswith((GZIP_MAGIC, ZSTD_MAGIC)))
 
 
 def outcome(read: Reader, path: Path, options: ScanOptions, **how: int) -> Result | list[str]:
@@ -1021,6 +1023,17 @@ def test_every_reader_finds_the_same_in_any_file(files, tmp_path_factory):
                 assert outcome(reader, path, options, threads=threads, block_bytes=block) == expected, reader.__name__
 
     check()
+
+
+def test_ids_whose_hashes_are_equal_are_told_apart(tmp_path, monkeypatch):
+    lines, index = large_run(10, 500)
+    path = tmp_path / "a.run"
+    path.write_bytes(text_of([*lines, lines[-1]]))
+    options = ScanOptions(duplicates="first")
+    expected = result_of(in_python(path, index, options), index)
+    monkeypatch.setattr(settle, "hashes", lambda text, start, end, salt: (start % 3).astype(np.uint64))
+    monkeypatch.setattr(settle.Settler, "is_likely_judged", lambda self, value: np.ones(len(value), dtype=np.bool_))
+    assert result_of(in_python(path, index, options), index) == expected
 
 
 @given(

@@ -29,6 +29,7 @@ SPECS = (
             JUDGED_ONLY,
         ),
         aliases=("NDCG", "nDCG(d)"),
+        presets=(("ndcg_burges", "dcg='exp-log2'"),),
         trec_name="ndcg",
         trec_cut_name="ndcg_cut",
         source="Järvelin & Kekäläinen 2002, ACM TOIS 20(4); trec_eval ndcg, ndcg_cut",

@@ -204,6 +204,7 @@ SPECS = (
             GAINS,
             JUDGED_ONLY,
         ),
+        presets=(("dcg_burges", "dcg='exp-log2'"),),
         aliases=("DCG(d)",),
         range=(0.0, INFINITE),
         trec_name="dcg",

@@ -373,7 +373,7 @@ SPECS = (
         "averaged over the judges of the query.",
         formula="mean over judges of P@floor(m R + 0.9)",
         cutoff="required",
-        cutoff_kind="share",
+        cutoff_kind="multiple",
         kernel=precision_at_multiple_by_judge,
         parameters=(REL, OWN_LIST),
         trec_cut_name="Rprec_mult_avgjg",

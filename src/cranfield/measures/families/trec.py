@@ -227,6 +227,7 @@ SPECS = (
     ),
     MeasureSpec(
         name="RelP",
+        aliases=("RCap", "R_cap"),
         title="relative precision",
         sentence="Relevant results in the first k ranks, over the most that could be there: precision up to R, "
         "recall from there on.",

@@ -259,6 +259,7 @@ SPECS = (
     ),
     MeasureSpec(
         name="IdealDCG",
+        aliases=("IDCG",),
         title="discounted cumulative gain of the ideal list",
         sentence="What the best possible list would gain: the scale that nDCG divides by, not a quality of the results.",
         formula="sum_{i<=k} g_i / log2(i + 1) over the expected items in their best order",

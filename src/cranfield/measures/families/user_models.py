@@ -184,6 +184,7 @@ _GRADED: dict[str, Any] = {"minimum": 0, "maximum": 1000}
 SPECS = (
     MeasureSpec(
         name="RBP",
+        presets=(("rbp", "p=0.9, depth=0"),),
         title="rank-biased precision",
         sentence="Worth of an inspected result for a user who goes on from each rank with chance p; the first ranks count "
         "most.",
