@@ -12,7 +12,7 @@ import pytest
 import pytrec_eval
 from typer.testing import CliRunner
 
-from cranfield.cli.main import app
+from cranfield.cli.main import command_line
 from cranfield.trec_eval.options import OPTIONS
 
 FIXTURES = Path(__file__).parent / "trec_eval"
@@ -25,7 +25,7 @@ COMMANDS = [
 
 def trec_eval(*arguments, code=0, stdin=None):
     """Run the command in this process; (stdout, stderr)."""
-    done = CliRunner().invoke(app, ["trec_eval", *map(str, arguments)], input=stdin)
+    done = CliRunner().invoke(command_line(), ["trec_eval", *map(str, arguments)], input=stdin)
     if done.exception is not None and not isinstance(done.exception, SystemExit):
         raise done.exception
     assert done.exit_code == code, (done.exit_code, done.stdout, done.stderr)

@@ -2,33 +2,17 @@
 
 from __future__ import annotations
 
+import importlib
+import sys
 from typing import Annotated
 
 import typer
 
 from cranfield import __version__
-from cranfield.cli.compare import compare_command
-from cranfield.cli.demo import demo_command
-from cranfield.cli.evaluate import evaluate_command
-from cranfield.cli.explain import explain_command
-from cranfield.cli.measures import measures_command
-from cranfield.cli.run import run_command
 from cranfield.cli.shared import State, handled
-from cranfield.cli.trec_eval import SETTINGS, trec_eval_command
 
-app = typer.Typer(
-    name="cranfield",
-    help="Did your search get better, worse or stay the same? Measures, paired tests and a verdict, with the evidence.",
-    epilog=(
-        "Exit codes: 0 done; 1 a verdict you asked to fail on; 2 usage or bad input; 3 a system under test failed "
-        "beyond the limit set; 4 not distinguished, where you asked for a decision; 130 interrupted."
-    ),
-    rich_markup_mode=None,
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
-)
+COMMANDS = ("demo", "run", "evaluate", "compare", "explain", "measures", "trec_eval")
+"""In the order help lists them; each is `NAME_command` of its own module, with `SETTINGS` where it has any."""
 
 
 def _print_version(*, value: bool) -> None:
@@ -37,7 +21,6 @@ def _print_version(*, value: bool) -> None:
         raise typer.Exit
 
 
-@app.callback()
 def root(
     *,
     version: Annotated[  # noqa: ARG001 - its callback prints and leaves
@@ -49,15 +32,29 @@ def root(
     State.debug = debug
 
 
-app.command("demo")(handled(demo_command))
-app.command("run")(handled(run_command))
-app.command("evaluate")(handled(evaluate_command))
-app.command("compare")(handled(compare_command))
-app.command("explain")(handled(explain_command))
-app.command("measures")(handled(measures_command))
-app.command("trec_eval", **SETTINGS)(handled(trec_eval_command))
+def command_line(*names: str) -> typer.Typer:
+    """The program with all of its commands, or with some: making a command takes as long as reading a small file."""
+    app = typer.Typer(
+        name="cranfield",
+        help="Did your search get better, worse or stay the same? Measures, paired tests and a verdict, with the evidence.",
+        epilog=(
+            "Exit codes: 0 done; 1 a verdict you asked to fail on; 2 usage or bad input; 3 a system under test failed "
+            "beyond the limit set; 4 not distinguished, where you asked for a decision; 130 interrupted."
+        ),
+        rich_markup_mode=None,
+        no_args_is_help=True,
+        add_completion=False,
+        pretty_exceptions_enable=False,
+        context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    )
+    app.callback()(root)
+    for name in names or COMMANDS:
+        module = importlib.import_module(f"cranfield.cli.{name}")
+        app.command(name, **getattr(module, "SETTINGS", {}))(handled(getattr(module, f"{name}_command")))
+    return app
 
 
 def main() -> None:
     """Entry point of the console script."""
-    app(prog_name="cranfield")
+    asked = sys.argv[1:2]
+    command_line(*(asked if asked and asked[0] in COMMANDS else ()))(prog_name="cranfield")

@@ -113,7 +113,7 @@ def scan_file(path: Path, index: JudgedIndex, options: ScanOptions, jobs: int) -
             raise UsageError(f"{ENGINE_VARIABLE} asks for the native reader: {native.why_not()}")
     from cranfield.ranking import streaming
 
-    return streaming.scan_file_python(path, index, options, processes=jobs)
+    return streaming.scan_file_python(path, index, options, threads=jobs)
 
 
 def engine_asked() -> Engine:
@@ -163,7 +163,7 @@ def join_scan(
         columns, matched = _matched(testset, scan, expected, convention, columns, keep)
     ranking = Ranking(
         query_ids=query_ids,
-        **columns,  # type: ignore[arg-type]
+        **columns,
         n_returned=scan.n_returned,
         n_duplicates=scan.n_duplicates,
         expected_query=expected.query,

@@ -48,6 +48,8 @@ class Part:
 def joined(parts: Iterable[Part]) -> Part:
     """Several parts as one, in the order they come."""
     rows = list(parts) or [NOTHING]
+    if len(rows) == 1:
+        return rows[0]
     columns: dict[str, Any] = {}
     for name in (entry.name for entry in fields(Part)):
         values = [getattr(part, name) for part in rows]

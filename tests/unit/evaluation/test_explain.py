@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from cranfield import evaluate
-from cranfield.cli.main import app
+from cranfield.cli.main import command_line
 from cranfield.errors import UsageError
 from cranfield.evaluation.explain import explain, mean
 from cranfield.evaluation.margins import tie_margin, unjudged_margin
@@ -230,7 +230,7 @@ def files(tmp_path, monkeypatch):
 
 
 def run(*arguments, code=0):
-    done = CliRunner().invoke(app, ["explain", "qrels", "sys.run", *arguments])
+    done = CliRunner().invoke(command_line(), ["explain", "qrels", "sys.run", *arguments])
     assert done.exit_code == code, done.output
     return done
 
