@@ -94,7 +94,13 @@ MeasureOption = Annotated[
     ),
 ]
 ConventionOption = Annotated[
-    str, typer.Option("--convention", metavar="NAME", help="Whose choices score it: trec or cupertino.")
+    str,
+    typer.Option(
+        "--convention",
+        metavar="NAME",
+        help="Whose choices score it: trec, trec9, trec10, ir_measures, ranx, msmarco, searchtweak, cupertino, octocode, "
+        "knowcode, quepid or opensearch.",
+    ),
 ]
 FailOnOption = Annotated[
     list[FailOn] | None,
@@ -109,12 +115,18 @@ SeedOption = Annotated[
     int, typer.Option("--seed", metavar="N", min=0, help="Seed of the permutation and bootstrap draws.")
 ]
 MissingChoice = Annotated[
-    MissingOption,
-    typer.Option("--missing", help="A judged query the run does not answer: counts as 0, or is left out."),
+    MissingOption | None,
+    typer.Option(
+        "--missing",
+        help="A judged query the run does not answer counts as 0, or is left out; default as the convention has it.",
+    ),
 ]
 DuplicatesChoice = Annotated[
-    DuplicatesOption,
-    typer.Option("--duplicates", help="A document twice in one query of a TREC run: error, or keep the first."),
+    DuplicatesOption | None,
+    typer.Option(
+        "--duplicates",
+        help="A document twice in one query of a TREC run: error, or keep the first; default as the convention has it.",
+    ),
 ]
 DepthOption = Annotated[
     int | None, typer.Option("--depth", metavar="N", min=1, help="Look at the first N results of each query only.")

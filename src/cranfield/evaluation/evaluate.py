@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -138,18 +137,12 @@ def _refuse(impossible: dict[Measure, dict[str, str]]) -> None:
 
 
 def _surplus(ranking: Ranking) -> list[str]:
-    """Queries where more results earned a worth than were said to be there."""
-    found: Counter[tuple[int, float, int]] = Counter()
+    """Queries where more results earned a worth than their pattern was said to match."""
     rows = ranking.closed_world[ranking.query] & (ranking.gain > 0)
-    worths = (ranking.query, ranking.gain, ranking.level)
-    found.update(zip(*(column[rows].tolist() for column in worths), strict=True))
-    expected = (ranking.expected_query, ranking.expected_gain, ranking.expected_level, ranking.expected_count)
-    over = {
-        query
-        for query, gain, level, count in zip(*(column.tolist() for column in expected), strict=True)
-        if UNKNOWN_COUNT != count < found[query, gain, level]
-    }
-    return [ranking.query_ids[query] for query in sorted(over)]
+    entries = ranking.expected_start[ranking.query[rows]] + ranking.item[rows]
+    found = np.bincount(entries, minlength=len(ranking.expected_count))
+    over = (ranking.expected_count != UNKNOWN_COUNT) & (found > ranking.expected_count)
+    return [ranking.query_ids[query] for query in np.unique(ranking.expected_query[over]).tolist()]
 
 
 def _noticed(

@@ -134,12 +134,16 @@ CONVENTIONS = {
         Convention("knowcode", "the order given, RR over the whole list", file_order="given"),
         Convention(
             "quepid",
-            "the ideal of nDCG@k is every judged document in its best order, not cut at k",
+            "gains 2^g - 1, the ideal of nDCG@k every judged document in its best order, not cut at k; precision over "
+            "min(k, results returned)",
+            gain="exponential",
             ideal="judged uncut",
+            precision_over="returned",
         ),
         Convention(
             "opensearch",
-            "precision over min(k, results returned), and values rounded to 2 decimals before they are averaged",
+            "gains 2^g - 1, precision over min(k, results returned), and values rounded to 2 decimals before they are averaged",
+            gain="exponential",
             precision_over="returned",
             decimals=2,
         ),

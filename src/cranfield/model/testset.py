@@ -95,7 +95,9 @@ class TestSet:
                 [[p.regex, float(p.grade), p.credit, p.expected_count] for p in self.patterns.get(query.id, ())],
             ]
             if query.id in self.groups:
-                record.append([self.grouping, [[g.doc_id, g.group, g.subgroup, g.value] for g in self.groups[query.id]]])
+                record.append(
+                    [self.grouping, [[g.doc_id, g.group, g.subgroup, g.value] for g in self.groups[query.id]]]
+                )
             if query.weight != 1:
                 record.append({"weight": query.weight})
             text = json.dumps(record, sort_keys=True, ensure_ascii=False, separators=(",", ":"))

@@ -37,8 +37,8 @@ def evaluate(  # noqa: PLR0913 - each is a choice that changes the numbers, and 
     *,
     measures: Sequence[str | Measure] | None = None,
     convention: str = DEFAULT_CONVENTION,
-    missing: Missing = "zero",
-    duplicates: Duplicates = "error",
+    missing: Missing | None = None,
+    duplicates: Duplicates | None = None,
     run_format: str | None = None,
     name: str | None = None,
     depth: int | None = None,
@@ -52,8 +52,10 @@ def evaluate(  # noqa: PLR0913 - each is a choice that changes the numbers, and 
             order, or to document ids with their scores (higher is better).
         measures: spellings such as `nDCG@10`; None is the default list.
         convention: name of the choices that score it.
-        missing: a judged query that the run does not answer counts as 0 ("zero") or is left out ("skip").
-        duplicates: a document twice in one query of a TREC file is an error, or the first is kept.
+        missing: a judged query that the run does not answer counts as 0 ("zero") or is left out ("skip"); None as the
+            convention has it.
+        duplicates: a document twice in one query of a TREC file is an error, or the first is kept; None as the
+            convention has it.
         run_format: `trec` or `jsonl`, instead of telling by content.
         name: what to call the system; by default the run's own name.
         depth: ranks kept per query before any measure looks; None keeps all.
@@ -75,6 +77,7 @@ def evaluate(  # noqa: PLR0913 - each is a choice that changes the numbers, and 
         raise UsageError(f"depth is {depth}", expected="a whole number of 1 or more")
     chosen = None if measures is None else parse_all([str(measure) for measure in measures])
     rules = convention_named(convention)
+    missing, duplicates = missing or rules.missing, duplicates or rules.duplicates
     if isinstance(run, str | Path):
         path = Path(run)
         if sniff_run(path, run_format) == "trec":

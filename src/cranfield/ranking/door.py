@@ -182,19 +182,19 @@ def rank_run(
         if answer is None or answer.outcome is Outcome.MISSING:
             continue
         # A failure is worth nothing, whatever the system had printed by then.
-        hits = [] if answer.outcome.is_failure else order_hits(query_id, answer, run)
+        hits = [] if answer.outcome.is_failure else order_hits(query_id, answer, run, convention)
         first: dict[str, Hit] = {}
         for hit in hits:
             first.setdefault(hit.id, hit)
         unique = list(first.values())
-        ties = None if run.order == "given" else tied_ranks([hit.score for hit in unique])
+        ties = None if run.order == "given" else tied_ranks([compared(hit.score, convention) for hit in unique])
         kept = unique[: run.depth]
         builder.add(query_id, kept, answer.outcome, len(hits) - len(first), answer.reason, ties)
     return builder.build(missing)
 
 
-def order_hits(query_id: str, answer: Answer, run: Run) -> list[Hit]:
-    """Return the hits in the order the run declares; equal scores fall to the larger id, as in a TREC file."""
+def order_hits(query_id: str, answer: Answer, run: Run, convention: Convention) -> list[Hit]:
+    """Return the hits in the order the run declares; equal scores fall as the convention has it."""
     hits = list(answer.hits)
     if run.order == "given":
         return hits
@@ -207,8 +207,14 @@ def order_hits(query_id: str, answer: Answer, run: Run) -> list[Hit]:
                 hint="extract the score too, or declare order: given",
             )
         )
-    sign = 1.0 if run.order == "descending" else -1.0
-    return sorted(hits, key=lambda hit: (sign * (hit.score or 0.0), id_bytes(hit.id)), reverse=True)
+    if convention.ties != "given":
+        hits.sort(key=lambda hit: id_bytes(hit.id), reverse=convention.ties == "descending")
+    return sorted(hits, key=lambda hit: compared(hit.score, convention), reverse=run.order == "descending")
+
+
+def compared(score: float | None, convention: Convention) -> float:
+    """A score as it is compared: at the convention's width."""
+    return float(np.float32(score or 0.0)) if convention.score_width == 32 else score or 0.0
 
 
 def tied_ranks(scores: Sequence[float | None]) -> list[tuple[int, int]]:

@@ -59,7 +59,7 @@ def _median(vector: FloatN) -> float:
     half = vector.size // 2
     ordered = np.partition(vector, [max(half - 1, 0), half])
     low, high = float(ordered[max(half - 1, 0)]), float(ordered[half])
-    return high if vector.size % 2 else low + (high - low) / 2
+    return high if vector.size % 2 else low / 2 + high / 2
 
 
 SMALLEST_FACTOR = 1e-5

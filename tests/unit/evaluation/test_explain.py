@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+from dataclasses import replace
 from math import log2
 
 import numpy as np
@@ -144,7 +145,8 @@ def test_a_run_is_ranked_once_for_all_choices_that_leave_the_ranking_as_it_is():
         asked.append(rules)
         return rank_run(testset, Run("run", {"q": Answer(Outcome.ANSWERED, (Hit("a"),))}), rules)
 
-    explain(testset, rank, TREC, convention_named("quepid"), parse_all(["nDCG@10", "AP", "P@5"]))
+    uncut = replace(TREC, name="uncut", ideal="judged uncut")
+    explain(testset, rank, TREC, uncut, parse_all(["nDCG@10", "AP", "P@5"]))
     assert len(asked) == 1
     explain(testset, rank, TREC, convention_named("cupertino"), parse_all(["nDCG@10", "AP", "P@5"]))
     # as trec has it; with the order given, and credit, and gain after it; credit alone, gain alone
@@ -207,8 +209,6 @@ def test_an_evaluation_says_what_ties_could_do_to_its_primary_measure(measure, s
 
 
 def test_an_evaluation_says_what_becomes_of_queries_without_a_relevant_document(monkeypatch):
-    from dataclasses import replace
-
     monkeypatch.setitem(CONVENTIONS, "mine", replace(TREC, name="mine", no_relevant="skip"))
     testset = TestSet("set", (Query("q"), Query("none")), {"q": {"a": 1}, "none": {"a": 0}})
     evaluation = evaluate(testset, {"q": ["a"], "none": ["a"]}, measures=["RR"], convention="mine")
@@ -272,7 +272,7 @@ def test_json_holds_every_query_and_its_causes():
 @pytest.mark.usefixtures("files")
 def test_csv_has_a_row_a_query_and_a_column_a_choice():
     rows = list(csv.DictReader(io.StringIO(run("trec", "quepid", "-m", "nDCG@1", "--format", "csv").stdout)))
-    assert list(rows[0]) == ["query", "measure", "trec", "quepid", "difference", "ideal"]
+    assert list(rows[0]) == ["query", "measure", "trec", "quepid", "difference", "gain", "ideal"]
     assert [row["query"] for row in rows] == ["q1", "q2", "q3"]
 
 

@@ -251,8 +251,8 @@ def test_every_name_asked_for_is_there_and_trec_is_all_defaults():
         ("cupertino", {"file_order": "given", "credit": "every", "gain": "match", "ideal": "one", "rr_depth": 10}),
         ("octocode", {"file_order": "given", "credit": "every", "rr_depth": 20, "failed": "skip"}),
         ("knowcode", {"file_order": "given"}),
-        ("quepid", {"ideal": "judged uncut"}),
-        ("opensearch", {"precision_over": "returned", "decimals": 2}),
+        ("quepid", {"gain": "exponential", "ideal": "judged uncut", "precision_over": "returned"}),
+        ("opensearch", {"gain": "exponential", "precision_over": "returned", "decimals": 2}),
     ],
 )
 def test_a_name_stands_for_these_choices_and_the_rest_are_those_of_trec(name, choices):
@@ -309,10 +309,10 @@ BEST_3 = 3 + 2 / log2(3) + 1 / 2
         ("searchtweak", DCG_3 / 2, 2 / 3, (1 / 2 + 2 / 4) / 2, 1 / 2),
         # one match at rank 2 within 3: 1/log2(3), over 1
         ("cupertino", 1 / log2(3), 2 / 5, 1 / 4, 1 / 2),
-        # the ideal goes on to d at rank 4: 1/log2(5) more
-        ("quepid", DCG_3 / (BEST_3 + 1 / log2(5)), 2 / 5, 1 / 4, 1 / 2),
-        # two of the four returned; 1.26186 / 4.76186 = .26499, to two decimals
-        ("opensearch", 0.26, 2 / 4, 0.25, 0.5),
+        # gains 7, 3, 1, 1: 3/log2(3) over 7 + 3/log2(3) + 1/2, and 1/log2(5) for d at rank 4; two of the four returned
+        ("quepid", 3 / log2(3) / (7 + 3 / log2(3) + 1 / 2 + 1 / log2(5)), 2 / 4, 1 / 4, 1 / 2),
+        # the ideal cut at 3: 1.89279 / 9.39279 = .20152, to two decimals
+        ("opensearch", 0.2, 2 / 4, 0.25, 0.5),
     ],
 )
 def test_one_list_under_every_convention(name, ndcg, p, ap, rr):
