@@ -71,6 +71,10 @@ class TestSetFormat(StrEnum):
 
     YAML = "yaml"
     QRELS = "qrels"
+    PARQUET = "parquet-qrels"
+    SUBTOPICS = "subtopics"
+    JUDGES = "judges"
+    PREFERENCES = "preferences"
 
 
 class RunFormat(StrEnum):
@@ -78,6 +82,7 @@ class RunFormat(StrEnum):
 
     TREC = "trec"
     JSONL = "jsonl"
+    PARQUET = "parquet"
 
 
 FormatOption = Annotated[Format, typer.Option("--format", help="What to print on stdout.")]

@@ -20,7 +20,7 @@ HEAD_BYTES = 1 << 20
 """How much of a file is looked at to tell its format."""
 
 Kind = Literal["testset", "run"]
-RunFormat = Literal["trec", "jsonl"]
+RunFormat = Literal["trec", "jsonl", "parquet"]
 
 _TESTSET_KEY = re.compile(rb"""(^|[{,\n\r])[ \t]*["']?(cranfield_testset|queries)["']?[ \t\r\n]*:""")
 
@@ -75,6 +75,15 @@ def _is_run_jsonl(head: Head) -> bool:
     return head.first_line.startswith(b"{") and b'"cranfield_run":' in head.first_line.replace(b" ", b"")
 
 
+def _is_parquet(head: Head) -> bool:
+    return head.data.startswith(b"PAR1")
+
+
+def _never(_: Head) -> bool:
+    """For formats that look like another one: they have to be named."""
+    return False
+
+
 def _is_number(text: bytes) -> bool:
     try:
         float(text)
@@ -95,6 +104,24 @@ def _read_qrels(path: Path) -> TestSet:
     return read_qrels(path)
 
 
+def _read_grouped(reader: str) -> Callable[[Path], TestSet]:
+    """A reader of `trec_groups`, imported when it is used."""
+
+    def read(path: Path) -> TestSet:
+        from cranfield.formats import trec_groups
+
+        testset: TestSet = getattr(trec_groups, reader)(path)
+        return testset
+
+    return read
+
+
+def _read_table_of_judgments(path: Path) -> TestSet:
+    from cranfield.formats.judgments import qrels_from_frame
+
+    return qrels_from_frame(path)
+
+
 def _read_run(path: Path) -> Run:
     from cranfield.formats.run_jsonl import read_run
 
@@ -108,9 +135,35 @@ FORMATS = {
         Format("yaml", "testset", "a YAML or JSON test set (key `cranfield_testset`)", _is_yaml, _read_yaml),
         Format("qrels", "testset", "TREC qrels (lines `query iteration document grade`)", _is_qrels, _read_qrels),
         Format("trec", "run", "a TREC run (lines `query Q0 document rank score tag`)", _is_trec_run),
+        Format("parquet", "run", "a Parquet table of results", _is_parquet),
+        Format("parquet-qrels", "testset", "a Parquet table of judgments", _is_parquet, _read_table_of_judgments),
+        Format(
+            "subtopics",
+            "testset",
+            "qrels by subtopic (`query subtopic document grade`)",
+            _never,
+            _read_grouped("read_subtopic_qrels"),
+        ),
+        Format(
+            "judges",
+            "testset",
+            "qrels by judge (`query judge document grade`)",
+            _never,
+            _read_grouped("read_judge_qrels"),
+        ),
+        Format(
+            "preferences",
+            "testset",
+            "preferences (`query group subgroup document value`)",
+            _never,
+            _read_grouped("read_preferences"),
+        ),
     )
 }
 """Every format by name. The order is that in which they are tried: a sentence may look like columns."""
+
+
+RUN_FORMATS: dict[str, RunFormat] = {"trec": "trec", "jsonl": "jsonl", "parquet": "parquet"}
 
 
 def format_names(kind: Kind) -> tuple[str, ...]:
@@ -139,13 +192,14 @@ def read_testset(path: Path | str, format: str | None = None) -> TestSet:  # noq
 
 
 def sniff_run(path: Path | str, format: str | None = None) -> RunFormat:  # noqa: A002  the option's own name
-    """Tell whether a run file is a TREC file or one that `cranfield run` wrote.
+    """Tell whether a run file is a TREC file, one that `cranfield run` wrote, or a Parquet table.
 
     Raises:
         RunFormatError: the file is missing, unreadable or neither.
         UnknownNameError: there is no such format.
     """
-    return "trec" if _entry(Path(path), "run", format, RunFormatError).name == "trec" else "jsonl"
+    entry = _entry(Path(path), "run", format, RunFormatError)
+    return RUN_FORMATS[entry.name]
 
 
 def _entry(path: Path, kind: Kind, name: str | None, error: type[CranfieldError]) -> Format:
@@ -157,6 +211,8 @@ def _entry(path: Path, kind: Kind, name: str | None, error: type[CranfieldError]
     if name is not None:
         return FORMATS[name]
     entry = next((entry for entry in FORMATS.values() if entry.fits(head)), None)
+    if entry is not None and entry.kind != kind:  # a table may be of either kind
+        entry = next((one for one in FORMATS.values() if one.kind == kind and one.fits is entry.fits), entry)
     if entry is None or entry.kind != kind:
         raise error(_unknown(path, kind, head, entry))
     return entry
@@ -164,7 +220,7 @@ def _entry(path: Path, kind: Kind, name: str | None, error: type[CranfieldError]
 
 def _unknown(path: Path, kind: Kind, head: Head, other: Format | None) -> Problem:
     """Say what was looked for and what the first line is."""
-    sentences = [FORMATS[name].sentence for name in format_names(kind)]
+    sentences = [FORMATS[name].sentence for name in format_names(kind) if FORMATS[name].fits is not _never]
     what = "test set" if kind == "testset" else "run"
     if not head.data.strip():
         return Problem("the file is empty", path=shown(path), expected=" or ".join(sentences))

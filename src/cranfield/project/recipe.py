@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 from cranfield.errors import NoCommonQueryError, Problem, UsageError
 from cranfield.evaluation.evaluate import evaluate_ranking, name_queries
@@ -15,24 +16,34 @@ from cranfield.model import DEFAULT_CONVENTION, Answer, Convention, Hit, Outcome
 from cranfield.ranking import Duplicates, Missing, RankedFile, rank_file, rank_run
 from cranfield.ranking.transform import cut
 
-RunLike = Run | str | Path | Mapping[str, Sequence[str]] | Mapping[str, Mapping[str, float]]
+if TYPE_CHECKING:
+    from cranfield.ranking.memory import RankedAnswers
+
+RunLike = Run | str | Path | Mapping[str, Sequence[str]] | Mapping[str, Mapping[str, float]] | Any
+"""`Any` stands for a data frame: whatever narwhals knows."""
+TestSetLike = str | Path | Mapping[str, Mapping[str, float]] | Any
 
 
-def load(path: str | Path, *, format: str | None = None) -> TestSet:  # noqa: A002 - the word its users know
-    """Read a test set: a YAML or JSON test-set file, or TREC qrels; told by content.
+def load(source: TestSetLike, *, format: str | None = None) -> TestSet:  # noqa: A002 - the word its users know
+    """Read a test set: a YAML or JSON test-set file, TREC qrels or Parquet; told by content.
 
     Args:
-        path: the file.
-        format: `yaml` or `qrels`, to say so instead.
+        source: the file; or a mapping of query id to document id to grade; or a data frame with a row per judgment.
+        format: name of a file's format, to say so instead. Qrels whose second column says something have to be named:
+            `subtopics`, `judges` or `preferences`.
 
     Raises:
         TestSetError: with every problem of the file, each with its line.
     """
-    return read_testset(Path(path), format)
+    if isinstance(source, str | Path):
+        return read_testset(Path(source), format)
+    from cranfield.formats.judgments import qrels_from_frame, qrels_from_mapping
+
+    return qrels_from_mapping(source) if isinstance(source, Mapping) else qrels_from_frame(source)
 
 
 def evaluate(  # noqa: PLR0913 - each is a choice that changes the numbers, and is typed by name
-    testset: TestSet | str | Path,
+    testset: TestSet | TestSetLike,
     run: RunLike,
     *,
     measures: Sequence[str | Measure] | None = None,
@@ -47,16 +58,16 @@ def evaluate(  # noqa: PLR0913 - each is a choice that changes the numbers, and 
     """Score one run against a test set.
 
     Args:
-        testset: a test set, or the file it is in.
-        run: a collected `Run`; a file holding one, or a TREC run file; or a mapping of query id to document ids in
-            order, or to document ids with their scores (higher is better).
+        testset: a test set, or what `load` makes one of.
+        run: a collected `Run`; a file holding one, a TREC run file or a Parquet table; a mapping of query id to document
+            ids in order, or to document ids with their scores (higher is better); or a data frame with a row per result.
         measures: spellings such as `nDCG@10`; None is the default list.
         convention: name of the choices that score it.
         missing: a judged query that the run does not answer counts as 0 ("zero") or is left out ("skip"); None as the
             convention has it.
         duplicates: a document twice in one query of a TREC file is an error, or the first is kept; None as the
             convention has it.
-        run_format: `trec` or `jsonl`, instead of telling by content.
+        run_format: `trec`, `jsonl` or `parquet`, instead of telling by content.
         name: what to call the system; by default the run's own name.
         depth: ranks kept per query before any measure looks; None keeps all.
         cache: keep what a large TREC file came down to, and use what was kept, by content; see `CRANFIELD_CACHE`.
@@ -80,14 +91,31 @@ def evaluate(  # noqa: PLR0913 - each is a choice that changes the numbers, and 
     missing, duplicates = missing or rules.missing, duplicates or rules.duplicates
     if isinstance(run, str | Path):
         path = Path(run)
-        if sniff_run(path, run_format) == "trec":
+        kind = sniff_run(path, run_format)
+        if kind == "trec":
             ranked = rank_file(testset, path, rules, missing=missing, duplicates=duplicates, depth=depth, cache=cache)
-            return _evaluate_file(testset, ranked, chosen, name)
-        from cranfield.formats.run_jsonl import read_run
+            return _evaluate_ranked(testset, ranked, chosen, name)
+        if kind == "jsonl":
+            from cranfield.formats.run_jsonl import read_run
 
-        return _evaluate_run(testset, read_run(path), chosen, rules, missing, name, depth)
-    collected = run if isinstance(run, Run) else as_run(run, name or "run")
-    return _evaluate_run(testset, collected, chosen, rules, missing, name, depth)
+            return _evaluate_run(testset, read_run(path), chosen, rules, missing, name, depth)
+    if isinstance(run, Mapping) and _has_scores(run):
+        from cranfield.ranking.memory import rank_mapping
+
+        answers = rank_mapping(testset, run, rules, missing=missing, depth=depth, name=name or "run")
+        return _evaluate_ranked(testset, answers, chosen, name)
+    if isinstance(run, Run | Mapping):
+        collected = run if isinstance(run, Run) else as_run(run, name or "run")
+        return _evaluate_run(testset, collected, chosen, rules, missing, name, depth)
+    from cranfield.ranking.memory import rank_frame
+
+    answers = rank_frame(testset, run, rules, missing=missing, duplicates=duplicates, depth=depth, name=name)
+    return _evaluate_ranked(testset, answers, chosen, name)
+
+
+def _has_scores(run: Mapping[str, Any]) -> TypeGuard[Mapping[str, Mapping[str, float]]]:
+    """Whether every answer of a run is a mapping to scores."""
+    return bool(run) and all(isinstance(answer, Mapping) for answer in run.values())
 
 
 def compare(
@@ -147,8 +175,8 @@ def _answer(documents: Sequence[str] | Mapping[str, float]) -> Answer:
     return Answer(Outcome.ANSWERED if hits else Outcome.EMPTY, hits)
 
 
-def _evaluate_file(
-    testset: TestSet, ranked: RankedFile, measures: Sequence[Measure] | None, name: str | None
+def _evaluate_ranked(
+    testset: TestSet, ranked: RankedFile | RankedAnswers, measures: Sequence[Measure] | None, name: str | None
 ) -> Evaluation:
     warnings = []
     if ranked.extra_queries:

@@ -212,7 +212,7 @@ class _Block:
     queries: Ints  # [R]
     options: ScanOptions
     run: Ints  # [N]
-    key: NDArray[Any]  # [N] what is compared: scores at their width; nothing ties where it is empty
+    key: NDArray[Any]  # [N] scores at the width at which they are compared
     order: Ints
     start: Ints  # [R + 1]
 

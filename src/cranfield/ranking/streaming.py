@@ -35,6 +35,8 @@ from cranfield.ranking.settle import Part, Settler, joined, top_hits
 
 PIECE_BYTES = 1 << 20
 """Lines are looked at in pieces of this size, or of a query where that is larger: their columns stay in the cache."""
+MOST_THREADS = 4
+"""A third of the work holds Python's lock: more threads would wait for each other."""
 BLOCKS_PER_RANGE = 4
 """Digest blocks that a thread reads before it asks for more; a file of fewer is read by one."""
 UNTOUCHED_BYTES = 16 * PIECE_BYTES
@@ -59,8 +61,8 @@ def scan_file_python(
             stands.
         index: what was judged.
         options: how the file is ordered and cut.
-        threads: how many may read at the same time: numpy lets them. Only plain files of several digest blocks are
-            shared out.
+        threads: how many may read at the same time, as numpy lets them; no more than MOST_THREADS do. Only plain files
+            of several digest blocks are shared out.
         block_bytes: of a digest block; ranges are made of such. Another number than BLOCK_BYTES gives another digest.
 
     Raises:
@@ -76,7 +78,7 @@ def scan_file_python(
 
 def _scan(opener: Opener, settler: Settler, threads: int, block_bytes: int) -> Scan:
     # The C library hands free memory back beyond a threshold that grows with the largest block it ever freed. Of this
-    # one no page is touched; after it, the arrays of a piece have the memory of the last one's: a tenth of the time.
+    # one no page is touched; after it, the arrays of a piece get the memory of the last one's, and time falls by a tenth.
     np.empty(UNTOUCHED_BYTES, dtype=np.uint8)
     passes = _read_ranges(opener, settler, threads, block_bytes) if threads > 1 else None
     if passes is None:
@@ -208,7 +210,7 @@ def _read_ranges(opener: Opener, settler: Settler, threads: int, block_bytes: in
             return None
         ranges = _ranges(stream, about.st_size, block_bytes)
         trouble = Event()
-        with ThreadPoolExecutor(min(threads, len(ranges))) as pool:
+        with ThreadPoolExecutor(min(threads, MOST_THREADS, len(ranges))) as pool:
             work = pool.map(partial(_read_range, stream.fileno(), settler, trouble, block_bytes), ranges)
             try:
                 passes = [one for one in work if one is not None]

@@ -272,7 +272,7 @@ def test_json_holds_every_query_and_its_causes():
 @pytest.mark.usefixtures("files")
 def test_csv_has_a_row_a_query_and_a_column_a_choice():
     rows = list(csv.DictReader(io.StringIO(run("trec", "quepid", "-m", "nDCG@1", "--format", "csv").stdout)))
-    assert list(rows[0]) == ["query", "measure", "trec", "quepid", "difference", "gain", "ideal"]
+    assert list(rows[0]) == ["query", "measure", "trec", "quepid", "difference", "gain", "ideal", "precision_over"]
     assert [row["query"] for row in rows] == ["q1", "q2", "q3"]
 
 

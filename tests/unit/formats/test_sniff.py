@@ -110,9 +110,12 @@ def test_real_qrels_and_runs_are_told(shared_data: Path) -> None:
 
 
 def test_every_format_has_its_row() -> None:
-    assert format_names("testset") == ("yaml", "qrels")
-    assert format_names("run") == ("jsonl", "trec")
-    assert [name for name, entry in FORMATS.items() if entry.read is None] == ["trec"]
+    assert format_names("testset") == (
+        *("yaml", "qrels", "parquet-qrels"),
+        *("subtopics", "judges", "preferences"),
+    )
+    assert format_names("run") == ("jsonl", "trec", "parquet")
+    assert [name for name, entry in FORMATS.items() if entry.read is None] == ["trec", "parquet"]
     assert all(name == entry.name for name, entry in FORMATS.items())
 
 
@@ -124,3 +127,27 @@ def test_qrels_are_read_without_the_libraries_of_yaml(tmp_path: Path) -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize(
+    ("name", "line", "grouping"),
+    [
+        ("subtopics", "q1 2 d1 1", "subtopic"),
+        ("judges", "q1 2 d1 1", "judge"),
+        ("preferences", "q1 1 1 d1 2.0", "preference"),
+    ],
+)
+def test_qrels_whose_second_column_says_something_are_named(
+    tmp_path: Path, name: str, line: str, grouping: str
+) -> None:
+    path = put(tmp_path / "a.qrels", line + "\n" + line.replace("d1", "d2") + "\n")
+    assert read_testset(path, name).grouping == grouping
+
+
+def test_a_parquet_table_is_judgments_or_a_run_as_it_is_asked_for(tmp_path: Path) -> None:
+    import polars
+
+    path = tmp_path / "a.parquet"
+    polars.DataFrame({"query_id": ["q1"], "doc_id": ["d1"], "grade": [2]}).write_parquet(path)
+    assert read_testset(path).grades == {"q1": {"d1": 2.0}}
+    assert sniff_run(path) == "parquet"

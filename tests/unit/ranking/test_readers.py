@@ -506,6 +506,11 @@ def test_a_file_of_unjudged_queries_is_a_scan_without_answers(scan):
     assert (found.n_lines, found.extra_queries) == (2, ("q8", "q9"))
 
 
+def test_nothing_need_be_judged(scan):
+    found = scan("q8 Q0 a 1 2 t\nq9 Q0 a 1 2 t\n", JudgedIndex((), ()))
+    assert found == Result({}, 2, "t", found.digest, ("q8", "q9"))
+
+
 def test_every_bad_line_is_named_at_once(problems):
     text = "q1 Q0 a 1 2 t\nq1 Q0 b 2 t\nq9 Q0 c 3 nan t\nq1 Q0 d 4 high t\nq2 Q0 c 1 1 t\nq2 Q0 c 2 2 t\n"
     assert [line.split(";")[0] for line in problems(text)] == [
@@ -620,12 +625,12 @@ def test_ranks_are_looked_at_in_the_order_by_score(scan):
     [
         ("descending", ["c", "é", "b", "a", "z"], True),
         ("ascending", ["c", "a", "b", "é", "z"], True),
-        ("given", ["c", "a", "é", "b", "z"], True),
+        ("given", ["c", "a", "é", "b", "z"], False),
     ],
 )
 def test_ties_fall_by_the_bytes_of_the_id_or_as_the_lines_stand(scan, ties, order, misranked):
     # é is two bytes from 0xc3 on, so it comes after z
-    lines = ["q1 Q0 a 1 1.0 t", "q1 Q0 é 2 1 t", "q1 Q0 b 3 1e0 t", "q1 Q0 z 4 0.5 t", "q1 Q0 c 5 9 t"]
+    lines = ["q1 Q0 a 2 1.0 t", "q1 Q0 é 3 1 t", "q1 Q0 b 4 1e0 t", "q1 Q0 z 5 0.5 t", "q1 Q0 c 1 9 t"]
     found = scan("\n".join(lines), ties=ties)
     assert found.ids() == order
     assert found["q1"].n_tied == 2
