@@ -24,6 +24,7 @@ from cranfield.cli.shared import (
     TestSetFormatOption,
     deliver,
     leave,
+    note_reader,
 )
 
 
@@ -78,6 +79,7 @@ def compare_command(
 
     judged = load(testset, format=testset_format)
     runs = [baseline, candidate]
+    note_reader(runs)
     evaluations = [
         with_primary(
             evaluate(

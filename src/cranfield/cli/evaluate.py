@@ -20,6 +20,7 @@ from cranfield.cli.shared import (
     RunFormatOption,
     TestSetFormatOption,
     deliver,
+    note_reader,
     show,
 )
 
@@ -43,6 +44,7 @@ def evaluate_command(
     """Score runs against a test set: means with their intervals, failures and judged share."""
     from cranfield.project.recipe import evaluate, load, told_apart
 
+    note_reader(runs)
     judged = load(testset, format=testset_format)
     evaluations = [
         evaluate(

@@ -18,6 +18,8 @@ from cranfield.errors import CranfieldError, UsageError
 if TYPE_CHECKING:
     from cranfield.reporting.document import Document
 
+LARGE_BYTES = 16 * 1024 * 1024
+"""Run files under this size are read in no time by either reader."""
 EXIT_VERDICT = 1
 EXIT_SYSTEM = 3
 EXIT_INCONCLUSIVE = 4
@@ -175,6 +177,16 @@ def handled(command: Callable[P, R]) -> Callable[P, R]:
             raise typer.Exit(2) from None
 
     return wrapper
+
+
+def note_reader(runs: Sequence[Path]) -> None:
+    """Say on stderr that large run files are read by Python, where the kernel was not built."""
+    from cranfield.ranking.file import why_in_python
+
+    if any(run.is_file() and run.stat().st_size > LARGE_BYTES for run in runs):
+        why = why_in_python()
+        if why is not None:
+            typer.echo(f"note: run files are read by Python, some times slower than by the C kernel: {why}", err=True)
 
 
 def deliver(document: Document, chosen: Format, html: Path | None) -> None:

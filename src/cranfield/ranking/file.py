@@ -116,6 +116,15 @@ def scan_file(path: Path, index: JudgedIndex, options: ScanOptions, jobs: int) -
     return streaming.scan_file_python(path, index, options, threads=jobs)
 
 
+def why_in_python() -> str | None:
+    """Why run files are read by the slower reader; None where they are not, or where that was asked for."""
+    if engine_asked() != "auto":
+        return None
+    from cranfield.ranking import native
+
+    return None if native.available() else native.why_not()
+
+
 def engine_asked() -> Engine:
     """Which reader the environment asks for."""
     engine = os.environ.get(ENGINE_VARIABLE) or "auto"

@@ -20,6 +20,7 @@ from cranfield.reporting.printable import OBEYED
 from cranfield.stats.result import TestResult
 
 SCHEMA_VERSION = 1
+_ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False)
 
 
 def evaluation_payload(evaluations: Sequence[Evaluation]) -> dict[str, Any]:
@@ -94,7 +95,7 @@ def _laid_out(value: object, indent: str) -> Iterator[str]:
     """JSON in parts: what holds only plain values stands on one line, everything else on a line an entry."""
     entries = value.values() if isinstance(value, Mapping) else value if isinstance(value, list) else ()
     if not any(isinstance(entry, (Mapping, list)) and entry for entry in entries):
-        yield json.dumps(value, ensure_ascii=False, allow_nan=False)
+        yield _ENCODER.encode(value)
         return
     inner = indent + " "
     brackets = "{}" if isinstance(value, Mapping) else "[]"
@@ -103,7 +104,7 @@ def _laid_out(value: object, indent: str) -> Iterator[str]:
         yield f"{',' if position else ''}\n{inner}"
         if isinstance(value, Mapping):
             key, entry = entry  # noqa: PLW2901 - a pair of a map is taken apart
-            yield json.dumps(key, ensure_ascii=False) + ": "
+            yield _ENCODER.encode(key) + ": "
         yield from _laid_out(entry, inner)
     yield f"\n{indent}{brackets[1]}"
 

@@ -1,0 +1,104 @@
+"""Every way in gives the same numbers: files, mappings, frames, tables."""
+
+import pytest
+
+from cranfield import evaluate, load
+from cranfield.errors import UsageError
+from cranfield.measures import parse
+
+QRELS = {"q1": {"a": 2, "b": 1, "n": 0}, "q2": {"c": 1}, "q3": {"d": 1}}
+RUN = {"q1": {"x": 9.5, "a": 9.5, "b": 8.0, "y": 7.25}, "q2": {"y": 3.0, "c": 2.0}, "q9": {"a": 1.0}}
+MEASURES = ["nDCG@10", "AP", "RR@10", "P@5", "R@10", "Judged@10"]
+
+
+@pytest.fixture
+def files(tmp_path):
+    (tmp_path / "qrels").write_text(
+        "".join(f"{q} 0 {d} {g}\n" for q, judged in QRELS.items() for d, g in judged.items())
+    )
+    lines = [f"{q} Q0 {d} 1 {score} tag\n" for q, docs in RUN.items() for d, score in docs.items()]
+    (tmp_path / "run").write_text("".join(lines))
+    return tmp_path
+
+
+@pytest.fixture
+def from_files(files):
+    return evaluate(files / "qrels", files / "run", measures=MEASURES)
+
+
+def rows(table, *names):
+    return [dict(zip(names, (q, d, v), strict=True)) for q, inner in table.items() for d, v in inner.items()]
+
+
+def frames(kind):
+    qrels, run = rows(QRELS, "query_id", "doc_id", "grade"), rows(RUN, "query_id", "doc_id", "score")
+    if kind == "pandas":
+        import pandas as pd
+
+        return pd.DataFrame(qrels), pd.DataFrame(run)
+    if kind == "polars":
+        import polars as pl
+
+        return pl.DataFrame(qrels), pl.DataFrame(run)
+    import pyarrow as pa
+
+    return pa.Table.from_pylist(qrels), pa.Table.from_pylist(run)
+
+
+def same(one, other):
+    for measure in one.measures:
+        assert one.values[measure].tolist() == other.values[measure].tolist()
+        assert one.scored[measure].tolist() == other.scored[measure].tolist()
+    return one.warnings == other.warnings and dict(one.ranking.top) == dict(other.ranking.top)
+
+
+def test_known_values(from_files):
+    # q1: x ties with a and is the larger id: a is second, b third. AP = (1/2 + 2/3) / 2; q2: c second; q3: no answer
+    assert from_files.values[parse("AP")].tolist() == pytest.approx([(1 / 2 + 2 / 3) / 2, 1 / 2, 0])
+
+
+def test_mappings_are_as_files(from_files):
+    assert same(from_files, evaluate(QRELS, RUN, measures=MEASURES))
+
+
+@pytest.mark.parametrize("kind", ["pandas", "polars", "arrow"])
+def test_frames_are_as_files(from_files, kind):
+    assert same(from_files, evaluate(*frames(kind), measures=MEASURES))
+
+
+def test_parquet_is_as_files(from_files, tmp_path):
+    qrels, run = frames("polars")
+    qrels.write_parquet(tmp_path / "qrels.parquet")
+    run.write_parquet(tmp_path / "run.parquet")
+    assert same(from_files, evaluate(tmp_path / "qrels.parquet", tmp_path / "run.parquet", measures=MEASURES))
+
+
+def test_lists_are_taken_in_their_order():
+    found = evaluate(QRELS, {"q1": ["a", "x"], "q2": ["c"], "q3": []}, measures=["RR"])
+    assert found.values[parse("RR")].tolist() == [1, 1, 0]
+
+
+def test_depth_cuts_every_kind_of_run(files):
+    for run in (files / "run", RUN, {q: sorted(d, key=lambda x: -RUN[q][x]) for q, d in RUN.items()}):
+        found = evaluate(load(QRELS), run, measures=["NumRet"], depth=1)
+        assert found.ranking.n_returned.tolist() == [1, 1, 0]
+    with pytest.raises(UsageError, match="depth is 0"):
+        evaluate(QRELS, RUN, depth=0)
+
+
+def test_a_convention_says_what_becomes_of_missing_queries(files):
+    for run in (files / "run", RUN):
+        assert evaluate(QRELS, run, convention="trec9", measures=["RR"]).query_ids == ("q1", "q2")
+        assert evaluate(QRELS, run, convention="trec9", missing="zero", measures=["RR"]).query_ids == ("q1", "q2", "q3")
+
+
+@pytest.mark.parametrize(("convention", "value"), [("trec", 1 / 2), ("msmarco", 1.0)])
+def test_ties_fall_as_the_convention_has_it_in_every_kind_of_run(tmp_path, convention, value):
+    from cranfield.model import Answer, Hit, Outcome, Run
+
+    tied = {"q1": {"a": 1.0, "x": 1.0}}
+    (tmp_path / "run").write_text("q1 Q0 a 1 1 t\nq1 Q0 x 2 1 t\n")
+    answer = Answer(Outcome.ANSWERED, (Hit("a", 1.0), Hit("x", 1.0)))
+    for run in (tmp_path / "run", tied, Run("run", {"q1": answer}, order="descending")):
+        found = evaluate({"q1": {"a": 1}}, run, measures=["RR"], convention=convention)
+        assert found.values[parse("RR")].tolist() == [value]
