@@ -66,6 +66,6 @@ bench: setup  ## measure speed beside the other tools (SIZES="S M L"; ARGS="--re
 	@$(BIN)/python bench/everything.py $(SIZES) $(ARGS)
 
 clean:  ## remove the environment and everything made from the sources
-	@rm -rf .venv build dist src/*.egg-info cranfield-demo docs/_build docs/reference/generated
+	@rm -rf .venv build dist src/*.egg-info src/cranfield/ranking/*.so cranfield-demo docs/_build docs/reference/generated
 	@rm -rf .mypy_cache .ruff_cache .pytest_cache .hypothesis
 	@find src tests docs bench -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -13,6 +13,7 @@ from cranfield.errors import UnknownNameError, unknown_name
 from cranfield.measures import CATALOGUE, parse
 from cranfield.measures import Measure as Computed
 from cranfield.measures.catalogue import ALIASES
+from cranfield.measures.own import load_plugins
 from cranfield.measures.spec import MeasureSpec
 
 ALPHA = "\N{GREEK SMALL LETTER ALPHA}"
@@ -117,7 +118,10 @@ def is_measure_name(name: str) -> bool:
 
 
 def _catalogued(name: str) -> str:
+    """The catalogue's own name; a name that nobody knows may be a plugin's."""
     name = name.replace(ALPHA, "alpha")
+    if name not in CATALOGUE and name not in ALIASES and not name.startswith("_"):
+        load_plugins()
     return ALIASES.get(name, name)
 
 

@@ -7,7 +7,8 @@ through narwhals, so any that it knows will do. Axis: N rows, counted from 0 in 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol
@@ -220,50 +221,48 @@ class _Frame:
 class _ParquetFile:
     """A Parquet file whose columns are read when they are chosen."""
 
-    file: Any
     path: Path
     error: type[CranfieldError]
 
     def names(self) -> list[str]:
-        return list(self.file.schema_arrow.names)
+        with self._opened() as file:
+            return list(file.schema_arrow.names)
 
     def select(self, names: Sequence[str]) -> Mapping[str, nw.Series[Any]]:
         import narwhals as nw
-        import pyarrow as pa
 
-        try:
-            table = nw.from_native(self.file.read(list(dict.fromkeys(names))), eager_only=True)
-        except (OSError, pa.ArrowException) as cause:
-            raise self.error(_damaged(self.path, cause)) from cause
+        with self._opened() as file:
+            table = nw.from_native(file.read(list(dict.fromkeys(names))), eager_only=True)
         return {column: table[column] for column in table.columns}
+
+    @contextmanager
+    def _opened(self) -> Iterator[Any]:
+        try:
+            import pyarrow as pa
+            import pyarrow.parquet as pq
+        except ImportError:
+            raise MissingExtraError.for_extra("reading a Parquet file", "parquet") from None
+        try:
+            with self.path.open("rb") as stream, pq.ParquetFile(stream) as file:
+                yield file
+        except (OSError, pa.ArrowException) as cause:
+            if isinstance(cause, OSError) and cause.errno is not None:  # the system's; pyarrow's own have none
+                raise self.error(refusal(self.path, cause)) from cause
+            message, got = "this Parquet file is damaged or cut short", shorten(str(cause))
+            raise self.error(Problem(message, path=str(self.path), got=got)) from cause
 
 
 def _opened(source: Any, error: type[CranfieldError]) -> _Frame | _ParquetFile:
-    return _parquet(Path(source), error) if isinstance(source, str | Path) else _as_frame(source)
-
-
-def _parquet(path: Path, error: type[CranfieldError]) -> _ParquetFile:
-    try:
-        import pyarrow as pa
-        import pyarrow.parquet as pq
-    except ImportError:
-        raise MissingExtraError.for_extra("reading a Parquet file", "parquet") from None
-    try:
-        return _ParquetFile(pq.ParquetFile(path), path, error)
-    except OSError as cause:
-        raise error(refusal(path, cause)) from cause
-    except pa.ArrowException as cause:
-        raise error(_damaged(path, cause)) from cause
-
-
-def _damaged(path: Path, cause: Exception) -> Problem:
-    return Problem("this Parquet file is damaged or cut short", path=str(path), got=shorten(str(cause)))
+    return _ParquetFile(Path(source), error) if isinstance(source, str | Path) else _as_frame(source)
 
 
 def _as_frame(source: Any) -> _Frame:
     import narwhals as nw
 
-    native = nw.from_native(source, pass_through=True)
+    try:
+        native = nw.from_native(source, pass_through=True)
+    except nw.exceptions.NarwhalsError as cause:
+        raise UsageError("this frame cannot be used", got=shorten(str(cause))) from None
     if isinstance(native, nw.DataFrame | nw.LazyFrame):
         return _Frame(native)
     if hasattr(source, "__arrow_c_stream__"):
@@ -303,7 +302,7 @@ def _choose(
                 path=name,
                 expected=" or ".join(COLUMN_NAMES[role]),
                 got="columns " + shorten(", ".join(map(str, there))),
-                hint=f'columns={{"{role}": "its name"}} names it',
+                hint=f'rename it to {role}, or name it: columns={{"{role}": …}}',
             )
     missing.raise_if_any()
     return taken

@@ -12,10 +12,17 @@ from cranfield.measures.measure import Measure
 from cranfield.measures.spec import NEEDS_COUNT, NOTHING_UNJUDGED, TOO_LARGE, WHY_NEEDED, MeasureSpec, Needs
 from cranfield.ranking.value import UNKNOWN_COUNT, FloatQ, Ranking
 
-FAMILIES = (core, counts, trec, user_models, diversity, preference)
-"""Modules that hold rows, in the order help and docs list them."""
+FAMILIES = {
+    "The usual ones": core.SPECS,
+    "Sums, counts and costs": counts.SPECS,
+    "More of trec_eval": trec.SPECS,
+    "User models": user_models.SPECS,
+    "Subtopics": diversity.SPECS,
+    "Preferences and judges": preference.SPECS,
+}
+"""Heading to rows, in the order help and docs list them."""
 
-CATALOGUE: dict[str, MeasureSpec] = {spec.name: spec for family in FAMILIES for spec in family.SPECS}
+CATALOGUE: dict[str, MeasureSpec] = {spec.name: spec for specs in FAMILIES.values() for spec in specs}
 """Name to spec. `register` adds to it."""
 
 ALIASES: dict[str, str] = {}
@@ -45,6 +52,18 @@ def _index(spec: MeasureSpec) -> None:
 
 for _spec in CATALOGUE.values():
     _index(_spec)
+
+
+OWN = "Your own"
+"""Heading of what `register` added."""
+
+
+def by_family() -> dict[str, list[MeasureSpec]]:
+    """Every measure under the heading of its family."""
+    families = {heading: [spec for spec in specs if spec.name in CATALOGUE] for heading, specs in FAMILIES.items()}
+    listed = {spec.name for specs in families.values() for spec in specs}
+    own = [spec for name, spec in CATALOGUE.items() if name not in listed]
+    return families | ({OWN: own} if own else {})
 
 
 def register(spec: MeasureSpec) -> None:

@@ -12,7 +12,7 @@ from cranfield.measures.measure import Gains, Measure, Parameter, spell
 from cranfield.measures.spec import MeasureSpec, ParameterSpec
 
 MAX_CUTOFF = 2**31 - 1
-_SHAPE = re.compile(r"\s*(?P<name>\w[\w-]*)\s*(?:\((?P<params>[^()]*)\))?\s*(?:@\s*(?P<cutoff>[^@\s]+))?\s*")
+_SHAPE = re.compile(r"\s*(?P<name>\w[\w-]*)(?:\s*\((?P<params>[^()]*)\))?(?:\s*@\s*(?P<cutoff>[^@\s]+))?\s*")
 _PARAM = re.compile(
     r"""\s*(?P<name>\w+)\s*=\s*(?:'(?P<single>[^']*)'|"(?P<double>[^"]*)"|(?P<map>\{[^{}]*\})|(?P<bare>[^\s'",{}]+))\s*(?:,|$)"""
 )

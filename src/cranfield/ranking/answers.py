@@ -6,7 +6,6 @@ Whatever came in, an answer goes out as a dict of document id to score, plain an
 from __future__ import annotations
 
 import itertools
-from array import array
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from hashlib import sha256
@@ -240,11 +239,13 @@ def digest(answers: Answers) -> str:
     hasher = sha256(b"cranfield answers 1\n")
     for query_id in sorted(answers):
         scores = answers.given(query_id)
-        docs = id_texts(list(scores))
-        text = "\n".join(docs)
-        if text.count("\n") >= max(len(docs), 1):  # an id that holds the separator
-            text = repr(docs)
-        hasher.update(f"{query_id!r} {len(docs)}\n".encode("utf-8", "surrogatepass"))
+        try:
+            text = "\n".join(scores)
+        except TypeError:  # whole numbers among them
+            text = "\n".join(id_texts(list(scores)))
+        if text.count("\n") >= max(len(scores), 1):  # an id that holds the separator
+            text = repr(id_texts(list(scores)))
+        hasher.update(f"{query_id!r} {len(scores)}\n".encode("utf-8", "surrogatepass"))
         hasher.update(text.encode("utf-8", "surrogatepass"))
-        hasher.update(np.array(array("d", scores.values()), dtype="<f8").tobytes())
+        hasher.update(np.fromiter(scores.values(), dtype="<f8", count=len(scores)).tobytes())
     return "sha256:" + hasher.hexdigest()

@@ -59,7 +59,7 @@ def rank_mappings(
             if len(bad) >= SHOWN_PROBLEMS:
                 break
         elif not bad:
-            block = _Block(answers, compared(scores, 32 if single else 64), ties)
+            block = _Block(answers, scores, 32 if single else 64, ties)
             query = np.array(places, dtype=np.int64)
             rows.append(block.judged_rows(query, [judged[place] for place in places]))
             answered.append(np.column_stack((query, block.sizes, block.n_tied())).astype(np.int32))
@@ -103,10 +103,11 @@ def _is_good(doc_id: object, score: object) -> bool:
 class _Block:
     """Some answers: their scores side by side, and sorted within each answer."""
 
-    def __init__(self, answers: Sequence[dict[str, float]], keys: NDArray[Any], ties: str) -> None:
+    def __init__(self, answers: Sequence[dict[str, float]], scores: NDArray[np.float64], width: int, ties: str) -> None:
         self.answers = answers
+        self.width = width
         self.ties = ties
-        self.keys = keys  # [N] as they came
+        self.keys = compared(scores, width)  # [N] as they came
         self.sizes = np.array([len(answer) for answer in answers], dtype=np.int64)
         self.start = np.concatenate(([0], np.cumsum(self.sizes)))
         self.sorted = self._sorted()  # [N] largest first
@@ -143,7 +144,7 @@ class _Block:
             return _no_rows(ROW)
         places, items, scores, doc_ids = zip(*found, strict=True)
         answer, item = np.array(places, dtype=np.int64), np.array(items, dtype=np.int64)
-        key = np.array(array("d", scores)).astype(self.keys.dtype)
+        key = compared(np.array(scores, dtype=np.float64), self.width)
         first = self._first_place(answer, lambda place: self.sorted[place] > key)
         last = self._first_place(answer, lambda place: self.sorted[place] >= key)  # behind the last
         rank = first - self.start[answer] + 1

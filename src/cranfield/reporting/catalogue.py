@@ -3,52 +3,124 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
-from cranfield.measures import CATALOGUE, DEFAULT_MEASURES, MeasureSpec
-from cranfield.reporting.document import Column, Document, KeyValues, Paragraph, Section, Table
+from cranfield.measures import ALIASES, CATALOGUE, DEFAULT_MEASURES, MeasureSpec, parse
+from cranfield.measures.catalogue import TREC_CUTS, by_family
+from cranfield.measures.measure import spell
+from cranfield.measures.spec import WHY_NEEDED
+from cranfield.reporting.document import Block, Cell, Column, Document, KeyValues, Paragraph, Section, Table
+
+HEADINGS = ("name", "family", "spelling", "title", "sentence", "formula", "aliases", "trec_eval", "source")
 
 
-def measures_document() -> Document:
-    """Every measure: spelling, meaning, parameters, source."""
-    specs = list(CATALOGUE.values())
-    meanings = KeyValues(
-        tuple((spec.spelling, f"{spec.title[0].upper()}{spec.title[1:]}. {spec.sentence}") for spec in specs),
-        "Measures, as they are written",
-    )
-    parameters = Table(
-        (Column("measure", "code"), Column("parameter", "code"), Column("default", "code"), Column("meaning")),
-        [
-            (spec.name, parameter.name, repr(parameter.default), parameter.sentence)
-            for spec in specs
-            for parameter in spec.parameters
-        ],
-        "Parameters, written NAME(key=value)@k",
-        shown=None,
-    )
-    aliases = KeyValues(tuple((spec.name, ", ".join(spec.aliases)) for spec in specs if spec.aliases), "Also read as")
-    limits = KeyValues(tuple((spec.name, spec.defined_for) for spec in specs), "Defined for")
-    sources = KeyValues(tuple((spec.name, spec.source) for spec in specs), "Sources")
-    default = Paragraph(f"Without -m: {', '.join(DEFAULT_MEASURES)}. The first decides.")
+def measures_document(names: Sequence[str] = ()) -> Document:
+    """The measures by family, with what each is; or all there is to say of some.
+
+    Args:
+        names: names or spellings of measures, other tools' too; none lists every measure.
+
+    Raises:
+        MeasureError: naming each that is unknown.
+    """
+    chosen = [_named(name) for name in names]
+    known = [(family, spec) for family, specs in by_family().items() for spec in specs]
+    specs = [(family, spec) for family, spec in known if not names or spec.name in chosen]
+    sections = [_details(spec) for _, spec in specs] if names else [*map(_family, by_family().items()), _about()]
     return Document(
         title="Measures",
         subtitle=(),
-        sections=(Section("measures", "Catalogue", (meanings, default, parameters, aliases, limits, sources)),),
+        sections=tuple(sections),
         tidy=lambda: Table(
-            tuple(Column(name) for name in ("name", "spelling", "title", "sentence", "formula", "aliases", "source")),
-            [
-                (spec.name, spec.spelling, spec.title, spec.sentence, spec.formula, " ".join(spec.aliases), spec.source)
-                for spec in specs
-            ],
+            tuple(Column(name) for name in HEADINGS),
+            [_row(family, spec) for family, spec in specs],
             "Measures",
             shown=None,
         ),
         payload=lambda: {
             "schema_version": 1,
             "default": list(DEFAULT_MEASURES),
-            "measures": [_record(spec) for spec in specs],
+            "measures": [_record(spec) | {"family": family} for family, spec in specs],
         },
     )
+
+
+def _named(text: str) -> str:
+    """Name of a measure that may stand without its cutoff."""
+    name = ALIASES.get(text, TREC_CUTS.get(text, text))
+    return name if name in CATALOGUE else parse(text).name
+
+
+def _row(family: str, spec: MeasureSpec) -> tuple[Cell, ...]:
+    names = " ".join((*spec.aliases, *(name for name, _ in spec.presets)))
+    return (
+        *(spec.name, family, spec.spelling, spec.title, spec.sentence, spec.formula),
+        *(names, " ".join(trec_names(spec)), spec.source),
+    )
+
+
+def trec_names(spec: MeasureSpec) -> list[str]:
+    """How trec_eval writes it: bare, and with an example of a cutoff."""
+    example = {"rank": "10", "share": "0.10", "multiple": "0.20"}[spec.cutoff_kind]
+    return [name for name in (spec.trec_name, spec.trec_cut_name and f"{spec.trec_cut_name}_{example}") if name]
+
+
+def _meaning(spec: MeasureSpec) -> str:
+    return f"{spec.title[0].upper()}{spec.title[1:]}. {spec.sentence}"
+
+
+def _family(entry: tuple[str, Sequence[MeasureSpec]]) -> Section:
+    heading, specs = entry
+    slug = heading.lower().replace(" ", "-").replace(",", "")
+    return Section(slug, heading, (KeyValues(tuple((spec.spelling, _meaning(spec)) for spec in specs), ""),))
+
+
+def _about() -> Section:
+    return Section(
+        "more",
+        "More",
+        (
+            Paragraph(f"Without -m: {', '.join(DEFAULT_MEASURES)}. The first decides."),
+            Paragraph(
+                "`cranfield measures NAME ...` says all there is of a measure: parameters, other names, formula, source. "
+                "Names of trec_eval and ir_measures are understood."
+            ),
+        ),
+    )
+
+
+def _details(spec: MeasureSpec) -> Section:
+    facts = [
+        ("written", spec.spelling),
+        ("formula", spec.formula),
+        ("range", f"{format_bound(spec.range[0])} to {format_bound(spec.range[1])}"),
+        ("better", "higher" if spec.higher_is_better else "lower"),
+        ("defined for", spec.defined_for),
+        *([("unscored", spec.why_unscored)] if spec.why_unscored else []),
+        *([("needs", WHY_NEEDED[spec.needs])] if spec.needs else []),
+        *([("summed up by", f"the {spec.aggregate}")] if spec.aggregate != "mean" else []),
+        *([("also read as", ", ".join(spec.aliases))] if spec.aliases else []),
+        *((name, f"{spec.name}({parameters})") for name, parameters in spec.presets),
+        *([("in trec_eval", ", ".join(trec_names(spec)))] if trec_names(spec) else []),
+        ("source", spec.source),
+    ]
+    blocks: list[Block] = [Paragraph(_meaning(spec)), KeyValues(tuple(facts), "")]
+    if spec.parameters:
+        blocks.append(
+            Table(
+                (Column("parameter", "code"), Column("default", "code"), Column("meaning")),
+                [(one.name, spell(one.default) if one.default != () else "", one.sentence) for one in spec.parameters],
+                f"Parameters, written {spec.name}(key=value)",
+                shown=None,
+            )
+        )
+    return Section(spec.name, spec.name, tuple(blocks))
+
+
+def format_bound(bound: float) -> str:
+    """One end of a range."""
+    return f"{bound:g}" if math.isfinite(bound) else "any number"
 
 
 def _record(spec: MeasureSpec) -> dict[str, Any]:

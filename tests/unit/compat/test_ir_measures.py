@@ -16,6 +16,7 @@ from cranfield.compat import ir_measures as ours
 from cranfield.compat.ir_measures import AP, IPrec, Judged, NumQ, NumRet, P, R, SetF, nDCG
 from cranfield.compat.measure import measure_names
 from cranfield.errors import MeasureError, NoCommonQueryError, RunFormatError, TestSetError, UsageError
+from cranfield.measures.own import define, forget
 
 QRELS = {"q1": {"d1": 1, "d2": 0, "d3": 2}, "q2": {"d1": 1}}
 RUN = {"q1": {"d1": 1.0, "d3": 0.5, "d4": 0.7, "d2": 0.2}, "extra": {"d1": 1.0}}
@@ -302,3 +303,39 @@ def test_names_of_trec_eval_that_are_no_measure_are_errors():
 
 def test_counts_are_summed_up():
     assert ours.calc_aggregate([NumRet], QRELS, RUN | {"q2": {"d1": 1.0}}) == {NumRet: 5.0}
+
+
+SUBTOPICS = [("q1", "d1", 1, "A"), ("q1", "d2", 1, "B"), ("q1", "d1", 0, "B"), ("q2", "d1", 2, "A")]
+
+
+@pytest.mark.parametrize(
+    "qrels",
+    [
+        lambda _: [ours.Qrel(*row) for row in SUBTOPICS],
+        lambda _: pd.DataFrame([ours.Qrel(*row) for row in SUBTOPICS]),
+        lambda _: pl.DataFrame([ours.Qrel(*row) for row in SUBTOPICS]).rename({"iteration": "subtopic"}),
+        lambda folder: folder / "qrels",
+        lambda folder: ours.read_trec_qrels(folder / "qrels"),
+    ],
+)
+def test_the_iteration_says_the_subtopic_where_a_measure_needs_one(tmp_path, qrels):
+    (tmp_path / "qrels").write_text("".join(f"{q} {subtopic} {d} {grade}\n" for q, d, grade, subtopic in SUBTOPICS))
+    run = {"q1": {"d2": 2.0, "x": 1.5, "d1": 1.0}, "q2": {"d1": 1.0}}
+    measures = [ours.StRecall @ 1, ours.AP_IA, AP]
+    # q1: B at 1, A at 3: subtopic recall 1/2, and (1/1 + 1/3) / 2; q2: all 1. AP of q1, d1 and d2: (1 + 2/3) / 2
+    expected = {measures[0]: 0.75, measures[1]: pytest.approx((2 / 3 + 1) / 2), AP: pytest.approx((5 / 6 + 1) / 2)}
+    assert ours.calc_aggregate(measures, qrels(tmp_path), run) == expected
+
+
+def test_without_such_a_measure_a_document_has_one_grade():
+    with pytest.raises(TestSetError, match="rows 0 and 2: query 'q1', document 'd1' is judged twice"):
+        ours.calc_aggregate([AP], [ours.Qrel(*row) for row in SUBTOPICS], RUN)
+
+
+def test_a_measure_of_ones_own_can_be_imported():
+    define("Seven", lambda _: 7.0, title="seven", sentence="Always seven.", range=(0.0, 7.0))
+    try:
+        # q2 is not in the run, and counts as 0
+        assert ours.calc_aggregate([ours.Seven, AP @ 1], QRELS, RUN)[ours.Seven] == 3.5
+    finally:
+        forget("Seven")

@@ -52,9 +52,10 @@ def test_each_missing_column_is_named_with_what_is_there():
     with pytest.raises(RunFormatError) as caught:
         read_table(pl.DataFrame({"topic": ["q1"], "doc_id": ["d1"], "sim": [1.0]}), RUN, RunFormatError, name="run")
     there = "got columns 'topic, doc_id, sim'"
+    hints = [f'Hint: rename it to {role}, or name it: columns={{"{role}": …}}' for role in ("query_id", "score")]
     assert problems_of(caught) == [
-        f'run: no column query_id; expected query_id or q_id or qid or query, {there}.\nHint: columns={{"query_id": "its name"}} names it',
-        f'run: no column score; expected score, {there}.\nHint: columns={{"score": "its name"}} names it',
+        f"run: no column query_id; expected query_id or q_id or qid or query, {there}.\n{hints[0]}",
+        f"run: no column score; expected score, {there}.\n{hints[1]}",
     ]
 
 
@@ -177,6 +178,12 @@ def test_what_is_no_table_is_told(value):
 @pytest.mark.parametrize("make", [*KINDS.values(), lambda columns: pl.DataFrame(columns).lazy()])
 def test_what_is_a_table_is_told(make):
     assert is_frame(make(GOOD))
+
+
+def test_two_columns_of_one_name_are_an_error():
+    frame = pd.DataFrame([["q", "d", 1.0, 2.0]], columns=["query_id", "doc_id", "score", "score"])
+    with pytest.raises(UsageError, match="this frame cannot be used"):
+        read_table(frame, RUN, RunFormatError)
 
 
 def test_a_list_is_no_table():

@@ -109,3 +109,9 @@ def test_every_alias_leads_to_its_measure():
 
 def test_the_default_list_parses_to_itself():
     assert [str(measure) for measure in parse_all(DEFAULT_MEASURES)] == list(DEFAULT_MEASURES)
+
+
+def test_a_great_deal_of_white_space_is_refused_at_once():
+    text = "P" + " " * 20_000 + "!"  # minutes, where three parts of the pattern may share out the spaces
+    with pytest.raises(UsageError):
+        parse(text)
