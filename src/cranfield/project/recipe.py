@@ -24,13 +24,19 @@ RunLike = Run | str | Path | Mapping[str, Sequence[str]] | Mapping[str, Mapping[
 TestSetLike = str | Path | Mapping[str, Mapping[str, float]] | Any
 
 
-def load(source: TestSetLike, *, format: str | None = None) -> TestSet:  # noqa: A002 - the word its users know
+def load(
+    source: TestSetLike,
+    *,
+    format: str | None = None,  # noqa: A002 - the word its users know
+    columns: Mapping[str, str] | None = None,
+) -> TestSet:
     """Read a test set: a YAML or JSON test-set file, TREC qrels or Parquet; told by content.
 
     Args:
         source: the file; or a mapping of query id to document id to grade; or a data frame with a row per judgment.
         format: name of a file's format, to say so instead. Qrels whose second column says something have to be named:
             `subtopics`, `judges` or `preferences`.
+        columns: what a frame's columns are called, where the names are unusual: `{"query_id": "topic"}`.
 
     Raises:
         TestSetError: with every problem of the file, each with its line.
@@ -39,7 +45,7 @@ def load(source: TestSetLike, *, format: str | None = None) -> TestSet:  # noqa:
         return read_testset(Path(source), format)
     from cranfield.formats.judgments import qrels_from_frame, qrels_from_mapping
 
-    return qrels_from_mapping(source) if isinstance(source, Mapping) else qrels_from_frame(source)
+    return qrels_from_mapping(source) if isinstance(source, Mapping) else qrels_from_frame(source, columns=columns)
 
 
 def evaluate(  # noqa: PLR0913 - each is a choice that changes the numbers, and is typed by name
@@ -54,6 +60,7 @@ def evaluate(  # noqa: PLR0913 - each is a choice that changes the numbers, and 
     name: str | None = None,
     depth: int | None = None,
     cache: bool = False,
+    columns: Mapping[str, str] | None = None,
 ) -> Evaluation:
     """Score one run against a test set.
 
@@ -71,6 +78,7 @@ def evaluate(  # noqa: PLR0913 - each is a choice that changes the numbers, and 
         name: what to call the system; by default the run's own name.
         depth: ranks kept per query before any measure looks; None keeps all.
         cache: keep what a large TREC file came down to, and use what was kept, by content; see `CRANFIELD_CACHE`.
+        columns: what the columns of a run's frame or table are called, where the names are unusual.
 
     Raises:
         InputError: a file that cannot be read, or shares no query with the test set.
@@ -109,7 +117,9 @@ def evaluate(  # noqa: PLR0913 - each is a choice that changes the numbers, and 
         return _evaluate_run(testset, collected, chosen, rules, missing, name, depth)
     from cranfield.ranking.memory import rank_frame
 
-    answers = rank_frame(testset, run, rules, missing=missing, duplicates=duplicates, depth=depth, name=name)
+    answers = rank_frame(
+        testset, run, rules, columns=columns, missing=missing, duplicates=duplicates, depth=depth, name=name
+    )
     return _evaluate_ranked(testset, answers, chosen, name)
 
 

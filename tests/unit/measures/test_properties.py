@@ -203,6 +203,10 @@ def test_a_property_that_is_declared_holds(key, name):
     ("key", "name"), [(key, name) for key in PROPERTIES for name, (t, *_) in TRAITS.items() if t.get(key) is False]
 )
 def test_a_property_that_is_denied_is_broken_by_an_example(key, name):
+    known = TRAITS[name][0].get("counterexamples", {}).get(key)
+    if known is not None:  # one that a search would seldom meet
+        assert not HOLDS[key](known["spelling"], known["grades"], known["list"], known.get("other", ["d00"]))
+        return
     strategy = cases(key, TRAITS[name][0]["spellings"])
     try:
         find(strategy, lambda case: not HOLDS[key](*case), settings=settings(max_examples=3000, database=None))

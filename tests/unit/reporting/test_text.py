@@ -46,6 +46,7 @@ def test_the_whole_of_a_small_document() -> None:
             table,
             Bullets(("first", "second")),
             KeyValues((("seed", "7"), ("test set", "small")), "Set"),
+            Details("more", (Paragraph("Not here."),)),
             verdict=verdict,
         )
     )
@@ -81,6 +82,10 @@ def test_the_whole_of_a_small_document() -> None:
         "\n"
         "Pictures, result lists and details are in the HTML report.\n"
     )
+
+
+def test_where_nothing_is_left_out_nothing_is_said_of_it() -> None:
+    assert "HTML report" not in render_text(document(Paragraph("All there is.")))
 
 
 def test_a_long_table_is_cut_and_says_how_much_is_left_out() -> None:

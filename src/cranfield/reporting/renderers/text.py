@@ -42,7 +42,8 @@ def render_text(document: Document) -> str:
         lines += ["", *_verdict(document.verdict)]
     for section in document.sections:
         lines += _section(section)
-    lines += ["", *_wrapped(LEFT_OUT)]
+    if any(not _block(block) for section in document.sections for block in section.blocks):
+        lines += ["", *_wrapped(LEFT_OUT)]
     if document.stamp:
         lines += ["", f"*** {document.stamp} ***"]
     return "\n".join(line.rstrip() for line in lines) + "\n"
