@@ -269,11 +269,14 @@ class _Block:
         return np.bincount(self.run[self.order[self.tied()]], minlength=len(self.queries))
 
     def misranked(self) -> Bools:
-        """Whether ranks go down somewhere in a run, by score; a column that is not all whole numbers says nothing."""
+        """Whether ranks go down somewhere in a run from one score to the next lower; within a tie they may stand as they
+        like, and a column that is not all whole numbers says nothing."""
         bad = np.zeros(len(self.queries), dtype=np.bool_)
-        if self.options.order == "score":
-            rank, run = self.columns.rank[self.order], self.run[self.order]
-            bad[run[1:][(rank[1:] < rank[:-1]) & (run[1:] == run[:-1])]] = True
+        if self.options.order == "score" and len(self.order):
+            rank, firsts = self.columns.rank[self.order], np.flatnonzero(~self.tied())
+            highest, lowest = np.maximum.reduceat(rank, firsts), np.minimum.reduceat(rank, firsts)
+            run = self.run[self.order[firsts]]
+            bad[run[1:][(highest[:-1] > lowest[1:]) & (run[1:] == run[:-1])]] = True
             bad[self.run[~self.columns.is_ranked]] = False
         return bad
 

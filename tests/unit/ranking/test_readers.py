@@ -289,7 +289,12 @@ def settle_slowly(
         n_returned=len(kept[:depth]),
         n_duplicates=len(lines) - len(kept),
         n_tied=by_score * sum(key[a.number] == key[b.number] for a, b in itertools.pairwise(ordered)),
-        misranked=by_score and None not in ranks and any(a > b for a, b in itertools.pairwise(ranks)),
+        misranked=by_score
+        and None not in ranks
+        and any(
+            ranks[i] > ranks[j] and key[ordered[i].number] != key[ordered[j].number]
+            for i, j in itertools.combinations(range(len(ordered)), 2)
+        ),
     )
     return problems
 
@@ -623,8 +628,8 @@ def test_ranks_are_looked_at_in_the_order_by_score(scan):
 @pytest.mark.parametrize(
     ("ties", "order", "misranked"),
     [
-        ("descending", ["c", "é", "b", "a", "z"], True),
-        ("ascending", ["c", "a", "b", "é", "z"], True),
+        ("descending", ["c", "é", "b", "a", "z"], False),  # by ranks a, é, b: within a tie they may stand as they like
+        ("ascending", ["c", "a", "b", "é", "z"], False),
         ("given", ["c", "a", "é", "b", "z"], False),
     ],
 )

@@ -110,11 +110,15 @@ static bool put_in_order(Scanner *scanner, const Row *rows, size_t n, size_t *n_
             if (end - start > 1) sort_tie(&by, order + start, scanner->spare.data, end - start);
         }
     }
+    /* Ranks may stand as they like within a tie; `highest` is of the scores before this one. */
     bool down = false, ranked = true;
+    int64_t highest = NO_RANK, of_this_score = NO_RANK;
     for (size_t i = 0; i < n; i++) {
         int64_t rank = rows[order[i]].rank;
+        if (i && keys[i] != keys[i - 1]) highest = of_this_score;
         ranked &= rank != NO_RANK;
-        down |= i && rank < rows[order[i - 1]].rank;
+        down |= rank < highest;
+        if (rank > of_this_score) of_this_score = rank;
     }
     *misranked = ranked && down;
     return true;
