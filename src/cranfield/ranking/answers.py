@@ -172,7 +172,7 @@ class TableAnswers:
         if rank is not None and self.options.order == "rank":
             order = np.argsort(rank[rows], kind="stable")
             docs, scores, rows = [docs[place] for place in order.tolist()], scores[order], rows[order]
-        elif rank is not None and self.options.order == "score" and self._disagrees(docs, scores, rank[rows]):
+        elif rank is not None and self.options.order == "score" and self._disagrees(scores, rank[rows]):
             self.misranked.add(query_id)
         answer = dict(zip(docs, scores.tolist(), strict=True))
         return answer if len(answer) == len(docs) else self._without_duplicates(query_id, docs, scores, rows)
@@ -207,14 +207,15 @@ class TableAnswers:
         self.n_tied[query_id] = len(keys) - len(np.unique(keys)) if self.options.order == "score" else 0
         return {doc_id: float(scores[place]) for doc_id, place in sorted(first.items(), key=lambda entry: entry[1])}
 
-    def _disagrees(self, docs: list[str], scores: NDArray[np.float64], rank: NDArray[np.float64]) -> bool:
-        if (rank != np.floor(rank)).any():  # not ranks: they say nothing
+    def _disagrees(self, scores: NDArray[np.float64], rank: NDArray[np.float64]) -> bool:
+        """Whether ranks go down from one score to the next lower; within a tie they may stand as they like."""
+        if not len(rank) or (rank != np.floor(rank)).any():  # not ranks: they say nothing
             return False
         keys = compared(scores, self.options.width)
-        falls = keys[1:] < keys[:-1]
-        if not falls.all():
-            rank = rank[in_order(docs, keys, self.options.ties)]
-        return bool((rank[1:] < rank[:-1]).any())
+        order = np.argsort(-keys, kind="stable")
+        keys, rank = keys[order], rank[order]
+        starts = np.flatnonzero(np.concatenate(([True], keys[1:] != keys[:-1])))
+        return bool((np.maximum.reduceat(rank, starts)[:-1] > np.minimum.reduceat(rank, starts)[1:]).any())
 
 
 def compared(scores: NDArray[np.float64], width: int) -> NDArray[Any]:
