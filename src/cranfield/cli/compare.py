@@ -25,6 +25,7 @@ from cranfield.cli.shared import (
     deliver,
     leave,
     note_reader,
+    one_stdin,
 )
 
 
@@ -79,6 +80,7 @@ def compare_command(
 
     judged = load(testset, format=testset_format)
     runs = [baseline, candidate]
+    one_stdin([testset, *runs])
     note_reader(runs)
     evaluations = [
         with_primary(

@@ -21,6 +21,7 @@ from cranfield.cli.shared import (
     TestSetFormatOption,
     deliver,
     note_reader,
+    one_stdin,
     show,
 )
 
@@ -44,6 +45,7 @@ def evaluate_command(
     """Score runs against a test set: means with their intervals, failures and judged share."""
     from cranfield.project.recipe import evaluate, load, told_apart
 
+    one_stdin([testset, *runs])
     note_reader(runs)
     judged = load(testset, format=testset_format)
     evaluations = [

@@ -179,6 +179,12 @@ def handled(command: Callable[P, R]) -> Callable[P, R]:
     return wrapper
 
 
+def one_stdin(paths: Sequence[Path]) -> None:
+    """Refuse `-` for more than one of a command's files: standard input is there once."""
+    if [str(path) for path in paths].count("-") > 1:
+        raise UsageError("standard input (-) is named more than once", expected="at most one of the files to be -")
+
+
 def note_reader(runs: Sequence[Path]) -> None:
     """Say on stderr that large run files are read by Python, where the kernel was not built."""
     from cranfield.ranking.file import why_in_python

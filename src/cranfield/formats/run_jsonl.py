@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, NoReturn, TypeVar, get_args
 
 from cranfield.errors import ProblemList, RunFormatError, shorten
-from cranfield.formats.files import opened, write_text
+from cranfield.formats.files import opened, shown, write_text
 from cranfield.formats.run_record import (
     RecordReader,
     answer_from_record,
@@ -93,7 +93,9 @@ def read_run(path: Path | str) -> Run:
             reader.take(line, record, take_answer)
     reader.problems.raise_if_any()
     if header is None:
-        raise RunFormatError("the file is empty", path=str(path), expected=f'a header line {{"{RUN_KEY}":{VERSION},…}}')
+        raise RunFormatError(
+            "the file is empty", path=shown(path), expected=f'a header line {{"{RUN_KEY}":{VERSION},…}}'
+        )
     return Run(
         name=header["name"],
         answers=answers,
@@ -188,7 +190,7 @@ class _LineReader:
         except RunFormatError as error:
             for problem in error.problems:
                 hint = problem.hint or self.hint
-                self.problems.problems.append(replace(problem, path=str(self.path), line=line, hint=hint))
+                self.problems.problems.append(replace(problem, path=shown(self.path), line=line, hint=hint))
             return None
 
     def take(self, line: int, record: dict[str, Any], action: Callable[[dict[str, Any]], str]) -> None:
@@ -199,7 +201,9 @@ class _LineReader:
         first = self._seen.setdefault(query_id, line)
         if first != line:
             message = f"query {query_id!r} has a second line"
-            self.problems.add(message, path=str(self.path), line=line, got=f"the first on line {first}", hint=self.hint)
+            self.problems.add(
+                message, path=shown(self.path), line=line, got=f"the first on line {first}", hint=self.hint
+            )
 
 
 def _object(data: bytes) -> dict[str, Any]:

@@ -13,10 +13,11 @@ from typing import Literal
 import numpy as np
 
 from cranfield.errors import UsageError
+from cranfield.formats.files import stem
 from cranfield.matching import expect
 from cranfield.model import Convention, Hit, Outcome, TestSet
 from cranfield.ranking.cache import cached
-from cranfield.ranking.door import Missing, Part, Rows, join, no_common_query, tied_ranks
+from cranfield.ranking.door import Missing, Part, Rows, compared, join, no_common_query, tied_ranks
 from cranfield.ranking.expected import ExpectedItems, expected_items, judged_index
 from cranfield.ranking.scan import REPORTED_HITS, UNJUDGED, Duplicates, JudgedIndex, Scan, ScanOptions
 from cranfield.ranking.value import RankedHit, Ranking, State
@@ -25,7 +26,7 @@ Engine = Literal["auto", "native", "python"]
 ENGINE_VARIABLE = "CRANFIELD_ENGINE"
 """`native`, `python`, or `auto` (the default): the native reader where it was built."""
 JOBS_VARIABLE = "CRANFIELD_JOBS"
-"""Threads of the native reader, or processes of the Python one; unset: as many as there are processors, at most 8."""
+"""Threads that read a file; unset: as many as there are processors, at most 8."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +93,7 @@ def rank_file(
     return RankedFile(
         ranking=join_scan(testset, scan, expected, convention, missing=missing, keep=keep),
         digest=scan.digest,
-        name=scan.tag or path.stem,
+        name=scan.tag or stem(path),
         n_lines=scan.n_lines,
         extra_queries=scan.extra_queries,
         misranked=tuple(itertools.compress(testset.query_ids, scan.misranked.tolist())),
@@ -134,7 +135,7 @@ def engine_asked() -> Engine:
 
 
 def jobs_asked() -> int:
-    """Threads or processes the environment asks for, else one a processor, at most 8."""
+    """Threads the environment asks for, else one a processor, at most 8."""
     text = os.environ.get(JOBS_VARIABLE)
     if not text:
         affinity = getattr(os, "sched_getaffinity", None)
@@ -209,7 +210,9 @@ def _matched(
     for query in np.flatnonzero(expected.closed_world).tolist():
         hits = [Hit(id_text(doc_id), score) for doc_id, score, _ in scan.top.of(query)]
         part = Part(Outcome.ANSWERED, len(hits), 0, None)
-        ties = tied_ranks([hit.score for hit in hits]) if convention.file_order == "score" else None
+        ties = (
+            tied_ranks([compared(hit.score, convention) for hit in hits]) if convention.file_order == "score" else None
+        )
         join(expect(testset, query_ids[query], convention), hits, part, keep, ties)
         tops[query_ids[query]] = tuple(part.top)
         added += part.rows

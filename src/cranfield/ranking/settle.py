@@ -270,7 +270,8 @@ class _Block:
 
     def misranked(self) -> Bools:
         """Whether ranks go down somewhere in a run from one score to the next lower; within a tie they may stand as they
-        like, and a column that is not all whole numbers says nothing."""
+        like, and a column that is not all whole numbers says nothing.
+        """
         bad = np.zeros(len(self.queries), dtype=np.bool_)
         if self.options.order == "score" and len(self.order):
             rank, firsts = self.columns.rank[self.order], np.flatnonzero(~self.tied())

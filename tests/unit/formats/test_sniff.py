@@ -145,9 +145,9 @@ def test_qrels_whose_second_column_says_something_are_named(
 
 
 def test_a_parquet_table_is_judgments_or_a_run_as_it_is_asked_for(tmp_path: Path) -> None:
-    import polars
+    import polars as pl
 
     path = tmp_path / "a.parquet"
-    polars.DataFrame({"query_id": ["q1"], "doc_id": ["d1"], "grade": [2]}).write_parquet(path)
+    pl.DataFrame({"query_id": ["q1"], "doc_id": ["d1"], "grade": [2]}).write_parquet(path)
     assert read_testset(path).grades == {"q1": {"d1": 2.0}}
     assert sniff_run(path) == "parquet"

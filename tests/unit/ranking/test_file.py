@@ -121,15 +121,6 @@ def test_lines_that_end_in_a_lone_carriage_return_are_refused(tmp_path):
         rank_file(TESTSET, write(tmp_path, "q1 Q0 a 1 2.0 tag\rq1 Q0 b 2 1.0 tag\r"), TREC)
 
 
-def test_a_packed_run_has_the_digest_of_the_plain_one_over_many_blocks(tmp_path, monkeypatch):
-    monkeypatch.setattr("cranfield.ranking.trec_reader.BLOCK_BYTES", 1000)
-    text = b"".join(b"q1 Q0 d%d 1 %d t\n" % (i * 7919 % 10007, 10_000 - i) for i in range(10_000))
-    plain = rank_file(TESTSET, write(tmp_path, text), TREC)
-    packed = rank_file(TESTSET, write(tmp_path, gzip.compress(text)), TREC)
-    assert plain.n_lines == 10_000
-    assert packed.digest == plain.digest
-
-
 def test_a_packed_run_that_was_cut_short_is_refused(tmp_path):
     text = b"".join(b"q1 Q0 d%d 1 %d t\n" % (i * 7919 % 100_003, 100_000 - i) for i in range(100_000))
     path = write(tmp_path, gzip.compress(text)[:-1000])
