@@ -5,47 +5,59 @@
 
 from __future__ import annotations
 
+import importlib
 import inspect
 import json
 import math
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from python_markdown import attributes, docstring, fence, first_line, signature, table
+from python_markdown import attributes, docstring, fence, field_sentences, first_line, signature, table
 
 import cranfield
 from cranfield import errors
+from cranfield.formats.sniff import FORMATS
 from cranfield.measures import CATALOGUE, DEFAULT_MEASURES, MeasureSpec, ParameterSpec
+from cranfield.measures.catalogue import FAMILIES
 from cranfield.measures.measure import spell
-from cranfield.model import CONVENTIONS, DEFAULT_CONVENTION
+from cranfield.model import CONVENTIONS, DEFAULT_CONVENTION, Convention, convention_named
+from cranfield.model.convention import CHOICES, differing
+from cranfield.ranking.cache import FOLDER_VARIABLE
+from cranfield.ranking.file import ENGINE_VARIABLE, JOBS_VARIABLE
 from cranfield.stats.table import TESTS
 
+OF_MODULES = {
+    "cranfield.measures.own": ("define", "QueryView", "forget"),
+    "cranfield.model": ("convention_named",),
+    "cranfield.evaluation.margins": ("tie_margin", "unjudged_margin", "Margin"),
+    "cranfield.ranking.memory": ("rank_mapping", "rank_frame", "rank_arrays", "RankedAnswers"),
+    "cranfield.compat.pytrec_eval": ("RelevanceEvaluator", "compute_aggregated_measure", "parse_qrel", "parse_run"),
+    "cranfield.compat.ir_measures": ("calc", "calc_aggregate", "iter_calc", "evaluator", "parse_measure"),
+}
+"""What the pages show that is not on the package's face, by module."""
 COMMANDS = ("run", "evaluate", "compare", "explain", "trec_eval", "measures", "demo")
 
 
 def measures_page() -> str:
-    overview = table(
-        ("measure", "what it is", "range"),
-        (
-            (f"[`{spec.spelling}`](#{spec.name.lower().replace('_', '-')})", spec.sentence, range_of(spec))
-            for spec in CATALOGUE.values()
-        ),
-    )
     defaults = ", ".join(f"`{name}`" for name in DEFAULT_MEASURES)
     intro = (
         "A measure is written in one way, `NAME(parameter=value)@cutoff`, on the command line, in files, as a key of JSON "
-        "and as the heading of a table. `cranfield measures` prints this list."
+        "and as the heading of a table. `cranfield measures` prints this list. "
+        "[How to choose and spell one](../../how-to/measures.md)."
     )
     sections = [
         "# Measures",
         intro,
-        overview,
         f"Without `-m`: {defaults}. The first is the primary measure.",
     ]
+    for family, specs in FAMILIES.items():
+        rows = ((f"[`{spec.spelling}`](#{anchor(spec.name)})", spec.sentence, range_of(spec)) for spec in specs)
+        sections += [f"**{family}**", table(("measure", "what it is", "range"), rows)]
     for spec in CATALOGUE.values():
         facts = [
             ("spelling", f"`{spec.spelling}`" + (" (the cutoff is required)" if spec.cutoff == "required" else "")),
@@ -67,6 +79,11 @@ def measures_page() -> str:
         if parameters:
             sections.append(table(("parameter", "default", "what it does"), parameters))
     return "\n\n".join(sections)
+
+
+def anchor(name: str) -> str:
+    """The id of a heading, as docutils makes it."""
+    return name.lower().replace("_", "-")
 
 
 NEEDED = {
@@ -92,20 +109,46 @@ def trec_names(spec: MeasureSpec) -> list[str]:
 
 
 def conventions_page() -> str:
-    axes = [name for name in next(iter(CONVENTIONS.values())).__dataclass_fields__ if name not in {"name", "sentence"}]
-    rows = [(axis, *(f"`{getattr(convention, axis)}`" for convention in CONVENTIONS.values())) for axis in axes]
+    default = convention_named(DEFAULT_CONVENTION)
+    meaning = field_sentences(Convention)
     intro = (
         "Tools that print the same measure disagree on details. A convention is a named set of choices; "
-        f"`{DEFAULT_CONVENTION}` is the default, and every report says which one scored it."
+        f"`{DEFAULT_CONVENTION}` is the default, and every report says which one scored it. "
+        "[How to choose one](../../how-to/conventions.md)."
     )
     sections = [
         "# Conventions",
         intro,
-        table(("choice", *(f"`{name}`" for name in CONVENTIONS)), rows),
+        "## The choices",
+        "In the order they apply: the run, the results, the measure, the mean.",
+        table(
+            ("choice", f"in `{DEFAULT_CONVENTION}`", "what it decides"),
+            ((f"`{name}`", f"`{choice_of(default, name)}`", meaning[name]) for name in CHOICES),
+        ),
     ]
     for convention in CONVENTIONS.values():
-        sections += [f"## {convention.name}", f"{convention.sentence[0].upper()}{convention.sentence[1:]}."]
+        sections += [f"## {convention.name}", f"{opened(convention.sentence)}."]
+        if differs := differing(default, convention):
+            rows = (
+                (f"`{name}`", f"`{choice_of(convention, name)}`", f"`{choice_of(default, name)}`") for name in differs
+            )
+            sections.append(table(("choice", convention.name, f"in `{DEFAULT_CONVENTION}`"), rows))
+        else:
+            sections.append(
+                "The choices above." if convention == default else f"The same choices as `{DEFAULT_CONVENTION}`."
+            )
     return "\n\n".join(sections)
+
+
+def opened(sentence: str) -> str:
+    """With a capital, unless it begins with a tool and its version."""
+    return sentence if re.match(r"\S+ \d", sentence) else sentence[0].upper() + sentence[1:]
+
+
+def choice_of(convention: Convention, name: str) -> object:
+    """What a convention chooses, in words."""
+    choice = getattr(convention, name)
+    return "none" if choice is None else choice
 
 
 def tests_page() -> str:
@@ -175,7 +218,40 @@ def cli_page() -> str:
     ]
     for command in COMMANDS:
         sections += [f"## cranfield {command}", fence(help_of(command))]
+    sections += ["## Environment variables", table(("variable", "what it says"), VARIABLES.items())]
     return "\n\n".join(sections)
+
+
+VARIABLES = {
+    f"`{ENGINE_VARIABLE}`": "Which reader reads TREC runs: `native` (the C kernel; an error where it was not built), `python`, or "
+    "`auto`, the default: the kernel where there is one.",
+    f"`{JOBS_VARIABLE}`": "Threads of the kernel, or processes of the Python reader, from 1 to 256. Unset: as many as there are "
+    "processors, at most 8.",
+    f"`{FOLDER_VARIABLE}`": "Folder for what large run files came down to, or `off`. Unset: `cranfield/scans` in the cache folder of "
+    "the user (`XDG_CACHE_HOME`, else `~/.cache`).",
+}
+
+
+def formats_page() -> str:
+    """The formats of files by name, from the table that recognises them."""
+    intro = (
+        "What a file is, is told by its content; where that does not say, the option does. "
+        "[Score TREC runs](../../how-to/trec.md), [subtopics, judges and preferences](../../how-to/measures.md), "
+        "[frames and Parquet](../../how-to/frames.md)."
+    )
+    sections = ["# File formats", intro]
+    for kind, title, option in (("testset", "Test sets", "--testset-format"), ("run", "Runs", "--run-format")):
+        rows = (
+            (f"`{name}`", opened(entry.sentence), "by name only" if name in NAMED_ONLY else "by content")
+            for name, entry in FORMATS.items()
+            if entry.kind == kind
+        )
+        sections += [f"## {title}", table((f"`{option}`", "what it is", "told"), rows)]
+    return "\n\n".join(sections)
+
+
+NAMED_ONLY = ("subtopics", "judges", "preferences")
+"""Formats whose lines look like another's."""
 
 
 def help_of(*words: str) -> str:
@@ -190,9 +266,18 @@ def library_page() -> str:
         "Everything here is `from cranfield import NAME`, and is imported when it is first used.",
     ]
     for name in cranfield.__all__:
-        thing = getattr(cranfield, name)
-        sections += [f"## {name}", fence(signature(name, thing), "python"), *docstring(thing), *attributes(thing)]
+        sections += described("##", name, getattr(cranfield, name))
+    sections += ["## In modules of their own", "What these headings name is imported from that module."]
+    for home, names in OF_MODULES.items():
+        module = importlib.import_module(home)
+        sections += [f"### {home}", *docstring(module)]
+        for name in names:
+            sections += described("####", name, getattr(module, name))
     return "\n\n".join(sections)
+
+
+def described(level: str, name: str, thing: Any) -> list[str]:
+    return [f"{level} {name}", fence(signature(name, thing), "python"), *docstring(thing), *attributes(thing)]
 
 
 def schema_page(title: str, intro: str, schema: Mapping[str, Any]) -> str:
@@ -282,6 +367,7 @@ PAGES: Mapping[str, Callable[[], str]] = {
     "errors": errors_page,
     "testset": testset_page,
     "config": config_page,
+    "formats": formats_page,
     "cli": cli_page,
     "library": library_page,
 }

@@ -68,6 +68,17 @@ def attributes(thing: Any) -> Iterable[str]:
         yield table(("attribute", "type", "what it is"), rows)
 
 
+def field_sentences(cls: type) -> dict[str, str]:
+    """Name of a field to the sentence that stands under it; what has none has the empty one."""
+    (tree,) = ast.parse(textwrap.dedent(inspect.getsource(cls))).body
+    body = tree.body if isinstance(tree, ast.ClassDef) else []
+    return {
+        ast.unparse(node.target): " ".join(found[2].split())
+        for node, after in itertools.zip_longest(body, body[1:])
+        if isinstance(node, ast.AnnAssign) and (found := attribute(node, after))
+    }
+
+
 def attribute(node: ast.stmt, after: ast.stmt | None) -> tuple[str, str, str] | None:
     sentence = ""
     if isinstance(after, ast.Expr) and isinstance(after.value, ast.Constant):

@@ -16,8 +16,11 @@ import pytest
 import cranfield
 from cranfield import errors
 from cranfield.cli import shared
+from cranfield.formats.sniff import FORMATS
 from cranfield.measures import ALIASES, CATALOGUE
-from cranfield.model import CONVENTIONS
+from cranfield.measures.catalogue import FAMILIES
+from cranfield.model import CONVENTIONS, Convention
+from cranfield.model.convention import CHOICES
 from cranfield.stats.table import TESTS
 
 CHECKOUT = Path(__file__).resolve().parents[2]
@@ -52,8 +55,9 @@ def test_every_page_is_in_the_table_of_contents(generate: ModuleType) -> None:
 @pytest.mark.parametrize(
     ("page", "names"),
     [
-        ("measures", [*CATALOGUE, *ALIASES]),
-        ("conventions", CONVENTIONS),
+        ("measures", [*FAMILIES, *CATALOGUE, *ALIASES]),
+        ("conventions", [*CONVENTIONS, *CHOICES]),
+        ("formats", FORMATS),
         ("tests", TESTS),
         ("library", cranfield.__all__),
         ("errors", [name for name in vars(errors) if name.endswith("Error")]),
@@ -71,6 +75,22 @@ def test_every_command_has_its_help(generate: ModuleType) -> None:
     commands = re.findall(r"^  (\w+)  ", text.partition("Commands:")[2].partition("\n\n")[0], re.MULTILINE)
     assert sorted(commands) == sorted(generate.COMMANDS)
     assert [command for command in commands if f"Usage: cranfield {command} " not in text] == []
+
+
+def test_every_choice_of_a_convention_has_its_sentence(markdown: ModuleType) -> None:
+    sentences = markdown.field_sentences(Convention)
+    assert [name for name in CHOICES if not sentences[name]] == []
+
+
+def test_every_variable_of_the_environment_is_on_the_page(generate: ModuleType) -> None:
+    package = Path(cranfield.__file__).parent
+    read = {name for path in package.rglob("*.py") for name in re.findall(r'"(CRANFIELD_\w+)"', path.read_text())}
+    assert {name.strip("`") for name in generate.VARIABLES} == read
+
+
+def test_formats_that_content_cannot_tell_are_said_to_be_told_by_name(generate: ModuleType) -> None:
+    never = FORMATS["judges"].fits
+    assert {name for name, entry in FORMATS.items() if entry.fits is never} == set(generate.NAMED_ONLY)
 
 
 def test_the_exit_codes_are_those_of_the_program(generate: ModuleType) -> None:

@@ -126,8 +126,8 @@ def test_ties_are_counted_and_the_report_says_how_far_they_reach(score):
     found = score("q1 0 a 1\nq1 0 b 1\n", TIED, "AP")
     # x a b: (1/2 + 2/3) / 2; a x b: (1/1 + 2/3) / 2
     assert value(found, "AP") == pytest.approx((1 / 2 + 2 / 3) / 2)
+    # and the rank column, which has a before x, does not disagree with the scores
     assert found.warnings == (
-        "the rank column disagrees with the order by score in 1 queries (q1); the score counts",
         "1 results tie with the one before; ties fall to the larger document id",
         "judged documents in ties: 1 in 1 of 1 queries; AP is between 0.5833 and 0.8333, as they fall",
     )
@@ -429,6 +429,8 @@ def test_ideal_dcg_without_a_cutoff_holds_all_that_is_judged_even_beyond_the_run
 def test_rr_takes_a_cutoff(score):
     found = score("q1 0 b 1\n", FOUND, "RR", "RR@3", "RR@2", "MRR@2")
     assert values(found) == {"RR": {"q1": 1 / 3}, "RR@3": {"q1": 1 / 3}, "RR@2": {"q1": 0.0}}
+    # a depth cuts for every measure
+    assert values(score("q1 0 b 1\n", FOUND, "RR", depth=2)) == {"RR": {"q1": 0.0}}
 
 
 def test_recall_at_k_divides_by_all_that_is_relevant_and_capped_recall_by_what_fits(score):
@@ -530,6 +532,44 @@ def test_cutoff_0_is_an_error(files):
         "error: P@0: cutoff is 0; expected a whole number of 1 or more.\n"
         "error: nDCG@0: cutoff is 0; expected a whole number of 1 or more.\n"
     )
+
+
+@pytest.mark.parametrize(
+    ("run", "expected"),
+    [
+        ({"q1": {"a": 1.0, "x": 1.0}, "q2": {"c": 1.0}}, {"q1": 1 / 2, "q2": 1.0}),  # a tie
+        ({"q1": {"a": 1.00000001, "x": 1.0}, "q2": {"c": 1.0}}, {"q1": 1.0, "q2": 1.0}),
+        ({"q1": {"a": 1.0}}, {"q1": 1.0, "q2": 0.0}),
+        ({"q1": {"a": 1.0}, "q2": {"c": 1.0}, "q9": {"a": 1.0}}, {"q1": 1.0, "q2": 1.0}),
+        ({"q1": ["x", "a"], "q2": []}, {"q1": 1 / 2, "q2": 0.0}),
+    ],
+    ids=["ties", "score width", "query missing", "query nobody judged", "lists"],
+)
+def test_rows_hold_for_dicts_as_well(run, expected):
+    assert values(evaluate({"q1": {"a": 1}, "q2": {"c": 1}}, run, measures=["RR"])) == {"RR": expected}
+
+
+@pytest.mark.parametrize(
+    ("run", "message"),
+    [
+        (
+            {"q1": {"a": float("nan")}},
+            "run: query 'q1', document 'a': the score is not a finite number; expected a number, got nan.",
+        ),
+        (
+            {"q9": {"a": 1.0}},
+            (
+                "test set 'qrels' and the run share no query id; expected ids such as 'q1', got 'q9'.\n"
+                "Hint: are these the queries the run was made for?"
+            ),
+        ),
+    ],
+    ids=["score nan", "no query in common"],
+)
+def test_rows_refused_for_dicts_as_well(run, message):
+    with pytest.raises(CranfieldError) as caught:
+        evaluate({"q1": {"a": 1}}, run, measures=["RR"])
+    assert str(caught.value) == message
 
 
 def test_the_command_line_prints_the_same_values_as_the_library(score):

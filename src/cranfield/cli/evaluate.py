@@ -44,9 +44,11 @@ def evaluate_command(
 ) -> None:
     """Score runs against a test set: means with their intervals, failures and judged share."""
     from cranfield.project.recipe import evaluate, load, told_apart
+    from cranfield.ranking.scan import REPORTED_HITS
 
     one_stdin([testset, *runs])
     note_reader(runs)
+    only_numbers = output is Format.JSON and html is None
     judged = load(testset, format=testset_format)
     evaluations = [
         evaluate(
@@ -59,14 +61,15 @@ def evaluate_command(
             run_format=run_format,
             depth=depth,
             cache=not no_cache,
+            keep=0 if only_numbers else REPORTED_HITS,
         )
         for run in runs
     ]
     evaluations = told_apart(evaluations, runs)
-    if output is Format.JSON and html is None:
-        from cranfield.reporting.payload import evaluation_payload, to_json
+    if only_numbers:
+        from cranfield.reporting.payload import evaluation_payload, json_parts
 
-        show(to_json(evaluation_payload(evaluations)))
+        show(json_parts(evaluation_payload(evaluations)))
         return
     from cranfield.reporting import evaluation_document
 

@@ -6,7 +6,7 @@ import functools
 import io
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, ParamSpec, TypeVar
@@ -204,14 +204,14 @@ def deliver(document: Document, chosen: Format, html: Path | None) -> None:
             raise UsageError("--html writes HTML", path=str(html), expected="a file whose name ends in .html")
         save_report(document, html)
         typer.echo(f"wrote {html}", err=True)
-    show(render(document, chosen.value))
+    show([render(document, chosen.value)])
 
 
-def show(text: str) -> None:
+def show(parts: Iterable[str]) -> None:
     """Write the result on stdout."""
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")  # a terminal that is not UTF-8 has no minus sign
-    sys.stdout.write(text)
+    sys.stdout.writelines(parts)
     sys.stdout.flush()
 
 

@@ -13,7 +13,7 @@ from cranfield.evaluation.values import Comparison, Evaluation, Limits
 from cranfield.formats.sniff import read_testset, sniff_run
 from cranfield.measures import Measure, parse_all
 from cranfield.model import DEFAULT_CONVENTION, Answer, Convention, Hit, Outcome, Run, TestSet, convention_named
-from cranfield.ranking import Duplicates, Missing, RankedFile, rank_file, rank_run
+from cranfield.ranking import REPORTED_HITS, Duplicates, Missing, RankedFile, rank_file, rank_run
 from cranfield.ranking.transform import cut
 
 if TYPE_CHECKING:
@@ -61,6 +61,7 @@ def evaluate(  # noqa: PLR0913 - each is a choice that changes the numbers, and 
     depth: int | None = None,
     cache: bool = False,
     columns: Mapping[str, str] | None = None,
+    keep: int = REPORTED_HITS,
 ) -> Evaluation:
     """Score one run against a test set.
 
@@ -79,6 +80,7 @@ def evaluate(  # noqa: PLR0913 - each is a choice that changes the numbers, and 
         depth: ranks kept per query before any measure looks; None keeps all.
         cache: keep what a large TREC file came down to, and use what was kept, by content; see `CRANFIELD_CACHE`.
         columns: what the columns of a run's frame or table are called, where the names are unusual.
+        keep: hits per query of a file, mapping or table that are kept for reports; scores need none.
 
     Raises:
         InputError: a file that cannot be read, or shares no query with the test set.
@@ -101,7 +103,9 @@ def evaluate(  # noqa: PLR0913 - each is a choice that changes the numbers, and 
         path = Path(run)
         kind = sniff_run(path, run_format)
         if kind == "trec":
-            ranked = rank_file(testset, path, rules, missing=missing, duplicates=duplicates, depth=depth, cache=cache)
+            ranked = rank_file(
+                testset, path, rules, missing=missing, duplicates=duplicates, depth=depth, cache=cache, keep=keep
+            )
             return _evaluate_ranked(testset, ranked, chosen, name)
         if kind == "jsonl":
             from cranfield.formats.run_jsonl import read_run
@@ -110,7 +114,7 @@ def evaluate(  # noqa: PLR0913 - each is a choice that changes the numbers, and 
     if isinstance(run, Mapping) and _has_scores(run):
         from cranfield.ranking.memory import rank_mapping
 
-        answers = rank_mapping(testset, run, rules, missing=missing, depth=depth, name=name or "run")
+        answers = rank_mapping(testset, run, rules, missing=missing, depth=depth, keep=keep, name=name or "run")
         return _evaluate_ranked(testset, answers, chosen, name)
     if isinstance(run, Run | Mapping):
         collected = run if isinstance(run, Run) else as_run(run, name or "run")
@@ -118,7 +122,7 @@ def evaluate(  # noqa: PLR0913 - each is a choice that changes the numbers, and 
     from cranfield.ranking.memory import rank_frame
 
     answers = rank_frame(
-        testset, run, rules, columns=columns, missing=missing, duplicates=duplicates, depth=depth, name=name
+        testset, run, rules, columns=columns, missing=missing, duplicates=duplicates, depth=depth, keep=keep, name=name
     )
     return _evaluate_ranked(testset, answers, chosen, name)
 

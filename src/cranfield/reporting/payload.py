@@ -83,12 +83,18 @@ def to_json(payload: Mapping[str, Any]) -> str:
     Raises:
         InternalError: a number in it is no number; such a thing is unscored, with a reason, and never gets this far.
     """
+    return "".join(json_parts(payload))
+
+
+def json_parts(payload: Mapping[str, Any]) -> Iterator[str]:
+    """The same, part by part: a large result need not be in memory as text."""
     try:
-        text = "".join(_laid_out(payload, ""))
+        for part in _laid_out(payload, ""):
+            # Beside what JSON escapes: halves of a character, and what a terminal would obey.
+            yield OBEYED.sub(lambda found: f"\\u{ord(found.group()):04x}", part) if OBEYED.search(part) else part
     except ValueError as error:
         raise InternalError(f"the result holds a number that JSON has no word for: {error}") from error
-    # Beside what JSON escapes: halves of a character, and what a terminal would obey.
-    return OBEYED.sub(lambda found: f"\\u{ord(found.group()):04x}", text) + "\n"
+    yield "\n"
 
 
 def _laid_out(value: object, indent: str) -> Iterator[str]:
@@ -159,7 +165,7 @@ def _system(evaluation: Evaluation) -> dict[str, Any]:
         "judged": {"measure": str(judged.measure), "mean": judged.mean, "n": judged.n},
         "n_duplicates": duplicates(evaluation),
         "warnings": list(evaluation.warnings),
-        "queries": _queries(evaluation),
+        "queries": _Queries(evaluation),
     }
 
 
@@ -183,20 +189,31 @@ def _stratum_means(evaluation: Evaluation) -> list[dict[str, Any]]:
     ]
 
 
-def _queries(evaluation: Evaluation) -> dict[str, dict[str, Any]]:
-    """Query id to its value per measure, null with a reason where it has none."""
-    names = [str(measure) for measure in evaluation.measures]
-    columns = [evaluation.values[measure].tolist() for measure in evaluation.measures]
-    rows = zip(*columns, strict=True) if columns else [()] * len(evaluation.query_ids)
-    records: dict[str, dict[str, Any]] = {
-        query_id: dict(zip(names, row, strict=True)) for query_id, row in zip(evaluation.query_ids, rows, strict=True)
-    }
-    for measure, name in zip(evaluation.measures, names, strict=True):
-        for place in (~evaluation.scored[measure]).nonzero()[0].tolist():
-            query_id = evaluation.query_ids[place]
-            records[query_id][name] = None
-            records[query_id].setdefault("unscored", {})[name] = evaluation.unscored[measure].get(query_id, "")
-    return records
+class _Queries(Mapping[str, dict[str, Any]]):
+    """Query id to its value per measure, null with a reason where it has none; each made when it is looked at."""
+
+    def __init__(self, evaluation: Evaluation) -> None:
+        self.evaluation = evaluation
+        self.columns = [
+            (str(measure), evaluation.values[measure], evaluation.scored[measure], evaluation.unscored[measure])
+            for measure in evaluation.measures
+        ]
+
+    def __getitem__(self, query_id: str) -> dict[str, Any]:
+        place = self.evaluation.index[query_id]
+        record: dict[str, Any] = {
+            name: values.item(place) if scored.item(place) else None for name, values, scored, _ in self.columns
+        }
+        if None in record.values():
+            reasons = {name: why.get(query_id, "") for name, _, _, why in self.columns if record[name] is None}
+            record["unscored"] = reasons
+        return record
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.evaluation.query_ids)
+
+    def __len__(self) -> int:
+        return len(self.evaluation.query_ids)
 
 
 def _compared(about: MeasureComparison) -> dict[str, Any]:
