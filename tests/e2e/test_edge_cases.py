@@ -316,14 +316,20 @@ def test_everything_wrong_with_a_run_is_said_at_once(files):
     )
 
 
-@pytest.mark.parametrize("line", ["q1 Q0 a 1 high t", "q1 Q0 a 1 3.0"])
-def test_first_line_that_is_no_line_of_a_run_says_what_a_run_is(refusal, line):
+@pytest.mark.parametrize(
+    ("line", "told_to_read_a_run"),
+    [
+        ("q1 Q0 a 1 high t", "the score is not a finite number; expected a number in column 5, got 'high'."),
+        ("q1 Q0 a 1 3.0", "5 columns; expected 6: query Q0 document rank score tag, got 'q1 Q0 a 1 3.0'."),
+    ],
+)
+def test_first_line_that_is_no_line_of_a_run_says_what_a_run_is(refusal, line, told_to_read_a_run):
     assert refusal("q1 0 a 1\n", line + "\n") == (
         'a.run: not a run; expected a collected run (first line `{"cranfield_run":1,…}`) or a TREC run (lines `query Q0 '
         f"document rank score tag`) or a Parquet table of results, got '{line}'.\n"
         "Hint: where the content does not tell, --run-format jsonl|trec|parquet does"
     )
-    assert f"got '{'high' if 'high' in line else line}'" in refusal("q1 0 a 1\n", line + "\n", run_format="trec")
+    assert refusal("q1 0 a 1\n", line + "\n", run_format="trec") == f"a.run:1: {told_to_read_a_run}"
 
 
 @pytest.mark.parametrize(

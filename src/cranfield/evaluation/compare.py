@@ -12,7 +12,7 @@ from cranfield.evaluation.buckets import bucket_queries, move_queries
 from cranfield.evaluation.evaluate import summarise
 from cranfield.evaluation.strata import strata_of
 from cranfield.evaluation.values import Comparison, Evaluation, Limits, MeasureComparison, StratumComparison, Verdict
-from cranfield.evaluation.verdict import MEAN_DIFFERENCE, broken_limits, decide, disagreements
+from cranfield.evaluation.verdict import MEAN_DIFFERENCE, broken_limits, broken_pairs, decide, disagreements, unpaired
 from cranfield.measures import CATALOGUE, Measure
 from cranfield.measures.kernels import first_relevant_rank
 from cranfield.ranking.value import FloatQ
@@ -95,7 +95,10 @@ def compare(baseline: Evaluation, candidate: Evaluation, options: CompareOptions
         for measure in shared
     }
     compared = _adjust(compared, primary, options.test)
-    broken = broken_limits((baseline, candidate), primary, options.limits)
+    broken = [
+        *broken_limits((baseline, candidate), primary, options.limits),
+        *broken_pairs((baseline, candidate), primary, options.limits),
+    ]
     name, sentence, reasons = decide(
         compared[primary],
         options.test,
@@ -104,7 +107,10 @@ def compare(baseline: Evaluation, candidate: Evaluation, options: CompareOptions
         names=(baseline.name, candidate.name),
         broken_limits=broken,
     )
-    otherwise = disagreements(name, compared, primary, options.test, options.alpha)
+    otherwise = (
+        *unpaired((baseline, candidate), primary),
+        *disagreements(name, compared, primary, options.test, options.alpha),
+    )
     paired = tuple(compared[primary].differences)
     return Comparison(
         baseline=baseline,
@@ -136,9 +142,19 @@ def _shared_measures(baseline: Evaluation, candidate: Evaluation) -> tuple[Measu
     conventions = (baseline.ranking.convention.name, candidate.ranking.convention.name)
     if conventions[0] != conventions[1]:
         raise UsageError("the two systems were scored under different conventions", got=" and ".join(conventions))
+    for choice in ("depth", "missing"):
+        asked = [evaluation.reading.get(choice) for evaluation in (baseline, candidate)]
+        if asked[0] != asked[1]:
+            raise UsageError(f"the two runs were read with different {choice}", got=f"{asked[0]} and {asked[1]}")
     shared = tuple(measure for measure in baseline.measures if measure in candidate.measures)
     if not shared:
         raise UsageError("the two evaluations share no measure")
+    pooled = [str(measure) for measure in shared if CATALOGUE[measure.name].aggregate != "mean"]
+    if pooled:
+        raise UsageError(
+            f"{', '.join(pooled)}: one number over all queries, which has no difference query by query",
+            hint="compare measures that are averaged over queries, such as AP; `cranfield evaluate` prints these",
+        )
     return shared
 
 

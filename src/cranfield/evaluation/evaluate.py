@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,13 +12,13 @@ from numpy.typing import NDArray
 from cranfield.errors import MeasureError, Problem
 from cranfield.evaluation.margins import tie_margin
 from cranfield.evaluation.values import Evaluation, Summary
-from cranfield.measures import DEFAULT_MEASURES, Measure, compute, parse_all
+from cranfield.measures import CATALOGUE, DEFAULT_MEASURES, Measure, compute, parse_all
 from cranfield.measures.kernels import expected_relevant
-from cranfield.measures.spec import NEEDS_COUNT
+from cranfield.measures.spec import NEEDS_COUNT, NOTHING_UNJUDGED, WHY_NEEDED
 from cranfield.model import Outcome, Run, TestSet
 from cranfield.numbers import format_value
 from cranfield.ranking.value import UNKNOWN_COUNT, FloatQ, Ranking
-from cranfield.stats.describe import describe, geometric_mean, weighted_mean
+from cranfield.stats.describe import SMALLEST_FACTOR, describe, geometric_mean, weighted_mean
 from cranfield.stats.interval import t_interval
 
 Scored = tuple[FloatQ, NDArray[np.bool_], dict[str, str]]
@@ -38,6 +39,7 @@ def evaluate_ranking(
     run_digest: str,
     run: Run | None = None,
     warnings: Sequence[str] = (),
+    reading: Mapping[str, str | int | None] | None = None,
 ) -> Evaluation:
     """Score a ranking.
 
@@ -49,9 +51,10 @@ def evaluate_ranking(
         run_digest: identity of the run that was ranked.
         run: the collected run, for its logs and stamps.
         warnings: what the reader noticed, carried along.
+        reading: what was asked of the reader, carried along.
 
     Raises:
-        MeasureError: a measure asked for by name has a value for no query; says why.
+        MeasureError: this test set allows a measure that was asked for by name for no query; says why.
     """
     asked = parse_all(DEFAULT_MEASURES) if measures is None else tuple(measures)
     results = {measure: compute(measure, ranking) for measure in asked}
@@ -59,7 +62,7 @@ def evaluate_ranking(
     noticed = list(warnings)
     weights = np.array([testset.by_id[query_id].weight for query_id in ranking.query_ids], dtype=np.float64)
     if measures is not None and ranking.n_queries:
-        _refuse({m: r for m, r in impossible.items() if not _only_for_want_of_results(m, ranking)})
+        _refuse({m: r for m, r in impossible.items() if _is_for_no_run(r.values())})
     else:
         for measure, reasons in impossible.items():
             noticed.append(f"{measure} is left out: {next(iter(reasons.values()))}")
@@ -73,10 +76,11 @@ def evaluate_ranking(
         values={measure: results[measure][0] for measure in asked},
         scored={measure: results[measure][1] for measure in asked},
         unscored={measure: results[measure][2] for measure in asked},
-        summaries={measure: _summary(results[measure], weights) for measure in asked},
+        summaries={measure: _summary(measure, results[measure], weights) for measure in asked},
         run=run,
         pilot=run.pilot if run is not None else False,
         warnings=tuple(noticed + _noticed(testset, ranking, asked, results)),
+        reading=dict(reading or {}),
     )
 
 
@@ -105,9 +109,18 @@ def summarise(values: FloatQ, level: float = 0.95, weights: FloatQ | None = None
     )
 
 
-def _summary(result: Scored, weights: FloatQ) -> Summary:
+def _summary(measure: Measure, result: Scored, weights: FloatQ) -> Summary:
+    """As the measure is summed up."""
     values, scored, _ = result
-    return summarise(values[scored], weights=weights[scored])
+    summary = summarise(values[scored], weights=weights[scored])
+    aggregate = CATALOGUE[measure.name].aggregate
+    if aggregate == "sum":
+        return replace(summary, aggregate=aggregate, mean=summary.total, ci_low=None, ci_high=None)
+    if aggregate == "geometric mean":
+        interval = t_interval(np.log(np.maximum(values[scored], SMALLEST_FACTOR)), summary.ci_level)
+        low, high = (math.exp(end) for end in interval) if interval is not None else (None, None)
+        return replace(summary, aggregate=aggregate, mean=summary.geometric_mean, ci_low=low, ci_high=high)
+    return summary
 
 
 def name_queries(query_ids: Sequence[str]) -> str:
@@ -117,21 +130,26 @@ def name_queries(query_ids: Sequence[str]) -> str:
     return f"{shown} and {more} more" if more > 0 else shown
 
 
-def _only_for_want_of_results(measure: Measure, ranking: Ranking) -> bool:
-    """True for Judged@k of a system that returned nothing at all: the data would allow it."""
-    return measure.name == "Judged" and not bool(ranking.closed_world.all())
+HINTS = {
+    NEEDS_COUNT: "give expected_count, use credit: once, or choose RR, P@k or Success@k",
+    NOTHING_UNJUDGED: "leave it out",
+    WHY_NEEDED["subtopic"]: "--testset-format subtopics reads the second column of qrels as the subtopic",
+    WHY_NEEDED["judge"]: "--testset-format judges reads the second column of qrels as the judge",
+    WHY_NEEDED["preference"]: "--testset-format preferences reads a file of preferences",
+}
+"""What can be done about a measure that a test set allows for no query, by the reason. Other reasons lie with the run."""
+
+
+def _is_for_no_run(reasons: Iterable[str]) -> bool:
+    """Whether it is the test set that leaves a measure without a value, whatever the run."""
+    return not set(reasons).isdisjoint(HINTS)
 
 
 def _refuse(impossible: dict[Measure, dict[str, str]]) -> None:
-    problems = [
-        Problem(
-            f"{measure} cannot be computed for any query: {next(iter(reasons.values()))}",
-            hint="give expected_count, use credit: once, or choose RR, P@k or Success@k"
-            if NEEDS_COUNT in reasons.values()
-            else "leave it out",
-        )
-        for measure, reasons in impossible.items()
-    ]
+    problems = []
+    for measure, reasons in impossible.items():
+        why = next(reason for reason in reasons.values() if reason in HINTS)
+        problems.append(Problem(f"{measure} cannot be computed for any query: {why}", hint=HINTS[why]))
     if problems:
         raise MeasureError(problems)
 
@@ -204,4 +222,6 @@ def _tied(ranking: Ranking, primary: Measure) -> str:
         return found
     if high - low < SAME:
         return f"{found}; {primary} is the same however they fall"
+    if format_value(low) == format_value(high):
+        return f"{found}; {primary} is {format_value(low)} however they fall"
     return f"{found}; {primary} is between {format_value(low)} and {format_value(high)}, as they fall"

@@ -33,6 +33,8 @@ class Summary:
     n: int
     """Queries scored."""
     ci_level: float = 0.95
+    aggregate: str = "mean"
+    """What `mean` and its interval are of: `mean`; `geometric mean` or `sum` where the measure is summed up so."""
     total: float | None = None
     """Sum of the values."""
     geometric_mean: float | None = None
@@ -62,6 +64,8 @@ class Evaluation:
     pilot: bool = False
     warnings: tuple[str, ...] = ()
     """Sentences for people: queries without a relevant document, duplicates dropped, measures left out."""
+    reading: Mapping[str, str | int | None] = field(default_factory=dict)
+    """What was asked of the reading beside the convention: depth, missing, duplicates."""
 
     @property
     def query_ids(self) -> tuple[str, ...]:
@@ -78,8 +82,18 @@ class Evaluation:
             if outcome.is_failure
         )
 
-    def value(self, measure: Measure, query_id: str) -> float | None:
-        """One query's value; None when it is unscored."""
+    def value(self, measure: Measure | str, query_id: str) -> float | None:
+        """One query's value; None when it is unscored.
+
+        Raises:
+            UsageError: a measure that was not evaluated, or a query that is not there.
+        """
+        if isinstance(measure, str):
+            measure = next((one for one in self.measures if str(one) == measure), Measure(measure))
+        if measure not in self.values:
+            raise UsageError(f"{measure} was not evaluated", expected=", ".join(map(str, self.measures)))
+        if query_id not in self.index:
+            raise UsageError(f"there is no query {query_id!r} here", expected=", ".join(map(repr, self.query_ids[:3])))
         index = self.index[query_id]
         return float(self.values[measure][index]) if self.scored[measure][index] else None
 

@@ -76,6 +76,37 @@ def broken_limits(evaluations: Sequence[Evaluation], primary: Measure, limits: L
     return sentences
 
 
+def one_sided(sides: tuple[Evaluation, Evaluation], primary: Measure) -> list[int]:
+    """How many queries have a value of the primary measure on one side only: on the first, on the second."""
+    counts = [0, 0]
+    for place, (side, other) in enumerate((sides, sides[::-1])):
+        for query_id, scored in zip(side.query_ids, side.scored[primary].tolist(), strict=True):
+            if scored and query_id in other.index and not other.scored[primary][other.index[query_id]]:
+                counts[place] += 1
+    return counts
+
+
+def broken_pairs(sides: tuple[Evaluation, Evaluation], primary: Measure, limits: Limits) -> list[str]:
+    """Say when so many queries have a value on one side only that the pairs left say little."""
+    total, lost = len(sides[0].query_ids), sum(one_sided(sides, primary))
+    if limits.max_failed_share is None or not total or lost / total <= limits.max_failed_share:
+        return []
+    said = (
+        f"{primary} has a value on one side only for {lost} of {total} queries ({format_percent(lost / total)}); "
+        f"the limit is {format_percent(limits.max_failed_share)} (limits.max_failed_share, --max-failed)"
+    )
+    return [said]
+
+
+def unpaired(sides: tuple[Evaluation, Evaluation], primary: Measure) -> tuple[str, ...]:
+    """Say how many queries are in no pair because one side alone has a value: what was lost there is not in the verdict."""
+    only = one_sided(sides, primary)
+    if not any(only):
+        return ()
+    said = ", ".join(f"{n} on {side.name} only" for n, side in zip(only, sides, strict=True) if n)
+    return (f"queries with a value of {primary} on one side are in no pair: {said}",)
+
+
 def disagreements(
     verdict: VerdictName,
     comparisons: Mapping[Measure, MeasureComparison],

@@ -64,5 +64,6 @@ def rounded(values: FloatQ, decimals: int | None) -> FloatQ:
     if decimals is None:
         return values
     scale = 10.0**decimals
-    result: FloatQ = np.floor(values * scale + 0.5) / scale
-    return result
+    with np.errstate(over="ignore"):
+        result: FloatQ = np.floor(values * scale + 0.5) / scale
+    return np.where(np.isinf(result), values, result)  # so great a value has no decimals

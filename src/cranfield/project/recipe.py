@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeGuard
 
-from cranfield.errors import NoCommonQueryError, Problem, UsageError
+from cranfield.errors import NoCommonQueryError, Problem, UsageError, shorten
 from cranfield.evaluation.evaluate import evaluate_ranking, name_queries
 from cranfield.evaluation.values import Comparison, Evaluation, Limits
 from cranfield.formats.sniff import read_testset, sniff_run
@@ -19,6 +19,8 @@ from cranfield.ranking.transform import cut
 if TYPE_CHECKING:
     from cranfield.ranking.memory import RankedAnswers
 
+Reading = Mapping[str, str | int | None]
+"""What was asked of the reading beside the convention."""
 RunLike = Run | str | Path | Mapping[str, Sequence[str]] | Mapping[str, Mapping[str, float]] | Any
 """`Any` stands for a data frame: whatever narwhals knows."""
 TestSetLike = str | Path | Mapping[str, Mapping[str, float]] | Any
@@ -43,6 +45,8 @@ def load(
     """
     if isinstance(source, str | Path):
         return read_testset(Path(source), format)
+    if format is not None:
+        raise UsageError(f"format is {shorten(format)}", expected="none: it is about files, and this is none")
     from cranfield.formats.judgments import qrels_from_frame, qrels_from_mapping
 
     return qrels_from_mapping(source) if isinstance(source, Mapping) else qrels_from_frame(source, columns=columns)
@@ -52,7 +56,7 @@ def evaluate(  # noqa: PLR0913 - each is a choice that changes the numbers, and 
     testset: TestSet | TestSetLike,
     run: RunLike,
     *,
-    measures: Sequence[str | Measure] | None = None,
+    measures: Sequence[str | Measure] | str | None = None,
     convention: str = DEFAULT_CONVENTION,
     missing: Missing | None = None,
     duplicates: Duplicates | None = None,
@@ -94,11 +98,12 @@ def evaluate(  # noqa: PLR0913 - each is a choice that changes the numbers, and 
         0.8333
     """
     testset = testset if isinstance(testset, TestSet) else load(testset)
-    if depth is not None and depth < 1:
-        raise UsageError(f"depth is {depth}", expected="a whole number of 1 or more")
-    chosen = None if measures is None else parse_all([str(measure) for measure in measures])
+    _check(depth=depth, missing=missing, duplicates=duplicates)
+    asked = [measures] if isinstance(measures, str | Measure) else measures
+    chosen = None if asked is None else parse_all([str(measure) for measure in asked])
     rules = convention_named(convention)
     missing, duplicates = missing or rules.missing, duplicates or rules.duplicates
+    reading = {"depth": depth, "missing": missing, "duplicates": duplicates}
     if isinstance(run, str | Path):
         path = Path(run)
         kind = sniff_run(path, run_format)
@@ -106,25 +111,40 @@ def evaluate(  # noqa: PLR0913 - each is a choice that changes the numbers, and 
             ranked = rank_file(
                 testset, path, rules, missing=missing, duplicates=duplicates, depth=depth, cache=cache, keep=keep
             )
-            return _evaluate_ranked(testset, ranked, chosen, name)
+            return _evaluate_ranked(testset, ranked, chosen, name, reading)
         if kind == "jsonl":
             from cranfield.formats.run_jsonl import read_run
 
-            return _evaluate_run(testset, read_run(path), chosen, rules, missing, name, depth)
+            return _evaluate_run(testset, read_run(path), chosen, rules, name, reading)
     if isinstance(run, Mapping) and _has_scores(run):
         from cranfield.ranking.memory import rank_mapping
 
         answers = rank_mapping(testset, run, rules, missing=missing, depth=depth, keep=keep, name=name or "run")
-        return _evaluate_ranked(testset, answers, chosen, name)
+        return _evaluate_ranked(testset, answers, chosen, name, reading)
     if isinstance(run, Run | Mapping):
         collected = run if isinstance(run, Run) else as_run(run, name or "run")
-        return _evaluate_run(testset, collected, chosen, rules, missing, name, depth)
+        return _evaluate_run(testset, collected, chosen, rules, name, reading)
     from cranfield.ranking.memory import rank_frame
 
     answers = rank_frame(
         testset, run, rules, columns=columns, missing=missing, duplicates=duplicates, depth=depth, keep=keep, name=name
     )
-    return _evaluate_ranked(testset, answers, chosen, name)
+    return _evaluate_ranked(testset, answers, chosen, name, reading)
+
+
+def _check(*, depth: object, missing: object, duplicates: object) -> None:
+    """Refuse what a type checker would have refused."""
+    problems = []
+    if depth is not None and (not isinstance(depth, int) or isinstance(depth, bool) or depth < 1):
+        problems.append(Problem(f"depth is {shorten(depth)}", expected="a whole number of 1 or more"))
+    for name, value, allowed in (
+        ("missing", missing, ("zero", "skip")),
+        ("duplicates", duplicates, ("error", "first")),
+    ):
+        if value is not None and value not in allowed:
+            problems.append(Problem(f"{name} is {shorten(value)}", expected=" or ".join(map(repr, allowed))))
+    if problems:
+        raise UsageError(problems)
 
 
 def _has_scores(run: Mapping[str, Any]) -> TypeGuard[Mapping[str, Mapping[str, float]]]:
@@ -158,6 +178,8 @@ def compare(
     Raises:
         UsageError: the two do not belong together, or an option is out of bounds.
     """
+    if not isinstance(baseline, Evaluation) or not isinstance(candidate, Evaluation):
+        raise UsageError("compare takes two evaluations", expected="what `evaluate` returns, for each of the two runs")
     from cranfield.evaluation.compare import CompareOptions
     from cranfield.evaluation.compare import compare as compare_evaluations
 
@@ -182,15 +204,26 @@ def as_run(answers: Mapping[str, Sequence[str]] | Mapping[str, Mapping[str, floa
 def _answer(documents: Sequence[str] | Mapping[str, float]) -> Answer:
     if isinstance(documents, Mapping):
         hits = tuple(Hit(doc_id, float(score)) for doc_id, score in documents.items())
-    elif isinstance(documents, str):
-        raise UsageError("the answer to a query is one text", expected="a list of document ids", got=repr(documents))
+    elif isinstance(documents, str | bytes) or not isinstance(documents, Iterable):
+        raise UsageError("the answer to a query is no list", expected="a list of document ids", got=shorten(documents))
     else:
+        wrong = next((doc_id for doc_id in documents if not isinstance(doc_id, str)), None)
+        if wrong is not None:
+            raise UsageError(
+                f"a document id is {shorten(wrong)}",
+                expected="text",
+                hint="scores go in a mapping: {query id: {document id: score}}",
+            )
         hits = tuple(Hit(doc_id) for doc_id in documents)
     return Answer(Outcome.ANSWERED if hits else Outcome.EMPTY, hits)
 
 
 def _evaluate_ranked(
-    testset: TestSet, ranked: RankedFile | RankedAnswers, measures: Sequence[Measure] | None, name: str | None
+    testset: TestSet,
+    ranked: RankedFile | RankedAnswers,
+    measures: Sequence[Measure] | None,
+    name: str | None,
+    reading: Reading,
 ) -> Evaluation:
     warnings = []
     if ranked.extra_queries:
@@ -213,6 +246,7 @@ def _evaluate_ranked(
         name=name or ranked.name,
         run_digest=ranked.digest,
         warnings=warnings,
+        reading=reading,
     )
 
 
@@ -221,9 +255,8 @@ def _evaluate_run(
     run: Run,
     measures: Sequence[Measure] | None,
     convention: Convention,
-    missing: Missing,
     name: str | None,
-    depth: int | None,
+    reading: Reading,
 ) -> Evaluation:
     warnings = []
     extra = [query_id for query_id in run.answers if query_id not in testset.by_id]
@@ -241,11 +274,19 @@ def _evaluate_run(
         )
     if run.testset_digest is not None and run.testset_digest != testset.digest:
         warnings.append("the run was collected on another version of this test set (the digests differ)")
-    ranking = rank_run(testset, run, convention, missing=missing)
-    if depth is not None:
+    missing, depth = reading["missing"], reading["depth"]
+    ranking = rank_run(testset, run, convention, missing="skip" if missing == "skip" else "zero")
+    if isinstance(depth, int):
         ranking = cut(ranking, depth)
     return evaluate_ranking(
-        testset, ranking, measures, name=name or run.name, run_digest=run.digest, run=run, warnings=warnings
+        testset,
+        ranking,
+        measures,
+        name=name or run.name,
+        run_digest=run.digest,
+        run=run,
+        warnings=warnings,
+        reading=reading,
     )
 
 
@@ -277,5 +318,6 @@ def with_primary(evaluation: Evaluation, primary: str | Measure | None) -> Evalu
         name=evaluation.name,
         run_digest=evaluation.run_digest,
         run=evaluation.run,
+        reading=evaluation.reading,
     )
     return replace(scored, warnings=tuple(dict.fromkeys((*evaluation.warnings, *scored.warnings))))

@@ -143,9 +143,11 @@ def _system(evaluation: Evaluation) -> dict[str, Any]:
         "digest": evaluation.run_digest,
         "config_digest": run.config_digest if run is not None else None,
         "pilot": evaluation.pilot,
+        "reading": dict(evaluation.reading),
         "n_queries": len(evaluation.query_ids),
         "measures": {
             str(measure): {
+                "aggregate": summary.aggregate,
                 "mean": summary.mean,
                 "median": summary.median,
                 "std": summary.std,

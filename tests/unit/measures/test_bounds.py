@@ -245,3 +245,12 @@ def test_ties_reversed_are_ties_by_ascending_id(grades, scores):
 def test_without_a_tie_best_and_worst_are_the_value():
     ranking = ranking_of({"a": 1}, {"x": 2.0, "a": 1.0})
     assert [end.tolist() for end in tie_bounds(parse("RR"), ranking)] == [[0.5], [0.5]]
+
+
+def test_rbp_keeps_the_scale_of_its_query_where_nothing_else_turns_out_relevant():
+    # q's best grade is 1, the highest of all is 2: as it is, d is worth 0.5 * 1; were x of grade 2, 0.5 * 1/2 + 0.25 * 1
+    hits = {"q": (Hit("d", 2.0), Hit("x", 1.0)), "other": (Hit("z", 1.0),)}
+    run = Run("run", {q: Answer(Outcome.ANSWERED, found) for q, found in hits.items()}, order="descending")
+    testset = TestSet("set", (Query("q"), Query("other")), {"q": {"d": 1}, "other": {"z": 2}})
+    low, high = bounds(parse("RBP(p=0.5, depth=0)@2"), rank_run(testset, run, TREC))
+    assert (low[0], high[0]) == pytest.approx((0.5, 0.5))

@@ -461,3 +461,9 @@ def test_bounds_know_that_judging_gives_searchtweak_a_value():
     # nothing judged: no value now; were both judged, P@2 is 0 to 1
     margin = unjudged_margin(parse("P@2"), ranking_of({"z": 1}, ["u", "v"], convention_named("searchtweak")))
     assert (margin.low.tolist(), margin.high.tolist()) == ([0.0], [1.0])
+
+
+def test_a_value_too_great_to_be_rounded_stays_as_it_is():
+    ranking = ranking_of({"a": 1}, ["a"], convention_named("opensearch"))
+    values, scored, _ = compute(parse("CG(gains={1: 1e307})"), ranking)
+    assert (values.tolist(), scored.tolist()) == ([1e307], [True])

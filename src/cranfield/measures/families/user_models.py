@@ -71,7 +71,8 @@ def _graded(ranking: Ranking, max_rel: float) -> Floats:
     if max_rel:
         return c_w_l.scaled(ranking, 0.0, max_rel)
     best = np.ones(ranking.n_queries)  # gains that do not exceed 1 stay as they are
-    np.maximum.at(best, ranking.expected_query, ranking.expected_gain)
+    there = ranking.expected_count != 0
+    np.maximum.at(best, ranking.expected_query[there], ranking.expected_gain[there])
     graded: Floats = np.clip(ranking.gain / best[ranking.query], 0.0, 1.0)
     return graded
 

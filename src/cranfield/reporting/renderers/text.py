@@ -28,6 +28,8 @@ from cranfield.reporting.printable import printable, shorten_to, width
 LINE = 100
 NARROWEST = 12
 """A column of text is not cut below this."""
+NARROWEST_FIRST = 36
+"""What a row is about gives way last."""
 GAP = "  "
 LEFT_OUT = "Pictures, result lists and details are in the HTML report."
 
@@ -105,7 +107,7 @@ def _table(table: Table) -> Iterator[str]:
         footer = [column.text(cell) for column, cell in zip(table.columns, table.footer, strict=True)]
     everything = [*rows, *([footer] if footer else [])]
     widths = _widths(table.columns, everything)
-    for part in _parts(widths):
+    for part in _parts(table.columns, widths):
         yield from _lines(table.columns, rows, footer, widths, part)
     if len(shown) < len(table.rows):
         yield f"... and {len(table.rows) - len(shown)} more"
@@ -124,7 +126,9 @@ def _widths(columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> list[in
     ]
     while sum(widths) + len(GAP) * (len(widths) - 1) > LINE:
         can_give = [
-            place for place, column in enumerate(columns) if not column.is_numeric and widths[place] > NARROWEST
+            place
+            for place, column in enumerate(columns)
+            if not column.is_numeric and widths[place] > (NARROWEST if place else NARROWEST_FIRST)
         ]
         if not can_give:
             break
@@ -133,14 +137,18 @@ def _widths(columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> list[in
     return widths
 
 
-def _parts(widths: Sequence[int]) -> list[list[int]]:
-    """Columns that fit in a line; those that do not follow below, behind the first column again."""
-    parts: list[list[int]] = [[0]]
-    used = widths[0]
-    for place in range(1, len(widths)):
-        if used + len(GAP) + widths[place] > LINE and len(parts[-1]) > 1:
-            parts.append([0])
-            used = widths[0]
+def _parts(columns: Sequence[Column], widths: Sequence[int]) -> list[list[int]]:
+    """Columns that fit in a line; those that do not follow below, behind the columns of text that come first again."""
+    names = next((place for place, column in enumerate(columns) if column.is_numeric), 1) or 1
+    while names > 1 and sum(widths[:names]) > LINE // 2:
+        names -= 1
+    first = list(range(names))
+    room = sum(widths[:names]) + len(GAP) * (names - 1)
+    parts, used = [list(first)], room
+    for place in range(names, len(widths)):
+        if used + len(GAP) + widths[place] > LINE and len(parts[-1]) > names:
+            parts.append(list(first))
+            used = room
         parts[-1].append(place)
         used += len(GAP) + widths[place]
     return parts

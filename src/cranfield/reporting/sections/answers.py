@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from cranfield.evaluation.values import Comparison, Evaluation
-from cranfield.measures import Measure
+from cranfield.measures import CATALOGUE, Measure
 from cranfield.model import Outcome
 from cranfield.numbers import format_delta, format_value
 from cranfield.ranking.value import RankedHit, State
@@ -78,7 +78,7 @@ def lowest(evaluation: Evaluation) -> Section | None:
         )
         for place, query_id in enumerate(query_ids)
     ]
-    return Section("answers", "Lowest queries", tuple(blocks))
+    return Section("answers", "Worst queries", tuple(blocks))
 
 
 def _lowest_table(evaluation: Evaluation, measure: Measure, query_ids: Sequence[str]) -> Table:
@@ -101,7 +101,11 @@ def _lowest_table(evaluation: Evaluation, measure: Measure, query_ids: Sequence[
         Column("rank", "count"),
         Column("outcome"),
     )
-    return Table(columns, rows, f"Lowest on {measure}, and the rank of the first relevant result")
+    return Table(
+        columns,
+        rows,
+        f"{'Lowest' if CATALOGUE[measure.name].higher_is_better else 'Highest'} on {measure}, and the rank of the first relevant result",
+    )
 
 
 def by_query(evaluations: Sequence[Evaluation]) -> Section:

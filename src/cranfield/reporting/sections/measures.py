@@ -68,7 +68,7 @@ def compared_measures(comparison: Comparison) -> Section:
 def _compared_row(about: MeasureComparison, comparison: Comparison) -> tuple[Cell, ...]:
     declared = about.tests.get(comparison.test)
     return (
-        f"{about.measure} *" if about.measure == comparison.primary else str(about.measure),
+        f"* {about.measure}" if about.measure == comparison.primary else str(about.measure),
         about.baseline.mean,
         about.candidate.mean,
         Toned(about.delta, _tone(about)),
@@ -174,7 +174,9 @@ def measured_systems(evaluations: Sequence[Evaluation]) -> Section:
         for evaluation in evaluations:
             if measure in evaluation.summaries:
                 name = (evaluation.name,) if several else ()
-                rows.append((str(measure), *name, *_summary_cells(evaluation.summaries[measure])))
+                summary = evaluation.summaries[measure]
+                said = str(measure) if summary.aggregate == "mean" else f"{measure} ({summary.aggregate})"
+                rows.append((said, *name, *_summary_cells(summary)))
     blocks += [
         Table((Column("measure"), *several, *_summary_columns(level)), rows, f"Means, {level} t intervals", shown=None),
         Details("Other means and sums", (_other_means(evaluations, measures),)),

@@ -41,6 +41,11 @@ def _inputs(systems: Systems) -> tuple[tuple[str, str], ...]:
     ]
     for label, evaluation in systems:
         items.append((f"run of {label}", evaluation.run_digest))
+        if evaluation.reading:
+            asked = ", ".join(
+                f"{name} {'all' if value is None else value}" for name, value in evaluation.reading.items()
+            )
+            items.append((f"reading of {label}", asked))
         if evaluation.run is not None and evaluation.run.config_digest:
             items.append((f"configuration of {label}", evaluation.run.config_digest))
         if evaluation.run is not None and evaluation.run.order != "given":
