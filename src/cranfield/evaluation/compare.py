@@ -142,10 +142,9 @@ def _shared_measures(baseline: Evaluation, candidate: Evaluation) -> tuple[Measu
     conventions = (baseline.ranking.convention.name, candidate.ranking.convention.name)
     if conventions[0] != conventions[1]:
         raise UsageError("the two systems were scored under different conventions", got=" and ".join(conventions))
-    for choice in ("depth", "missing"):
-        asked = [evaluation.reading.get(choice) for evaluation in (baseline, candidate)]
-        if asked[0] != asked[1]:
-            raise UsageError(f"the two runs were read with different {choice}", got=f"{asked[0]} and {asked[1]}")
+    depths = [evaluation.reading.get("depth") for evaluation in (baseline, candidate)]
+    if depths[0] != depths[1]:
+        raise UsageError("the two runs were read to different depths", got=f"{depths[0]} and {depths[1]}")
     shared = tuple(measure for measure in baseline.measures if measure in candidate.measures)
     if not shared:
         raise UsageError("the two evaluations share no measure")

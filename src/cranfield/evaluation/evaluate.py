@@ -14,7 +14,7 @@ from cranfield.evaluation.margins import tie_margin
 from cranfield.evaluation.values import Evaluation, Summary
 from cranfield.measures import CATALOGUE, DEFAULT_MEASURES, Measure, compute, parse_all
 from cranfield.measures.kernels import expected_relevant
-from cranfield.measures.spec import NEEDS_COUNT, NOTHING_UNJUDGED, WHY_NEEDED
+from cranfield.measures.spec import NEEDS_COUNT, WHY_NEEDED
 from cranfield.model import Outcome, Run, TestSet
 from cranfield.numbers import format_value
 from cranfield.ranking.value import UNKNOWN_COUNT, FloatQ, Ranking
@@ -62,7 +62,7 @@ def evaluate_ranking(
     noticed = list(warnings)
     weights = np.array([testset.by_id[query_id].weight for query_id in ranking.query_ids], dtype=np.float64)
     if measures is not None and ranking.n_queries:
-        _refuse({m: r for m, r in impossible.items() if _is_for_no_run(r.values())})
+        _refuse({m: r for m, r in impossible.items() if not _is_of_the_run(m, r.values())})
     else:
         for measure, reasons in impossible.items():
             noticed.append(f"{measure} is left out: {next(iter(reasons.values()))}")
@@ -132,24 +132,25 @@ def name_queries(query_ids: Sequence[str]) -> str:
 
 HINTS = {
     NEEDS_COUNT: "give expected_count, use credit: once, or choose RR, P@k or Success@k",
-    NOTHING_UNJUDGED: "leave it out",
     WHY_NEEDED["subtopic"]: "--testset-format subtopics reads the second column of qrels as the subtopic",
     WHY_NEEDED["judge"]: "--testset-format judges reads the second column of qrels as the judge",
     WHY_NEEDED["preference"]: "--testset-format preferences reads a file of preferences",
 }
-"""What can be done about a measure that a test set allows for no query, by the reason. Other reasons lie with the run."""
+"""What can be done about a measure that has a value for no query, by the reason."""
 
 
-def _is_for_no_run(reasons: Iterable[str]) -> bool:
-    """Whether it is the test set that leaves a measure without a value, whatever the run."""
-    return not set(reasons).isdisjoint(HINTS)
+def _is_of_the_run(measure: Measure, reasons: Iterable[str]) -> bool:
+    """Whether it is what this run returned that leaves a measure without a value: the test set would allow it."""
+    spec = CATALOGUE[measure.name]
+    return spec.unscored_by_run and spec.why_unscored in set(reasons)
 
 
 def _refuse(impossible: dict[Measure, dict[str, str]]) -> None:
     problems = []
     for measure, reasons in impossible.items():
-        why = next(reason for reason in reasons.values() if reason in HINTS)
-        problems.append(Problem(f"{measure} cannot be computed for any query: {why}", hint=HINTS[why]))
+        why = next((reason for reason in reasons.values() if reason in HINTS), next(iter(reasons.values())))
+        hint = HINTS.get(why, "leave it out")
+        problems.append(Problem(f"{measure} cannot be computed for any query: {why}", hint=hint))
     if problems:
         raise MeasureError(problems)
 

@@ -81,14 +81,14 @@ def one_sided(sides: tuple[Evaluation, Evaluation], primary: Measure) -> list[in
     counts = [0, 0]
     for place, (side, other) in enumerate((sides, sides[::-1])):
         for query_id, scored in zip(side.query_ids, side.scored[primary].tolist(), strict=True):
-            if scored and query_id in other.index and not other.scored[primary][other.index[query_id]]:
+            if scored and (query_id not in other.index or not other.scored[primary][other.index[query_id]]):
                 counts[place] += 1
     return counts
 
 
 def broken_pairs(sides: tuple[Evaluation, Evaluation], primary: Measure, limits: Limits) -> list[str]:
     """Say when so many queries have a value on one side only that the pairs left say little."""
-    total, lost = len(sides[0].query_ids), sum(one_sided(sides, primary))
+    total, lost = len({*sides[0].query_ids, *sides[1].query_ids}), sum(one_sided(sides, primary))
     if limits.max_failed_share is None or not total or lost / total <= limits.max_failed_share:
         return []
     said = (

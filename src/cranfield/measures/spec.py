@@ -63,6 +63,8 @@ class MeasureSpec:
     higher_is_better: bool = True
     why_unscored: str = ""
     """Why the kernel gives NaN, when it does."""
+    unscored_by_run: bool = False
+    """True when it is what a run returned that leaves a query without a value: another run may have one."""
     defined_for: str = "every query; 0 where nothing relevant was expected"
     closed_world: bool = True
     """False when it has no meaning where the truth is a pattern."""

@@ -51,9 +51,9 @@ def test_a_partition_adds_up_to_the_queries_shown(comparison: Comparison, name: 
 def test_all_measures_stand_beside_each_other_with_their_numbers(comparison: Comparison) -> None:
     table = tables(comparison_document(comparison), "measures")[0]
     rows = {row[0]: row for row in table.rows}
-    assert next(iter(rows)) == "nDCG@10 *"
+    assert next(iter(rows)) == "* nDCG@10"
     about = comparison.measures[comparison.primary]
-    shown = rows["nDCG@10 *"]
+    shown = rows["* nDCG@10"]
     assert shown[1:5] == (
         *(about.baseline.mean, about.candidate.mean),
         *(Toned(about.delta, ""), (about.ci_low, about.ci_high)),

@@ -29,7 +29,7 @@ def test_evaluate_has_the_promised_shape(pair: tuple[Evaluation, Evaluation], te
     assert set(weighted["measures"]) == {"nDCG@10", "RR@10", "AP", "P@5", "R@10", "Success@5", "Judged@10"}
     assert set(weighted["measures"]["AP"]) == {
         *("mean", "median", "std", "ci_low", "ci_high", "n"),
-        *("total", "geometric_mean", "weighted_mean"),
+        *("aggregate", "total", "geometric_mean", "weighted_mean"),
     }
     # B finds first relevant results at ranks 1 2 1 3 - 1 - and fails on q8: (1 + 1/2 + 1 + 1/3 + 1) / 8
     assert weighted["measures"]["RR@10"]["mean"] == pytest.approx((1 + 1 / 2 + 1 + 1 / 3 + 1) / 8, abs=1e-15)
@@ -235,6 +235,7 @@ def test_a_system_without_a_value_has_nulls(testset: TestSet) -> None:
     nothing = evaluate(testset, {query.id: [] for query in testset.queries}, measures=["Judged@10", "RR"])
     measures = evaluation_payload([nothing])["systems"][0]["measures"]
     assert measures["Judged@10"] == {
+        "aggregate": "mean",
         "mean": None,
         "median": None,
         "std": None,

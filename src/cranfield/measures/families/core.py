@@ -100,6 +100,7 @@ SPECS = (
     ),
     MeasureSpec(
         name="Judged",
+        unscored_by_run=True,
         title="judged share",
         sentence="Share of the first k results that somebody judged, relevant or not: how far the other numbers go.",
         formula="|{i <= k : judged}| / min(k, results returned)",

@@ -262,6 +262,7 @@ SPECS = (
     ),
     MeasureSpec(
         name="RankOfFirst",
+        unscored_by_run=True,
         title="rank of the first relevant result",
         sentence="How far down the first relevant result is; queries without one have no value, so look at Success too.",
         formula="min{i <= k : grade_i >= rel}",
@@ -276,6 +277,7 @@ SPECS = (
     ),
     MeasureSpec(
         name="TokensToHit",
+        unscored_by_run=True,
         title="tokens to the first hit",
         sentence="Tokens that are read up to and with the first relevant result; the whole list where there is none.",
         formula="sum_{i<=n} tokens_i, n = min{i : grade_i >= rel}, or the length of the list",
@@ -291,6 +293,7 @@ SPECS = (
     ),
     MeasureSpec(
         name="Tied",
+        unscored_by_run=True,
         title="tied share",
         sentence="Share of the judged results in the first k whose score another result has too: their order is the "
         "tie-break's, not the system's.",

@@ -226,6 +226,7 @@ SPECS = (
     ),
     MeasureSpec(
         name="Accuracy",
+        unscored_by_run=True,
         title="pairwise accuracy",
         sentence="Chance that a relevant result stands before one that is not; what was not returned does not count.",
         formula="|{(i, j) : i < j <= k, grade_i >= rel, grade_j < rel}| / (relevant results * other results within k)",
