@@ -5,6 +5,7 @@ Imports no reader before a file is that reader's.
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
 from collections.abc import Callable
@@ -18,6 +19,9 @@ from cranfield.model import Run, TestSet
 
 HEAD_BYTES = 1 << 20
 """How much of a file is looked at to tell its format."""
+
+FIRST_LINES = 10
+"""How many lines are looked at for columns."""
 
 Kind = Literal["testset", "run"]
 RunFormat = Literal["trec", "jsonl", "parquet"]
@@ -39,9 +43,10 @@ class Head:
         return next((line for line in lines if line and not line.startswith(b"#")), b"")
 
     @property
-    def columns(self) -> list[bytes]:
-        """The first line, cut at white space."""
-        return self.first_line.split()
+    def rows(self) -> list[list[bytes]]:
+        """The first lines that are not blank and no comments, cut at white space: one of them may be a bad one."""
+        lines = itertools.islice((line for line in self.data.split(b"\n", FIRST_LINES * 2) if line.strip()), FIRST_LINES)
+        return [line.split() for line in lines if not line.startswith(b"#")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,11 +69,11 @@ def _is_yaml(head: Head) -> bool:
 
 
 def _is_qrels(head: Head) -> bool:
-    return len(head.columns) == 4 and _is_number(head.columns[3])
+    return any(len(row) == 4 and _is_number(row[3]) for row in head.rows) and not _is_trec_run(head)
 
 
 def _is_trec_run(head: Head) -> bool:
-    return len(head.columns) >= 6 and _is_number(head.columns[4])
+    return any(len(row) >= 6 and _is_number(row[4]) for row in head.rows)
 
 
 def _is_run_jsonl(head: Head) -> bool:

@@ -207,10 +207,10 @@ def _answer(documents: Sequence[str] | Mapping[str, float]) -> Answer:
     elif isinstance(documents, str | bytes) or not isinstance(documents, Iterable):
         raise UsageError("the answer to a query is no list", expected="a list of document ids", got=shorten(documents))
     else:
-        wrong = next((doc_id for doc_id in documents if not isinstance(doc_id, str)), None)
-        if wrong is not None:
+        wrong = [doc_id for doc_id in documents if not isinstance(doc_id, str)]
+        if wrong:
             raise UsageError(
-                f"a document id is {shorten(wrong)}",
+                f"a document id is {shorten(wrong[0])}",
                 expected="text",
                 hint="scores go in a mapping: {query id: {document id: score}}",
             )

@@ -214,7 +214,10 @@ def order_hits(query_id: str, answer: Answer, run: Run, convention: Convention) 
 
 def compared(score: float | None, convention: Convention) -> float:
     """A score as it is compared: at the convention's width."""
-    return float(np.float32(score or 0.0)) if convention.score_width == 32 else score or 0.0
+    if convention.score_width == 64:
+        return score or 0.0
+    with np.errstate(over="ignore"):  # what no 32-bit float holds is infinite there
+        return float(np.float32(score or 0.0))
 
 
 def tied_ranks(scores: Sequence[float | None]) -> list[tuple[int, int]]:

@@ -85,6 +85,7 @@ def rank_file(
         depth=depth,
         keep=keep,
     )
+    engine_asked()  # what is misspelt is refused even where nothing has to be read
     jobs = jobs_asked()
     read = functools.partial(scan_file, path, index, options, jobs)
     scan = cached(path, index, options, jobs, read) if cache else read()

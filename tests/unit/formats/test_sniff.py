@@ -151,3 +151,14 @@ def test_a_parquet_table_is_judgments_or_a_run_as_it_is_asked_for(tmp_path: Path
     pl.DataFrame({"query_id": ["q1"], "doc_id": ["d1"], "grade": [2]}).write_parquet(path)
     assert read_testset(path).grades == {"q1": {"d1": 2.0}}
     assert sniff_run(path) == "parquet"
+
+
+def test_a_bad_first_line_does_not_hide_what_a_file_is(tmp_path: Path) -> None:
+    assert sniff_run(put(tmp_path / "a.run", "q1 Q0 d1 1 9\nq1 Q0 d2 2 8 tag\n")) == "trec"
+    from cranfield.formats.trec import read_qrels
+
+    path = put(tmp_path / "a.qrels", "q1 0 d1\nq1 0 d2 1\n")
+    with pytest.raises(TestSetError, match="a.qrels:1: 3 columns"):
+        read_testset(path)
+    with pytest.raises(TestSetError, match="a.qrels:1: 3 columns"):
+        read_qrels(path)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from cranfield import evaluate, load
+from cranfield import compare, evaluate, load
 from cranfield.errors import UsageError
 from cranfield.measures import parse
 
@@ -102,3 +102,77 @@ def test_ties_fall_as_the_convention_has_it_in_every_kind_of_run(tmp_path, conve
     for run in (tmp_path / "run", tied, Run("run", {"q1": answer}, order="descending")):
         found = evaluate({"q1": {"a": 1}}, run, measures=["RR"], convention=convention)
         assert found.values[parse("RR")].tolist() == [value]
+
+
+def lost_and_found(n_lost):
+    """Twenty queries: B loses the answer to some, and finds the others at rank 1 instead of 2."""
+    qrels = {f"q{i:02}": {"a": 1} for i in range(20)}
+    before = {q: ["x", "a"] for q in qrels}
+    after = {q: ["x"] if i < n_lost else ["a"] for i, q in enumerate(qrels)}
+    return [evaluate(qrels, run, measures=["RankOfFirst"], name=name) for run, name in ((before, "A"), (after, "B"))]
+
+
+def test_queries_with_a_value_on_one_side_only_are_told_and_too_many_void_the_verdict():
+    few = compare(*lost_and_found(1))
+    assert few.verdict.name == "better"
+    assert few.verdict.disagreements[0] == (
+        "queries with a value of RankOfFirst on one side are in no pair: 1 on A only"
+    )
+    many = compare(*lost_and_found(9))
+    assert many.verdict.name == "invalid"
+    (reason,) = many.verdict.reasons
+    assert reason == (
+        "RankOfFirst has a value on one side only for 9 of 20 queries (45.0 %); "
+        "the limit is 10.0 % (limits.max_failed_share, --max-failed)"
+    )
+
+
+def test_a_run_that_finds_nothing_leaves_the_other_measures_their_values():
+    found = evaluate(QRELS, {"q1": ["x"], "q2": ["x"], "q3": ["x"]}, measures=["RankOfFirst", "RR"])
+    assert found.summaries[parse("RankOfFirst")].mean is None
+    assert found.summaries[parse("RR")].mean == 0
+
+
+def test_measures_are_summed_up_as_they_say():
+    found = evaluate(QRELS, RUN, measures=["GMAP", "NumRet"])
+    gmap, retrieved = (found.summaries[measure] for measure in found.measures)
+    # AP is 7/12, 1/2 and 0, which counts as 0.00001; 4 + 2 + 0 results
+    assert (gmap.mean, gmap.aggregate) == (pytest.approx((7 / 12 / 2 * 1e-5) ** (1 / 3)), "geometric mean")
+    assert (retrieved.mean, retrieved.aggregate) == (6, "sum")
+    with pytest.raises(UsageError, match="GMAP, NumRet: one number over all queries"):
+        compare(found, found)
+
+
+def test_what_was_asked_of_the_reading_is_recorded_and_has_to_agree():
+    cut, whole = evaluate(QRELS, RUN, depth=1, measures=["RR"]), evaluate(QRELS, RUN, measures=["RR"])
+    assert cut.reading == {"depth": 1, "missing": "zero", "duplicates": "error"}
+    with pytest.raises(UsageError, match="read to different depths; got 1 and None"):
+        compare(cut, whole)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"missing": "foo"}, "missing is 'foo'; expected 'zero' or 'skip'"),
+        ({"duplicates": "last"}, "duplicates is 'last'; expected 'error' or 'first'"),
+        ({"depth": "5"}, "depth is '5'; expected a whole number of 1 or more"),
+    ],
+)
+def test_an_option_that_is_none_is_refused(options, message):
+    with pytest.raises(UsageError, match=message):
+        evaluate(QRELS, RUN, **options)
+
+
+@pytest.mark.parametrize("answer", [[("d1", 0.5)], [["d1"]], [b"d1"], [None], "d1", b"d1", 3])
+def test_an_answer_that_is_no_list_of_ids_is_refused_and_never_scored_as_nothing(answer):
+    with pytest.raises(UsageError):
+        evaluate(QRELS, {"q1": answer})
+
+
+def test_one_measure_may_be_a_text_and_values_are_asked_for_by_its_name():
+    found = evaluate(QRELS, RUN, measures="AP")
+    assert found.value("AP", "q2") == 1 / 2
+    with pytest.raises(UsageError, match="nDCG@5 was not evaluated; expected AP"):
+        found.value("nDCG@5", "q2")
+    with pytest.raises(UsageError, match="there is no query 'q7' here"):
+        found.value("AP", "q7")
