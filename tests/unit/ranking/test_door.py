@@ -86,3 +86,10 @@ def test_a_grade_of_any_size_has_a_level():
     ranking = rank([Hit("b"), Hit("a")], testset)
     assert ranking.level.tolist() == [-(2**31 - 1), 2**31 - 1]
     assert ranking.gain.tolist() == [0.0, 1e300]
+
+
+def test_scores_that_no_32_bit_float_holds_tie_without_a_warning():
+    hits = (Hit("a", 1e308), Hit("b", 1e300), Hit("n", 1.0))
+    run = Run("run", {"q": Answer(Outcome.ANSWERED, hits)}, order="descending")
+    ranking = rank_run(TESTSET, run, convention_named("trec9"))  # both are infinite at that width: the larger id leads
+    assert [hit.id for hit in ranking.top["q"]] == ["b", "a", "n"]
