@@ -45,7 +45,9 @@ class Head:
     @property
     def rows(self) -> list[list[bytes]]:
         """The first lines that are not blank and no comments, cut at white space: one of them may be a bad one."""
-        lines = itertools.islice((line for line in self.data.split(b"\n", FIRST_LINES * 2) if line.strip()), FIRST_LINES)
+        lines = itertools.islice(
+            (line for line in self.data.split(b"\n", FIRST_LINES * 2) if line.strip()), FIRST_LINES
+        )
         return [line.split() for line in lines if not line.startswith(b"#")]
 
 

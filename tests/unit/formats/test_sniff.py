@@ -158,7 +158,7 @@ def test_a_bad_first_line_does_not_hide_what_a_file_is(tmp_path: Path) -> None:
     from cranfield.formats.trec import read_qrels
 
     path = put(tmp_path / "a.qrels", "q1 0 d1\nq1 0 d2 1\n")
-    with pytest.raises(TestSetError, match="a.qrels:1: 3 columns"):
+    with pytest.raises(TestSetError, match=r"a\.qrels:1: 3 columns"):
         read_testset(path)
-    with pytest.raises(TestSetError, match="a.qrels:1: 3 columns"):
+    with pytest.raises(TestSetError, match=r"a\.qrels:1: 3 columns"):
         read_qrels(path)
