@@ -227,7 +227,9 @@ def _entry(path: Path, kind: Kind, name: str | None, error: type[CranfieldError]
 
 def _unknown(path: Path, kind: Kind, head: Head, other: Format | None) -> Problem:
     """Say what was looked for and what the first line is."""
-    sentences = [FORMATS[name].sentence for name in format_names(kind) if FORMATS[name].fits is not _never]
+    sentences = [
+        FORMATS[name].sentence for name in format_names(kind) if FORMATS[name].fits not in {_never, _is_parquet}
+    ]
     what = "test set" if kind == "testset" else "run"
     if not head.data.strip():
         return Problem("the file is empty", path=shown(path), expected=" or ".join(sentences))

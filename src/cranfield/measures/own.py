@@ -11,7 +11,7 @@ import math
 import re
 import traceback
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from importlib.metadata import EntryPoint, entry_points
 from numbers import Real
 from typing import Any, Literal
@@ -220,7 +220,7 @@ class PerRanking:
     def __call__(self, ranking: Ranking, cutoff: int | None, **parameters: Any) -> FloatQ:
         """float64[Q]; NaN where the function gave NaN."""
         try:
-            result = self.function(ranking, cutoff, **parameters)
+            result = self.function(_read_only(ranking), cutoff, **parameters)
         except Exception as error:
             path, line = _where(error, self.function)
             raise MeasureError(Problem(f"measure {self.name}: {_what(error)}", path=path, line=line)) from error
@@ -259,6 +259,13 @@ def _views(ranking: Ranking, cutoff: int | None) -> Iterator[QueryView]:
         ranks, grades, gains = (column[rows[place] : rows[place + 1]] for column in columns)
         levels, worth, counts = (column[entries[place] : entries[place + 1]] for column in expected)
         yield QueryView(query_id, cutoff, returned[place], ranks, grades, gains, levels, worth, counts)
+
+
+def _read_only(ranking: Ranking) -> Ranking:
+    """The same ranking, which other measures look at too, with columns that cannot be written to."""
+    values = {field.name: getattr(ranking, field.name) for field in fields(ranking)}
+    columns: dict[str, Any] = {name: _locked(one) for name, one in values.items() if isinstance(one, np.ndarray)}
+    return replace(ranking, **columns)
 
 
 def _locked(column: NDArray[Any]) -> NDArray[Any]:
@@ -304,7 +311,10 @@ def _not_a_value(result: object, bounds: tuple[float, float]) -> str:
     if not isinstance(result, Real | np.bool_):
         return "a number, or None where the query has no value"
     low, high = bounds
-    value = float(result)
+    try:
+        value = float(result)
+    except OverflowError:  # a whole number beyond any float
+        return _expected(bounds)
     inside = math.isfinite(value) and low - TOLERANCE <= value <= high + TOLERANCE
     return "" if inside else _expected(bounds)
 

@@ -72,7 +72,7 @@ class RankingBuilder:
         columns = Rows.columns([row for part in parts for row in part.rows])
         expected = expected_items(self.testset, query_ids, self.convention)
         tokens = columns.pop("tokens")
-        known = any(part.tokens and not math.isnan(part.tokens) for part in parts)
+        known = any(part.says_tokens for part in parts)
         return Ranking(
             query_ids=tuple(query_ids),
             query=np.repeat(np.arange(len(parts), dtype=np.int32), [len(part.rows) for part in parts]),
@@ -138,6 +138,8 @@ class Part:
     rows: list[Rows] = field(default_factory=list)
     top: list[RankedHit] = field(default_factory=list)
     tokens: float = 0.0
+    says_tokens: bool = False
+    """Whether any result says what it costs."""
 
 
 def join(
@@ -152,6 +154,7 @@ def join(
     paid: set[int] = set()
     for rank, hit in enumerate(hits, start=1):
         part.tokens += math.nan if hit.tokens is None else hit.tokens
+        part.says_tokens |= hit.tokens is not None
         items = expectation.matches(hit.id)
         if not items:
             if rank <= keep:

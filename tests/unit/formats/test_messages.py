@@ -229,7 +229,7 @@ FORMAT_MESSAGES: dict[str, tuple[Callable[[Path], object], type[CranfieldError],
         "\n# a comment\nwords and more\n",
         (
             f": not a test set; {WANTED_TESTSET}, got 'words and more'.\n"
-            "Hint: where the content does not tell, --testset-format yaml|qrels does"
+            "Hint: where the content does not tell, --testset-format yaml|qrels|parquet-qrels|subtopics|judges|preferences does"
         ),
     ),
     "empty test set": (read_testset, TestSetError, "\n", f": the file is empty; {WANTED_TESTSET}."),
@@ -239,7 +239,7 @@ FORMAT_MESSAGES: dict[str, tuple[Callable[[Path], object], type[CranfieldError],
         "# only\n",
         (
             f": not a test set; {WANTED_TESTSET}, got comments only.\n"
-            "Hint: where the content does not tell, --testset-format yaml|qrels does"
+            "Hint: where the content does not tell, --testset-format yaml|qrels|parquet-qrels|subtopics|judges|preferences does"
         ),
     ),
     "a TREC run for a test set": (
@@ -257,7 +257,7 @@ FORMAT_MESSAGES: dict[str, tuple[Callable[[Path], object], type[CranfieldError],
         "q1 Q0 d1 1 0.5\n",
         (
             f": not a run; {WANTED_RUN}, got 'q1 Q0 d1 1 0.5'.\n"
-            "Hint: where the content does not tell, --run-format jsonl|trec does"
+            "Hint: where the content does not tell, --run-format jsonl|trec|parquet does"
         ),
     ),
     "a test set for a run": (
@@ -293,9 +293,9 @@ def test_problems_of_telling_a_format(tmp_path: Path, name: str) -> None:
     [
         (
             lambda: read_testset("x", "qrel"),
-            "unknown test set format 'qrel'; expected qrels, yaml.\nHint: did you mean qrels?",
+            "unknown test set format 'qrel'; expected judges, parquet-qrels, preferences, qrels, subtopics, yaml.\nHint: did you mean qrels?",
         ),
-        (lambda: sniff_run("x", "yaml"), "unknown run format 'yaml'; expected jsonl, trec."),
+        (lambda: sniff_run("x", "yaml"), "unknown run format 'yaml'; expected jsonl, parquet, trec."),
     ],
 )
 def test_a_format_nobody_knows(action: Callable[[], object], expected: str) -> None:

@@ -319,3 +319,20 @@ def test_a_broken_package_does_not_keep_another_from_its_measures(install):
     install("cranfield_toy", GOOD, "register")
     assert len(load_plugins()) == 1
     assert str(parse("plug")) == "Plugged"
+
+
+def test_a_ranking_that_other_measures_see_cannot_be_written_to():
+    def spoil(ranking, _):
+        ranking.gain[:] = 0.0
+
+    define("Spoil", spoil, per="ranking", **ABOUT)
+    shared = ranking()
+    with pytest.raises(MeasureError, match="read-only"):
+        compute(parse("Spoil"), shared)
+    assert compute(parse("CG"), shared)[0].tolist() == [3.0, 0.0]  # b is worth 1 and a 2, as before
+
+
+def test_a_whole_number_beyond_any_float_is_no_value():
+    define("Endless", lambda _: 10**400, range=(0, math.inf), **ABOUT)
+    with pytest.raises(MeasureError, match="a finite number from 0"):
+        scores("Endless")
