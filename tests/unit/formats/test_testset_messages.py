@@ -12,7 +12,7 @@ from cranfield.formats.testset_yaml import read_testset_yaml
 HEAD = "cranfield_testset: 1\nname: n\nqueries:\n"
 GOOD = HEAD + "  - {id: q1, text: t, judgments: {d: 1}}\n"
 KEYS = "cranfield_testset, description, name, queries, version"
-QUERY_KEYS = "id, judgments, params, patterns, strata, text"
+QUERY_KEYS = "id, judgments, params, patterns, strata, text, weight"
 
 
 def query(text: str) -> str:
