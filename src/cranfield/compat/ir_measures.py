@@ -2,7 +2,7 @@
 
 Every measure of the catalogue can be imported from here by its name. Values are those of ir_measures 0.4 (see the convention of
 that name): scores are compared as 32-bit floats, a judged query without a result counts as 0, and one that a measure is not
-defined for is left out.
+defined for is left out. Ties fall to the larger document id for every measure but `RR@k`; ir_measures has three rules for them.
 What is passed over there is an error here: a document twice in a query, two grades for a document, a run that shares no
 query with the judgments, a measure by subtopic without subtopics.
 """

@@ -18,7 +18,7 @@ from cranfield.measures.spec import NEEDS_COUNT, WHY_NEEDED
 from cranfield.model import Outcome, Run, TestSet
 from cranfield.numbers import format_value
 from cranfield.ranking.value import UNKNOWN_COUNT, FloatQ, Ranking
-from cranfield.stats.describe import SMALLEST_FACTOR, describe, geometric_mean, weighted_mean
+from cranfield.stats.describe import SMALLEST_FACTOR, describe, geometric_mean, total, weighted_mean
 from cranfield.stats.interval import t_interval
 
 Scored = tuple[FloatQ, NDArray[np.bool_], dict[str, str]]
@@ -103,7 +103,7 @@ def summarise(values: FloatQ, level: float = 0.95, weights: FloatQ | None = None
         high,
         about.n,
         level,
-        total=math.fsum(values.tolist()) if about.n else None,
+        total=total(values),
         geometric_mean=geometric_mean(values),
         weighted_mean=None if weights is None else weighted_mean(values, weights),
     )

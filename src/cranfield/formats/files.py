@@ -71,7 +71,7 @@ def opened(path: Path, error: type[CranfieldError]) -> Iterator[BinaryIO]:
         MissingExtraError: it is Zstandard, and no library is there to unpack it.
     """
     try:
-        with (_STANDARD_INPUT.path() if str(path) == STDIN else path).open("rb") as stream:
+        with _readable_again(path).open("rb") as stream:
             magic = stream.read(len(ZSTD_MAGIC))
             stream.seek(0)
             if magic.startswith(GZIP_MAGIC):
@@ -84,6 +84,25 @@ def opened(path: Path, error: type[CranfieldError]) -> Iterator[BinaryIO]:
                 yield stream
     except (OSError, EOFError, zlib.error) as cause:
         raise error(refusal(path, cause)) from cause
+
+
+_PIPES: dict[str, Any] = {}
+"""Path of a pipe to the copy of what came out of it."""
+
+
+def _readable_again(path: Path) -> Path:
+    """A path that can be opened any number of times: a copy, where this one gives its bytes once."""
+    if str(path) == STDIN:
+        return _STANDARD_INPUT.path()
+    if not path.is_fifo():
+        return path
+    if str(path) not in _PIPES:
+        copy = tempfile.NamedTemporaryFile(prefix="cranfield-pipe-")  # noqa: SIM115  it lives as long as we do
+        with path.open("rb") as stream:
+            shutil.copyfileobj(stream, copy)
+        copy.flush()
+        _PIPES[str(path)] = copy
+    return Path(_PIPES[str(path)].name)
 
 
 @dataclass

@@ -72,7 +72,7 @@ def register(spec: MeasureSpec) -> None:
     Raises:
         UsageError: its name, or one of its other names, is taken.
     """
-    taken = [name for name in (spec.name, *spec.aliases) if name in CATALOGUE or name in ALIASES]
+    taken = [name for name in (spec.name, *spec.aliases) if name in CATALOGUE or name in ALIASES or name in PRESETS]
     if taken:
         raise UsageError(f"measure {spec.name!r} is not added: {', '.join(taken)} is taken", expected="a new name")
     CATALOGUE[spec.name] = spec

@@ -12,6 +12,8 @@ from cranfield.measures.measure import Gains, Measure, Parameter, spell
 from cranfield.measures.spec import MeasureSpec, ParameterSpec
 
 MAX_CUTOFF = 2**31 - 1
+LONGEST = 1000
+"""No measure is written in more characters."""
 _SHAPE = re.compile(r"\s*(?P<name>\w[\w-]*)(?:\s*\((?P<params>[^()]*)\))?(?:\s*@\s*(?P<cutoff>[^@\s]+))?\s*")
 _PARAM = re.compile(
     r"""\s*(?P<name>\w+)\s*=\s*(?:'(?P<single>[^']*)'|"(?P<double>[^"]*)"|(?P<map>\{[^{}]*\})|(?P<bare>[^\s'",{}]+))\s*(?:,|$)"""
@@ -47,6 +49,8 @@ def parse_all(texts: Sequence[str]) -> tuple[Measure, ...]:
 
 
 def _parse(text: str) -> Measure:
+    if len(text) > LONGEST:
+        raise MeasureError(f"cannot read the measure {shorten(text)}", expected=f"at most {LONGEST} characters")
     match = _SHAPE.fullmatch(text)
     if match is None:
         trec = _TREC.fullmatch(text.strip())  # a share holds a point, which no name does: iprec_at_recall_0.10

@@ -67,7 +67,7 @@ def _graded(testset: TestSet, query_ids: Sequence[str], convention: Convention) 
     gain = (grades > 0).astype(np.float64) if convention.gain == "match" else np.maximum(grades, 0.0)
     labels = tuple(names[place] for place in order.tolist())
     starts = _starts(counts)
-    by_query = [labels[a:b] for a, b in itertools.pairwise(starts.tolist())] if testset.groups else []
+    by_query = [labels[a:b] for a, b in itertools.pairwise(starts.tolist())] if testset.grouping else []
     return ExpectedItems(
         query=query,
         gain=gain,

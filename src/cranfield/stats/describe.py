@@ -39,7 +39,7 @@ def describe(values: Values) -> Description:
         return Description(None, None, None, 0)
     low, high = float(vector.min()), float(vector.max())
     # A rounded sum divided by n can leave the range of the values by a last bit.
-    mean = min(max(math.fsum(vector.tolist()) / n, low), high)
+    mean = min(max(_sum(vector / n) if max(abs(low), abs(high)) > LARGE else math.fsum(vector.tolist()) / n, low), high)
     median = _median(vector)
     if n == 1:
         return Description(mean, median, None, 1)
@@ -52,6 +52,23 @@ def describe(values: Values) -> Description:
     # The second term is 0 but for the rounding of the mean.
     squares = math.fsum(x * x for x in scaled) - math.fsum(scaled) ** 2 / n
     return Description(mean, median, scale * math.sqrt(squares / (n - 1)), n)
+
+
+LARGE = 1e290
+"""Sums of greater numbers may be too large for a number."""
+
+
+def _sum(vector: FloatN) -> float:
+    return math.fsum(vector.tolist())
+
+
+def total(values: Values) -> float | None:
+    """Sum of the values; None without any, or where it is too large for a number."""
+    vector = as_vector(values)
+    try:
+        return math.fsum(vector.tolist()) if vector.size else None
+    except OverflowError:
+        return None
 
 
 def _median(vector: FloatN) -> float:

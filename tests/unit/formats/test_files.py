@@ -249,3 +249,18 @@ def test_a_long_name_is_written(tmp_path: Path) -> None:
     path = tmp_path / ("n" * 250)
     write_text(path, ["x"])
     assert path.read_text() == "x"
+
+
+def test_a_pipe_may_be_read_more_than_once(tmp_path):
+    import os
+    import threading
+
+    from cranfield.errors import RunFormatError
+    from cranfield.formats.files import opened
+
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    threading.Thread(target=pipe.write_bytes, args=(b"q1 Q0 a 1 2 t\n",), daemon=True).start()
+    for _ in range(2):
+        with opened(pipe, RunFormatError) as stream:
+            assert stream.read() == b"q1 Q0 a 1 2 t\n"

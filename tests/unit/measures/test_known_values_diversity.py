@@ -108,3 +108,22 @@ def test_gains_that_are_equal_but_for_rounding_are_equal():
     # With alpha 0.9 served subtopics are worth 0.1, 0.01 and so on; a and b gain 1 + 0.1 + 0.01, summed in another order.
     subtopics = {"c1": "XYZ", "c2": "Y", "a": "XYW", "b": "YXV"}
     assert value("alpha_nDCG(alpha=0.9)@4", subtopics, ["c1", "b", "a", "c2"]) == pytest.approx(1.0, abs=1e-12)
+
+
+@pytest.mark.parametrize("spelling", ["alpha_DCG@2147483647", "ERR_IA@2147483647", "alpha_DCG(alpha=1)@1000"])
+def test_a_cutoff_beyond_every_list_takes_no_memory_of_its_size(spelling):
+    import tracemalloc
+
+    from cranfield.measures import compute, parse
+    from cranfield.model import Answer, GroupedJudgment, Hit, Outcome, Query, Run, TestSet, convention_named
+    from cranfield.ranking import rank_run
+
+    groups = {"q": (GroupedJudgment("a", "1", 1),)}
+    testset = TestSet("set", (Query("q"),), {"q": {"a": 1}}, groups=groups, grouping="subtopic")
+    ranking = rank_run(testset, Run("run", {"q": Answer(Outcome.ANSWERED, (Hit("a"),))}), convention_named("trec"))
+    tracemalloc.start()
+    values, _, _ = compute(parse(spelling), ranking)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert 0 < values[0] <= 1
+    assert peak < 10_000_000

@@ -115,3 +115,9 @@ def test_a_great_deal_of_white_space_is_refused_at_once():
     text = "P" + " " * 20_000 + "!"  # minutes, where three parts of the pattern may share out the spaces
     with pytest.raises(UsageError):
         parse(text)
+
+
+def test_a_text_too_long_for_a_measure_is_not_repeated_in_full():
+    with pytest.raises(UsageError) as caught:
+        parse("P(rel=" + "1" * 100_000 + ")@5")
+    assert len(str(caught.value)) < 300

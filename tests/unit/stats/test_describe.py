@@ -67,3 +67,13 @@ def test_the_argument_is_not_touched():
     values = np.array([3.0, 1.0, 2.0])
     describe(values)
     assert values.tolist() == [3.0, 1.0, 2.0]
+
+
+def test_numbers_whose_sum_is_too_large_have_a_mean_and_no_sum():
+    from cranfield.stats.describe import total
+
+    about = describe([1e308, 1e308, 1e308])
+    assert (about.mean, about.median, about.std) == (pytest.approx(1e308), 1e308, 0.0)
+    assert total([1e308, 1e308]) is None
+    assert total([]) is None
+    assert total([1.0, 2.5]) == 3.5

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from cranfield.measures.series import log_discounts
 from cranfield.measures.spec import JUDGED_ONLY, REL, MeasureSpec, ParameterSpec
 from cranfield.ranking.value import FloatQ, Ranking
 
@@ -123,6 +124,10 @@ def _of_all(relevant: _Relevant, values: FloatQ) -> FloatQ:
     return np.divide(values, relevant.n_subtopics, out=np.zeros_like(values), where=relevant.n_subtopics > 0)
 
 
+VANISHED = -745.0
+"""Its exponential is 0."""
+
+
 def _over(values: FloatQ, ideal: FloatQ) -> FloatQ:
     return np.divide(values, ideal, out=np.zeros_like(values), where=ideal > 0)
 
@@ -137,6 +142,10 @@ def _reciprocal(rank: Any) -> Any:
 
 def _best_of_any(cutoff: int, alpha: float, discount: Discount) -> float:
     """The gain of a list whose every result is relevant to one subtopic."""
+    if alpha == 0 and discount is _logarithmic:
+        return log_discounts(cutoff)
+    if 0 < alpha < 1:  # beyond this rank what is left of a gain is under the smallest number
+        cutoff = min(cutoff, math.ceil(VANISHED / math.log1p(-alpha)) + 1)
     rank = np.arange(1, cutoff + 1)
     return float(((1.0 - alpha) ** (rank - 1) * discount(rank)).sum())
 
