@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import importlib
+import os
 import sys
 from typing import Annotated
 
@@ -54,7 +56,16 @@ def command_line(*names: str) -> typer.Typer:
     return app
 
 
+WITHOUT_MATRICES = {"evaluate", "explain", "measures", "trec_eval"}
+"""Commands that multiply no matrices: a second thread for that would spin beside numpy's import, and find nothing to do."""
+FEW_COLLECTIONS = 100_000
+"""Objects made between two looks for garbage: a start makes some hundred thousand, and they stay."""
+
+
 def main() -> None:
     """Entry point of the console script."""
+    gc.set_threshold(FEW_COLLECTIONS)
     asked = sys.argv[1:2]
+    if asked and asked[0] in WITHOUT_MATRICES:
+        os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     command_line(*(asked if asked and asked[0] in COMMANDS else ()))(prog_name="cranfield")

@@ -93,7 +93,7 @@ def summarise(values: FloatQ, level: float = 0.95, weights: FloatQ | None = None
         weights: float64[n], how often each query is asked; None where that is not known.
     """
     about = describe(values)
-    interval = t_interval(values, level)
+    interval = t_interval(values, level, about)
     low, high = interval if interval is not None else (None, None)
     return Summary(
         about.mean,

@@ -16,6 +16,8 @@ from typing import Literal
 
 from cranfield.model.query import Query
 
+_ENCODER = json.JSONEncoder(sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+
 Credit = Literal["once", "every"]
 Grouping = Literal["subtopic", "judge", "preference"]
 """What the group of a grouped judgment is: a subtopic of the query, one of several sets of judgments, or one of several
@@ -100,6 +102,6 @@ class TestSet:
                 )
             if query.weight != 1:
                 record.append({"weight": query.weight})
-            text = json.dumps(record, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+            text = _ENCODER.encode(record)
             hasher.update(text.encode("utf-8", "surrogatepass") + b"\n")
         return "sha256:" + hasher.hexdigest()

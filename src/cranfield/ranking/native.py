@@ -14,7 +14,6 @@ import shutil
 import stat
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -214,6 +213,8 @@ class _Reader:
             if len(ranges) < 2:
                 return None
             stop = Event()
+            from concurrent.futures import ThreadPoolExecutor
+
             with ThreadPoolExecutor(min(self.threads, len(ranges))) as pool:
                 try:
                     return list(pool.map(partial(self._read_range, file, stop), ranges))

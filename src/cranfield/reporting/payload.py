@@ -10,6 +10,8 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from cranfield.errors import InternalError
 from cranfield.evaluation.strata import summaries_by_stratum
 from cranfield.evaluation.values import Comparison, Evaluation, MeasureComparison, StratumComparison
@@ -20,6 +22,7 @@ from cranfield.reporting.printable import OBEYED
 from cranfield.stats.result import TestResult
 
 SCHEMA_VERSION = 1
+LINES_AT_ONCE = 512
 _ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False)
 
 
@@ -99,6 +102,9 @@ def json_parts(payload: Mapping[str, Any]) -> Iterator[str]:
 
 def _laid_out(value: object, indent: str) -> Iterator[str]:
     """JSON in parts: what holds only plain values stands on one line, everything else on a line an entry."""
+    if isinstance(value, _Queries):
+        yield from value.laid_out(indent)
+        return
     entries = value.values() if isinstance(value, Mapping) else value if isinstance(value, list) else ()
     if not any(isinstance(entry, (Mapping, list)) and entry for entry in entries):
         yield _ENCODER.encode(value)
@@ -210,6 +216,30 @@ class _Queries(Mapping[str, dict[str, Any]]):
             reasons = {name: why.get(query_id, "") for name, _, _, why in self.columns if record[name] is None}
             record["unscored"] = reasons
         return record
+
+    def laid_out(self, indent: str) -> Iterator[str]:
+        """The same as JSON, a line a query, many lines at a time. A number is written as `json` writes it."""
+        evaluation = self.evaluation
+        line = ": {" + ", ".join(f"{_ENCODER.encode(name)}: %r" for name, *_ in self.columns) + "}"
+        if (
+            not self.columns
+            or "%" in line.replace("%r", "")
+            or not all(np.isfinite(v).all() for _, v, _, _ in self.columns)
+        ):
+            yield _ENCODER.encode(dict(self))
+            return
+        whole = np.logical_and.reduce([scored for _, _, scored, _ in self.columns]).tolist()
+        rows = list(zip(*(values.tolist() for _, values, _, _ in self.columns), strict=True))
+        separator = "{"
+        for start in range(0, len(rows), LINES_AT_ONCE):
+            parts = []
+            for place in range(start, min(start + LINES_AT_ONCE, len(rows))):
+                query_id = evaluation.query_ids[place]
+                record = line % rows[place] if whole[place] else ": " + _ENCODER.encode(self[query_id])
+                parts.append(f"{separator}\n{indent} {_ENCODER.encode(query_id)}{record}")
+                separator = ","
+            yield "".join(parts)
+        yield f"\n{indent}}}" if rows else "{}"
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.evaluation.query_ids)

@@ -12,7 +12,7 @@ from functools import lru_cache
 
 from cranfield.errors import InternalError, UsageError
 from cranfield.stats.arguments import Values
-from cranfield.stats.describe import describe
+from cranfield.stats.describe import Description, describe
 
 SMALLEST_TAIL = 1e-100
 """Rarer than this nobody asks; far beyond it a tail would underflow."""
@@ -24,8 +24,8 @@ _GAMMA_RATIO = (1.0, -1 / 8, 1 / 128, 5 / 1024, -21 / 32768, -399 / 262144, 869 
 _SERIES_FROM = 50.0  # here both ways are good to 1e-13
 
 
-def t_interval(values: Values, level: float = 0.95) -> tuple[float, float] | None:
-    """Student's t interval of the mean.
+def t_interval(values: Values, level: float = 0.95, about: Description | None = None) -> tuple[float, float] | None:
+    """Student's t interval of the mean; `about` is their description, where it was made before.
 
         mean ± t_{(1 + level) / 2, n - 1} * std / sqrt(n)
 
@@ -42,7 +42,7 @@ def t_interval(values: Values, level: float = 0.95) -> tuple[float, float] | Non
     """
     if not 0 < level < 1:
         raise UsageError(f"level is {level:g}", expected="a number between 0 and 1, such as 0.95")
-    about = describe(values)
+    about = describe(values) if about is None else about
     if about.mean is None or about.std is None:
         return None
     half = t_quantile((1 + level) / 2, about.n - 1) * about.std / math.sqrt(about.n)
