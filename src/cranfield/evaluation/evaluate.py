@@ -161,7 +161,7 @@ def _surplus(ranking: Ranking) -> list[str]:
     entries = ranking.expected_start[ranking.query[rows]] + ranking.item[rows]
     found = np.bincount(entries, minlength=len(ranking.expected_count))
     over = (ranking.expected_count != UNKNOWN_COUNT) & (found > ranking.expected_count)
-    return [ranking.query_ids[query] for query in np.unique(ranking.expected_query[over]).tolist()]
+    return [ranking.query_ids[query] for query in sorted(set(ranking.expected_query[over].tolist()))]
 
 
 def _noticed(
