@@ -102,13 +102,13 @@ def tools(trec_eval: str | None = None) -> list[Tool]:
         _cranfield("cranfield-1", "Cranfield, 1 thread", {"S": 5, "M": 3, "L": 3}, {"CRANFIELD_JOBS": "1"}),
         _cranfield(
             "cranfield-python-2",
-            "Cranfield without its kernel, 2 processes",
+            "Cranfield without its kernel, 2 threads",
             slow,
             {"CRANFIELD_ENGINE": "python", "CRANFIELD_JOBS": "2"},
         ),
         _cranfield(
             "cranfield-python-1",
-            "Cranfield without its kernel, 1 process",
+            "Cranfield without its kernel, 1 thread",
             slow,
             {"CRANFIELD_ENGINE": "python", "CRANFIELD_JOBS": "1"},
         ),
