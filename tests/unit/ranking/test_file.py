@@ -42,7 +42,7 @@ def test_the_order_given_stands_under_a_convention_that_says_so(tmp_path):
         "q1\tQ0\ta\t1\t2.0\ttag\nq1\tQ0\tb\t2\t1.0\ttag\n",
         "q1 Q0 a 1 2.0 tag with words\r\nq1 Q0 b 2 1.0 tag\r\n",
         "# a comment\n\nq1   Q0  a 1 2.0 tag\nq1 Q0 b 2 1.0 tag",
-        gzip.compress(b"q1 Q0 a 1 2.0 tag\nq1 Q0 b 2 1.0 tag\n"),
+        gzip.compress(b"q1 Q0 a 1 2.0 tag\nq1 Q0 b 2 1.0 tag\n", mtime=0),
         b"\xef\xbb\xbfq1 Q0 a 1 2.0 tag\nq1 Q0 b 2 1.0 tag\n",
     ],
     ids=["tabs", "CRLF and a tag of three words", "comment, blank line, no final newline", "gzip", "byte order mark"],
