@@ -86,6 +86,25 @@ def opened(path: Path, error: type[CranfieldError]) -> Iterator[BinaryIO]:
         raise error(refusal(path, cause)) from cause
 
 
+@contextmanager
+def seekable(stream: BinaryIO) -> Iterator[BinaryIO]:
+    """The stream, or a copy of what is left of it where it cannot be read twice."""
+    if stream.seekable():
+        yield stream
+        return
+    with tempfile.TemporaryFile() as copy:
+        shutil.copyfileobj(stream, copy)
+        copy.seek(0)
+        yield copy
+
+
+@contextmanager
+def from_here(stream: BinaryIO, place: int) -> Iterator[BinaryIO]:
+    """The stream, from a place that it was at before."""
+    stream.seek(place)
+    yield stream
+
+
 _PIPES: dict[str, Any] = {}
 """Path of a pipe to the copy of what came out of it."""
 

@@ -10,11 +10,9 @@ from __future__ import annotations
 import io
 import itertools
 import os
-import shutil
 import stat
-import tempfile
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import partial
 from hashlib import sha256
@@ -27,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cranfield.errors import SHOWN_PROBLEMS, Problem, ProblemList, RunFormatError
-from cranfield.formats.files import opened, shown
+from cranfield.formats.files import from_here, opened, seekable, shown
 from cranfield.ranking import problems
 from cranfield.ranking.scan import BLOCK_BYTES, JudgedIndex, Scan, ScanOptions, TopHits
 
@@ -91,8 +89,8 @@ def scan_file_native(
     if isinstance(source, Path):
         opener: Opener = partial(opened, source, RunFormatError)
         return _Reader(shown(source), opener, index, options, threads, block_bytes, known).scan()
-    with _seekable(source) as stream:
-        opener = partial(_from_here, stream, stream.tell())
+    with seekable(source) as stream:
+        opener = partial(from_here, stream, stream.tell())
         name = str(getattr(source, "name", "<stream>"))
         return _Reader(name, opener, index, options, 1, block_bytes, known).scan()
 
@@ -101,24 +99,6 @@ def default_threads() -> int:
     """One a processor that we may run on, at most MOST_THREADS."""
     affinity = getattr(os, "sched_getaffinity", None)
     return min(MOST_THREADS, len(affinity(0)) if affinity else os.cpu_count() or 1)
-
-
-@contextmanager
-def _seekable(stream: BinaryIO) -> Iterator[BinaryIO]:
-    """The stream, or a copy of what is left of it where it cannot be read twice."""
-    if stream.seekable():
-        yield stream
-        return
-    with tempfile.TemporaryFile() as copy:
-        shutil.copyfileobj(stream, copy)
-        copy.seek(0)
-        yield copy
-
-
-@contextmanager
-def _from_here(stream: BinaryIO, place: int) -> Iterator[BinaryIO]:
-    stream.seek(place)
-    yield stream
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,12 +10,10 @@ from __future__ import annotations
 import io
 import itertools
 import os
-import shutil
 import stat
-import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import partial
 from hashlib import sha256
@@ -27,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cranfield.errors import RunFormatError
-from cranfield.formats.files import opened, shown
+from cranfield.formats.files import from_here, opened, seekable, shown
 from cranfield.ranking.problems import empty_run
 from cranfield.ranking.reading import InterleavedError, Reading
 from cranfield.ranking.scan import BLOCK_BYTES, JudgedIndex, Scan, ScanOptions
@@ -71,8 +69,8 @@ def scan_file_python(
     if isinstance(source, Path):
         opener: Opener = partial(opened, source, RunFormatError)
         return _scan(opener, Settler(index, options, shown(source)), threads, block_bytes)
-    with _seekable(source) as stream:
-        opener = partial(_from_here, stream, stream.tell())
+    with seekable(source) as stream:
+        opener = partial(from_here, stream, stream.tell())
         return _scan(opener, Settler(index, options, str(getattr(source, "name", "<stream>"))), 1, block_bytes)
 
 
@@ -89,24 +87,6 @@ def _scan(opener: Opener, settler: Settler, threads: int, block_bytes: int) -> S
     if not any(one.n_lines for one in passes):
         raise RunFormatError(empty_run(settler.path))
     return _put_together(passes, settler)
-
-
-@contextmanager
-def _seekable(stream: BinaryIO) -> Iterator[BinaryIO]:
-    """The stream, or a copy of what is left of it where it cannot be read twice."""
-    if stream.seekable():
-        yield stream
-        return
-    with tempfile.TemporaryFile() as copy:
-        shutil.copyfileobj(stream, copy)
-        copy.seek(0)
-        yield copy
-
-
-@contextmanager
-def _from_here(stream: BinaryIO, place: int) -> Iterator[BinaryIO]:
-    stream.seek(place)
-    yield stream
 
 
 class _Blocks:
