@@ -29,6 +29,7 @@ from cranfield.model import CONVENTIONS, DEFAULT_CONVENTION, Convention, convent
 from cranfield.model.convention import CHOICES, differing
 from cranfield.ranking.cache import FOLDER_VARIABLE
 from cranfield.ranking.file import ENGINE_VARIABLE, JOBS_VARIABLE
+from cranfield.reporting.catalogue import trec_names
 from cranfield.stats.table import TESTS
 
 OF_MODULES = {
@@ -101,11 +102,6 @@ def range_of(spec: MeasureSpec) -> str:
 
 def default_of(parameter: ParameterSpec) -> str:
     return "each grade is its own gain" if parameter.default == () else spell(parameter.default)
-
-
-def trec_names(spec: MeasureSpec) -> list[str]:
-    at = "0.10" if spec.cutoff_kind == "share" else "10"
-    return [name for name in (spec.trec_name, spec.trec_cut_name and f"{spec.trec_cut_name}_{at}") if name]
 
 
 def conventions_page() -> str:

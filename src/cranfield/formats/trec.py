@@ -89,17 +89,17 @@ class _QrelsReader:
                 continue
             grade = numbers.get(columns[3])
             if grade is None:
-                grade = _number(columns[3])
+                grade = finite_number(columns[3])
                 if grade is None:
                     self._bad(line, "the grade is not a finite number", columns[3], "a number in column 4")
                     continue
                 numbers[columns[3]] = grade
             if columns[0] != query_bytes:
                 query_bytes = columns[0]
-                judged = self.grades.setdefault(_text(query_bytes), {})
+                judged = self.grades.setdefault(id_text(query_bytes), {})
             self.n_lines += 1
             known = len(judged)
-            earlier = judged.setdefault(_text(columns[2]), grade)
+            earlier = judged.setdefault(id_text(columns[2]), grade)
             if len(judged) > known:
                 continue
             if earlier == grade:
@@ -130,7 +130,7 @@ class _QrelsReader:
         for line, columns in self._conflicts:
             first_line, first_columns = first[columns[0], columns[2]]
             self.problems.add(
-                f"query {_text(columns[0])!r}, document {_text(columns[2])!r} is judged twice",
+                f"query {id_text(columns[0])!r}, document {id_text(columns[2])!r} is judged twice",
                 path=shown(self.path),
                 line=line,
                 expected=f"{first_columns[3].decode()}, as on line {first_line}",
@@ -147,7 +147,7 @@ class _QrelsReader:
         self.problems.add(message, path=shown(self.path), line=line, expected=expected, got=text)
 
 
-def _number(text: bytes) -> float | None:
+def finite_number(text: bytes) -> float | None:
     """A finite number as everybody writes one; Python's own `1_000` is none."""
     try:
         number = float(text)
@@ -156,7 +156,8 @@ def _number(text: bytes) -> float | None:
     return number + 0.0 if math.isfinite(number) and b"_" not in text else None
 
 
-def _text(data: bytes) -> str:
+def id_text(data: bytes) -> str:
+    """An id as text; what is not UTF-8 keeps its bytes, as lone surrogates."""
     return data.decode("utf-8", "surrogateescape")
 
 

@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import graphlib
 import itertools
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from cranfield.errors import ProblemList, TestSetError, shorten
 from cranfield.formats.files import opened, shown, stem
-from cranfield.formats.trec import MAX_PROBLEMS
+from cranfield.formats.trec import MAX_PROBLEMS, finite_number, id_text
 from cranfield.model import GroupedJudgment, Grouping, Query, TestSet
 
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
@@ -101,7 +100,7 @@ def _read(path: Path, layout: Layout) -> TestSet:
     reader.problems.raise_if_any()
     if not reader.queries:
         raise TestSetError("no judgment in this file", path=shown(path), expected=f"lines `{layout.columns}`")
-    queries = {_text(query_id): said for query_id, said in reader.queries.items()}
+    queries = {id_text(query_id): said for query_id, said in reader.queries.items()}
     groups = {query_id: _judgments(said) for query_id, said in queries.items()}
     return TestSet(
         name=stem(path),
@@ -128,7 +127,7 @@ class _GroupsReader:
                 self._bad(line, f"{len(columns)} columns", b" ".join(columns), expected)
                 continue
             *_, document, text = columns
-            value = _number(text)
+            value = finite_number(text)
             if value is None:
                 what = self.layout.columns.split()[-1]
                 self._bad(line, f"the {what} is not a finite number", text, f"a number in column {len(columns)}")
@@ -169,8 +168,8 @@ class _GroupsReader:
         self.problems.add(message, path=shown(self.path), line=line, expected=expected, got=text)
 
     def _where(self, query_id: bytes, group: bytes, document: bytes | None = None) -> str:
-        where = f"query {_text(query_id)!r}, {self.layout.group} {_text(group)!r}"
-        return where if document is None else f"{where}, document {_text(document)!r}"
+        where = f"query {id_text(query_id)!r}, {self.layout.group} {id_text(group)!r}"
+        return where if document is None else f"{where}, document {id_text(document)!r}"
 
     def _twice(self, query_id: bytes, place: Place, earlier: _Said, later: _Said) -> None:
         self.problems.add(
@@ -222,7 +221,7 @@ class _GroupsReader:
                 path=shown(self.path),
                 line=max(lines),
                 expected="an order without a circle in a group",
-                got=shorten(" > ".join(map(_text, documents))),
+                got=shorten(" > ".join(map(id_text, documents))),
                 hint="opinions that differ belong in groups of their own",
             )
 
@@ -230,7 +229,7 @@ class _GroupsReader:
 def _judgments(said: Mapping[Place, _Said]) -> tuple[GroupedJudgment, ...]:
     """By document, in the order of their bytes: where not returned documents need an order, this is it."""
     return tuple(
-        GroupedJudgment(_text(document), _text(group), said[group, subgroup, document].value, _text(subgroup))
+        GroupedJudgment(id_text(document), id_text(group), said[group, subgroup, document].value, id_text(subgroup))
         for group, subgroup, document in sorted(said, key=lambda place: (place[2], place[0], place[1]))
     )
 
@@ -244,16 +243,3 @@ def _highest(judgments: Sequence[GroupedJudgment]) -> dict[str, float]:
 
 def _plain(said: _Said) -> str:
     return f"{said.text.decode()} on line {said.line}"
-
-
-def _number(text: bytes) -> float | None:
-    """A finite number as everybody writes one; Python's own `1_000` is none."""
-    try:
-        number = float(text)
-    except ValueError:
-        return None
-    return number + 0.0 if math.isfinite(number) and b"_" not in text else None
-
-
-def _text(data: bytes) -> str:
-    return data.decode("utf-8", "surrogateescape")

@@ -14,6 +14,7 @@ import numpy as np
 
 from cranfield.errors import UsageError
 from cranfield.formats.files import stem
+from cranfield.formats.trec import id_text
 from cranfield.matching import expect
 from cranfield.model import Convention, Hit, Outcome, TestSet
 from cranfield.ranking.cache import cached
@@ -261,8 +262,3 @@ class FirstHits(Mapping[str, tuple[RankedHit, ...]]):
             state = State.POOLED if level < 0 else State.JUDGED
             hits.append(RankedHit(rank, name, score, None, state, level, gain, name, credited=True))
         return tuple(hits)
-
-
-def id_text(doc_id: bytes) -> str:
-    """An id as text; what is not UTF-8 keeps its bytes."""
-    return doc_id.decode("utf-8", "surrogateescape")
