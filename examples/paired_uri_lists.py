@@ -34,7 +34,7 @@ def convert(source: Path, out: Path) -> list[Path]:
         name="versiondiff",
         version="1",
         queries=tuple(Query(q, record["query"]) for q, record in zip(query_ids, records, strict=True)),
-        patterns={q: (Pattern(record["pattern"]),) for q, record in zip(query_ids, records, strict=True)},
+        targets={q: (Pattern(record["pattern"]),) for q, record in zip(query_ids, records, strict=True)},
     )
     out.mkdir(parents=True, exist_ok=True)
     paths = [out / "testset.yaml"]

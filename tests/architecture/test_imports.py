@@ -19,7 +19,7 @@ PACKAGE = Path(cranfield.__file__).parent
 
 EVERYTHING_BELOW_CLI = {
     *("model", "formats", "matching", "ranking", "measures", "stats"),
-    *("evaluation", "systems", "config", "reporting", "demo", "trec_eval", "compat"),
+    *("evaluation", "systems", "config", "reporting", "demo", "trec_eval", "compat", "repo", "testsets"),
 }
 # Room to what it may import besides itself and `errors`. A dotted entry opens that one module, not its room.
 TABLE: dict[str, set[str]] = {
@@ -29,7 +29,9 @@ TABLE: dict[str, set[str]] = {
     "stats": set(),
     "formats": {"model"},
     "matching": {"model"},
+    "repo": {"model", "matching"},
     "ranking": {"model", "formats", "matching"},
+    "testsets": {"model", "numbers", "stats", "matching", "formats", "ranking"},
     "measures": {"model", "ranking.value", "ranking.transform"},
     "evaluation": {"model", "numbers", "ranking", "measures", "stats"},
     "config": {"model", "formats"},

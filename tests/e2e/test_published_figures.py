@@ -150,7 +150,7 @@ def test_octocode_reciprocal_ranks(rank, published):
 @pytest.mark.parametrize(("rank", "published"), [(1, 1.0), (2, 0.6309), (10, 0.2890), (11, 0.0)])
 def test_cupertino_ndcg_of_a_single_right_answer(rank, published, convention):
     # 1/log2(rank + 1), over 1
-    testset = TestSet("one", (Query("q"),), patterns={"q": (Pattern("^right$", expected_count=1),)})
+    testset = TestSet("one", (Query("q"),), targets={"q": (Pattern("^right$", expected_count=1),)})
     run = {"q": [*(f"x{n}" for n in range(rank - 1)), "right"]}
     evaluation = evaluate(testset, run, measures=["nDCG@10"], convention=convention)
     # published to four places, the last one cut off
@@ -177,7 +177,7 @@ def spans(shared_data):
         query_id: Answer(Outcome.ANSWERED, tuple(Hit(name_of(*window)) for window in listed))
         for query_id, listed in windows.items()
     }
-    return TestSet("code", tuple(queries), patterns=patterns), Run("bm25", answers)
+    return TestSet("code", tuple(queries), targets=patterns), Run("bm25", answers)
 
 
 def name_of(path, start, end):

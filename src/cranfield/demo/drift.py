@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from cranfield.demo.entity import Corpus
-from cranfield.model import Query, TestSet
+from cranfield.model import Pattern, Query, TestSet
 
 LEGACY = "legacy"
 """Stratum that names the legacy form of a thing; several spellings of one id are separated by blanks."""
@@ -65,7 +65,7 @@ def fit_to_corpus(testset: TestSet, corpus: Corpus, *, python: str) -> tuple[Tes
         grades = testset.grades.get(query.id, {})
         here = {entity_id: grade for entity_id, grade in grades.items() if entity_id in corpus}
         ids += [(query.id, entity_id) for entity_id in grades if entity_id not in corpus]
-        wanted = testset.patterns.get(query.id, ())
+        wanted = [target for target in testset.targets.get(query.id, ()) if isinstance(target, Pattern)]
         matching = tuple(pattern for pattern in wanted if _matches_any(pattern.regex, corpus))
         patterns += [(query.id, pattern.regex) for pattern in wanted if pattern not in matching]
         if not matching and not any(grade > 0 for grade in here.values()):
@@ -76,7 +76,7 @@ def fit_to_corpus(testset: TestSet, corpus: Corpus, *, python: str) -> tuple[Tes
             kept_grades[query.id] = here
         if matching:
             kept_patterns[query.id] = matching
-    fitted = replace(testset, queries=tuple(kept), grades=kept_grades, patterns=kept_patterns)
+    fitted = replace(testset, queries=tuple(kept), grades=kept_grades, targets=kept_patterns)
     return fitted, Drift(python, tuple(ids), tuple(patterns), tuple(gone))
 
 

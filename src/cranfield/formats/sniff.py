@@ -5,64 +5,20 @@ Imports no reader before a file is that reader's.
 
 from __future__ import annotations
 
-import itertools
 import json
 import re
-from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
 from cranfield.errors import CranfieldError, Problem, RunFormatError, TestSetError, UnknownNameError, shorten
+from cranfield.formats import code_sets, other_tools
 from cranfield.formats.files import opened, shown
-from cranfield.model import Run, TestSet
+from cranfield.formats.registry import HEAD_BYTES, Format, Head, Kind, is_number, never
+from cranfield.model import TestSet
 
-HEAD_BYTES = 1 << 20
-"""How much of a file is looked at to tell its format."""
-
-FIRST_LINES = 10
-"""How many lines are looked at for columns."""
-
-Kind = Literal["testset", "run"]
 RunFormat = Literal["trec", "jsonl", "parquet"]
 
 _TESTSET_KEY = re.compile(rb"""(^|[{,\n\r])[ \t]*["']?(cranfield_testset|queries)["']?[ \t\r\n]*:""")
-
-
-@dataclass(frozen=True, slots=True)
-class Head:
-    """The beginning of a file."""
-
-    data: bytes
-    """Without a byte order mark."""
-
-    @property
-    def first_line(self) -> bytes:
-        """The first line that is not blank and no `#` comment; empty when there is none."""
-        lines = (line.strip() for line in self.data.splitlines())
-        return next((line for line in lines if line and not line.startswith(b"#")), b"")
-
-    @property
-    def rows(self) -> list[list[bytes]]:
-        """The first lines that are not blank and no comments, cut at white space: one of them may be a bad one."""
-        lines = itertools.islice(
-            (line for line in self.data.split(b"\n", FIRST_LINES * 2) if line.strip()), FIRST_LINES
-        )
-        return [line.split() for line in lines if not line.startswith(b"#")]
-
-
-@dataclass(frozen=True, slots=True)
-class Format:
-    """A format of test sets or runs, and how it is told."""
-
-    name: str
-    """As `--testset-format` and `--run-format` take it."""
-    kind: Kind
-    sentence: str
-    """What a file of it is, to go on from "expected"."""
-    fits: Callable[[Head], bool]
-    read: Callable[[Path], TestSet | Run] | None = None
-    """None where reading and ranking are one pass, in `ranking`."""
 
 
 def _is_yaml(head: Head) -> bool:
@@ -71,11 +27,11 @@ def _is_yaml(head: Head) -> bool:
 
 
 def _is_qrels(head: Head) -> bool:
-    return any(len(row) == 4 and _is_number(row[3]) for row in head.rows) and not _is_trec_run(head)
+    return any(len(row) == 4 and is_number(row[3]) for row in head.rows) and not _is_trec_run(head)
 
 
 def _is_trec_run(head: Head) -> bool:
-    return any(len(row) >= 6 and _is_number(row[4]) for row in head.rows)
+    return any(len(row) >= 6 and is_number(row[4]) for row in head.rows)
 
 
 def _is_run_jsonl(head: Head) -> bool:
@@ -86,87 +42,66 @@ def _is_parquet(head: Head) -> bool:
     return head.data.startswith(b"PAR1")
 
 
-def _never(_: Head) -> bool:
-    """For formats that look like another one: they have to be named."""
-    return False
+OWN = (
+    Format(
+        "jsonl",
+        "run",
+        'a collected run (first line `{"cranfield_run":1,…}`)',
+        _is_run_jsonl,
+        "cranfield.formats.run_jsonl:read_run",
+    ),
+    Format(
+        "yaml",
+        "testset",
+        "a YAML or JSON test set (key `cranfield_testset`)",
+        _is_yaml,
+        "cranfield.formats.testset_yaml:read_testset_yaml",
+        "cranfield.formats.testset_yaml:write_testset_yaml",
+        suffix=".yaml",
+    ),
+    Format(
+        "qrels",
+        "testset",
+        "TREC qrels (lines `query iteration document grade`)",
+        _is_qrels,
+        "cranfield.formats.trec:read_qrels",
+        "cranfield.formats.trec:write_qrels",
+        frozenset({"grades", "unjudged", "zeros", "fractions"}),
+        suffix=".qrels",
+    ),
+    Format("trec", "run", "a TREC run (lines `query Q0 document rank score tag`)", _is_trec_run),
+    Format("parquet", "run", "a Parquet table of results", _is_parquet),
+    Format(
+        "parquet-qrels",
+        "testset",
+        "a Parquet table of judgments",
+        _is_parquet,
+        "cranfield.formats.judgments:qrels_from_frame",
+    ),
+    Format(
+        "subtopics",
+        "testset",
+        "qrels by subtopic (`query subtopic document grade`)",
+        never,
+        "cranfield.formats.trec_groups:read_subtopic_qrels",
+    ),
+    Format(
+        "judges",
+        "testset",
+        "qrels by judge (`query judge document grade`)",
+        never,
+        "cranfield.formats.trec_groups:read_judge_qrels",
+    ),
+    Format(
+        "preferences",
+        "testset",
+        "preferences (`query group subgroup document value`)",
+        never,
+        "cranfield.formats.trec_groups:read_preferences",
+    ),
+)
 
-
-def _is_number(text: bytes) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
-
-
-def _read_yaml(path: Path) -> TestSet:
-    from cranfield.formats.testset_yaml import read_testset_yaml
-
-    return read_testset_yaml(path)
-
-
-def _read_qrels(path: Path) -> TestSet:
-    from cranfield.formats.trec import read_qrels
-
-    return read_qrels(path)
-
-
-def _read_grouped(reader: str) -> Callable[[Path], TestSet]:
-    """A reader of `trec_groups`, imported when it is used."""
-
-    def read(path: Path) -> TestSet:
-        from cranfield.formats import trec_groups
-
-        testset: TestSet = getattr(trec_groups, reader)(path)
-        return testset
-
-    return read
-
-
-def _read_table_of_judgments(path: Path) -> TestSet:
-    from cranfield.formats.judgments import qrels_from_frame
-
-    return qrels_from_frame(path)
-
-
-def _read_run(path: Path) -> Run:
-    from cranfield.formats.run_jsonl import read_run
-
-    return read_run(path)
-
-
-FORMATS = {
-    entry.name: entry
-    for entry in (
-        Format("jsonl", "run", 'a collected run (first line `{"cranfield_run":1,…}`)', _is_run_jsonl, _read_run),
-        Format("yaml", "testset", "a YAML or JSON test set (key `cranfield_testset`)", _is_yaml, _read_yaml),
-        Format("qrels", "testset", "TREC qrels (lines `query iteration document grade`)", _is_qrels, _read_qrels),
-        Format("trec", "run", "a TREC run (lines `query Q0 document rank score tag`)", _is_trec_run),
-        Format("parquet", "run", "a Parquet table of results", _is_parquet),
-        Format("parquet-qrels", "testset", "a Parquet table of judgments", _is_parquet, _read_table_of_judgments),
-        Format(
-            "subtopics",
-            "testset",
-            "qrels by subtopic (`query subtopic document grade`)",
-            _never,
-            _read_grouped("read_subtopic_qrels"),
-        ),
-        Format(
-            "judges",
-            "testset",
-            "qrels by judge (`query judge document grade`)",
-            _never,
-            _read_grouped("read_judge_qrels"),
-        ),
-        Format(
-            "preferences",
-            "testset",
-            "preferences (`query group subgroup document value`)",
-            _never,
-            _read_grouped("read_preferences"),
-        ),
-    )
-}
+FORMATS = {entry.name: entry for entry in (*code_sets.ENTRIES, *other_tools.ENTRIES, *OWN)}
 """Every format by name. The order is that in which they are tried: a sentence may look like columns."""
 
 
@@ -228,7 +163,7 @@ def _entry(path: Path, kind: Kind, name: str | None, error: type[CranfieldError]
 def _unknown(path: Path, kind: Kind, head: Head, other: Format | None) -> Problem:
     """Say what was looked for and what the first line is."""
     sentences = [
-        FORMATS[name].sentence for name in format_names(kind) if FORMATS[name].fits not in {_never, _is_parquet}
+        FORMATS[name].sentence for name in format_names(kind) if FORMATS[name].fits not in {never, _is_parquet}
     ]
     what = "test set" if kind == "testset" else "run"
     if not head.data.strip():

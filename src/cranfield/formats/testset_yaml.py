@@ -53,7 +53,7 @@ def _testset(located: Located) -> TestSet:
         grades={
             q.id: {doc_id: grade + 0.0 for doc_id, grade in q.judgments.items()} for q in model.queries if q.judgments
         },
-        patterns={q.id: tuple(_pattern(p) for p in q.patterns) for q in model.queries if q.patterns},
+        targets={q.id: tuple(_pattern(p) for p in q.patterns) for q in model.queries if q.patterns},
         version=model.version,
         description=model.description,
     )
@@ -160,7 +160,7 @@ def _query_entry(testset: TestSet, query: Query) -> dict[str, Any]:
         entry["weight"] = query.weight
     if grades := testset.grades.get(query.id):
         entry["judgments"] = {doc_id: _short(grade) for doc_id, grade in grades.items()}
-    if patterns := testset.patterns.get(query.id):
+    if patterns := [t for t in testset.targets.get(query.id, ()) if isinstance(t, Pattern)]:
         entry["patterns"] = [_pattern_entry(pattern) for pattern in patterns]
     return entry
 

@@ -171,12 +171,12 @@ def write_qrels(testset: TestSet, path: Path | str) -> None:
     problems = ProblemList(TestSetError)
     lines: list[bytes] = []
     for query in testset.queries:
-        if testset.patterns.get(query.id):
+        if testset.targets.get(query.id):
             problems.add(
-                f"not written: query {query.id!r} is judged by patterns",
+                f"not written: query {query.id!r} is judged by a rule",
                 path=str(path),
                 expected="graded document ids",
-                hint="a YAML test set holds patterns",
+                hint="a YAML test set holds patterns, spans and other rules",
             )
         _check_column(problems, path, "query", query.id)
         for doc_id, grade in testset.grades.get(query.id, {}).items():

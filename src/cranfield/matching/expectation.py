@@ -1,6 +1,7 @@
-"""What one query expects, and which expected item a result id is.
+"""What one query expects, and which expected items a result is.
 
-Calls nothing above it: the ranking asks `Expectation.matches` for each result and applies the credit rule.
+Calls nothing above it: the ranking asks `Expectation.matches` for each result and applies the credit rule: a result is
+paid for the best item that is still unpaid, and an item is paid once, to the first, unless every match is paid.
 """
 
 from __future__ import annotations
@@ -8,13 +9,31 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from cranfield.model import Convention, Pattern, TestSet
+from cranfield.errors import TestSetError
+from cranfield.matching.aspects import Lookout, looks_for
+from cranfield.matching.place import Place, entity_of, overlap, path_of, place_of
+from cranfield.model import (
+    Convention,
+    Entity,
+    File,
+    Hit,
+    MatchingRules,
+    Negative,
+    Pattern,
+    Predicate,
+    Span,
+    Target,
+    TestSet,
+)
 
 NO_MATCH: tuple[int, ...] = ()
 HIGHEST_LEVEL = 2**31 - 1
 """A grade beyond it, either way, has this level: no `rel=` asks for more."""
+
+Test = Callable[[Hit, Place], bool]
+"""Whether a result is an expected item."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,15 +45,19 @@ class Expectation:
     gains: tuple[float, ...]
     """What a match of each item is worth under the convention; never under 0."""
     labels: tuple[str, ...]
-    """What to call each item in a report: the document id, or the pattern."""
+    """What to call each item in a report: the document id, the pattern, the span."""
     counts: tuple[int | None, ...]
     """Documents each item stands for; None where nobody said."""
     repeatable: tuple[bool, ...]
     """True where every match is paid, not only the first."""
     closed_world: bool
     """True when what matches nothing is known not to be relevant."""
-    matches: Callable[[str], Sequence[int]]
-    """Result id to the items it matches, best first."""
+    matches: Callable[[Hit], Sequence[int]]
+    """Result to the items it matches, best first."""
+    lookout: Lookout = field(default_factory=Lookout)
+    """What is looked for beside the items."""
+    negative: Negative | None = None
+    """Where nothing should be found."""
 
     @property
     def levels(self) -> tuple[int, ...]:
@@ -42,11 +65,31 @@ class Expectation:
         return tuple(max(-HIGHEST_LEVEL, min(math.floor(grade), HIGHEST_LEVEL)) for grade in self.grades)
 
 
+def is_plain(testset: TestSet) -> bool:
+    """Whether graded ids are all there is to a test set: then nothing but ids has to be compared."""
+    more = testset.targets or testset.files or testset.legacy or testset.sources
+    return not more and all(query.negative is None for query in testset.queries)
+
+
+def needs_every_result(testset: TestSet, query_id: str) -> bool:
+    """Whether results that nobody judged say something about this query too."""
+    if query_id in testset.targets or testset.by_id[query_id].negative is not None:
+        return True
+    return bool(testset.sources) or query_id in testset.files or query_id in testset.legacy
+
+
 def expect(testset: TestSet, query_id: str, convention: Convention) -> Expectation:
-    """Build the expectation of one query from its graded ids or its patterns."""
-    patterns = testset.patterns.get(query_id, ())
-    if patterns:
-        return _from_patterns(patterns, convention)
+    """Build the expectation of one query from its graded ids or its targets.
+
+    Raises:
+        TestSetError: a predicate whose database was not asked.
+    """
+    query = testset.by_id.get(query_id)
+    lookout = looks_for(testset, query_id)
+    negative = query.negative if query is not None else None
+    targets = _documents(testset.targets.get(query_id, ()), query_id)
+    if targets:
+        return _from_targets(targets, testset.matching, convention, lookout, negative)
     graded = sorted(testset.grades.get(query_id, {}).items(), key=lambda item: -item[1])
     positions = {doc_id: (index,) for index, (doc_id, _) in enumerate(graded)}
     grades = tuple(float(grade) for _, grade in graded)
@@ -56,25 +99,94 @@ def expect(testset: TestSet, query_id: str, convention: Convention) -> Expectati
         labels=tuple(doc_id for doc_id, _ in graded),
         counts=(1,) * len(graded),
         repeatable=(False,) * len(graded),
-        closed_world=False,
-        matches=lambda doc_id: positions.get(doc_id, NO_MATCH),
+        closed_world=query_id in testset.targets or negative is not None,
+        matches=lambda hit: positions.get(hit.id, NO_MATCH),
+        lookout=lookout,
+        negative=negative,
     )
 
 
-def _from_patterns(patterns: Sequence[Pattern], convention: Convention) -> Expectation:
-    ordered = sorted(patterns, key=lambda pattern: -pattern.grade)
-    compiled = [re.compile(pattern.regex) for pattern in ordered]
+@dataclass(frozen=True, slots=True)
+class _Document:
+    """A document that a predicate named."""
+
+    label: str
+    grade: float
+
+
+def _documents(targets: Sequence[Target], query_id: str) -> list[Target | _Document]:
+    """The targets, each predicate as the documents it named; one named by several has its best grade."""
+    documents: dict[str, float] = {}
+    others: list[Target | _Document] = []
+    for target in targets:
+        if not isinstance(target, Predicate):
+            others.append(target)
+            continue
+        if target.ids is None:
+            raise TestSetError(
+                f"query {query_id!r} is judged by a query to database {target.database!r}, which was not asked",
+                hint="`cranfield.load` asks the databases of a test set",
+            )
+        for doc_id in target.ids:
+            documents[doc_id] = max(target.grade, documents.get(doc_id, target.grade))
+    return [*others, *(_Document(doc_id, grade) for doc_id, grade in documents.items())]
+
+
+def _from_targets(
+    targets: Sequence[Target | _Document],
+    rules: MatchingRules,
+    convention: Convention,
+    lookout: Lookout,
+    negative: Negative | None,
+) -> Expectation:
+    ordered = sorted(targets, key=lambda target: -target.grade)
+    known = {target.label: index for index, target in enumerate(ordered) if isinstance(target, _Document)}
+    tests = [(index, _test(target, rules)) for index, target in enumerate(ordered) if not isinstance(target, _Document)]
     every = convention.credit == "every"
-    grades = tuple(float(pattern.grade) for pattern in ordered)
+    grades = tuple(float(target.grade) for target in ordered)
+
+    def matches(hit: Hit) -> Sequence[int]:
+        place = place_of(hit, rules)
+        found = [index for index, test in tests if test(hit, place)]
+        return sorted([*found, known[hit.id]]) if hit.id in known else found
+
     return Expectation(
         grades=grades,
         gains=_gains(grades, convention),
-        labels=tuple(pattern.regex for pattern in ordered),
-        counts=tuple(pattern.expected_count if every else pattern.count for pattern in ordered),
-        repeatable=tuple(every or pattern.credit == "every" for pattern in ordered),
+        labels=tuple(target.label for target in ordered),
+        counts=tuple(_count(target, every=every) for target in ordered),
+        repeatable=tuple(every or (isinstance(target, Pattern) and target.credit == "every") for target in ordered),
         closed_world=True,
-        matches=lambda doc_id: [index for index, regex in enumerate(compiled) if regex.search(doc_id)],
+        matches=matches,
+        lookout=lookout,
+        negative=negative,
     )
+
+
+def _count(target: Target | _Document, *, every: bool) -> int | None:
+    if not isinstance(target, Pattern):
+        return 1
+    return target.expected_count if every else target.count
+
+
+def _test(target: Target | _Document, rules: MatchingRules) -> Test:
+    match target:
+        case Pattern():
+            regex = re.compile(target.regex)
+            return lambda hit, _: regex.search(hit.id) is not None
+        case Span():
+            path, lines = path_of(target.path, rules), (target.start, target.end)
+            return lambda _, place: (
+                place.path == path and place.lines is not None and overlap(place.lines, lines) >= rules.min_overlap
+            )
+        case Entity():
+            entity = entity_of(target.id, rules)
+            return lambda _, place: place.entity == entity
+        case File():
+            file = path_of(target.path, rules)
+            return lambda _, place: place.path == file
+        case _:
+            return lambda hit, _: hit.id == target.label
 
 
 def _gains(grades: Sequence[float], convention: Convention) -> tuple[float, ...]:

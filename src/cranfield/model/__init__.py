@@ -1,26 +1,47 @@
 """Frozen values that every other room speaks in. Imports nothing of ours but the errors."""
 
 from cranfield.model.convention import CONVENTIONS, DEFAULT_CONVENTION, Convention, convention_named
-from cranfield.model.query import Query, Scalar
+from cranfield.model.matching import MatchingRules
+from cranfield.model.meta import Anchor, Meta, Split
+from cranfield.model.query import Negative, Query, Scalar
+from cranfield.model.query_class import LETTERS, QUERY_CLASSES, QueryClass, class_named
 from cranfield.model.run import Answer, CallLog, Hit, Order, Outcome, Run
-from cranfield.model.testset import Credit, GroupedJudgment, Grouping, Pattern, TestSet
+from cranfield.model.target import Credit, Entity, File, Legacy, Pattern, Predicate, Source, Span, Target
+from cranfield.model.testset import GroupedJudgment, Grouping, Rating, TestSet
 
 __all__ = [
     "CONVENTIONS",
     "DEFAULT_CONVENTION",
+    "LETTERS",
+    "QUERY_CLASSES",
+    "Anchor",
     "Answer",
     "CallLog",
     "Convention",
     "Credit",
+    "Entity",
+    "File",
     "GroupedJudgment",
     "Grouping",
     "Hit",
+    "Legacy",
+    "MatchingRules",
+    "Meta",
+    "Negative",
     "Order",
     "Outcome",
     "Pattern",
+    "Predicate",
     "Query",
+    "QueryClass",
+    "Rating",
     "Run",
     "Scalar",
+    "Source",
+    "Span",
+    "Split",
+    "Target",
     "TestSet",
+    "class_named",
     "convention_named",
 ]

@@ -34,7 +34,7 @@ class Convention:
     """A judged query that the run does not answer, where nobody says otherwise."""
     credit: Literal["declared", "every"] = "declared"
     """Who is paid when several results hit one expected item: as the judgment declares (once by default), or all. Recall
-    asks which items were found, and counts each no oftener than it was expected."""
+    asks which items were found, counts each no oftener than it was expected, and lets one result cover several."""
     gain: Literal["grade", "match", "exponential"] = "grade"
     """What a match of grade g is worth: g, 1 whatever the grade, or 2^g - 1."""
     unjudged: Literal["not relevant", "condensed", "unscored"] = "not relevant"
@@ -131,7 +131,12 @@ CONVENTIONS = {
             rr_depth=20,
             failed="skip",
         ),
-        Convention("knowcode", "the order given, RR over the whole list", file_order="given"),
+        Convention(
+            "knowcode",
+            "the order given, every match credited (so P@k counts each chunk of an entity), RR over the whole list",
+            file_order="given",
+            credit="every",
+        ),
         Convention(
             "quepid",
             "gains 2^g - 1, the ideal of nDCG@k every judged document in its best order, not cut at k; precision over "

@@ -1,44 +1,29 @@
 """A test set: queries, and what is expected for each.
 
 Judgments come in two kinds. *Graded ids* say which documents are relevant and how much; a result that is not among them
-is unjudged. *Patterns* say which ids are relevant by a regular expression; their truth is closed: what no pattern
-matches is not relevant, and nothing is unjudged.
+is unjudged. *Targets* (patterns, spans, entities, files, predicates) say by a rule which results are relevant; their
+truth is closed: what no target matches is not relevant, and nothing is unjudged.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from hashlib import sha256
 from typing import Literal
 
+from cranfield.model.matching import MatchingRules
+from cranfield.model.meta import Meta
 from cranfield.model.query import Query
+from cranfield.model.target import Entity, File, Legacy, Pattern, Predicate, Source, Span, Target
 
 _ENCODER = json.JSONEncoder(sort_keys=True, ensure_ascii=False, separators=(",", ":"))
 
-Credit = Literal["once", "every"]
 Grouping = Literal["subtopic", "judge", "preference"]
 """What the group of a grouped judgment is: a subtopic of the query, one of several sets of judgments, or one of several
 sets of preferences (higher values are preferred; a subgroup holds values that may be compared)."""
-
-
-@dataclass(frozen=True, slots=True)
-class Pattern:
-    """A regular expression on the result id, searched (not anchored) and case-sensitive."""
-
-    regex: str
-    grade: float = 1
-    credit: Credit = "once"
-    """`once`: the pattern is one expected item, earned by the first match. `every`: each match is an item."""
-    expected_count: int | None = None
-    """How many documents match in the whole corpus, where known; a `once` pattern always counts as one."""
-
-    @property
-    def count(self) -> int | None:
-        """Expected items this pattern stands for; None when `every` match counts and nobody said how many."""
-        return 1 if self.credit == "once" else self.expected_count
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +38,15 @@ class GroupedJudgment:
     """For preferences: values are compared within a subgroup alone."""
 
 
+@dataclass(frozen=True, slots=True)
+class Rating:
+    """What one rater said of one document; None where the slot is not filled."""
+
+    doc_id: str
+    rater: str
+    grade: float | None
+
+
 @dataclass(frozen=True)
 class TestSet:
     """Queries with their judgments. Identity is content: see `digest`."""
@@ -63,8 +57,8 @@ class TestSet:
     queries: tuple[Query, ...]
     grades: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     """Query id to document id to grade. A grade under 0 means pooled but not judged."""
-    patterns: Mapping[str, tuple[Pattern, ...]] = field(default_factory=dict)
-    """Query id to its patterns. A query has graded ids or patterns, not both."""
+    targets: Mapping[str, tuple[Target, ...]] = field(default_factory=dict)
+    """Query id to its targets. A query has graded ids or targets, not both."""
     version: str = ""
     description: str = ""
     groups: Mapping[str, tuple[GroupedJudgment, ...]] = field(default_factory=dict)
@@ -72,6 +66,26 @@ class TestSet:
     highest value any group gave it."""
     grouping: Grouping | None = None
     """What a group is; None when there are none."""
+
+    files: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """Query id to the files that its results should cover, for `FileCoverage`."""
+    legacy: Mapping[str, Legacy] = field(default_factory=dict)
+    """Query id to the old form of what it asks for, for `ModernFirst`."""
+    sources: tuple[Source, ...] = ()
+    """Where results come from, the highest authority first, for `TopSource`; a result is of the first that fits."""
+    matching: MatchingRules = field(default_factory=MatchingRules)
+    """How results are laid over spans, entities and files."""
+    databases: Mapping[str, str] = field(default_factory=dict)
+    """Name to place of the databases that predicates ask: `sqlite:corpus.db`, `duckdb:corpus.duckdb`, or `env:NAME` of a
+    variable that holds a PostgreSQL address."""
+    ratings: Mapping[str, tuple[Rating, ...]] = field(default_factory=dict)
+    """Query id to what each rater said. `grades` hold what they came to."""
+    consensus: str = ""
+    """Rule that made the grades of the ratings."""
+    meta: Meta = field(default_factory=Meta, compare=False)
+    """Beside the content: review, anchors, split, history."""
+    notes: tuple[str, ...] = field(default=(), compare=False)
+    """What its reader noticed, sentences for people."""
 
     @cached_property
     def query_ids(self) -> tuple[str, ...]:
@@ -94,7 +108,7 @@ class TestSet:
                 dict(query.strata),
                 dict(query.params),
                 {doc_id: float(grade) for doc_id, grade in self.grades.get(query.id, {}).items()},
-                [[p.regex, float(p.grade), p.credit, p.expected_count] for p in self.patterns.get(query.id, ())],
+                [_target_record(target) for target in self.targets.get(query.id, ())],
             ]
             if query.id in self.groups:
                 record.append(
@@ -102,6 +116,38 @@ class TestSet:
                 )
             if query.weight != 1:
                 record.append({"weight": query.weight})
+            if more := self._more(query):
+                record.append(more)
             text = _ENCODER.encode(record)
             hasher.update(text.encode("utf-8", "surrogatepass") + b"\n")
+        if self.sources or self.matching != MatchingRules():
+            rules = [[[s.name, s.pattern] for s in self.sources], asdict(self.matching)]
+            hasher.update(_ENCODER.encode(rules).encode("utf-8", "surrogatepass") + b"\n")
         return "sha256:" + hasher.hexdigest()
+
+    def _more(self, query: Query) -> dict[str, object]:
+        """What only some queries have."""
+        legacy = self.legacy.get(query.id)
+        more = {
+            "class": query.query_class,
+            "negative": None if query.negative is None else [query.negative.below, query.negative.field],
+            "files": list(self.files.get(query.id, ())),
+            "legacy": None if legacy is None else [list(legacy.ids), list(legacy.patterns)],
+            "ratings": [[r.doc_id, r.rater, r.grade] for r in self.ratings.get(query.id, ())],
+        }
+        return {name: value for name, value in more.items() if value}
+
+
+def _target_record(target: Target) -> list[object]:
+    """What identifies a target: its kind, but for a pattern, and what it says."""
+    match target:
+        case Pattern():
+            return [target.regex, float(target.grade), target.credit, target.expected_count]
+        case Span():
+            return ["span", target.path, target.start, target.end, float(target.grade)]
+        case Entity():
+            return ["entity", target.id, float(target.grade)]
+        case File():
+            return ["file", target.path, float(target.grade)]
+        case Predicate():
+            return ["predicate", target.sql, target.database, float(target.grade)]

@@ -16,10 +16,11 @@ import numpy as np
 
 from cranfield.errors import NoCommonQueryError, Problem, RunFormatError
 from cranfield.matching import Expectation, expect
-from cranfield.model import Answer, Convention, Hit, Outcome, Run, TestSet
+from cranfield.model import Answer, Convention, Hit, Outcome, Run, Span, TestSet
+from cranfield.ranking.beside import AspectRow, Watch, aspects_of, covered_column, silence_column, silence_of
 from cranfield.ranking.expected import expected_items, id_bytes
 from cranfield.ranking.scan import REPORTED_HITS
-from cranfield.ranking.value import RankedHit, Ranking, State
+from cranfield.ranking.value import RankedHit, Ranking, Silence, State
 
 Missing = Literal["zero", "skip"]
 
@@ -41,6 +42,7 @@ class RankingBuilder:
         n_duplicates: int,
         reason: str | None,
         ties: Sequence[tuple[int, int]] | None = None,
+        fields: Mapping[str, Any] | None = None,
     ) -> None:
         """Take one query's results, already ordered, without duplicates and cut to depth.
 
@@ -51,9 +53,12 @@ class RankingBuilder:
             n_duplicates: results dropped before.
             reason: why it failed.
             ties: per hit the first and last rank among those that tie with it; None when nothing can tie.
+            fields: what the answer says as a whole.
         """
         part = Part(outcome, len(hits), n_duplicates, reason)
-        join(expect(self.testset, query_id, self.convention), hits, part, self.keep, ties)
+        expectation = expect(self.testset, query_id, self.convention)
+        join(expectation, hits, part, self.keep, ties)
+        part.silence = silence_of(expectation.negative, hits, outcome, fields or {}, missing_is_silence=False)
         self._parts[query_id] = part
 
     def __contains__(self, query_id: object) -> bool:
@@ -91,7 +96,15 @@ class RankingBuilder:
             groups=expected.groups,
             tokens=tokens if known else None,
             tokens_returned=np.array([part.tokens for part in parts], dtype=np.float64) if known else None,
+            covered=covered_column([part.covered for part in parts], expected.start) if self._covers else None,
+            aspects=aspects_of([part.aspects for part in parts]),
+            silence=silence_column([part.silence for part in parts]),
         )
+
+    @property
+    def _covers(self) -> bool:
+        """Whether one result may cover several items."""
+        return self.convention.credit == "every" and bool(self.testset.targets)
 
 
 class Rows(NamedTuple):
@@ -140,6 +153,10 @@ class Part:
     tokens: float = 0.0
     says_tokens: bool = False
     """Whether any result says what it costs."""
+    covered: dict[int, int] = field(default_factory=dict)
+    """Item to the rank of the first result that it is among the items of."""
+    aspects: list[AspectRow] = field(default_factory=list)
+    silence: Silence = Silence.NOT_ASKED
 
 
 def join(
@@ -152,15 +169,19 @@ def join(
     """
     levels = expectation.levels
     paid: set[int] = set()
+    watch = Watch(expectation.lookout)
     for rank, hit in enumerate(hits, start=1):
         part.tokens += math.nan if hit.tokens is None else hit.tokens
         part.says_tokens |= hit.tokens is not None
-        items = expectation.matches(hit.id)
+        items = expectation.matches(hit)
         if not items:
+            watch.see(hit, rank, relevant=False)
             if rank <= keep:
                 state = State.JUDGED if expectation.closed_world else State.UNJUDGED
-                part.top.append(RankedHit(rank, hit.id, hit.score, hit.title, state))
+                part.top.append(RankedHit(rank, hit.id, hit.score, hit.title, state, span=hit.span))
             continue
+        for one in items:
+            part.covered.setdefault(one, rank)
         item = next((i for i in items if expectation.repeatable[i] or i not in paid), None)
         credited = item is not None
         if item is None:
@@ -170,9 +191,13 @@ def join(
         gain, level = (expectation.gains[item], levels[item]) if credited else (0.0, 0)
         tie_first, tie_last = (rank, rank) if ties is None else ties[rank - 1]
         part.rows.append(Rows(rank, gain, level, int(state), item, tie_first, tie_last, part.tokens))
+        watch.see(hit, rank, relevant=level >= 1)
         if rank <= keep:
             label = expectation.labels[item]
-            part.top.append(RankedHit(rank, hit.id, hit.score, hit.title, state, level, gain, label, credited))
+            part.top.append(
+                RankedHit(rank, hit.id, hit.score, hit.title, state, level, gain, label, credited, hit.span)
+            )
+    part.aspects = watch.rows()
 
 
 def rank_run(
@@ -186,13 +211,14 @@ def rank_run(
             continue
         # A failure is worth nothing, whatever the system had printed by then.
         hits = [] if answer.outcome.is_failure else order_hits(query_id, answer, run, convention)
-        first: dict[str, Hit] = {}
+        by_place = any(isinstance(target, Span) for target in testset.targets.get(query_id, ()))
+        first: dict[tuple[str, str | None], Hit] = {}
         for hit in hits:
-            first.setdefault(hit.id, hit)
+            first.setdefault((hit.id, hit.span if by_place else None), hit)
         unique = list(first.values())
         ties = None if run.order == "given" else tied_ranks([compared(hit.score, convention) for hit in unique])
         kept = unique[: run.depth]
-        builder.add(query_id, kept, answer.outcome, len(hits) - len(first), answer.reason, ties)
+        builder.add(query_id, kept, answer.outcome, len(hits) - len(first), answer.reason, ties, answer.fields)
     return builder.build(missing)
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from cranfield.matching import expect
+from cranfield.matching import expect, is_plain, needs_every_result
 from cranfield.matching.expectation import HIGHEST_LEVEL
 from cranfield.model import Convention, TestSet
 from cranfield.ranking.scan import JudgedIndex
@@ -27,12 +27,13 @@ class ExpectedItems:
     start: NDArray[np.int64]  # [Q + 1]
     labels: tuple[str, ...]  # [E] document id, or pattern
     closed_world: NDArray[np.bool_]  # [Q]
+    whole: NDArray[np.bool_]  # [Q] every result is looked at, and not only the judged documents
     groups: Groups | None
 
 
 def expected_items(testset: TestSet, query_ids: Sequence[str], convention: Convention) -> ExpectedItems:
     """Lay out what is expected of some queries of a test set, in their order."""
-    if not testset.patterns:
+    if is_plain(testset):
         return _graded(testset, query_ids, convention)
     expectations = [expect(testset, query_id, convention) for query_id in query_ids]
     counts = [len(expectation.grades) for expectation in expectations]
@@ -50,12 +51,13 @@ def expected_items(testset: TestSet, query_ids: Sequence[str], convention: Conve
         start=_starts(counts),
         labels=tuple(label for one in expectations for label in one.labels),
         closed_world=np.array([one.closed_world for one in expectations], dtype=np.bool_),
+        whole=np.array([needs_every_result(testset, query_id) for query_id in query_ids], dtype=np.bool_),
         groups=_groups(testset, query_ids, [one.labels for one in expectations]),
     )
 
 
 def _graded(testset: TestSet, query_ids: Sequence[str], convention: Convention) -> ExpectedItems:
-    """The same for a test set without patterns, all queries at once."""
+    """The same for a test set of graded ids alone, all queries at once."""
     judged = [testset.grades.get(query_id, {}) for query_id in query_ids]
     counts = [len(documents) for documents in judged]
     total = sum(counts)
@@ -76,20 +78,21 @@ def _graded(testset: TestSet, query_ids: Sequence[str], convention: Convention) 
         start=starts,
         labels=labels,
         closed_world=np.zeros(len(query_ids), dtype=np.bool_),
+        whole=np.zeros(len(query_ids), dtype=np.bool_),
         groups=_groups(testset, query_ids, by_query),
     )
 
 
-def judged_index(testset: TestSet, query_ids: Sequence[str], expected: ExpectedItems) -> JudgedIndex:
-    """What a reader of files must recognise. The results of a query judged by patterns are all kept, to be matched."""
+def judged_index(query_ids: Sequence[str], expected: ExpectedItems) -> JudgedIndex:
+    """What a reader of files must recognise. Where every result is looked at, all are kept, to be matched."""
     bounds = itertools.pairwise(expected.start.tolist())
     return JudgedIndex(
         query_ids=tuple(id_bytes(query_id) for query_id in query_ids),
         doc_ids=tuple(
-            () if closed else tuple(map(id_bytes, expected.labels[start:end]))
-            for (start, end), closed in zip(bounds, expected.closed_world.tolist(), strict=True)
+            () if whole else tuple(map(id_bytes, expected.labels[start:end]))
+            for (start, end), whole in zip(bounds, expected.whole.tolist(), strict=True)
         ),
-        whole=tuple(expected.closed_world.tolist()) if testset.patterns else (),
+        whole=tuple(expected.whole.tolist()) if expected.whole.any() else (),
     )
 
 

@@ -17,6 +17,7 @@ from cranfield.formats.files import stem
 from cranfield.formats.trec import id_text
 from cranfield.matching import expect
 from cranfield.model import Convention, Hit, Outcome, TestSet
+from cranfield.ranking.beside import aspects_of, covered_column, silence_column, silence_of
 from cranfield.ranking.cache import cached
 from cranfield.ranking.door import Missing, Part, Rows, compared, join, no_common_query, tied_ranks
 from cranfield.ranking.expected import ExpectedItems, expected_items, judged_index
@@ -77,7 +78,7 @@ def rank_file(
         NoCommonQueryError: the file answers no judged query.
     """
     expected = expected_items(testset, testset.query_ids, convention)
-    index = judged_index(testset, testset.query_ids, expected)
+    index = judged_index(testset.query_ids, expected)
     options = ScanOptions(
         order=convention.file_order,
         ties=convention.ties,
@@ -156,7 +157,7 @@ def join_scan(
     missing: Missing = "zero",
     keep: int = REPORTED_HITS,
 ) -> Ranking:
-    """Give each judged row of a scan its worth, and match the results of queries judged by patterns."""
+    """Give each judged row of a scan its worth, and match the results of queries where every result is looked at."""
     query_ids = testset.query_ids
     entries = expected.start[scan.query] + scan.item
     level = expected.level[entries]
@@ -170,9 +171,12 @@ def join_scan(
         "tie_first": scan.tie_first,
         "tie_last": scan.tie_last,
     }
-    matched: dict[str, tuple[RankedHit, ...]] = {}
-    if expected.closed_world.any():
-        columns, matched = _matched(testset, scan, expected, convention, columns, keep)
+    matched: dict[int, Part] = {}
+    if expected.whole.any():
+        matched = _matched(testset, scan, expected, convention, keep)
+        columns = _with_rows(columns, matched)
+    parts = [matched.get(query, _NO_PART) for query in range(len(query_ids) if matched else 0)]
+    covers = convention.credit == "every" and bool(testset.targets)
     ranking = Ranking(
         query_ids=query_ids,
         **columns,
@@ -186,8 +190,13 @@ def join_scan(
         outcomes=tuple(Outcome.ANSWERED if answered else Outcome.MISSING for answered in scan.answered.tolist()),
         convention=convention,
         reasons={query_ids[i]: "no answer in the run" for i in np.flatnonzero(~scan.answered)},
-        top=FirstHits(query_ids, scan, expected, matched),
+        top=FirstHits(
+            query_ids, scan, expected, {query_ids[query]: tuple(part.top) for query, part in matched.items()}
+        ),
         groups=expected.groups,
+        covered=covered_column([part.covered for part in parts], expected.start) if covers else None,
+        aspects=aspects_of([part.aspects for part in parts]),
+        silence=silence_column([part.silence for part in parts]),
     )
     if missing == "zero" or scan.answered.all():
         return ranking
@@ -196,34 +205,36 @@ def join_scan(
     return only_queries(ranking, scan.answered)
 
 
+_NO_PART = Part(Outcome.ANSWERED, 0, 0, None)
+
+
 def _matched(
-    testset: TestSet,
-    scan: Scan,
-    expected: ExpectedItems,
-    convention: Convention,
-    columns: Mapping[str, np.ndarray],
-    keep: int,
-) -> tuple[dict[str, np.ndarray], dict[str, tuple[RankedHit, ...]]]:
-    """Add the rows of the queries whose truth is a pattern; their results were all kept."""
-    added: list[Rows] = []
-    queries: list[int] = []
-    tops: dict[str, tuple[RankedHit, ...]] = {}
-    query_ids = testset.query_ids
-    for query in np.flatnonzero(expected.closed_world).tolist():
+    testset: TestSet, scan: Scan, expected: ExpectedItems, convention: Convention, keep: int
+) -> dict[int, Part]:
+    """Place of a query to its results, joined, where every result is looked at; they were all kept."""
+    parts: dict[int, Part] = {}
+    by_score = convention.file_order == "score"
+    for query in np.flatnonzero(expected.whole).tolist():
         hits = [Hit(id_text(doc_id), score) for doc_id, score, _ in scan.top.of(query)]
-        part = Part(Outcome.ANSWERED, len(hits), 0, None)
-        ties = (
-            tied_ranks([compared(hit.score, convention) for hit in hits]) if convention.file_order == "score" else None
-        )
-        join(expect(testset, query_ids[query], convention), hits, part, keep, ties)
-        tops[query_ids[query]] = tuple(part.top)
-        added += part.rows
-        queries += [query] * len(part.rows)
-    more = Rows.columns(added)
-    more["query"] = np.array(queries, dtype=np.int32)
+        outcome = Outcome.ANSWERED if scan.answered[query] else Outcome.MISSING
+        part = Part(outcome, len(hits), 0, None)
+        ties = tied_ranks([compared(hit.score, convention) for hit in hits]) if by_score else None
+        expectation = expect(testset, testset.query_ids[query], convention)
+        join(expectation, hits, part, keep, ties)
+        # A run file has no line for an answer without a result.
+        part.silence = silence_of(expectation.negative, hits, outcome, {}, missing_is_silence=True)
+        parts[query] = part
+    return parts
+
+
+def _with_rows(columns: Mapping[str, np.ndarray], parts: Mapping[int, Part]) -> dict[str, np.ndarray]:
+    """Add the rows of the queries that were joined."""
+    more = Rows.columns([row for part in parts.values() for row in part.rows])
+    queries = list(parts)
+    more["query"] = np.repeat(np.array(queries, dtype=np.int32), [len(parts[query].rows) for query in queries])
     both = {name: np.concatenate((column, more[name])) for name, column in columns.items()}
     order = np.lexsort((both["rank"], both["query"]))
-    return {name: column[order] for name, column in both.items()}, tops
+    return {name: column[order] for name, column in both.items()}
 
 
 class FirstHits(Mapping[str, tuple[RankedHit, ...]]):

@@ -76,12 +76,12 @@ class LaidOut:
 
     @cached_property
     def documents(self) -> tuple[tuple[str, ...], ...]:
-        """Per query its judged documents, in the order of its expected items; none where its truth is a pattern."""
+        """Per query its judged documents, in the order of its expected items; none where every result is looked at."""
         bounds = itertools.pairwise(self.expected.start.tolist())
-        closed = self.expected.closed_world.tolist()
+        wholes = self.expected.whole.tolist()
         return tuple(
-            () if is_closed else self.expected.labels[start:end]
-            for (start, end), is_closed in zip(bounds, closed, strict=True)
+            () if is_whole else self.expected.labels[start:end]
+            for (start, end), is_whole in zip(bounds, wholes, strict=True)
         )
 
 
@@ -369,14 +369,14 @@ class _HitsOnDemand:
     options: ScanOptions
 
     def of(self, query: int) -> Iterator[tuple[bytes, float, int]]:
-        """(document id, score, item) of one query's first results, rank 1 first; of a pattern's query, of all."""
+        """(document id, score, item) of one query's first results, rank 1 first; all of them where every result is looked at."""
         query_id = self.judged.query_ids[query]
         if query_id not in self.answers:
             return
         answer = self.answers.plain(query_id)
         docs, scores = list(answer), np.array(list(answer.values()), dtype=np.float64)
         shown = len(docs) if self.options.depth is None else min(len(docs), self.options.depth)
-        if not self.judged.expected.closed_world[query]:
+        if not self.judged.expected.whole[query]:
             shown = min(shown, self.options.keep)
         item = {doc_id: place for place, doc_id in enumerate(self.judged.documents[query])}
         for place in self._first(docs, scores, shown):

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cranfield.ranking.value import Groups, Ranking, State
+from cranfield.ranking.value import Aspects, Groups, Ranking, State
 
 ROWS = ("query", "rank", "gain", "level", "state", "item", "tie_first", "tie_last")
 """Columns with an entry per judged result."""
@@ -43,6 +43,9 @@ def only_queries(ranking: Ranking, keep: NDArray[np.bool_]) -> Ranking:
         reasons={name: ranking.reasons[name] for name in names if name in ranking.reasons},
         groups=_groups_of(ranking.groups, keep, entries),
         tokens_returned=None if ranking.tokens_returned is None else ranking.tokens_returned[keep],
+        covered=None if ranking.covered is None else ranking.covered[entries],
+        aspects=_aspects_of(ranking.aspects, keep, place),
+        silence=None if ranking.silence is None else ranking.silence[keep],
     )
 
 
@@ -62,13 +65,28 @@ def condensed(ranking: Ranking) -> Ranking:
         np.where(stays, column, closed_up).astype(np.int32) for column in (kept.rank, kept.tie_first, kept.tie_last)
     )
     counts = np.where(whole, ranking.n_returned, np.bincount(kept.query, minlength=kept.n_queries)).astype(np.int32)
-    return replace(kept, rank=rank, tie_first=tie_first, tie_last=tie_last, n_returned=counts)
+    # What is looked for beside the items was seen in the list as it was.
+    return replace(kept, rank=rank, tie_first=tie_first, tie_last=tie_last, n_returned=counts, aspects=None)
 
 
 def cut(ranking: Ranking, depth: int) -> Ranking:
     """The first `depth` ranks of every query, as if no more had been returned."""
     kept = only_rows(ranking, ranking.rank <= depth)
-    return replace(kept, n_returned=np.minimum(ranking.n_returned, depth).astype(np.int32))
+    aspects = ranking.aspects
+    if aspects is not None:
+        rank, relevant = _within(aspects.rank, depth), _within(aspects.relevant_rank, depth)
+        aspects = replace(aspects, rank=rank, relevant_rank=relevant)
+    return replace(
+        kept,
+        n_returned=np.minimum(ranking.n_returned, depth).astype(np.int32),
+        covered=None if ranking.covered is None else _within(ranking.covered, depth),
+        aspects=aspects,
+    )
+
+
+def _within(rank: NDArray[np.int32], depth: int) -> NDArray[np.int32]:
+    """Ranks, 0 where they are deeper."""
+    return np.where(rank <= depth, rank, 0).astype(np.int32)
 
 
 def with_gains(ranking: Ranking, gains: Mapping[int, float]) -> Ranking:
@@ -195,6 +213,9 @@ def supposing(
         groups=None,
         tokens=None,
         tokens_returned=None,
+        covered=None,
+        aspects=None,
+        silence=None,
     )
 
 
@@ -226,7 +247,16 @@ def _best_ranks(ranking: Ranking) -> NDArray[np.int32]:
 
 def _with_ranks(ranking: Ranking, rank: NDArray[np.int32]) -> Ranking:
     """The rows at other ranks, without those below the depth; nothing ties any more."""
-    moved = replace(ranking, rank=rank, tie_first=rank, tie_last=rank, tokens=None, tokens_returned=None)
+    moved = replace(
+        ranking,
+        rank=rank,
+        tie_first=rank,
+        tie_last=rank,
+        tokens=None,
+        tokens_returned=None,
+        covered=None,
+        aspects=None,
+    )
     order = np.lexsort((rank, ranking.query))
     columns = {name: getattr(moved, name)[order] for name in ROWS}
     moved = replace(moved, **columns)
@@ -240,3 +270,11 @@ def _groups_of(groups: Groups | None, keep: NDArray[np.bool_], entries: NDArray[
     entry = (np.cumsum(entries) - 1)[groups.entry[rows]].astype(np.int32)
     query = (np.cumsum(keep) - 1)[groups.query[rows]].astype(np.int32)
     return Groups(groups.kind, query, entry, groups.group[rows], groups.subgroup[rows], groups.value[rows])
+
+
+def _aspects_of(aspects: Aspects | None, keep: NDArray[np.bool_], place: NDArray[np.int32]) -> Aspects | None:
+    if aspects is None:
+        return None
+    rows = keep[aspects.query]
+    columns = {name: getattr(aspects, name)[rows] for name in Aspects.__slots__}
+    return Aspects(**columns | {"query": place[columns["query"]]})

@@ -46,6 +46,8 @@ class RankedHit:
     """The expected item it matched: a document id or a pattern."""
     credited: bool = False
     """False when it matched something that an earlier result was already paid for."""
+    span: str | None = None
+    """Place inside the document, in the system's own words."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +60,41 @@ class Groups:
     group: NDArray[np.int32]  # [G] 0, 1, … within its query, in the order of the names
     subgroup: NDArray[np.int32]  # [G] 0, 1, … within its group
     value: NDArray[np.float64]  # [G] grade, or strength of preference
+
+
+class Aspect(IntEnum):
+    """What is looked for in a list beside its expected items."""
+
+    FILE = 0
+    """An expected file: any result in it covers it."""
+    LEGACY = 1
+    """The old form of what was asked for."""
+    MODERN = 2
+    """A relevant result that is not of the old form; there is a row wherever there is one of LEGACY."""
+    SOURCE = 3
+    """A source; its place is its authority, 0 the highest."""
+
+
+@dataclass(frozen=True, slots=True)
+class Aspects:
+    """Things looked for beside the expected items, and where the first of each is. Rows are sorted by query."""
+
+    query: NDArray[np.int32]  # [A] index into query_ids
+    kind: NDArray[np.int8]  # [A] Aspect
+    place: NDArray[np.int32]  # [A] 0, 1, … within its query and kind
+    rank: NDArray[np.int32]  # [A] of the first result that is it; 0 where none is
+    relevant_rank: NDArray[np.int32]  # [A] of the first that is also relevant (level 1 or more)
+    expected: NDArray[np.bool_]  # [A] of a source: whether an expected document is of it
+    unknown: NDArray[np.bool_]  # [A] of a source: nobody said which documents are expected, so that this is not known
+
+
+class Silence(IntEnum):
+    """Of a query: whether nothing should come back, and whether that is so."""
+
+    NOT_ASKED = -1
+    BROKEN = 0
+    """Something came back, or the system failed."""
+    KEPT = 1
 
 
 @dataclass(frozen=True)
@@ -92,6 +129,13 @@ class Ranking:
     """[J] tokens of the results up to and with this one; NaN where a result before it does not say. None: none says."""
     tokens_returned: FloatQ | None = None
     """[Q] tokens of the whole list; NaN where a result does not say."""
+    covered: NDArray[np.int32] | None = None
+    """[E] rank of the first result that covers the item, 0 where none does, where one result may cover several; None:
+    a result is one item."""
+    aspects: Aspects | None = None
+    """What is looked for beside the expected items; None where nothing is."""
+    silence: NDArray[np.int8] | None = None
+    """[Q] Silence; None where no query is negative."""
 
     @property
     def n_queries(self) -> int:
@@ -106,6 +150,8 @@ class Ranking:
     @cached_property
     def expected_rank(self) -> NDArray[np.int32]:
         """int32[E]: rank of the first result that is this item; 0 where none is."""
+        if self.covered is not None:
+            return self.covered
         ranks = np.zeros(len(self.expected_query), dtype=np.int32)
         entries = self.expected_start[self.query] + self.item
         ranks[entries[::-1]] = self.rank[::-1]  # the last to write is the first by rank

@@ -46,9 +46,9 @@ def test_a_query_with_nothing_relevant_left_goes_as_a_whole() -> None:
 
 def test_a_pattern_that_matches_nothing_is_left_out_and_named() -> None:
     wanted = {"q1": (Pattern("^a$", 2), Pattern("^z$", 1)), "q2": (Pattern("^z$", 2),)}
-    testset = TestSet("made up", (Query("q1"), Query("q2")), patterns=wanted)
+    testset = TestSet("made up", (Query("q1"), Query("q2")), targets=wanted)
     fitted, drift = fit_to_corpus(testset, corpus_of("a"), python="3.12.1")
-    assert fitted.patterns == {"q1": (Pattern("^a$", 2),)}
+    assert fitted.targets == {"q1": (Pattern("^a$", 2),)}
     assert fitted.query_ids == ("q1",)
     assert drift.sentences() == [
         "Nothing in Python 3.12.1 matches ^z$, ^z$; left out.",

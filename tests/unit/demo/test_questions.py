@@ -86,7 +86,7 @@ def test_strata_are_the_ones_described(testset: TestSet) -> None:
 def test_every_query_has_an_answer_and_grades_are_0_1_or_2(testset: TestSet) -> None:
     for query in testset.queries:
         grades = list(testset.grades.get(query.id, {}).values())
-        grades += [pattern.grade for pattern in testset.patterns.get(query.id, ())]
+        grades += [pattern.grade for pattern in testset.targets.get(query.id, ())]
         assert 2 in grades, query.id
         assert set(grades) <= {0, 1, 2}, query.id
 
@@ -111,7 +111,7 @@ def test_the_answer_to_a_canonical_lookup_bears_the_name_that_was_asked_for(test
 
 def test_the_root_of_a_module_is_one_module(testset: TestSet, corpus: Corpus) -> None:
     for query in of_class(testset, "B"):
-        (pattern,) = testset.patterns[query.id]
+        (pattern,) = testset.targets[query.id]
         matched = [entity for entity in corpus if re.search(pattern.regex, entity.id)]
         assert [entity.kind for entity in matched] == ["module"], query.id
         assert matched[0].qualname in query.text, query.id

@@ -52,7 +52,7 @@ def test_a_run_of_another_version_of_the_test_set_is_said():
     assert "another version" in evaluate(TWO, run, measures=["RR"]).warnings[0]
 
 
-EVERY = TestSet("p", (Query("q1"),), patterns={"q1": (Pattern("^a", credit="every"),)})
+EVERY = TestSet("p", (Query("q1"),), targets={"q1": (Pattern("^a", credit="every"),)})
 
 
 def test_a_measure_asked_by_name_is_refused_where_no_query_allows_it():
@@ -72,7 +72,7 @@ def test_by_default_such_a_measure_is_left_out_and_said():
 
 def test_a_partly_unscored_measure_has_its_n_and_its_reason():
     testset = TestSet(
-        "p", (Query("q1"), Query("q2")), patterns={"q1": (Pattern("^a", credit="every"),), "q2": (Pattern("^b"),)}
+        "p", (Query("q1"), Query("q2")), targets={"q1": (Pattern("^a", credit="every"),), "q2": (Pattern("^b"),)}
     )
     evaluation = evaluate(testset, {"q1": ["a"], "q2": ["b"]}, measures=["AP"])
     assert evaluation.summaries[parse("AP")].n == 1
@@ -100,7 +100,7 @@ def test_evaluate_does_not_import_scipy():
 
 
 def test_more_matches_of_a_pattern_than_expected_are_said():
-    testset = TestSet("set", (Query("q"),), patterns={"q": (Pattern("^a", credit="every", expected_count=2),)})
+    testset = TestSet("set", (Query("q"),), targets={"q": (Pattern("^a", credit="every", expected_count=2),)})
     evaluation = evaluate(testset, {"q": ["a1", "a2", "a3"]}, measures=["R@10"])
     assert evaluation.value(parse("R@10"), "q") == 1.5  # 3 of 2
     (warning,) = evaluation.warnings

@@ -334,11 +334,11 @@ WRITE_MESSAGES: dict[str, tuple[Callable[[Path], object], type[CranfieldError], 
         f"query 'q1' cannot be written as JSON; {JSON_EXPECTED}, got NaN, an infinity, or a list that holds itself.",
     ),
     "qrels with patterns": (
-        lambda path: write_qrels(TestSet("t", (Query("q1"),), patterns={"q1": (Pattern("a"),)}), path),
+        lambda path: write_qrels(TestSet("t", (Query("q1"),), targets={"q1": (Pattern("a"),)}), path),
         TestSetError,
         (
-            "{path}: not written: query 'q1' is judged by patterns; expected graded document ids.\n"
-            "Hint: a YAML test set holds patterns"
+            "{path}: not written: query 'q1' is judged by a rule; expected graded document ids.\n"
+            "Hint: a YAML test set holds patterns, spans and other rules"
         ),
     ),
     "qrels with white space in ids": (

@@ -53,7 +53,7 @@ MEANING = TestSet(
         Query("007", "1984"),
     ),
     grades={"q1": {"json/decoder.py::JSONDecoder": 2.0, "other": 0.5, "nothing": 0.0, "pooled": -1.0}},
-    patterns={
+    targets={
         "007": (
             Pattern(r"^apple-docs://swift/hashable($|/)", 1.0, "once"),
             Pattern("b", 2.0, "every", 4),
@@ -95,7 +95,7 @@ def test_a_negative_zero_is_zero_so_that_equal_files_have_equal_digests(tmp_path
 
 def test_a_regex_that_later_pythons_may_read_differently_is_no_warning(tmp_path: Path) -> None:
     text = "cranfield_testset: 1\nname: n\nqueries: [{id: q, text: t, patterns: [{regex: '[[a]'}]}]\n"
-    assert read_testset_yaml(put(tmp_path / "t.yaml", text)).patterns["q"][0].regex == "[[a]"
+    assert read_testset_yaml(put(tmp_path / "t.yaml", text)).targets["q"][0].regex == "[[a]"
 
 
 def test_every_problem_is_told_at_once_in_the_order_of_lines(tmp_path: Path) -> None:

@@ -46,7 +46,7 @@ def test_qrels_are_read(tmp_path: Path, data: bytes, grades: dict[str, dict[str,
     testset = qrels(tmp_path, data).testset
     assert testset.grades == grades
     assert testset.queries == tuple(Query(query_id) for query_id in grades)
-    assert not testset.patterns
+    assert not testset.targets
 
 
 @pytest.mark.parametrize(

@@ -1,13 +1,13 @@
 """What a query expects, and which item a result is."""
 
 from cranfield.matching import expect
-from cranfield.model import Pattern, Query, TestSet, convention_named
+from cranfield.model import Hit, Pattern, Query, TestSet, convention_named
 
 TREC, CUPERTINO = convention_named("trec"), convention_named("cupertino")
 
 
 def of_patterns(*patterns):
-    return TestSet("set", (Query("q"),), patterns={"q": patterns})
+    return TestSet("set", (Query("q"),), targets={"q": patterns})
 
 
 def test_graded_ids_are_expected_best_first():
@@ -17,20 +17,20 @@ def test_graded_ids_are_expected_best_first():
     assert expectation.levels == (3, 1, 0, -1)
     assert expectation.counts == (1, 1, 1, 1)
     assert not expectation.closed_world
-    assert list(expectation.matches("a")) == [1]
-    assert list(expectation.matches("A")) == []
+    assert list(expectation.matches(Hit("a"))) == [1]
+    assert list(expectation.matches(Hit("A"))) == []
 
 
 def test_a_pattern_is_searched_and_case_sensitive():
     expectation = expect(of_patterns(Pattern("swift/hash")), "q", TREC)
-    assert list(expectation.matches("docs://swift/hashable")) == [0]
-    assert list(expectation.matches("docs://Swift/Hashable")) == []
+    assert list(expectation.matches(Hit("docs://swift/hashable"))) == [0]
+    assert list(expectation.matches(Hit("docs://Swift/Hashable"))) == []
     assert expectation.closed_world
 
 
 def test_a_result_may_be_several_items_best_first():
     expectation = expect(of_patterns(Pattern("a", grade=1), Pattern("b", grade=2)), "q", TREC)
-    assert list(expectation.matches("ab")) == [0, 1]
+    assert list(expectation.matches(Hit("ab"))) == [0, 1]
     assert expectation.labels == ("b", "a")
 
 
@@ -51,4 +51,4 @@ def test_cupertino_pays_every_match_one_and_knows_no_count():
 def test_a_query_nobody_judged_expects_nothing():
     expectation = expect(TestSet("set", (Query("q"),)), "q", TREC)
     assert expectation.labels == ()
-    assert list(expectation.matches("a")) == []
+    assert list(expectation.matches(Hit("a"))) == []

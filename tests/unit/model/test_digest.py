@@ -30,7 +30,7 @@ def test_what_does_not_change_a_test_sets_digest(same):
         replace(TESTSET, queries=(Query("q1", "one", {"class": "A"}), Query("q2", "two"))),
         replace(TESTSET, queries=(Query("q1", "one", params={"v": 1}), Query("q2", "two"))),
         replace(TESTSET, grades={"q1": {"d": 2}}),
-        replace(TESTSET, patterns={"q2": (Pattern("^x", credit="every"),)}),
+        replace(TESTSET, targets={"q2": (Pattern("^x", credit="every"),)}),
     ],
     ids=["text", "strata", "params", "grade", "credit"],
 )

@@ -51,7 +51,7 @@ def test_states_and_worth():
 
 
 def test_a_second_match_of_a_once_pattern_names_its_item_and_earns_nothing():
-    testset = TestSet("set", (Query("q"),), patterns={"q": (Pattern("^a"),)})
+    testset = TestSet("set", (Query("q"),), targets={"q": (Pattern("^a"),)})
     first, second, other = rank([Hit("a1"), Hit("a2"), Hit("b")], testset).top["q"]
     assert (first.item, first.credited, first.gain) == ("^a", True, 1.0)
     assert (second.item, second.credited, second.gain) == ("^a", False, 0.0)

@@ -206,7 +206,7 @@ def test_an_empty_mapping_is_an_answer_with_nothing():
 @both_engines
 def test_patterns_see_every_result_of_a_mapping():
     patterns = {"q1": (Pattern("^src/a"), Pattern("b$", 2))}
-    testset = TestSet("patterns", (Query("q1"),), patterns=patterns)
+    testset = TestSet("patterns", (Query("q1"),), targets=patterns)
     run = {"q1": {f"x{i}": 50.0 - i for i in range(20)} | {"src/b": 1.0, "src/a": 2.0}}
     ranking = rank_mapping(testset, run, TREC).ranking
     assert ranking.rank.tolist() == [21, 22]

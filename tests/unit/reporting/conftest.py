@@ -102,7 +102,7 @@ def patterned() -> Evaluation:
     """A system whose truth is a pattern that many results match: closed world, credited once, counts unknown."""
     queries = (Query("p1", "root"), Query("p2", "leaf"))
     testset = TestSet(
-        "patterns", queries, patterns={"p1": (Pattern("^doc://a"),), "p2": (Pattern("^z", credit="every"),)}
+        "patterns", queries, targets={"p1": (Pattern("^doc://a"),), "p2": (Pattern("^z", credit="every"),)}
     )
     answers = {"p1": answered("doc://a/1", "doc://a/2", "other"), "p2": answered("y", "z1", "z2")}
     return evaluate(testset, Run("patterned", answers, depth=10))

@@ -140,7 +140,7 @@ def side_by_side(query_id: str, systems: Sequence[tuple[str, Evaluation]]) -> Hi
     testset = systems[0][1].testset
     graded = sorted(testset.grades.get(query_id, {}).items(), key=lambda item: -item[1])
     wanted = [(doc_id, grade) for doc_id, grade in graded if grade > 0]
-    wanted += [(pattern.regex, pattern.grade) for pattern in testset.patterns.get(query_id, ())]
+    wanted += [(target.label, target.grade) for target in testset.targets.get(query_id, ())]
     named = ", ".join(f"{item} (grade {grade:g})" for item, grade in wanted[:EXPECTED_ITEMS])
     more = len(wanted) - EXPECTED_ITEMS
     expected = f"{named} and {more} more" if more > 0 else named or "nothing relevant is judged"

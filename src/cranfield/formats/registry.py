@@ -1,0 +1,103 @@
+"""What a row of the table of formats says, and the parts that rows share. Light: no reader is imported here."""
+
+from __future__ import annotations
+
+import importlib
+import itertools
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from cranfield.model import Run, TestSet
+
+HEAD_BYTES = 1 << 20
+"""How much of a file is looked at to tell its format."""
+
+FIRST_LINES = 10
+"""How many lines are looked at for columns."""
+
+Kind = Literal["testset", "run", "queries"]
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """The beginning of a file, or a folder."""
+
+    data: bytes
+    """Without a byte order mark; nothing of a folder."""
+    path: Path = Path()
+    """Where it is; for a folder, to look for the files in it."""
+
+    @property
+    def first_line(self) -> bytes:
+        """The first line that is not blank and no `#` comment; empty when there is none."""
+        lines = (line.strip() for line in self.data.splitlines())
+        return next((line for line in lines if line and not line.startswith(b"#")), b"")
+
+    @property
+    def rows(self) -> list[list[bytes]]:
+        """The first lines that are not blank and no comments, cut at white space: one of them may be a bad one."""
+        lines = itertools.islice(
+            (line for line in self.data.split(b"\n", FIRST_LINES * 2) if line.strip()), FIRST_LINES
+        )
+        return [line.split() for line in lines if not line.startswith(b"#")]
+
+    def columns(self, separator: str) -> list[str]:
+        """The first line that is no comment, cut at `separator`, as lower-case names without quotes: a header row."""
+        line = self.first_line.decode("utf-8", "replace")
+        return [name.strip().strip('"').lower() for name in line.split(separator)]
+
+
+@dataclass(frozen=True, slots=True)
+class Format:
+    """A format of test sets, runs or queries, and how it is told."""
+
+    name: str
+    """As `--testset-format` and `--run-format` take it."""
+    kind: Kind
+    sentence: str
+    """What a file of it is, to go on from "expected"."""
+    fits: Callable[[Head], bool]
+    reader: str = ""
+    """`module:function` of `read(path: Path) -> TestSet | Run`; empty where reading and ranking are one pass, in `ranking`."""
+    writer: str = ""
+    """`module:function` of `write(testset: TestSet, path: Path) -> None`; empty where it is not written."""
+    holds: frozenset[str] = frozenset()
+    """Names in `features.FEATURES` of what a file of it can say; what a test set has beside is told when it is written."""
+    suffix: str = ""
+    """How its file names usually end (`.yaml`): `convert` takes the format of a new file from it where nobody names one."""
+    source: str = ""
+    """Whose format it is, and where that is written down."""
+
+    @property
+    def read(self) -> Callable[[Path], TestSet | Run] | None:
+        """Its reader, imported when it is asked for."""
+        return _named(self.reader)
+
+    @property
+    def write(self) -> Callable[[TestSet, Path], None] | None:
+        """Its writer, imported when it is asked for."""
+        return _named(self.writer)
+
+
+def _named(place: str) -> Callable[..., Any] | None:
+    if not place:
+        return None
+    module, _, name = place.partition(":")
+    function: Callable[..., Any] = getattr(importlib.import_module(module), name)
+    return function
+
+
+def never(_: Head) -> bool:
+    """For formats that look like another one: they have to be named."""
+    return False
+
+
+def is_number(text: bytes) -> bool:
+    """Whether a column is a number."""
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True

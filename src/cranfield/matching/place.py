@@ -1,0 +1,75 @@
+"""Where a result lies: its file, its lines and its entity, read from the id and the span that the system gave."""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from dataclasses import dataclass
+
+from cranfield.model import Hit, MatchingRules
+
+_LINES = re.compile(r"L?(\d{1,9})(?:[-:,]L?(\d{1,9}))?")
+_ID_WITH_LINES = re.compile(r"(.+?)(?::|#)(L?\d{1,9}(?:-L?\d{1,9})?)")
+ENTITY_MARK = "::"
+"""Between the path of a file and the name of a symbol in it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A result, as a place in a file."""
+
+    path: str
+    lines: tuple[int, int] | None
+    """First and last, counted from 1, both included; None where the result does not say."""
+    entity: str
+    """`path::Qual.name`; the path where it names none."""
+
+
+def place_of(hit: Hit, rules: MatchingRules) -> Place:
+    """Read the place of a result.
+
+    The lines stand in its span (`12-40`), or at the end of its id (`src/a.rs:12-40`, `src/a.rs#L12-L40`). The entity
+    stands in its id (`src/a.py::Index.add`), with what a chunk adds to it taken off.
+    """
+    name = hit.id
+    lines = None if hit.span is None else lines_of(hit.span, rules)
+    if ENTITY_MARK not in name and (found := _ID_WITH_LINES.fullmatch(name)) is not None:
+        name = found[1]
+        lines = lines or lines_of(found[2], rules)
+    entity = entity_of(name, rules)
+    return Place(entity.partition(ENTITY_MARK)[0], lines, entity)
+
+
+def lines_of(text: str, rules: MatchingRules) -> tuple[int, int] | None:
+    """`12-40`, `12:40`, `L12-L40` or `12` as lines counted from 1; None where it is none of these."""
+    found = _LINES.fullmatch(text.strip())
+    if found is None:
+        return None
+    first = int(found[1]) + 1 - rules.line_base
+    last = first if found[2] is None else int(found[2]) + 1 - rules.line_base
+    return (first, last) if first <= last else None
+
+
+def entity_of(name: str, rules: MatchingRules) -> str:
+    """The id of an entity with its path in the one form, and without what a chunk adds."""
+    if rules.chunk_suffix:
+        name = re.sub(rules.chunk_suffix, "", name)
+    path, mark, symbol = name.partition(ENTITY_MARK)
+    return path_of(path, rules) + mark + symbol
+
+
+def path_of(path: str, rules: MatchingRules) -> str:
+    """A path in the one form: `/` between parts, no `.` among them, and without what the rules take off its front."""
+    path = posixpath.normpath(path.replace("\\", "/")) if path else path
+    front = max((front for front in rules.strip if path.startswith(front)), key=len, default="")
+    path = path.removeprefix(front).lstrip("/") if front else path
+    if rules.roots:
+        parts = path.split("/")
+        begins = next((place for place, part in enumerate(parts) if part in rules.roots), None)
+        path = "/".join(parts[begins:]) if begins is not None else path
+    return path
+
+
+def overlap(one: tuple[int, int], other: tuple[int, int]) -> int:
+    """Lines that two spans share, both ends included; 0 or less where they share none."""
+    return min(one[1], other[1]) - max(one[0], other[0]) + 1

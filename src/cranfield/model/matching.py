@@ -1,0 +1,22 @@
+"""How results are laid over places in files: one set of rules for a whole test set."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+
+@dataclass(frozen=True, slots=True)
+class MatchingRules:
+    """What is done to the path, the lines and the entity of a result before it is compared with what is expected."""
+
+    line_base: Literal[0, 1] = 1
+    """The number that results give the first line of a file. What is expected counts from 1."""
+    min_overlap: int = 1
+    """Lines that a result and an expected span must share."""
+    strip: tuple[str, ...] = ()
+    """Beginnings of paths that are taken off (`/build/checkout/`), the longest that fits."""
+    roots: tuple[str, ...] = ()
+    """Folders at which a path begins (`src`, `tests`): what is before the first of them is taken off."""
+    chunk_suffix: str = r"::\d+$"
+    """Regular expression of what a chunk adds to the id of its entity; taken off."""

@@ -1,0 +1,66 @@
+"""What is known about a test set beside its content: who reviewed it, on which code it holds, where it came from.
+
+Nothing here enters the digest. The tool keeps it true; people edit queries and judgments.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+DEFAULT_REFRESH_DAYS = 90
+
+
+@dataclass(frozen=True, slots=True)
+class Anchor:
+    """Where an expected place hangs in the code, so that it is found again when lines move."""
+
+    symbol: str
+    """`src/index.rs::Index::add`, or `docs/guide.md#Install > Linux`: what the place lies in; the file alone where it
+    lies in none."""
+    body: str
+    """SHA-256 of the text of the place, blanks at line ends aside."""
+    offset: int = 0
+    """Lines from the first line of the symbol to the first line of the place."""
+    lines: int = 1
+    """Lines of the place."""
+
+
+@dataclass(frozen=True, slots=True)
+class Split:
+    """Which queries are kept back."""
+
+    seed: int
+    share: float
+    """Of the queries that is held out, as asked for."""
+    by: tuple[str, ...]
+    """Strata within which it was drawn."""
+    held_out: tuple[str, ...]
+    """Query ids."""
+
+
+@dataclass(frozen=True)
+class Meta:
+    """About a test set."""
+
+    review: str = ""
+    """In the words of those who made it: `agent curated, pending human review`, `reviewed`."""
+    scale: tuple[float, ...] = ()
+    """Grades that judgments may have; empty: any."""
+    made: str = ""
+    """Date of this version, `2026-11-21`."""
+    refresh_days: int = DEFAULT_REFRESH_DAYS
+    """After so many days it is overdue for new queries."""
+    commit: str = ""
+    """Commit of the repository that it is true of."""
+    source_files: Mapping[str, str] = field(default_factory=dict)
+    """Path to SHA-256 of each file that something is expected in."""
+    anchors: Mapping[str, Anchor] = field(default_factory=dict)
+    """Label of an expected place (`src/index.rs:41-61`) to where it hangs."""
+    counts: Mapping[str, int] = field(default_factory=dict)
+    """Counts as they were written: `queries`, and `key=value` of each stratum."""
+    split: Split | None = None
+    previous: str = ""
+    """Digest of the version that this one was made from."""
+    history: tuple[str, ...] = ()
+    """What was done, a sentence each, the latest last."""

@@ -1,0 +1,132 @@
+"""Kinds of question, each with what a right answer is, how it is measured, and which measures say nothing of it.
+
+One table: evaluation, reports, the reader of test sets, docs and the demo read it. Measures are named as they are
+written; the room of measures is above this one.
+
+Source: the eight classes are those that a documentation search meets in practice; negative queries make the ninth.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from cranfield.errors import UnknownNameError
+
+ClassTest = Literal["permutation", "sign", "mcnemar"]
+
+MANY_ANSWERS = "any of many answers is as good as the first: no rank is that of the right one"
+NO_ORDER = "what counts is which of two forms comes first, and not how good the list is"
+NOTHING_EXPECTED = "nothing should be found"
+
+
+@dataclass(frozen=True)
+class QueryClass:
+    """One row of the table."""
+
+    letter: str
+    name: str
+    title: str
+    sentence: str
+    """What a right answer is."""
+    measures: tuple[str, ...]
+    """The first decides within the class."""
+    test: ClassTest
+    """Paired test between two systems, on the first measure."""
+    refused: Mapping[str, str] = field(default_factory=dict)
+    """Name of a measure to why it says nothing of such a query."""
+
+
+_FIRST_ANSWER = ("RR", "ERR", "nERR", "Success", "NumQ")
+
+QUERY_CLASSES: Mapping[str, QueryClass] = {
+    entry.name: entry
+    for entry in (
+        QueryClass(
+            "A",
+            "canonical",
+            "canonical lookup",
+            "One place is the answer: where a thing is defined.",
+            ("RR@10", "P@1"),
+            "permutation",
+        ),
+        QueryClass(
+            "B",
+            "root",
+            "root of a framework or package",
+            "One page is the answer: the entry to the whole.",
+            ("RR@10", "P@1"),
+            "permutation",
+        ),
+        QueryClass(
+            "C",
+            "synonym",
+            "acronym or synonym",
+            "The thing that goes by another name, and not a page that holds the letters typed.",
+            ("RR@10",),
+            "permutation",
+        ),
+        QueryClass(
+            "D",
+            "fragment",
+            "part of a compound name",
+            "Every name that holds the part, early in the list.",
+            ("P@5", "P@10", "R@10", "AllFound@10"),
+            "permutation",
+        ),
+        QueryClass(
+            "E",
+            "deprecation",
+            "modern and legacy form",
+            "The modern form stands above the legacy one.",
+            ("ModernFirst",),
+            "sign",
+        ),
+        QueryClass(
+            "F",
+            "cross-source",
+            "one subject in several sources",
+            "The first result is from the source of highest authority among those with an answer in the list.",
+            ("TopSource", "SourceRR"),
+            "sign",
+        ),
+        QueryClass(
+            "G",
+            "prose",
+            "question in prose",
+            "Several pages explain it; the best ones first.",
+            ("nDCG@10", "Rprec"),
+            "permutation",
+        ),
+        QueryClass(
+            "H",
+            "attribute",
+            "things that share an attribute",
+            "Everything that has the attribute is right, and there is no first among them.",
+            ("P@5", "P@10"),
+            "permutation",
+            dict.fromkeys(_FIRST_ANSWER, MANY_ANSWERS),
+        ),
+        QueryClass(
+            "N",
+            "negative",
+            "nothing to find",
+            "Nothing comes back, or nothing that the system is sure of; an error is not a pass.",
+            ("Silence",),
+            "mcnemar",
+        ),
+    )
+}
+"""Name to row, in the order reports show them."""
+
+LETTERS: Mapping[str, str] = {entry.letter: name for name, entry in QUERY_CLASSES.items()}
+"""Letter to name: a test set may write either."""
+
+
+def class_named(text: str) -> QueryClass:
+    """Look a class up by name or letter; raise `UnknownNameError` with the nearest name when there is none."""
+    name = LETTERS.get(text, text)
+    if name not in QUERY_CLASSES:
+        raise UnknownNameError.among("query class", text, [*QUERY_CLASSES, *LETTERS])
+    return QUERY_CLASSES[name]

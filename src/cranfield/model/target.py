@@ -1,0 +1,109 @@
+"""What is expected, where it is not a document id: patterns on ids, places in files, symbols, files, rows of a database."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+Credit = Literal["once", "every"]
+
+
+@dataclass(frozen=True, slots=True)
+class Pattern:
+    """A regular expression on the result id, searched (not anchored) and case-sensitive."""
+
+    regex: str
+    grade: float = 1
+    credit: Credit = "once"
+    """`once`: the pattern is one expected item, earned by the first match. `every`: each match is an item."""
+    expected_count: int | None = None
+    """How many documents match in the whole corpus, where known; a `once` pattern always counts as one."""
+
+    @property
+    def label(self) -> str:
+        """What reports call it."""
+        return self.regex
+
+    @property
+    def count(self) -> int | None:
+        """Expected items this pattern stands for; None when `every` match counts and nobody said how many."""
+        return 1 if self.credit == "once" else self.expected_count
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """Lines of a file, counted from 1, both ends included. A result that overlaps them is one."""
+
+    path: str
+    start: int
+    end: int
+    grade: float = 1
+
+    @property
+    def label(self) -> str:
+        """`src/index.rs:41-61`."""
+        return f"{self.path}:{self.start}-{self.end}"
+
+
+@dataclass(frozen=True, slots=True)
+class Entity:
+    """A symbol of a source file: `src/index.py::Index.add`. A result of that id is one, or of a chunk of it."""
+
+    id: str
+    grade: float = 1
+
+    @property
+    def label(self) -> str:
+        """Its id."""
+        return self.id
+
+
+@dataclass(frozen=True, slots=True)
+class File:
+    """A file: any result that lies in it is one."""
+
+    path: str
+    grade: float = 1
+
+    @property
+    def label(self) -> str:
+        """Its path."""
+        return self.path
+
+
+@dataclass(frozen=True, slots=True)
+class Predicate:
+    """Every document that a query to the user's own database names, in its first column."""
+
+    sql: str
+    database: str = "corpus"
+    """Name in `TestSet.databases`."""
+    grade: float = 1
+    ids: tuple[str, ...] | None = None
+    """What the database said; None before it is asked."""
+
+    @property
+    def label(self) -> str:
+        """The query."""
+        return self.sql
+
+
+Target = Pattern | Span | Entity | File | Predicate
+
+
+@dataclass(frozen=True, slots=True)
+class Legacy:
+    """The old form of what is asked for: results that should rank below the modern one."""
+
+    ids: tuple[str, ...] = ()
+    patterns: tuple[str, ...] = ()
+    """Regular expressions on the result id, searched."""
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Where a result comes from, told by its id."""
+
+    name: str
+    pattern: str
+    """Regular expression on the result id, searched."""

@@ -1,0 +1,1 @@
+"""A source repository as evidence: its symbols, and whether what a test set expects is still there."""

@@ -1,0 +1,1 @@
+"""Looking after test sets: validation, figures, differences, splits, refresh. Files are read and written elsewhere."""
