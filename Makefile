@@ -13,7 +13,7 @@ PYTEST_PARALLEL := -n $(JOBS) --dist loadfile
 SIZES ?= S M
 # What the tests of today use beside Python, with the Debian package that brings each. Playwright's driver needs libatomic.
 FUZZ_PACKAGES := clang=clang clang++=libclang-rt-dev
-SYSTEM_PACKAGES := chromium=chromium libatomic.so.1=libatomic1 $(FUZZ_PACKAGES)
+SYSTEM_PACKAGES := chromium=chromium libatomic.so.1=libatomic1 pg_createcluster=postgresql $(FUZZ_PACKAGES)
 # The C kernel is built by the installation, so its sources are what an environment is made of.
 KERNEL := setup.py $(wildcard src/cranfield/ranking/kernel/*.[ch])
 # Seconds of `make fuzz`.

@@ -21,6 +21,8 @@ from python_markdown import attributes, docstring, fence, field_sentences, first
 
 import cranfield
 from cranfield import errors
+from cranfield.formats.features import FEATURES
+from cranfield.formats.registry import never
 from cranfield.formats.sniff import FORMATS
 from cranfield.measures import CATALOGUE, DEFAULT_MEASURES, MeasureSpec, ParameterSpec
 from cranfield.measures.catalogue import FAMILIES
@@ -41,7 +43,7 @@ OF_MODULES = {
     "cranfield.compat.ir_measures": ("calc", "calc_aggregate", "iter_calc", "evaluator", "parse_measure"),
 }
 """What the pages show that is not on the package's face, by module."""
-COMMANDS = ("run", "evaluate", "compare", "explain", "trec_eval", "measures", "demo")
+COMMANDS = ("run", "evaluate", "compare", "explain", "testset", "agreement", "trec_eval", "measures", "demo")
 
 
 def measures_page() -> str:
@@ -232,22 +234,49 @@ def formats_page() -> str:
     """The formats of files by name, from the table that recognises them."""
     intro = (
         "What a file is, is told by its content; where that does not say, the option does. "
-        "[Score TREC runs](../../how-to/trec.md), [subtopics, judges and preferences](../../how-to/measures.md), "
-        "[frames and Parquet](../../how-to/frames.md)."
+        "[Read, write and convert them](../../how-to/formats.md), [score TREC runs](../../how-to/trec.md), "
+        "[subtopics, judges and preferences](../../how-to/measures.md), [frames and Parquet](../../how-to/frames.md)."
     )
     sections = ["# File formats", intro]
-    for kind, title, option in (("testset", "Test sets", "--testset-format"), ("run", "Runs", "--run-format")):
+    for kind, title, option in FORMAT_KINDS:
         rows = (
-            (f"`{name}`", opened(entry.sentence), "by name only" if name in NAMED_ONLY else "by content")
+            (
+                f"`{name}`",
+                opened(entry.sentence),
+                "by name only" if name in NAMED_ONLY else "by content",
+                "read, written" if entry.writer else "read",
+                entry.suffix and f"`{entry.suffix}`",
+                entry.source,
+            )
             for name, entry in FORMATS.items()
             if entry.kind == kind
         )
-        sections += [f"## {title}", table((f"`{option}`", "what it is", "told"), rows)]
+        head = (f"`{option}`" if option else "name", "what it is", "told", "is", "ends in", "source")
+        sections += [f"## {title}", table(head, rows)]
+    written = [entry for entry in FORMATS.values() if entry.kind == "testset" and entry.writer]
+    held = (
+        (f"`{entry.name}`", ", ".join(feature.noun for name, feature in FEATURES.items() if name in entry.holds))
+        for entry in written
+    )
+    rest = (
+        "What is not listed is counted and said when a test set is written; a query that loses all that is expected for "
+        "it is left out, and said."
+    )
+    sections += [
+        "## What a test set keeps in each",
+        rest,
+        table(("format", "what it holds"), held),
+    ]
     return "\n\n".join(sections)
 
 
-NAMED_ONLY = ("subtopics", "judges", "preferences")
-"""Formats whose lines look like another's."""
+NAMED_ONLY = tuple(name for name, entry in FORMATS.items() if entry.fits is never)
+"""Formats whose files look like another's."""
+FORMAT_KINDS: tuple[tuple[str, str, str], ...] = (
+    ("testset", "Test sets", "--testset-format"),
+    ("run", "Runs", "--run-format"),
+    ("queries", "Texts of queries", ""),
+)
 
 
 def help_of(*words: str) -> str:

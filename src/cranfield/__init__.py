@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from cranfield.model import Answer, Convention, Hit, Outcome, Pattern, Query, Run, TestSet
     from cranfield.project.recipe import compare, evaluate, load
     from cranfield.project.report import report
+    from cranfield.project.shaping import Shaping
     from cranfield.systems import CommandSystem, collect
 
 __version__ = "0.1.0"
@@ -26,6 +27,7 @@ _HOMES = {
     "cranfield.model": ("Answer", "Convention", "Hit", "Outcome", "Pattern", "Query", "Run", "TestSet"),
     "cranfield.project.recipe": ("compare", "evaluate", "load"),
     "cranfield.project.report": ("report",),
+    "cranfield.project.shaping": ("Shaping",),
     "cranfield.systems": ("CommandSystem", "collect"),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
@@ -44,6 +46,7 @@ __all__ = [
     "Pattern",
     "Query",
     "Run",
+    "Shaping",
     "TestSet",
     "Verdict",
     "collect",

@@ -37,8 +37,8 @@ TABLE: dict[str, set[str]] = {
     "config": {"model", "formats"},
     "systems": {"model", "formats", "config"},
     "reporting": {
-        *("model", "numbers", "formats.files", "evaluation", "measures"),
-        *("ranking.value", "stats.table", "stats.result"),
+        *("model", "numbers", "formats.files", "evaluation", "measures", "testsets"),
+        *("ranking.value", "stats.table", "stats.result", "stats.agreement", "stats.coefficients", "stats.consensus"),
     },
     "trec_eval": {"model", "formats", "ranking", "measures", "evaluation", "stats"},
     "compat": {"model", "formats", "ranking", "measures", "evaluation", "stats", "trec_eval"},

@@ -7,8 +7,10 @@ from typing import Annotated
 
 import typer
 
+from cranfield.cli.shaping import shaping_options
 from cranfield.cli.shared import (
     EXIT_SYSTEM,
+    ContrastOption,
     ConventionOption,
     DepthOption,
     DuplicatesChoice,
@@ -22,13 +24,17 @@ from cranfield.cli.shared import (
     RunFormatOption,
     SeedOption,
     TestSetFormatOption,
+    contrasts_of,
     deliver,
     leave,
     note_reader,
     one_stdin,
+    today,
 )
+from cranfield.project.shaping import Shaping
 
 
+@shaping_options
 def compare_command(
     testset: Annotated[Path, typer.Argument(metavar="TESTSET", help="A test-set file, or TREC qrels.")],
     baseline: Annotated[Path, typer.Argument(metavar="BASELINE", help="The run of the system that is.")],
@@ -59,6 +65,7 @@ def compare_command(
     convention: ConventionOption = "trec",
     missing: MissingChoice = None,
     duplicates: DuplicatesChoice = None,
+    contrast: ContrastOption = None,
     depth: DepthOption = None,
     no_cache: NoCacheOption = False,
     max_failed: Annotated[
@@ -72,13 +79,15 @@ def compare_command(
     html: HtmlOption = None,
     testset_format: TestSetFormatOption = None,
     run_format: RunFormatOption = None,
+    shaping: Shaping,
 ) -> None:
     """Compare two runs query by query, and reach a verdict with its evidence."""
     from cranfield.evaluation.values import Limits
     from cranfield.project.recipe import compare, evaluate, load, told_apart, with_primary
     from cranfield.reporting import comparison_document
 
-    judged = load(testset, format=testset_format)
+    contrasts = contrasts_of(contrast)
+    judged = load(testset, format=testset_format, shaping=shaping)
     runs = [baseline, candidate]
     one_stdin([testset, *runs])
     note_reader(runs)
@@ -108,7 +117,7 @@ def compare_command(
         seed=seed,
         limits=Limits(max_failed, min_judged),
     )
-    deliver(comparison_document(comparison), output, html)
+    deliver(comparison_document(comparison, contrasts=contrasts, today=today()), output, html)
     leave(comparison.verdict.name, fail_on)
     if comparison.verdict.name == "invalid":
         raise typer.Exit(EXIT_SYSTEM)

@@ -7,7 +7,9 @@ from typing import Annotated
 
 import typer
 
+from cranfield.cli.shaping import shaping_options
 from cranfield.cli.shared import (
+    ContrastOption,
     ConventionOption,
     DepthOption,
     DuplicatesChoice,
@@ -19,13 +21,17 @@ from cranfield.cli.shared import (
     NoCacheOption,
     RunFormatOption,
     TestSetFormatOption,
+    contrasts_of,
     deliver,
     note_reader,
     one_stdin,
     show,
+    today,
 )
+from cranfield.project.shaping import Shaping
 
 
+@shaping_options
 def evaluate_command(
     testset: Annotated[Path, typer.Argument(metavar="TESTSET", help="A test-set file, or TREC qrels.")],
     runs: Annotated[list[Path], typer.Argument(metavar="RUN", help="TREC run files, or runs that `run` wrote.")],
@@ -35,21 +41,24 @@ def evaluate_command(
     missing: MissingChoice = None,
     duplicates: DuplicatesChoice = None,
     by_query: Annotated[bool, typer.Option("--by-query", help="A row for every query.")] = False,
+    contrast: ContrastOption = None,
     depth: DepthOption = None,
     no_cache: NoCacheOption = False,
     output: FormatOption = Format.TEXT,
     html: HtmlOption = None,
     testset_format: TestSetFormatOption = None,
     run_format: RunFormatOption = None,
+    shaping: Shaping,
 ) -> None:
     """Score runs against a test set: means with their intervals, failures and judged share."""
     from cranfield.project.recipe import evaluate, load, told_apart
     from cranfield.ranking.scan import REPORTED_HITS
 
+    contrasts = contrasts_of(contrast)
     one_stdin([testset, *runs])
     note_reader(runs)
-    only_numbers = output is Format.JSON and html is None
-    judged = load(testset, format=testset_format)
+    only_numbers = output is Format.JSON and html is None and not contrasts
+    judged = load(testset, format=testset_format, shaping=shaping)
     evaluations = [
         evaluate(
             judged,
@@ -73,4 +82,4 @@ def evaluate_command(
         return
     from cranfield.reporting import evaluation_document
 
-    deliver(evaluation_document(evaluations, by_query=by_query), output, html)
+    deliver(evaluation_document(evaluations, by_query=by_query, contrasts=contrasts, today=today()), output, html)

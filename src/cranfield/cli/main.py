@@ -6,6 +6,7 @@ import gc
 import importlib
 import os
 import sys
+from collections.abc import Sequence
 from typing import Annotated
 
 import typer
@@ -13,8 +14,13 @@ import typer
 from cranfield import __version__
 from cranfield.cli.shared import State, handled
 
-COMMANDS = ("demo", "run", "evaluate", "compare", "explain", "measures", "trec_eval")
+COMMANDS = ("demo", "run", "evaluate", "compare", "explain", "testset", "agreement", "measures", "trec_eval")
 """In the order help lists them; each is `NAME_command` of its own module, with `SETTINGS` where it has any."""
+GROUPS = frozenset({"testset"})
+"""Those that are packages of commands, with their names in `SUBCOMMANDS`."""
+
+
+HELP = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 
 
 def _print_version(*, value: bool) -> None:
@@ -35,7 +41,11 @@ def root(
 
 
 def command_line(*names: str) -> typer.Typer:
-    """The program with all of its commands, or with some: making a command takes as long as reading a small file."""
+    """The program with all of its commands, or with one: making a command takes as long as reading a small file.
+
+    Args:
+        names: of one command; or of a group of commands and one of those that it has.
+    """
     app = typer.Typer(
         name="cranfield",
         help="Did your search get better, worse or stay the same? Measures, paired tests and a verdict, with the evidence.",
@@ -47,13 +57,37 @@ def command_line(*names: str) -> typer.Typer:
         no_args_is_help=True,
         add_completion=False,
         pretty_exceptions_enable=False,
-        context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+        context_settings=HELP,
     )
     app.callback()(root)
-    for name in names or COMMANDS:
-        module = importlib.import_module(f"cranfield.cli.{name}")
-        app.command(name, **getattr(module, "SETTINGS", {}))(handled(getattr(module, f"{name}_command")))
+    first, rest = names[:1], names[1:]
+    for name in first or COMMANDS:
+        if name in GROUPS:
+            module = importlib.import_module(f"cranfield.cli.{name}")
+            group = typer.Typer(no_args_is_help=True, rich_markup_mode=None, context_settings=HELP)
+            for subname in rest or module.SUBCOMMANDS:
+                add_command(group, f"{name}.{subname}")
+            app.add_typer(group, name=name, help=(module.__doc__ or "").partition("\n")[0])
+        else:
+            add_command(app, name)
     return app
+
+
+def add_command(app: typer.Typer, place: str) -> None:
+    """Import the module of a command (`compare`, or `testset.show` of a group) and add it under the module's name."""
+    name = place.rpartition(".")[2]
+    module = importlib.import_module(f"cranfield.cli.{place}")
+    app.command(name, **getattr(module, "SETTINGS", {}))(handled(getattr(module, f"{name}_command")))
+
+
+def asked_for(arguments: Sequence[str]) -> tuple[str, ...]:
+    """The command, or the group and its command, that the arguments begin with; nothing where they name none."""
+    if not arguments or arguments[0] not in COMMANDS:
+        return ()
+    if arguments[0] not in GROUPS:
+        return (arguments[0],)
+    known = importlib.import_module(f"cranfield.cli.{arguments[0]}").SUBCOMMANDS
+    return tuple(arguments[:2]) if arguments[1:2] and arguments[1] in known else (arguments[0],)
 
 
 WITHOUT_MATRICES = {"evaluate", "explain", "measures", "trec_eval"}
@@ -68,4 +102,4 @@ def main() -> None:
     asked = sys.argv[1:2]
     if asked and asked[0] in WITHOUT_MATRICES:
         os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    command_line(*(asked if asked and asked[0] in COMMANDS else ()))(prog_name="cranfield")
+    command_line(*asked_for(sys.argv[1:]))(prog_name="cranfield")

@@ -2,12 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cranfield.cli.shared import EXIT_SYSTEM, FailOnOption, Format, FormatOption, SeedOption, deliver, leave
+from cranfield.cli.shared import (
+    EXIT_INCONCLUSIVE,
+    EXIT_SYSTEM,
+    EXIT_VERDICT,
+    FailOn,
+    FailOnOption,
+    Format,
+    FormatOption,
+    SeedOption,
+    deliver,
+    leave,
+)
+
+if TYPE_CHECKING:
+    from cranfield.project.job import Job
+
+WORST_FIRST = (EXIT_SYSTEM, EXIT_VERDICT, EXIT_INCONCLUSIVE, 0)
+"""A system that does not work is worse than a verdict, and a verdict worse than none."""
 
 
 def run_command(
@@ -24,20 +42,32 @@ def run_command(
     ] = Path("cranfield-out"),
     seed: SeedOption = 0,
     pilot: Annotated[bool, typer.Option("--pilot", help="Stamp everything made as not for the record.")] = False,
+    allow_drift: Annotated[
+        bool, typer.Option("--allow-drift", help="Go on with a test set that is no longer true of its repository.")
+    ] = False,
     fail_on: FailOnOption = None,
     output: FormatOption = Format.TEXT,
 ) -> None:
     """Ask every query of every system, score, compare and report.
 
-    An interrupted collection is kept: the same command goes on from there.
+    An interrupted collection is kept: the same command goes on from there. Several test sets are run in turn, each into
+    a folder of its name, and the worst of them decides the exit code.
     """
     from cranfield.project.job import run_job
 
-    job = run_job(config, out=out, systems=systems or None, seed=seed, pilot=pilot)
+    job = run_job(config, out=out, systems=systems or None, seed=seed, pilot=pilot, allow_drift=allow_drift)
     deliver(job.document, output, None)
     for path in job.written:
         typer.echo(f"wrote {path}", err=True)
+    codes = {_exit_code(part, fail_on) for part in job.parts or (job,)}
+    raise typer.Exit(next(code for code in WORST_FIRST if code in codes))
+
+
+def _exit_code(job: Job, fail_on: Sequence[FailOn] | None) -> int:
+    """What one test set says of the run: a verdict that was asked for, or limits that were broken."""
     if job.comparison is not None:
-        leave(job.comparison.verdict.name, fail_on)
-    if job.broken_limits:
-        raise typer.Exit(EXIT_SYSTEM)
+        try:
+            leave(job.comparison.verdict.name, fail_on)
+        except typer.Exit as asked:
+            return asked.exit_code
+    return EXIT_SYSTEM if job.broken_limits else 0

@@ -7,13 +7,16 @@ import io
 import os
 import sys
 from collections.abc import Callable, Iterable, Sequence
+from datetime import date
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, ParamSpec, TypeVar
 
 import typer
 
-from cranfield.errors import CranfieldError, UsageError
+from cranfield.errors import CranfieldError, Problem, UsageError, shorten
+from cranfield.formats.registry import Kind
+from cranfield.formats.sniff import format_names
 
 if TYPE_CHECKING:
     from cranfield.reporting.document import Document
@@ -68,23 +71,14 @@ class DuplicatesOption(StrEnum):
     FIRST = "first"
 
 
-class TestSetFormat(StrEnum):
-    """Formats of a test set."""
-
-    YAML = "yaml"
-    QRELS = "qrels"
-    PARQUET = "parquet-qrels"
-    SUBTOPICS = "subtopics"
-    JUDGES = "judges"
-    PREFERENCES = "preferences"
+def _names(kind: Kind) -> list[tuple[str, str]]:
+    return [(name.upper().replace("-", "_"), name) for name in format_names(kind)]
 
 
-class RunFormat(StrEnum):
-    """Formats of a run."""
-
-    TREC = "trec"
-    JSONL = "jsonl"
-    PARQUET = "parquet"
+TestSetFormat = StrEnum("TestSetFormat", _names("testset"))  # type: ignore[misc]  # from the table, not spelled here
+"""Formats of a test set."""
+RunFormat = StrEnum("RunFormat", _names("run"))  # type: ignore[misc]  # as above
+"""Formats of a run."""
 
 
 FormatOption = Annotated[Format, typer.Option("--format", help="What to print on stdout.")]
@@ -146,6 +140,40 @@ NoCacheOption = Annotated[
 ]
 TestSetFormatOption = Annotated[TestSetFormat | None, typer.Option(help="Say so instead of telling by content.")]
 RunFormatOption = Annotated[RunFormat | None, typer.Option(help="Say so instead of telling by content.")]
+
+
+ContrastOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--contrast",
+        metavar="KEY=A,B",
+        help="Contrast two strata, with an interval of the difference: difficulty=easy,hard; repeat for more.",
+    ),
+]
+
+
+def contrasts_of(specs: Sequence[str] | None) -> list[tuple[str, str, str]]:
+    """`KEY=A,B` options as key and two values.
+
+    Raises:
+        UsageError: with every one that is none.
+    """
+    found, problems = [], []
+    for spec in specs or ():
+        key, equals, values = spec.partition("=")
+        pair = [value.strip() for value in values.split(",")]
+        if not equals or not key.strip() or len(pair) != 2 or not all(pair):
+            problems.append(Problem(f"--contrast is {shorten(spec)}", expected="KEY=A,B such as difficulty=easy,hard"))
+        else:
+            found.append((key.strip(), pair[0], pair[1]))
+    if problems:
+        raise UsageError(problems)
+    return found
+
+
+def today() -> date:
+    """The user's own day, by which a test set is overdue for new queries."""
+    return date.today()  # noqa: DTZ011
 
 
 def handled(command: Callable[P, R]) -> Callable[P, R]:

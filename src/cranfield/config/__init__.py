@@ -1,7 +1,7 @@
 """cranfield.yaml: what is compared, how the systems are called, what decides."""
 
 from cranfield.config.load import load_config
-from cranfield.config.models import Check, Config, Extract, JsonValue, Limits, SystemConfig
+from cranfield.config.models import Check, Config, Extract, JsonValue, Limits, SetConfig, SystemConfig
 from cranfield.config.written import config_digest, public_config
 
 __all__ = [
@@ -10,6 +10,7 @@ __all__ = [
     "Extract",
     "JsonValue",
     "Limits",
+    "SetConfig",
     "SystemConfig",
     "config_digest",
     "load_config",

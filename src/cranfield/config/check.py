@@ -7,7 +7,7 @@ they are.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import replace
 
 from cranfield.config.expression import (
@@ -21,6 +21,9 @@ from cranfield.config.models import Check, Config, Extract, SystemConfig
 from cranfield.config.template import PLACEHOLDERS, is_placeholder, placeholders
 from cranfield.errors import ConfigError, Problem, unknown_name
 from cranfield.model import CONVENTIONS
+
+SUMMARY_FILES = frozenset({"report.html", "report.md", "results.json"})
+"""What a run over several test sets writes beside their folders."""
 
 Place = tuple[str | int, ...]
 Finding = tuple[Place, Problem]
@@ -38,6 +41,7 @@ def check_config(config: Config) -> Iterator[Finding]:
     """Everything wrong with a config that is well-formed."""
     if config.convention not in CONVENTIONS:
         yield ("convention",), unknown_name("convention", config.convention, CONVENTIONS)
+    yield from _check_sets(config)
     yield from _check_names(config)
     for name, system in config.systems.items():
         for place, problem in check_system(system):
@@ -90,7 +94,7 @@ def _check_names(config: Config) -> Iterator[Finding]:
             yield (role,), unknown_name("system", name, config.systems)
     if config.baseline is not None and config.baseline == config.candidate:
         yield ("candidate",), Problem("baseline and candidate are the same system", hint="name two systems.")
-    if len(config.systems) > 2:
+    if len(config.systems) > 2 and any(one.systems is None for one in config.sets.values()):
         missing = [role for role in ("baseline", "candidate") if getattr(config, role) is None]
         if missing:
             said = " and ".join(missing)
@@ -101,11 +105,36 @@ def _check_names(config: Config) -> Iterator[Finding]:
     for name in config.systems:
         if name.endswith(".log"):
             yield ("systems", name), Problem(f"{name} would be the name of another run's log", hint="drop the .log")
-    # Names become file names, and some file systems take Old and old for one.
-    for folded, count in Counter(name.casefold() for name in config.systems).items():
+    yield from _check_cases("systems", config.systems)
+
+
+def _check_cases(key: str, names: Collection[str]) -> Iterator[Finding]:
+    """Names become file names, and some file systems take Old and old for one."""
+    for folded, count in Counter(name.casefold() for name in names).items():
         if count > 1:
-            same = [name for name in config.systems if name.casefold() == folded]
-            yield ("systems", same[1]), Problem(f"systems {' and '.join(same)} differ only in upper and lower case")
+            same = [name for name in names if name.casefold() == folded]
+            yield (key, same[1]), Problem(f"{key} {' and '.join(same)} differ only in upper and lower case")
+
+
+def _check_sets(config: Config) -> Iterator[Finding]:
+    if (config.testset is None) == (config.testsets is None):
+        got = "none" if config.testset is None else "both"
+        yield (
+            () if config.testset is None else ("testsets",),
+            Problem("the test set", expected="exactly one of testset and testsets", got=got),
+        )
+    for name, one in (config.testsets or {}).items():
+        if name.casefold() in SUMMARY_FILES:
+            yield (
+                ("testsets", name),
+                Problem(f"{name} is the name of the summary's file", hint="call the set otherwise."),
+            )
+        for index, system in enumerate(one.systems or ()):
+            if system not in config.systems:
+                yield ("testsets", name, "systems", index), unknown_name("system", system, config.systems)
+        if one.systems is not None and len(set(one.systems)) < len(one.systems):
+            yield ("testsets", name, "systems"), Problem("a system against itself", hint="name two systems, or one.")
+    yield from _check_cases("testsets", config.testsets or {})
 
 
 def _check_command(command: list[str]) -> Iterator[Finding]:

@@ -12,12 +12,13 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 
 from cranfield.config.check import Finding, check_config, dotted
-from cranfield.config.models import NAME_PATTERN, Config, SystemConfig
+from cranfield.config.models import NAME_PATTERN, Config, SetConfig, SystemConfig
 from cranfield.errors import ConfigError, Problem, ProblemList
 from cranfield.formats.located import Located, load_located, validate
 
 _SOUND_SYSTEM = {"command": ["x", "{query}"], "extract": {"regex": "(?P<id>x)(?P<score>x)"}}
 """Stands in for parts that are not well-formed, while the rest is checked; nothing is wrong with it."""
+_SOUND_SET = {"path": "x"}
 
 
 def load_config(path: Path | str, *, also: Callable[[Config], Iterator[Finding]] | None = None) -> Config:
@@ -44,7 +45,7 @@ def load_config(path: Path | str, *, also: Callable[[Config], Iterator[Finding]]
     found = _salvaged(located.sourced, check) if config is None else check(config)
     for place, problem in found:
         line, column = located.mark(place)
-        message = f"{dotted(place)}: {problem.message}"
+        message = f"{dotted(place)}: {problem.message}" if place else problem.message
         problems.problems.append(replace(problem, message=message, path=str(path), line=line, column=column))
     problems.raise_if_any()
     if config is None:
@@ -84,11 +85,25 @@ def _salvaged(data: Mapping[str, Any], check: Callable[[Config], Iterator[Findin
     for name, system in written.items() if isinstance(written, dict) else ():
         if isinstance(system, dict) and re.fullmatch(NAME_PATTERN, name):
             systems[name] = _sound_parts(SystemConfig, system, _SOUND_SYSTEM)
-    sound = {"testset": "x", "systems": {"x": _SOUND_SYSTEM}}
+    sound: dict[str, Any] = {"systems": {"x": _SOUND_SYSTEM}}
+    if "testset" in data:
+        sound["testset"] = "x"
+    if "testsets" in data:
+        sound["testsets"] = {"x": _SOUND_SET}
+        sets = data["testsets"] if isinstance(data["testsets"], dict) else {}
+        data = {**data, "testsets": {name: _sound_set(one) for name, one in sets.items()}}
     config = Config.model_validate(_sound_parts(Config, {**data, "systems": systems}, sound))
     # Names that refer to parts left out would be reported for nothing.
     left_out = {("systems",), ("baseline",), ("candidate",)}
-    return ((place, problem) for place, problem in check(config) if place not in left_out)
+    return (
+        (place, problem)
+        for place, problem in check(config)
+        if place not in left_out and not (place[:1] == ("testsets",) and place[2:3] == ("systems",))
+    )
+
+
+def _sound_set(one: object) -> dict[str, Any]:
+    return _sound_parts(SetConfig, one, _SOUND_SET) if isinstance(one, dict) else _SOUND_SET
 
 
 def _sound_parts(model: type[BaseModel], data: Mapping[str, Any], sound: Mapping[str, Any]) -> dict[str, Any]:

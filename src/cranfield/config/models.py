@@ -6,10 +6,12 @@ that refer to each other, patterns that must compile) is in `check`; reading the
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import (
+    AfterValidator,
     BaseModel,
     BeforeValidator,
     ConfigDict,
@@ -19,12 +21,13 @@ from pydantic import (
     WithJsonSchema,
 )
 
-from cranfield.formats.located import Text, source_text
+from cranfield.formats.located import PlainScalar, Text, source_text
+from cranfield.formats.testset_fields import CLOSED, ParamName, without_nul
 from cranfield.model import DEFAULT_CONVENTION, Order
 
 MAX_CONCURRENCY = 64
 NAME_PATTERN = r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}"
-"""A system's name is a file name and a column heading."""
+"""The name of a system, or of one of several test sets: a file's or folder's name, and a heading."""
 
 
 Secret = Annotated[
@@ -135,14 +138,44 @@ class Limits(Strict):
     """Smallest share of the shown results that somebody must have judged; null sets no limit."""
 
 
-SystemName = Annotated[str, Field(pattern=f"^{NAME_PATTERN}$")]
+Name = Annotated[str, Field(pattern=f"^{NAME_PATTERN}$")]
+
+
+class SetConfig(Strict):
+    """One of several test sets, and what is different with it."""
+
+    path: str
+    """Test-set file, relative to the config file."""
+    params: dict[ParamName, Annotated[PlainScalar, AfterValidator(without_nul)]] = Field(
+        default_factory=dict, json_schema_extra=CLOSED
+    )
+    """Given with every query of the set, as `{params.NAME}` in a command; what a query says itself goes first."""
+    k: Annotated[int, Field(ge=1)] | None = None
+    """Results asked of each system, and kept; without it, as at the top."""
+    measures: Annotated[list[str], Field(min_length=1)] | None = None
+    """Measures to report; without it, as at the top."""
+    primary: str | None = None
+    """The measure that decides; without it, the first of this set's own `measures`, or as at the top."""
+    systems: Annotated[list[Name], Field(min_length=1, max_length=2)] | None = None
+    """Only these systems: one alone, or baseline and candidate; without it, as at the top."""
+    repo: str | None = None
+    """Folder of the repository that the set has to be true of; without it, as at the top."""
 
 
 class Config(Strict):
-    """One comparison: a test set, two or more systems, and the rule that decides."""
+    """One comparison: a test set or several, two or more systems, and the rule that decides."""
 
-    testset: str
+    model_config = ConfigDict(json_schema_extra=_exactly_one_of("testset", "testsets"))
+
+    testset: str | None = None
     """Test-set file, relative to the config file."""
+    testsets: (
+        Annotated[dict[Name, SetConfig], Field(min_length=1, json_schema_extra={"additionalProperties": False})] | None
+    ) = None
+    """Several test sets by name, in place of `testset`: each is run in turn, in a folder of its name."""
+    repo: str | None = None
+    """Folder of the repository that the test set has to be true of, relative to the config file; a set that is not is
+    refused, unless the call allows it."""
     k: Annotated[int, Field(ge=1)] = 10
     """Results asked of each system, and kept."""
     measures: Annotated[list[str], Field(min_length=1)] | None = None
@@ -163,9 +196,7 @@ class Config(Strict):
     """Name of system A; with exactly two systems, the first by default."""
     candidate: str | None = None
     """Name of system B; with exactly two systems, the second by default."""
-    systems: Annotated[
-        dict[SystemName, SystemConfig], Field(min_length=1, json_schema_extra={"additionalProperties": False})
-    ]
+    systems: Annotated[dict[Name, SystemConfig], Field(min_length=1, json_schema_extra={"additionalProperties": False})]
     """Systems under test by name."""
 
     _folder: Path = PrivateAttr(default_factory=Path)
@@ -176,9 +207,18 @@ class Config(Strict):
         return self._folder
 
     @property
-    def testset_path(self) -> Path:
-        """Where the test set is."""
-        return self._folder / self.testset
+    def sets(self) -> Mapping[str, SetConfig]:
+        """Every test set by name, with what the top says where the set says nothing; one alone has no name."""
+        if self.testsets is None:
+            return {"": self._filled(SetConfig(path=self.testset or ""))}
+        return {name: self._filled(one) for name, one in self.testsets.items()}
+
+    def _filled(self, one: SetConfig) -> SetConfig:
+        inherited = {"k": self.k, "measures": self.measures, "primary": self.primary, "repo": self.repo}
+        if one.measures is not None:
+            inherited["primary"] = None  # it need not be among this set's own
+        said = {name: value for name, value in inherited.items() if getattr(one, name) is None}
+        return one.model_copy(update=said)
 
     @property
     def pair(self) -> tuple[str, str] | None:

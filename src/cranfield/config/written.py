@@ -7,17 +7,32 @@ digest in any folder, and spelling a default out is a change.
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from hashlib import sha256
+from types import MappingProxyType
 from typing import Any
 
 from pydantic import BaseModel, SecretStr
 
 from cranfield.config.models import SystemConfig
+from cranfield.model import Scalar
 
 
-def config_digest(system: SystemConfig) -> str:
-    """SHA-256 over the canonical JSON of the system's config; values of secrets are covered."""
-    text = json.dumps(_written(system), sort_keys=True, ensure_ascii=False, separators=(",", ":"), default=str)
+def config_digest(system: SystemConfig, params: Mapping[str, Scalar] = MappingProxyType({})) -> str:
+    """SHA-256 over the canonical JSON of the system's config; values of secrets are covered.
+
+    Args:
+        system: as written.
+        params: that a test set gives with every query of its own; without any the digest is of the system alone.
+    """
+    written = _written(system)
+    text = json.dumps(
+        [written, dict(params)] if params else written,
+        sort_keys=True,
+        ensure_ascii=False,
+        separators=(",", ":"),
+        default=str,
+    )
     return "sha256:" + sha256(b"cranfield system 1\n" + text.encode("utf-8", "surrogatepass")).hexdigest()
 
 

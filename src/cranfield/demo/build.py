@@ -1,5 +1,6 @@
-"""Makes the demo's folder: two databases, the command that searches them, a test set and the config that ties them.
+"""Makes the demo's folder: two indexes, the command that searches them, a test set, and the config that ties them.
 
+A third database holds what is known of each entity; queries for everything that has an attribute are judged by it.
 What comes out is an ordinary Cranfield project, to be run, edited and run again; no path in it leads outside.
 """
 
@@ -7,20 +8,24 @@ from __future__ import annotations
 
 import platform
 from collections.abc import Callable, Mapping
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
 from cranfield.demo.corpus import build_corpus
 from cranfield.demo.drift import Drift, fit_to_corpus
 from cranfield.demo.entity import Corpus
-from cranfield.demo.index import DESIGNS, FIELDS, PLAIN, write_database
+from cranfield.demo.index import DESIGNS, FIELDS, PLAIN, write_attributes, write_database
+from cranfield.demo.search import open_read_only
 from cranfield.errors import UsageError
 from cranfield.formats.files import refusal, write_text
 from cranfield.formats.testset_yaml import read_testset_yaml, write_testset_yaml
+from cranfield.model import TestSet
 
 HERE = Path(__file__).parent
 QUESTIONS = HERE / "stdlib.yaml"
 SEARCH_SCRIPT = HERE / "search.py"
+ATTRIBUTES = "corpus.db"
 
 CONFIG_TEXT = """\
 # Two ways to search the documentation of the Python standard library: is `fields` better than `plain`?
@@ -39,7 +44,7 @@ SYSTEM_TEXT = """\
     cwd: .
     concurrency: 2
     order: given
-    extract: {{json: results, id: id, score: score, title: title, span: span}}
+    extract: {{json: results, id: id, score: score, title: title, span: span, fields: {{confidence: confidence}}}}
     preflight:
       - {{file: {name}.db}}
       - {{probe: dict}}
@@ -59,6 +64,9 @@ class DemoFiles:
     config: Path
     testset: Path
     databases: tuple[Path, ...]
+    """Of the systems, in the order of their designs."""
+    attributes: Path
+    """The database that predicates ask."""
     n_entities: int
     n_queries: int
     drift: Drift
@@ -79,9 +87,10 @@ def build_demo(out: Path, progress: Callable[[str], None] = lambda _: None) -> D
     try:
         out.mkdir(parents=True, exist_ok=True)
         corpus = build_corpus(progress=progress)
-        testset, drift = fit_to_corpus(read_testset_yaml(QUESTIONS), corpus, python=platform.python_version())
         databases = _write_databases(corpus, out, progress)
-        progress("writing the test set and the config")
+        progress("writing the judged attributes, the test set and the config")
+        write_attributes(corpus, out / ATTRIBUTES)
+        testset, drift = _fitted(corpus, out / ATTRIBUTES)
         write_text(out / SEARCH_SCRIPT.name, [SEARCH_SCRIPT.read_text(encoding="utf-8")])
         write_testset_yaml(testset, out / "testset.yaml")
         write_text(out / "cranfield.yaml", [config_text()])
@@ -93,10 +102,22 @@ def build_demo(out: Path, progress: Callable[[str], None] = lambda _: None) -> D
         config=out / "cranfield.yaml",
         testset=out / "testset.yaml",
         databases=databases,
+        attributes=out / ATTRIBUTES,
         n_entities=len(corpus),
         n_queries=len(testset.queries),
         drift=drift,
     )
+
+
+def _fitted(corpus: Corpus, attributes: Path) -> tuple[TestSet, Drift]:
+    """The test set, as far as this Python goes."""
+    with closing(open_read_only(str(attributes))) as connection:
+        return fit_to_corpus(
+            read_testset_yaml(QUESTIONS),
+            corpus,
+            python=platform.python_version(),
+            gives=lambda predicate: connection.execute(predicate.sql).fetchone() is not None,
+        )
 
 
 def config_text() -> str:

@@ -7,14 +7,11 @@ for the calendar.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
 from cranfield.demo.entity import Corpus
-from cranfield.model import Pattern, Query, TestSet
-
-LEGACY = "legacy"
-"""Stratum that names the legacy form of a thing; several spellings of one id are separated by blanks."""
+from cranfield.model import Entity, File, Legacy, Pattern, Predicate, Span, Target, TestSet
 
 
 @dataclass(frozen=True)
@@ -25,10 +22,12 @@ class Drift:
     """Version of the running interpreter: `3.11.7`."""
     ids: tuple[tuple[str, str], ...] = ()
     """(query id, document id): judgments that were left out."""
-    patterns: tuple[tuple[str, str], ...] = ()
-    """(query id, regex): patterns that no document matches; left out too."""
+    targets: tuple[tuple[str, str], ...] = ()
+    """(query id, label): patterns, places and predicates that no document fits; left out too."""
     queries: tuple[str, ...] = ()
     """Queries of which nothing relevant is left; left out as a whole."""
+    legacy: tuple[str, ...] = ()
+    """Queries whose legacy form is gone; they are asked, as queries of no class."""
 
     def sentences(self) -> list[str]:
         """Say what was left out, a sentence for each kind; nothing when nothing was."""
@@ -37,12 +36,15 @@ class Drift:
             names = sorted({entity_id for _, entity_id in self.ids})
             said.append(f"Python {self.python} lacks {_count(names, 'judged entity', 'judged entities')}, left out: ")
             said[-1] += ", ".join(names) + "."
-        if self.patterns:
-            names = [regex for _, regex in self.patterns]
+        if self.targets:
+            names = [label for _, label in self.targets]
             said.append(f"Nothing in Python {self.python} matches {', '.join(names)}; left out.")
         if self.queries:
             count = _count(self.queries, "query", "queries")
             said.append(f"{count} left out, with nothing relevant here: {', '.join(self.queries)}.")
+        if self.legacy:
+            count = _count(self.legacy, "query", "queries")
+            said.append(f"{count} of no class, with no legacy form here: {', '.join(self.legacy)}.")
         return said
 
 
@@ -51,33 +53,57 @@ def _count(things: Iterable[str], one: str, many: str) -> str:
     return f"{n} {one if n == 1 else many}"
 
 
-def fit_to_corpus(testset: TestSet, corpus: Corpus, *, python: str) -> tuple[TestSet, Drift]:
+def fit_to_corpus(
+    testset: TestSet, corpus: Corpus, *, python: str, gives: Callable[[Predicate], bool] = lambda _: True
+) -> tuple[TestSet, Drift]:
     """Leave out of a test set what a corpus does not hold.
 
-    A query stays as long as one document of a grade above 0, or one pattern that matches something, is left.
+    A query stays as long as one document of a grade above 0, or one target that fits something, is left; one where
+    nothing should be found stays anyhow.
+
+    Args:
+        testset: for the versions of Python it was written for.
+        corpus: of this Python.
+        python: its version.
+        gives: whether a predicate names anything here.
     """
     ids: list[tuple[str, str]] = []
-    patterns: list[tuple[str, str]] = []
+    missed: list[tuple[str, str]] = []
     gone: list[str] = []
-    kept: list[Query] = []
-    kept_grades, kept_patterns = {}, {}
+    grades, targets = {}, {}
     for query in testset.queries:
-        grades = testset.grades.get(query.id, {})
-        here = {entity_id: grade for entity_id, grade in grades.items() if entity_id in corpus}
-        ids += [(query.id, entity_id) for entity_id in grades if entity_id not in corpus]
-        wanted = [target for target in testset.targets.get(query.id, ()) if isinstance(target, Pattern)]
-        matching = tuple(pattern for pattern in wanted if _matches_any(pattern.regex, corpus))
-        patterns += [(query.id, pattern.regex) for pattern in wanted if pattern not in matching]
-        if not matching and not any(grade > 0 for grade in here.values()):
+        judged = testset.grades.get(query.id, {})
+        grades[query.id] = {entity_id: grade for entity_id, grade in judged.items() if entity_id in corpus}
+        ids += [(query.id, entity_id) for entity_id in judged if entity_id not in corpus]
+        wanted = testset.targets.get(query.id, ())
+        targets[query.id] = tuple(target for target in wanted if _fits(target, corpus, gives))
+        missed += [(query.id, target.label) for target in wanted if target not in targets[query.id]]
+        relevant = targets[query.id] or any(grade > 0 for grade in grades[query.id].values())
+        if not relevant and query.negative is None:
             gone.append(query.id)
-            continue
-        kept.append(_with_legacy_that_is_here(query, corpus))
-        if here:
-            kept_grades[query.id] = here
-        if matching:
-            kept_patterns[query.id] = matching
-    fitted = replace(testset, queries=tuple(kept), grades=kept_grades, targets=kept_patterns)
-    return fitted, Drift(python, tuple(ids), tuple(patterns), tuple(gone))
+    kept = [query for query in testset.queries if query.id not in gone]
+    legacy = {query.id: _here(testset.legacy[query.id], corpus) for query in kept if query.id in testset.legacy}
+    without = tuple(query_id for query_id, forms in legacy.items() if forms is None)
+    fitted = replace(
+        testset,
+        queries=tuple(replace(query, query_class="") if query.id in without else query for query in kept),
+        grades={query.id: grades[query.id] for query in kept if grades[query.id]},
+        targets={query.id: targets[query.id] for query in kept if targets[query.id]},
+        legacy={query_id: forms for query_id, forms in legacy.items() if forms is not None},
+    )
+    return fitted, Drift(python, tuple(ids), tuple(missed), tuple(gone), without)
+
+
+def _fits(target: Target, corpus: Corpus, gives: Callable[[Predicate], bool]) -> bool:
+    match target:
+        case Pattern():
+            return _matches_any(target.regex, corpus)
+        case Entity():
+            return target.id in corpus
+        case Span() | File():
+            return any(entity.path == target.path for entity in corpus)
+        case Predicate():
+            return gives(target)
 
 
 def _matches_any(regex: str, corpus: Corpus) -> bool:
@@ -85,10 +111,8 @@ def _matches_any(regex: str, corpus: Corpus) -> bool:
     return any(compiled.search(entity.id) for entity in corpus)
 
 
-def _with_legacy_that_is_here(query: Query, corpus: Corpus) -> Query:
-    """The query with its legacy stratum cut to the spellings this Python has; without it when it has none."""
-    if LEGACY not in query.strata:
-        return query
-    here = [entity_id for entity_id in query.strata[LEGACY].split() if entity_id in corpus]
-    strata = {name: value for name, value in query.strata.items() if name != LEGACY}
-    return replace(query, strata={**strata, LEGACY: " ".join(here)} if here else strata)
+def _here(legacy: Legacy, corpus: Corpus) -> Legacy | None:
+    """The spellings of a legacy form that this Python has; None when it has none."""
+    ids = tuple(entity_id for entity_id in legacy.ids if entity_id in corpus)
+    patterns = tuple(regex for regex in legacy.patterns if _matches_any(regex, corpus))
+    return Legacy(ids, patterns) if ids or patterns else None

@@ -1,4 +1,4 @@
-"""Writes a corpus into the two databases of the demo; `search` reads them.
+"""Writes a corpus into the databases of the demo: one for each system, that `search` reads, and one for the judgments.
 
 `plain` puts all text into one full-text table of equal weights. `fields` is the candidate: names weigh more than text,
 identifiers are split, text is stemmed, kinds are boosted. Its numbers were chosen beforehand, not tuned on the queries.
@@ -45,8 +45,25 @@ CREATE TABLE entity (
 )
 """
 INSERT_ENTITY = "INSERT INTO entity VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+ATTRIBUTE_TABLE = """
+CREATE TABLE entity (
+    id TEXT PRIMARY KEY,
+    kind TEXT NOT NULL,
+    name TEXT NOT NULL,
+    module TEXT NOT NULL,
+    decorators TEXT NOT NULL,
+    bases TEXT NOT NULL,
+    parameters TEXT NOT NULL,
+    is_async INTEGER NOT NULL,
+    is_generator INTEGER NOT NULL,
+    is_context_manager INTEGER NOT NULL,
+    is_deprecated INTEGER NOT NULL
+) WITHOUT ROWID
+"""
+INSERT_ATTRIBUTES = "INSERT INTO entity VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 CREATE_TEXT_TABLE = "CREATE VIRTUAL TABLE {name} USING fts5({columns}, content='entity', tokenize='{tokenizer}')"
 FILL_TEXT_TABLE = "INSERT INTO {name}({name}) VALUES ('{command}')"
+_JOIN: Callable[[Iterable[str]], str] = " ".join
 
 
 @dataclass(frozen=True)
@@ -112,15 +129,36 @@ DESIGNS = (PLAIN, FIELDS)
 
 
 def write_database(corpus: Corpus, design: SystemDesign, path: Path) -> None:
-    """Write one database; it appears under its name only when it is whole.
+    """Write the database of one system; it appears under its name only when it is whole.
 
     Raises:
         UsageError: SQLite cannot search text here, or the file cannot be written.
     """
+    _write(path, lambda connection: _fill(connection, corpus, design))
+
+
+def write_attributes(corpus: Corpus, path: Path) -> None:
+    """Write what is known of each entity but its text, for queries that are judged by it.
+
+    Raises:
+        UsageError: the file cannot be written.
+    """
+
+    def fill(connection: sqlite3.Connection) -> None:
+        connection.execute(ATTRIBUTE_TABLE)
+        connection.executemany(INSERT_ATTRIBUTES, (_attributes(entity) for entity in corpus))
+
+    _write(path, fill)
+
+
+def _write(path: Path, fill: Callable[[sqlite3.Connection], None]) -> None:
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
         with closing(sqlite3.connect(temporary)) as connection, connection:
-            _fill(connection, corpus, design)
+            # The file is thrown away when anything goes wrong, so it needs no journal.
+            connection.execute("PRAGMA journal_mode = OFF")
+            connection.execute("PRAGMA synchronous = OFF")
+            fill(connection)
         temporary.replace(path)
     except sqlite3.Error as error:
         raise UsageError("the database could not be written", path=str(path), got=str(error)) from error
@@ -129,9 +167,6 @@ def write_database(corpus: Corpus, design: SystemDesign, path: Path) -> None:
 
 
 def _fill(connection: sqlite3.Connection, corpus: Corpus, design: SystemDesign) -> None:
-    # The file is thrown away when anything goes wrong, so it needs no journal.
-    connection.execute("PRAGMA journal_mode = OFF")
-    connection.execute("PRAGMA synchronous = OFF")
     connection.execute(ENTITY_TABLE)
     rows = ((rowid, *_row(entity, design)) for rowid, entity in enumerate(corpus, start=1))
     connection.executemany(INSERT_ENTITY, rows)
@@ -154,24 +189,39 @@ def _fill(connection: sqlite3.Connection, corpus: Corpus, design: SystemDesign) 
 
 
 def _row(entity: Entity, design: SystemDesign) -> Iterable[object]:
-    joined: Callable[[Iterable[str]], str] = " ".join
     return (
         entity.id,
         entity.kind,
         entity.name,
         entity.qualname,
         entity.module,
-        joined(identifier_parts(entity.qualname)),
+        _JOIN(identifier_parts(entity.qualname)),
         entity.signature,
         entity.doc,
         entity.path,
         f"{entity.start}-{entity.end}" if entity.path else None,
-        joined(entity.decorators),
-        joined(entity.bases),
-        joined(entity.parameters),
+        _JOIN(entity.decorators),
+        _JOIN(entity.bases),
+        _JOIN(entity.parameters),
         entity.is_async,
         entity.is_generator,
         entity.is_context_manager,
         entity.is_deprecated,
         design.boost(entity),
+    )
+
+
+def _attributes(entity: Entity) -> tuple[str | bool, ...]:
+    return (
+        entity.id,
+        entity.kind,
+        entity.name,
+        entity.module,
+        _JOIN(entity.decorators),
+        _JOIN(entity.bases),
+        _JOIN(entity.parameters),
+        entity.is_async,
+        entity.is_generator,
+        entity.is_context_manager,
+        entity.is_deprecated,
     )

@@ -1,4 +1,4 @@
-"""Searches one database of the demo and prints the hits as JSON: the command of both systems.
+"""Searches one database of the demo and prints the hits as JSON, and how sure it is: the command of both systems.
 
     python -I -S search.py --db plain.db --limit 10 -- QUERY
 
@@ -8,6 +8,7 @@ from the database itself (table `config`), so the two systems differ in their da
 """
 
 import json
+import math
 import sqlite3
 import sys
 from collections.abc import Sequence
@@ -28,6 +29,7 @@ LIMIT ?
 """Scores are rounded for the order alone, so that the last bit of a sum cannot reorder equals; then the id decides.
 The empty last part keeps SQLite from merging a single part into the grouping, where bm25 cannot be called."""
 
+MATCH_ONE_TERM = "SELECT COUNT(*), MAX(rowid = ?) FROM {table} WHERE {table} MATCH ?"
 MATCH_ONE_TABLE = "SELECT rowid, {factor} * -bm25({table}, {weights}) FROM {table} WHERE {table} MATCH ?"
 
 
@@ -100,7 +102,7 @@ def terms_of(query: str, config: Config) -> list[str]:
 
 def search(connection: sqlite3.Connection, query: str, limit: int) -> list[dict[str, object]]:
     """Return the best `limit` entities for a query; none for a query without a letter or digit."""
-    config: Config = json.loads(connection.execute("SELECT value FROM config WHERE key = 'search'").fetchone()[0])
+    config = read_config(connection)
     terms = terms_of(query, config)
     if not terms:
         return []
@@ -113,6 +115,33 @@ def search(connection: sqlite3.Connection, query: str, limit: int) -> list[dict[
     statement = MATCH_ALL_TABLES.format(parts=" UNION ALL ".join(parts))
     rows = connection.execute(statement, [*([match] * len(parts)), limit])
     return [{"id": id_, "title": title, "score": round(score, 6), "span": span} for id_, title, score, span in rows]
+
+
+def confidence(connection: sqlite3.Connection, query: str, best: object) -> float:
+    """Say how much of a query its best result holds: 0 is nothing, 1 is every word.
+
+    A word weighs the more the rarer it is, and most when no entity has it: `log(1 + N / n)` for a word that n of N
+    entities hold, with n at least 1/2.
+    """
+    config = read_config(connection)
+    ((rowid,),) = connection.execute("SELECT rowid FROM entity WHERE id = ?", [best])
+    ((entities,),) = connection.execute("SELECT MAX(rowid) FROM entity")
+    held = total = 0.0
+    for term in terms_of(query, config):
+        asked = [
+            connection.execute(MATCH_ONE_TERM.format(table=table["name"]), [rowid, f'"{term}"']).fetchone()
+            for table in config["tables"]
+        ]
+        weight = math.log(1 + entities / max(0.5, *(count for count, _ in asked)))
+        total += weight
+        held += weight * any(here for _, here in asked)
+    return round(held / total, 6)
+
+
+def read_config(connection: sqlite3.Connection) -> Config:
+    """Read how this database wants to be searched."""
+    config: Config = json.loads(connection.execute("SELECT value FROM config WHERE key = 'search'").fetchone()[0])
+    return config
 
 
 def open_read_only(path: str) -> sqlite3.Connection:
@@ -151,11 +180,12 @@ def main(arguments: Sequence[str]) -> int:
     try:
         connection = open_read_only(path)
         results = search(connection, query, limit)
+        sure = confidence(connection, query, results[0]["id"]) if results else 0.0
     except sqlite3.Error as error:
         sys.stderr.write(f"search.py: {path}: {error}\n")
         return 1
     connection.close()
-    sys.stdout.write(json.dumps({"results": results}) + "\n")
+    sys.stdout.write(json.dumps({"results": results, "confidence": sure}) + "\n")
     return 0
 
 

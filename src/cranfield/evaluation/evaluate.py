@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -16,8 +17,9 @@ from cranfield.measures import CATALOGUE, DEFAULT_MEASURES, Measure, compute, pa
 from cranfield.measures.kernels import expected_relevant
 from cranfield.measures.spec import NEEDS_COUNT, WHY_NEEDED
 from cranfield.model import Outcome, Run, TestSet
+from cranfield.model.query_class import NOTHING_EXPECTED
 from cranfield.numbers import format_value
-from cranfield.ranking.value import UNKNOWN_COUNT, FloatQ, Ranking
+from cranfield.ranking.value import UNKNOWN_COUNT, FloatQ, Ranking, Silence
 from cranfield.stats.describe import SMALLEST_FACTOR, describe, geometric_mean, total, weighted_mean
 from cranfield.stats.interval import t_interval
 
@@ -65,7 +67,7 @@ def evaluate_ranking(
         _refuse({m: r for m, r in impossible.items() if not _is_of_the_run(m, r.values())})
     else:
         for measure, reasons in impossible.items():
-            noticed.append(f"{measure} is left out: {next(iter(reasons.values()))}")
+            noticed.append(f"{measure} is left out: {'; '.join(dict.fromkeys(reasons.values()))}")
         asked = tuple(measure for measure in asked if measure not in impossible)
     return Evaluation(
         name=name,
@@ -135,6 +137,10 @@ HINTS = {
     WHY_NEEDED["subtopic"]: "--testset-format subtopics reads the second column of qrels as the subtopic",
     WHY_NEEDED["judge"]: "--testset-format judges reads the second column of qrels as the judge",
     WHY_NEEDED["preference"]: "--testset-format preferences reads a file of preferences",
+    WHY_NEEDED["files"]: "write `files` of a query in the test set: the paths its results should cover",
+    WHY_NEEDED["legacy"]: "write `legacy` of a query in the test set: ids or patterns of the old form",
+    WHY_NEEDED["sources"]: "write `sources` in the test set: names and patterns, the highest authority first",
+    WHY_NEEDED["silence"]: "write `negative: true` of a query for which nothing should be found",
 }
 """What can be done about a measure that has a value for no query, by the reason."""
 
@@ -148,7 +154,8 @@ def _is_of_the_run(measure: Measure, reasons: Iterable[str]) -> bool:
 def _refuse(impossible: dict[Measure, dict[str, str]]) -> None:
     problems = []
     for measure, reasons in impossible.items():
-        why = next((reason for reason in reasons.values() if reason in HINTS), next(iter(reasons.values())))
+        hinted = next((reason for reason in reasons.values() if reason in HINTS), None)
+        why = hinted or "; ".join(dict.fromkeys(reasons.values()))
         hint = HINTS.get(why, "leave it out")
         problems.append(Problem(f"{measure} cannot be computed for any query: {why}", hint=hint))
     if problems:
@@ -171,10 +178,12 @@ def _noticed(
     sentences = []
     relevant = expected_relevant(ranking, rel=1)
     total = ranking.n_queries
-    barren = [ranking.query_ids[i] for i in np.flatnonzero(relevant == 0)]
+    negative = _negative(ranking)
+    empty = np.flatnonzero((relevant == 0) & ~negative)
+    barren = [ranking.query_ids[i] for i in empty]
     if barren:
         gainful = set(ranking.expected_query[ranking.expected_gain > 0].tolist())
-        some = any(i in gainful for i in np.flatnonzero(relevant == 0))
+        some = any(i in gainful for i in empty)
         but = ", but for nDCG, which pays grades between 0 and 1" if some else ""
         fate = "left out" if ranking.convention.no_relevant == "skip" else f"they count as 0{but}"
         sentences.append(
@@ -186,7 +195,17 @@ def _noticed(
             f"more results match a pattern than its expected_count says in {len(surplus)} of {total} queries "
             f"(R, AP and nDCG may exceed 1 there): {name_queries(surplus)}"
         )
-    missing = [q for q, o in zip(ranking.query_ids, ranking.outcomes, strict=True) if o is Outcome.MISSING]
+    if negative.any():
+        named = name_queries(list(itertools.compress(ranking.query_ids, negative.tolist())))
+        sentences.append(
+            f"nothing should be found for {int(negative.sum())} of {total} queries (Silence alone has a value): {named}"
+        )
+    missing, silent = _unanswered(ranking)
+    if silent:
+        sentences.append(
+            "a run of this kind has no line for an answer without a result: no line counts as silence where nothing "
+            f"should be found: {name_queries(silent)}"
+        )
     if missing:
         sentences.append(
             f"no answer in the run for {len(missing)} of {total} queries (they count as 0): {name_queries(missing)}"
@@ -194,6 +213,12 @@ def _noticed(
     skipped = len(testset.queries) - total
     if skipped:
         sentences.append(f"no answer in the run for {skipped} of {len(testset.queries)} queries (left out)")
+    if ranking.unplaced is not None:
+        vague = list(itertools.compress(ranking.query_ids, (ranking.unplaced > 0).tolist()))
+        sentences.append(
+            f"{int(ranking.unplaced.sum())} results in {len(vague)} of {total} queries do not say which lines they are, "
+            f"and can be no place that is expected: {name_queries(vague)}"
+        )
     n_duplicates = int(ranking.n_duplicates.sum())
     if n_duplicates:
         where = int((ranking.n_duplicates > 0).sum())
@@ -202,14 +227,43 @@ def _noticed(
         )
     if measures and (tied := _tied(ranking, measures[0])):
         sentences.append(tied)
+    return [*sentences, *_unscored(ranking, measures, results)]
+
+
+def _unscored(ranking: Ranking, measures: Sequence[Measure], results: Mapping[Measure, Scored]) -> Iterator[str]:
+    """Which measures have no value for which queries, and why: one sentence where several share both."""
+    shared: dict[tuple[str, tuple[str, ...]], list[Measure]] = {}
     for measure in measures:
-        reasons = results[measure][2]
-        if reasons and measure.name != "Judged":
-            why = next(iter(reasons.values()))
-            sentences.append(
-                f"{measure} has no value for {len(reasons)} of {total} queries ({why}): {name_queries(list(reasons))}"
-            )
-    return sentences
+        queries: dict[str, list[str]] = {}
+        for query_id, why in results[measure][2].items():
+            queries.setdefault(why, []).append(query_id)
+        for why, query_ids in queries.items():
+            if measure.name != "Judged" and why != NOTHING_EXPECTED:  # told of all measures at once
+                shared.setdefault((why, tuple(query_ids)), []).append(measure)
+    for (why, unscored), alike in shared.items():
+        have = "has" if len(alike) == 1 else "have"
+        yield (
+            f"{', '.join(map(str, alike))} {have} no value for {len(unscored)} of {ranking.n_queries} queries "
+            f"({why}): {name_queries(unscored)}"
+        )
+
+
+def _negative(ranking: Ranking) -> NDArray[np.bool_]:
+    """bool[Q]: where nothing should be found."""
+    if ranking.silence is None:
+        return np.zeros(ranking.n_queries, dtype=np.bool_)
+    asked: NDArray[np.bool_] = ranking.silence != Silence.NOT_ASKED
+    return asked
+
+
+def _unanswered(ranking: Ranking) -> tuple[list[str], list[str]]:
+    """Queries without an answer in the run: those that count as 0, and those that count as silence."""
+    kept = _negative(ranking) if ranking.silence is None else ranking.silence == Silence.KEPT
+    missing: tuple[list[str], list[str]] = ([], [])
+    for query_id, outcome, is_silent in zip(ranking.query_ids, ranking.outcomes, kept.tolist(), strict=True):
+        if outcome is Outcome.MISSING:
+            missing[is_silent].append(query_id)
+    return missing
 
 
 def _tied(ranking: Ranking, primary: Measure) -> str:

@@ -3,9 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
-from cranfield.model import Entity, File, MatchingRules, Pattern, Predicate, Span, TestSet
+from cranfield.model import (
+    Entity,
+    File,
+    MatchingRules,
+    Meta,
+    Negative,
+    Pattern,
+    Predicate,
+    Query,
+    Span,
+    Target,
+    TestSet,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,60 +30,175 @@ class Feature:
     """What is lost, in the plural: `texts of queries`."""
     count: Callable[[TestSet], int]
     """How many of them a test set has."""
+    without: Callable[[TestSet], TestSet]
+    """The test set without them."""
     is_truth: bool = False
     """True where it is what is expected: a query that loses it is left out, and a file without any is not written."""
 
 
-def _targets(kind: type) -> Callable[[TestSet], int]:
-    return lambda testset: sum(isinstance(t, kind) for targets in testset.targets.values() for t in targets)
+def is_judged(testset: TestSet, query: Query) -> bool:
+    """Whether anything says what is expected for a query."""
+    said = (testset.grades, testset.targets, testset.ratings)
+    return query.negative is not None or any(by_query.get(query.id) for by_query in said)
 
 
-def _grades(testset: TestSet, wanted: Callable[[float], bool]) -> int:
-    return sum(wanted(grade) for judged in testset.grades.values() for grade in judged.values())
+def _with_queries(testset: TestSet, change: Callable[[Query], Query]) -> TestSet:
+    return replace(testset, queries=tuple(map(change, testset.queries)))
+
+
+def _with_targets(testset: TestSet, change: Callable[[Target], Target | None]) -> TestSet:
+    """Each target changed, or left out."""
+    changed = {
+        query_id: tuple(kept for target in targets if (kept := change(target)) is not None)
+        for query_id, targets in testset.targets.items()
+    }
+    return replace(testset, targets={query_id: targets for query_id, targets in changed.items() if targets})
+
+
+def _target(name: str, noun: str, kind: type) -> Feature:
+    """A kind of target."""
+    return Feature(
+        name,
+        noun,
+        lambda t: sum(isinstance(target, kind) for targets in t.targets.values() for target in targets),
+        lambda t: _with_targets(t, lambda target: None if isinstance(target, kind) else target),
+        is_truth=True,
+    )
+
+
+def _grade(name: str, noun: str, wanted: Callable[[float], bool]) -> Feature:
+    """Judgments, by id or by rule, whose grade is so."""
+    return Feature(name, noun, lambda t: _count_grades(t, wanted), lambda t: only_grades(t, lambda g: not wanted(g)))
+
+
+def _count_grades(testset: TestSet, wanted: Callable[[float], bool]) -> int:
+    by_id = sum(wanted(grade) for judged in testset.grades.values() for grade in judged.values())
+    return by_id + sum(wanted(target.grade) for targets in testset.targets.values() for target in targets)
+
+
+def only_grades(testset: TestSet, keep: Callable[[float], bool]) -> TestSet:
+    """The test set without the judgments and targets of other grades."""
+    judged = {
+        query_id: {doc_id: grade for doc_id, grade in grades.items() if keep(grade)}
+        for query_id, grades in testset.grades.items()
+    }
+    groups = {
+        query_id: tuple(one for one in said if one.doc_id in judged.get(query_id, {}))
+        for query_id, said in testset.groups.items()
+    }
+    kept = replace(
+        testset,
+        grades={query_id: grades for query_id, grades in judged.items() if grades},
+        groups={query_id: said for query_id, said in groups.items() if said},
+    )
+    return _with_targets(kept, lambda target: target if keep(target.grade) else None)
+
+
+def _of_query(name: str, noun: str, count: Callable[[Query], int], **plain: Any) -> Feature:
+    """Something that queries have; `plain` is what they have without."""
+    return Feature(
+        name,
+        noun,
+        lambda t: sum(count(query) for query in t.queries),
+        lambda t: _with_queries(t, lambda query: replace(query, **plain)),
+    )
+
+
+def _of_set(name: str, noun: str, count: Callable[[TestSet], int], **plain: Any) -> Feature:
+    """Something that the set has."""
+    return Feature(name, noun, count, lambda t: replace(t, **plain))
+
+
+def _is_level(grade: float) -> bool:
+    return grade not in {0, 1}
+
+
+def _flat(testset: TestSet) -> TestSet:
+    """Every grade over 0 as 1."""
+    grades = {q: {d: _one(grade) for d, grade in judged.items()} for q, judged in testset.grades.items()}
+    return _with_targets(replace(testset, grades=grades), lambda target: replace(target, grade=_one(target.grade)))
+
+
+def _one(grade: float) -> float:
+    return 1.0 if grade > 0 else grade
+
+
+def _is_credited(target: Target) -> bool:
+    return isinstance(target, Pattern) and (target.credit != "once" or target.expected_count is not None)
+
+
+def _once(target: Target) -> Target:
+    return Pattern(target.regex, target.grade) if isinstance(target, Pattern) else target
 
 
 FEATURES: Mapping[str, Feature] = {
     feature.name: feature
     for feature in (
-        Feature("grades", "graded document ids", lambda t: sum(map(len, t.grades.values())), is_truth=True),
-        Feature("patterns", "patterns", _targets(Pattern), is_truth=True),
-        Feature("spans", "spans of lines", _targets(Span), is_truth=True),
-        Feature("entities", "entities", _targets(Entity), is_truth=True),
-        Feature("file targets", "files as answers", _targets(File), is_truth=True),
-        Feature("predicates", "queries to a database", _targets(Predicate), is_truth=True),
         Feature(
-            "negative", "negative queries", lambda t: sum(q.negative is not None for q in t.queries), is_truth=True
+            "grades",
+            "graded document ids",
+            lambda t: sum(map(len, t.grades.values())),
+            lambda t: replace(t, grades={}, groups={}, grouping=None),
+            is_truth=True,
         ),
+        _target("patterns", "patterns", Pattern),
+        _target("spans", "spans of lines", Span),
+        _target("entities", "entities", Entity),
+        _target("file targets", "files as answers", File),
+        _target("predicates", "queries to a database", Predicate),
+        Feature(
+            "negative",
+            "negative queries",
+            lambda t: sum(query.negative is not None for query in t.queries),
+            lambda t: _with_queries(t, lambda query: replace(query, negative=None)),
+            is_truth=True,
+        ),
+        _of_set("ratings", "ratings by rater", lambda t: sum(map(len, t.ratings.values())), ratings={}, consensus=""),
+        _grade("fractions", "grades that are no whole numbers", lambda grade: grade != int(grade)),
+        _grade("unjudged", "grades under 0 (pooled, not judged)", lambda grade: grade < 0),
+        _grade("zeros", "grades of 0 (judged, not relevant)", lambda grade: grade == 0),
         Feature(
             "barren",
             "queries nobody judged",
-            lambda t: sum(not t.grades.get(q.id) and not t.targets.get(q.id) and q.negative is None for q in t.queries),
+            lambda t: sum(not is_judged(t, query) for query in t.queries),
+            lambda t: replace(t, queries=tuple(query for query in t.queries if is_judged(t, query))),
         ),
-        Feature("fractions", "grades that are no whole numbers", lambda t: _grades(t, lambda g: g != int(g))),
-        Feature("unjudged", "grades under 0 (pooled, not judged)", lambda t: _grades(t, lambda g: g < 0)),
-        Feature("zeros", "grades of 0 (judged, not relevant)", lambda t: _grades(t, lambda g: g == 0)),
-        Feature("texts", "texts of queries", lambda t: sum(bool(q.text) for q in t.queries)),
-        Feature("strata", "strata", lambda t: sum(len(q.strata) for q in t.queries)),
-        Feature("params", "parameters of queries", lambda t: sum(len(q.params) for q in t.queries)),
-        Feature("weights", "weights of queries", lambda t: sum(q.weight != 1 for q in t.queries)),
-        Feature("classes", "query classes", lambda t: sum(bool(q.query_class) for q in t.queries)),
-        Feature("files", "files to cover", lambda t: sum(map(len, t.files.values()))),
-        Feature("legacy", "legacy forms", lambda t: len(t.legacy)),
-        Feature("sources", "sources by authority", lambda t: len(t.sources)),
-        Feature("matching", "rules of matching", lambda t: int(t.matching != MatchingRules())),
-        Feature("databases", "databases", lambda t: len(t.databases)),
-        Feature("ratings", "ratings by rater", lambda t: sum(map(len, t.ratings.values()))),
-        Feature("groups", "judgments by group", lambda t: sum(map(len, t.groups.values()))),
-        Feature("name", "names of the set", lambda t: int(bool(t.name))),
-        Feature("version", "versions of the set", lambda t: int(bool(t.version))),
-        Feature("description", "descriptions of the set", lambda t: int(bool(t.description))),
-        Feature("meta", "facts about the set (review, anchors, history)", lambda t: int(t.meta != type(t.meta)())),
+        Feature("levels", "grades other than 0 and 1", lambda t: _count_grades(t, _is_level), _flat),
+        Feature(
+            "credit",
+            "patterns that are credited more than once, or say a count",
+            lambda t: sum(_is_credited(target) for targets in t.targets.values() for target in targets),
+            lambda t: _with_targets(t, _once),
+        ),
+        Feature(
+            "bounds",
+            "confidence bounds of negative queries",
+            lambda t: sum(query.negative is not None and query.negative != Negative() for query in t.queries),
+            lambda t: _with_queries(t, lambda query: replace(query, negative=query.negative and Negative())),
+        ),
+        _of_query("texts", "texts of queries", lambda query: bool(query.text), text=""),
+        _of_query("strata", "strata", lambda query: len(query.strata), strata={}),
+        _of_query("params", "parameters of queries", lambda query: len(query.params), params={}),
+        _of_query("weights", "weights of queries", lambda query: query.weight != 1, weight=1.0),
+        _of_query("classes", "query classes", lambda query: bool(query.query_class), query_class=""),
+        _of_set("files", "files to cover", lambda t: sum(map(len, t.files.values())), files={}),
+        _of_set("legacy", "legacy forms", lambda t: len(t.legacy), legacy={}),
+        _of_set("sources", "sources by authority", lambda t: len(t.sources), sources=()),
+        _of_set(
+            "matching", "rules of matching", lambda t: int(t.matching != MatchingRules()), matching=MatchingRules()
+        ),
+        _of_set("databases", "databases", lambda t: len(t.databases), databases={}),
+        _of_set("groups", "judgments by group", lambda t: sum(map(len, t.groups.values())), groups={}, grouping=None),
+        _of_set("name", "names of the set", lambda t: int(bool(t.name))),
+        _of_set("version", "versions of the set", lambda t: int(bool(t.version)), version=""),
+        _of_set("description", "descriptions of the set", lambda t: int(bool(t.description)), description=""),
+        _of_set("meta", "facts about the set (review, anchors, history)", lambda t: int(t.meta != Meta()), meta=Meta()),
     )
 }
-"""Name to row, in the order losses are told."""
+"""Name to row, in the order losses are told: what is expected, then the queries it leaves bare, then the rest."""
 
-QUIET = frozenset({"name", "zeros", "matching", "databases"})
-"""Not worth a sentence when lost alone."""
+QUIET = frozenset({"name"})
+"""Not worth a sentence: without it a set goes by the name of its file."""
 
 
 def losses(testset: TestSet, holds: Iterable[str]) -> tuple[str, ...]:

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from cranfield.errors import SHOWN_PROBLEMS, ProblemList, TestSetError, shorten
+from cranfield.errors import SHOWN_PROBLEMS, MissingExtraError, ProblemList, TestSetError, shorten
+from cranfield.formats.files import write_bytes
 from cranfield.formats.table import ID_KINDS, Role, as_number, id_texts, is_id, read_table
 from cranfield.model import GroupedJudgment, Query, TestSet
 
@@ -158,3 +159,31 @@ def _grades(judged: Mapping[Any, Any], query_id: str, name: str, found: ProblemL
         else:
             grades[doc_id] = grade
     return grades
+
+
+def write_qrels_parquet(testset: TestSet, path: Path | str) -> None:
+    """Write the graded ids of a test set as a Parquet table: query_id, doc_id, grade.
+
+    Raises:
+        TestSetError: when it holds judgments by a rule, or there is no judgment, or ids that are no Unicode.
+        MissingExtraError: without pyarrow.
+    """
+    path = Path(path)
+    try:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+    except ImportError:
+        raise MissingExtraError.for_extra("writing a Parquet file", "parquet") from None
+    if testset.targets or not any(testset.grades.values()):
+        raise TestSetError("not written: no graded document ids alone", path=str(path), expected="graded document ids")
+    rows = [
+        (query.id, doc, grade) for query in testset.queries for doc, grade in testset.grades.get(query.id, {}).items()
+    ]
+    query_ids, doc_ids, grades = zip(*rows, strict=True)
+    try:
+        columns = [pa.array(query_ids, pa.string()), pa.array(doc_ids, pa.string()), pa.array(grades, pa.float64())]
+    except UnicodeEncodeError:
+        raise TestSetError("not written: an id that is no Unicode", path=str(path), expected="Unicode") from None
+    sink = pa.BufferOutputStream()
+    pq.write_table(pa.table(columns, names=["query_id", "doc_id", "grade"]), sink)
+    write_bytes(path, [sink.getvalue().to_pybytes()])

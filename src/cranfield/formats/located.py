@@ -7,6 +7,7 @@ What the keys mean is said by the models of each format; `validate` lays one ove
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -64,6 +65,29 @@ class Located:
         return Problem(message, path=str(self.path), line=line, column=column, **fields)
 
 
+class _LateLocated(Located):
+    """JSON whose values are read, and whose places are looked for when one is asked for: most files have no problem."""
+
+    def __init__(self, path: Path, text: str, values: dict[str, Any]) -> None:
+        object.__setattr__(self, "path", path)
+        object.__setattr__(self, "_text", text)
+        object.__setattr__(self, "_values", values)
+
+    @cached_property
+    def root(self) -> Node:  # a field above, found late here
+        """The tree with its places."""
+        from cranfield.formats.json_tree import parse_json
+
+        text: str = self.__dict__["_text"]
+        return parse_json(text)
+
+    @property
+    def sourced(self) -> dict[str, Any]:
+        """The values as they were read."""
+        values: dict[str, Any] = self.__dict__["_values"]
+        return values
+
+
 def load_located(path: Path, error: type[CranfieldError]) -> Located:
     """Read a YAML or JSON file whose top is a mapping.
 
@@ -74,6 +98,12 @@ def load_located(path: Path, error: type[CranfieldError]) -> Located:
         CranfieldError: of type `error`, with every duplicate key; or with the first syntax error.
     """
     text = decode(read_bytes(path, error), path, error)
+    if text.lstrip().startswith("{"):
+        from cranfield.formats.json_values import json_values
+
+        values = json_values(text)
+        if isinstance(values, dict):
+            return _LateLocated(path, text, values)
     try:
         root = _parse(text, path)
     except Unreadable as unreadable:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import importlib
 import itertools
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from cranfield.model import Run, TestSet
+from cranfield.model import Grouping, Run, TestSet
 
 HEAD_BYTES = 1 << 20
 """How much of a file is looked at to tell its format."""
@@ -18,6 +19,12 @@ FIRST_LINES = 10
 """How many lines are looked at for columns."""
 
 Kind = Literal["testset", "run", "queries"]
+
+ANY_ID = r"[^\s\x00-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]+( [^\s\x00-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]+)*"
+"""Any text: words with single blanks between."""
+COLUMN_ID = r"[^\s\x00-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff#][^\s\x00-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]*"
+"""A word: no white space, no `#` first."""
+ANY_GRADE = (-math.inf, math.inf)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,15 +67,33 @@ class Format:
     """What a file of it is, to go on from "expected"."""
     fits: Callable[[Head], bool]
     reader: str = ""
-    """`module:function` of `read(path: Path) -> TestSet | Run`; empty where reading and ranking are one pass, in `ranking`."""
+    """`module:function` of `read(path: Path) -> TestSet | Run`; empty where reading and ranking are one pass, in `ranking`.
+    Queries come as a test set that nobody judged."""
     writer: str = ""
-    """`module:function` of `write(testset: TestSet, path: Path) -> None`; empty where it is not written."""
+    """`module:function` of `write(testset: TestSet, path: Path) -> None`; empty where it is not written. `convert` hands
+    it what the format holds and no more."""
     holds: frozenset[str] = frozenset()
     """Names in `features.FEATURES` of what a file of it can say; what a test set has beside is told when it is written."""
     suffix: str = ""
     """How its file names usually end (`.yaml`): `convert` takes the format of a new file from it where nobody names one."""
     source: str = ""
     """Whose format it is, and where that is written down."""
+    needs: frozenset[str] = frozenset()
+    """Names in `features.FEATURES` of what every query must have to be written: `texts`."""
+    strata: frozenset[str] | None = None
+    """Names of the strata that it has room for, where it holds `strata`; None: any."""
+    ids: str = ANY_ID
+    """Regular expression of the ids of queries and documents that it can hold, in full: tests make ids from it."""
+    texts: str = ANY_ID
+    """The same of texts of queries."""
+    grades: tuple[float, float] = ANY_GRADE
+    """Lowest and highest grade that it can say; others are told as lost, and their judgments left out."""
+    grouping: Grouping | None = None
+    """What the groups of its judgments are, where each of its lines is of one."""
+    by_text: bool = False
+    """True where a query goes by its text: its id is lost, and is the text when it is read."""
+    is_folder: bool = False
+    """True where it is a folder of files: its writer makes the folder."""
 
     @property
     def read(self) -> Callable[[Path], TestSet | Run] | None:

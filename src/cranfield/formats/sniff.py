@@ -12,11 +12,12 @@ from typing import Literal
 
 from cranfield.errors import CranfieldError, Problem, RunFormatError, TestSetError, UnknownNameError, shorten
 from cranfield.formats import code_sets, other_tools
-from cranfield.formats.files import opened, shown
-from cranfield.formats.registry import HEAD_BYTES, Format, Head, Kind, is_number, never
+from cranfield.formats.features import FEATURES
+from cranfield.formats.files import STDIN, opened, shown
+from cranfield.formats.registry import COLUMN_ID, HEAD_BYTES, Format, Head, Kind, is_number, never
 from cranfield.model import TestSet
 
-RunFormat = Literal["trec", "jsonl", "parquet"]
+RunFormat = Literal["trec", "jsonl", "parquet", "table"]
 
 _TESTSET_KEY = re.compile(rb"""(^|[{,\n\r])[ \t]*["']?(cranfield_testset|queries)["']?[ \t\r\n]*:""")
 
@@ -42,6 +43,28 @@ def _is_parquet(head: Head) -> bool:
     return head.data.startswith(b"PAR1")
 
 
+_TOPIC = re.compile(rb"<top>|<topic\b|<topics\b", re.IGNORECASE)
+
+
+def _is_topics(head: Head) -> bool:
+    return head.data.lstrip().startswith(b"<") and bool(_TOPIC.search(head.data))
+
+
+def _is_queries_jsonl(head: Head) -> bool:
+    line = head.first_line.replace(b" ", b"")
+    return (
+        line.startswith(b"{") and b'id":' in line and any(key in line for key in (b'"text":', b'"query":', b'"title":'))
+    )
+
+
+def _is_queries_tsv(head: Head) -> bool:
+    return head.first_line.count(b"\t") == 1 and not head.first_line.startswith(b"{")
+
+
+_QRELS_HOLD = frozenset({"grades", "unjudged", "zeros", "fractions", "levels"})
+_TREC = "TREC, trec.nist.gov/data/qrels_eng"
+_TREC_EVAL = "trec_eval, github.com/usnistgov/trec_eval"
+
 OWN = (
     Format(
         "jsonl",
@@ -57,7 +80,10 @@ OWN = (
         _is_yaml,
         "cranfield.formats.testset_yaml:read_testset_yaml",
         "cranfield.formats.testset_yaml:write_testset_yaml",
+        frozenset(FEATURES) - {"barren"},
         suffix=".yaml",
+        source="Cranfield's own; its JSON Schema comes with the package",
+        needs=frozenset({"texts"}),
     ),
     Format(
         "qrels",
@@ -66,17 +92,23 @@ OWN = (
         _is_qrels,
         "cranfield.formats.trec:read_qrels",
         "cranfield.formats.trec:write_qrels",
-        frozenset({"grades", "unjudged", "zeros", "fractions"}),
+        _QRELS_HOLD,
         suffix=".qrels",
+        source=_TREC,
+        ids=COLUMN_ID,
     ),
-    Format("trec", "run", "a TREC run (lines `query Q0 document rank score tag`)", _is_trec_run),
-    Format("parquet", "run", "a Parquet table of results", _is_parquet),
+    Format("trec", "run", "a TREC run (lines `query Q0 document rank score tag`)", _is_trec_run, source=_TREC_EVAL),
+    Format("parquet", "run", "a Parquet table of results", _is_parquet, source="Cranfield's own columns"),
     Format(
         "parquet-qrels",
         "testset",
         "a Parquet table of judgments",
         _is_parquet,
         "cranfield.formats.judgments:qrels_from_frame",
+        "cranfield.formats.judgments:write_qrels_parquet",
+        _QRELS_HOLD,
+        suffix=".parquet",
+        source="Cranfield's own columns: query_id, doc_id, grade",
     ),
     Format(
         "subtopics",
@@ -84,6 +116,11 @@ OWN = (
         "qrels by subtopic (`query subtopic document grade`)",
         never,
         "cranfield.formats.trec_groups:read_subtopic_qrels",
+        "cranfield.formats.trec_groups:write_subtopic_qrels",
+        _QRELS_HOLD | {"groups"},
+        source=_TREC_EVAL,
+        ids=COLUMN_ID,
+        grouping="subtopic",
     ),
     Format(
         "judges",
@@ -91,6 +128,11 @@ OWN = (
         "qrels by judge (`query judge document grade`)",
         never,
         "cranfield.formats.trec_groups:read_judge_qrels",
+        "cranfield.formats.trec_groups:write_judge_qrels",
+        _QRELS_HOLD | {"groups"},
+        source=_TREC_EVAL,
+        ids=COLUMN_ID,
+        grouping="judge",
     ),
     Format(
         "preferences",
@@ -98,6 +140,42 @@ OWN = (
         "preferences (`query group subgroup document value`)",
         never,
         "cranfield.formats.trec_groups:read_preferences",
+        "cranfield.formats.trec_groups:write_preferences",
+        (_QRELS_HOLD | {"groups"}) - {"unjudged"},
+        source=_TREC_EVAL,
+        ids=COLUMN_ID,
+        grouping="preference",
+    ),
+    Format(
+        "topics",
+        "queries",
+        'TREC topics (`<top> <num> <title>`, or `<topic number="…">` as XML)',
+        _is_topics,
+        "cranfield.formats.topics:read_topics",
+        "cranfield.formats.topics:write_topics",
+        frozenset({"texts", "barren"}),
+        suffix=".topics",
+        source="TREC, trec.nist.gov/data/topics_eng",
+    ),
+    Format(
+        "queries-jsonl",
+        "queries",
+        'queries as lines of JSON (`{"_id": "1", "text": "…"}`)',
+        _is_queries_jsonl,
+        "cranfield.formats.topics:read_queries_jsonl",
+        "cranfield.formats.topics:write_queries_jsonl",
+        frozenset({"texts", "barren"}),
+        source="BEIR, github.com/beir-cellar/beir",
+    ),
+    Format(
+        "queries-tsv",
+        "queries",
+        "queries as lines `id<TAB>text`",
+        _is_queries_tsv,
+        "cranfield.formats.topics:read_queries_tsv",
+        "cranfield.formats.topics:write_queries_tsv",
+        frozenset({"texts", "barren"}),
+        source="as MS MARCO has them",
     ),
 )
 
@@ -105,11 +183,11 @@ FORMATS = {entry.name: entry for entry in (*code_sets.ENTRIES, *other_tools.ENTR
 """Every format by name. The order is that in which they are tried: a sentence may look like columns."""
 
 
-RUN_FORMATS: dict[str, RunFormat] = {"trec": "trec", "jsonl": "jsonl", "parquet": "parquet"}
+RUN_FORMATS: dict[str, RunFormat] = {"trec": "trec", "jsonl": "jsonl", "parquet": "parquet", "run-table": "table"}
 
 
 def format_names(kind: Kind) -> tuple[str, ...]:
-    """Names of the formats of test sets, or of runs."""
+    """Names of the formats of test sets, of runs, or of queries."""
     return tuple(entry.name for entry in FORMATS.values() if entry.kind == kind)
 
 
@@ -117,16 +195,33 @@ def read_testset(path: Path | str, format: str | None = None) -> TestSet:  # noq
     """Read a test set in whatever format its content is.
 
     Args:
-        path: a YAML or JSON test set, or TREC qrels; gzip and Zstandard are recognised, and `-` is standard input.
+        path: a file or a folder in any format of `format_names("testset")`; gzip and Zstandard are recognised, and `-` is
+            standard input.
         format: a name of `format_names("testset")`, where the content does not tell.
 
     Raises:
         TestSetError: the file is missing, unreadable, of no known format, or holds mistakes.
         UnknownNameError: there is no such format.
     """
-    path = Path(path)
-    entry = _entry(path, "testset", format, TestSetError)
-    read = entry.read
+    return _read(Path(path), "testset", format)
+
+
+def read_queries(path: Path | str, format: str | None = None) -> TestSet:  # noqa: A002  the option's own name
+    """Read texts of queries, from TREC topics, lines of two columns or lines of JSON, as a test set that nobody judged.
+
+    Args:
+        path: a file; gzip and Zstandard are recognised, and `-` is standard input.
+        format: a name of `format_names("queries")`, where the content does not tell.
+
+    Raises:
+        TestSetError: as `read_testset`.
+        UnknownNameError: there is no such format.
+    """
+    return _read(Path(path), "queries", format)
+
+
+def _read(path: Path, kind: Kind, name: str | None) -> TestSet:
+    read = _entry(path, kind, name, TestSetError).read
     testset = read(path) if read else None
     if not isinstance(testset, TestSet):
         raise TestSetError("not a test set", path=shown(path))
@@ -147,12 +242,11 @@ def sniff_run(path: Path | str, format: str | None = None) -> RunFormat:  # noqa
 def _entry(path: Path, kind: Kind, name: str | None, error: type[CranfieldError]) -> Format:
     names = format_names(kind)
     if name is not None and name not in names:
-        raise UnknownNameError.among("test set format" if kind == "testset" else "run format", name, names)
-    with opened(path, error) as stream:
-        head = Head(stream.read(HEAD_BYTES).removeprefix(b"\xef\xbb\xbf"))
+        raise UnknownNameError.among(f"{WHAT[kind]} format", name, names)
+    head = _head(path, kind, error)
     if name is not None:
         return FORMATS[name]
-    entry = next((entry for entry in FORMATS.values() if entry.fits(head)), None)
+    entry = next((entry for entry in _tried(kind) if entry.fits(head)), None)
     if entry is not None and entry.kind != kind:  # a table may be of either kind
         entry = next((one for one in FORMATS.values() if one.kind == kind and one.fits is entry.fits), entry)
     if entry is None or entry.kind != kind:
@@ -160,27 +254,62 @@ def _entry(path: Path, kind: Kind, name: str | None, error: type[CranfieldError]
     return entry
 
 
+def _tried(kind: Kind) -> list[Format]:
+    """Formats in the order they are tried. Lines of texts look like much else: they are asked last where not meant."""
+    texts = [entry for entry in FORMATS.values() if entry.kind == "queries"]
+    others = [entry for entry in FORMATS.values() if entry.kind != "queries"]
+    others.sort(key=lambda entry: entry.fits is not _is_parquet)  # its bytes may look like columns
+    return [*texts, *others] if kind == "queries" else [*others, *texts]
+
+
+def _head(path: Path, kind: Kind, error: type[CranfieldError]) -> Head:
+    """The beginning of a file; nothing of a folder, or of a name that is no file, where a format takes it."""
+    if path.is_dir() or (str(path) != STDIN and not path.exists()):
+        head = Head(b"", path)
+        folders = [entry for entry in FORMATS.values() if entry.kind == kind and entry.is_folder]
+        if any(entry.kind == kind and entry.fits(head) for entry in FORMATS.values()):
+            return head
+        if path.is_dir() and folders:
+            expected = f"a file, or a folder of the format {', '.join(entry.name for entry in folders)}"
+            raise error(Problem("this is a folder", path=shown(path), expected=expected))
+    with opened(path, error) as stream:
+        return Head(stream.read(HEAD_BYTES).removeprefix(b"\xef\xbb\xbf"), path)
+
+
+WHAT: dict[Kind, str] = {"testset": "test set", "run": "run", "queries": "query file"}
+OPTION: dict[Kind, str] = {"testset": "--testset-format", "run": "--run-format"}
+MAX_SENTENCES = 4
+"""More formats than that are named by their names."""
+
+
 def _unknown(path: Path, kind: Kind, head: Head, other: Format | None) -> Problem:
     """Say what was looked for and what the first line is."""
-    sentences = [
-        FORMATS[name].sentence for name in format_names(kind) if FORMATS[name].fits not in {never, _is_parquet}
-    ]
-    what = "test set" if kind == "testset" else "run"
+    known = [entry for entry in FORMATS.values() if entry.kind == kind and entry.fits not in {never, _is_parquet}]
+    known.sort(key=lambda entry: entry not in OWN)
+    expected = " or ".join(entry.sentence for entry in known)
+    if len(known) > MAX_SENTENCES:
+        own = ", ".join(entry.sentence for entry in known if entry in OWN)
+        expected = f"{own}, or another format that its content tells"
     if not head.data.strip():
-        return Problem("the file is empty", path=shown(path), expected=" or ".join(sentences))
-    if other is not None:
+        return Problem("the file is empty", path=shown(path), expected=expected)
+    hint = None
+    if other is not None and other.kind == "queries":
+        hint = f"this is {other.sentence}: texts go with judgments, as `--queries FILE` beside a test set"
+    elif other is not None:
         hint = f"this is {other.sentence}: the test set comes first, then the runs"
     elif _is_log(head):
         hint = "this is the log beside a run: name the file without `.log`"
-    else:
-        hint = f"where the content does not tell, --{kind}-format {'|'.join(format_names(kind))} does"
+    elif kind in OPTION:
+        names = format_names(kind)
+        named = "NAME" if len(names) > MAX_SENTENCES else "|".join(names)
+        hint = f"where the content does not tell, {OPTION[kind]} {named} does"
     got = shorten(head.first_line.decode("utf-8", "replace")) if head.first_line else "comments only"
-    return Problem(f"not a {what}", path=shown(path), expected=" or ".join(sentences), got=got, hint=hint)
+    return Problem(f"not a {WHAT[kind]}", path=shown(path), expected=expected, got=got, hint=hint)
 
 
 def _is_log(head: Head) -> bool:
     try:
         record = json.loads(head.first_line)
-    except ValueError:
+    except (ValueError, RecursionError):
         return False
     return isinstance(record, dict) and "cranfield_run_log" in record

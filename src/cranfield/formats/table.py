@@ -232,7 +232,9 @@ class _ParquetFile:
         import narwhals as nw
 
         with self._opened() as file:
-            table = nw.from_native(file.read(list(dict.fromkeys(names))), eager_only=True)
+            arrow = file.read(list(dict.fromkeys(names)))
+            arrow.validate(full=True)  # text that is not UTF-8 would come out later, as an error of no file
+            table = nw.from_native(arrow, eager_only=True)
         return {column: table[column] for column in table.columns}
 
     @contextmanager
@@ -245,7 +247,7 @@ class _ParquetFile:
         try:
             with self.path.open("rb") as stream, pq.ParquetFile(stream) as file:
                 yield file
-        except (OSError, pa.ArrowException) as cause:
+        except (OSError, pa.ArrowException, UnicodeDecodeError) as cause:
             if isinstance(cause, OSError) and cause.errno is not None:  # the system's; pyarrow's own have none
                 raise self.error(refusal(self.path, cause)) from cause
             message, got = "this Parquet file is damaged or cut short", shorten(str(cause))

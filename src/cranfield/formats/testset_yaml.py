@@ -1,38 +1,57 @@
 """Test sets in YAML or JSON: read with every problem at its line, written so that reading gives the same again.
 
-The schema is in `testset_models`; here is what one field alone cannot tell, and the way to and from `model.TestSet`.
+The schema is in `testset_models`, what holds between fields in `testset_checks`, the way back in `testset_write`.
 """
 
 from __future__ import annotations
 
 import json
-import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
-from cranfield.errors import Problem, ProblemList, TestSetError, shorten
-from cranfield.formats.files import write_text
+from cranfield.errors import Problem, ProblemList, TestSetError
+from cranfield.formats.files import shown, write_text
 from cranfield.formats.json_tree import parse_json
-from cranfield.formats.located import Located, load_located, source_text, validate
-from cranfield.formats.testset_models import PatternModel, TestSetModel
+from cranfield.formats.located import Located, load_located, validate
+from cranfield.formats.testset_checks import cross_problems
+from cranfield.formats.testset_fields import lines_of
+from cranfield.formats.testset_models import MetaModel, NegativeModel, QueryModel, TestSetModel
+from cranfield.formats.testset_write import document_of
+from cranfield.formats.trec_groups import highest, preference_problems
 from cranfield.formats.tree import Unreadable
 from cranfield.formats.yaml_tree import parse_yaml
 from cranfield.formats.yaml_write import yaml_text
-from cranfield.model import Pattern, Query, TestSet
+from cranfield.model import (
+    LETTERS,
+    Anchor,
+    Entity,
+    File,
+    GroupedJudgment,
+    Legacy,
+    MatchingRules,
+    Meta,
+    Negative,
+    Pattern,
+    Predicate,
+    Query,
+    Rating,
+    Source,
+    Span,
+    Split,
+    Target,
+    TestSet,
+)
 
-SCHEMA_VERSION = 1
 _SURROGATE = re.compile("[\ud800-\udfff]")
-MAX_SHORT = 1e15
-"""Above it, a whole number written without its exponent is longer than with it."""
 
 
 def read_testset_yaml(path: Path | str) -> TestSet:
     """Read a test set in YAML or JSON.
 
-    Numbers used as ids or text keep their spelling (`007`); grades are floats.
+    Numbers used as ids or text keep their spelling (`007`); grades are floats. Ratings are kept as they stand: the
+    judgments of a query that has ratings and no `judgments` are made of them by a consensus rule, not here.
 
     Raises:
         TestSetError: with everything that is wrong, in the order of the lines.
@@ -43,69 +62,135 @@ def read_testset_yaml(path: Path | str) -> TestSet:
 def _testset(located: Located) -> TestSet:
     problems = ProblemList(TestSetError)
     model = validate(located, TestSetModel, problems)
-    problems.problems += _query_problems(located)
+    problems.problems += cross_problems(located)
     problems.raise_if_any()
     if model is None:
-        raise TestSetError("not a test set", path=str(located.path))
+        raise TestSetError("not a test set", path=shown(located.path))
+    groups = {query.id: _groups(query) for query in model.queries if query.groups}
+    if model.grouping == "preference":
+        _check_preferences(located, model.queries)
     return TestSet(
         name=model.name,
-        queries=tuple(Query(q.id, q.text, dict(q.strata), dict(q.params), q.weight + 0.0) for q in model.queries),
+        queries=tuple(_query(query, model) for query in model.queries),
         grades={
-            q.id: {doc_id: grade + 0.0 for doc_id, grade in q.judgments.items()} for q in model.queries if q.judgments
+            query.id: highest(groups[query.id]) if query.groups else _floats(query.judgments)
+            for query in model.queries
+            if query.groups or query.judgments
         },
-        targets={q.id: tuple(_pattern(p) for p in q.patterns) for q in model.queries if q.patterns},
+        targets={query.id: targets for query in model.queries if (targets := _targets(query))},
         version=model.version,
         description=model.description,
+        groups=groups,
+        grouping=model.grouping,
+        files={query.id: tuple(query.files) for query in model.queries if query.files},
+        legacy={
+            query.id: Legacy(tuple(query.legacy.ids), tuple(query.legacy.patterns))
+            for query in model.queries
+            if query.legacy is not None
+        },
+        sources=tuple(Source(source.name, source.pattern) for source in model.sources),
+        matching=MatchingRules(
+            model.matching.line_base,
+            model.matching.min_overlap,
+            tuple(model.matching.strip),
+            tuple(model.matching.roots),
+            model.matching.chunk_suffix,
+        ),
+        databases=dict(model.databases),
+        ratings={query.id: _ratings(query) for query in model.queries if query.ratings},
+        consensus=model.consensus,
+        meta=_meta(model.meta),
     )
 
 
-def _pattern(model: PatternModel) -> Pattern:
-    return Pattern(model.regex, model.grade + 0.0, model.credit, model.expected_count)
+def _query(query: QueryModel, model: TestSetModel) -> Query:
+    negative = Negative() if query.negative is True else None
+    if isinstance(query.negative, NegativeModel):
+        negative = Negative(query.negative.below, query.negative.field)
+    return Query(
+        query.id,
+        query.text,
+        dict(query.strata),
+        dict(query.params),
+        query.weight + 0.0,
+        query.query_class or _class_by_stratum(query, model),
+        negative,
+    )
 
 
-def _query_problems(located: Located) -> Iterator[Problem]:
-    """What holds between fields. Works on the data, so that it is told even where single fields are wrong too."""
-    queries = located.sourced.get("queries")
-    first: dict[str, int] = {}
-    for index, query in enumerate(queries if isinstance(queries, list) else []):
-        if not isinstance(query, dict):
-            continue
-        query_id = source_text(query.get("id"))
-        if isinstance(query_id, str) and first.setdefault(query_id, index) != index:
-            line, _ = located.mark(("queries", first[query_id], "id"))
-            message = f"query id {shorten(query_id)} is used twice; it also stands on line {line}"
-            yield located.problem(message, ("queries", index, "id"))
-        yield from _judgment_problems(located, index, query)
+def _class_by_stratum(query: QueryModel, model: TestSetModel) -> str:
+    """The class that the stratum named for it tells; none where the query has no such stratum, or its value no class."""
+    if model.classes is None:
+        return ""
+    value = query.strata.get(model.classes.stratum, "")
+    if model.classes.names:
+        return model.classes.names.get(value, "")
+    return LETTERS.get(value, value)
 
 
-def _judgment_problems(located: Located, index: int, query: Mapping[str, Any]) -> Iterator[Problem]:
-    name = f"queries[{index}]"
-    judgments, patterns = query.get("judgments"), query.get("patterns")
-    if judgments and patterns:
-        yield located.problem(
-            f"{name} has both judgments and patterns",
-            ("queries", index, "patterns"),
-            key=True,
-            expected="one of them",
-            hint="a pattern with ^ and $ stands for one id",
+def _targets(query: QueryModel) -> tuple[Target, ...]:
+    """What is expected by rule, kind by kind; files that stand alone are it too."""
+    entities = query.entities if isinstance(query.entities, dict) else dict.fromkeys(query.entities, 1.0)
+    targets: list[Target] = [Pattern(p.regex, p.grade + 0.0, p.credit, p.expected_count) for p in query.patterns]
+    targets += [Span(s.path, *lines_of(s.lines), s.grade + 0.0) for s in query.spans]
+    targets += [Entity(entity, grade + 0.0) for entity, grade in entities.items()]
+    targets += [File(path, grade + 0.0) for path, grade in query.answer_files.items()]
+    targets += [Predicate(p.sql, p.database, p.grade + 0.0) for p in query.predicates]
+    if not targets and not query.judgments and not query.ratings and not query.groups:
+        targets += [File(path, 1.0) for path in query.files]
+    return tuple(targets)
+
+
+def _floats(judgments: Mapping[str, float]) -> dict[str, float]:
+    return {doc_id: grade + 0.0 for doc_id, grade in judgments.items()}
+
+
+def _ratings(query: QueryModel) -> tuple[Rating, ...]:
+    return tuple(
+        Rating(doc_id, rater, None if grade is None else grade + 0.0)
+        for doc_id, said in query.ratings.items()
+        for rater, grade in said.items()
+    )
+
+
+def _groups(query: QueryModel) -> tuple[GroupedJudgment, ...]:
+    """By document, in the order of their bytes, as the readers of columns give them."""
+    judgments = [
+        GroupedJudgment(doc_id, group, value + 0.0, subgroup)
+        for group, said in query.groups.items()
+        for key, inner in said.items()
+        for doc_id, value, subgroup in (
+            [(key, inner, "")] if not isinstance(inner, dict) else [(doc, value, key) for doc, value in inner.items()]
         )
-    if judgments in (None, {}) and patterns in (None, []):
-        yield located.problem(
-            f"{name} has no judgments",
-            ("queries", index),
-            hint="add `judgments: {document id: grade}`, or `patterns` on the id",
-        )
-    for position, pattern in enumerate(patterns if isinstance(patterns, list) else []):
-        if not isinstance(pattern, dict) or pattern.get("credit", "once") != "once":
-            continue
-        count = pattern.get("expected_count")
-        if isinstance(count, int) and not isinstance(count, bool) and count > 1:
-            yield located.problem(
-                f"{name}.patterns[{position}] is credited once and expects {count}",
-                ("queries", index, "patterns", position, "expected_count"),
-                expected="an expected_count of 1, or none",
-                hint="`credit: every` credits each match",
-            )
+    ]
+    return tuple(sorted(judgments, key=lambda j: (j.doc_id.encode("utf-8", "surrogatepass"), j.group, j.subgroup)))
+
+
+def _check_preferences(located: Located, queries: Sequence[QueryModel]) -> None:
+    problems = ProblemList(TestSetError)
+    for index, query in enumerate(queries):
+        line, column = located.mark(("queries", index, "groups"), key=True)
+        for problem in preference_problems(query.id, _groups(query)) if query.groups else ():
+            problems.problems.append(replace(problem, path=shown(located.path), line=line, column=column))
+    problems.raise_if_any()
+
+
+def _meta(model: MetaModel) -> Meta:
+    return Meta(
+        review=model.review,
+        scale=tuple(grade + 0.0 for grade in model.scale),
+        made=model.made or "",
+        refresh_days=model.refresh_days,
+        commit=model.commit,
+        source_files=dict(model.source_files),
+        anchors={place: Anchor(a.symbol, a.body, a.offset, a.lines) for place, a in model.anchors.items()},
+        counts=dict(model.counts),
+        split=None
+        if model.split is None
+        else Split(model.split.seed, model.split.share, tuple(model.split.by), tuple(model.split.held_out)),
+        previous=model.previous,
+        history=tuple(model.history),
+    )
 
 
 def write_testset_yaml(testset: TestSet, path: Path | str) -> None:
@@ -117,7 +202,7 @@ def write_testset_yaml(testset: TestSet, path: Path | str) -> None:
     """
     path = Path(path)
     is_json = path.suffix.lower() == ".json"
-    document = _document(testset)
+    document = document_of(testset)
     if not is_json and _SURROGATE.search(json.dumps(document, ensure_ascii=False)):
         raise TestSetError(
             "not written: text that is no Unicode",
@@ -138,40 +223,3 @@ def write_testset_yaml(testset: TestSet, path: Path | str) -> None:
 def _unwritable(problem: Problem, path: Path) -> Problem:
     """The problem that reading would have, without its line in a file that is not there."""
     return replace(problem, message=f"not written: {problem.message}", path=str(path), line=None, column=None)
-
-
-def _document(testset: TestSet) -> dict[str, Any]:
-    document: dict[str, Any] = {"cranfield_testset": SCHEMA_VERSION, "name": testset.name}
-    if testset.version:
-        document["version"] = testset.version
-    if testset.description:
-        document["description"] = testset.description
-    document["queries"] = [_query_entry(testset, query) for query in testset.queries]
-    return document
-
-
-def _query_entry(testset: TestSet, query: Query) -> dict[str, Any]:
-    entry: dict[str, Any] = {"id": query.id, "text": query.text}
-    if query.strata:
-        entry["strata"] = dict(query.strata)
-    if query.params:
-        entry["params"] = dict(query.params)
-    if query.weight != 1:
-        entry["weight"] = query.weight
-    if grades := testset.grades.get(query.id):
-        entry["judgments"] = {doc_id: _short(grade) for doc_id, grade in grades.items()}
-    if patterns := [t for t in testset.targets.get(query.id, ()) if isinstance(t, Pattern)]:
-        entry["patterns"] = [_pattern_entry(pattern) for pattern in patterns]
-    return entry
-
-
-def _pattern_entry(pattern: Pattern) -> dict[str, Any]:
-    entry: dict[str, Any] = {"regex": pattern.regex, "grade": _short(pattern.grade), "credit": pattern.credit}
-    if pattern.expected_count is not None:
-        entry["expected_count"] = pattern.expected_count
-    return entry
-
-
-def _short(grade: float) -> float:
-    """A whole grade as an int, as people write it."""
-    return int(grade) if math.isfinite(grade) and grade == int(grade) and abs(grade) < MAX_SHORT else grade

@@ -21,6 +21,16 @@ QRELS_LINE = "query iteration document grade"
 MAX_PROBLEMS = 1000
 """Reading goes no further when it has found so many bad lines: this is no qrels file."""
 
+HEADER_WORDS: tuple[frozenset[bytes], ...] = (
+    frozenset({b"qid", b"query_id", b"queryid", b"query-id", b"query", b"topic", b"topic_id", b"q_id"}),
+    frozenset({b"0", b"q0", b"iteration", b"iter", b"it", b"subtopic", b"subtopic_id", b"unused", b"dummy"}),
+    frozenset(
+        {b"docid", b"doc_id", b"docno", b"document", b"document_id", b"doc", b"corpus-id", b"corpus_id", b"did", b"url"}
+    ),
+    frozenset({b"relevance", b"rel", b"grade", b"label", b"judgment", b"judgement", b"qrel", b"score", b"relevant"}),
+)
+"""Usual words of a header row over qrels, by column."""
+
 _SPACE = re.compile(r"[ \t\r\n\x0b\x0c]")
 """What separates columns: ASCII white space only, so an id may hold any other."""
 
@@ -46,7 +56,7 @@ def read_qrels_file(path: Path | str) -> QrelsFile:
 
     Args:
         path: four columns a line (query, iteration, document, grade), ASCII white space between; blank lines and lines
-            that start with `#` are skipped; gzip and Zstandard are recognised, and `-` is standard input. The
+            that start with `#` are skipped, and so is a first line that names the columns, which is noted; gzip and Zstandard are recognised, and `-` is standard input. The
             iteration is ignored.
 
     Ids that are not UTF-8 keep their bytes, as lone surrogates. A grade is any finite number.
@@ -64,6 +74,7 @@ def read_qrels_file(path: Path | str) -> QrelsFile:
         name=stem(path),
         queries=tuple(Query(query_id) for query_id in reader.grades),
         grades=reader.grades,
+        notes=tuple(reader.notes()),
     )
     return QrelsFile(testset, reader.n_lines, reader.n_repeated)
 
@@ -77,6 +88,8 @@ class _QrelsReader:
         self.grades: dict[str, dict[str, float]] = {}
         self.n_lines = 0
         self.n_repeated = 0
+        self.header = ""
+        """The header row that was skipped."""
         self._conflicts: list[tuple[int, list[bytes]]] = []
 
     def read(self) -> None:
@@ -117,9 +130,17 @@ class _QrelsReader:
                     continue
                 if number == 1:
                     columns[0] = columns[0].removeprefix(b"\xef\xbb\xbf")
+                    if is_header(columns):
+                        self.header = " ".join(map(id_text, columns))
+                        continue
                 yield number, columns
                 if len(self.problems.problems) + len(self._conflicts) >= MAX_PROBLEMS:
                     return
+
+    def notes(self) -> Iterator[str]:
+        """What was skipped."""
+        if self.header:
+            yield f"line 1 is a header row and was skipped: {shorten(self.header)}"
 
     def _report_conflicts(self) -> None:
         wanted = {(columns[0], columns[2]) for _, columns in self._conflicts}
@@ -156,6 +177,13 @@ def finite_number(text: bytes) -> float | None:
     return number + 0.0 if math.isfinite(number) and b"_" not in text else None
 
 
+def is_header(columns: Sequence[bytes]) -> bool:
+    """Whether a first line names the columns of qrels; a line whose last column is a number never does."""
+    if len(columns) != QRELS_COLUMNS or finite_number(columns[3]) is not None:
+        return False
+    return all(column.lower() in words for column, words in zip(columns, HEADER_WORDS, strict=True))
+
+
 def id_text(data: bytes) -> str:
     """An id as text; what is not UTF-8 keeps its bytes, as lone surrogates."""
     return data.decode("utf-8", "surrogateescape")
@@ -178,14 +206,14 @@ def write_qrels(testset: TestSet, path: Path | str) -> None:
                 expected="graded document ids",
                 hint="a YAML test set holds patterns, spans and other rules",
             )
-        _check_column(problems, path, "query", query.id)
+        check_column(problems, path, "query", query.id)
         for doc_id, grade in testset.grades.get(query.id, {}).items():
-            _check_column(problems, path, "document", doc_id)
+            check_column(problems, path, "document", doc_id)
             if not math.isfinite(grade):
                 message = f"not written: query {query.id!r}, document {doc_id!r} has the grade {grade}"
                 problems.add(message, path=str(path), expected="a finite number")
                 continue
-            lines.append(_line(query.id, "0", doc_id, _plain(grade)))
+            lines.append(column_line(query.id, "0", doc_id, plain_grade(grade)))
     problems.raise_if_any()
     write_bytes(path, lines)
 
@@ -205,11 +233,11 @@ def write_trec_run(run: Run, path: Path | str) -> None:
     lines: list[bytes] = []
     for query_id, answer in run.answers.items():
         if answer.hits:
-            _check_column(problems, path, "query", query_id)
+            check_column(problems, path, "query", query_id)
         hits = _ranked(query_id, answer.hits, run, problems, path)
         for rank, (hit, score) in enumerate(zip(hits, _falling_scores(hits, run), strict=True), start=1):
-            _check_column(problems, path, "document", hit.id)
-            lines.append(_line(query_id, "Q0", hit.id, str(rank), repr(score), tag))
+            check_column(problems, path, "document", hit.id)
+            lines.append(column_line(query_id, "Q0", hit.id, str(rank), repr(score), tag))
     problems.raise_if_any()
     write_bytes(path, lines)
 
@@ -226,7 +254,7 @@ def _ranked(query_id: str, hits: tuple[Hit, ...], run: Run, problems: ProblemLis
                     expected=f"a score on every hit, because the run declares order: {run.order}",
                 )
         sign = 1.0 if run.order == "descending" else -1.0
-        ordered.sort(key=lambda hit: (sign * (hit.score or 0.0), _bytes(hit.id)), reverse=True)
+        ordered.sort(key=lambda hit: (sign * (hit.score or 0.0), id_bytes(hit.id)), reverse=True)
     first: dict[str, Hit] = {}
     for hit in ordered:
         first.setdefault(hit.id, hit)
@@ -242,7 +270,8 @@ def _falling_scores(hits: Sequence[Hit], run: Run) -> list[float]:
     return [-score for score in scores] if run.order == "ascending" else scores
 
 
-def _check_column(problems: ProblemList, path: Path, kind: str, text: str) -> None:
+def check_column(problems: ProblemList, path: Path, kind: str, text: str) -> None:
+    """Note a problem where an id cannot stand in a column of its kind (`query`, `document`, …)."""
     if text and not _SPACE.search(text) and not (kind == "query" and text.startswith("#")):
         return
     problems.add(
@@ -252,11 +281,12 @@ def _check_column(problems: ProblemList, path: Path, kind: str, text: str) -> No
     )
 
 
-def _line(*columns: str) -> bytes:
-    return b" ".join(map(_bytes, columns)) + b"\n"
+def column_line(*columns: str) -> bytes:
+    """Columns as a line."""
+    return b" ".join(map(id_bytes, columns)) + b"\n"
 
 
-def _bytes(text: str) -> bytes:
+def id_bytes(text: str) -> bytes:
     """The bytes an id was read from; lone surrogates that no reader of bytes makes are kept as they are."""
     try:
         return text.encode("utf-8", "surrogateescape")
@@ -264,6 +294,6 @@ def _bytes(text: str) -> bytes:
         return text.encode("utf-8", "surrogatepass")
 
 
-def _plain(grade: float) -> str:
+def plain_grade(grade: float) -> str:
     """A whole grade without its point, as qrels have it."""
     return str(int(grade)) if grade == int(grade) else repr(grade)

@@ -8,13 +8,21 @@ from __future__ import annotations
 
 import graphlib
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from cranfield.errors import ProblemList, TestSetError, shorten
-from cranfield.formats.files import opened, shown, stem
-from cranfield.formats.trec import MAX_PROBLEMS, finite_number, id_text
+from cranfield.errors import Problem, ProblemList, TestSetError, shorten
+from cranfield.formats.files import opened, shown, stem, write_bytes
+from cranfield.formats.trec import (
+    MAX_PROBLEMS,
+    check_column,
+    column_line,
+    finite_number,
+    id_bytes,
+    id_text,
+    plain_grade,
+)
 from cranfield.model import GroupedJudgment, Grouping, Query, TestSet
 
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
@@ -105,7 +113,7 @@ def _read(path: Path, layout: Layout) -> TestSet:
     return TestSet(
         name=stem(path),
         queries=tuple(Query(query_id) for query_id in queries),
-        grades={query_id: _highest(judgments) for query_id, judgments in groups.items()},
+        grades={query_id: highest(judgments) for query_id, judgments in groups.items()},
         groups=groups,
         grouping=layout.grouping,
     )
@@ -167,13 +175,14 @@ class _GroupsReader:
         text = shorten(got.decode("utf-8", "replace"))
         self.problems.add(message, path=shown(self.path), line=line, expected=expected, got=text)
 
-    def _where(self, query_id: bytes, group: bytes, document: bytes | None = None) -> str:
+    def where(self, query_id: bytes, group: bytes, document: bytes | None = None) -> str:
+        """What messages call a group, or a document in it."""
         where = f"query {id_text(query_id)!r}, {self.layout.group} {id_text(group)!r}"
         return where if document is None else f"{where}, document {id_text(document)!r}"
 
     def _twice(self, query_id: bytes, place: Place, earlier: _Said, later: _Said) -> None:
         self.problems.add(
-            f"{self._where(query_id, place[0], place[2])} is judged twice",
+            f"{self.where(query_id, place[0], place[2])} is judged twice",
             path=shown(self.path),
             line=later.line,
             expected=f"{earlier.text.decode()}, as on line {earlier.line}",
@@ -188,7 +197,7 @@ class _GroupsReader:
                 earlier = first.setdefault(document, one)
                 if (earlier.value == 0) is not (one.value == 0):
                     self.problems.add(
-                        f"{self._where(query_id, group, document)} is relevant in one subgroup only",
+                        f"{self.where(query_id, group, document)} is relevant in one subgroup only",
                         path=shown(self.path),
                         line=max(earlier.line, one.line),
                         expected="a value of 0 in all subgroups of a group, or in none",
@@ -217,13 +226,27 @@ class _GroupsReader:
                 documents.append(documents[0])
             lines = [said[d].line for d in documents for said in subgroups.values() if d in said]
             self.problems.add(
-                f"{self._where(query_id, group)}: its preferences contradict each other",
+                f"{self.where(query_id, group)}: its preferences contradict each other",
                 path=shown(self.path),
                 line=max(lines),
                 expected="an order without a circle in a group",
                 got=shorten(" > ".join(map(id_text, documents))),
                 hint="opinions that differ belong in groups of their own",
             )
+
+
+def preference_problems(query_id: str, judgments: Iterable[GroupedJudgment]) -> list[Problem]:
+    """What is wrong with the preferences of a query, as `read_preferences` finds it, without places."""
+    reader = _GroupsReader(Path(), PREFERENCES)
+    said = reader.queries.setdefault(id_bytes(query_id), {})
+    for one in judgments:
+        if one.value < 0:
+            where = reader.where(id_bytes(query_id), id_bytes(one.group), id_bytes(one.doc_id))
+            reader.problems.add(f"{where}: the value is negative", expected="0 or more", got=f"{one.value:g}")
+        place = (id_bytes(one.group), id_bytes(one.subgroup), id_bytes(one.doc_id))
+        said[place] = _Said(one.value, 0, f"{one.value:g}".encode())
+    reader.check_preferences()
+    return reader.problems.problems
 
 
 def _judgments(said: Mapping[Place, _Said]) -> tuple[GroupedJudgment, ...]:
@@ -234,7 +257,8 @@ def _judgments(said: Mapping[Place, _Said]) -> tuple[GroupedJudgment, ...]:
     )
 
 
-def _highest(judgments: Sequence[GroupedJudgment]) -> dict[str, float]:
+def highest(judgments: Sequence[GroupedJudgment]) -> dict[str, float]:
+    """Document id to the highest value that any group gave it."""
     grades: dict[str, float] = {}
     for one in judgments:
         grades[one.doc_id] = max(one.value, grades.get(one.doc_id, one.value))
@@ -242,4 +266,52 @@ def _highest(judgments: Sequence[GroupedJudgment]) -> dict[str, float]:
 
 
 def _plain(said: _Said) -> str:
-    return f"{said.text.decode()} on line {said.line}"
+    return f"{said.text.decode()} on line {said.line}" if said.line else said.text.decode()
+
+
+def write_judge_qrels(testset: TestSet, path: Path | str) -> None:
+    """Write judgments by judge as `read_judge_qrels` reads them.
+
+    Raises:
+        TestSetError: the groups are no judges, a query has judgments outside of groups, or an id cannot stand in a column.
+    """
+    _write(testset, Path(path), JUDGES)
+
+
+def write_subtopic_qrels(testset: TestSet, path: Path | str) -> None:
+    """Write judgments by subtopic as `read_subtopic_qrels` reads them. Otherwise as `write_judge_qrels`."""
+    _write(testset, Path(path), SUBTOPICS)
+
+
+def write_preferences(testset: TestSet, path: Path | str) -> None:
+    """Write preferences as `read_preferences` reads them. Otherwise as `write_judge_qrels`."""
+    _write(testset, Path(path), PREFERENCES)
+
+
+def _write(testset: TestSet, path: Path, layout: Layout) -> None:
+    problems = ProblemList(TestSetError)
+    if testset.grouping != layout.grouping:
+        got = "no groups" if testset.grouping is None else f"judgments by {testset.grouping}"
+        problems.add(f"not written: judgments by {layout.grouping} are asked for", path=str(path), got=got)
+        problems.raise_if_any()
+    lines: list[bytes] = []
+    for query in testset.queries:
+        check_column(problems, path, "query", query.id)
+        judgments = testset.groups.get(query.id, ())
+        if not judgments and (testset.grades.get(query.id) or testset.targets.get(query.id)):
+            problems.add(
+                f"not written: query {query.id!r} has judgments outside of a {layout.group}",
+                path=str(path),
+                expected=f"judgments by {layout.grouping}",
+            )
+        for one in judgments:
+            check_column(problems, path, layout.group, one.group)
+            check_column(problems, path, "document", one.doc_id)
+            columns = [query.id, one.group, one.doc_id, plain_grade(one.value)]
+            if layout is PREFERENCES:
+                subgroup = one.subgroup or "0"
+                check_column(problems, path, "subgroup", subgroup)
+                columns.insert(2, subgroup)
+            lines.append(column_line(*columns))
+    problems.raise_if_any()
+    write_bytes(path, lines)

@@ -22,8 +22,8 @@ class Lookout:
     """Whether an id is of the legacy form; None where there is none."""
     sources: tuple[re.Pattern[str], ...] = ()
     """Of each source, the highest authority first."""
-    answered_by: frozenset[int] | None = None
-    """Sources that an expected document is of; None where the truth is no list of documents."""
+    answered_by: frozenset[int] = frozenset()
+    """Sources that an expected document is of; none where the truth is no list of documents."""
 
     def __bool__(self) -> bool:
         """Whether anything is looked for."""
@@ -38,9 +38,9 @@ def looks_for(testset: TestSet, query_id: str) -> Lookout:
     """What a query looks for beside its expected items."""
     rules = testset.matching
     sources = compiled_sources(testset.sources)
-    answered_by = None
+    answered_by: frozenset[int] = frozenset()
     if sources and query_id not in testset.targets:
-        relevant = [doc_id for doc_id, grade in testset.grades.get(query_id, {}).items() if grade > 0]
+        relevant = [doc_id for doc_id, grade in testset.grades.get(query_id, {}).items() if grade >= 1]
         found = (Lookout(sources=sources).source_of(doc_id) for doc_id in relevant)
         answered_by = frozenset(place for place in found if place is not None)
     return Lookout(

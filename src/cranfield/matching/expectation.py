@@ -27,6 +27,7 @@ from cranfield.model import (
     Target,
     TestSet,
 )
+from cranfield.model.query_class import negative_of
 
 NO_MATCH: tuple[int, ...] = ()
 HIGHEST_LEVEL = 2**31 - 1
@@ -58,6 +59,8 @@ class Expectation:
     """What is looked for beside the items."""
     negative: Negative | None = None
     """Where nothing should be found."""
+    is_unplaced: Callable[[Hit], bool] = lambda _: False
+    """Whether lines are expected, and a result does not say which lines it is."""
 
     @property
     def levels(self) -> tuple[int, ...]:
@@ -68,12 +71,12 @@ class Expectation:
 def is_plain(testset: TestSet) -> bool:
     """Whether graded ids are all there is to a test set: then nothing but ids has to be compared."""
     more = testset.targets or testset.files or testset.legacy or testset.sources
-    return not more and all(query.negative is None for query in testset.queries)
+    return not more and all(negative_of(query) is None for query in testset.queries)
 
 
 def needs_every_result(testset: TestSet, query_id: str) -> bool:
     """Whether results that nobody judged say something about this query too."""
-    if query_id in testset.targets or testset.by_id[query_id].negative is not None:
+    if query_id in testset.targets or negative_of(testset.by_id[query_id]) is not None:
         return True
     return bool(testset.sources) or query_id in testset.files or query_id in testset.legacy
 
@@ -86,7 +89,7 @@ def expect(testset: TestSet, query_id: str, convention: Convention) -> Expectati
     """
     query = testset.by_id.get(query_id)
     lookout = looks_for(testset, query_id)
-    negative = query.negative if query is not None else None
+    negative = negative_of(query) if query is not None else None
     targets = _documents(testset.targets.get(query_id, ()), query_id)
     if targets:
         return _from_targets(targets, testset.matching, convention, lookout, negative)
@@ -143,6 +146,7 @@ def _from_targets(
     known = {target.label: index for index, target in enumerate(ordered) if isinstance(target, _Document)}
     tests = [(index, _test(target, rules)) for index, target in enumerate(ordered) if not isinstance(target, _Document)]
     every = convention.credit == "every"
+    asks_lines = any(isinstance(target, Span) for target in targets)
     grades = tuple(float(target.grade) for target in ordered)
 
     def matches(hit: Hit) -> Sequence[int]:
@@ -160,6 +164,7 @@ def _from_targets(
         matches=matches,
         lookout=lookout,
         negative=negative,
+        is_unplaced=lambda hit: asks_lines and place_of(hit, rules).lines is None,
     )
 
 
@@ -176,8 +181,10 @@ def _test(target: Target | _Document, rules: MatchingRules) -> Test:
             return lambda hit, _: regex.search(hit.id) is not None
         case Span():
             path, lines = path_of(target.path, rules), (target.start, target.end)
+            # A place shorter than the bound could else never be found.
+            least = min(rules.min_overlap, max(overlap(lines, lines), 1))
             return lambda _, place: (
-                place.path == path and place.lines is not None and overlap(place.lines, lines) >= rules.min_overlap
+                place.path == path and place.lines is not None and overlap(place.lines, lines) >= least
             )
         case Entity():
             entity = entity_of(target.id, rules)

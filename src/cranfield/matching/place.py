@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import posixpath
 import re
 from dataclasses import dataclass
@@ -60,14 +61,27 @@ def entity_of(name: str, rules: MatchingRules) -> str:
 
 def path_of(path: str, rules: MatchingRules) -> str:
     """A path in the one form: `/` between parts, no `.` among them, and without what the rules take off its front."""
-    path = posixpath.normpath(path.replace("\\", "/")) if path else path
-    front = max((front for front in rules.strip if path.startswith(front)), key=len, default="")
-    path = path.removeprefix(front).lstrip("/") if front else path
+    path = _with_slashes(path)
+    for front in _fronts(rules.strip):
+        if path.startswith(front) and path != front:
+            path = path[len(front) :]
+            break
     if rules.roots:
         parts = path.split("/")
         begins = next((place for place, part in enumerate(parts) if part in rules.roots), None)
         path = "/".join(parts[begins:]) if begins is not None else path
     return path
+
+
+def _with_slashes(path: str) -> str:
+    path = posixpath.normpath(path.replace("\\", "/")) if path else path
+    return path[1:] if path.startswith("//") else path  # POSIX keeps two slashes at the front apart from one
+
+
+@functools.cache
+def _fronts(strip: tuple[str, ...]) -> tuple[str, ...]:
+    """What is taken off, whole folders in the one form, the longest first."""
+    return tuple(sorted({_with_slashes(front).rstrip("/") + "/" for front in strip if front}, key=len, reverse=True))
 
 
 def overlap(one: tuple[int, int], other: tuple[int, int]) -> int:

@@ -27,6 +27,9 @@ ROWS_AT_A_TIME = 1_000_000
 
 NO_ARGUMENT = "it may fall when a relevant result rises"
 DIVIDES_BY_THE_RETRIEVED = "under this convention it divides by what is within the cutoff, which the order changes"
+SEVERAL_ITEMS = (
+    "under this convention one result may be several items, and of those the list keeps the first ranks alone"
+)
 ODD_GAINS = "its gains pay what is not relevant, or charge for what is"
 
 
@@ -48,6 +51,8 @@ def why_untied(measure: Measure, ranking: Ranking) -> str:
         return ""
     if measure.name not in RISES_WITH_RANK:
         return NO_ARGUMENT
+    if ranking.covered is not None:
+        return SEVERAL_ITEMS
     convention = ranking.convention
     follows = (
         convention.unjudged == "unscored"

@@ -7,15 +7,24 @@ from numpy.typing import NDArray
 
 from cranfield.errors import UsageError
 from cranfield.measures import rules
-from cranfield.measures.families import core, counts, diversity, preference, trec, user_models
+from cranfield.measures.families import aspects, core, counts, diversity, preference, trec, user_models
 from cranfield.measures.measure import Measure
-from cranfield.measures.spec import NEEDS_COUNT, NOTHING_UNJUDGED, TOO_LARGE, WHY_NEEDED, MeasureSpec, Needs
-from cranfield.ranking.value import UNKNOWN_COUNT, FloatQ, Ranking
+from cranfield.measures.spec import (
+    LOOKS_AT_THE_LIST,
+    NEEDS_COUNT,
+    NOTHING_UNJUDGED,
+    TOO_LARGE,
+    WHY_NEEDED,
+    MeasureSpec,
+    Needs,
+)
+from cranfield.ranking.value import UNKNOWN_COUNT, Aspect, FloatQ, Ranking
 
 FAMILIES = {
     "The usual ones": core.SPECS,
     "Sums, counts and costs": counts.SPECS,
     "More of trec_eval": trec.SPECS,
+    "Kinds of question": aspects.SPECS,
     "User models": user_models.SPECS,
     "Subtopics": diversity.SPECS,
     "Preferences and judges": preference.SPECS,
@@ -39,6 +48,10 @@ DEFAULT_MEASURES = ("nDCG@10", "RR@10", "AP", "P@5", "R@10", "Success@5", "Judge
 
 CHOOSING = ("judged_only", "gains")
 """Parameters that change the ranking a kernel sees."""
+
+
+LOOKED_FOR: dict[Needs, Aspect] = {"files": Aspect.FILE, "legacy": Aspect.LEGACY, "sources": Aspect.SOURCE}
+"""Needs that are things noted beside the expected items."""
 
 
 def _index(spec: MeasureSpec) -> None:
@@ -89,7 +102,8 @@ def compute(measure: Measure, ranking: Ranking) -> tuple[FloatQ, NDArray[np.bool
     if spec.needs is not None and not _carries(ranking, spec.needs):
         why = dict.fromkeys(ranking.query_ids, WHY_NEEDED[spec.needs])
         return np.zeros(ranking.n_queries), np.zeros(ranking.n_queries, dtype=np.bool_), why
-    seen = rules.seen_by(measure, ranking, diagnostic=spec.diagnostic)
+    looks_at_the_list = spec.needs in LOOKS_AT_THE_LIST
+    seen = ranking if looks_at_the_list else rules.seen_by(measure, ranking, diagnostic=spec.diagnostic)
     parameters = {name: value for name, value in measure.params if name not in CHOOSING}
     with np.errstate(over="ignore", invalid="ignore"):  # an infinite worth leaves its query without a value
         values = spec.kernel(seen, measure.cutoff, **parameters)
@@ -103,14 +117,21 @@ def compute(measure: Measure, ranking: Ranking) -> tuple[FloatQ, NDArray[np.bool
             scored[i] = False
             reasons[ranking.query_ids[i]] = NOTHING_UNJUDGED
     if not spec.diagnostic:
-        for queries, reason in rules.without_value(measure, ranking):
+        for queries, reason in rules.without_value(measure, ranking, only_failures=looks_at_the_list):
             scored[queries] = False
             reasons = {ranking.query_ids[i]: reason for i in queries} | reasons
         values = rules.rounded(values, ranking.convention.decimals)
+    for queries, reason in rules.refused(measure, ranking):
+        scored[queries] = False
+        reasons |= {ranking.query_ids[i]: reason for i in queries}
     return np.where(scored, values, 0.0), scored, reasons
 
 
 def _carries(ranking: Ranking, need: Needs) -> bool:
     if need == "tokens":
         return ranking.tokens_returned is not None
+    if need == "silence":
+        return ranking.silence is not None
+    if need in LOOKED_FOR:
+        return ranking.aspects is not None and bool((ranking.aspects.kind == LOOKED_FOR[need]).any())
     return ranking.groups is not None and ranking.groups.kind == need

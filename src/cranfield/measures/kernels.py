@@ -74,7 +74,8 @@ def recall(ranking: Ranking, cutoff: int, *, rel: int = 1) -> FloatQ:
     """Relevant results in the first k, over all that were expected; 0 where nothing was."""
     rows = relevant_rows(ranking, rel, cutoff)
     if ranking.convention.credit == "every":
-        return _over(_items_found(ranking, rows, rel, cutoff), expected_relevant(ranking, rel))
+        found = _sum_by(ranking.expected_query, items_found(ranking, rows, rel, cutoff), ranking.n_queries)
+        return _over(found, expected_relevant(ranking, rel))
     return _over(per_query(ranking, rows), expected_relevant(ranking, rel))
 
 
@@ -161,16 +162,18 @@ def _worth(ranking: Ranking, gain: NDArray[np.float64], dcg: str) -> NDArray[np.
     return gain if dcg == "log2" or ranking.convention.gain == "exponential" else np.exp2(gain) - 1.0
 
 
-def _items_found(ranking: Ranking, rows: BoolJ, rel: int, cutoff: int) -> FloatQ:
-    """float64[Q]: expected items among some rows, each no oftener than it was expected; one row may be several."""
+def items_found(ranking: Ranking, rows: BoolJ, rel: int, cutoff: int | None) -> NDArray[np.float64]:
+    """float64[E]: how often each expected item is among some rows, at most as often as expected; one row may be several."""
     entries = (ranking.expected_start[ranking.query] + ranking.item)[rows]
     hits = np.bincount(entries, minlength=len(ranking.expected_query))
     known = ranking.expected_count != UNKNOWN_COUNT
     found = np.where(known, np.minimum(hits, ranking.expected_count), hits)
     if ranking.covered is not None:
-        covered = (ranking.covered > 0) & (ranking.covered <= cutoff) & (ranking.expected_level >= rel)
+        covered = (ranking.covered > 0) & (ranking.expected_level >= rel)
+        if cutoff is not None:
+            covered &= ranking.covered <= cutoff
         found = np.maximum(found, covered)
-    return _sum_by(ranking.expected_query, found.astype(np.float64), ranking.n_queries)
+    return found.astype(np.float64)
 
 
 def _over(numerator: FloatQ, denominator: FloatQ) -> FloatQ:

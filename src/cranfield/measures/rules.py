@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from cranfield.measures.kernels import expected_relevant, judged_within
 from cranfield.measures.measure import Measure
 from cranfield.measures.spec import NOTHING_RETURNED
-from cranfield.model import Outcome
+from cranfield.model import QUERY_CLASSES, Outcome
 from cranfield.ranking.transform import condensed, exponential_gains, ties_reversed, with_gains
 from cranfield.ranking.value import FloatQ, Ranking
 
@@ -42,11 +42,29 @@ def ordered_for(measure: Measure, ranking: Ranking) -> Ranking:
     return ties_reversed(ranking) if reverses else ranking
 
 
-def without_value(measure: Measure, ranking: Ranking) -> Iterator[tuple[NDArray[np.intp], str]]:
-    """Queries that the convention gives no value, and why, the plainest reason first."""
+def refused(measure: Measure, ranking: Ranking) -> Iterator[tuple[NDArray[np.intp], str]]:
+    """Queries of a class that the measure says nothing of, and why."""
+    classes = np.array(ranking.classes)
+    for name in dict.fromkeys(ranking.classes):
+        if name and (why := QUERY_CLASSES[name].why_refused(measure.name)):
+            yield np.flatnonzero(classes == name), why
+
+
+def without_value(
+    measure: Measure, ranking: Ranking, *, only_failures: bool = False
+) -> Iterator[tuple[NDArray[np.intp], str]]:
+    """Queries that the convention gives no value, and why, the plainest reason first.
+
+    Args:
+        measure: what is computed.
+        ranking: Q queries.
+        only_failures: what came back empty, and what nobody judged, is no reason.
+    """
     convention, outcomes = ranking.convention, ranking.outcomes
     if convention.failed == "skip":
         yield np.flatnonzero([outcome.is_failure for outcome in outcomes]), FAILED
+    if only_failures:
+        return
     if convention.empty == "skip":
         answered = [not outcome.is_failure and outcome is not Outcome.MISSING for outcome in outcomes]
         yield np.flatnonzero(np.array(answered, dtype=np.bool_) & (ranking.n_returned == 0)), NOTHING_RETURNED

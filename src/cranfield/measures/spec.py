@@ -15,13 +15,19 @@ NOTHING_UNJUDGED = "its truth is a pattern: nothing can be unjudged"
 NOTHING_RETURNED = "nothing was returned"
 TOO_LARGE = "its grades are too large for this gain"
 
-Needs = Literal["subtopic", "judge", "preference", "tokens"]
+Needs = Literal["subtopic", "judge", "preference", "tokens", "files", "legacy", "sources", "silence"]
 WHY_NEEDED: dict[Needs, str] = {
     "subtopic": "the test set has no judgments by subtopic",
     "judge": "the test set has no judgments by judge",
     "preference": "the test set has no preferences",
     "tokens": "the run does not say what its results cost in tokens",
+    "files": "the test set names no files to cover",
+    "legacy": "the test set names no legacy form",
+    "sources": "the test set names no sources",
+    "silence": "no query of the test set is negative",
 }
+LOOKS_AT_THE_LIST: frozenset[Needs] = frozenset(("files", "legacy", "sources", "silence"))
+"""Needs of measures that look at every result, judged or not, and ask for no grade: they see the list as it is."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,12 +13,14 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from cranfield.errors import UnknownNameError
+from cranfield.model.query import Negative, Query
 
 ClassTest = Literal["permutation", "sign", "mcnemar"]
 
 MANY_ANSWERS = "any of many answers is as good as the first: no rank is that of the right one"
-NO_ORDER = "what counts is which of two forms comes first, and not how good the list is"
 NOTHING_EXPECTED = "nothing should be found"
+NEGATIVE = "negative"
+"""Name of the class of queries where nothing should be found."""
 
 
 @dataclass(frozen=True)
@@ -36,9 +38,16 @@ class QueryClass:
     """Paired test between two systems, on the first measure."""
     refused: Mapping[str, str] = field(default_factory=dict)
     """Name of a measure to why it says nothing of such a query."""
+    others_refused: str = ""
+    """Why no measure but those of `measures` says anything of such a query; empty where others do."""
+
+    def why_refused(self, measure: str) -> str:
+        """Why a measure, by its name without cutoff and parameters, says nothing of such a query; empty where it does."""
+        own = {spelling.partition("@")[0] for spelling in self.measures}
+        return self.refused.get(measure) or ("" if measure in own else self.others_refused)
 
 
-_FIRST_ANSWER = ("RR", "ERR", "nERR", "Success", "NumQ")
+_FIRST_ANSWER = ("RR", "RankOfFirst", "TokensToHit", "Success", "ERR", "nERR", "NERR8", "NERR9", "NERR10", "NERR11")
 
 QUERY_CLASSES: Mapping[str, QueryClass] = {
     entry.name: entry
@@ -110,11 +119,12 @@ QUERY_CLASSES: Mapping[str, QueryClass] = {
         ),
         QueryClass(
             "N",
-            "negative",
+            NEGATIVE,
             "nothing to find",
             "Nothing comes back, or nothing that the system is sure of; an error is not a pass.",
             ("Silence",),
             "mcnemar",
+            others_refused=NOTHING_EXPECTED,
         ),
     )
 }
@@ -122,6 +132,22 @@ QUERY_CLASSES: Mapping[str, QueryClass] = {
 
 LETTERS: Mapping[str, str] = {entry.letter: name for name, entry in QUERY_CLASSES.items()}
 """Letter to name: a test set may write either."""
+
+
+def class_of(query: Query) -> str:
+    """Name of the class of a query: `negative` wherever nothing should be found, else what it says; empty for none.
+
+    Raises:
+        UnknownNameError: there is no such class.
+    """
+    if query.negative is not None:
+        return NEGATIVE
+    return class_named(query.query_class).name if query.query_class else ""
+
+
+def negative_of(query: Query) -> Negative | None:
+    """How silence is told where nothing should be found; a query of that class that does not say so: nothing at all."""
+    return Negative() if query.negative is None and class_of(query) == NEGATIVE else query.negative
 
 
 def class_named(text: str) -> QueryClass:

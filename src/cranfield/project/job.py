@@ -1,4 +1,4 @@
-"""The whole job behind `cranfield run`: config, preflight, collect, evaluate, compare, report, files.
+"""The whole job behind `cranfield run`: config, preflight, collect, evaluate, compare, report, files; a test set or several.
 
 Everything that can be known to be wrong is found before the first query is run.
 """
@@ -9,9 +9,10 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-from cranfield.config import Config, load_config
-from cranfield.errors import UsageError
+from cranfield.config import Config, SetConfig, load_config
+from cranfield.errors import InputError, TestSetError, UsageError
 from cranfield.evaluation.compare import CompareOptions
 from cranfield.evaluation.compare import compare as compare_evaluations
 from cranfield.evaluation.values import Comparison, Evaluation, Limits
@@ -21,6 +22,8 @@ from cranfield.measures import Measure, parse_all
 from cranfield.model import Answer, Outcome, Run, TestSet
 from cranfield.project.recipe import evaluate, load, with_primary
 from cranfield.project.rules import check_rules
+from cranfield.project.several import Done, summary
+from cranfield.project.shaping import Shaping
 from cranfield.reporting import Document, comparison_document, evaluation_document, save_report
 from cranfield.systems import CommandSystem, Held, collect_all, preflight, progress_on, systems_of
 
@@ -32,25 +35,60 @@ class Job:
     """What a run of the job made."""
 
     document: Document
+    """The report; over several test sets a summary of theirs."""
     evaluations: tuple[Evaluation, ...]
+    """Of one test set; none over several."""
     comparison: Comparison | None
-    """None when one system was run alone."""
+    """None when one system was run alone, and over several test sets."""
     broken_limits: tuple[str, ...]
     written: tuple[Path, ...]
     report: Path
+    primary: Measure | None = None
+    """The measure that decides; None over several test sets."""
+    parts: tuple[Job, ...] = ()
+    """Over several test sets, what each of them made."""
+
+
+@dataclass(frozen=True)
+class _Part:
+    """A test set and the systems it is asked of: everything is known to fit."""
+
+    name: str
+    """Empty where it is the only one."""
+    testset: TestSet
+    said: SetConfig
+    k: int
+    convention: str
+    systems: Sequence[CommandSystem]
+    options: CompareOptions
+    held: Sequence[Held]
+
+    @property
+    def same(self) -> dict[str, Any]:
+        """What makes a collection of it the same."""
+        systems = {system.name: system.config_digest for system in self.systems}
+        return {"testset": self.testset.digest, "systems": systems, "k": self.k}
 
 
 def run_job(
-    config_path: Path, *, out: Path, systems: Sequence[str] | None = None, seed: int = 0, pilot: bool = False
+    config_path: Path,
+    *,
+    out: Path,
+    systems: Sequence[str] | None = None,
+    seed: int = 0,
+    pilot: bool = False,
+    allow_drift: bool = False,
 ) -> Job:
     """Collect the systems of a config, score and compare them, and write the results into `out`.
 
     Args:
         config_path: cranfield.yaml.
-        out: folder of `results.json`, `report.html`, `report.md` and `runs/`.
+        out: folder of `results.json`, `report.html`, `report.md` and `runs/`. With several test sets each has these in a
+            folder of its name, and `report.html` and `report.md` on top sum them up.
         systems: one name to evaluate it alone, two to compare (baseline first); None is the pair of the config.
         seed: of everything random.
         pilot: stamp everything made as not for the record.
+        allow_drift: go on with a test set that is no longer true of its repository.
 
     Raises:
         InputError: config or test set, with all their problems.
@@ -58,21 +96,75 @@ def run_job(
         Interrupted: cut short; the same call goes on from there.
     """
     config = load_config(config_path, also=check_rules)
+    if allow_drift and not any(one.repo for one in config.sets.values()):
+        raise UsageError("--allow-drift is about a repository", hint="name it in the config with `repo: DIR`")
     _require_folder(out)
-    testset = load(config.testset_path)
-    names = _chosen(config, systems)
-    options = _options(config, testset, seed)
-    chosen = {system.name: system for system in systems_of(config, names)}
-    ordered: list[CommandSystem] = [chosen[name] for name in names]
-    held = preflight(ordered, k=config.k)
-    runs = collect_all(testset, ordered, out_dir=out, k=config.k, pilot=pilot, progress=progress_on(sys.stderr))
+    parts = _prepared(config, systems, seed, allow_drift=allow_drift)
+    if config.testsets is None:
+        return _run(parts[0], out, pilot=pilot)
+    done = Done(out)
+    jobs = {part.name: _run(part, out / part.name, pilot=pilot, done=done) for part in parts}
+    document = summary(jobs, {part.name: part.said.params for part in parts})
+    on_top = tuple(out / name for name in (REPORT, MARKDOWN))
+    for path in on_top:
+        save_report(document, path)
+    done.forget()
+    written = tuple(path for job in jobs.values() for path in job.written)
+    broken = tuple(f"{name}: {limit}" for name, job in jobs.items() for limit in job.broken_limits)
+    return Job(document, (), None, broken, (*written, *on_top), out / REPORT, parts=tuple(jobs.values()))
+
+
+def _prepared(config: Config, systems: Sequence[str] | None, seed: int, *, allow_drift: bool) -> list[_Part]:
+    """Every test set with its systems; what is wrong with any of them is said before a query is run."""
+    parts, wrong = [], []
+    for name, one in config.sets.items():
+        try:
+            parts.append(_part(config, name, one, systems, seed, allow_drift=allow_drift))
+        except InputError as error:
+            wrong.append(error)
+    if len(wrong) == 1:
+        raise wrong[0]
+    if wrong:
+        raise TestSetError([problem for error in wrong for problem in error.problems])
+    return parts
+
+
+def _part(
+    config: Config, name: str, one: SetConfig, systems: Sequence[str] | None, seed: int, *, allow_drift: bool
+) -> _Part:
+    repo = None if one.repo is None else config.folder / one.repo
+    shaping = Shaping(repo=repo, allow_drift=allow_drift and repo is not None)
+    testset = load(config.folder / one.path, shaping=shaping)
+    names = _chosen(config, one, systems)
+    options = _options(config, one, testset, seed)
+    chosen = {system.name: system for system in systems_of(config, names, one.params)}
+    ordered = [chosen[name] for name in names]
+    k = one.k or config.k
+    return _Part(name, testset, one, k, config.convention, ordered, options, preflight(ordered, k=k))
+
+
+def _run(part: _Part, out: Path, *, pilot: bool, done: Done | None = None) -> Job:
+    """Ask, score and report one test set."""
+    progress = progress_on(sys.stderr)
+    same = {**part.same, "pilot": pilot}
+    names = [system.name for system in part.systems]
+    runs = done.runs(part.name, same, names) if done is not None else None
+    if runs is not None:
+        progress.note(f"test set {part.name}: collected before, by the call that was cut short")
+    else:
+        if part.name:
+            progress.note(f"test set {part.name}:")
+        runs = collect_all(part.testset, part.systems, out_dir=out, k=part.k, pilot=pilot, progress=progress)
+        if done is not None:
+            done.add(part.name, same)
     evaluations = tuple(
         with_primary(
-            evaluate(testset, runs[name], measures=config.measures, convention=config.convention), config.primary
+            evaluate(part.testset, runs[name], measures=part.said.measures, convention=part.convention),
+            part.said.primary,
         )
         for name in names
     )
-    return _report(evaluations, options, held, out)
+    return _report(evaluations, part.options, part.held, out)
 
 
 def _require_folder(out: Path) -> None:
@@ -85,13 +177,15 @@ def _require_folder(out: Path) -> None:
         raise UsageError("this is a file", path=str(in_the_way), expected="a folder for the results, --out")
 
 
-def _chosen(config: Config, systems: Sequence[str] | None) -> list[str]:
+def _chosen(config: Config, one: SetConfig, systems: Sequence[str] | None) -> list[str]:
     if systems is not None:
         if len(systems) > 2 or len(set(systems)) < len(systems):
             raise UsageError(
                 "--system takes one name, or two different ones: baseline, then candidate", got=", ".join(systems)
             )
         return list(systems)
+    if one.systems is not None:
+        return list(one.systems)
     if config.pair is not None:
         return list(config.pair)
     if len(config.systems) == 1:
@@ -102,12 +196,12 @@ def _chosen(config: Config, systems: Sequence[str] | None) -> list[str]:
     )
 
 
-def _options(config: Config, testset: TestSet, seed: int) -> CompareOptions:
+def _options(config: Config, one: SetConfig, testset: TestSet, seed: int) -> CompareOptions:
     """What will be computed; refused here, before any query runs, where this test set does not allow it."""
     unanswered = Run("none", {query_id: Answer(Outcome.EMPTY) for query_id in testset.query_ids})
-    dry = evaluate(testset, unanswered, measures=config.measures, convention=config.convention)
-    dry = with_primary(dry, config.primary)
-    primary: Measure = parse_all([config.primary])[0] if config.primary is not None else dry.measures[0]
+    dry = evaluate(testset, unanswered, measures=one.measures, convention=config.convention)
+    dry = with_primary(dry, one.primary)
+    primary: Measure = parse_all([one.primary])[0] if one.primary is not None else dry.measures[0]
     return CompareOptions(
         primary=primary,
         test=config.test,
@@ -131,4 +225,4 @@ def _report(evaluations: tuple[Evaluation, ...], options: CompareOptions, held: 
         save_report(document, path)
     primary = options.primary or evaluations[0].measures[0]
     broken = tuple(broken_limits(evaluations, primary, options.limits))
-    return Job(document, evaluations, comparison, broken, written, out / REPORT)
+    return Job(document, evaluations, comparison, broken, written, out / REPORT, primary)

@@ -11,8 +11,9 @@ from cranfield.errors import NoCommonQueryError, Problem, UsageError, shorten
 from cranfield.evaluation.evaluate import evaluate_ranking, name_queries
 from cranfield.evaluation.values import Comparison, Evaluation, Limits
 from cranfield.formats.sniff import read_testset, sniff_run
-from cranfield.measures import Measure, parse_all
+from cranfield.measures import DEFAULT_MEASURES, Measure, parse_all
 from cranfield.model import DEFAULT_CONVENTION, Answer, Convention, Hit, Outcome, Run, TestSet, convention_named
+from cranfield.project.shaping import AS_IT_IS, Shaping, shaped
 from cranfield.ranking import REPORTED_HITS, Duplicates, Missing, RankedFile, rank_file, rank_run
 from cranfield.ranking.transform import cut
 
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 
 Reading = Mapping[str, str | int | None]
 """What was asked of the reading beside the convention."""
+RATED_BY_SLOT = "searchtweak"
+"""The convention under which each measure has a scale of its own, and ratings are mapped to it one by one."""
 RunLike = Run | str | Path | Mapping[str, Sequence[str]] | Mapping[str, Mapping[str, float]] | Any
 """`Any` stands for a data frame: whatever narwhals knows."""
 TestSetLike = str | Path | Mapping[str, Mapping[str, float]] | Any
@@ -31,28 +34,46 @@ def load(
     *,
     format: str | None = None,  # noqa: A002 - the word its users know
     columns: Mapping[str, str] | None = None,
+    shaping: Shaping = AS_IT_IS,
 ) -> TestSet:
-    """Read a test set: a YAML or JSON test-set file, TREC qrels or Parquet; told by content.
+    """Read a test set in any of its formats, told by content, and make it ready to be used.
+
+    Predicates are asked of their databases, and ratings become grades.
 
     Args:
         source: the file; or a mapping of query id to document id to grade; or a data frame with a row per judgment.
         format: name of a file's format, to say so instead. Qrels whose second column says something have to be named:
             `subtopics`, `judges` or `preferences`.
         columns: what a frame's columns are called, where the names are unusual: `{"query_id": "topic"}`.
+        shaping: what else is done to it: other judgments, strata, classes, a consensus, a repository it must be true of.
 
     Raises:
         TestSetError: with every problem of the file, each with its line.
     """
     if isinstance(source, str | Path):
-        return read_testset(Path(source), format)
+        return shaped(_read(Path(source), format), shaping, Path(source).parent)
     if format is not None:
         raise UsageError(f"format is {shorten(format)}", expected="none: it is about files, and this is none")
     from cranfield.formats.judgments import qrels_from_frame, qrels_from_mapping
 
-    return qrels_from_mapping(source) if isinstance(source, Mapping) else qrels_from_frame(source, columns=columns)
+    read = qrels_from_mapping(source) if isinstance(source, Mapping) else qrels_from_frame(source, columns=columns)
+    return shaped(read, shaping)
 
 
-def evaluate(  # noqa: PLR0913 - each is a choice that changes the numbers, and is typed by name
+META_SUFFIX = ".meta.json"
+
+
+def _read(path: Path, format: str | None) -> TestSet:  # noqa: A002 - as above
+    """A test set as its file has it, with what a file beside it says."""
+    testset = read_testset(path, format)
+    if not path.with_name(path.name + META_SUFFIX).exists():
+        return testset
+    from cranfield.formats.meta_file import with_meta
+
+    return with_meta(testset, path)
+
+
+def evaluate(  # noqa: PLR0911, PLR0913 - each is a choice that changes the numbers, and is typed by name
     testset: TestSet | TestSetLike,
     run: RunLike,
     *,
@@ -79,7 +100,7 @@ def evaluate(  # noqa: PLR0913 - each is a choice that changes the numbers, and 
             convention has it.
         duplicates: a document twice in one query of a TREC file is an error, or the first is kept; None as the
             convention has it.
-        run_format: `trec`, `jsonl` or `parquet`, instead of telling by content.
+        run_format: `trec`, `jsonl`, `parquet` or `run-table`, instead of telling by content.
         name: what to call the system; by default the run's own name.
         depth: ranks kept per query before any measure looks; None keeps all.
         cache: keep what a large TREC file came down to, and use what was kept, by content; see `CRANFIELD_CACHE`.
@@ -100,6 +121,24 @@ def evaluate(  # noqa: PLR0913 - each is a choice that changes the numbers, and 
     testset = testset if isinstance(testset, TestSet) else load(testset)
     _check(depth=depth, missing=missing, duplicates=duplicates)
     asked = [measures] if isinstance(measures, str | Measure) else measures
+    if convention == RATED_BY_SLOT and testset.ratings:
+        from cranfield.project.scales import evaluate_on_scales
+
+        return evaluate_on_scales(
+            testset,
+            run,
+            asked if asked is not None else DEFAULT_MEASURES,
+            convention=convention,
+            rule=testset.consensus or None,
+            missing=missing,
+            duplicates=duplicates,
+            run_format=run_format,
+            name=name,
+            depth=depth,
+            cache=cache,
+            columns=columns,
+            keep=keep,
+        )
     chosen = None if asked is None else parse_all([str(measure) for measure in asked])
     rules = convention_named(convention)
     missing, duplicates = missing or rules.missing, duplicates or rules.duplicates
@@ -116,6 +155,10 @@ def evaluate(  # noqa: PLR0913 - each is a choice that changes the numbers, and 
             from cranfield.formats.run_jsonl import read_run
 
             return _evaluate_run(testset, read_run(path), chosen, rules, name, reading)
+        if kind == "table":
+            from cranfield.formats.run_table import read_run_table
+
+            return _evaluate_run(testset, read_run_table(path), chosen, rules, name, reading)
     if isinstance(run, Mapping) and _has_scores(run):
         from cranfield.ranking.memory import rank_mapping
 

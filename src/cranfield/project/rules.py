@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from cranfield.config import Config
-from cranfield.config.check import Finding
+from cranfield.config import Config, SetConfig
+from cranfield.config.check import Finding, Place
 from cranfield.errors import CranfieldError, Problem, unknown_name
 from cranfield.measures import parse
 from cranfield.stats.table import TESTS
@@ -13,14 +13,20 @@ from cranfield.stats.table import TESTS
 
 def check_rules(config: Config) -> Iterator[Finding]:
     """Measures that cannot be read and a test that nobody registered, each with its place in the config."""
-    for place, measure in enumerate(config.measures or ()):
-        for problem in _problems_of(measure):
-            yield ("measures", place), problem
-    if config.primary is not None:
-        for problem in _problems_of(config.primary):
-            yield ("primary",), problem
+    yield from _in((), config)
+    for name, one in (config.testsets or {}).items():
+        yield from _in(("testsets", name), one)
     if config.test not in TESTS:
         yield ("test",), unknown_name("test", config.test, TESTS)
+
+
+def _in(above: Place, said: Config | SetConfig) -> Iterator[Finding]:
+    for index, measure in enumerate(said.measures or ()):
+        for problem in _problems_of(measure):
+            yield (*above, "measures", index), problem
+    if said.primary is not None:
+        for problem in _problems_of(said.primary):
+            yield (*above, "primary"), problem
 
 
 def _problems_of(measure: str) -> tuple[Problem, ...]:

@@ -10,11 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cranfield.matching.aspects import Lookout
-from cranfield.model import Hit, Negative, Outcome
+from cranfield.model import Hit, Negative, Order, Outcome
 from cranfield.ranking.value import Aspect, Aspects, Silence
 
-AspectRow = tuple[int, int, int, int, bool, bool]
-"""Kind, place, rank, relevant rank, expected, unknown: as in `Aspects`."""
+AspectRow = tuple[int, int, int, int, bool]
+"""Kind, place, rank, relevant rank, expected: as in `Aspects`."""
 
 
 @dataclass
@@ -53,12 +53,10 @@ class Watch:
         if looked.is_legacy is not None:
             keys += [(int(Aspect.LEGACY), 0), (int(Aspect.MODERN), 0)]
         keys += [(int(Aspect.SOURCE), place) for place in range(len(looked.sources))]
-        answered = looked.answered_by
         return [
             (
                 *(kind, place, self._rank.get((kind, place), 0), self._relevant.get((kind, place), 0)),
-                kind == Aspect.SOURCE and answered is not None and place in answered,
-                kind == Aspect.SOURCE and answered is None,
+                kind == Aspect.SOURCE and place in looked.answered_by,
             )
             for kind, place in keys
         ]
@@ -71,6 +69,7 @@ def silence_of(
     fields: Mapping[str, Any],
     *,
     missing_is_silence: bool,
+    order: Order = "given",
 ) -> Silence:
     """Whether a query where nothing should be found was met with silence.
 
@@ -80,6 +79,7 @@ def silence_of(
         outcome: what became of it.
         fields: what the answer says as a whole.
         missing_is_silence: the run cannot say that it answered with nothing, so no line is such an answer.
+        order: of the run; where scores rise from best to worst, those over the bound are the ones that do not count.
     """
     if negative is None:
         return Silence.NOT_ASKED
@@ -91,7 +91,8 @@ def silence_of(
         said = fields.get(negative.field)
         sure = isinstance(said, bool) or not isinstance(said, int | float) or not said < negative.below
         return Silence.BROKEN if hits and sure else Silence.KEPT
-    kept = all(hit.score is not None and hit.score < negative.below for hit in hits)
+    way = -1 if order == "ascending" else 1
+    kept = all(hit.score is not None and way * hit.score < way * negative.below for hit in hits)
     return Silence.KEPT if kept else Silence.BROKEN
 
 
@@ -100,7 +101,7 @@ def aspects_of(parts: Sequence[Sequence[AspectRow]]) -> Aspects | None:
     rows = [(query, *row) for query, part in enumerate(parts) for row in part]
     if not rows:
         return None
-    query, kind, place, rank, relevant, expected, unknown = zip(*rows, strict=True)
+    query, kind, place, rank, relevant, expected = zip(*rows, strict=True)
     return Aspects(
         query=np.array(query, dtype=np.int32),
         kind=np.array(kind, dtype=np.int8),
@@ -108,7 +109,6 @@ def aspects_of(parts: Sequence[Sequence[AspectRow]]) -> Aspects | None:
         rank=np.array(rank, dtype=np.int32),
         relevant_rank=np.array(relevant, dtype=np.int32),
         expected=np.array(expected, dtype=np.bool_),
-        unknown=np.array(unknown, dtype=np.bool_),
     )
 
 
@@ -116,6 +116,11 @@ def silence_column(parts: Sequence[Silence]) -> NDArray[np.int8] | None:
     """[Q]; None where no query is negative."""
     column = np.array([int(part) for part in parts], dtype=np.int8)
     return column if (column != Silence.NOT_ASKED).any() else None
+
+
+def unplaced_column(parts: Sequence[int]) -> NDArray[np.int32] | None:
+    """[Q]; None where every result says its lines, or no lines are expected."""
+    return np.array(parts, dtype=np.int32) if any(parts) else None
 
 
 def covered_column(parts: Sequence[Mapping[int, int]], start: NDArray[np.int64]) -> NDArray[np.int32]:

@@ -16,8 +16,17 @@ import numpy as np
 
 from cranfield.errors import NoCommonQueryError, Problem, RunFormatError
 from cranfield.matching import Expectation, expect
-from cranfield.model import Answer, Convention, Hit, Outcome, Run, Span, TestSet
-from cranfield.ranking.beside import AspectRow, Watch, aspects_of, covered_column, silence_column, silence_of
+from cranfield.model import Answer, Convention, Entity, File, Hit, Order, Outcome, Run, Span, TestSet
+from cranfield.model.query_class import class_of
+from cranfield.ranking.beside import (
+    AspectRow,
+    Watch,
+    aspects_of,
+    covered_column,
+    silence_column,
+    silence_of,
+    unplaced_column,
+)
 from cranfield.ranking.expected import expected_items, id_bytes
 from cranfield.ranking.scan import REPORTED_HITS
 from cranfield.ranking.value import RankedHit, Ranking, Silence, State
@@ -32,6 +41,7 @@ class RankingBuilder:
     testset: TestSet
     convention: Convention
     keep: int = REPORTED_HITS
+    order: Order = "given"
     _parts: dict[str, Part] = field(default_factory=dict)
 
     def add(
@@ -58,7 +68,9 @@ class RankingBuilder:
         part = Part(outcome, len(hits), n_duplicates, reason)
         expectation = expect(self.testset, query_id, self.convention)
         join(expectation, hits, part, self.keep, ties)
-        part.silence = silence_of(expectation.negative, hits, outcome, fields or {}, missing_is_silence=False)
+        part.silence = silence_of(
+            expectation.negative, hits, outcome, fields or {}, missing_is_silence=False, order=self.order
+        )
         self._parts[query_id] = part
 
     def __contains__(self, query_id: object) -> bool:
@@ -99,12 +111,20 @@ class RankingBuilder:
             covered=covered_column([part.covered for part in parts], expected.start) if self._covers else None,
             aspects=aspects_of([part.aspects for part in parts]),
             silence=silence_column([part.silence for part in parts]),
+            unplaced=unplaced_column([part.n_unplaced for part in parts]),
+            classes=classes_of(self.testset, query_ids),
         )
 
     @property
     def _covers(self) -> bool:
         """Whether one result may cover several items."""
         return self.convention.credit == "every" and bool(self.testset.targets)
+
+
+def classes_of(testset: TestSet, query_ids: Sequence[str]) -> tuple[str, ...]:
+    """The class of each query; no name at all where none has one."""
+    classes = tuple(class_of(testset.by_id[query_id]) for query_id in query_ids)
+    return classes if any(classes) else ()
 
 
 class Rows(NamedTuple):
@@ -157,6 +177,8 @@ class Part:
     """Item to the rank of the first result that it is among the items of."""
     aspects: list[AspectRow] = field(default_factory=list)
     silence: Silence = Silence.NOT_ASKED
+    n_unplaced: int = 0
+    """Results that do not say their lines, where lines are expected."""
 
 
 def join(
@@ -175,6 +197,7 @@ def join(
         part.says_tokens |= hit.tokens is not None
         items = expectation.matches(hit)
         if not items:
+            part.n_unplaced += expectation.is_unplaced(hit)
             watch.see(hit, rank, relevant=False)
             if rank <= keep:
                 state = State.JUDGED if expectation.closed_world else State.UNJUDGED
@@ -191,7 +214,7 @@ def join(
         gain, level = (expectation.gains[item], levels[item]) if credited else (0.0, 0)
         tie_first, tie_last = (rank, rank) if ties is None else ties[rank - 1]
         part.rows.append(Rows(rank, gain, level, int(state), item, tie_first, tie_last, part.tokens))
-        watch.see(hit, rank, relevant=level >= 1)
+        watch.see(hit, rank, relevant=levels[items[0]] >= 1)  # paid or not
         if rank <= keep:
             label = expectation.labels[item]
             part.top.append(
@@ -204,14 +227,14 @@ def rank_run(
     testset: TestSet, run: Run, convention: Convention, *, missing: Missing = "zero", keep: int = REPORTED_HITS
 ) -> Ranking:
     """Rank a collected run: its declared order, duplicates dropped keeping the first, cut to its depth."""
-    builder = RankingBuilder(testset, convention, keep)
+    builder = RankingBuilder(testset, convention, keep, run.order)
     for query_id in testset.query_ids:
         answer = run.answers.get(query_id)
         if answer is None or answer.outcome is Outcome.MISSING:
             continue
         # A failure is worth nothing, whatever the system had printed by then.
         hits = [] if answer.outcome.is_failure else order_hits(query_id, answer, run, convention)
-        by_place = any(isinstance(target, Span) for target in testset.targets.get(query_id, ()))
+        by_place = any(isinstance(target, Span | Entity | File) for target in testset.targets.get(query_id, ()))
         first: dict[tuple[str, str | None], Hit] = {}
         for hit in hits:
             first.setdefault((hit.id, hit.span if by_place else None), hit)

@@ -11,18 +11,28 @@ from pathlib import Path
 from typing import Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from cranfield.errors import UsageError
 from cranfield.formats.files import stem
 from cranfield.formats.trec import id_text
 from cranfield.matching import expect
 from cranfield.model import Convention, Hit, Outcome, TestSet
-from cranfield.ranking.beside import aspects_of, covered_column, silence_column, silence_of
+from cranfield.ranking.beside import aspects_of, covered_column, silence_column, silence_of, unplaced_column
 from cranfield.ranking.cache import cached
-from cranfield.ranking.door import Missing, Part, Rows, compared, join, no_common_query, tied_ranks
+from cranfield.ranking.door import (
+    Missing,
+    Part,
+    Rows,
+    classes_of,
+    compared,
+    join,
+    no_common_query,
+    tied_ranks,
+)
 from cranfield.ranking.expected import ExpectedItems, expected_items, judged_index
 from cranfield.ranking.scan import REPORTED_HITS, UNJUDGED, Duplicates, JudgedIndex, Scan, ScanOptions
-from cranfield.ranking.value import RankedHit, Ranking, State
+from cranfield.ranking.value import RankedHit, Ranking, Silence, State
 
 Engine = Literal["auto", "native", "python"]
 ENGINE_VARIABLE = "CRANFIELD_ENGINE"
@@ -194,15 +204,27 @@ def join_scan(
             query_ids, scan, expected, {query_ids[query]: tuple(part.top) for query, part in matched.items()}
         ),
         groups=expected.groups,
-        covered=covered_column([part.covered for part in parts], expected.start) if covers else None,
+        covered=_covered(scan, expected, parts) if covers else None,
         aspects=aspects_of([part.aspects for part in parts]),
         silence=silence_column([part.silence for part in parts]),
+        unplaced=unplaced_column([part.n_unplaced for part in parts]),
+        classes=classes_of(testset, query_ids),
     )
-    if missing == "zero" or scan.answered.all():
+    # Where nothing should be found, no line is the right answer, and not one that is missing.
+    kept = scan.answered if ranking.silence is None else scan.answered | (ranking.silence == Silence.KEPT)
+    if missing == "zero" or kept.all():
         return ranking
     from cranfield.ranking.transform import only_queries
 
-    return only_queries(ranking, scan.answered)
+    return only_queries(ranking, kept)
+
+
+def _covered(scan: Scan, expected: ExpectedItems, parts: Sequence[Part]) -> NDArray[np.int32]:
+    """[E]: rank of the first result that covers each item, of queries that were joined and of those that were scanned."""
+    covered = covered_column([part.covered for part in parts], expected.start)
+    entries = expected.start[scan.query] + scan.item
+    covered[entries[::-1]] = scan.rank[::-1]  # the last to write is the first by rank
+    return covered
 
 
 _NO_PART = Part(Outcome.ANSWERED, 0, 0, None)

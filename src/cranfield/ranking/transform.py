@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -46,6 +47,8 @@ def only_queries(ranking: Ranking, keep: NDArray[np.bool_]) -> Ranking:
         covered=None if ranking.covered is None else ranking.covered[entries],
         aspects=_aspects_of(ranking.aspects, keep, place),
         silence=None if ranking.silence is None else ranking.silence[keep],
+        unplaced=None if ranking.unplaced is None else ranking.unplaced[keep],
+        classes=tuple(itertools.compress(ranking.classes, keep.tolist())),
     )
 
 
@@ -66,7 +69,12 @@ def condensed(ranking: Ranking) -> Ranking:
     )
     counts = np.where(whole, ranking.n_returned, np.bincount(kept.query, minlength=kept.n_queries)).astype(np.int32)
     # What is looked for beside the items was seen in the list as it was.
-    return replace(kept, rank=rank, tie_first=tie_first, tie_last=tie_last, n_returned=counts, aspects=None)
+    result = replace(
+        kept, rank=rank, tie_first=tie_first, tie_last=tie_last, n_returned=counts, covered=None, aspects=None
+    )
+    if ranking.covered is None:
+        return result
+    return replace(result, covered=np.where(whole[ranking.expected_query], ranking.covered, result.expected_rank))
 
 
 def cut(ranking: Ranking, depth: int) -> Ranking:
@@ -216,6 +224,8 @@ def supposing(
         covered=None,
         aspects=None,
         silence=None,
+        unplaced=None,
+        classes=tuple(ranking.classes[query] for query in queries.tolist()) if ranking.classes else (),
     )
 
 

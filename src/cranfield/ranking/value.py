@@ -84,8 +84,7 @@ class Aspects:
     place: NDArray[np.int32]  # [A] 0, 1, … within its query and kind
     rank: NDArray[np.int32]  # [A] of the first result that is it; 0 where none is
     relevant_rank: NDArray[np.int32]  # [A] of the first that is also relevant (level 1 or more)
-    expected: NDArray[np.bool_]  # [A] of a source: whether an expected document is of it
-    unknown: NDArray[np.bool_]  # [A] of a source: nobody said which documents are expected, so that this is not known
+    expected: NDArray[np.bool_]  # [A] of a source: whether it is known that an expected document is of it
 
 
 class Silence(IntEnum):
@@ -136,6 +135,10 @@ class Ranking:
     """What is looked for beside the expected items; None where nothing is."""
     silence: NDArray[np.int8] | None = None
     """[Q] Silence; None where no query is negative."""
+    unplaced: NDArray[np.int32] | None = None
+    """[Q] results that do not say which lines they are, where lines are expected; None where there is none."""
+    classes: tuple[str, ...] = ()
+    """Q names of `QUERY_CLASSES`, empty for none, which say what is not measured; no name at all where no query has one."""
 
     @property
     def n_queries(self) -> int:

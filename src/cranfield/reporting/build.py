@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import date
 from functools import partial
 
 from cranfield import __version__
+from cranfield.evaluation.contrast import Asked
 from cranfield.evaluation.values import Comparison, Evaluation
 from cranfield.numbers import format_count
 from cranfield.reporting.document import PILOT_STAMP, Document, Section
 from cranfield.reporting.payload import comparison_payload, evaluation_payload, results_payload
 from cranfield.reporting.sections.answers import by_query as every_query
 from cranfield.reporting.sections.answers import lowest, worst_and_best
+from cranfield.reporting.sections.classes import classes_compared, classes_measured
 from cranfield.reporting.sections.collection import collection, latencies, warnings
+from cranfield.reporting.sections.contrast import contrasts_compared, contrasts_measured, strata_contrasts
 from cranfield.reporting.sections.measures import compared_measures, measured_systems
 from cranfield.reporting.sections.movement import differences, movement
 from cranfield.reporting.sections.naming import side_names
 from cranfield.reporting.sections.paired_tests import paired_tests
-from cranfield.reporting.sections.provenance import Preflight, provenance
+from cranfield.reporting.sections.provenance import Preflight, overdue, provenance
 from cranfield.reporting.sections.strata import breakdown, means_by_stratum
 from cranfield.reporting.sections.verdict import verdict_block
 from cranfield.reporting.tidy import tidy_comparison, tidy_evaluations
@@ -25,21 +29,35 @@ from cranfield.reporting.tidy import tidy_comparison, tidy_evaluations
 MADE_BY = f"Cranfield {__version__}"
 
 
-def comparison_document(comparison: Comparison, *, preflight: Preflight = ()) -> Document:
+def comparison_document(
+    comparison: Comparison,
+    *,
+    preflight: Preflight = (),
+    contrasts: Sequence[Asked] = (),
+    today: date | None = None,
+) -> Document:
     """The report of a comparison, verdict first.
 
     Args:
         comparison: baseline against candidate.
         preflight: (system, check, found) of every check that held before the first query.
+        contrasts: (key, value, value) of strata to contrast.
+        today: to say when the test set is overdue for new queries; None does not say.
+
+    Raises:
+        UsageError: a contrast of strata that are not there.
     """
+    contrasted = contrasts_compared(comparison, contrasts)
     names = side_names(comparison)
     systems = list(zip(names, (comparison.baseline, comparison.candidate), strict=True))
     sections: list[Section | None] = [
         compared_measures(comparison),
-        warnings(systems),
+        classes_compared(comparison),
+        warnings(systems, overdue(comparison.baseline.testset, today)),
         differences(comparison),
         movement(comparison),
         breakdown(comparison),
+        strata_contrasts(contrasted),
         worst_and_best(comparison),
         paired_tests(comparison),
         latencies(systems),
@@ -51,8 +69,8 @@ def comparison_document(comparison: Comparison, *, preflight: Preflight = ()) ->
         subtitle=(f"{names[0]} (baseline)", f"{names[1]} (candidate)", _rules(comparison.baseline)),
         sections=tuple(section for section in sections if section is not None),
         tidy=partial(tidy_comparison, comparison),
-        payload=partial(comparison_payload, comparison),
-        record=partial(results_payload, comparison),
+        payload=partial(comparison_payload, comparison, contrasted),
+        record=partial(results_payload, comparison, contrasted),
         verdict=verdict_block(comparison),
         stamp=PILOT_STAMP if comparison.pilot else "",
         made_by=MADE_BY,
@@ -60,7 +78,12 @@ def comparison_document(comparison: Comparison, *, preflight: Preflight = ()) ->
 
 
 def evaluation_document(
-    evaluations: Sequence[Evaluation], *, by_query: bool = False, preflight: Preflight = ()
+    evaluations: Sequence[Evaluation],
+    *,
+    by_query: bool = False,
+    preflight: Preflight = (),
+    contrasts: Sequence[Asked] = (),
+    today: date | None = None,
 ) -> Document:
     """The report of one system or several, side by side and without a verdict.
 
@@ -68,13 +91,21 @@ def evaluation_document(
         evaluations: on one test set; at least one.
         by_query: add a row for every query.
         preflight: (system, check, found) of every check that held before the first query.
+        contrasts: (key, value, value) of strata to contrast, on the first measure.
+        today: to say when the test set is overdue for new queries; None does not say.
+
+    Raises:
+        UsageError: a contrast of strata that are not there.
     """
+    contrasted = contrasts_measured(evaluations, contrasts)
     systems = [(evaluation.name, evaluation) for evaluation in evaluations]
     depth = evaluations[0].measures[0].depth if evaluations[0].measures else None
     sections: list[Section | None] = [
         measured_systems(evaluations),
+        classes_measured(evaluations),
         means_by_stratum(evaluations),
-        warnings(systems),
+        strata_contrasts(contrasted),
+        warnings(systems, overdue(evaluations[0].testset, today)),
         lowest(evaluations[0]) if len(evaluations) == 1 else None,
         latencies(systems),
         collection(systems, depth),
@@ -86,8 +117,8 @@ def evaluation_document(
         subtitle=(_rules(evaluations[0]),),
         sections=tuple(section for section in sections if section is not None),
         tidy=partial(tidy_evaluations, evaluations),
-        payload=partial(evaluation_payload, evaluations),
-        record=partial(results_payload, tuple(evaluations)),
+        payload=partial(evaluation_payload, evaluations, contrasted),
+        record=partial(results_payload, tuple(evaluations), contrasted),
         stamp=PILOT_STAMP if any(evaluation.pilot for evaluation in evaluations) else "",
         made_by=MADE_BY,
     )
@@ -97,7 +128,10 @@ def _rules(evaluation: Evaluation) -> str:
     testset = evaluation.testset
     version = f" {testset.version}" if testset.version else ""
     queries = format_count(len(testset.queries))
-    return f"test set {testset.name}{version}, {queries} queries, convention {evaluation.ranking.convention.name}"
+    review = f", {testset.meta.review}" if testset.meta.review else ""
+    return (
+        f"test set {testset.name}{version}, {queries} queries{review}, convention {evaluation.ranking.convention.name}"
+    )
 
 
 def _named(names: Sequence[str]) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -16,25 +16,29 @@ from cranfield.errors import InternalError
 from cranfield.evaluation.strata import summaries_by_stratum
 from cranfield.evaluation.values import Comparison, Evaluation, MeasureComparison, StratumComparison
 from cranfield.model import Query
+from cranfield.model.query_class import class_of
 from cranfield.ranking.value import RankedHit, State
 from cranfield.reporting.facts import duplicates, first_ranks, judged_share, outcome_counts, versions
 from cranfield.reporting.printable import OBEYED
 from cranfield.stats.result import TestResult
+
+if TYPE_CHECKING:
+    from cranfield.evaluation.contrast import StrataContrast
 
 SCHEMA_VERSION = 1
 LINES_AT_ONCE = 512
 _ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False)
 
 
-def evaluation_payload(evaluations: Sequence[Evaluation]) -> dict[str, Any]:
+def evaluation_payload(evaluations: Sequence[Evaluation], contrasts: Sequence[StrataContrast] = ()) -> dict[str, Any]:
     """What `cranfield evaluate --format json` prints."""
-    return _payload(evaluations, ("numpy",))
+    return _payload(evaluations, ("numpy",)) | _contrasts(contrasts)
 
 
-def comparison_payload(comparison: Comparison) -> dict[str, Any]:
+def comparison_payload(comparison: Comparison, contrasts: Sequence[StrataContrast] = ()) -> dict[str, Any]:
     """What `cranfield compare --format json` prints: both evaluations, and everything the comparison found."""
     verdict = comparison.verdict
-    return _payload((comparison.baseline, comparison.candidate), ("numpy", "scipy")) | {
+    payload = _payload((comparison.baseline, comparison.candidate), ("numpy", "scipy")) | {
         "verdict": verdict.name,
         "verdict_sentence": verdict.sentence,
         "reasons": list(verdict.reasons),
@@ -58,20 +62,23 @@ def comparison_payload(comparison: Comparison) -> dict[str, Any]:
         "strata": [_stratum(stratum) for stratum in comparison.strata],
         "unpaired": dict(comparison.dropped),
     }
+    return payload | _classes(comparison) | _contrasts(contrasts)
 
 
-def results_payload(result: Comparison | Sequence[Evaluation]) -> dict[str, Any]:
+def results_payload(
+    result: Comparison | Sequence[Evaluation], contrasts: Sequence[StrataContrast] = ()
+) -> dict[str, Any]:
     """What `results.json` holds: the payload, and for each query its text, strata, and each side's answer."""
     places: dict[str, dict[str, Any]] = {}
     evaluations: Sequence[Evaluation]
     if isinstance(result, Comparison):
-        payload, evaluations = comparison_payload(result), (result.baseline, result.candidate)
+        payload, evaluations = comparison_payload(result, contrasts), (result.baseline, result.candidate)
         for key, partition in (("bucket", result.buckets), ("move", result.moves)):
             for name, query_ids in partition.items():
                 for query_id in query_ids:
                     places.setdefault(query_id, {})[key] = name
     else:
-        payload, evaluations = evaluation_payload(result), result
+        payload, evaluations = evaluation_payload(result, contrasts), result
     ranks = [first_ranks(evaluation) for evaluation in evaluations]
     payload["queries"] = {
         query.id: _query(query) | places.get(query.id, {}) | {"sides": _sides(query.id, evaluations, ranks)}
@@ -121,6 +128,27 @@ def _laid_out(value: object, indent: str) -> Iterator[str]:
     yield f"\n{indent}{brackets[1]}"
 
 
+def _contrasts(contrasts: Sequence[StrataContrast]) -> dict[str, Any]:
+    if not contrasts:
+        return {}
+    from cranfield.reporting.sections.contrast import contrasts_payload
+
+    return {"contrasts": contrasts_payload(contrasts)}
+
+
+def _classes(result: Evaluation | Comparison) -> dict[str, Any]:
+    """The classes of question; nothing where no query has one, so that nothing more is imported."""
+    evaluation = result.baseline if isinstance(result, Comparison) else result
+    if not evaluation.ranking.classes:
+        return {}
+    from cranfield.evaluation.classes import by_class, compare_classes
+    from cranfield.reporting.sections.classes import classes_payload, compared_payload
+
+    if isinstance(result, Comparison):
+        return {"classes": compared_payload(compare_classes(result))}
+    return {"classes": classes_payload(by_class(result))}
+
+
 def _payload(evaluations: Sequence[Evaluation], libraries: Sequence[str]) -> dict[str, Any]:
     testset = evaluations[0].testset
     summaries = [summary for evaluation in evaluations for summary in evaluation.summaries.values()]
@@ -131,6 +159,8 @@ def _payload(evaluations: Sequence[Evaluation], libraries: Sequence[str]) -> dic
             "version": testset.version,
             "digest": testset.digest,
             "n_queries": len(testset.queries),
+            **({"review": testset.meta.review} if testset.meta.review else {}),
+            **({"notes": list(testset.notes)} if testset.notes else {}),
         },
         "convention": evaluations[0].ranking.convention.name,
         "ci_level": summaries[0].ci_level if summaries else None,
@@ -167,6 +197,7 @@ def _system(evaluation: Evaluation) -> dict[str, Any]:
             for measure, summary in evaluation.summaries.items()
         },
         "strata": _stratum_means(evaluation),
+        **_classes(evaluation),
         "n_failed": len(failures),
         "failures": failures,
         "outcomes": outcome_counts(evaluation),
@@ -297,7 +328,8 @@ def _stratum(stratum: StratumComparison) -> dict[str, Any]:
 
 
 def _query(query: Query) -> dict[str, Any]:
-    return {"text": query.text, "strata": dict(query.strata), "params": dict(query.params)}
+    record: dict[str, Any] = {"text": query.text, "strata": dict(query.strata), "params": dict(query.params)}
+    return record | ({"class": name} if (name := class_of(query)) else {})
 
 
 def _sides(
@@ -332,4 +364,5 @@ def _hit(hit: RankedHit) -> dict[str, Any]:
         "grade": hit.level if hit.state is State.JUDGED else None,
         "item": hit.item,
         "credited": hit.credited,
+        **({"span": hit.span} if hit.span is not None else {}),
     }

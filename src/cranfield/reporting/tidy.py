@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
+from cranfield.evaluation.classes import by_class, compare_classes
 from cranfield.evaluation.values import Comparison, Evaluation
 from cranfield.reporting.document import PILOT_STAMP, Cell, Column, Table
 
@@ -24,8 +25,20 @@ def tidy_evaluations(evaluations: Sequence[Evaluation]) -> Table:
         for i, (query_id, outcome) in enumerate(zip(evaluation.query_ids, evaluation.ranking.outcomes, strict=True)):
             for name, column in zip(names, columns, strict=True):
                 rows.append((evaluation.name, query_id, name, column[i], outcome.value, *stamp))
+        rows += [(*row, *stamp) for row in _class_rows(evaluation)]
     headings = (Column("system"), Column("query"), Column("measure"), Column("value", "value"), Column("outcome"))
     return Table((*headings, STAMP) if pilot else headings, rows, "Every value", shown=None)
+
+
+def _class_rows(evaluation: Evaluation) -> Iterator[tuple[Cell, ...]]:
+    """A row a query and measure of its class, for measures that were not asked of all queries."""
+    outcomes = dict(zip(evaluation.query_ids, evaluation.ranking.outcomes, strict=True))
+    for result in by_class(evaluation):
+        for one in result.measures:
+            if one.measure not in evaluation.values:
+                for query_id in result.query_ids:
+                    value = one.values.get(query_id)
+                    yield (evaluation.name, query_id, str(one.measure), value, outcomes[query_id].value)
 
 
 def tidy_comparison(comparison: Comparison) -> Table:
@@ -42,6 +55,15 @@ def tidy_comparison(comparison: Comparison) -> Table:
             before, after = (side.value(measure, query_id) for side in (comparison.baseline, comparison.candidate))
             ends = (side[query_id] for side in outcomes)
             rows.append((query_id, str(measure), before, after, delta, buckets.get(query_id, ""), *ends, *stamp))
+    for one in compare_classes(comparison):
+        for difference in one.measures:
+            if difference.measure in comparison.measures:
+                continue
+            for query_id, delta in difference.differences.items():
+                before, after = (side[query_id] for side in difference.values)
+                ends = (side[query_id] for side in outcomes)
+                name, bucket = str(difference.measure), buckets.get(query_id, "")
+                rows.append((query_id, name, before, after, delta, bucket, *ends, *stamp))
     names = (
         Column("query"),
         Column("measure"),

@@ -1,21 +1,25 @@
-"""Scales that people judge on, maps between them, and several people's judgments of one result made into one.
+"""Scales that people judge on, and maps between them.
 
-Three scales: `binary` (0 or 1), `graded` (0 to 3) and `detail` (1 to 10). A slot is one person's judgment of one result;
-None is a slot nobody filled. A map applies to each slot before the slots are made into one value.
+Three scales: `binary` (0 or 1), `graded` (0 to 3) and `detail` (1 to 10). A map applies to each slot before the slots are
+made into one value: the majority of mapped votes is not the mapped mean.
 
 Source: the aggregation and the transformers of SearchTweak, as its documentation states them.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping, Sequence
-from typing import Literal
+from collections.abc import Mapping
+from typing import Literal, TypeGuard
 
-from cranfield.errors import UsageError
+import numpy as np
+
+from cranfield.errors import UnknownNameError, UsageError
+from cranfield.stats.arguments import FloatN
+from cranfield.stats.consensus import Slots, consensus
 
 Scale = Literal["binary", "graded", "detail"]
-Slots = Sequence[float | None]
+GradeMap = Mapping[float, float]
+"""Grade to grade."""
 
 LEVELS: Mapping[Scale, tuple[int, ...]] = {
     "binary": (0, 1),
@@ -33,38 +37,59 @@ MAPS: Mapping[tuple[Scale, Scale], Mapping[float, int]] = {
 """From one scale to another, grade by grade."""
 
 
-def mapped(grade: float, scale: Scale, to: Scale) -> int:
-    """One grade on another scale.
+def scale_named(name: str) -> Scale:
+    """Look a scale up.
 
     Raises:
-        UsageError: there is no map between the two, or the grade is not on the scale.
+        UnknownNameError: there is none of this name.
     """
+    if not _is_scale(name):
+        raise UnknownNameError.among("scale", name, LEVELS)
+    return name
+
+
+def scale_of(grades: FloatN) -> Scale | None:
+    """The smallest scale that all grades are on; None where there is none, or no grade."""
+    given = set(np.unique(grades).tolist())
+    return next((scale for scale, levels in LEVELS.items() if given and given <= set(levels)), None)
+
+
+def rules_between(scale: Scale, to: Scale) -> GradeMap:
+    """What each grade of a scale is on another one.
+
+    Raises:
+        UsageError: there is no map between the two.
+    """
+    if scale == to:
+        return {level: level for level in LEVELS[scale]}
     if (scale, to) not in MAPS:
         known = ", ".join(f"{one} to {other}" for one, other in MAPS)
         raise UsageError(f"there is no map from {scale} to {to}", expected=f"one of {known}")
-    rules = MAPS[scale, to]
-    if grade not in rules:
-        raise UsageError(
-            f"a grade is not on the {scale} scale", expected=", ".join(map(str, LEVELS[scale])), got=f"{grade:g}"
-        )
-    return rules[grade]
+    return MAPS[scale, to]
 
 
-def majority(slots: Slots) -> int | None:
-    """1 where more of the filled slots are relevant than not, 0 where fewer; None for a tie, and where none is filled."""
-    votes = [slot > 0 for slot in slots if slot is not None]
-    balance = 2 * sum(votes) - len(votes)
-    return None if balance == 0 else int(balance > 0)
+def mapped(grades: FloatN, rules: GradeMap, what: str) -> FloatN:
+    """Every grade by its rule.
 
+    Args:
+        grades: float64, any shape.
+        rules: grade to grade.
+        what: what a grade without a rule is not: `on the graded scale`, `in the map`.
 
-def average(slots: Slots) -> float | None:
-    """Mean of the filled slots; None where none is filled."""
-    filled = [slot for slot in slots if slot is not None]
-    return math.fsum(filled) / len(filled) if filled else None
+    Raises:
+        UsageError: naming each grade that has no rule.
+    """
+    given, place = np.unique(grades, return_inverse=True)
+    without = [f"{grade:g}" for grade in given.tolist() if grade not in rules]
+    if without:
+        subject = f"grade {without[0]} is" if len(without) == 1 else f"grades {', '.join(without)} are"
+        raise UsageError(f"{subject} not {what}", expected=", ".join(f"{grade:g}" for grade in sorted(rules)))
+    new = np.array([rules[grade] for grade in given.tolist()], dtype=np.float64)
+    return new[place].reshape(np.shape(grades))
 
 
 def aggregate(slots: Slots, scale: Scale, *, to: Scale | None = None) -> float | None:
-    """The slots of one result as one value: the majority on the binary scale, the mean on the others.
+    """The slots of one result as SearchTweak makes them one: the majority on the binary scale, the mean on the others.
 
         >>> aggregate([1, 2, None], "detail", to="binary")  # 1 is 0 and 2 is 1: a tie
         >>> aggregate([1, 2, None], "detail")
@@ -79,6 +104,10 @@ def aggregate(slots: Slots, scale: Scale, *, to: Scale | None = None) -> float |
         UsageError: there is no such map, or a grade is not on its scale.
     """
     if to is not None and to != scale:
-        slots = [None if slot is None else mapped(slot, scale, to) for slot in slots]
-        scale = to
-    return majority(slots) if scale == "binary" else average(slots)
+        filled = np.array([slot for slot in slots if slot is not None], dtype=np.float64)
+        slots, scale = mapped(filled, rules_between(scale, to), f"on the {scale} scale").tolist(), to
+    return consensus(slots, "searchtweak", scale=scale)
+
+
+def _is_scale(name: str) -> TypeGuard[Scale]:
+    return name in LEVELS

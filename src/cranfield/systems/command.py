@@ -13,6 +13,7 @@ import time
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from threading import Event, Lock
+from types import MappingProxyType
 from typing import Any
 
 from cranfield.config.check import require_valid
@@ -21,7 +22,7 @@ from cranfield.config.models import Config, SystemConfig
 from cranfield.config.template import fill
 from cranfield.config.written import config_digest, public_config
 from cranfield.errors import UnknownNameError
-from cranfield.model import Answer, CallLog, Order, Outcome, Query
+from cranfield.model import Answer, CallLog, Order, Outcome, Query, Scalar
 from cranfield.systems.extract import Extractor
 from cranfield.systems.mask import Mask
 from cranfield.systems.process import MAX_OUTPUT_BYTES, End, Finished, run_process
@@ -46,17 +47,25 @@ class CommandSystem:
         ('answered', ['doc:grid'])
     """
 
-    def __init__(self, name: str, config: SystemConfig, folder: Path | str = ".") -> None:
+    def __init__(
+        self,
+        name: str,
+        config: SystemConfig,
+        folder: Path | str = ".",
+        params: Mapping[str, Scalar] = MappingProxyType({}),
+    ) -> None:
         """Prepare a command; raise `ConfigError` with all that is wrong with it.
 
         Args:
             name: its name in reports.
             config: what to run and how to read it.
             folder: what `cwd` is relative to: the config file's folder.
+            params: given with every query, part of what is measured; a query's own go first.
         """
         require_valid(name, config)
         self.name = name
         self.config = config
+        self.params = dict(params)
         self.cwd = Path(folder).absolute() / config.cwd
         self._extractor = Extractor(config)
         self._calls: set[Event] = set()
@@ -95,16 +104,17 @@ class CommandSystem:
 
     @property
     def config_digest(self) -> str:
-        """SHA-256 over the configuration as written; values of the environment included."""
-        return config_digest(self.config)
+        """SHA-256 over the configuration as written; values of the environment and params of the set included."""
+        return config_digest(self.config, self.params)
 
     def public_config(self) -> Mapping[str, Any]:
-        """The configuration as written, with the names of the environment's variables only."""
-        return public_config(self.config)
+        """The configuration as written, with the names of the environment's variables only, and params of the set."""
+        return {**public_config(self.config), **({"params": self.params} if self.params else {})}
 
     def search(self, query: Query, k: int) -> tuple[Answer, CallLog]:
         """Run the command once; every failure of the program is an answer with its outcome and reason."""
-        argv = fill(self.config.command, query=query.text, k=k, python=sys.executable, params=query.params)
+        params = {**self.params, **query.params}
+        argv = fill(self.config.command, query=query.text, k=k, python=sys.executable, params=params)
         interrupted = Event()
         with self._lock:
             self._calls.add(interrupted)
@@ -155,8 +165,15 @@ class CommandSystem:
         return self.mask.hide(text)[:HEAD_CHARS]
 
 
-def systems_of(config: Config, names: Iterable[str] | None = None) -> list[CommandSystem]:
+def systems_of(
+    config: Config, names: Iterable[str] | None = None, params: Mapping[str, Scalar] = MappingProxyType({})
+) -> list[CommandSystem]:
     """The systems of a config, in the order of the file; only those in `names` where given.
+
+    Args:
+        config: what was loaded.
+        names: of the systems; None is all.
+        params: given with every query of the test set they are asked.
 
     Raises:
         UnknownNameError: a name that is not in the config.
@@ -166,7 +183,7 @@ def systems_of(config: Config, names: Iterable[str] | None = None) -> list[Comma
         if name not in config.systems:
             raise UnknownNameError.among("system", name, config.systems)
     return [
-        CommandSystem(name, system, config.folder)
+        CommandSystem(name, system, config.folder, params)
         for name, system in config.systems.items()
         if wanted is None or name in wanted
     ]

@@ -28,7 +28,7 @@ def test_the_whole_shape_is_read(load, example, tmp_path):
     assert new.extract.json_ == "results[]"
     assert new.extract.fields == {"confidence": "meta.confidence"}
     assert (new.timeout_s, new.concurrency, new.order) == (30, 1, "descending")
-    assert config.testset_path == tmp_path / "queries.yaml"
+    assert (config.folder, config.sets[""].path) == (tmp_path, "queries.yaml")
 
 
 def test_what_is_left_out_has_the_defaults_of_the_design(load):
@@ -72,6 +72,11 @@ def test_of_two_systems_the_first_in_the_file_is_the_baseline_unless_said_otherw
     assert load(systems("b", "a", top=top)).pair == pair
 
 
+def sets(*lines: str) -> str:
+    """A config of two systems and several test sets, a line each after `testsets:`, which is line 1; one is on its line."""
+    return systems("old", "new").replace("testset: q.yaml", "testsets: {\n" + ",\n".join(lines) + "\n}")
+
+
 @pytest.mark.parametrize(
     ("text", "line", "said"),
     [
@@ -89,7 +94,20 @@ def test_of_two_systems_the_first_in_the_file_is_the_baseline_unless_said_otherw
         (one_system("baseline: odl"), 2, "did you mean old?"),
         (systems("b", "a", top="baseline: a\ncandidate: a\n"), 3, "baseline and candidate are the same system"),
         ("testset: q\nsystems: {}\n", 2, "systems is empty"),
-        (systems("a").removeprefix("testset: q.yaml\n"), 1, "missing key 'testset'"),
+        (systems("a").removeprefix("testset: q.yaml\n"), 1, "exactly one of testset and testsets, got none"),
+        # several test sets
+        (one_system("testsets: {a: {path: a.yaml}}"), 2, "exactly one of testset and testsets, got both"),
+        (sets("a: {}"), 2, "missing key 'path' in testsets.a"),
+        (sets("a: {path: a.yaml, kk: 1}"), 2, "unknown key 'kk'"),
+        (sets("a: {path: a.yaml, k: 0}"), 2, "expected 1 or more, got 0"),
+        (sets("a: {path: a.yaml, params: {1x: y}}"), 2, "is not a parameter name"),
+        (sets("a: {path: a.yaml, params: {x: [1]}}"), 2, "params"),
+        (sets("a: {path: a.yaml, systems: [odl]}"), 2, "did you mean old?"),
+        (sets("a: {path: a.yaml, systems: [old, old]}"), 2, "a system against itself"),
+        (sets("a: {path: a.yaml, systems: [old, new, old]}"), 2, "systems"),
+        (sets("a/b: {path: a.yaml}"), 2, "wrong value for testsets"),
+        (sets("report.md: {path: a.yaml}"), 2, "the name of the summary's file"),
+        (sets(""), 1, "testsets is empty"),
         # the command
         (one_system(command='[x, "{qeury}"]'), 4, "did you mean query?"),
         (one_system(command='[x, "{Query}"]'), 4, "unknown placeholder 'Query'"),
@@ -201,3 +219,67 @@ def test_a_config_prints_without_its_secrets(load):
 def test_a_missing_file_is_an_error_with_its_name(tmp_path):
     with pytest.raises(ConfigError, match="no such file"):
         load_config(tmp_path / "none.yaml")
+
+
+SEVERAL = """\
+testsets:
+  code: {path: code.yaml, params: {mode: code, depth: 2, strict: true}}
+  docs: {path: docs.yaml, params: {mode: docs}, k: 20, measures: [RR], systems: [new], repo: ../other}
+k: 5
+measures: [AP, P@1]
+primary: P@1
+repo: ..
+systems:
+  old: {command: [x, "{query}"], extract: {regex: d}}
+  new: {command: [x, "{query}"], extract: {regex: d}}
+"""
+
+
+def test_a_set_of_several_has_what_the_top_says_where_it_says_nothing(load):
+    config = load(SEVERAL)
+    code, docs = config.sets["code"], config.sets["docs"]
+    assert code.params == {"mode": "code", "depth": 2, "strict": True}
+    assert (code.path, code.k, code.measures, code.primary, code.systems, code.repo) == (
+        "code.yaml",
+        5,
+        ["AP", "P@1"],
+        "P@1",
+        None,
+        "..",
+    )
+    # The primary measure of the top is not among the set's own: the first of these decides.
+    assert (docs.path, docs.k, docs.measures, docs.primary, docs.systems, docs.repo) == (
+        "docs.yaml",
+        20,
+        ["RR"],
+        None,
+        ["new"],
+        "../other",
+    )
+
+
+def test_one_test_set_alone_has_no_name_and_all_that_the_top_says(load):
+    config = load(one_system("k: 7\nprimary: AP\nrepo: code"))
+    assert [(name, one.k, one.primary, one.repo) for name, one in config.sets.items()] == [("", 7, "AP", "code")]
+
+
+def test_sets_whose_names_one_file_system_takes_for_the_same_are_refused(problems_of):
+    said = problems_of(sets("docs: {path: a}", "Docs: {path: b}"))
+    assert [(line, "testsets docs and Docs differ only" in text) for line, text in said] == [(3, True)]
+
+
+def test_every_set_that_names_its_systems_makes_the_pair_of_the_top_needless(load, problems_of):
+    text = systems("a", "b", "c").replace("testset: q.yaml", "testsets: {x: {path: x, systems: [a, c]}}")
+    assert load(text).sets["x"].systems == ["a", "c"]
+    said = problems_of(text.replace("testsets: {", "testsets: {y: {path: y}, "))
+    assert ["no baseline and candidate" in text for _, text in said] == [True]
+
+
+def test_problems_of_several_sets_are_said_at_once_beside_all_else(problems_of):
+    """A wrong value in one set, an unknown name in another, and a system that cannot be."""
+    text = sets("a: {path: a, k: 0}", "report.html: {path: b}").replace("command: [x, '{query}']", "command: [x]", 1)
+    assert [(line, said.split(": ", 1)[1][:30]) for line, said in problems_of(text)] == [
+        (2, "wrong value for testsets.a.k; "),
+        (3, "testsets.report.html: report.h"),
+        (6, "systems.old.command: no {query"),
+    ]

@@ -30,6 +30,7 @@ def test_the_example_is_valid_by_the_schema(validator, example):
         lambda data: data.update(kk=1),
         lambda data: data.update(k=0),
         lambda data: data.pop("testset"),
+        lambda data: data.update(testsets={"code": {"path": "code.yaml"}}),
         lambda data: data.update(systems={}),
         lambda data: data["systems"].update({"a b": data["systems"]["old"]}),
         lambda data: data["systems"]["old"].update(command=[]),
@@ -43,6 +44,24 @@ def test_the_schema_refuses_what_the_models_refuse(validator, example, change):
     data = copy.deepcopy(yaml.safe_load(example))
     change(data)
     assert not validator.is_valid(data)
+
+
+@pytest.mark.parametrize(
+    ("one", "valid"),
+    [
+        ({"path": "code.yaml"}, True),
+        ({"path": "code.yaml", "params": {"mode": "code"}, "k": 5, "systems": ["old"]}, True),
+        ({}, False),
+        ({"path": "code.yaml", "params": {"1x": "code"}}, False),
+        ({"path": "code.yaml", "systems": []}, False),
+        ({"path": "code.yaml", "kk": 1}, False),
+    ],
+)
+def test_several_test_sets_by_the_schema(validator, example, one, valid):
+    data = yaml.safe_load(example)
+    del data["testset"]
+    data["testsets"] = {"code": one}
+    assert validator.is_valid(data) is valid
 
 
 def test_every_field_says_what_it_is():

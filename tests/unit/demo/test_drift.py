@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from cranfield.demo.drift import Drift, fit_to_corpus
 from cranfield.demo.entity import Corpus, Entity
-from cranfield.model import Pattern, Query, TestSet
+from cranfield.model import Entity as EntityTarget
+from cranfield.model import File, Legacy, Negative, Pattern, Predicate, Query, Span, Target, TestSet
 
 
 def corpus_of(*ids: str) -> Corpus:
@@ -57,12 +58,49 @@ def test_a_pattern_that_matches_nothing_is_left_out_and_named() -> None:
 
 
 def test_a_legacy_form_keeps_the_spelling_that_is_here() -> None:
-    strata = {"class": "E", "legacy": "old/place new/place"}
+    legacy = {"q1": Legacy(("old/place", "new/place"), ("^old", "^new"))}
     testset = TestSet(
-        "made up", (Query("q1", "text", strata),), grades={"q1": {"a": 2, "old/place": 1, "new/place": 1}}
+        "made up", (Query("q1", "text", query_class="deprecation"),), grades={"q1": {"a": 2}}, legacy=legacy
     )
-    fitted, _ = fit_to_corpus(testset, corpus_of("a", "new/place"), python="3.12.1")
-    assert fitted.by_id["q1"].strata == {"class": "E", "legacy": "new/place"}
-    without, _ = fit_to_corpus(testset, corpus_of("a"), python="3.14.0")
-    assert without.by_id["q1"].strata == {"class": "E"}
-    assert testset.by_id["q1"].strata == strata
+    fitted, drift = fit_to_corpus(testset, corpus_of("a", "new/place"), python="3.12.1")
+    assert fitted.legacy == {"q1": Legacy(("new/place",), ("^new",))}
+    assert fitted.queries == testset.queries
+    assert drift == Drift("3.12.1")
+
+
+def test_a_query_whose_legacy_form_is_gone_is_asked_as_a_query_of_no_class() -> None:
+    testset = TestSet(
+        "made up",
+        (Query("q1", query_class="deprecation"), Query("q2", query_class="deprecation")),
+        grades={"q1": {"a": 2}, "q2": {"gone": 2}},
+        legacy={"q1": Legacy(("old",)), "q2": Legacy(("a",))},
+    )
+    fitted, drift = fit_to_corpus(testset, corpus_of("a"), python="3.14.0")
+    assert fitted.queries == (Query("q1"),)
+    assert fitted.legacy == {}
+    assert drift.sentences() == [
+        "Python 3.14.0 lacks 1 judged entity, left out: gone.",
+        "1 query left out, with nothing relevant here: q2.",
+        "1 query of no class, with no legacy form here: q1.",
+    ]
+
+
+def test_targets_of_every_kind_stay_where_something_fits_them() -> None:
+    """Of each kind one that is here and one that is not; a predicate gives something when its text is `here`."""
+    corpus = Corpus((Entity("m.py::f", "function", "f", "m.f", "m", path="m.py", start=1, end=2),))
+    wanted: dict[str, tuple[Target, ...]] = {
+        "pattern": (Pattern("^m"), Pattern("^z")),
+        "entity": (EntityTarget("m.py::f"), EntityTarget("m.py::g")),
+        "file": (File("m.py"), File("z.py")),
+        "span": (Span("m.py", 1, 2), Span("z.py", 1, 2)),
+        "predicate": (Predicate("here"), Predicate("gone")),
+    }
+    testset = TestSet("made up", tuple(Query(name) for name in wanted), targets=wanted)
+    fitted, drift = fit_to_corpus(testset, corpus, python="3.13.0", gives=lambda predicate: predicate.sql == "here")
+    assert fitted.targets == {name: pair[:1] for name, pair in wanted.items()}
+    assert drift.targets == tuple((name, pair[1].label) for name, pair in wanted.items())
+
+
+def test_a_query_where_nothing_should_be_found_stays() -> None:
+    testset = TestSet("made up", (Query("q1", negative=Negative()),))
+    assert fit_to_corpus(testset, corpus_of("a"), python="3.13.0") == (testset, Drift("3.13.0"))

@@ -11,7 +11,7 @@ import pytest
 
 from cranfield.errors import CranfieldError, RunFormatError, TestSetError, UnknownNameError
 from cranfield.formats.run_jsonl import read_run, write_run
-from cranfield.formats.sniff import read_testset, sniff_run
+from cranfield.formats.sniff import format_names, read_testset, sniff_run
 from cranfield.formats.testset_yaml import write_testset_yaml
 from cranfield.formats.trec import read_qrels, write_qrels, write_trec_run
 from cranfield.model import Answer, CallLog, Hit, Outcome, Pattern, Query, Run, TestSet
@@ -19,11 +19,13 @@ from cranfield.model import Answer, CallLog, Hit, Outcome, Pattern, Query, Run, 
 GOOD = "cranfield_testset: 1\nname: n\nqueries:\n  - {id: q1, text: t, judgments: {d: 1}}\n"
 RUN = '{"cranfield_run":1,"name":"r"}\n'
 WANTED_TESTSET = (
-    "expected a YAML or JSON test set (key `cranfield_testset`) or TREC qrels (lines `query iteration document grade`)"
+    "expected a YAML or JSON test set (key `cranfield_testset`), TREC qrels (lines `query iteration document grade`), or "
+    "another format that its content tells"
 )
 WANTED_RUN = (
     'expected a collected run (first line `{"cranfield_run":1,…}`) or '
-    "a TREC run (lines `query Q0 document rank score tag`)"
+    "a TREC run (lines `query Q0 document rank score tag`) or "
+    "a TSV or CSV table of results (columns `query_id`, `doc_id` or `path`, `rank` or `score`)"
 )
 QRELS_MESSAGES: dict[str, tuple[str | bytes, str]] = {
     "no line": ("# only\n\n", ": no judgment in this file; expected lines `query iteration document grade`."),
@@ -217,9 +219,14 @@ def test_problems_of_any_file(tmp_path: Path, name: str, read: Callable[[Path], 
     assert message_of(lambda: read(path), error) == f"{path}{expected}"
 
 
-@pytest.mark.parametrize(("read", "error"), [(read_testset, TestSetError), (sniff_run, RunFormatError)])
-def test_a_folder_is_named_as_one(tmp_path: Path, read: Callable[[Path], object], error: type) -> None:
-    assert message_of(lambda: read(tmp_path), error) == f"{tmp_path}: this is a folder; expected a file."
+@pytest.mark.parametrize(
+    ("read", "error", "expected"),
+    [(read_testset, TestSetError, "a file, or a folder of the format beir"), (sniff_run, RunFormatError, "a file")],
+)
+def test_a_folder_is_named_as_one(
+    tmp_path: Path, read: Callable[[Path], object], error: type[CranfieldError], expected: str
+) -> None:
+    assert message_of(lambda: read(tmp_path), error) == f"{tmp_path}: this is a folder; expected {expected}."
 
 
 FORMAT_MESSAGES: dict[str, tuple[Callable[[Path], object], type[CranfieldError], str, str]] = {
@@ -229,7 +236,7 @@ FORMAT_MESSAGES: dict[str, tuple[Callable[[Path], object], type[CranfieldError],
         "\n# a comment\nwords and more\n",
         (
             f": not a test set; {WANTED_TESTSET}, got 'words and more'.\n"
-            "Hint: where the content does not tell, --testset-format yaml|qrels|parquet-qrels|subtopics|judges|preferences does"
+            "Hint: where the content does not tell, --testset-format NAME does"
         ),
     ),
     "empty test set": (read_testset, TestSetError, "\n", f": the file is empty; {WANTED_TESTSET}."),
@@ -239,7 +246,7 @@ FORMAT_MESSAGES: dict[str, tuple[Callable[[Path], object], type[CranfieldError],
         "# only\n",
         (
             f": not a test set; {WANTED_TESTSET}, got comments only.\n"
-            "Hint: where the content does not tell, --testset-format yaml|qrels|parquet-qrels|subtopics|judges|preferences does"
+            "Hint: where the content does not tell, --testset-format NAME does"
         ),
     ),
     "a TREC run for a test set": (
@@ -257,7 +264,7 @@ FORMAT_MESSAGES: dict[str, tuple[Callable[[Path], object], type[CranfieldError],
         "q1 Q0 d1 1 0.5\n",
         (
             f": not a run; {WANTED_RUN}, got 'q1 Q0 d1 1 0.5'.\n"
-            "Hint: where the content does not tell, --run-format jsonl|trec|parquet does"
+            "Hint: where the content does not tell, --run-format run-table|jsonl|trec|parquet does"
         ),
     ),
     "a test set for a run": (
@@ -293,9 +300,10 @@ def test_problems_of_telling_a_format(tmp_path: Path, name: str) -> None:
     [
         (
             lambda: read_testset("x", "qrel"),
-            "unknown test set format 'qrel'; expected judges, parquet-qrels, preferences, qrels, subtopics, yaml.\nHint: did you mean qrels?",
+            f"unknown test set format 'qrel'; expected one of {len(format_names('testset'))} test set formats.\n"
+            "Hint: did you mean qrels?",
         ),
-        (lambda: sniff_run("x", "yaml"), "unknown run format 'yaml'; expected jsonl, parquet, trec."),
+        (lambda: sniff_run("x", "yaml"), "unknown run format 'yaml'; expected jsonl, parquet, run-table, trec."),
     ],
 )
 def test_a_format_nobody_knows(action: Callable[[], object], expected: str) -> None:
@@ -385,7 +393,8 @@ WRITE_MESSAGES: dict[str, tuple[Callable[[Path], object], type[CranfieldError], 
         TestSetError,
         (
             "{path}: not written: queries[0] has no judgments.\n"
-            "Hint: add `judgments: {document id: grade}`, or `patterns` on the id"
+            "Hint: add `judgments: {document id: grade}`, `patterns` on the id, spans, entities or files; "
+            "or `negative: true` where nothing should be found"
         ),
     ),
     "YAML of bytes that are no text": (

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from cranfield.errors import RunFormatError, TestSetError
+from cranfield.formats.features import FEATURES
 from cranfield.formats.run_jsonl import write_run
 from cranfield.formats.sniff import FORMATS, format_names, read_testset, sniff_run
 from cranfield.model import Answer, Outcome, Run, TestSet
@@ -110,13 +111,18 @@ def test_real_qrels_and_runs_are_told(shared_data: Path) -> None:
 
 
 def test_every_format_has_its_row() -> None:
-    assert format_names("testset") == (
-        *("yaml", "qrels", "parquet-qrels"),
-        *("subtopics", "judges", "preferences"),
-    )
-    assert format_names("run") == ("jsonl", "trec", "parquet")
+    own = ("yaml", "qrels", "parquet-qrels", "subtopics", "judges", "preferences")
+    assert format_names("testset")[-len(own) :] == own
+    assert format_names("run")[-3:] == ("jsonl", "trec", "parquet")
+    assert format_names("queries") == ("topics", "queries-jsonl", "queries-tsv")
     assert [name for name, entry in FORMATS.items() if entry.read is None] == ["trec", "parquet"]
     assert all(name == entry.name for name, entry in FORMATS.items())
+
+
+def test_every_format_says_whose_it_is_and_what_it_holds() -> None:
+    assert [name for name, entry in FORMATS.items() if entry.kind != "run" and not entry.source] == []
+    assert [name for name, entry in FORMATS.items() if entry.kind != "run" and not entry.holds] == []
+    assert [name for name, entry in FORMATS.items() if (entry.holds | entry.needs) - FEATURES.keys()] == []
 
 
 def test_qrels_are_read_without_the_libraries_of_yaml(tmp_path: Path) -> None:

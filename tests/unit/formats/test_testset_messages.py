@@ -11,8 +11,15 @@ from cranfield.formats.testset_yaml import read_testset_yaml
 
 HEAD = "cranfield_testset: 1\nname: n\nqueries:\n"
 GOOD = HEAD + "  - {id: q1, text: t, judgments: {d: 1}}\n"
-KEYS = "cranfield_testset, description, name, queries, version"
-QUERY_KEYS = "id, judgments, params, patterns, strata, text, weight"
+KEYS = (
+    "classes, consensus, cranfield_testset, databases, description, grouping, matching, meta, name, queries, sources, "
+    "version"
+)
+QUERY_KEYS = "one of 17 keys"
+NO_JUDGMENTS = (
+    ":4:5: queries[0] has no judgments.\nHint: add `judgments: {document id: grade}`, `patterns` on the id, spans, "
+    "entities or files; or `negative: true` where nothing should be found"
+)
 
 
 def query(text: str) -> str:
@@ -155,11 +162,11 @@ TESTSET_MESSAGES: dict[str, tuple[str | bytes, str]] = {
     ),
     "no judgments": (
         query("text: t"),
-        ":4:5: queries[0] has no judgments.\nHint: add `judgments: {document id: grade}`, or `patterns` on the id",
+        NO_JUDGMENTS,
     ),
     "empty judgments": (
         query("text: t, judgments: {}, patterns: []"),
-        ":4:5: queries[0] has no judgments.\nHint: add `judgments: {document id: grade}`, or `patterns` on the id",
+        NO_JUDGMENTS,
     ),
     "a grade that is a word": (
         query("text: t, judgments: {a b: high}"),

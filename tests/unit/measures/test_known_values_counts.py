@@ -95,7 +95,6 @@ def test_value(measure, grades, retrieved, expected):
         ("dcg", "DCG"),
         ("DCG(d)@5", "DCG@5"),
         ("CG(d)", "CG"),
-        ("FileCoverage", "Coverage"),
     ],
 )
 def test_other_names_are_understood(name, meant):

@@ -15,7 +15,19 @@ from hypothesis import strategies as st
 from hypothesis.errors import NoSuchExample
 
 from cranfield.measures import CATALOGUE, compute, parse
-from cranfield.model import Answer, GroupedJudgment, Hit, Outcome, Query, Run, TestSet, convention_named
+from cranfield.model import (
+    Answer,
+    GroupedJudgment,
+    Hit,
+    Legacy,
+    Negative,
+    Outcome,
+    Query,
+    Run,
+    Source,
+    TestSet,
+    convention_named,
+)
 from cranfield.ranking import rank_run
 
 PROPERTIES = (
@@ -31,6 +43,7 @@ PROPERTIES = (
 ALWAYS = {"blind_to_query_order", "blind_to_document_names", "blind_to_a_rescale_of_scores"}
 """True unless a table says otherwise."""
 
+GROUPINGS = {"subtopic", "judge", "preference"}
 DOCUMENTS = [f"d{i:02}" for i in range(12)]
 grades = st.dictionaries(st.sampled_from(DOCUMENTS), st.integers(-1, 3), min_size=1, max_size=8)
 good_grades = st.dictionaries(st.sampled_from(DOCUMENTS), st.integers(1, 3), min_size=1, max_size=5)
@@ -92,16 +105,29 @@ def grouped(needs, query_grades):
     return tuple(GroupedJudgment(d, "only", float(g), "all") for d, g in query_grades.items() if g >= 0)
 
 
+def looked_for(needs, judgments):
+    """What else the test set says, as a measure needs it; told by the end of an id, so that names do not matter."""
+    if needs == "files":
+        return {"files": {q: tuple(d for d, g in judged.items() if g > 0) for q, judged in judgments.items()}}
+    if needs == "legacy":
+        return {"legacy": {q: Legacy(patterns=("[02468]$",)) for q in judgments}}
+    if needs == "sources":
+        return {"sources": (Source("first", "0[0-3]$"), Source("second", "0[4-7]$"), Source("third", "[0-9]$"))}
+    return {}
+
+
 def values(spelling, case):
     measure = parse(spelling)
     needs = CATALOGUE[measure.name].needs
-    groups = {q: grouped(needs, judged) for q, judged in case.grades.items()} if needs not in {None, "tokens"} else {}
+    groups = {q: grouped(needs, judged) for q, judged in case.grades.items()} if needs in GROUPINGS else {}
+    negative = Negative() if needs == "silence" else None
     testset = TestSet(
         "set",
-        tuple(Query(q) for q in case.grades),
+        tuple(Query(q, negative=negative) for q in case.grades),
         case.grades,
         groups=groups,
         grouping=needs if groups else None,
+        **looked_for(needs, case.grades),
     )
     slope, offset = case.scores or (1.0, 0.0)
     answers = {

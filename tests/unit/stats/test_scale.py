@@ -1,41 +1,10 @@
-"""Slots made into one value, and maps between scales: the vectors of SearchTweak's documentation."""
+"""Scales, and maps between them: the vectors of SearchTweak's documentation."""
 
+import numpy as np
 import pytest
 
-from cranfield.errors import UsageError
-from cranfield.stats.scale import LEVELS, MAPS, aggregate, average, majority, mapped
-
-
-@pytest.mark.parametrize(
-    ("slots", "expected"),
-    [
-        ([1, 1, 0], 1),  # two of three
-        ([0, 0, 1], 0),  # one of three
-        ([1, 0, None], None),  # one against one: a tie
-        ([1, 0], None),
-        ([1, None, None], 1),
-        ([0], 0),
-        ([None, None, None], None),
-        ([], None),
-    ],
-)
-def test_majority(slots, expected):
-    assert majority(slots) == expected
-    assert aggregate(slots, "binary") == expected
-
-
-@pytest.mark.parametrize(
-    ("slots", "expected"),
-    [
-        ([3, 2, 1], 2.0),
-        ([3, None, 0], 1.5),  # over the filled ones
-        ([10, 9, 9], 28 / 3),
-        ([None, None], None),
-    ],
-)
-def test_mean(slots, expected):
-    assert average(slots) == expected
-    assert aggregate(slots, "detail") == aggregate(slots, "graded") == expected
+from cranfield.errors import UnknownNameError, UsageError
+from cranfield.stats.scale import LEVELS, MAPS, aggregate, mapped, rules_between, scale_named, scale_of
 
 
 @pytest.mark.parametrize(
@@ -45,10 +14,11 @@ def test_mean(slots, expected):
         ("detail", "binary", [0, 1, 1, 1, 1, 1, 1, 1, 1, 1]),
         ("detail", "graded", [0, 1, 1, 1, 2, 2, 2, 3, 3, 3]),  # 1 | 2-4 | 5-7 | 8-10
         ("binary", "graded", [0, 3]),
+        ("graded", "graded", [0, 1, 2, 3]),
     ],
 )
 def test_every_map_grade_by_grade(scale, to, expected):
-    assert [mapped(grade, scale, to) for grade in LEVELS[scale]] == expected
+    assert mapped(np.array(LEVELS[scale], dtype=float), rules_between(scale, to), "there").tolist() == expected
 
 
 def test_every_map_covers_its_scale_and_stays_on_the_other():
@@ -72,14 +42,42 @@ def test_every_map_covers_its_scale_and_stays_on_the_other():
         ([3, 0], "graded", "binary", None),  # 1 against 0
         ([None, None], "detail", "binary", None),
         ([3, 2], "graded", "graded", 2.5),
+        ([3, None, 0], "graded", None, 1.5),
+        ([1, 1, 0], "binary", None, 1),
     ],
 )
 def test_a_map_applies_to_each_slot_before_they_are_made_into_one(slots, scale, to, expected):
     assert aggregate(slots, scale, to=to) == expected
 
 
+@pytest.mark.parametrize(
+    ("grades", "scale"),
+    [
+        ([0, 1, 1], "binary"),
+        ([0, 2], "graded"),
+        ([1, 3], "graded"),
+        ([1, 4], "detail"),
+        ([0, 4], None),
+        ([0.5], None),
+        ([11], None),
+        ([], None),
+    ],
+)
+def test_the_smallest_scale_that_holds_all_grades(grades, scale):
+    assert scale_of(np.array(grades, dtype=float)) == scale
+
+
+def test_a_map_of_ones_own():
+    grades = np.array([[1.0, 4.0], [5.0, 1.0]])
+    assert mapped(grades, {1: 0, 4: 1, 5: 3}, "in the map").tolist() == [[0, 1], [3, 0]]
+
+
 def test_what_has_no_map_is_said():
     with pytest.raises(UsageError, match="no map from graded to detail; expected one of graded to binary"):
         aggregate([1], "graded", to="detail")
-    with pytest.raises(UsageError, match=r"not on the graded scale; expected 0, 1, 2, 3, got 2\.5"):
+    with pytest.raises(UsageError, match=r"grade 2\.5 is not on the graded scale; expected 0, 1, 2, 3"):
         aggregate([2.5], "graded", to="binary")
+    with pytest.raises(UsageError, match=r"grades 2, 3 are not in the map; expected 0, 1"):
+        mapped(np.array([3.0, 0.0, 2.0, 3.0]), {0: 0, 1: 1}, "in the map")
+    with pytest.raises(UnknownNameError, match="binary"):
+        scale_named("binry")

@@ -1,6 +1,7 @@
 import os
 import threading
 import time
+from pathlib import Path
 
 import pytest
 
@@ -237,3 +238,22 @@ def test_a_system_made_of_plain_values_is_checked_like_one_in_a_file():
     assert "did you mean command?" in messages
     assert "did you mean json?" in messages
     assert "timeout_s" in messages
+
+
+def test_params_of_the_set_go_with_every_query_and_a_query_s_own_before_them(tmp_path: Path) -> None:
+    config = SystemConfig.model_validate(
+        {"command": ["echo", "{params.mode}-{params.depth}:{query}"], "extract": {"regex": r"\S+"}}
+    )
+    system = CommandSystem("s", config, tmp_path, {"mode": "docs", "depth": 3})
+    asked = [Query("q1", "a"), Query("q2", "a", params={"mode": "own"})]
+    assert [system.search(query, 10)[0].hits[0].id for query in asked] == ["docs-3:a", "own-3:a"]
+
+
+def test_params_of_the_set_are_part_of_what_is_measured(tmp_path: Path) -> None:
+    config = SystemConfig.model_validate({"command": ["echo", "{query}"], "extract": {"regex": r"\S+"}})
+    plain, code, docs = (
+        CommandSystem("s", config, tmp_path, params) for params in ({}, {"mode": "code"}, {"mode": "docs"})
+    )
+    assert len({plain.config_digest, code.config_digest, docs.config_digest}) == 3
+    assert plain.config_digest == CommandSystem("s", config).config_digest
+    assert [system.public_config().get("params") for system in (plain, code)] == [None, {"mode": "code"}]

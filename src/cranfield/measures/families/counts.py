@@ -245,7 +245,6 @@ SPECS = (
         cutoff="optional",
         kernel=coverage,
         parameters=(REL, JUDGED_ONLY),
-        aliases=("FileCoverage",),
         source="recall of items: Kent et al. 1955, American Documentation 6(2)",
     ),
     MeasureSpec(

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from cranfield.evaluation.values import Comparison, Evaluation
 from cranfield.measures import CATALOGUE, Measure
 from cranfield.model import Outcome
+from cranfield.model.query_class import NEGATIVE, class_of
 from cranfield.numbers import format_delta, format_value
 from cranfield.ranking.value import RankedHit, State
 from cranfield.reporting.document import (
@@ -143,7 +144,9 @@ def side_by_side(query_id: str, systems: Sequence[tuple[str, Evaluation]]) -> Hi
     wanted += [(target.label, target.grade) for target in testset.targets.get(query_id, ())]
     named = ", ".join(f"{item} (grade {grade:g})" for item, grade in wanted[:EXPECTED_ITEMS])
     more = len(wanted) - EXPECTED_ITEMS
-    expected = f"{named} and {more} more" if more > 0 else named or "nothing relevant is judged"
+    query = testset.by_id.get(query_id)
+    none = "nothing" if query is not None and class_of(query) == NEGATIVE else "nothing relevant is judged"
+    expected = f"{named} and {more} more" if more > 0 else named or none
     return HitLists(expected, tuple(_hit_list(letter, evaluation, query_id) for letter, evaluation in systems))
 
 
@@ -168,7 +171,8 @@ def _hit_list(letter: str, evaluation: Evaluation, query_id: str) -> HitList:
 
 
 def _hit_line(hit: RankedHit) -> HitLine:
-    title = hit.title or ""
+    # Where it lies is said where the id does not say it.
+    title = ", ".join(part for part in (hit.title, hit.span and f"at {hit.span}") if part)
     if hit.item is not None and not hit.credited:
         return HitLine(hit.rank, hit.id, title, f"again {hit.item}: credited above", "even")
     if hit.state is State.UNJUDGED:

@@ -18,13 +18,13 @@ Systems = Sequence[tuple[str, Evaluation]]
 """A label and the evaluation it stands for, in order."""
 
 
-def warnings(systems: Systems) -> Section | None:
+def warnings(systems: Systems, of_testset: Sequence[str] = ()) -> Section | None:
     """Sentences a reader must know before quoting a number; those that all systems share are said once."""
     told = [(label, (*_failed(evaluation), *evaluation.warnings)) for label, evaluation in systems]
     shared = [
         sentence for sentence in systems[0][1].warnings if all(sentence in each.warnings for _, each in systems[1:])
     ]
-    sentences = [*shared]
+    sentences = [*of_testset, *shared]
     for label, said in told:
         sentences += [f"{label}: {sentence}" for sentence in said if sentence not in shared]
     return Section("warnings", "Before you quote this", (Bullets(tuple(sentences), "warning"),)) if sentences else None

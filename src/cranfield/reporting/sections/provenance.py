@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from datetime import date, timedelta
 
 from cranfield.evaluation.values import Comparison
+from cranfield.model import TestSet
 from cranfield.numbers import format_count, format_percent, format_plain
-from cranfield.reporting.document import Block, Cell, Code, Column, Details, KeyValues, Section, Table
+from cranfield.reporting.document import Block, Bullets, Cell, Code, Column, Details, KeyValues, Section, Table
 from cranfield.reporting.facts import versions
 from cranfield.reporting.sections.collection import Systems
 
@@ -18,6 +20,8 @@ Preflight = Sequence[tuple[str, str, str]]
 def provenance(systems: Systems, preflight: Preflight, comparison: Comparison | None = None) -> Section:
     """All that is needed to make the same numbers again."""
     blocks: list[Block] = [KeyValues((*_inputs(systems), ("made with", _made_with(comparison))), "Inputs and versions")]
+    if notes := systems[0][1].testset.notes:
+        blocks.append(Bullets(tuple(f"test set: {note}" for note in notes), "warning"))
     if comparison is not None:
         blocks.append(KeyValues(_declared(comparison), "Declared beforehand"))
     if preflight:
@@ -37,6 +41,7 @@ def _inputs(systems: Systems) -> tuple[tuple[str, str], ...]:
     version = f" {testset.version}" if testset.version else ""
     items = [
         ("test set", f"{testset.name}{version}, {format_count(len(testset.queries))} queries, {testset.digest}"),
+        ("review of the test set", testset.meta.review or "not stated"),
         ("convention", f"{convention.name}: {convention.sentence}"),
     ]
     for label, evaluation in systems:
@@ -51,6 +56,22 @@ def _inputs(systems: Systems) -> tuple[tuple[str, str], ...]:
         if evaluation.run is not None and evaluation.run.order != "given":
             items.append((f"order of {label}", f"by score, {evaluation.run.order}"))
     return tuple(items)
+
+
+def overdue(testset: TestSet, today: date | None) -> tuple[str, ...]:
+    """Say when a test set is older than it may be; nothing where its age, or the day, is not known."""
+    if today is None or not testset.meta.made:
+        return ()
+    try:
+        due = date.fromisoformat(testset.meta.made) + timedelta(days=testset.meta.refresh_days)
+    except (ValueError, OverflowError):
+        return ()
+    late = (today - due).days
+    if late <= 0:
+        return ()
+    days = "1 day" if late == 1 else f"{format_count(late)} days"
+    age = f"made on {testset.meta.made}, to be refreshed after {format_count(testset.meta.refresh_days)} days"
+    return (f"test set {testset.name} is overdue for new queries by {days}: {age}",)
 
 
 def _made_with(comparison: Comparison | None) -> str:

@@ -1,0 +1,90 @@
+"""Seconds to read judgments, format by format: `python bench/judgments.py [N [FORMAT…]]`, by default 1,000,000 and all.
+
+Every format of test sets that can hold graded ids is written once and read; peers read the same qrels where they are
+installed. YAML is read at a tenth of N and scaled, and said so.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from cranfield.errors import CranfieldError
+from cranfield.formats.convert import write_testset
+from cranfield.formats.sniff import FORMATS, read_testset
+from cranfield.model import Query, TestSet
+
+PER_QUERY = 100
+SLOW = {"yaml": 10, "graded-yaml": 10}
+"""Formats that are read at a fraction of the size, and that fraction."""
+
+
+def judgments(n: int) -> TestSet:
+    """N judgments, a hundred a query, grades 0 to 3."""
+    queries = tuple(Query(f"q{i}", f"what is asked as number {i}") for i in range(n // PER_QUERY))
+    grades = {
+        query.id: {f"doc-{i * 37 + j * 1009:09d}": float((i + j) % 4) for j in range(PER_QUERY)}
+        for i, query in enumerate(queries)
+    }
+    return TestSet("bench", queries, grades)
+
+
+def timed(action: Callable[[], object]) -> float:
+    """Seconds of one call."""
+    start = time.perf_counter()
+    action()
+    return time.perf_counter() - start
+
+
+def row(name: str, seconds: float, n: int, note: str = "") -> None:
+    """A line of the table."""
+    print(f"{name:<28}{seconds:>9.2f} s{n / seconds:>14,.0f} a second  {note}", flush=True)
+
+
+def main(n: int, names: Sequence[str]) -> None:
+    """Print the table."""
+    whole = judgments(n)
+    print(f"{n:,} judgments of {len(whole.queries):,} queries")
+    with tempfile.TemporaryDirectory() as folder:
+        for name, entry in FORMATS.items():
+            if entry.kind != "testset" or not entry.writer or "grades" not in entry.holds or entry.grouping:
+                continue
+            if names and name not in names:
+                continue
+            for suffix in (".yaml", ".json") if name in {"yaml", "graded-yaml"} else (entry.suffix,):
+                share = SLOW.get(name, 1) if suffix == ".yaml" else 1
+                path = Path(folder) / f"{name}{suffix}"
+                said = name + (f" ({suffix[1:]})" if name in SLOW else "")
+                try:
+                    write_testset(judgments(n // share), path, name)
+                    seconds = timed(lambda path=path, name=name: read_testset(path, name))  # type: ignore[misc]
+                except CranfieldError as error:
+                    print(f"{said:<28}{str(error).splitlines()[0][:90]}")
+                    continue
+                row(said, seconds, n // share, f"at {n // share:,}" if share > 1 else "")
+        if not names or "qrels" in names:
+            peers(Path(folder) / "qrels.qrels", n)
+
+
+def peers(path: Path, n: int) -> None:
+    """The same qrels with the readers of other libraries, where they are installed."""
+    readers: dict[str, Callable[[], object]] = {
+        "pytrec_eval.parse_qrel": lambda: importlib.import_module("pytrec_eval").parse_qrel(path.open()),
+        "ir_measures.read_trec_qrels": lambda: list(importlib.import_module("ir_measures").read_trec_qrels(str(path))),
+        "ranx.Qrels.from_file": lambda: importlib.import_module("ranx").Qrels.from_file(str(path), kind="trec"),
+    }
+    for name, read in readers.items():
+        try:
+            importlib.import_module(name.partition(".")[0])
+        except ImportError:
+            print(f"{name:<28}not installed here")
+            continue
+        row(name, timed(read), n)
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]) if len(sys.argv) > 1 else 1_000_000, sys.argv[2:])

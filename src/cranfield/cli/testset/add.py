@@ -1,0 +1,145 @@
+"""`cranfield testset add`: a query more, or judgments more of one."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Annotated, TypeVar
+
+import typer
+
+from cranfield.cli.testset.common import (
+    ForceOption,
+    OutOption,
+    SetArgument,
+    TodayOption,
+    day_of,
+    note,
+    read_set,
+    refuse_existing,
+    rewrite,
+)
+
+if TYPE_CHECKING:
+    from cranfield.model import Target
+    from cranfield.testsets.edit import Addition
+
+T = TypeVar("T")
+_SPAN = re.compile(r"(?P<path>.+):(?P<start>\d+)-(?P<end>\d+)")
+
+
+def _many(flag: str, metavar: str, sentence: str) -> object:
+    return typer.Option(flag, metavar=metavar, help=sentence)
+
+
+def add_command(
+    testset: SetArgument,
+    *,
+    query_id: Annotated[str, typer.Option("--id", metavar="ID", help="A new query, or one that is there.")],
+    text: Annotated[str, typer.Option("--text", metavar="TEXT", help="What a user types.")] = "",
+    strata: Annotated[list[str] | None, _many("--stratum", "KEY=VALUE", "What kind of query; repeat.")] = None,
+    query_class: Annotated[str, typer.Option("--class", metavar="CLASS", help="Its class: a name or letter.")] = "",
+    negative: Annotated[bool, typer.Option("--negative", help="Nothing should be found.")] = False,
+    relevant: Annotated[list[str] | None, _many("--relevant", "DOC[=GRADE]", "A judged document; repeat.")] = None,
+    entities: Annotated[
+        list[str] | None, _many("--entity", "PATH::NAME[=GRADE]", "An expected symbol; repeat.")
+    ] = None,
+    spans: Annotated[list[str] | None, _many("--span", "PATH:FIRST-LAST[=GRADE]", "Expected lines; repeat.")] = None,
+    patterns: Annotated[list[str] | None, _many("--pattern", "REGEX", "A pattern on ids, grade 1; repeat.")] = None,
+    files: Annotated[list[str] | None, _many("--file", "PATH[=GRADE]", "An expected file; repeat.")] = None,
+    out: OutOption = None,
+    force: ForceOption = False,
+    today: TodayOption = None,
+) -> None:
+    """Add a query, or judgments of one. Counts, date and history of the set are kept true."""
+    from cranfield.testsets.edit import Addition, added
+
+    _refuse_repeats(relevant or ())
+    if out is not None:
+        refuse_existing(out, force=force)
+    addition = Addition(
+        query_id,
+        text,
+        _pairs(strata or ()),
+        query_class,
+        negative=negative,
+        grades=dict(_graded(text, "--relevant") for text in relevant or ()),
+        targets=_targets(entities or (), spans or (), patterns or (), files or ()),
+    )
+    changed = added(read_set(testset), addition, day_of(today))
+    rewrite(testset, out, changed, query_id)
+    note(f"wrote {out or testset}: {_said(addition)}; {len(changed.queries)} queries, {changed.digest[:19]}")
+
+
+def _said(addition: Addition) -> str:
+    n = len(addition.grades) + len(addition.targets)
+    return f"query {addition.query_id} with {n} judgment{'' if n == 1 else 's'} added"
+
+
+def _pairs(texts: Sequence[str]) -> dict[str, str]:
+    from cranfield.errors import UsageError, shorten
+
+    wrong = [text for text in texts if not text.partition("=")[0] or not text.partition("=")[2]]
+    if wrong:
+        raise UsageError(f"--stratum {shorten(wrong[0])}", expected="KEY=VALUE")
+    return {text.partition("=")[0]: text.partition("=")[2] for text in texts}
+
+
+def _refuse_repeats(texts: Sequence[str]) -> None:
+    from cranfield.errors import Problem, UsageError
+
+    names = [_graded(text, "--relevant")[0] for text in texts]
+    twice = sorted({name for place, name in enumerate(names) if name in names[:place]})
+    if twice:
+        raise UsageError([Problem(f"--relevant {name!r} is given twice") for name in twice])
+
+
+def _graded(text: str, flag: str) -> tuple[str, float]:
+    """What is judged, and its grade after the last `=`; 1 where none is written."""
+    from cranfield.errors import UsageError, shorten
+
+    name, equals, grade = text.rpartition("=")
+    if not equals:
+        return text, 1.0
+    try:
+        number = float(grade)
+    except ValueError:
+        return text, 1.0  # ids may hold a `=`
+    if not name or not math.isfinite(number):
+        raise UsageError(f"{flag} {shorten(text)}", expected="what is judged, and maybe =GRADE")
+    return name, number
+
+
+def _targets(
+    entities: Sequence[str], spans: Sequence[str], patterns: Sequence[str], files: Sequence[str]
+) -> tuple[Target, ...]:
+    from cranfield.errors import Problem, UsageError, shorten
+    from cranfield.model import Entity, File, Pattern, Span
+
+    problems = []
+    found: list[Target] = [Entity(*_graded(text, "--entity")) for text in entities]
+    for text in spans:
+        place, grade = _graded(text, "--span")
+        match = _SPAN.fullmatch(place)
+        if match is None or not 1 <= int(match["start"]) <= int(match["end"]):
+            problems.append(Problem(f"--span {shorten(text)}", expected="PATH:FIRST-LAST, lines counted from 1"))
+        else:
+            found.append(Span(match["path"], int(match["start"]), int(match["end"]), grade))
+    for text in patterns:
+        if (why := _why_not(re.compile, text)) is not None:
+            problems.append(Problem(f"--pattern {shorten(text)} does not compile: {why}"))
+        else:
+            found.append(Pattern(text))
+    found += [File(*_graded(text, "--file")) for text in files]
+    if problems:
+        raise UsageError(problems)
+    return tuple(found)
+
+
+def _why_not(make: Callable[[str], T], text: str) -> str | None:
+    try:
+        make(text)
+    except (re.error, OverflowError, RecursionError) as error:
+        return str(error)
+    return None

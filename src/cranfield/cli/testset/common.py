@@ -1,0 +1,194 @@
+"""What the commands on test sets share: the set as an argument, reading it, and changing its file."""
+
+from __future__ import annotations
+
+import tempfile
+from datetime import date
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from cranfield.formats.registry import Format
+    from cranfield.model import TestSet
+
+SetArgument = Annotated[Path, typer.Argument(metavar="SET", help="A test set, in any of its formats.")]
+SetFormatOption = Annotated[
+    str | None, typer.Option("--testset-format", metavar="FORMAT", help="Say so instead of telling by content.")
+]
+OutOption = Annotated[
+    Path | None, typer.Option("--out", metavar="FILE", help="Write the changed set here; default SET itself.")
+]
+ForceOption = Annotated[bool, typer.Option("--force", help="Replace what is there.")]
+TodayOption = Annotated[
+    str | None, typer.Option("--today", metavar="DATE", help="Another day than today, such as 2026-11-21.")
+]
+PACKED = (b"\x1f\x8b", b"\x28\xb5\x2f\xfd")
+"""How gzip and Zstandard files begin."""
+
+
+def day_of(text: str | None) -> date:
+    """Today, or the day that was named.
+
+    Raises:
+        UsageError: it is no day.
+    """
+    from cranfield.errors import UsageError, shorten
+
+    if text is None:
+        return date.today()  # noqa: DTZ011  the user's own day
+    try:
+        return date.fromisoformat(text)
+    except ValueError:
+        raise UsageError(f"--today is {shorten(text)}", expected="a date such as 2026-11-21") from None
+
+
+def read_set(path: Path, format: str | None = None) -> TestSet:  # noqa: A002  the option's own name
+    """A test set as its file has it, with what the file beside it says.
+
+    Raises:
+        TestSetError: the file cannot be read as one.
+    """
+    from cranfield.formats.meta_file import with_meta
+    from cranfield.formats.sniff import read_testset
+
+    return with_meta(read_testset(path, format), path)
+
+
+def opened_set(path: Path, format: str | None = None, *, ask: bool = False) -> TestSet:  # noqa: A002  as above
+    """A test set as it is used: ratings become grades.
+
+    Args:
+        path: its file.
+        format: name of its format, where the content does not tell.
+        ask: whether the databases of its predicates are asked; runs cannot be scored otherwise.
+
+    Raises:
+        TestSetError: the file cannot be read as one, or a database does not answer.
+    """
+    from cranfield.project.shaping import shaped, target_needs_database
+
+    testset = read_set(path, format)
+    return shaped(testset, folder=path.parent) if ask or not target_needs_database(testset) else testset
+
+
+def note(sentence: str) -> None:
+    """Say something on stderr, made safe to print."""
+    from cranfield.reporting.printable import printable
+
+    typer.echo(printable(sentence), err=True)
+
+
+def refuse_existing(path: Path, *, force: bool) -> None:
+    """Refuse to replace a file that nobody allowed to be replaced.
+
+    Raises:
+        UsageError: it is there.
+    """
+    from cranfield.errors import UsageError
+
+    if path.exists() and not force:
+        raise UsageError("the file is there already", path=str(path), hint="--force replaces it")
+
+
+def rewrite(path: Path, out: Path | None, changed: TestSet, query_id: str | None = None) -> None:
+    """Put a changed test set in the place of its file, or beside it; comments of the rest of a YAML file stay.
+
+    Args:
+        path: the file that the set was read from.
+        out: another file to write instead.
+        changed: what it should hold.
+        query_id: the query that was changed, where one was.
+
+    Raises:
+        UsageError: the file is a stream, or packed, and no other was named.
+        TestSetError: its format cannot hold what the set holds now.
+    """
+    from cranfield.errors import UsageError
+    from cranfield.formats.files import write_text
+    from cranfield.formats.meta_file import format_of, holds_meta, write_again
+
+    target = path if out is None else out
+    if str(target) == "-" or target.suffix in {".gz", ".zst"} or (out is None and _is_packed(path)):
+        raise UsageError(
+            "cannot be changed in place", path=str(path), hint="--out FILE writes the changed set to a file"
+        )
+    if out is None and not holds_meta(entry := format_of(path)):
+        _refuse_losses(changed, entry, path)
+        write_again(changed, path, entry)
+        return
+    with tempfile.TemporaryDirectory(prefix="cranfield-") as folder:
+        known = out is not None or target.suffix in {".yaml", ".yml", ".json"}
+        draft = Path(folder) / f"draft{target.suffix if known else '.yaml'}"
+        _write_whole(changed, draft, target)
+        text = draft.read_text(encoding="utf-8")
+        kept = None if str(path) == "-" else _with_comments(path, text, changed, query_id, draft)
+    if kept is None and str(path) != "-" and _has_comments(path):
+        note(f"note: the comments of {path} are not in {target}")
+    write_text(target, [text if kept is None else kept])
+
+
+def _write_whole(changed: TestSet, draft: Path, target: Path) -> None:
+    from cranfield.formats.convert import write_testset
+
+    _refuse(write_testset(changed, draft), target)
+
+
+def _refuse_losses(changed: TestSet, entry: Format, path: Path) -> None:
+    """Refuse a format that has no room for something beside what stands in the file beside it."""
+    from dataclasses import replace
+
+    from cranfield.formats.convert import fitted
+
+    _refuse(fitted(replace(changed, meta=type(changed.meta)()), entry, path)[1], path)
+
+
+def _refuse(losses: Sequence[str], target: Path) -> None:
+    from cranfield.errors import TestSetError
+
+    if losses:
+        raise TestSetError(
+            "the format cannot hold what the set holds now",
+            path=str(target),
+            got="; ".join(losses),
+            hint="`cranfield testset convert` makes a YAML file of it, which holds everything",
+        )
+
+
+def _with_comments(path: Path, text: str, changed: TestSet, query_id: str | None, draft: Path) -> str | None:
+    """The old text with the change in it, where it is YAML and reads back as the changed set."""
+    from cranfield.errors import CranfieldError
+    from cranfield.formats.sniff import read_testset
+    from cranfield.testsets.textual import woven
+
+    try:
+        old = path.read_bytes().decode("utf-8")
+    except UnicodeDecodeError:  # a packed file
+        return None
+    together = None if draft.suffix == ".json" else woven(old.replace("\r\n", "\n"), text, query_id)
+    if together is None:
+        return None
+    try:
+        draft.write_text(together, encoding="utf-8")
+        again = read_testset(draft)
+    except CranfieldError:
+        return None
+    names = ("digest", "meta", "name", "version", "description")
+    if any(getattr(again, name) != getattr(changed, name) for name in names):
+        return None
+    return together.replace("\n", "\r\n") if "\r\n" in old else together
+
+
+def _is_packed(path: Path) -> bool:
+    if not path.is_file():
+        return False
+    with path.open("rb") as stream:
+        return stream.read(4).startswith(PACKED)
+
+
+def _has_comments(path: Path) -> bool:
+    with path.open("rb") as stream:
+        return any(line.startswith(b"#") or b" #" in line for line in stream)

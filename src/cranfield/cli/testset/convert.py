@@ -1,0 +1,44 @@
+"""`cranfield testset convert`: a test set in another format, and what that format cannot hold."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from cranfield.cli.shaping import shaping_options
+from cranfield.cli.testset.common import ForceOption, note, read_set, refuse_existing
+from cranfield.project.shaping import Shaping
+
+
+@shaping_options
+def convert_command(
+    source: Annotated[Path, typer.Argument(metavar="IN", help="A test set, in any of its formats.")],
+    out: Annotated[Path, typer.Argument(metavar="OUT", help="The file to write; its ending says the format.")],
+    *,
+    told: Annotated[
+        str | None, typer.Option("--from", metavar="FORMAT", help="Format of IN, instead of telling by content.")
+    ] = None,
+    to: Annotated[
+        str | None, typer.Option("--to", metavar="FORMAT", help="Format of OUT, instead of telling by its ending.")
+    ] = None,
+    force: ForceOption = False,
+    shaping: Shaping,
+) -> None:
+    """Write a test set in another format. What that format cannot hold is said."""
+    from cranfield.formats.convert import write_testset
+    from cranfield.formats.meta_file import format_of
+    from cranfield.project.shaping import AS_IT_IS, shaped
+
+    refuse_existing(out, force=force)
+    testset = read_set(source, told)
+    if shaping != AS_IT_IS or testset.ratings:
+        testset = shaped(testset, shaping, source.parent)
+    losses = write_testset(testset, out, to)
+    if told is None:
+        note(f"{source} is read as {format_of(source).sentence}")
+    for sentence in (*testset.notes, *losses):
+        note(f"note: {sentence}")
+    n = len(testset.queries)
+    note(f"wrote {out}: {n} {'query' if n == 1 else 'queries'} read, {testset.digest[:19]}")

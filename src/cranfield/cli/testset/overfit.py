@@ -1,0 +1,30 @@
+"""`cranfield testset overfit`: the evaluated part against the part held out."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from cranfield.cli.shared import ConventionOption, Format, FormatOption, MeasureOption, SeedOption, deliver
+from cranfield.cli.testset.common import SetArgument, SetFormatOption, opened_set
+
+
+def overfit_command(
+    testset: SetArgument,
+    run: Annotated[Path, typer.Argument(metavar="RUN", help="A run that answers the queries of both parts.")],
+    *,
+    measures: MeasureOption = None,
+    convention: ConventionOption = "trec",
+    seed: SeedOption = 0,
+    output: FormatOption = Format.TEXT,
+    testset_format: SetFormatOption = None,
+) -> None:
+    """Compare evaluated with held-out queries. A system that does better on the former is tuned to them."""
+    from cranfield.project.versions import overfitting
+    from cranfield.reporting.testset_versions import overfit_document
+
+    judged = opened_set(testset, testset_format, ask=True)
+    found = overfitting(judged, run, measures=measures or None, convention=convention, seed=seed)
+    deliver(overfit_document(judged, found), output, None)

@@ -1,0 +1,143 @@
+"""`cranfield testset refresh`: new queries for old ones, in two steps: a sheet to label, and the next version."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from cranfield.cli.testset.common import (
+    ForceOption,
+    SetArgument,
+    TodayOption,
+    day_of,
+    note,
+    opened_set,
+    refuse_existing,
+)
+
+if TYPE_CHECKING:
+    from cranfield.testsets.refresh import Plan, Renewal
+
+EXIT_NO_AGREEMENT = 1
+
+
+class SampleOption(StrEnum):
+    """How queries of the log are chosen."""
+
+    RANDOM = "random"
+    TOP = "top"
+    FREQUENCY = "frequency"
+
+
+def refresh_command(
+    testset: SetArgument,
+    *,
+    log: Annotated[Path, typer.Option("--log", metavar="QUERIES", help="Lines `query TAB count`, or JSON lines.")],
+    n: Annotated[int, typer.Option("--n", metavar="N", min=1, help="Queries to replace.")] = 20,
+    sample: Annotated[
+        SampleOption, typer.Option(help="Each with one chance; the most frequent; chances by frequency.")
+    ] = SampleOption.RANDOM,
+    seed: Annotated[int, typer.Option("--seed", metavar="N", min=0, help="The same seed makes the same plan.")] = 0,
+    drop: Annotated[
+        list[str] | None, typer.Option("--drop", metavar="QUERY_ID", help="A query that leaves; default: drawn.")
+    ] = None,
+    plan: Annotated[
+        Path | None, typer.Option("--plan", metavar="SHEET", help="First step: write the sheet to label (CSV).")
+    ] = None,
+    runs: Annotated[
+        list[Path] | None, typer.Option("--run", metavar="RUN", help="A run whose first results are to be labelled.")
+    ] = None,
+    depth: Annotated[int, typer.Option("--depth", metavar="N", min=1, help="Results of each run and query.")] = 10,
+    queries: Annotated[
+        Path | None, typer.Option("--queries-out", metavar="FILE", help="Write the new queries too: `id TAB text`.")
+    ] = None,
+    raters: Annotated[str, typer.Option("--raters", metavar="A,B", help="Names of the two raters.")] = "rater1,rater2",
+    labels: Annotated[
+        Path | None, typer.Option("--labels", metavar="SHEET", help="Second step: the sheet, filled in by both raters.")
+    ] = None,
+    kappa: Annotated[
+        float, typer.Option("--kappa", metavar="K", help="Cohen's kappa that the raters have to exceed.")
+    ] = 0.6,
+    consensus: Annotated[
+        str, typer.Option("--consensus", metavar="RULE", help="How the two raters' grades become one.")
+    ] = "mean",
+    version: Annotated[str, typer.Option("--version", metavar="TEXT", help="Of the new set; default: the next.")] = "",
+    out: Annotated[Path | None, typer.Option("--out", metavar="NEW", help="Second step: the next version.")] = None,
+    force: ForceOption = False,
+    today: TodayOption = None,
+) -> None:
+    """Replace queries by what users ask. Two steps: --plan SHEET draws them; --labels SHEET --out NEW
+    makes the next version, once two raters agree.
+    """
+    from cranfield.errors import UsageError
+    from cranfield.testsets.labels import read_sheet
+    from cranfield.testsets.query_log import read_query_log
+    from cranfield.testsets.refresh import plan_refresh, renew
+
+    if (plan is None) == (labels is None):
+        raise UsageError("refresh is done in two steps", expected="--plan SHEET first; then --labels SHEET --out NEW")
+    asked = read_query_log(log)
+    for sentence in asked.notes:
+        note(f"note: {sentence}")
+    made = plan_refresh(opened_set(testset), asked, n, sample=sample.value, seed=seed, drop=drop or ())
+    if plan is not None:
+        _write_plan(made, plan, queries, runs or [], depth, raters, force=force)
+        return
+    if out is None or labels is None:
+        raise UsageError("no file for the next version", expected="--out NEW")
+    if out.resolve() == testset.resolve():
+        raise UsageError("the old version is kept", path=str(out), expected="another file than SET")
+    refuse_existing(out, force=force)
+    renewal = renew(made, read_sheet(labels), rule=consensus, version=version, seed=seed, today=day_of(today))
+    _finish(renewal, kappa, out)
+
+
+def _write_plan(
+    made: Plan, plan: Path, queries: Path | None, runs: list[Path], depth: int, raters: str, *, force: bool
+) -> None:
+    from cranfield.errors import UsageError
+    from cranfield.formats.files import write_text
+    from cranfield.testsets.drawing import CLASS, strata_keys
+    from cranfield.testsets.labels import N_RATERS, write_sheet
+
+    names = [name.strip() for name in raters.split(",") if name.strip()]
+    if len(set(names)) != N_RATERS:
+        raise UsageError(f"--raters {raters!r}", expected="two names, such as ann,bob")
+    for path in filter(None, (plan, queries)):
+        refuse_existing(path, force=force)
+    pools = {}
+    if runs:
+        from cranfield.project.versions import candidates
+
+        pools = candidates(made, runs, depth)
+    keys = tuple(key for key in strata_keys(made.testset) if key != CLASS)
+    rows = write_sheet(plan, made.new, pools, names, keys)
+    if queries is not None:
+        write_text(queries, [f"{query.id}\t{query.text}\n" for query in made.new])
+    note(f"drawn ({made.sample}, seed {made.seed}): {len(made.new)} of {made.n_log} queries of the log")
+    if made.n_known:
+        note(f"passed over: {made.n_known} that are in the set, or nearly so")
+    note(f"leaving: {', '.join(made.leaving)}")
+    note(f"wrote {plan}: {rows} rows to label")
+    if not runs:
+        note("note: no run was given, so the sheet names no documents: ask the systems, and plan again with --run")
+
+
+def _finish(renewal: Renewal, kappa: float, out: Path) -> None:
+    from cranfield.formats.convert import write_testset
+
+    note(renewal.sentence)
+    if not renewal.exceeds(kappa):
+        note(
+            f"error: not written: kappa has to be above {kappa:g}. Settle what the raters disagree on, and label again."
+        )
+        raise typer.Exit(EXIT_NO_AGREEMENT)
+    for sentence in write_testset(renewal.testset, out):
+        note(f"note: {sentence}")
+    old, new = renewal.plan.testset, renewal.testset
+    note(f"wrote {out}: version {new.version}, {len(new.queries)} queries, {len(renewal.plan.new)} of them new")
+    if old.meta.split is not None:
+        note("note: the held-out part is gone with the queries that left; `cranfield testset split` draws another")

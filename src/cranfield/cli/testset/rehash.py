@@ -1,0 +1,58 @@
+"""`cranfield testset rehash`: tie a test set to a repository as it is now."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from cranfield.cli.testset.common import (
+    ForceOption,
+    OutOption,
+    SetArgument,
+    SetFormatOption,
+    TodayOption,
+    day_of,
+    note,
+    read_set,
+    refuse_existing,
+)
+from cranfield.cli.testset.verify import AtOption, RepoOption, write_anew
+
+
+def rehash_command(
+    testset: SetArgument,
+    *,
+    repo: RepoOption,
+    at: AtOption = None,
+    allow_drift: Annotated[
+        bool, typer.Option("--allow-drift", help="Take every place as it stands now, and leave out what is gone.")
+    ] = False,
+    out: OutOption = None,
+    force: ForceOption = False,
+    today: TodayOption = None,
+    testset_format: SetFormatOption = None,
+) -> None:
+    """Write commit, hashes, anchors and counts of a set anew; its queries and judgments stay as they are.
+
+    They are written into the set where its format has room for them, and otherwise to SET.meta.json beside it.
+    """
+    from cranfield.errors import UsageError
+    from cranfield.formats.files import STDIN
+    from cranfield.formats.meta_file import format_of, holds_meta, meta_path, write_meta
+    from cranfield.project.drift import rehash
+
+    if out is None and str(testset) == STDIN:
+        raise UsageError("standard input cannot be written to", hint="--out FILE writes the set to a file")
+    if out is not None:
+        refuse_existing(out, force=force)
+    judged = read_set(testset, testset_format)
+    held = rehash(judged, repo, at=at, today=day_of(today), allow_drift=allow_drift)
+    for sentence in held.notes[len(judged.notes) :]:
+        note(f"note: {sentence}")
+    if out is None and not holds_meta(format_of(testset, testset_format)):
+        write_meta(held, meta_path(testset))
+        note(f"wrote {meta_path(testset)}")
+    else:
+        write_anew(held, testset, out, testset_format)
+    typer.echo(held.meta.history[-1])

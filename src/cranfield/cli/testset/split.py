@@ -1,0 +1,52 @@
+"""`cranfield testset split`: hold queries back, and store which."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from cranfield.cli.testset.common import (
+    ForceOption,
+    OutOption,
+    SetArgument,
+    TodayOption,
+    day_of,
+    note,
+    read_set,
+    refuse_existing,
+    rewrite,
+)
+
+
+def split_command(
+    testset: SetArgument,
+    *,
+    share: Annotated[float, typer.Option("--share", metavar="SHARE", help="Of the queries that is held out.")] = 0.2,
+    seed: Annotated[int, typer.Option("--seed", metavar="N", min=0, help="The same seed holds out the same.")] = 0,
+    by: Annotated[
+        list[str] | None,
+        typer.Option("--by", metavar="KEY", help="Stratum to draw within; repeat; default all that group queries."),
+    ] = None,
+    out: OutOption = None,
+    force: ForceOption = False,
+    today: TodayOption = None,
+) -> None:
+    """Draw and store the queries held out. Every stratum gives its share."""
+    from cranfield.errors import UsageError
+    from cranfield.testsets.split import split, with_split
+
+    judged = read_set(testset)
+    if judged.meta.split is not None and not force:
+        raise UsageError(
+            "the set has a held-out part already",
+            path=str(testset),
+            hint="--force draws anew: what was held out may have been looked at",
+        )
+    if out is not None:
+        refuse_existing(out, force=force)
+    drawn = split(judged, share=share, seed=seed, by=by)
+    rewrite(testset, out, with_split(judged, drawn, day_of(today)))
+    n = len(drawn.held_out)
+    within = f", drawn within {', '.join(drawn.by)}" if drawn.by else ""
+    note(f"wrote {out or testset}: {len(judged.queries) - n} queries to evaluate, {n} held out{within}, seed {seed}")

@@ -1,0 +1,32 @@
+"""`cranfield testset stats`: what a test set holds, counted."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from cranfield.cli.shared import Format, FormatOption, deliver
+from cranfield.cli.testset.common import SetArgument, SetFormatOption, opened_set
+
+
+def stats_command(
+    testset: SetArgument,
+    *,
+    by: Annotated[
+        list[str] | None,
+        typer.Option("--by", metavar="KEY", help="Strata to cross two by two; default all that group queries."),
+    ] = None,
+    output: FormatOption = Format.TEXT,
+    testset_format: SetFormatOption = None,
+) -> None:
+    """Count what a test set holds. Strata are crossed two by two."""
+    from itertools import combinations
+
+    from cranfield.reporting.testset import statistics_document
+    from cranfield.testsets.drawing import check_keys
+    from cranfield.testsets.statistics import statistics
+
+    judged = opened_set(testset, testset_format)
+    check_keys(judged, by or ())
+    deliver(statistics_document(statistics(judged, list(combinations(by, 2)) if by else None)), output, None)

@@ -1,0 +1,266 @@
+"""Each class of question in its own terms: its measures, its paired test, and who may be asked which measure.
+
+Nothing is ranked again: the queries of a class are picked out of a ranking, and the table `QUERY_CLASSES` says what is
+computed of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from cranfield.errors import MeasureError, Problem
+from cranfield.evaluation.evaluate import summarise
+from cranfield.evaluation.values import Comparison, Evaluation, Summary
+from cranfield.measures import CATALOGUE, Measure, compute, parse_all
+from cranfield.measures.families.aspects import form_wins
+from cranfield.measures.spec import WHY_NEEDED, Needs
+from cranfield.model import QUERY_CLASSES, QueryClass, TestSet
+from cranfield.model.query_class import class_of
+from cranfield.ranking.transform import only_queries
+from cranfield.ranking.value import FloatQ, Ranking
+from cranfield.stats.describe import describe
+from cranfield.stats.interval import t_interval
+from cranfield.stats.multiplicity import holm
+from cranfield.stats.noise import differences
+from cranfield.stats.paired import mcnemar, sign_test
+from cranfield.stats.permutation import DEFAULT_DRAWS, permutation
+from cranfield.stats.result import TestResult
+
+ALPHA = 0.05
+"""Of the test of one system, which nothing is declared for."""
+
+
+@dataclass(frozen=True, slots=True)
+class ClassMeasure:
+    """One measure over the queries of one class."""
+
+    measure: Measure
+    summary: Summary
+    values: Mapping[str, float]
+    """Query id to value, where it has one."""
+    unscored: Mapping[str, str]
+    """Query id to why it has none."""
+
+
+@dataclass(frozen=True, slots=True)
+class FormWins:
+    """How often the modern form leads the legacy one in one system, and the sign test of that."""
+
+    wins: int
+    losses: int
+    neither: int
+    """Neither form was found: no win and no loss."""
+    test: TestResult
+    too_few: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ClassResult:
+    """One system on the queries of one class."""
+
+    query_class: QueryClass
+    query_ids: tuple[str, ...]
+    failed: tuple[str, ...]
+    """Queries of the class that the system failed on."""
+    measures: tuple[ClassMeasure, ...]
+    """As the table has them: the first decides within the class."""
+    forms: FormWins | None = None
+    """For a class whose measure is `ModernFirst`."""
+
+
+@dataclass(frozen=True, slots=True)
+class ClassDifference:
+    """One measure of one class on both sides, over the queries that both have a value for."""
+
+    measure: Measure
+    baseline: Summary
+    candidate: Summary
+    delta: float | None
+    ci_low: float | None
+    ci_high: float | None
+    """Interval of the mean difference: the permutation test's own where that is the test, else Student's t."""
+    n: int
+    n_nonzero: int
+    differences: Mapping[str, float]
+    values: tuple[Mapping[str, float], Mapping[str, float]]
+
+
+@dataclass(frozen=True, slots=True)
+class ClassComparison:
+    """Two systems on the queries of one class."""
+
+    query_class: QueryClass
+    query_ids: tuple[str, ...]
+    sides: tuple[ClassResult, ClassResult]
+    measures: tuple[ClassDifference, ...]
+    test: TestResult | None = None
+    """The test of the table on the first measure, its p adjusted across the classes; None where no query has a pair."""
+    too_few: str = ""
+    """Why the test could never have found anything; empty where it could."""
+
+
+def by_class(evaluation: Evaluation) -> tuple[ClassResult, ...]:
+    """One system by class of question, in the order of the table; empty where no query has a class."""
+    return tuple(_result(query_class, evaluation, query_ids) for query_class, query_ids in _members(evaluation.ranking))
+
+
+def compare_classes(comparison: Comparison) -> tuple[ClassComparison, ...]:
+    """Two systems by class of question: each class with its own paired test, adjusted by Holm across the classes."""
+    sides = [
+        {one.query_class.name: one for one in by_class(side)} for side in (comparison.baseline, comparison.candidate)
+    ]
+    compared = [
+        _compared((before[name], after[name]), comparison)
+        for before, after in [sides]
+        for name in before
+        if name in after
+    ]
+    adjusted = holm([None if one.test is None else one.test.p_two_sided for one in compared])
+    return tuple(
+        one if one.test is None else replace(one, test=replace(one.test, p_adjusted=p))
+        for one, p in zip(compared, adjusted, strict=True)
+    )
+
+
+def check_measures(testset: TestSet, measures: Sequence[Measure]) -> None:
+    """Refuse measures that no query of a test set allows, before anything is asked or read.
+
+    Raises:
+        MeasureError: with the reason of each.
+    """
+    lacks: dict[Needs, bool] = {
+        "files": not testset.files,
+        "legacy": not testset.legacy,
+        "sources": not testset.sources,
+        "silence": all(class_of(query) != "negative" for query in testset.queries),
+    }
+    classes = list(dict.fromkeys(class_of(query) for query in testset.queries))
+    problems = []
+    for measure in measures:
+        needs = CATALOGUE[measure.name].needs
+        why = [QUERY_CLASSES[name].why_refused(measure.name) if name else "" for name in classes]
+        if needs is not None and lacks.get(needs):
+            why = [WHY_NEEDED[needs]]
+        if why and all(why):
+            reasons = "; ".join(dict.fromkeys(why))
+            problems.append(Problem(f"{measure} cannot be computed for any query: {reasons}", hint="leave it out"))
+    if problems:
+        raise MeasureError(problems)
+
+
+def smallest_n(alpha: float) -> int:
+    """Queries that must differ, all one way, before a test of signs can have a two-sided p of alpha: 2 / 2^n <= alpha.
+
+    Example:
+        >>> smallest_n(0.05)  # 2 / 2^5 = .0625, 2 / 2^6 = .03125
+        6
+    """
+    n = 1
+    while 2.0 ** (1 - n) > alpha:
+        n += 1
+    return n
+
+
+def _members(ranking: Ranking) -> Iterator[tuple[QueryClass, tuple[str, ...]]]:
+    for name, query_class in QUERY_CLASSES.items():
+        found = tuple(q for q, of in zip(ranking.query_ids, ranking.classes, strict=False) if of == name)
+        if found:
+            yield query_class, found
+
+
+def _result(query_class: QueryClass, evaluation: Evaluation, query_ids: tuple[str, ...]) -> ClassResult:
+    ranking = evaluation.ranking
+    members = set(query_ids)
+    part = only_queries(ranking, np.array([query_id in members for query_id in ranking.query_ids], dtype=np.bool_))
+    measured = tuple(_measured(measure, part) for measure in parse_all(query_class.measures))
+    return ClassResult(
+        query_class=query_class,
+        query_ids=query_ids,
+        failed=tuple(q for q, o in zip(part.query_ids, part.outcomes, strict=True) if o.is_failure),
+        measures=measured,
+        forms=_forms(part, measured[0]) if measured[0].measure.name == "ModernFirst" else None,
+    )
+
+
+def _measured(measure: Measure, ranking: Ranking) -> ClassMeasure:
+    values, scored, unscored = compute(measure, ranking)
+    known = {q: v for q, v, s in zip(ranking.query_ids, values.tolist(), scored.tolist(), strict=True) if s}
+    return ClassMeasure(measure, summarise(values[scored]), known, unscored)
+
+
+def _forms(ranking: Ranking, measured: ClassMeasure) -> FormWins:
+    ways = dict(zip(ranking.query_ids, form_wins(ranking).tolist(), strict=True))
+    counted = np.array([ways[query_id] for query_id in measured.values], dtype=np.float64)
+    wins, losses = int((counted > 0).sum()), int((counted < 0).sum())
+    few = _too_few(len(counted), wins + losses, ALPHA)
+    return FormWins(wins, losses, len(counted) - wins - losses, sign_test(counted), few)
+
+
+def _compared(sides: tuple[ClassResult, ClassResult], comparison: Comparison) -> ClassComparison:
+    query_class = sides[0].query_class
+    compared: list[ClassDifference] = []
+    decided: TestResult | None = None
+    for before, after in zip(sides[0].measures, sides[1].measures, strict=True):
+        paired = [query_id for query_id in before.values if query_id in after.values]
+        a, b = (np.array([side.values[q] for q in paired], dtype=np.float64) for side in (before, after))
+        result = _tested(query_class, a, b, comparison) if paired else None
+        if not compared:
+            decided = result
+        compared.append(_difference(before.measure, paired, (a, b), comparison.alpha, query_class, result))
+    first = compared[0]
+    return ClassComparison(
+        query_class=query_class,
+        query_ids=sides[0].query_ids,
+        sides=sides,
+        measures=tuple(compared),
+        test=decided,
+        too_few=_too_few(first.n, first.n_nonzero, comparison.alpha),
+    )
+
+
+def _tested(query_class: QueryClass, a: FloatQ, b: FloatQ, comparison: Comparison) -> TestResult:
+    if query_class.test == "mcnemar":
+        return mcnemar(a, b)
+    if query_class.test == "sign":
+        return sign_test(differences(a, b), alpha=comparison.alpha)
+    draws = comparison.n_draws or DEFAULT_DRAWS
+    return permutation(differences(a, b), alpha=comparison.alpha, seed=comparison.seed, n_draws=draws)
+
+
+def _difference(
+    measure: Measure,
+    paired: Sequence[str],
+    values: tuple[FloatQ, FloatQ],
+    alpha: float,
+    query_class: QueryClass,
+    result: TestResult | None,
+) -> ClassDifference:
+    difference = differences(*values)
+    low, high = t_interval(difference, 1 - alpha) or (None, None)
+    if query_class.test == "permutation" and result is not None:
+        low, high = result.ci_low, result.ci_high
+    before, after = (dict(zip(paired, side.tolist(), strict=True)) for side in values)
+    return ClassDifference(
+        measure=measure,
+        baseline=summarise(values[0], 1 - alpha),
+        candidate=summarise(values[1], 1 - alpha),
+        delta=describe(difference).mean,
+        ci_low=low,
+        ci_high=high,
+        n=len(paired),
+        n_nonzero=int(np.count_nonzero(difference)),
+        differences=dict(zip(paired, difference.tolist(), strict=True)),
+        values=(before, after),
+    )
+
+
+def _too_few(n: int, n_differ: int, alpha: float) -> str:
+    least = smallest_n(alpha)
+    if n_differ >= least:
+        return ""
+    few = "1 query is" if n == 1 else f"{n} queries are"
+    who = f"{few} too few" if n < least else f"{n_differ} of {n} queries differ, which is too few"
+    return f"{who} for any p of {alpha:g} or less: {least} must differ, all one way"

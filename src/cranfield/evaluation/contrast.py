@@ -1,0 +1,114 @@
+"""Two strata against each other: how far apart one system's means are, or how far apart what a change gained in each."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from cranfield.errors import UnknownNameError, UsageError
+from cranfield.evaluation.values import Comparison, Evaluation
+from cranfield.measures import CATALOGUE, Measure
+from cranfield.model import TestSet
+from cranfield.ranking.value import FloatQ
+from cranfield.stats.contrast import GroupContrast, at_ceiling, two_groups
+
+Asked = tuple[str, str, str]
+"""Key of the strata, and two of its values: `("difficulty", "standard", "hard")`."""
+
+
+@dataclass(frozen=True, slots=True)
+class StrataContrast:
+    """One measure in two strata: of one system, or the difference that a candidate makes."""
+
+    key: str
+    a: str
+    b: str
+    measure: Measure
+    what: str
+    """Name of the system, or `difference` of a comparison."""
+    groups: GroupContrast
+    ceilings: tuple[str, ...] = ()
+    """Of each stratum that is so near the maximum that no improvement can show in it, a sentence."""
+
+
+def contrast_strata(
+    evaluation: Evaluation,
+    key: str,
+    a: str,
+    b: str,
+    measure: Measure | None = None,
+    *,
+    alpha: float = 0.05,
+    seed: int = 0,
+) -> StrataContrast:
+    """Contrast the means of one system in two strata.
+
+    Args:
+        evaluation: one system.
+        key: of the strata.
+        a: value of the first stratum.
+        b: value of the second; the difference is a minus b.
+        measure: one that was evaluated; None is the first.
+        alpha: the interval covers 1 - alpha.
+        seed: of the random labellings.
+
+    Raises:
+        UsageError: no such key, value or measure; or the two values are one.
+    """
+    measure = _measure(measure, evaluation.measures)
+    rows = dict(zip(evaluation.query_ids, evaluation.scored[measure].tolist(), strict=True))
+    values = {q: v for q, v in zip(evaluation.query_ids, evaluation.values[measure].tolist(), strict=True) if rows[q]}
+    sides = _sides(evaluation.testset, key, (a, b), values)
+    groups = two_groups(*sides, alpha=alpha, seed=seed)
+    ceilings = _ceilings(evaluation.name, (a, b), sides, measure)
+    return StrataContrast(key, a, b, measure, evaluation.name, groups, ceilings)
+
+
+def contrast_gain(comparison: Comparison, key: str, a: str, b: str, measure: Measure | None = None) -> StrataContrast:
+    """Contrast what the candidate gained (candidate minus baseline, query by query) in two strata.
+
+    Raises:
+        UsageError: as in `contrast_strata`.
+    """
+    measure = _measure(measure or comparison.primary, tuple(comparison.measures))
+    sides = _sides(comparison.baseline.testset, key, (a, b), comparison.measures[measure].differences)
+    groups = two_groups(*sides, alpha=comparison.alpha, seed=comparison.seed)
+    return StrataContrast(key, a, b, measure, "difference", groups)
+
+
+def _measure(measure: Measure | None, known: Sequence[Measure]) -> Measure:
+    if not known:
+        raise UsageError("no measure has a value here, so strata cannot be contrasted")
+    if measure is not None and measure not in known:
+        raise UsageError(f"{measure} was not evaluated", expected=", ".join(map(str, known)))
+    return measure or known[0]
+
+
+def _sides(testset: TestSet, key: str, names: tuple[str, str], values: Mapping[str, float]) -> tuple[FloatQ, FloatQ]:
+    strata: dict[str, dict[str, list[str]]] = {}
+    for query in testset.queries:
+        for one, value in query.strata.items():
+            strata.setdefault(one, {}).setdefault(value, []).append(query.id)
+    if not strata:
+        raise UsageError(f"test set {testset.name!r} has no strata to contrast", hint="--strata gives it some")
+    if key not in strata:
+        raise UnknownNameError.among("key of strata", key, strata)
+    for name in names:
+        if name not in strata[key]:
+            raise UnknownNameError.among(f"value of {key}", name, strata[key])
+    if names[0] == names[1]:
+        raise UsageError(f"{key} {names[0]!r} cannot be contrasted with itself", expected="two values")
+    first, second = (
+        np.array([values[q] for q in strata[key][name] if q in values], dtype=np.float64) for name in names
+    )
+    return first, second
+
+
+def _ceilings(system: str, names: tuple[str, str], sides: tuple[FloatQ, FloatQ], measure: Measure) -> tuple[str, ...]:
+    spec = CATALOGUE[measure.name]
+    if not spec.higher_is_better or spec.diagnostic:
+        return ()
+    said = ((name, at_ceiling(side, spec.range[1])) for name, side in zip(names, sides, strict=True))
+    return tuple(f"{system}, {name}: {sentence}" for name, sentence in said if sentence)

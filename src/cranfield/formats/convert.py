@@ -1,0 +1,189 @@
+"""Writing a test set in another format: what the format cannot hold is taken out first, counted, and said."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from cranfield.errors import Problem, TestSetError, UnknownNameError, shorten
+from cranfield.formats.features import FEATURES, QUIET, is_judged, only_grades
+from cranfield.formats.registry import ANY_GRADE, Format
+from cranfield.formats.sniff import FORMATS
+from cranfield.model import TestSet
+
+SHOWN_IDS = 5
+"""So many query ids are named where more are meant."""
+
+
+def write_testset(testset: TestSet, path: Path | str, format: str | None = None) -> tuple[str, ...]:  # noqa: A002  the option's own name
+    """Write a test set in a format by name, or in the one that the file's name ends in.
+
+    Args:
+        testset: what is written. A query that loses all that is expected for it is left out.
+        path: replaced at the end; for formats that are a folder, the folder.
+        format: a name of a format with a writer; None takes it from the end of `path`.
+
+    Returns:
+        A sentence for each thing that the file does not hold.
+
+    Raises:
+        TestSetError: nothing that is expected would be left, queries lack what the format needs, or ids cannot stand in it.
+        UnknownNameError: there is no such format.
+    """
+    path = Path(path)
+    entry = _chosen(path, format)
+    fitting, sentences = fitted(testset, entry, path)
+    write = entry.write
+    if write is None:
+        raise TestSetError("not written: this format is only read", path=str(path), got=entry.name)
+    write(fitting, path)
+    return sentences
+
+
+def written_formats() -> dict[str, Format]:
+    """Formats of test sets that can be written, by name."""
+    return {name: entry for name, entry in FORMATS.items() if entry.kind == "testset" and entry.writer}
+
+
+def _chosen(path: Path, name: str | None) -> Format:
+    known = written_formats()
+    if name is not None:
+        if name not in known:
+            raise UnknownNameError.among("test set format that is written", name, known)
+        return known[name]
+    by_end = {".yml": "yaml", ".json": "yaml"} | {
+        entry.suffix: key for key, entry in reversed(known.items()) if entry.suffix
+    }
+    end = max((end for end in by_end if path.name.lower().endswith(end)), key=len, default=None)
+    if end is None:
+        ends = ", ".join(f"{entry.suffix} ({key})" for key, entry in known.items() if entry.suffix)
+        raise TestSetError(
+            "not written: the name does not say the format",
+            path=str(path),
+            expected=f"a name that ends in one of {ends}",
+            hint="or name the format: " + ", ".join(known),
+        )
+    return known[by_end[end]]
+
+
+def fitted(testset: TestSet, entry: Format, path: Path) -> tuple[TestSet, tuple[str, ...]]:
+    """A test set without what a format cannot hold, and a sentence for each thing that was taken out."""
+    sentences: list[str] = []
+    bare = {query.id for query in testset.queries if not is_judged(testset, query)}
+    given = testset
+    if entry.grouping is not None:
+        testset = _in_groups(testset, entry, path)
+    for name, feature in FEATURES.items():
+        if name == "barren":
+            testset = _in_bounds(testset, entry, sentences)
+            stripped = [query.id for query in testset.queries if not is_judged(testset, query) and query.id not in bare]
+            if stripped:
+                sentences.append(f"left out: {len(stripped)} queries whose truth it cannot hold ({_some(stripped)})")
+                testset = _without_queries(testset, stripped)
+        if name not in entry.holds:
+            n = feature.count(testset)
+            if n and name not in QUIET:
+                sentences.append(f"not carried over: {n} {feature.noun}")
+            testset = feature.without(testset) if n else testset
+    testset = _with_room_for_strata(testset, entry, sentences)
+    if not any(is_judged(testset, query) for query in testset.queries):
+        holds = ", ".join(FEATURES[name].noun for name in FEATURES if name in entry.holds and FEATURES[name].is_truth)
+        has = ", ".join(f"{f.count(given)} {f.noun}" for f in FEATURES.values() if f.is_truth and f.count(given))
+        raise TestSetError(
+            f"not written: {entry.name} can hold nothing of what is expected",
+            path=str(path),
+            expected=holds,
+            got=has or "a set that nobody judged",
+        )
+    _refuse_bare(testset, entry, path)
+    if entry.by_text:
+        _refuse_twice(testset, entry, path)
+        named = sum(query.id != query.text for query in testset.queries)
+        if named:
+            sentences.append(f"not carried over: {named} ids of queries, which go by their text there")
+    ids = {query.id for query in testset.queries}
+    aside = {"files": testset.files, "legacy": testset.legacy, "ratings": testset.ratings, "groups": testset.groups}
+    kept = {name: {q: said for q, said in by_query.items() if q in ids} for name, by_query in aside.items()}
+    return replace(testset, **kept), tuple(sentences)  # type: ignore[arg-type]  # each is a mapping of its own field
+
+
+def _some(ids: Sequence[str]) -> str:
+    return ", ".join(ids[:SHOWN_IDS]) + (", …" if len(ids) > SHOWN_IDS else "")
+
+
+def _in_groups(testset: TestSet, entry: Format, path: Path) -> TestSet:
+    """Only what is judged by group, where the format's lines are judgments by group."""
+    if testset.grouping != entry.grouping:
+        raise TestSetError(
+            f"not written: {entry.name} holds judgments by {entry.grouping}",
+            path=str(path),
+            got="no groups" if testset.grouping is None else f"judgments by {testset.grouping}",
+        )
+    return replace(testset, grades={q: grades for q, grades in testset.grades.items() if testset.groups.get(q)})
+
+
+def _in_bounds(testset: TestSet, entry: Format, sentences: list[str]) -> TestSet:
+    if entry.grades == ANY_GRADE:
+        return testset
+    low, high = entry.grades
+    kept = only_grades(testset, lambda grade: low <= grade <= high)
+    lost = _size(testset) - _size(kept)
+    if lost:
+        sentences.append(f"not carried over: {lost} judgments whose grade is not within {low:g} to {high:g}")
+    return kept
+
+
+def _size(testset: TestSet) -> int:
+    return sum(map(len, testset.grades.values())) + sum(map(len, testset.targets.values()))
+
+
+def _without_queries(testset: TestSet, left_out: Sequence[str]) -> TestSet:
+    gone = set(left_out)
+    return replace(testset, queries=tuple(query for query in testset.queries if query.id not in gone))
+
+
+def _with_room_for_strata(testset: TestSet, entry: Format, sentences: list[str]) -> TestSet:
+    if entry.strata is None or "strata" not in entry.holds:
+        return testset
+    room = entry.strata
+    lost = sorted({key for query in testset.queries for key in query.strata if key not in room})
+    if not lost:
+        return testset
+    sentences.append(f"not carried over: the strata {_some(lost)}; it has room for {', '.join(sorted(room))}")
+    kept = (
+        replace(query, strata={key: value for key, value in query.strata.items() if key in room})
+        for query in testset.queries
+    )
+    return replace(testset, queries=tuple(kept))
+
+
+def _refuse_bare(testset: TestSet, entry: Format, path: Path) -> None:
+    """What the format cannot do without."""
+    if "texts" not in entry.needs:
+        return
+    bare = [query.id for query in testset.queries if not query.text.strip()]
+    if bare:
+        problem = Problem(
+            f"not written: {len(bare)} of {len(testset.queries)} queries have no text",
+            path=str(path),
+            expected=f"texts, which {entry.name} needs",
+            got=shorten(_some(bare)),
+            hint="--queries FILE gives texts by query id: topics, TSV or JSONL",
+        )
+        raise TestSetError(problem)
+
+
+def _refuse_twice(testset: TestSet, entry: Format, path: Path) -> None:
+    """Two queries that the format could not tell apart."""
+    first: dict[str, str] = {}
+    twice = [
+        (query.id, first[query.text]) for query in testset.queries if first.setdefault(query.text, query.id) != query.id
+    ]
+    if twice:
+        raise TestSetError(
+            f"not written: {len(twice)} queries have the text of another one",
+            path=str(path),
+            expected=f"each text once: in {entry.name} a query goes by it",
+            got=" and ".join(twice[0]),
+        )

@@ -1,0 +1,34 @@
+"""Small parts that readers and writers of judgments in text share: grades, strata in columns."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+WHOLE_UNDER = 1e15
+"""Above it, a whole number written without its exponent is longer than with it."""
+
+
+def number_of(text: str) -> float | None:
+    """A finite number as everybody writes one, blanks around it aside; Python's own `1_000` is none."""
+    try:
+        number = float(text)
+    except ValueError:
+        return None
+    return number + 0.0 if math.isfinite(number) and "_" not in text else None
+
+
+def whole(grade: float) -> float:
+    """A whole grade as an int, as people write it; any other as it is."""
+    is_whole = math.isfinite(grade) and grade == int(grade) and abs(grade) < WHOLE_UNDER
+    return int(grade) if is_whole else grade
+
+
+def short(grade: float) -> str:
+    """A grade as people write it: `2`, `0.5`."""
+    return repr(whole(grade))
+
+
+def column_strata(columns: Mapping[int, str], cells: Sequence[str]) -> dict[str, str]:
+    """Strata of one row: name to value, where the cell says something."""
+    return {name: cells[place] for place, name in columns.items() if cells[place]}

@@ -1,0 +1,281 @@
+"""A database opened so that a statement from a file can only read it, in bounded time and for a bounded number of rows.
+
+A file is read by a process of its own (`reader`: SQLite has an authorizer that knows no writing, DuckDB reaches no other
+file), which is ended when it takes too long. PostgreSQL runs one cursor in a read-only transaction, under a role that may
+not touch the server's files.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import queue
+import re
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, closing, contextmanager, suppress
+from dataclasses import dataclass
+from functools import partial
+from importlib.util import find_spec
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any
+
+from cranfield.errors import MissingExtraError
+
+if TYPE_CHECKING:
+    from psycopg import Connection
+
+LINE = 200
+"""Characters of what a database said that are shown."""
+READER = Path(__file__).with_name("reader.py")
+START_S = 60.0
+"""Seconds that the process has to start and to open the file."""
+GRACE_S = 1.0
+"""Seconds over the limit that its own clock has, before it is ended."""
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+POSTGRES_SCHEMES = ("postgresql://", "postgres://")
+FILE_ROLES = ("pg_read_server_files", "pg_write_server_files", "pg_execute_server_program")
+"""Roles that reach beyond the database; a read-only transaction does not hold them back."""
+MODEST_ROLE = "connect as a role that only reads: CREATE ROLE reader LOGIN IN ROLE pg_read_all_data"
+
+PLACES = "sqlite:PATH, duckdb:PATH or env:NAME of a variable that holds a PostgreSQL address"
+
+Column = Sequence[object]
+Asker = Callable[[str], Column]
+"""One statement to the first column of its rows, at most one row more than is allowed."""
+
+
+class Refused(Exception):  # noqa: N818 - it is no error of the program, and never leaves the room
+    """What the database, or we in its place, said to a statement: one line, and the next step."""
+
+    def __init__(self, message: str, hint: str | None = None, expected: str | None = None) -> None:
+        super().__init__(message)
+        self.hint = hint
+        self.expected = expected
+
+
+@dataclass(frozen=True, slots=True)
+class _Bounds:
+    timeout_s: float
+    max_rows: int
+
+    @property
+    def timed_out(self) -> Refused:
+        return Refused(f"stopped after {self.timeout_s:g} s", "make the query simpler, or index what it filters by")
+
+
+@contextmanager
+def opened(place: str, folder: Path, timeout_s: float, max_rows: int) -> Iterator[Callable[[str], tuple[str, ...]]]:
+    """Open a database; what comes is asked with one statement at a time and gives ids: text, distinct, sorted.
+
+    Args:
+        place: `sqlite:PATH`, `duckdb:PATH`, or `env:NAME` of a variable that holds a PostgreSQL address.
+        folder: what a path is relative to.
+        timeout_s: seconds for one statement.
+        max_rows: rows of one statement.
+
+    Raises:
+        Refused: by the opening and by each statement. No part of an address is in it.
+        MissingExtraError: the driver is not installed.
+    """
+    kind, _, where = place.partition(":")
+    if kind not in OPENERS or not where:
+        # What stands there may be an address with a password in it: it is not quoted.
+        raise Refused("its place cannot be read", expected=PLACES)
+    bounds = _Bounds(timeout_s, max_rows)
+    with OPENERS[kind](where, folder, bounds) as asker:
+
+        def ids_of(statement: str) -> tuple[str, ...]:
+            if any(char == "\0" or "\ud800" <= char <= "\udfff" for char in statement):
+                raise Refused("a character in it can stand in no statement")
+            return _distinct(asker(statement), bounds)
+
+        yield ids_of
+
+
+def _distinct(column: Column, bounds: _Bounds) -> tuple[str, ...]:
+    if len(column) > bounds.max_rows:
+        raise Refused(f"more than {bounds.max_rows:,} rows", "narrow the filter")
+    without = sum(value is None or value == "" for value in column)
+    if without:
+        raise Refused(
+            f"{without} of {len(column)} rows have no document id in the first column",
+            "select the column of the ids first, and leave out rows where it is NULL, empty or binary",
+        )
+    return tuple(sorted({str(value) for value in column}))
+
+
+class _Reader:
+    """A database file, read by a process that can be ended whatever it is doing."""
+
+    def __init__(self, kind: str, place: str, bounds: _Bounds) -> None:
+        self._command = [sys.executable, "-P", str(READER), kind, place, str(bounds.timeout_s), str(bounds.max_rows)]
+        self._bounds = bounds
+        self._process: subprocess.Popen[str] | None = None
+        self._lines: queue.SimpleQueue[str] = queue.SimpleQueue()
+
+    def start(self) -> None:
+        """Start the process and have it open the file, where it is not running."""
+        if self._process is not None:
+            return
+        pipe = subprocess.PIPE
+        self._process = subprocess.Popen(
+            self._command, stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL, encoding="utf-8"
+        )
+        self._lines = queue.SimpleQueue()
+        threading.Thread(target=_pass_on, args=(self._process.stdout, self._lines), daemon=True).start()
+        self._answer(START_S)
+
+    def ask(self, sql: str) -> Column:
+        """The first column of what one statement gives."""
+        self.start()
+        if self._process is not None and self._process.stdin is not None:
+            with suppress(BrokenPipeError):  # it ended: its last line, or none, says so
+                self._process.stdin.write(json.dumps(sql) + "\n")
+                self._process.stdin.flush()
+        return self._answer(self._bounds.timeout_s + GRACE_S)
+
+    def close(self) -> None:
+        """End the process."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+            for pipe in (self._process.stdin, self._process.stdout):
+                if pipe is not None:
+                    with suppress(BrokenPipeError):
+                        pipe.close()
+            self._process = None
+
+    def _answer(self, seconds: float) -> Column:
+        try:
+            line = self._lines.get(timeout=seconds)
+        except queue.Empty:
+            self.close()
+            raise self._bounds.timed_out from None
+        if not line:
+            self.close()
+            raise Refused("the process that read it ended", "a statement that needs less memory may do")
+        answer = json.loads(line)
+        if "refused" in answer:
+            raise self._bounds.timed_out if answer["late"] else Refused(answer["refused"])
+        column: Column = answer["column"]
+        return column
+
+
+def _pass_on(lines: IO[str], to: queue.SimpleQueue[str]) -> None:
+    for line in lines:
+        to.put(line)
+    to.put("")
+
+
+@contextmanager
+def _file(kind: str, where: str, folder: Path, bounds: _Bounds) -> Iterator[Asker]:
+    path = (folder / where).absolute()
+    if not path.is_file():
+        raise Refused(f"there is no file {where}")
+    if kind == "duckdb" and find_spec("duckdb") is None:
+        raise MissingExtraError.for_extra("a DuckDB database", "duckdb")
+    reader = _Reader(kind, path.as_uri() if kind == "sqlite" else str(path), bounds)
+    try:
+        reader.start()
+        yield reader.ask
+    finally:
+        reader.close()
+
+
+@contextmanager
+def _postgres(variable: str, folder: Path, bounds: _Bounds) -> Iterator[Asker]:
+    del folder
+    address = _address(variable)
+    try:
+        import psycopg
+    except ImportError:
+        raise MissingExtraError.for_extra("a PostgreSQL database", "postgres") from None
+    hide = _hider(address, variable)
+    seconds = max(2, round(bounds.timeout_s))
+    try:
+        connection = psycopg.connect(address, connect_timeout=seconds, client_encoding="UTF8")
+    except psycopg.Error as error:
+        raise Refused(f"the database at ${variable} cannot be reached: {hide(error)}") from None
+    with closing(connection):
+        connection.read_only = True
+
+        def asker(sql: str) -> Column:
+            try:
+                if _reaches_files(connection):
+                    raise Refused(f"the role of ${variable} may touch the server's files", MODEST_ROLE)
+                connection.execute(f"SET LOCAL statement_timeout = {max(1, round(bounds.timeout_s * 1000))}")
+                # A cursor takes what only reads, and the extended protocol takes one statement.
+                _extended(connection, f"DECLARE cranfield NO SCROLL CURSOR FOR {sql}")
+                return _extended(connection, f"FETCH FORWARD {bounds.max_rows + 1} FROM cranfield")
+            except psycopg.errors.QueryCanceled:
+                raise bounds.timed_out from None
+            except psycopg.Error as error:
+                raise Refused(hide(error)) from None
+            finally:
+                with suppress(psycopg.Error):  # a connection that is lost has nothing to take back
+                    connection.rollback()
+
+        yield asker
+
+
+def _address(variable: str) -> str:
+    if _VARIABLE.fullmatch(variable) is None:
+        raise Refused("its place cannot be read", expected=PLACES)
+    address = os.environ.get(variable)
+    if not address:
+        raise Refused(f"the environment variable {variable} is not set")
+    if not address.startswith(POSTGRES_SCHEMES):
+        raise Refused(f"the environment variable {variable} holds no address that starts with postgresql://")
+    return address
+
+
+def _reaches_files(connection: Connection[Any]) -> bool:
+    row = connection.execute(
+        "SELECT rolsuper OR EXISTS (SELECT 1 FROM pg_catalog.pg_roles AS role WHERE role.rolname = ANY(%s) "
+        "AND pg_has_role(session_user, role.oid, 'MEMBER')) FROM pg_catalog.pg_roles WHERE rolname = session_user",
+        [list(FILE_ROLES)],
+    ).fetchone()
+    return row is None or row[0] is not False
+
+
+def _extended(connection: Connection[Any], statement: str) -> Column:
+    """Run one statement and give the first column, as the server writes it."""
+    from psycopg import errors, pq
+
+    result = connection.pgconn.exec_params(statement.encode(), None)
+    if result.status not in {pq.ExecStatus.TUPLES_OK, pq.ExecStatus.COMMAND_OK}:
+        raise errors.error_from_result(result)
+    cells = (result.get_value(row, 0) for row in range(result.ntuples))
+    return [None if cell is None else cell.decode("utf-8", "replace") for cell in cells]
+
+
+def _hider(address: str, variable: str) -> Callable[[BaseException], str]:
+    """What an error says, in one line, without any part of the address."""
+    from psycopg import ProgrammingError
+    from psycopg.conninfo import conninfo_to_dict
+
+    try:
+        parts = {str(value) for value in conninfo_to_dict(address).values() if value}
+    except ProgrammingError:  # it quotes the address
+        raise Refused(f"the address in the environment variable {variable} cannot be read") from None
+    longest_first = sorted({address, *parts}, key=lambda part: (-len(part), part))
+    anything = re.compile("|".join(rf"(?<!\w){re.escape(part)}(?!\w)" for part in longest_first))
+
+    def hide(error: BaseException) -> str:
+        said = str(error).strip().splitlines() or [type(error).__name__]
+        # To reach a server libpq tries every address it resolves to, a line each.
+        line = said[-1].rpartition(" failed: ")[2] if " failed: " in said[-1] else said[0]
+        return anything.sub("…", line)[:LINE]
+
+    return hide
+
+
+OPENERS: Mapping[str, Callable[[str, Path, _Bounds], AbstractContextManager[Asker]]] = {
+    "sqlite": partial(_file, "sqlite"),
+    "duckdb": partial(_file, "duckdb"),
+    "env": _postgres,
+}
+"""What the place of a database begins with, to how it is opened."""

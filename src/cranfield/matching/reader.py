@@ -1,0 +1,170 @@
+"""Reads one database file for the process that started it, which ends it when a statement takes too long.
+
+    python -P reader.py sqlite|duckdb FILE SECONDS ROWS
+
+A stand-alone script. Each line of its input is a statement, as JSON; each line of its output is what came of it:
+`{"column": [...]}`, text or null for what is no id, or `{"refused": "why", "late": false}`. The first line says whether
+the file could be opened. The clock here stops nearly everything, but it is looked at between the steps of a statement,
+and a single step (the search of one long text in another) can take for ever: that is what the other process is for.
+"""
+
+import json
+import sqlite3
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterable
+from typing import Any
+
+LINE = 200
+"""Characters of what a database said that are passed on."""
+AT_ONCE = 10_000
+SQLITE_STEPS = 5_000
+"""Steps of SQLite's machine between two looks at the clock: well under a millisecond."""
+SQLITE_BOUNDS = {sqlite3.SQLITE_LIMIT_LENGTH: 100_000_000, sqlite3.SQLITE_LIMIT_LIKE_PATTERN_LENGTH: 1_000}
+"""What one step may build or compare."""
+FORBIDDEN = "not authorized"
+"""What SQLite says where its authorizer said no."""
+DUCKDB_SETTINGS: dict[str, Any] = {
+    "enable_external_access": "false",
+    "python_enable_replacements": "false",  # a name in the statement is never a variable of this program
+    "autoinstall_known_extensions": "false",
+    "temp_directory": "",
+    "lock_configuration": "true",
+}
+
+
+class Refused(Exception):  # noqa: N818 - it is no error of the program
+    """Why a statement was not answered, in one line."""
+
+    late = False
+
+
+class Late(Refused):
+    """It took too long."""
+
+    late = True
+
+
+Asker = Callable[[str], list[object]]
+"""A statement to the first column of its rows, at most one row more than is allowed."""
+
+
+def open_sqlite(uri: str, seconds: float, rows: int) -> Asker:
+    """Open a file so that nothing but reading is possible.
+
+    Args:
+        uri: of the file, without parameters.
+        seconds: for one statement.
+        rows: of one statement; one more is read, to know that there are too many.
+    """
+    deadline = 0.0
+    try:
+        connection = sqlite3.connect(f"{uri}?mode=ro", uri=True, timeout=seconds)
+        connection.execute("PRAGMA query_only = ON")
+    except sqlite3.Error as error:
+        raise Refused(one_line(error)) from None
+    for limit, size in SQLITE_BOUNDS.items():
+        connection.setlimit(limit, size)
+    connection.set_authorizer(may_read)
+    connection.set_progress_handler(lambda: time.monotonic() > deadline, SQLITE_STEPS)
+
+    def asker(sql: str) -> list[object]:
+        nonlocal deadline
+        deadline = time.monotonic() + seconds
+        try:
+            cursor = connection.execute(sql)
+            if cursor.description is None:
+                raise Refused("this is no query")
+            return first_column(cursor.fetchmany, rows)
+        except (sqlite3.Error, sqlite3.Warning, ValueError, OverflowError) as error:
+            said = one_line(error)
+            if "interrupted" in said:
+                raise Late from None
+            raise Refused(f"it does more than read: {said}" if FORBIDDEN in said else said) from None
+
+    return asker
+
+
+def may_read(action: int, one: str | None, two: str | None, *_: str | None) -> int:
+    """SQLite's authorizer: reading of tables and calls of functions, but for the one that loads code.
+
+    A full-text index, when it is first looked into, has a table declared and looks at `data_version`. The declaration
+    writes nothing, and in a database opened for reading no statement may write the schema.
+    """
+    reads = action in {sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_RECURSIVE}
+    calls = action == sqlite3.SQLITE_FUNCTION and (two or "").lower() != "load_extension"
+    looks = action == sqlite3.SQLITE_PRAGMA and one == "data_version" and two is None
+    declares = action == sqlite3.SQLITE_UPDATE and one == "sqlite_master"
+    return sqlite3.SQLITE_OK if reads or calls or looks or declares else sqlite3.SQLITE_DENY
+
+
+def open_duckdb(path: str, seconds: float, rows: int) -> Asker:
+    """Open a file so that nothing but reading of it is possible; the arguments are those of `open_sqlite`."""
+    import duckdb
+
+    try:
+        connection = duckdb.connect(path, read_only=True, config=DUCKDB_SETTINGS)
+    except duckdb.Error as error:
+        raise Refused(one_line(error)) from None
+
+    def asker(sql: str) -> list[object]:
+        timer = threading.Timer(seconds, connection.interrupt)
+        try:
+            statements = connection.extract_statements(sql)
+            if [statement.type for statement in statements] != [duckdb.StatementType.SELECT]:
+                raise Refused("this is not one query (SELECT)")
+            timer.start()
+            return first_column(connection.execute(statements[0]).fetchmany, rows)
+        except duckdb.InterruptException:
+            raise Late from None
+        except duckdb.Error as error:
+            raise Refused(one_line(error)) from None
+        finally:
+            timer.cancel()
+
+    return asker
+
+
+def first_column(fetch: Callable[[int], list[tuple[object, ...]]], rows: int) -> list[object]:
+    """The first column of the rows, at most one row more than `rows`."""
+    found: list[object] = []
+    while len(found) <= rows and (batch := fetch(min(AT_ONCE, rows + 1 - len(found)))):
+        found.extend(row[0] for row in batch)
+    return found
+
+
+def one_line(error: BaseException) -> str:
+    """The first line of what a database said."""
+    lines = str(error).strip().splitlines()
+    return lines[0].strip()[:LINE] if lines else type(error).__name__
+
+
+def as_id(value: object) -> str | None:
+    """A value as the text of an id; None for what is none."""
+    return None if value is None or isinstance(value, bytes) else str(value)
+
+
+def main(kind: str, place: str, seconds: str, rows: str, statements: Iterable[str] = sys.stdin) -> None:
+    """Open the file, and answer line by line."""
+    try:
+        asker = (open_sqlite if kind == "sqlite" else open_duckdb)(place, float(seconds), int(rows))
+    except Refused as refused:
+        say({"refused": str(refused), "late": False})
+        return
+    say({"column": []})
+    for line in statements:
+        try:
+            say({"column": [as_id(value) for value in asker(json.loads(line))]})
+        except Refused as refused:
+            say({"refused": str(refused), "late": refused.late})
+
+
+def say(answer: dict[str, Any]) -> None:
+    """Write one answer."""
+    sys.stdout.write(json.dumps(answer) + "\n")
+    sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

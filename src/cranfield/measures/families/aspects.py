@@ -1,0 +1,229 @@
+"""What one kind of question is measured by: files covered, everything found, the newer form first, sources, silence.
+
+No kernel orders, joins or looks at an id: the door has noted where the first of each thing looked for is. Axes: Q queries,
+E expected entries, A things looked for.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cranfield.measures import kernels
+from cranfield.measures.spec import JUDGED_ONLY, NEEDS_COUNT, REL, MeasureSpec
+from cranfield.ranking.value import UNKNOWN_COUNT, Aspect, Aspects, FloatQ, Ranking
+from cranfield.ranking.value import Silence as State
+
+NO_FILE = "it names no file to cover"
+NO_LEGACY = "it names no legacy form"
+NO_SOURCE = "of no source is it known that an expected document is from it"
+NOT_NEGATIVE = "something should be found"
+
+
+def all_found(ranking: Ranking, cutoff: int | None, *, rel: int = 1) -> FloatQ:
+    """1 where every expected relevant item is among the first k results, as often as it was expected.
+
+    Returns:
+        float64[Q] of 0 and 1; NaN where the number expected is not known.
+
+    Conventions:
+        nothing relevant expected: 0.
+    """
+    expected = ranking.expected_level >= rel
+    rows = kernels.relevant_rows(ranking, rel, cutoff)
+    lacking = np.where(
+        ranking.expected_count == UNKNOWN_COUNT,
+        np.nan,
+        ranking.expected_count - kernels.items_found(ranking, rows, rel, cutoff),
+    )
+    lacks = np.bincount(
+        ranking.expected_query[expected], weights=lacking[expected], minlength=ranking.n_queries
+    ).astype(np.float64)
+    some = np.bincount(ranking.expected_query[expected], minlength=ranking.n_queries) > 0
+    return np.where(np.isnan(lacks), np.nan, ((lacks == 0) & some).astype(np.float64))
+
+
+def file_coverage(ranking: Ranking, cutoff: int | None) -> FloatQ:
+    """Share of the expected files in which one of the first k results lies.
+
+    Returns:
+        float64[Q] in [0, 1]; NaN where no file is expected.
+    """
+    query, rank = _met(ranking, Aspect.FILE, "rank")
+    covered = (rank > 0) if cutoff is None else (rank > 0) & (rank <= cutoff)
+    files = np.bincount(query, minlength=ranking.n_queries).astype(np.float64)
+    files[files == 0] = np.nan
+    return np.bincount(query[covered], minlength=ranking.n_queries) / files
+
+
+def modern_first(ranking: Ranking, _cutoff: None) -> FloatQ:
+    """1 where the first modern result stands above the first legacy one.
+
+    Modern is a relevant result that is not of the legacy form.
+
+    Returns:
+        float64[Q] of 0 and 1; NaN where no legacy form is named.
+
+    Conventions:
+        modern found, legacy not: 1 · legacy found, modern not: 0 · neither found: 0, and neither a win nor a loss where
+        wins are counted against losses (see `form_wins`) · a query the system failed on: 0.
+    """
+    wins = form_wins(ranking)
+    return np.where(np.isnan(wins), np.nan, (wins > 0).astype(np.float64))
+
+
+def form_wins(ranking: Ranking) -> FloatQ:
+    """float64[Q]: 1 where modern leads, -1 where legacy does, 0 where neither was found; NaN where no legacy is named."""
+    wins = np.full(ranking.n_queries, np.nan)
+    ranks = {}
+    for kind in (Aspect.MODERN, Aspect.LEGACY):
+        query, rank = _met(ranking, kind, "rank")
+        first = np.full(ranking.n_queries, np.inf)
+        first[query] = np.where(rank > 0, rank, np.inf)
+        ranks[kind] = first
+        wins[query] = 0.0
+    wins[ranks[Aspect.MODERN] < ranks[Aspect.LEGACY]] = 1.0
+    wins[ranks[Aspect.MODERN] > ranks[Aspect.LEGACY]] = -1.0
+    return wins
+
+
+def top_source(ranking: Ranking, _cutoff: None) -> FloatQ:
+    """1 where the first result is from the source of highest authority among those with a relevant result in the list.
+
+    Returns:
+        float64[Q] of 0 and 1.
+
+    Conventions:
+        no source has a relevant result: 0 · the first result itself need not be the relevant one.
+    """
+    query, relevant = _met(ranking, Aspect.SOURCE, "relevant_rank")
+    _, rank = _met(ranking, Aspect.SOURCE, "rank")
+    _, place = _met(ranking, Aspect.SOURCE, "place")
+    best = np.full(ranking.n_queries, np.inf)
+    answers = relevant > 0
+    np.minimum.at(best, query[answers], place[answers])
+    leads = np.zeros(ranking.n_queries)
+    leads[query[(place == best[query]) & (rank == 1)]] = 1.0
+    return leads
+
+
+def source_reciprocal_rank(ranking: Ranking, _cutoff: None) -> FloatQ:
+    """Mean, over the sources that an expected document is from, of one over the rank of their first relevant result.
+
+    Returns:
+        float64[Q] in [0, 1]; NaN where no expected document is from a source, or that is not known.
+    """
+    query, relevant = _met(ranking, Aspect.SOURCE, "relevant_rank")
+    _, expected = _met(ranking, Aspect.SOURCE, "expected")
+    counts = expected.astype(np.bool_)
+    gained = np.where(relevant > 0, 1.0 / np.maximum(relevant, 1), 0.0)
+    total = np.bincount(query[counts], weights=gained[counts], minlength=ranking.n_queries)
+    sources = np.bincount(query[counts], minlength=ranking.n_queries).astype(np.float64)
+    sources[sources == 0] = np.nan
+    return total / sources
+
+
+def silence(ranking: Ranking, _cutoff: None) -> FloatQ:
+    """1 where nothing should be found and nothing came back, or nothing the system is sure of.
+
+    Returns:
+        float64[Q] of 0 and 1; NaN where something should be found.
+
+    Conventions:
+        a query the system failed on: 0.
+    """
+    if ranking.silence is None:  # `needs` keeps such a ranking away
+        return np.full(ranking.n_queries, np.nan)
+    asked = ranking.silence != State.NOT_ASKED
+    return np.where(asked, (ranking.silence == State.KEPT).astype(np.float64), np.nan)
+
+
+def _met(ranking: Ranking, kind: Aspect, column: str) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    """Query and one column of the rows of a kind, by query."""
+    aspects = ranking.aspects
+    if aspects is None:  # `needs` keeps such a ranking away
+        none = np.zeros(0, dtype=np.int32)
+        return none, none
+    return _rows(aspects, kind, column)
+
+
+def _rows(aspects: Aspects, kind: Aspect, column: str) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    rows = aspects.kind == kind
+    return aspects.query[rows], getattr(aspects, column)[rows]
+
+
+SPECS = (
+    MeasureSpec(
+        name="AllFound",
+        title="everything found",
+        sentence="1 if every expected item is among the first k results, else 0.",
+        formula="1 if all items of grade >= rel are among the results i <= k, else 0",
+        cutoff="optional",
+        kernel=all_found,
+        parameters=(REL, JUDGED_ONLY),
+        source="recall of 1: Kent et al. 1955, American Documentation 6(2)",
+        why_unscored=NEEDS_COUNT,
+    ),
+    MeasureSpec(
+        name="FileCoverage",
+        title="file coverage",
+        sentence="Share of the files named in the test set that one of the first k results lies in.",
+        formula="|{file expected : a result i <= k lies in it}| / |{file expected}|",
+        cutoff="optional",
+        kernel=file_coverage,
+        source="recall of files: Kent et al. 1955, American Documentation 6(2)",
+        why_unscored=NO_FILE,
+        defined_for="queries that name files",
+        needs="files",
+    ),
+    MeasureSpec(
+        name="ModernFirst",
+        title="modern form first",
+        sentence="1 if the first modern result (relevant, and not of the legacy form) stands above the first legacy one, "
+        "or no legacy one came; 0 if a legacy one leads, or neither form was found.",
+        formula="1 if min{i : modern} < min{i : legacy}, the minimum of nothing being infinite; else 0",
+        cutoff="none",
+        kernel=modern_first,
+        source="one pair of a pairwise preference: Joachims 2002, KDD",
+        why_unscored=NO_LEGACY,
+        defined_for="queries that name a legacy form",
+        needs="legacy",
+    ),
+    MeasureSpec(
+        name="TopSource",
+        title="top result from the best source",
+        sentence="1 if the first result is from the source of highest authority among those with a relevant result in "
+        "the list; 0 if it is not, or none has one.",
+        formula="1 if source(1) = the highest of {source(i) : grade_i >= 1}, else 0",
+        cutoff="none",
+        kernel=top_source,
+        source="resource selection: Callan 2000, Distributed Information Retrieval",
+        defined_for="queries of a test set that names sources; 0 where no source has a relevant result",
+        needs="sources",
+    ),
+    MeasureSpec(
+        name="SourceRR",
+        title="reciprocal rank, averaged over sources",
+        sentence="Mean, over the sources that an expected document is from, of one over the rank of the first relevant "
+        "result from each.",
+        formula="(1 / |S|) * sum_{s in S} 1 / min{i : source(i) = s, grade_i >= 1}, S the sources of expected documents",
+        cutoff="none",
+        kernel=source_reciprocal_rank,
+        source="Voorhees 1999, TREC-8 Question Answering Track Report, one source at a time",
+        why_unscored=NO_SOURCE,
+        defined_for="queries with an expected document from a source",
+        needs="sources",
+    ),
+    MeasureSpec(
+        name="Silence",
+        title="silence",
+        sentence="Where nothing should be found: 1 if nothing came back, or nothing above the query's bound; a failure is 0.",
+        formula="1 if {i : result i counts} is empty, else 0",
+        cutoff="none",
+        kernel=silence,
+        source="true negatives; questions without an answer: Rajpurkar, Jia & Liang 2018, ACL",
+        why_unscored=NOT_NEGATIVE,
+        defined_for="negative queries",
+        needs="silence",
+    ),
+)

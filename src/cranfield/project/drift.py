@@ -1,0 +1,155 @@
+"""Test sets and the repositories they are true of: refuse what has drifted, heal what has moved, write anew what holds."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from datetime import UTC, date, datetime
+from pathlib import Path
+
+from cranfield.errors import Problem, TestSetError
+from cranfield.model import TestSet
+from cranfield.repo.anchor import Outlines, anchor_of, places
+from cranfield.repo.drift import DRIFTED, STATES, DriftReport, Finding, verify
+from cranfield.repo.reanchor import reanchored
+from cranfield.repo.snapshot import Snapshot, take
+
+NAMED = 5
+"""So many places are named in a sentence; the rest are counted."""
+REVIEW = "look at each and correct the test set"
+
+
+def held_to(testset: TestSet, repo: Path, *, allow_drift: bool = False, at: str | None = None) -> TestSet:
+    """The test set as it is true of a repository: moved places at their new lines, and notes that say so.
+
+    Args:
+        testset: what is expected.
+        repo: folder of the repository; paths of the test set are counted from it.
+        allow_drift: go on with places that were edited, renamed or are gone.
+        at: a commit; None is the folder as it stands.
+
+    Raises:
+        TestSetError: something drifted, and that is not allowed; names the places, and counts them all.
+        UsageError: there is no such folder or commit.
+    """
+    report = verify(testset, take(repo, at))
+    if report.drifted and not allow_drift:
+        hint = f"{REVIEW}, then `cranfield testset rehash --allow-drift`; --allow-drift here goes on without"
+        raise TestSetError(_refusal(testset, report.drifted, len(report.findings), report, hint))
+    healed = reanchored(testset, report)
+    return replace(healed, notes=(*testset.notes, *_notes(report)))
+
+
+def rehash(
+    testset: TestSet, repo: Path, *, at: str | None = None, today: date | None = None, allow_drift: bool = False
+) -> TestSet:
+    """The test set with what ties it to a repository written anew: commit, hashes, anchors, counts, a line of history.
+
+    Queries and judgments stay as they are.
+
+    Args:
+        testset: what is expected.
+        repo: folder of the repository.
+        at: a commit; None is the folder as it stands.
+        today: date of the line of history; None is today.
+        allow_drift: take moved and drifted places as they stand now. One that is not there gets no anchor.
+
+    Raises:
+        TestSetError: a place is not there, or is not what it was anchored to, and that is not allowed.
+        UsageError: there is no such folder or commit.
+    """
+    snapshot = take(repo, at)
+    report = verify(testset, snapshot)
+    changed = [finding for finding in report.findings if finding.state in DRIFTED | {"moved"}]
+    if changed and not allow_drift:
+        hint = (
+            "`cranfield testset verify --out FILE` writes the set with moved lines healed" if report.moved else REVIEW
+        )
+        hint += "; --allow-drift takes every place as it stands now"
+        raise TestSetError(_refusal(testset, changed, len(report.findings), report, hint))
+    outlines = Outlines(snapshot)
+    expected = places(testset, snapshot)
+    here = {label: anchor_of(place, outlines) for label, place in expected.items()}
+    anchors = {label: anchor for label, anchor in here.items() if not isinstance(anchor, str)}
+    missing = [f"{label} ({why})" for label, why in here.items() if isinstance(why, str)]
+    hashes = {path: snapshot.sha256(path) for path in sorted({place.path for place in expected.values()})}
+    source_files = {path: digest for path, digest in hashes.items() if digest is not None}
+    commit, why = _commit(snapshot, source_files)
+    at_commit = f" at commit {commit[:12]}" if commit else ""
+    done = (
+        f"{_day(today)}: rehashed{at_commit}: {_count(len(anchors), 'place')} in {_count(len(source_files), 'file')}."
+    )
+    notes = [f"Not there, and not anchored: {_some(missing)}."] if missing else []
+    meta = replace(
+        testset.meta,
+        commit=commit,
+        source_files=source_files,
+        anchors=anchors,
+        counts=_counts(testset),
+        history=(*testset.meta.history, done),
+    )
+    return replace(testset, meta=meta, notes=(*testset.notes, *notes, *why))
+
+
+def _commit(snapshot: Snapshot, source_files: dict[str, str]) -> tuple[str, list[str]]:
+    """The commit that the files are those of; none where a file differs from it, and a note of that."""
+    if snapshot.is_commit or not snapshot.commit:
+        return snapshot.commit, []
+    committed = take(snapshot.root, snapshot.commit)
+    differing = [path for path, digest in source_files.items() if committed.sha256(path) != digest]
+    if not differing:
+        return snapshot.commit, []
+    return "", [f"No commit is named: the folder differs from {snapshot.commit[:12]} in {_some(differing)}."]
+
+
+def _counts(testset: TestSet) -> dict[str, int]:
+    strata = Counter(f"{key}={value}" for query in testset.queries for key, value in query.strata.items())
+    return {"queries": len(testset.queries), **dict(sorted(strata.items()))}
+
+
+def _refusal(testset: TestSet, changed: Sequence[Finding], among: int, report: DriftReport, hint: str) -> list[Problem]:
+    """The count first, then each place."""
+    states = Counter(finding.state for finding in changed)
+    counted = ", ".join(f"{states[state]} {state}" for state in STATES if states[state])
+    head = f"test set {testset.name!r}: {len(changed)} of {_count(among, 'expected place')} not as they were in {report.where}: {counted}"
+    return [Problem(head, hint=hint), *(Problem(said(finding), path=finding.label) for finding in changed)]
+
+
+def said(finding: Finding) -> str:
+    """What became of a place, in a line: `renamed, now src/b.py::f (ambiguous: …)`."""
+    now = f", now {finding.now}" if finding.now and finding.now != finding.label else ""
+    return f"{finding.state}{now}" + (f" ({finding.detail})" if finding.detail else "")
+
+
+def _notes(report: DriftReport) -> list[str]:
+    notes = []
+    if not report.findings:
+        notes.append("Nothing is expected in a file: the repository says nothing about this test set.")
+    if report.moved:
+        pairs = [f"{finding.label} to {finding.now}" for finding in report.moved]
+        notes.append(f"{_count(len(pairs), 'place')} moved to where the text is now: {_some(pairs)}.")
+    if report.drifted:
+        drifted = [f"{finding.label} {said(finding)}" for finding in report.drifted]
+        of = _count(len(report.findings), "expected place")
+        notes.append(f"Drift was allowed: {len(drifted)} of {of} not as they were: {_some(drifted)}.")
+    if unanchored := report.counts["unanchored"]:
+        count = _count(unanchored, "expected place")
+        notes.append(f"{count} without an anchor: edits there go unseen until `cranfield testset rehash`.")
+    if report.unparsed:
+        notes.append(f"Not parsed: {_some([f'{path} ({why})' for path, why in report.unparsed.items()])}.")
+    return notes
+
+
+def _some(things: Iterable[str]) -> str:
+    listed = list(things)
+    more = f" and {len(listed) - NAMED} more" if len(listed) > NAMED else ""
+    return "; ".join(listed[:NAMED]) + more
+
+
+def _count(n: int, noun: str) -> str:
+    return f"{n} {noun}" if n == 1 else f"{n} {noun}s"
+
+
+def _day(today: date | None) -> str:
+    return (today or datetime.now(UTC).astimezone().date()).isoformat()

@@ -1,0 +1,159 @@
+"""Measures on the scale that each is made for, from one set of ratings.
+
+People judge on one scale; precision asks for another one than nDCG does. Each measure is computed on the grades that a
+consensus makes of the ratings after each rating was mapped to the scale of the measure, as SearchTweak does it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from cranfield.errors import InternalError, UsageError
+from cranfield.evaluation.values import Evaluation
+from cranfield.measures import CATALOGUE, Measure, parse_all
+from cranfield.model import Rating, TestSet
+from cranfield.project.recipe import RunLike, evaluate
+from cranfield.stats.consensus import rule_named
+from cranfield.stats.scale import LEVELS, Scale, scale_named, scale_of
+from cranfield.testsets.consensus import rated_pairs, ratings_of, with_consensus
+
+ON_DETAIL = re.compile(r"\w+\(d\)\s*(@.*)?")
+"""How SearchTweak writes a graded measure of the detail scale: `nDCG(d)@10`."""
+GAINS = frozenset({"gains", "min_rel", "max_rel"})
+"""Parameters of measures that look at how good a result is, and not only whether it is relevant."""
+
+
+def scales_of(measures: Sequence[str | Measure]) -> dict[Measure, Scale | None]:
+    """The scale of each measure: `binary` where relevant or not is all it asks, `graded` where gains count.
+
+    `nDCG(d)@10` is nDCG@10 on the `detail` scale. A measure that only says how far others can be trusted, or that needs no
+    grades, has none: it is computed beside the first measure that has one.
+
+    Raises:
+        MeasureError: a measure that is not there.
+        UsageError: one measure is asked for on two scales.
+
+    Example:
+        >>> scales_of(["nDCG@10", "P@5", "DCG(d)@10"])
+        {nDCG@10: 'graded', P@5: 'binary', DCG@10: 'detail'}
+    """
+    parse_all([str(measure) for measure in measures])  # every bad one is named at once
+    found: dict[Measure, Scale | None] = {}
+    for text in map(str, measures):
+        (measure,) = parse_all([text])
+        scale: Scale | None = "detail" if ON_DETAIL.fullmatch(text.strip()) else _scale_of(measure)
+        if found.setdefault(measure, scale) != scale:
+            raise UsageError(
+                f"{measure} is asked for on two scales, {found[measure]} and {scale}",
+                hint="one evaluation has one value of a measure: make two",
+            )
+    return found
+
+
+def _scale_of(measure: Measure) -> Scale | None:
+    spec = CATALOGUE[measure.name]
+    names = {parameter.name for parameter in spec.parameters}
+    if spec.diagnostic or spec.needs is not None:
+        return None
+    return "graded" if names & GAINS or "rel" not in names else "binary"
+
+
+def evaluate_on_scales(
+    testset: TestSet,
+    run: RunLike,
+    measures: Sequence[str | Measure],
+    *,
+    convention: str = "searchtweak",
+    rule: str | None = None,
+    scale: str | None = None,
+    **options: Any,
+) -> Evaluation:
+    """Score one run, each measure on its own scale, and put the values together.
+
+    Args:
+        testset: with ratings; a judgment of a document that nobody rated counts as the only rating of it.
+        run: as `evaluate` takes it.
+        measures: spellings; the first is the primary one, and the ranking, hits and failures are those of its scale.
+        convention: name of the choices that score it.
+        rule: how the mapped ratings become one grade; None is `searchtweak`: the majority on the binary scale, the mean on
+            the others.
+        scale: what the ratings are on; None is the set's scale, or else the smallest one that fits.
+        options: other keywords of `evaluate`.
+
+    Returns:
+        One evaluation. Its warnings say on which scale each measure was computed, and on how many pairs the votes are even.
+
+    Raises:
+        TestSetError: there are no ratings.
+        UsageError: a rating is not on its scale, or there is no map to the scale of a measure.
+    """
+    asked = scales_of(measures)
+    if not asked:
+        raise UsageError("no measure to compute", expected="one or more, such as nDCG@10")
+    rule = rule_named(rule or "searchtweak").name
+    rated_pairs(testset)  # none is said before anything else
+    bare = _all_ratings(testset)
+    given = _given(bare, scale)
+    first = next((one for one in asked.values() if one is not None), given)
+    by_scale: dict[Scale, list[Measure]] = {}
+    for measure, own in asked.items():
+        by_scale.setdefault(own or first, []).append(measure)
+    parts: dict[Scale, Evaluation] = {}
+    said: list[str] = []
+    for to, group in by_scale.items():
+        on_scale = with_consensus(bare, rule, to=to, scale=given)
+        said.append(f"on the {to} scale: {', '.join(map(str, group))}; {'; '.join(on_scale.notes)}")
+        on_scale = replace(on_scale, ratings={})  # its grades are all that this part is about
+        parts[to] = evaluate(on_scale, run, measures=group, convention=convention, **options)
+    joined = _joined(tuple(asked), parts, said)
+    return replace(joined, testset=replace(testset, grades=joined.testset.grades))
+
+
+def _all_ratings(testset: TestSet) -> TestSet:
+    """The set with ratings alone: a judgment of a document that nobody rated counts as the only rating of it."""
+    ratings = {query_id: list(said) for query_id, said in ratings_of(testset).items()}
+    for query_id, judged in testset.grades.items():
+        rated = {rating.doc_id for rating in ratings.get(query_id, ())}
+        alone = [Rating(doc_id, "judgment", grade) for doc_id, grade in judged.items() if doc_id not in rated]
+        ratings.setdefault(query_id, []).extend(alone)
+    said = {query_id: tuple(found) for query_id, found in ratings.items()}
+    return replace(testset, grades={}, groups={}, grouping=None, ratings=said, notes=())
+
+
+def _given(testset: TestSet, scale: str | None) -> Scale:
+    """The scale that the ratings are on."""
+    grades = rated_pairs(testset).table.grade
+    if scale is not None:
+        return scale_named(scale)
+    declared = next((name for name, levels in LEVELS.items() if testset.meta.scale == levels), None)
+    found = declared or scale_of(grades) or (None if grades.size else "binary")  # of nothing, any scale is right
+    if found is None:
+        raise UsageError(
+            "the ratings are on no scale that is known",
+            expected=", ".join(f"{name} ({levels[0]} to {levels[-1]})" for name, levels in LEVELS.items()),
+            got=", ".join(f"{grade:g}" for grade in np.unique(grades)[:10].tolist()),
+        )
+    return found
+
+
+def _joined(measures: tuple[Measure, ...], parts: dict[Scale, Evaluation], said: Sequence[str]) -> Evaluation:
+    """One evaluation of all parts, with the ranking of the first measure's."""
+    of = {measure: part for part in parts.values() for measure in part.measures}
+    main = of[measures[0]]
+    if any(part.query_ids != main.query_ids for part in parts.values()):
+        raise InternalError("the same run has other queries on another scale")
+    warnings = dict.fromkeys(warning for part in parts.values() for warning in part.warnings)
+    return replace(
+        main,
+        measures=measures,
+        values={measure: of[measure].values[measure] for measure in measures},
+        scored={measure: of[measure].scored[measure] for measure in measures},
+        unscored={measure: of[measure].unscored[measure] for measure in measures},
+        summaries={measure: of[measure].summaries[measure] for measure in measures},
+        warnings=(*said, *warnings),
+    )

@@ -1,0 +1,199 @@
+"""What is done to a test set between its file and the first measure, in the one order in which it makes sense."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
+
+from cranfield.errors import Problem, TestSetError, UsageError
+from cranfield.model import LETTERS, QUERY_CLASSES, TestSet, class_named
+
+if TYPE_CHECKING:
+    from cranfield.testsets.split import Part
+
+
+@dataclass(frozen=True)
+class Shaping:
+    """What was asked for beside the file; nothing by default."""
+
+    qrels: Path | None = None
+    """Judgments that replace those of the set; texts and strata stay."""
+    queries: Path | None = None
+    """Texts of the queries: topics, TSV or JSONL."""
+    strata: Sequence[str] = ()
+    """`difficulty=standard:1-100,hard:101-127`, or a table with a column of query ids."""
+    classes: str | None = None
+    """Stratum whose values say the class of a query: `class`, or `kind:symbol=canonical,question=prose`."""
+    consensus: str | None = None
+    """Rule that makes grades of ratings; by default the set's own."""
+    scale: str | None = None
+    """Scale that the ratings are on: binary, graded or detail."""
+    to_scale: str | None = None
+    """Scale that each rating is mapped to before they are made into grades."""
+    line_base: int | None = None
+    """Number that the results give the first line of a file."""
+    min_overlap: int | None = None
+    """Lines that a result and an expected span must share."""
+    databases: Mapping[str, str] = field(default_factory=dict)
+    """Places of databases, over those that the set names."""
+    repo: Path | None = None
+    """Repository that the set has to be true of."""
+    at: str | None = None
+    """Its commit; by default the files as they are."""
+    allow_drift: bool = False
+    """Go on with a set that is no longer true of it."""
+    part: str | None = None
+    """Queries of the stored split: `evaluated` or `held-out`."""
+
+
+AS_IT_IS = Shaping()
+
+
+def shaped(testset: TestSet, shaping: Shaping = AS_IT_IS, folder: Path | None = None) -> TestSet:
+    """A test set with everything done to it that it or the caller asks for.
+
+    Args:
+        testset: as its file has it.
+        shaping: what the caller asks for.
+        folder: where the set's relative places are; by default the working folder.
+
+    Raises:
+        TestSetError: what was asked for does not fit the set.
+        UsageError: an option that cannot be.
+    """
+    testset = _with_files(testset, shaping)
+    if shaping.classes is not None:
+        testset = with_classes(testset, shaping.classes)
+    testset = _with_matching(testset, shaping)
+    if testset.ratings or shaping.consensus is not None:
+        testset = _with_grades(testset, shaping)
+    if any(target_needs_database(testset)):
+        from cranfield.matching.databases import ask
+
+        testset = ask(testset, folder or Path(), places=shaping.databases)
+    if shaping.repo is not None:
+        from cranfield.project.drift import held_to
+
+        testset = held_to(testset, shaping.repo, allow_drift=shaping.allow_drift, at=shaping.at)
+    elif shaping.allow_drift or shaping.at is not None:
+        raise UsageError("--allow-drift and --at are about a repository", hint="name it with --repo DIR")
+    if shaping.part is not None:
+        from cranfield.testsets.split import part
+
+        testset = part(testset, cast("Part", shaping.part))
+    return testset
+
+
+def target_needs_database(testset: TestSet) -> Sequence[str]:
+    """Queries with a predicate that was not asked yet."""
+    return [
+        query_id
+        for query_id, targets in testset.targets.items()
+        if any(getattr(target, "sql", None) is not None and getattr(target, "ids", ()) is None for target in targets)
+    ]
+
+
+def _with_files(testset: TestSet, shaping: Shaping) -> TestSet:
+    from cranfield.formats.sniff import read_testset
+
+    if shaping.qrels is not None:
+        from cranfield.formats.overlay import with_judgments
+
+        testset = with_judgments(testset, read_testset(shaping.qrels))
+    if shaping.queries is not None:
+        from cranfield.formats.overlay import with_queries
+        from cranfield.formats.sniff import read_queries
+
+        testset = with_queries(testset, read_queries(shaping.queries))
+    for strata in shaping.strata:
+        from cranfield.formats.strata_file import with_strata
+
+        testset = with_strata(testset, strata)
+    return testset
+
+
+def with_classes(testset: TestSet, spec: str) -> TestSet:
+    """Give each query the class that one of its strata says.
+
+    Args:
+        testset: queries with strata.
+        spec: the stratum, with classes for its values where they are no names or letters of classes themselves:
+            `kind:symbol=canonical,question=prose`. A query whose value has no class is measured as all are.
+
+    Raises:
+        TestSetError: no query has the stratum, or none of its values is a class.
+        UnknownNameError: there is no such class.
+    """
+    key, _, pairs = spec.partition(":")
+    names: dict[str, str] = {}
+    for pair in filter(None, pairs.split(",")):
+        value, equals, name = pair.partition("=")
+        if not equals:
+            raise UsageError(f"classes {spec!r}", expected="KEY, or KEY:value=class,value=class")
+        names[value.strip()] = class_named(name.strip()).name
+    values = {query.strata[key] for query in testset.queries if key in query.strata}
+    known = names or {
+        value: LETTERS.get(value, value) for value in values if LETTERS.get(value, value) in QUERY_CLASSES
+    }
+    if not values & set(known):
+        listed = ", ".join(sorted(values)) or f"no query has a stratum {key!r}"
+        raise TestSetError(
+            f"stratum {key!r} names no class of question",
+            expected="a name or letter of " + ", ".join(QUERY_CLASSES),
+            got=listed,
+            hint="name them: KEY:value=class,…",
+        )
+    queries = tuple(
+        replace(query, query_class=known.get(query.strata.get(key, ""), query.query_class)) for query in testset.queries
+    )
+    return replace(testset, queries=queries)
+
+
+def _with_matching(testset: TestSet, shaping: Shaping) -> TestSet:
+    problems = []
+    rules = testset.matching
+    if shaping.line_base is not None:
+        if shaping.line_base in {0, 1}:
+            rules = replace(rules, line_base=1 if shaping.line_base else 0)
+        else:
+            problems.append(Problem(f"the line base is {shaping.line_base}", expected="0 or 1"))
+    if shaping.min_overlap is not None:
+        if shaping.min_overlap >= 1:
+            rules = replace(rules, min_overlap=shaping.min_overlap)
+        else:
+            problems.append(Problem(f"the least overlap is {shaping.min_overlap}", expected="a line or more"))
+    if problems:
+        raise UsageError(problems)
+    return testset if rules == testset.matching else replace(testset, matching=rules)
+
+
+def _with_grades(testset: TestSet, shaping: Shaping) -> TestSet:
+    from cranfield.stats.scale import LEVELS, scale_named
+    from cranfield.testsets.consensus import with_consensus
+
+    graded = with_consensus(testset, shaping.consensus, to=shaping.to_scale, scale=shaping.scale)
+    if shaping.to_scale is not None:  # what the raters said is on another scale than the grades
+        return replace(graded, ratings={})
+    if shaping.scale is not None:
+        return replace(graded, meta=replace(graded.meta, scale=LEVELS[scale_named(shaping.scale)]))
+    return graded
+
+
+def databases_of(pairs: Sequence[str]) -> dict[str, str]:
+    """`NAME=PLACE` options as a mapping."""
+    found: dict[str, str] = {}
+    problems: list[Problem] = []
+    for pair in pairs:
+        name, equals, place = pair.partition("=")
+        if not equals or not name or not place:
+            # What is written may hold a password: it is not repeated.
+            problems.append(Problem("a database that is no NAME=PLACE", expected="corpus=sqlite:corpus.db"))
+        found[name] = place
+    if problems:
+        raise UsageError(problems)
+    return found
+
+
+__all__ = ["AS_IT_IS", "Shaping", "databases_of", "shaped", "with_classes"]

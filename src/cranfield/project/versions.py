@@ -1,0 +1,160 @@
+"""What versions and parts of a test set mean for the systems measured on them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from cranfield.errors import UsageError
+from cranfield.evaluation.values import Evaluation
+from cranfield.measures import CATALOGUE, Measure
+from cranfield.model import DEFAULT_CONVENTION, Hit, TestSet, convention_named
+from cranfield.project.recipe import evaluate
+from cranfield.testsets.check_runs import Answers
+from cranfield.testsets.diff import ScoreMove
+from cranfield.testsets.overfit import Overfit, overfit
+from cranfield.testsets.refresh import Plan
+from cranfield.testsets.split import only, part
+
+LOOKED_AT = 1000
+"""Results of each query that checks look at."""
+
+
+def answers_of(testset: TestSet, run: Path) -> tuple[str, Answers]:
+    """Name of a run, and the first thousand results of each query that the test set has.
+
+    Raises:
+        InputError: the run cannot be read, or shares no query with the test set.
+    """
+    evaluation = evaluate(testset, run, keep=LOOKED_AT)
+    if evaluation.run is not None:
+        from cranfield.ranking.door import order_hits
+
+        collected, convention = evaluation.run, convention_named(DEFAULT_CONVENTION)
+        answers = {
+            query_id: order_hits(query_id, answer, collected, convention)[:LOOKED_AT]
+            for query_id, answer in collected.answers.items()
+            if query_id in testset.by_id and not answer.outcome.is_failure
+        }
+        return evaluation.name, answers
+    top = evaluation.ranking.top
+    return evaluation.name, {
+        query_id: [Hit(hit.id, hit.score, hit.title, hit.span) for hit in top.get(query_id, ())]
+        for query_id in evaluation.query_ids
+    }
+
+
+def candidates(plan: Plan, runs: Sequence[Path], depth: int) -> dict[str, list[str]]:
+    """The first results of each run for each new query, pooled: ids once, sorted, so that none stands first."""
+    asked = TestSet(plan.testset.name, plan.new)
+    pools: dict[str, set[str]] = {}
+    for run in runs:
+        _, answers = answers_of(asked, run)
+        for query_id, hits in answers.items():
+            pools.setdefault(query_id, set()).update(hit.id for hit in hits[:depth])
+    return {query_id: sorted(pool) for query_id, pool in pools.items()}
+
+
+def score_moves(
+    old: TestSet,
+    new: TestSet,
+    runs: Mapping[str, Path],
+    *,
+    measures: Sequence[str] | None = None,
+    convention: str = DEFAULT_CONVENTION,
+) -> tuple[ScoreMove, ...]:
+    """How the mean of each system moves from one version to the next: on all queries, and on those that both have.
+
+    Args:
+        old: the version before.
+        new: the version after.
+        runs: name of a system to its run; a run answers the queries of both versions.
+        measures: None is the default list.
+        convention: whose choices score them.
+
+    Raises:
+        InputError: a run that cannot be read, or shares no query with a version.
+        UsageError: an unknown measure or convention.
+    """
+    common = [query_id for query_id in new.query_ids if query_id in old.by_id]
+    versions = {"old": old, "new": new}
+    if common:
+        versions |= {"common old": only(old, common), "common new": only(new, common)}
+    moves = []
+    for name, run in runs.items():
+        scored = {
+            version: evaluate(testset, run, measures=measures, convention=convention, name=name)
+            for version, testset in versions.items()
+        }
+        moves += [_move(name, measure, scored) for measure in scored["new"].measures]
+    return tuple(moves)
+
+
+def _move(system: str, measure: Measure, scored: Mapping[str, Evaluation]) -> ScoreMove:
+    summaries = {
+        version: evaluation.summaries[measure]
+        for version, evaluation in scored.items()
+        if measure in evaluation.summaries
+    }
+    means = {version: summary.mean for version, summary in summaries.items()}
+    counts = {version: summary.n for version, summary in summaries.items()}
+    return ScoreMove(
+        system=system,
+        measure=str(measure),
+        old=means.get("old"),
+        n_old=counts.get("old", 0),
+        new=means.get("new"),
+        n_new=counts.get("new", 0),
+        common_old=means.get("common old"),
+        common_new=means.get("common new"),
+        n_common=counts.get("common new", 0),
+    )
+
+
+def overfitting(
+    testset: TestSet,
+    run: Path,
+    *,
+    measures: Sequence[str] | None = None,
+    convention: str = DEFAULT_CONVENTION,
+    alpha: float = 0.05,
+    seed: int = 0,
+) -> tuple[Overfit, ...]:
+    """Contrast what a system earns on the evaluated part and on the part held out.
+
+    Raises:
+        TestSetError: the set has no split.
+        InputError: a run that cannot be read, or shares no query with the test set.
+        UsageError: an unknown measure or convention.
+    """
+    held_out = set(part(testset, "held-out").query_ids)
+    evaluation = evaluate(testset, run, measures=measures, convention=convention)
+    found = []
+    for measure in evaluation.measures:
+        parts: tuple[list[float], list[float]] = ([], [])
+        for query_id in evaluation.query_ids:
+            value = evaluation.value(measure, query_id)
+            if value is not None:
+                parts[query_id in held_out].append(value)
+        higher = CATALOGUE[measure.name].higher_is_better
+        found.append(
+            overfit(evaluation.name, str(measure), parts[0], parts[1], higher_is_better=higher, alpha=alpha, seed=seed)
+        )
+    return tuple(found)
+
+
+def named_runs(runs: Sequence[str]) -> dict[str, Path]:
+    """`NAME=RUN`, or `RUN` under the name of its file, as a mapping.
+
+    Raises:
+        UsageError: a name that stands twice.
+    """
+    found: dict[str, Path] = {}
+    for text in runs:
+        name, equals, place = text.partition("=")
+        path = Path(place) if equals and not Path(text).exists() else Path(text)
+        name = name if equals and not Path(text).exists() else path.stem
+        if name in found:
+            raise UsageError(f"two runs are called {name!r}", hint="--run NAME=FILE names them")
+        found[name] = path
+    return found

@@ -1,0 +1,152 @@
+"""The places a test set expects something in, and what each of them hangs on in a repository."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from cranfield.matching.place import ENTITY_MARK, entity_of, path_of, place_of
+from cranfield.model import Entity, File, Hit, MatchingRules, Span, Target, TestSet
+from cranfield.model.meta import Anchor
+from cranfield.repo.snapshot import Snapshot
+from cranfield.repo.symbols import Outline, Symbol, outline_of, plain_name
+
+_LOOKS_LIKE_A_PATH = re.compile(r"[^\s:]*(?:/|\.)[^\s:]+")
+
+
+@dataclass(frozen=True, slots=True)
+class Expected:
+    """A place that something is expected in."""
+
+    label: str
+    """As the test set has it: `src/a.py::Index.add`, `src/a.py:41-61`, `src/a.py`."""
+    kind: Literal["entity", "span", "file"]
+    path: str
+    """In the form that results are brought into."""
+    name: str = ""
+    """Of an entity, in its file."""
+    lines: tuple[int, int] = (0, 0)
+    """Of a span: first and last."""
+    queries: list[str] = field(default_factory=list)
+    """Who expects it."""
+
+
+@dataclass
+class Outlines:
+    """Outlines of the files of a snapshot, each made once, when it is asked for."""
+
+    snapshot: Snapshot
+    needed: bool = True
+    _made: dict[str, Outline | None] = field(default_factory=dict)
+
+    def of(self, path: str) -> Outline | None:
+        """Outline of a file; None where it is not there or is no text."""
+        if path not in self._made:
+            text = self.snapshot.text(path)
+            self._made[path] = None if text is None else outline_of(path, text, needed=self.needed)
+        return self._made[path]
+
+    def made(self, path: str) -> Outline | None:
+        """Outline of a file, where it was asked for before."""
+        return self._made.get(path)
+
+
+def places(testset: TestSet, snapshot: Snapshot) -> dict[str, Expected]:
+    """Every place that something is expected in, by label, in the order of the queries.
+
+    These are targets that are entities, spans or files; files to cover; and graded ids of a grade above 0 that read as
+    such a place: `path::name`, `path:1-2`, or a path that is there.
+    """
+    found: dict[str, Expected] = {}
+    for query in testset.queries:
+        for place in _of_query(testset, query.id, snapshot):
+            queries = found.setdefault(place.label, place).queries
+            if query.id not in queries:
+                queries.append(query.id)
+    return found
+
+
+def anchors_of(testset: TestSet, snapshot: Snapshot) -> Mapping[str, Anchor]:
+    """What each place hangs on now, by label. A place that is not there has none.
+
+    Raises:
+        MissingExtraError: a place needs the symbols of a language whose library is not installed.
+    """
+    outlines = Outlines(snapshot)
+    found = {label: anchor_of(place, outlines) for label, place in places(testset, snapshot).items()}
+    return {label: anchor for label, anchor in found.items() if isinstance(anchor, Anchor)}
+
+
+def anchor_of(place: Expected, outlines: Outlines) -> Anchor | str:
+    """What a place hangs on, or why it is not there."""
+    if place.path not in outlines.snapshot:
+        return "there is no such file"
+    outline = outlines.of(place.path)
+    if outline is None:
+        whole = Anchor(place.path, outlines.snapshot.sha256(place.path) or "")
+        return whole if place.kind == "file" else "the file cannot be read: it is no text, or too large"
+    if place.kind == "span":
+        return span_anchor(outline, *place.lines)
+    if place.kind == "entity" and outline.language:
+        symbols = outline.entities.get(plain_name(place.name))
+        if symbols is not None:
+            return entity_anchor(outline, symbols)
+        return f"the file does not parse ({outline.trouble})" if outline.trouble else "the file has no such symbol"
+    return span_anchor(outline, 1, len(outline.lines), whole=True)
+
+
+def entity_anchor(outline: Outline, symbols: tuple[Symbol, ...]) -> Anchor:
+    """Of all that is defined under one name."""
+    return Anchor(symbols[0].id, outline.entity_body(symbols), 0, sum(symbol.lines for symbol in symbols))
+
+
+def span_anchor(outline: Outline, start: int, end: int, *, whole: bool = False) -> Anchor | str:
+    """Of lines: in the innermost symbol that holds them, or, where `whole`, in the file."""
+    length = len(outline.lines)
+    if not whole and not 1 <= start <= end <= length:
+        return f"lines {start}-{end} are out of range: the file has {length}"
+    holder = outline.symbols[0] if whole else outline.innermost(start, end)
+    return Anchor(holder.id, outline.body(start, end, holder.names), start - holder.start, end - start + 1)
+
+
+def _of_query(testset: TestSet, query_id: str, snapshot: Snapshot) -> Iterator[Expected]:
+    rules = testset.matching
+    for target in testset.targets.get(query_id, ()):
+        if (place := _of_target(target, rules)) is not None and target.grade > 0:
+            yield place
+    for path in testset.files.get(query_id, ()):
+        yield Expected(path, "file", path_of(path, rules))
+    for doc_id, grade in testset.grades.get(query_id, {}).items():
+        if grade > 0 and (place := _of_id(doc_id, rules, snapshot)) is not None:
+            yield place
+
+
+def _of_target(target: Target, rules: MatchingRules) -> Expected | None:
+    match target:
+        case Span():
+            return Expected(target.label, "span", path_of(target.path, rules), lines=(target.start, target.end))
+        case Entity():
+            return _entity(target.label, entity_of(target.id, rules))
+        case File():
+            return Expected(target.label, "file", path_of(target.path, rules))
+        case _:
+            return None
+
+
+def _entity(label: str, entity: str) -> Expected:
+    path, mark, name = entity.partition(ENTITY_MARK)
+    return Expected(label, "entity" if mark else "file", path, name)
+
+
+def _of_id(doc_id: str, rules: MatchingRules, snapshot: Snapshot) -> Expected | None:
+    """A document id as a place; None where it does not look like one."""
+    found = place_of(Hit(doc_id), rules)
+    if found.path not in snapshot and (found.path == found.entity and found.lines is None):
+        return None
+    if found.path not in snapshot and not _LOOKS_LIKE_A_PATH.fullmatch(found.path):
+        return None
+    if found.lines is not None:
+        return Expected(doc_id, "span", found.path, lines=found.lines)
+    return _entity(doc_id, found.entity)

@@ -1,0 +1,237 @@
+"""Whether what a test set expects is still where it was: each place unchanged, moved, edited, renamed or gone.
+
+A place is judged by what it hangs on (`model.Anchor`), not by its line numbers. An entity is a name in a file and the
+text under it; lines are a symbol and the text of the lines; a file is asked for one thing only, to be there. Where a
+place is when it is not where it was is looked for in `search`.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Literal, get_args
+
+from cranfield.matching.place import ENTITY_MARK
+from cranfield.model import TestSet
+from cranfield.model.meta import Anchor
+from cranfield.repo.anchor import Expected, Outlines, anchor_of, entity_anchor, places
+from cranfield.repo.search import Found, best, elsewhere, names_of, windows
+from cranfield.repo.snapshot import Snapshot
+from cranfield.repo.symbols import Outline, Symbol, plain_name
+
+State = Literal["unchanged", "moved", "edited", "renamed", "gone", "unanchored"]
+STATES: tuple[State, ...] = get_args(State)
+DRIFTED: frozenset[State] = frozenset({"edited", "renamed", "gone"})
+"""What makes a test set untrue of the repository. A moved place is healed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What became of one place."""
+
+    label: str
+    """As the test set has it."""
+    kind: str
+    """`entity`, `span` or `file`."""
+    state: State
+    now: str = ""
+    """Where it is now, in the same form; empty where that is not known."""
+    detail: str = ""
+    """What more there is to say, without a full stop."""
+    queries: tuple[str, ...] = ()
+    """Who expects it."""
+    anchor: Anchor | None = None
+    """What it hangs on now, where it moved."""
+    lines: tuple[int, int] = (0, 0)
+    """Where it is now, where it moved."""
+
+
+@dataclass(frozen=True)
+class DriftReport:
+    """What became of every place that a test set expects something in."""
+
+    findings: tuple[Finding, ...]
+    commit: str = ""
+    """Commit that was looked at, or that the folder is based on; empty without git."""
+    where: str = "the folder"
+    """What was looked at: `commit 1f2e3d4c5b6a`, `the folder on commit 1f2e3d4c5b6a`, `the folder`."""
+    unparsed: Mapping[str, str] = field(default_factory=dict)
+    """File in which something is expected, to what its parser did not understand."""
+    left_out: Mapping[str, int] = field(default_factory=dict)
+    """Files that were not looked into, by kind."""
+
+    @cached_property
+    def counts(self) -> Mapping[State, int]:
+        """Places in each state; every state is named."""
+        counted = Counter(finding.state for finding in self.findings)
+        return {state: counted[state] for state in STATES}
+
+    @cached_property
+    def by_query(self) -> Mapping[str, Mapping[State, int]]:
+        """Query to its places in each state that occurs."""
+        found: dict[str, Counter[State]] = {}
+        for finding in self.findings:
+            for query_id in finding.queries:
+                found.setdefault(query_id, Counter())[finding.state] += 1
+        return found
+
+    @cached_property
+    def drifted(self) -> tuple[Finding, ...]:
+        """Edited, renamed and gone places."""
+        return tuple(finding for finding in self.findings if finding.state in DRIFTED)
+
+    @cached_property
+    def moved(self) -> tuple[Finding, ...]:
+        """Places whose text stands on other lines."""
+        return tuple(finding for finding in self.findings if finding.state == "moved")
+
+
+def verify(testset: TestSet, snapshot: Snapshot) -> DriftReport:
+    """Look for everything a test set expects.
+
+    A file whose hash is the one stored is not parsed; files that nothing is expected in are looked into only when a
+    place is not where it was.
+
+    Raises:
+        MissingExtraError: a place in a changed file needs the symbols of a language whose library is not installed.
+    """
+    expected = places(testset, snapshot)
+    outlines = Outlines(snapshot)
+    meta = testset.meta
+    findings: dict[str, Finding] = {}
+    lost: dict[str, Anchor] = {}
+    for label, place in expected.items():
+        anchor = meta.anchors.get(label)
+        known = meta.source_files.get(place.path)
+        same = known is not None and known == snapshot.sha256(place.path)
+        found = _unanchored(place, outlines, same=same) if anchor is None else _here(place, anchor, outlines, same=same)
+        if found is not None:
+            findings[label] = found
+        if found is None or (anchor is None and found.state == "gone"):
+            lost[label] = anchor or Anchor("", "", 0, 0)
+    if lost:
+        searched = elsewhere({label: (expected[label], anchor) for label, anchor in lost.items()}, meta, snapshot)
+        for label, anchor in lost.items():
+            was = findings.get(label, Finding(label, expected[label].kind, "gone"))
+            findings[label] = _renamed(was, expected[label], best(searched.get(label, ()), expected[label], anchor))
+    return DriftReport(
+        tuple(replace(findings[label], queries=tuple(place.queries)) for label, place in expected.items()),
+        snapshot.commit,
+        _where(snapshot),
+        _unparsed(expected.values(), outlines),
+        dict(snapshot.left_out),
+    )
+
+
+def _where(snapshot: Snapshot) -> str:
+    on = f"commit {snapshot.commit[:12]}" if snapshot.commit else ""
+    return on if snapshot.is_commit else f"the folder on {on}" if on else "the folder"
+
+
+def _unanchored(place: Expected, outlines: Outlines, *, same: bool) -> Finding:
+    """A place that nothing is stored of: whether it is there at all."""
+    here = anchor_of(place, outlines)
+    if isinstance(here, str):
+        return Finding(place.label, place.kind, "gone", detail=f"{here}; no anchor was stored")
+    if same:
+        return Finding(place.label, place.kind, "unchanged", detail="its file is as it was")
+    return Finding(place.label, place.kind, "unanchored", detail="it is there; no anchor was stored")
+
+
+def _here(place: Expected, anchor: Anchor, outlines: Outlines, *, same: bool) -> Finding | None:
+    """A place in its own file; None where it has to be looked for elsewhere."""
+    if same:
+        return Finding(place.label, place.kind, "unchanged")
+    if place.path not in outlines.snapshot:
+        return None
+    if place.kind == "file":
+        return Finding(place.label, "file", "unchanged")
+    outline = outlines.of(place.path)
+    if outline is None:
+        return Finding(
+            place.label, place.kind, "edited", detail="the file cannot be read now: it is no text, or too large"
+        )
+    return _entity_here(place, anchor, outline) if place.kind == "entity" else _span_here(place, anchor, outline)
+
+
+def _entity_here(place: Expected, anchor: Anchor, outline: Outline) -> Finding | None:
+    if ENTITY_MARK not in anchor.symbol or not outline.language:
+        if outline.body(1, len(outline.lines)) == anchor.body:
+            return Finding(place.label, "entity", "unchanged")
+        why = "no parser for its language: the whole file is compared"
+        return Finding(place.label, "entity", "edited", place.label, why)
+    symbols = outline.entities.get(plain_name(anchor.symbol.partition(ENTITY_MARK)[2]))
+    if symbols is None:
+        if outline.trouble and outline.language == "python":
+            return Finding(place.label, "entity", "edited", detail=f"the file does not parse ({outline.trouble})")
+        return None
+    if entity_anchor(outline, symbols).body == anchor.body:
+        return Finding(place.label, "entity", "unchanged")
+    where = ", ".join(f"{symbol.start}-{symbol.end}" for symbol in symbols)
+    return Finding(place.label, "entity", "edited", place.label, f"its text differs; now on lines {where}")
+
+
+def _span_here(place: Expected, anchor: Anchor, outline: Outline) -> Finding | None:
+    """Lines in their own file: in their symbol, or, where that is gone, anywhere."""
+    holders = _holders(anchor, outline)
+    firsts = ((holder.start + anchor.offset, holder.names) for holder in holders)
+    starts = [n for n, names in firsts if outline.body(n, n + anchor.lines - 1, names) == anchor.body]
+    if not starts:
+        inside = [(holder.start, holder.end) for holder in holders] or [(1, len(outline.lines))]
+        names = holders[0].names if holders else names_of(anchor)
+        starts = [start for first, last in inside for start in windows(outline, anchor, names, first, last)]
+    if starts:
+        return _moved(place, anchor, outline, starts)
+    if not holders:
+        return None
+    holder = holders[0]
+    where = f"; {holder.id} is on lines {holder.start}-{holder.end}" if holder.names else ""
+    elsewhere_in_file = list(windows(outline, anchor, holder.names, 1, len(outline.lines))) if holder.names else []
+    also = f"; the same text begins on line {_some(elsewhere_in_file)}" if elsewhere_in_file else ""
+    return Finding(place.label, "span", "edited", detail=f"its text differs{where}{also}")
+
+
+def _moved(place: Expected, anchor: Anchor, outline: Outline, starts: Iterable[int]) -> Finding:
+    """The lines are in the file: where they were, or elsewhere; of several places, at the nearest."""
+    first, *others = sorted(set(starts), key=lambda start: (abs(start - place.lines[0]), start))
+    if first == place.lines[0]:
+        return Finding(place.label, "span", "unchanged")
+    last = first + anchor.lines - 1
+    holder = outline.innermost(first, last)
+    now = Anchor(holder.id, outline.body(first, last, holder.names), first - holder.start, anchor.lines)
+    said = [f"out of {anchor.symbol}, which is gone, into {holder.id}"] if not _holders(anchor, outline) else []
+    said += [f"ambiguous: the same text begins on line {_some(others)} too"] if others else []
+    detail = "; ".join(said)
+    return Finding(place.label, "span", "moved", f"{place.path}:{first}-{last}", detail, (), now, (first, last))
+
+
+def _some(lines: Sequence[int]) -> str:
+    return ", ".join(map(str, lines[:3])) + (", …" if len(lines) > 3 else "")
+
+
+def _holders(anchor: Anchor, outline: Outline) -> list[Symbol]:
+    """The symbol that lines hang on, and those of the same name; nothing where it is gone."""
+    _, mark, name = anchor.symbol.partition(ENTITY_MARK)
+    if not mark:
+        return [outline.symbols[0]]
+    same_name = outline.entities.get(plain_name(name), ())
+    return sorted(same_name, key=lambda symbol: symbol.id.partition(ENTITY_MARK)[2] != name)
+
+
+def _renamed(was: Finding, place: Expected, found: list[Found]) -> Finding:
+    if not found:
+        return replace(was, detail=was.detail or "its text is nowhere")
+    first = found[0]
+    now = first.id if place.kind != "span" else f"{first.path}:{first.lines[0]}-{first.lines[1]}"
+    same = [other.id for other in found[1:] if other.rank == first.rank]
+    detail = f"ambiguous: the same text is {', '.join(same[:3])} too" if same else ""
+    if place.kind == "span" and first.id != first.path:
+        detail = "; ".join(filter(None, (f"in {first.id}", detail)))
+    return replace(was, state="renamed", now=now, detail=detail)
+
+
+def _unparsed(expected: Iterable[Expected], outlines: Outlines) -> dict[str, str]:
+    made = [outlines.made(place.path) for place in expected]
+    return {outline.path: outline.trouble for outline in made if outline is not None and outline.trouble}

@@ -1,0 +1,272 @@
+"""Definitions of C, C++, Go, Java, JavaScript, Rust and TypeScript files, by tree-sitter's grammars: one table of them."""
+
+from __future__ import annotations
+
+import importlib
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+from cranfield.errors import MissingExtraError
+from cranfield.repo.definition import Definition
+
+if TYPE_CHECKING:
+    from tree_sitter import Node
+
+
+@dataclass(frozen=True, slots=True)
+class Grammar:
+    """One language: its library, and which nodes of its trees define something."""
+
+    module: str
+    kinds: Mapping[str, str]
+    """Type of node to the kind of thing it defines."""
+    function: str = "language"
+    """Of the library: makes the language."""
+    scopes: frozenset[str] = frozenset()
+    """Nodes that define nothing, and whose name stands before the names in them."""
+    wrappers: frozenset[str] = frozenset()
+    """Nodes around one definition that belong to it: its lines are theirs."""
+    before: frozenset[str] = frozenset()
+    """Nodes before a definition that belong to it."""
+    bodies: frozenset[str] = field(default_factory=frozenset)
+    """Nodes that define something only where they have a body."""
+
+
+_C_KINDS = {
+    "function_definition": "function",
+    "declaration": "function",
+    "field_declaration": "method",
+    "struct_specifier": "struct",
+    "union_specifier": "union",
+    "enum_specifier": "enum",
+    "type_definition": "type",
+    "preproc_function_def": "macro",
+}
+_C_BODIES = frozenset({"struct_specifier", "union_specifier", "enum_specifier", "class_specifier"})
+_JAVASCRIPT_KINDS = {
+    "function_declaration": "function",
+    "generator_function_declaration": "function",
+    "class_declaration": "class",
+    "method_definition": "method",
+    "variable_declarator": "function",
+    "field_definition": "method",
+    "assignment_expression": "function",
+}
+_TYPESCRIPT = Grammar(
+    "tree_sitter_typescript",
+    {
+        **_JAVASCRIPT_KINDS,
+        "abstract_class_declaration": "class",
+        "public_field_definition": "method",
+        "abstract_method_signature": "method",
+        "function_signature": "function",
+        "interface_declaration": "interface",
+        "type_alias_declaration": "type",
+        "enum_declaration": "enum",
+        "internal_module": "module",
+        "module": "module",
+    },
+    "language_typescript",
+    wrappers=frozenset({"export_statement", "ambient_declaration", "lexical_declaration", "variable_declaration"}),
+)
+GRAMMARS: Mapping[str, Grammar] = {
+    "c": Grammar("tree_sitter_c", _C_KINDS, bodies=_C_BODIES),
+    "cpp": Grammar(
+        "tree_sitter_cpp",
+        {**_C_KINDS, "class_specifier": "class", "namespace_definition": "module", "concept_definition": "type"},
+        wrappers=frozenset({"template_declaration"}),
+        bodies=_C_BODIES,
+    ),
+    "go": Grammar(
+        "tree_sitter_go",
+        {
+            "function_declaration": "function",
+            "method_declaration": "method",
+            "type_spec": "type",
+            "type_alias": "type",
+        },
+    ),
+    "java": Grammar(
+        "tree_sitter_java",
+        {
+            "class_declaration": "class",
+            "interface_declaration": "interface",
+            "annotation_type_declaration": "interface",
+            "enum_declaration": "enum",
+            "record_declaration": "class",
+            "method_declaration": "method",
+            "constructor_declaration": "method",
+            "compact_constructor_declaration": "method",
+        },
+    ),
+    "javascript": Grammar(
+        "tree_sitter_javascript",
+        _JAVASCRIPT_KINDS,
+        wrappers=frozenset({"export_statement", "lexical_declaration", "variable_declaration"}),
+    ),
+    "rust": Grammar(
+        "tree_sitter_rust",
+        {
+            "function_item": "function",
+            "function_signature_item": "function",
+            "struct_item": "struct",
+            "union_item": "union",
+            "enum_item": "enum",
+            "trait_item": "trait",
+            "mod_item": "module",
+            "type_item": "type",
+            "const_item": "variable",
+            "static_item": "variable",
+            "macro_definition": "macro",
+        },
+        scopes=frozenset({"impl_item"}),
+        before=frozenset({"attribute_item"}),
+    ),
+    "typescript": _TYPESCRIPT,
+    "tsx": Grammar(_TYPESCRIPT.module, _TYPESCRIPT.kinds, "language_tsx", wrappers=_TYPESCRIPT.wrappers),
+}
+_FUNCTIONS = frozenset({"arrow_function", "function_expression", "function", "generator_function", "class"})
+"""What an assigned name of JavaScript has to be for it to define something."""
+_ASSIGNED = frozenset({"variable_declarator", "field_definition", "public_field_definition", "assignment_expression"})
+_DECLARED = frozenset({"declaration", "field_declaration"})
+_CLASSES = frozenset({"class", "struct", "union", "trait", "interface", "enum", "type"})
+
+
+def grammar_definitions(text: str, language: str) -> tuple[list[Definition], str]:
+    """Functions, methods, types and modules of a file; and where the grammar lost its way.
+
+    A method is named after its type: the type of a Rust `impl`, of a Go receiver, of a qualified C++ name.
+
+    Raises:
+        MissingExtraError: the language's library is not installed.
+    """
+    grammar = GRAMMARS[language]
+    tree = _parser(language).parse(text.encode("utf-8", "replace"))
+    found = []
+    stack: list[tuple[Node, tuple[str, ...], str]] = [(tree.root_node, (), "module")]
+    while stack:
+        node, names, inside = stack.pop()
+        kind = grammar.kinds.get(node.type)
+        if node.type in grammar.scopes:
+            names, inside = (*names, *_names(node, "type")[-1:]), "class"
+        elif kind is not None and (own := _own_names(node, grammar)):
+            names = (*names, *own)
+            if kind == "function" and (inside in _CLASSES or (len(own) > 1 and language == "cpp")):
+                kind = "method"
+            start, end = _lines(node, grammar)
+            found.append(Definition(names, kind, start, end))
+            inside = kind
+        stack += [(child, names, inside) for child in reversed(node.named_children)]
+    if not tree.root_node.has_error:
+        return found, ""
+    return found, f"line {_first_error(tree.root_node)}: not understood"
+
+
+@cache
+def _parser(language: str) -> Any:
+    grammar = GRAMMARS[language]
+    try:
+        from tree_sitter import Language, Parser
+
+        library = importlib.import_module(grammar.module)
+    except ImportError:
+        raise MissingExtraError.for_extra(f"finding symbols in {language} files", "symbols") from None
+    return Parser(Language(getattr(library, grammar.function)()))
+
+
+def _lines(node: Node, grammar: Grammar) -> tuple[int, int]:
+    """First and last line, with what belongs to the definition around and before it."""
+    while node.parent is not None and node.parent.type in grammar.wrappers and _is_alone(node):
+        node = node.parent
+    first = node
+    while grammar.before and (above := first.prev_named_sibling) is not None and above.type in grammar.before:
+        first = above
+    end = node.end_point[0] + (1 if node.end_point[1] else 0)
+    return first.start_point[0] + 1, max(end, node.start_point[0] + 1)
+
+
+def _is_alone(node: Node) -> bool:
+    """Whether a declaration declares nothing beside: `const a = …, b = …` is the lines of neither."""
+    return node.type != "variable_declarator" or sum(c.type == node.type for c in _children(node.parent)) == 1
+
+
+def _children(node: Node | None) -> list[Node]:
+    return [] if node is None else node.named_children
+
+
+def _own_names(node: Node, grammar: Grammar) -> tuple[str, ...]:
+    """The names that a node adds; none where it defines nothing after all."""
+    if node.type in grammar.bodies and node.child_by_field_name("body") is None:
+        return ()
+    if node.type in _ASSIGNED:
+        value = node.child_by_field_name("right" if node.type == "assignment_expression" else "value")
+        if value is None or value.type not in _FUNCTIONS:
+            return ()
+    for part in ("name", "left", "property", "declarator"):
+        if node.child_by_field_name(part) is not None:
+            own = _names(node, part)
+            break
+    else:
+        return ()
+    if node.type == "method_declaration" and (receiver := node.child_by_field_name("receiver")) is not None:
+        found = re.search(r"(\w+)\s*(?:\[[^]]*\])?\s*\)$", _text(receiver))
+        return (found[1], *own) if found else own
+    return own
+
+
+def _names(node: Node, part: str) -> tuple[str, ...]:
+    """A name as its parts: without generic arguments, pointers, and the words that JavaScript assigns members through."""
+    inner = node.child_by_field_name(part)
+    if inner is None:
+        return ()
+    if part == "declarator":
+        inner = _declared(inner, must_be_function=node.type in _DECLARED)
+        if inner is None:
+            return ()
+    text = _text(inner)
+    if inner.type != "operator_name" and "operator" not in text:
+        text = _without_arguments(text)
+    if part == "left":
+        text = re.sub(r"^(?:module\.)?exports\.|\bprototype\.|^this\.", "", text)
+    parts = re.split(r"::|\.", text.lstrip("&*").strip("\"' "))
+    return tuple(name.strip() for name in parts if name.strip())
+
+
+def _declared(node: Node, *, must_be_function: bool) -> Node | None:
+    """The name inside a C declarator; None where a function is asked for and it is none."""
+    is_function = False
+    while True:
+        is_function |= node.type == "function_declarator"
+        inner = node.child_by_field_name("declarator")
+        if inner is None and node.type in {"reference_declarator", "parenthesized_declarator"} and node.named_children:
+            inner = node.named_children[0]
+        if inner is None:
+            break
+        if node.type == "function_declarator" and inner.type == "parenthesized_declarator":
+            is_function = False  # a pointer to a function
+        node = inner
+    return node if is_function or not must_be_function else None
+
+
+def _without_arguments(text: str) -> str:
+    """A name without what stands in angle brackets."""
+    while (shorter := re.sub(r"<[^<>]*>", "", text)) != text:
+        text = shorter
+    return text
+
+
+def _text(node: Node) -> str:
+    return (node.text or b"").decode("utf-8", "replace")
+
+
+def _first_error(root: Node) -> int:
+    node = root
+    while not (node.is_error or node.is_missing):
+        inner = next((child for child in node.children if child.has_error), None)
+        if inner is None:
+            break
+        node = inner
+    return int(node.start_point[0]) + 1

@@ -1,0 +1,270 @@
+"""The files of a working folder, or of one commit, as a value.
+
+Where the folder is git's, only tracked files count, and a commit is read from git's store: nothing is checked out, and
+nothing the repository holds is run. A folder without git is read as it stands. What the files mean is said elsewhere.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+import subprocess
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from hashlib import sha256
+from pathlib import Path
+
+from cranfield.errors import UsageError, shorten
+
+MAX_BYTES = 4 * 1024 * 1024
+"""Larger files are there, but are not read."""
+NO_SOURCE = frozenset({".git", ".hg", ".svn", ".tox", ".venv", "__pycache__", "node_modules"})
+"""Folders that are not looked into where there is no git to say what belongs to the project."""
+
+_GIT_S = 120
+_NO_REPOSITORY = "not a git repository"
+_NO_GIT = "there is no program `git`"
+_BATCH = 256
+"""Files that are read at once."""
+_SETTINGS = ("core.fsmonitor=false", "core.hooksPath=", "protocol.allow=never")
+"""What a repository could set to have programs run, or files fetched, when it is read."""
+
+
+class _GitError(Exception):
+    """What git said, when it would not."""
+
+
+@dataclass
+class Snapshot:
+    """Files at one moment. Make one with `take`."""
+
+    root: Path
+    commit: str
+    """Full id of the commit it was read from; of a working folder, of the commit it is based on; empty without git."""
+    is_commit: bool
+    """True when files come from the commit, False when from the folder."""
+    files: Mapping[str, str]
+    """Path, with `/`, to the id of its content in git's store; to nothing where the folder is read. Regular files only."""
+    left_out: Counter[str] = field(default_factory=Counter)
+    """What was passed over, in the plural, and how many: `links`, `large files`, `binary files`."""
+    _data: dict[str, bytes | None] = field(default_factory=dict)
+    _texts: dict[str, str | None] = field(default_factory=dict)
+
+    def __contains__(self, path: object) -> bool:
+        return path in self.files
+
+    def data(self, path: str) -> bytes | None:
+        """Bytes of a file; None where it is not there, is too large, or cannot be read."""
+        if path not in self._data:
+            self._data.update(self._read([path]) if path in self.files else {path: None})
+        return self._data[path]
+
+    def text(self, path: str) -> str | None:
+        """Text of a file, every line end a line feed; None where `data` is, and where it is binary."""
+        if path not in self._texts:
+            data = self.data(path)
+            self._texts[path] = None if data is None else as_text(data)
+        return self._texts[path]
+
+    def sha256(self, path: str) -> str | None:
+        """SHA-256 of the bytes of a file."""
+        data = self.data(path)
+        return None if data is None else sha256(data).hexdigest()
+
+    def each(self) -> Iterator[tuple[str, bytes]]:
+        """Every file that can be read, by path; nothing is kept."""
+        paths = sorted(self.files)
+        for first in range(0, len(paths), _BATCH):
+            for path, data in self._read(paths[first : first + _BATCH]).items():
+                if data is not None:
+                    yield path, data
+
+    def _read(self, paths: Sequence[str]) -> dict[str, bytes | None]:
+        if self.is_commit:
+            return _blobs(self.root, {path: self.files[path] for path in paths})
+        return {path: _file(self.root, path) for path in paths}
+
+
+def take(root: Path, at: str | None = None) -> Snapshot:
+    """The files of a working folder, or of a commit.
+
+    Args:
+        root: a folder, of a git repository or not; or a bare repository. Paths are counted from it.
+        at: commit, branch or tag; None is the folder as it stands.
+
+    Raises:
+        UsageError: no such folder or commit; or git is needed and is not there, or refuses.
+    """
+    if not root.is_dir():
+        raise UsageError("no such folder", path=str(root), expected="the folder of a repository")
+    try:
+        bare = _git(root, "rev-parse", "--is-bare-repository").strip() == b"true"
+    except _GitError as error:
+        if at is not None:
+            raise UsageError(f"no commit can be read here: {error}", path=str(root)) from None
+        if not (root / ".git").exists() and any(words in str(error) for words in (_NO_REPOSITORY, _NO_GIT)):
+            return _plain(root)
+        raise UsageError(f"git does not read this repository: {error}", path=str(root)) from None
+    if at is not None or bare:
+        return _committed(root, at or "HEAD")
+    listed = _git(root, "ls-files", "--cached", "--stage", "-z").split(b"\0")
+    if not any(listed):
+        return _plain(root)
+    try:
+        commit = _resolve(root, "HEAD")
+    except _GitError:  # nothing is committed yet
+        commit = ""
+    return _tracked(root, commit, listed)
+
+
+def as_text(data: bytes) -> str | None:
+    """Bytes of a file as text with line feeds as line ends and no byte order mark; None where they are no text.
+
+    What is not UTF-8 is kept as surrogates, so that the same bytes are the same text.
+    """
+    if b"\0" in data[:8000]:  # what git itself calls binary
+        return None
+    text = data.decode("utf-8-sig", "surrogateescape")
+    return text.replace("\r\n", "\n").replace("\r", "\n")
+
+
+def _committed(root: Path, at: str) -> Snapshot:
+    try:
+        commit = _resolve(root, at)
+        listed = _git(root, "ls-tree", "-r", "-z", "-l", commit).split(b"\0")
+    except _GitError as error:
+        raise UsageError(f"no commit {shorten(at)}: {error}", path=str(root)) from None
+    snapshot = Snapshot(root, commit, is_commit=True, files={})
+    files = {}
+    for entry in filter(None, listed):
+        about, _, name = entry.partition(b"\t")
+        mode, _, blob, size = about.split()
+        if mode in {b"120000", b"160000"}:
+            snapshot.left_out["links" if mode == b"120000" else "submodules"] += 1
+            continue
+        if not size.isdigit():  # a clone that fetches contents when it needs them
+            snapshot.left_out["files that were never fetched"] += 1
+        elif int(size) > MAX_BYTES:
+            snapshot.left_out["large files"] += 1
+        else:
+            files[os.fsdecode(name)] = blob.decode()
+            continue
+        files[os.fsdecode(name)] = ""
+    snapshot.files = files
+    return snapshot
+
+
+def _tracked(root: Path, commit: str, listed: Sequence[bytes]) -> Snapshot:
+    """The tracked files of a working folder that are there."""
+    snapshot = Snapshot(root, commit, is_commit=False, files={})
+    names = []
+    for entry in filter(None, listed):
+        about, _, name = entry.partition(b"\t")
+        if about.startswith(b"160000"):
+            snapshot.left_out["submodules"] += 1
+        else:
+            names.append(os.fsdecode(name))
+    snapshot.files = _regular(root, dict.fromkeys(names), snapshot.left_out)
+    return snapshot
+
+
+def _plain(root: Path) -> Snapshot:
+    """All files of a folder, but for those of `NO_SOURCE`."""
+    snapshot = Snapshot(root, "", is_commit=False, files={})
+    names = []
+    for folder, below, files in os.walk(root):
+        below[:] = sorted(set(below) - NO_SOURCE)
+        place = Path(folder).relative_to(root)
+        names += [(place / name).as_posix() for name in sorted(files)]
+    snapshot.files = _regular(root, names, snapshot.left_out)
+    return snapshot
+
+
+def _regular(root: Path, names: Sequence[str] | Mapping[str, None], left_out: Counter[str]) -> dict[str, str]:
+    """Those that are regular files, and lie in the folder when links on the way to them are followed."""
+    inside: dict[Path, bool] = {}
+    home = root.resolve()
+    files = {}
+    for name in names:
+        path = root / name
+        try:
+            found = path.lstat()
+        except OSError:  # tracked, and deleted from the folder
+            continue
+        if path.parent not in inside:
+            inside[path.parent] = path.parent.resolve().is_relative_to(home)
+        if stat.S_ISLNK(found.st_mode) or not inside[path.parent]:
+            left_out["links"] += 1
+        elif stat.S_ISREG(found.st_mode):
+            if found.st_size > MAX_BYTES:
+                left_out["large files"] += 1
+            files[name] = ""
+    return files
+
+
+def _file(root: Path, name: str) -> bytes | None:
+    path = root / name
+    try:
+        if path.is_symlink() or path.stat().st_size > MAX_BYTES:
+            return None
+        return path.read_bytes()
+    except OSError:
+        return None
+
+
+def _blobs(root: Path, wanted: Mapping[str, str]) -> dict[str, bytes | None]:
+    """Contents out of git's store: one program for all of them."""
+    asked = {path: blob for path, blob in wanted.items() if blob}
+    found: dict[str, bytes | None] = dict.fromkeys(wanted)
+    if not asked:
+        return found
+    try:
+        out = _git(root, "cat-file", "--batch", stdin="".join(f"{blob}\n" for blob in asked.values()).encode())
+    except _GitError as error:
+        raise UsageError(f"git cannot read its files: {error}", path=str(root)) from None
+    place = 0
+    for path in asked:
+        end = out.index(b"\n", place)
+        about = out[place:end].split()
+        place = end + 1
+        if len(about) == 3 and about[1] == b"blob":
+            size = int(about[2])
+            found[path] = out[place : place + size]
+            place += size + 1
+    return found
+
+
+def _resolve(root: Path, at: str) -> str:
+    found = _git(root, "rev-parse", "--verify", "--end-of-options", f"{at}^{{commit}}")
+    return found.decode().strip()
+
+
+def _git(root: Path, *arguments: str, stdin: bytes = b"") -> bytes:
+    """What git writes: only commands that read its store, without a shell, and with nothing of it configured to run."""
+    settings = [part for setting in _SETTINGS for part in ("-c", setting)]
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+    environment = {
+        **kept,
+        "LC_ALL": "C",
+        "GIT_OPTIONAL_LOCKS": "0",
+        "GIT_NO_LAZY_FETCH": "1",
+        "GIT_TERMINAL_PROMPT": "0",
+    }
+    try:
+        done = subprocess.run(
+            ["git", "-C", str(root), "--no-pager", *settings, *arguments],
+            input=stdin,
+            capture_output=True,
+            check=False,
+            env=environment,
+            timeout=_GIT_S,
+        )
+    except FileNotFoundError:
+        raise _GitError(_NO_GIT) from None
+    except subprocess.TimeoutExpired:
+        raise _GitError(f"git took more than {_GIT_S} s") from None
+    if done.returncode:
+        words = done.stderr.decode("utf-8", "replace").strip().splitlines()
+        raise _GitError((words[0] if words else f"exit {done.returncode}").removeprefix("fatal: "))
+    return done.stdout

@@ -1,0 +1,236 @@
+"""Each class of question in its own table: its measures, its test, and what a right answer is."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from cranfield.evaluation.classes import ALPHA, ClassComparison, ClassResult, FormWins, by_class, compare_classes
+from cranfield.evaluation.values import Comparison, Evaluation
+from cranfield.model import QueryClass
+from cranfield.numbers import format_count, format_level, format_p
+from cranfield.reporting.document import Block, Cell, Column, Paragraph, Section, Table, Toned
+from cranfield.reporting.sections.naming import interval_tone, side_names, some
+from cranfield.stats.result import TestResult
+
+TITLE = "By class of question"
+OWN_TERMS = (
+    "Each class is measured in its own terms; no mean goes over classes that mean different things by a right answer."
+)
+
+
+def classes_measured(evaluations: Sequence[Evaluation]) -> Section | None:
+    """A table for each class of question, systems side by side; None where no query has a class."""
+    systems = [
+        (evaluation.name, {one.query_class.name: one for one in by_class(evaluation)}) for evaluation in evaluations
+    ]
+    classes = {name: one.query_class for _, found in systems for name, one in found.items()}
+    if not classes:
+        return None
+    blocks: list[Block] = [Paragraph(OWN_TERMS)]
+    for name, query_class in classes.items():
+        found = [(system, results[name]) for system, results in systems if name in results]
+        blocks += _measured(query_class, found)
+    return Section("classes", TITLE, tuple(blocks))
+
+
+def classes_compared(comparison: Comparison) -> Section | None:
+    """A table for each class of question, B against A, each with its own test; None where no query has a class."""
+    compared = compare_classes(comparison)
+    if not compared:
+        return None
+    many = f" p Holm is adjusted for the {len(compared)} classes." if len(compared) > 1 else ""
+    blocks: list[Block] = [Paragraph(f"{OWN_TERMS} The test of a class is about its first measure.{many}")]
+    for one in compared:
+        blocks += _compared(one, comparison)
+    return Section("classes", TITLE, tuple(blocks))
+
+
+def _measured(query_class: QueryClass, systems: Sequence[tuple[str, ClassResult]]) -> list[Block]:
+    several = (Column("system"),) if len(systems) > 1 else ()
+    level = format_level(1 - systems[0][1].measures[0].summary.ci_level)
+    columns = (
+        Column("measure"),
+        *several,
+        Column("mean", "value"),
+        Column(f"{level} interval", "interval"),
+        Column("n", "count"),
+        Column("failed", "count"),
+    )
+    rows: list[tuple[Cell, ...]] = []
+    for place in range(len(query_class.measures)):
+        for name, result in systems:
+            about = result.measures[place].summary
+            cells: list[Cell] = [str(result.measures[place].measure), *((name,) if several else ()), about.mean]
+            failed: Cell = Toned(len(result.failed), "bad") if result.failed else 0
+            rows.append((*cells, (about.ci_low, about.ci_high), about.n, failed))
+    blocks: list[Block] = [Table(columns, rows, _caption(query_class, systems[0][1]), shown=None)]
+    for name, result in systems:
+        lead = f"{name}: " if several else ""
+        if result.forms is not None:
+            blocks.append(Paragraph(lead + _forms(result.forms)))
+        blocks += [Paragraph(lead + sentence, "note") for sentence in _unscored(result)]
+    return blocks
+
+
+def _compared(one: ClassComparison, comparison: Comparison) -> list[Block]:
+    level = format_level(comparison.alpha)
+    columns = (
+        Column("measure"),
+        Column("A", "value"),
+        Column("B", "value"),
+        Column("difference", "delta"),
+        Column(f"{level} interval", "delta interval"),
+        Column("n", "count"),
+        Column("differ", "count"),
+        Column("test"),
+        Column("p", "p"),
+        Column("p Holm", "p"),
+    )
+    rows: list[tuple[Cell, ...]] = []
+    for place, about in enumerate(one.measures):
+        test = one.test if place == 0 else None
+        tone = interval_tone(about.delta, about.ci_low, about.ci_high, about.measure)
+        rows.append(
+            (
+                str(about.measure),
+                about.baseline.mean,
+                about.candidate.mean,
+                Toned(about.delta, tone),
+                (about.ci_low, about.ci_high),
+                about.n,
+                about.n_nonzero,
+                one.query_class.test if test is not None else "",
+                test.p_two_sided if test is not None else "",
+                test.p_adjusted if test is not None else "",
+            )
+        )
+    blocks: list[Block] = [Table(columns, rows, _caption(one.query_class, one.sides[0]), shown=None)]
+    names = side_names(comparison)
+    if one.too_few:
+        blocks.append(Paragraph(f"{_sentence(one.too_few)}.", "note"))
+    for name, side in zip(names, one.sides, strict=True):
+        if side.forms is not None:
+            blocks.append(Paragraph(f"{name}: {_forms(side.forms, told=bool(one.too_few))}"))
+        if side.failed:
+            blocks.append(
+                Paragraph(f"{name}: {len(side.failed)} failed and count as 0: {some(side.failed)}.", "warning")
+            )
+        blocks += [Paragraph(f"{name}: {sentence}", "note") for sentence in _unscored(side)]
+    return blocks
+
+
+def _caption(query_class: QueryClass, result: ClassResult) -> str:
+    n = len(result.query_ids)
+    queries = f"{format_count(n)} {'query' if n == 1 else 'queries'}"
+    return f"{query_class.letter}, {query_class.title}, {queries}. Right: {query_class.sentence.rstrip('.')}"
+
+
+def _forms(forms: FormWins, *, told: bool = False) -> str:
+    """Wins and losses of the modern form; that they are too few, unless it was told already."""
+    said = (
+        f"modern leads in {forms.wins}, legacy in {forms.losses}, neither was found in {forms.neither} "
+        f"(sign test, p {format_p(forms.test.p_two_sided)})."
+    )
+    return f"{said} {_sentence(forms.too_few)}." if forms.too_few and not told else said
+
+
+def _unscored(result: ClassResult) -> list[str]:
+    """Why some queries of the class have no value, a sentence for each measure and reason."""
+    sentences = []
+    for one in result.measures:
+        reasons: dict[str, list[str]] = {}
+        for query_id, why in one.unscored.items():
+            reasons.setdefault(why, []).append(query_id)
+        sentences += [
+            f"{one.measure} has no value for {len(queries)} of {len(result.query_ids)} ({why}): {some(queries)}."
+            for why, queries in reasons.items()
+        ]
+    return sentences
+
+
+def _sentence(text: str) -> str:
+    return text[:1].upper() + text[1:]
+
+
+def class_rows() -> list[tuple[str, ...]]:
+    """Letter, name, what it is, what a right answer is, measures, test and refusals of every class: for the docs."""
+    from cranfield.model import QUERY_CLASSES
+    from cranfield.stats.table import TESTS
+
+    rows: list[tuple[str, ...]] = []
+    for one in QUERY_CLASSES.values():
+        refused = ", ".join(one.refused) or (f"all but {', '.join(one.measures)}" if one.others_refused else "none")
+        measures, test = ", ".join(one.measures), TESTS[one.test].title
+        rows.append((one.letter, one.name, one.title, one.sentence, measures, test, refused))
+    return rows
+
+
+def classes_payload(results: Sequence[ClassResult]) -> list[dict[str, Any]]:
+    """The classes of one system, for JSON."""
+    return [
+        {
+            "class": one.query_class.name,
+            "letter": one.query_class.letter,
+            "n_queries": len(one.query_ids),
+            "n_failed": len(one.failed),
+            "measures": {
+                str(about.measure): {
+                    "mean": about.summary.mean,
+                    "ci_low": about.summary.ci_low,
+                    "ci_high": about.summary.ci_high,
+                    "n": about.summary.n,
+                    "values": dict(about.values),
+                    "unscored": dict(about.unscored),
+                }
+                for about in one.measures
+            },
+        }
+        | ({} if one.forms is None else {"forms": _forms_payload(one.forms)})
+        for one in results
+    ]
+
+
+def _forms_payload(forms: FormWins) -> dict[str, Any]:
+    return {
+        "wins": forms.wins,
+        "losses": forms.losses,
+        "neither": forms.neither,
+        "alpha": ALPHA,
+        "p_two_sided": forms.test.p_two_sided,
+        "p_one_sided": forms.test.p_one_sided,
+        "too_few": forms.too_few,
+    }
+
+
+def compared_payload(compared: Sequence[ClassComparison]) -> list[dict[str, Any]]:
+    """The classes of a comparison, for JSON."""
+    return [
+        {
+            "class": one.query_class.name,
+            "letter": one.query_class.letter,
+            "n_queries": len(one.query_ids),
+            "test": one.query_class.test,
+            "p_two_sided": _p(one.test, "p_two_sided"),
+            "p_one_sided": _p(one.test, "p_one_sided"),
+            "p_adjusted": _p(one.test, "p_adjusted"),
+            "too_few": one.too_few,
+            "measures": {
+                str(about.measure): {
+                    "baseline": about.baseline.mean,
+                    "candidate": about.candidate.mean,
+                    "delta": about.delta,
+                    "ci_low": about.ci_low,
+                    "ci_high": about.ci_high,
+                    "n": about.n,
+                    "n_nonzero": about.n_nonzero,
+                }
+                for about in one.measures
+            },
+        }
+        for one in compared
+    ]
+
+
+def _p(test: TestResult | None, name: str) -> float | None:
+    return None if test is None else getattr(test, name)

@@ -1,0 +1,102 @@
+"""Two strata against each other, and a warning where one of them cannot show an improvement."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from cranfield.evaluation.contrast import Asked, StrataContrast, contrast_gain, contrast_strata
+from cranfield.evaluation.values import Comparison, Evaluation
+from cranfield.numbers import format_level
+from cranfield.reporting.document import Block, Bullets, Cell, Column, Paragraph, Section, Table
+
+HOW = "The queries of two strata do not pair: the interval is Welch's, and p counts random labellings of the queries."
+
+
+def contrasts_measured(evaluations: Sequence[Evaluation], asked: Sequence[Asked]) -> list[StrataContrast]:
+    """Every contrast asked for, of every system."""
+    return [contrast_strata(evaluation, *one) for one in asked for evaluation in evaluations]
+
+
+def contrasts_compared(comparison: Comparison, asked: Sequence[Asked]) -> list[StrataContrast]:
+    """Every contrast asked for, of both sides, and of the difference between them."""
+    found = []
+    for one in asked:
+        sides = (comparison.baseline, comparison.candidate)
+        found += [
+            contrast_strata(side, *one, comparison.primary, alpha=comparison.alpha, seed=comparison.seed)
+            for side in sides
+        ]
+        found.append(contrast_gain(comparison, *one))
+    return found
+
+
+def strata_contrasts(contrasts: Sequence[StrataContrast]) -> Section | None:
+    """A table for each pair of strata; None where nobody asked for one."""
+    if not contrasts:
+        return None
+    pairs = dict.fromkeys((one.key, one.a, one.b, one.measure) for one in contrasts)
+    blocks: list[Block] = [Paragraph(HOW)]
+    for key, a, b, measure in pairs:
+        some = [one for one in contrasts if (one.key, one.a, one.b, one.measure) == (key, a, b, measure)]
+        blocks.append(_table(some))
+        said = [f"{one.what}: {one.groups.note}." for one in some if one.groups.note]
+        said += [f"{ceiling}." for one in some for ceiling in one.ceilings]
+        if said:
+            blocks.append(Bullets(tuple(said), "warning"))
+    return Section("contrasts", "Stratum against stratum", tuple(blocks))
+
+
+def _table(contrasts: Sequence[StrataContrast]) -> Table:
+    first = contrasts[0]
+    level = format_level(first.groups.alpha)
+    columns = (
+        Column("of"),
+        Column(first.a, "value"),
+        Column("n", "count"),
+        Column(first.b, "value"),
+        Column("n", "count"),
+        Column(f"{first.a} minus {first.b}", "delta"),
+        Column(f"{level} interval", "delta interval"),
+        Column("p", "p"),
+        Column("g", "effect"),
+    )
+    rows: list[tuple[Cell, ...]] = [
+        (
+            "B minus A" if one.what == "difference" else one.what,
+            *(one.groups.a.mean, one.groups.a.n, one.groups.b.mean, one.groups.b.n),
+            one.groups.difference,
+            (one.groups.ci_low, one.groups.ci_high),
+            one.groups.p_permutation,
+            one.groups.hedges_g,
+        )
+        for one in contrasts
+    ]
+    return Table(columns, rows, f"{first.measure} by {first.key}: {first.a} against {first.b}", shown=None)
+
+
+def contrasts_payload(contrasts: Sequence[StrataContrast]) -> list[dict[str, Any]]:
+    """The contrasts, for JSON."""
+    return [
+        {
+            "key": one.key,
+            "a": one.a,
+            "b": one.b,
+            "measure": str(one.measure),
+            "of": one.what,
+            "mean_a": one.groups.a.mean,
+            "n_a": one.groups.a.n,
+            "mean_b": one.groups.b.mean,
+            "n_b": one.groups.b.n,
+            "difference": one.groups.difference,
+            "ci_low": one.groups.ci_low,
+            "ci_high": one.groups.ci_high,
+            "p_permutation": one.groups.p_permutation,
+            "p_welch": one.groups.p_welch,
+            "hedges_g": one.groups.hedges_g,
+            "labellings": one.groups.labellings,
+            "note": one.groups.note,
+            "ceilings": list(one.ceilings),
+        }
+        for one in contrasts
+    ]

@@ -1,0 +1,317 @@
+"""What the commands that look after a test set print, as Documents: queries, findings, counts, differences."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from cranfield.model import Query, TestSet
+from cranfield.model.query_class import negative_of
+from cranfield.reporting.document import (
+    Block,
+    Bullets,
+    Cell,
+    Column,
+    Document,
+    KeyValues,
+    Paragraph,
+    Section,
+    Table,
+)
+from cranfield.testsets.expected import judgments_of
+from cranfield.testsets.statistics import Matrix, Statistics
+from cranfield.testsets.validate import CHECKS, Finding
+
+DIGEST_SHOWN = 19
+"""Characters of a digest that people see: `sha256:` and twelve digits."""
+SHOWN_OF_A_CHECK = 20
+PLURALS = {
+    **{kind: f"{kind}s" for kind in ("document", "pattern", "span", "file", "predicate")},
+    "entity": "entities",
+}
+
+
+def standing(
+    title: str, testset: TestSet, sections: Sequence[Section], tidy: Table, payload: Mapping[str, Any]
+) -> Document:
+    """A Document about a test set: its name, version, digest and review stand first."""
+    about = testset.meta
+    name = f"{testset.name} {testset.version}".strip()
+    n = counted(len(testset.queries), "query", "queries")
+    facts = [f"{name}: {n}, {testset.digest[:DIGEST_SHOWN]}", *([f"review: {about.review}"] if about.review else [])]
+    return Document(
+        title=title,
+        subtitle=tuple(facts),
+        sections=tuple(sections),
+        tidy=lambda: tidy,
+        payload=lambda: {"schema_version": 1, "testset": identity(testset), **payload},
+    )
+
+
+def identity(testset: TestSet) -> dict[str, Any]:
+    """What a test set is, for a machine."""
+    return {
+        "name": testset.name,
+        "version": testset.version,
+        "digest": testset.digest,
+        "n_queries": len(testset.queries),
+        "review": testset.meta.review,
+    }
+
+
+def counted(n: int, one: str, many: str) -> str:
+    """`1 query`, `2 queries`."""
+    return f"{n} {one if n == 1 else many}"
+
+
+def table(caption: str, columns: Sequence[Column], rows: Sequence[tuple[Cell, ...]], shown: int | None = None) -> Table:
+    """A table that keeps all of its rows unless it is told otherwise."""
+    return Table(tuple(columns), rows, caption, shown=shown)
+
+
+def queries_document(testset: TestSet, query_ids: Sequence[str] = ()) -> Document:
+    """Queries with what is expected of each: all of them as one table, or some in full."""
+    chosen = [testset.by_id[query_id] for query_id in query_ids] or testset.queries
+    judged = [
+        (query.id, query.text, judgment.kind, judgment.label, judgment.grade)
+        for query in chosen
+        for judgment in judgments_of(testset, query.id)
+    ]
+    silent = [(query.id, query.text, None, None, None) for query in chosen if not _expects(testset, query)]
+    columns = (
+        *(Column("query", "code"), Column("text"), Column("kind"), Column("expected", "code")),
+        Column("grade", "statistic"),
+    )
+    sections = (
+        [_query_section(testset, query, place) for place, query in enumerate(chosen)]
+        if query_ids
+        else [_overview(testset), *_about_set(testset)]
+    )
+    return standing(
+        "Test set",
+        testset,
+        sections,
+        table("Everything judged", columns, [*judged, *silent]),
+        {"queries": [_query_record(testset, query) for query in chosen], "meta": meta_record(testset)},
+    )
+
+
+def _expects(testset: TestSet, query: Query) -> bool:
+    return any(True for _ in judgments_of(testset, query.id))
+
+
+def _overview(testset: TestSet) -> Section:
+    rows = []
+    for query in testset.queries:
+        kinds = Counter(judgment.kind for judgment in judgments_of(testset, query.id))
+        expected = ", ".join(counted(n, kind, PLURALS[kind]) for kind, n in kinds.items())
+        strata = ", ".join(f"{key}={value}" for key, value in query.strata.items())
+        rows.append((query.id, query.text, query.query_class, strata, expected or _nothing(query)))
+    columns = (Column("query", "code"), Column("text"), Column("class"), Column("strata"), Column("expected"))
+    return Section("queries", "Queries", (table("What is expected", columns, rows),))
+
+
+def _nothing(query: Query) -> str:
+    return "nothing should be found" if negative_of(query) is not None else "nothing"
+
+
+def _query_section(testset: TestSet, query: Query, place: int) -> Section:
+    facts = [
+        ("text", query.text),
+        ("class", query.query_class),
+        ("strata", ", ".join(f"{key}={value}" for key, value in query.strata.items())),
+        ("parameters", ", ".join(f"{key}={value}" for key, value in query.params.items())),
+        ("weight", "" if query.weight == 1 else f"{query.weight:g}"),
+        ("negative", "" if negative_of(query) is None else "nothing should be found"),
+        ("files to cover", ", ".join(testset.files.get(query.id, ()))),
+        ("legacy form", ", ".join((*legacy.ids, *legacy.patterns)) if (legacy := testset.legacy.get(query.id)) else ""),
+    ]
+    blocks: list[Block] = [KeyValues(tuple((name, value) for name, value in facts if value))]
+    rows = [(judgment.kind, judgment.label, judgment.grade) for judgment in judgments_of(testset, query.id)]
+    if rows:
+        columns = (Column("kind"), Column("expected", "code"), Column("grade", "statistic"))
+        blocks.append(table("Expected", columns, rows))
+    ratings = [(r.doc_id, r.rater, r.grade) for r in testset.ratings.get(query.id, ())]
+    if ratings:
+        columns = (Column("document", "code"), Column("rater"), Column("grade", "statistic"))
+        blocks.append(table("Ratings", columns, ratings))
+    return Section(f"query-{place}", query.id, tuple(blocks))
+
+
+def _about_set(testset: TestSet) -> list[Section]:
+    meta = testset.meta
+    facts = [
+        ("description", testset.description),
+        ("sources", ", ".join(source.name for source in testset.sources)),
+        ("scale", ", ".join(f"{grade:g}" for grade in meta.scale)),
+        ("made", meta.made),
+        ("refreshed every", f"{meta.refresh_days} days" if meta.made else ""),
+        ("commit", meta.commit),
+        ("held out", "" if meta.split is None else counted(len(meta.split.held_out), "query", "queries")),
+        ("made from", meta.previous),
+    ]
+    said = tuple((name, value) for name, value in facts if value)
+    blocks: list[Block] = [KeyValues(said)] if said else []
+    blocks += [Bullets(meta.history)] if meta.history else []
+    blocks += [Paragraph(note) for note in testset.notes]
+    return [Section("about", "About", tuple(blocks))] if blocks else []
+
+
+def _query_record(testset: TestSet, query: Query) -> dict[str, Any]:
+    negative = negative_of(query)
+    return {
+        "id": query.id,
+        "text": query.text,
+        "class": query.query_class or None,
+        "strata": dict(query.strata),
+        "negative": negative is not None,
+        "expected": [
+            {"kind": judgment.kind, "label": judgment.label, "grade": judgment.grade}
+            for judgment in judgments_of(testset, query.id)
+        ],
+        "files": list(testset.files.get(query.id, ())),
+    }
+
+
+def meta_record(testset: TestSet) -> dict[str, Any]:
+    """What is known of a test set beside its content, for a machine."""
+    meta = testset.meta
+    split = meta.split
+    return {
+        "review": meta.review,
+        "scale": list(meta.scale),
+        "made": meta.made,
+        "refresh_days": meta.refresh_days,
+        "commit": meta.commit,
+        "previous": meta.previous,
+        "history": list(meta.history),
+        "split": None
+        if split is None
+        else {"seed": split.seed, "share": split.share, "by": list(split.by), "held_out": list(split.held_out)},
+    }
+
+
+def findings_document(testset: TestSet, findings: Sequence[Finding], *, with_runs: bool) -> Document:
+    """What the checks found, errors first, and what was looked for."""
+    by_check: dict[str, list[Finding]] = {}
+    for finding in findings:
+        by_check.setdefault(finding.check, []).append(finding)
+    n = Counter(finding.level for finding in findings)
+    sentence = f"{counted(n['error'], 'error', 'errors')}, {counted(n['warning'], 'warning', 'warnings')}."
+    sections = [Section("result", "Result", (Paragraph(sentence),))]
+    for name, group in by_check.items():
+        check = CHECKS[name]
+        told = [f"query {one.query_id}: {one.message}" if one.query_id else one.message for one in group]
+        more = [f"and {len(told) - SHOWN_OF_A_CHECK} more"] if len(told) > SHOWN_OF_A_CHECK else []
+        blocks = (Paragraph(f"The rule: {check.sentence}"), Bullets((*told[:SHOWN_OF_A_CHECK], *more)))
+        title = f"{counted(len(told), check.level, f'{check.level}s').capitalize()}: {name}"
+        sections.append(Section(name.replace(" ", "-"), title, blocks))
+    asked = [check for check in CHECKS.values() if with_runs or not check.needs_runs]
+    clean = [check.name for check in asked if check.name not in by_check]
+    if clean:
+        sections.append(Section("clean", "Nothing found by", (Paragraph(", ".join(clean) + "."),)))
+    tidy_rows = [(finding.level, finding.check, finding.query_id, finding.message) for finding in findings]
+    columns = (Column("level"), Column("check"), Column("query", "code"), Column("found"))
+    return standing(
+        "Validation",
+        testset,
+        sections,
+        table("Findings", columns, tidy_rows),
+        {
+            "n_errors": n["error"],
+            "n_warnings": n["warning"],
+            "findings": [
+                {"check": f.check, "level": f.level, "query": f.query_id or None, "message": f.message}
+                for f in findings
+            ],
+            "checks": [{"name": c.name, "level": c.level, "rule": c.sentence} for c in asked],
+        },
+    )
+
+
+def statistics_document(found: Statistics) -> Document:
+    """What a test set holds, counted."""
+    testset = found.testset
+    spreads = [(s.name, s.total, s.least, s.middle, s.most) for s in found.spreads]
+    about = (
+        ("queries", str(len(testset.queries))),
+        ("negative", str(found.n_negative)),
+        ("without a text", str(found.n_without_text)),
+        ("digest", testset.digest),
+        *((("consensus", testset.consensus),) if testset.consensus else ()),
+    )
+    columns: tuple[Column, ...]
+    sections = [Section("counts", "Counts", (KeyValues(about),))]
+    if spreads:
+        ends = (Column("what"), Column("all", "count"), Column("least", "count"))
+        columns = (*ends, Column("median", "statistic"), Column("most", "count"))
+        sections.append(
+            Section("judgments", "Judgments per query", (table("In all, and of one query", columns, spreads),))
+        )
+    grades = [(kind, grade, n) for kind, counts in found.grades.items() for grade, n in counts.items()]
+    if grades:
+        columns = (Column("kind"), Column("grade", "statistic"), Column("judgments", "count"))
+        sections.append(Section("grades", "Grades", (table("Judgments by grade", columns, grades),)))
+    strata = [(key, value or "none", n) for key, counts in found.strata.items() for value, n in counts.items()]
+    if strata:
+        columns = (Column("stratum"), Column("value"), Column("queries", "count"))
+        sections.append(Section("strata", "Strata", (table("Queries by stratum", columns, strata),)))
+    if found.matrices:
+        sections.append(Section("matrices", "Strata crossed", tuple(map(_matrix, found.matrices))))
+    raters = [(rater, given, empty) for rater, (given, empty) in found.raters.items()]
+    if raters:
+        columns = (Column("rater"), Column("ratings", "count"), Column("not filled", "count"))
+        sections.append(Section("raters", "Raters", (table("Slots by rater", columns, raters),)))
+    sections += _about_set(testset)
+    tidy_rows: list[tuple[Cell, ...]] = [
+        ("queries", "", "", len(testset.queries)),
+        *(("judgments", name, "", total) for name, total, *_ in spreads),
+        *(("grade", kind, f"{grade:g}", n) for kind, grade, n in grades),
+        *(("stratum", key, value, n) for key, value, n in strata),
+        *(("rater", rater, "", given) for rater, given, _ in raters),
+    ]
+    columns = (Column("what"), Column("name"), Column("value"), Column("count", "count"))
+    return standing("Statistics", testset, sections, table("Counts", columns, tidy_rows), _statistics_record(found))
+
+
+def _matrix(matrix: Matrix) -> Table:
+    """One table of two strata, with sums."""
+    rows: list[tuple[Cell, ...]] = []
+    for row in matrix.rows:
+        counts = [matrix.counts.get((row, column), 0) for column in matrix.columns]
+        rows.append((row or "none", *counts, sum(counts)))
+    sums = [sum(matrix.counts.get((row, column), 0) for row in matrix.rows) for column in matrix.columns]
+    return Table(
+        (
+            Column(matrix.row_key),
+            *(Column(column or "none", "count") for column in matrix.columns),
+            Column("all", "count"),
+        ),
+        rows,
+        f"{matrix.row_key} by {matrix.column_key}",
+        footer=("all", *sums, sum(sums)),
+        shown=None,
+    )
+
+
+def _statistics_record(found: Statistics) -> dict[str, Any]:
+    return {
+        "n_negative": found.n_negative,
+        "n_without_text": found.n_without_text,
+        "per_query": {
+            s.name: {"total": s.total, "min": s.least, "median": s.middle, "max": s.most} for s in found.spreads
+        },
+        "grades": {kind: {f"{grade:g}": n for grade, n in counts.items()} for kind, counts in found.grades.items()},
+        "strata": {key: dict(counts) for key, counts in found.strata.items()},
+        "matrices": [
+            {
+                "rows": matrix.row_key,
+                "columns": matrix.column_key,
+                "counts": [{"row": row, "column": column, "n": n} for (row, column), n in matrix.counts.items()],
+            }
+            for matrix in found.matrices
+        ],
+        "raters": {rater: {"ratings": given, "empty": empty} for rater, (given, empty) in found.raters.items()},
+        "meta": meta_record(found.testset),
+    }

@@ -1,0 +1,243 @@
+"""How far raters agree, beyond what chance would make them agree, each with a bootstrap interval.
+
+The coefficients themselves are in `coefficients`.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from cranfield.stats.arguments import FloatN, check_alpha, check_draws
+from cranfield.stats.coefficients import (
+    COEFFICIENTS,
+    DISTANCES,
+    MOST_RATERS,
+    TWO_RATERS,
+    Asked,
+    Floats,
+    Patterns,
+    Statistic,
+    kappa,
+    patterns_of,
+    same,
+)
+from cranfield.stats.consensus import Slots, SlotTable, slot_table
+from cranfield.stats.draws import index_blocks
+
+DEFAULT_DRAWS = 1_000
+FEWEST_ITEMS = 6
+"""Under this many items nothing is resampled, as for the queries of `bootstrap`."""
+FEW_COMMON = 20
+"""Two raters with fewer items in common are named: what they say of each other is little."""
+MOST_CELLS = 1 << 22
+"""Weights held at once. No part of the answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Coefficient:
+    """One measure of agreement; None is "not defined", and `note` says why."""
+
+    name: str
+    value: float | None
+    ci_low: float | None
+    ci_high: float | None
+    n: int
+    """Items it rests on."""
+    note: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RaterPair:
+    """Two raters on the items that both rated."""
+
+    first: str
+    second: str
+    n: int
+    coefficients: tuple[Coefficient, ...]
+    """Those of `TWO_RATERS`."""
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """How far the raters of some items agree, and how much of it was rated at all."""
+
+    n_items: int
+    n_slots: int
+    n_filled: int
+    n_rated: int
+    """Items with a rating."""
+    n_twice: int
+    """Items with two or more."""
+    by_rater: Mapping[str, int]
+    """Rater to items rated."""
+    coefficients: Mapping[str, Coefficient]
+    """Those of `COEFFICIENTS`, by name."""
+    pairs: tuple[RaterPair, ...]
+    alpha: float
+    seed: int
+    n_draws: int
+    notes: tuple[str, ...]
+    """What to know before the numbers are believed."""
+
+
+def agreement(
+    table: SlotTable, *, alpha: float = 0.05, seed: int = 0, n_draws: int = DEFAULT_DRAWS, pairwise: bool = True
+) -> Agreement:
+    """Measure how far raters agree.
+
+    Args:
+        table: who gave which item what.
+        alpha: intervals cover 1 - alpha.
+        seed: of the resamples.
+        n_draws: resamples of the items.
+        pairwise: whether more than two raters are compared two by two as well.
+
+    Conventions:
+        items with fewer than two ratings tell nothing of agreement: they are left out, and counted · nobody rated twice:
+        no value · all ratings one grade: no value but raw agreement · an interval lies between percentiles of the
+        resamples that have a value; none under 6 items.
+
+    Source:
+        see `COEFFICIENTS`; the interval is the percentile bootstrap of Efron 1979, Ann. Stat. 7(1), over items.
+    """
+    check_alpha(alpha)
+    check_draws(seed, n_draws)
+    patterns = patterns_of(table)
+    two_by_two = list(_rater_pairs(patterns)) if pairwise else []
+    asked = [(name, spec.ask(patterns)) for name, spec in COEFFICIENTS.items()]
+    asked += [(name, one) for _, _, ones in two_by_two for name, one in zip(TWO_RATERS, ones, strict=True)]
+    found = iter(_with_intervals(asked, patterns, alpha, seed, n_draws))
+    rated = np.bincount(table.rater, minlength=len(table.raters)).tolist()
+    coefficients = {name: next(found) for name in COEFFICIENTS}
+    pairs = tuple(
+        RaterPair(first, second, ones[0].n, tuple(next(found) for _ in TWO_RATERS))
+        for first, second, ones in two_by_two
+    )
+    return Agreement(
+        n_items=table.n_items,
+        n_slots=table.n_slots,
+        n_filled=len(table.item),
+        n_rated=int(np.count_nonzero(table.filled)),
+        n_twice=len(patterns.of_item),
+        by_rater=dict(zip(table.raters, rated, strict=True)),
+        coefficients=coefficients,
+        pairs=pairs,
+        alpha=alpha,
+        seed=seed,
+        n_draws=n_draws,
+        notes=tuple(_notes(table, pairs, pairwise=pairwise)),
+    )
+
+
+def cohens_kappa(
+    first: Slots,
+    second: Slots,
+    weights: str = "cohen",
+    *,
+    alpha: float = 0.05,
+    seed: int = 0,
+    n_draws: int = DEFAULT_DRAWS,
+) -> Coefficient:
+    """Cohen's kappa of two raters, item by item.
+
+    Args:
+        first: one grade or None per item.
+        second: the same of the other rater.
+        weights: `cohen`, `cohen-linear` or `cohen-quadratic`.
+        alpha: the interval covers 1 - alpha.
+        seed: of the resamples.
+        n_draws: resamples of the items.
+
+    Example:
+        >>> cohens_kappa([1, 1, 0, 0], [1, 0, 0, 0]).value  # observed 3/4, chance 1/2 * 1/4 + 1/2 * 3/4 = 1/2
+        0.5
+    """
+    table = slot_table(list(zip(first, second, strict=True)))
+    return agreement(table, alpha=alpha, seed=seed, n_draws=n_draws, pairwise=False).coefficients[weights]
+
+
+def _rater_pairs(patterns: Patterns) -> Sequence[tuple[str, str, list[Asked]]]:
+    """More than two raters, two by two."""
+    names = patterns.raters
+    if not 2 < len(names) <= MOST_RATERS:
+        return []
+    return [
+        (names[a], names[b], [same(patterns, a, b), *(kappa(patterns, a, b, kind) for kind in DISTANCES)])
+        for a, b in itertools.combinations(range(len(names)), 2)
+    ]
+
+
+def _with_intervals(
+    asked: Sequence[tuple[str, Asked]], patterns: Patterns, alpha: float, seed: int, n_draws: int
+) -> list[Coefficient]:
+    statistics = [one.statistic for _, one in asked if one.statistic is not None]
+    values = iter([float(statistic(patterns.weights)[0]) for statistic in statistics])
+    samples = iter(_resampled(statistics, patterns, seed, n_draws))
+    found = []
+    for name, (statistic, n, why) in asked:
+        if statistic is None:
+            found.append(Coefficient(name, None, None, None, n, why))
+            continue
+        value, sample = next(values), next(samples)
+        if np.isnan(value):
+            found.append(Coefficient(name, None, None, None, n, why))
+            continue
+        low, high, note = _ends(sample, n, alpha)
+        found.append(Coefficient(name, value, low, high, n, note))
+    return found
+
+
+def _resampled(statistics: Sequence[Statistic], patterns: Patterns, seed: int, n_draws: int) -> list[FloatN]:
+    """Each statistic of each resample of the items; nothing where there are too few."""
+    n, width = len(patterns.of_item), len(patterns.counts)
+    values: list[list[FloatN]] = [[np.empty(0)] for _ in statistics]
+    if n < FEWEST_ITEMS or not statistics:
+        return [np.empty(0) for _ in statistics]
+    weights = np.empty((min(n_draws, max(1, MOST_CELLS // width)), width))
+    used = 0
+    for _, indices in index_blocks(seed, n_draws, n):
+        for row in patterns.of_item[indices]:
+            weights[used] = np.bincount(row, minlength=width)
+            used += 1
+            if used == len(weights):
+                _take(values, statistics, weights)
+                used = 0
+    _take(values, statistics, weights[:used])
+    return [np.concatenate(parts) for parts in values]
+
+
+def _take(values: list[list[FloatN]], statistics: Sequence[Statistic], weights: Floats) -> None:
+    for parts, statistic in zip(values, statistics, strict=True):
+        parts.append(statistic(weights))
+
+
+def _ends(sample: FloatN, n: int, alpha: float) -> tuple[float | None, float | None, str | None]:
+    """The ends of the interval, and what to know of it."""
+    if n < FEWEST_ITEMS:
+        return None, None, f"too few items to resample (n < {FEWEST_ITEMS})"
+    valued = np.sort(sample[~np.isnan(sample)])
+    rank = int(alpha / 2 * (len(valued) + 1))
+    if rank < 1:
+        return None, None, "too few resamples have a value for an interval"
+    low, high = float(valued[rank - 1]), float(valued[len(valued) - rank])
+    if low == high:
+        return low, high, "all resamples are the same: the interval says little"
+    lost = len(sample) - len(valued)
+    return low, high, f"{lost} of {len(sample)} resamples are of one grade and have no value" if lost else None
+
+
+def _notes(table: SlotTable, pairs: Sequence[RaterPair], *, pairwise: bool) -> list[str]:
+    notes = []
+    if len(table.raters) == 1:
+        notes.append(f"there is one rater, {table.raters[0]!r}: nobody to agree with")
+    if pairwise and len(table.raters) > MOST_RATERS:
+        notes.append(f"{len(table.raters)} raters are not compared two by two (more than {MOST_RATERS})")
+    few = [f"{pair.first} and {pair.second} ({pair.n})" for pair in pairs if pair.n < FEW_COMMON]
+    if few:
+        more = f" and {len(few) - 5} more pairs" if len(few) > 5 else ""
+        notes.append(f"raters with fewer than {FEW_COMMON} items in common: {', '.join(few[:5])}{more}")
+    return notes

@@ -1,0 +1,204 @@
+"""Several people's judgments of one result made into one grade, by named rules.
+
+A slot is room for one person's judgment of one item (a document of a query). Slots come in columns, filled ones only, so
+that a million of them are as easy as three. What a rule makes of an item is a grade, or none: nobody filled a slot, or
+the votes are even.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cranfield.errors import UnknownNameError, UsageError
+from cranfield.stats.arguments import FloatN
+
+if TYPE_CHECKING:
+    from cranfield.stats.scale import Scale
+
+Slots = Sequence[float | None]
+FloatNS = NDArray[np.float64]
+"""float64[n, S]: grades of n items in S slots, NaN where a slot is not filled."""
+
+DEFAULT_RULE = "median"
+
+
+@dataclass(frozen=True, slots=True)
+class SlotTable:
+    """The filled slots of n items: who gave which item what."""
+
+    item: NDArray[np.int64]  # [N] ascending
+    rater: NDArray[np.int64]  # [N] place in `raters`
+    grade: FloatN  # [N]
+    n_items: int
+    n_slots: int
+    """Filled or not."""
+    raters: tuple[str, ...]
+
+    @property
+    def filled(self) -> NDArray[np.int64]:
+        """int64[n]: filled slots of each item."""
+        return np.bincount(self.item, minlength=self.n_items)
+
+    def packed(self) -> FloatNS:
+        """The grades of each item side by side, NaN after the last."""
+        filled = self.filled
+        starts = np.cumsum(filled) - filled
+        matrix = np.full((self.n_items, int(filled.max(initial=0))), np.nan)
+        matrix[self.item, np.arange(len(self.item)) - starts[self.item]] = self.grade
+        return matrix
+
+
+def slot_table(items: Sequence[Slots], raters: Sequence[str] | None = None) -> SlotTable:
+    """Take the slots of items, one column a rater.
+
+    Args:
+        items: per item one grade or None of each rater.
+        raters: their names; by default `1`, `2`, ...
+
+    Raises:
+        UsageError: items with different numbers of slots.
+    """
+    widths = {len(slots) for slots in items}
+    if len(widths) > 1 or (raters is not None and widths - {len(raters)}):
+        raise UsageError("items have different numbers of slots", expected="one of each rater, None where not filled")
+    width = max(widths, default=0)
+    matrix = np.array([list(slots) for slots in items], dtype=np.float64).reshape(len(items), width)
+    item, rater = np.nonzero(~np.isnan(matrix))
+    names = tuple(str(number) for number in range(1, width + 1)) if raters is None else tuple(raters)
+    return SlotTable(item, rater, matrix[item, rater], len(items), matrix.size, names)
+
+
+@dataclass(frozen=True, slots=True)
+class ConsensusRule:
+    """One row of the table."""
+
+    name: str
+    sentence: str
+    source: str
+    combine: Callable[[FloatNS], FloatN]
+    """Grades of n items, at least one slot wide, to float64[n]; NaN where there is no grade."""
+    on_binary: Callable[[FloatNS], FloatN] | None = None
+    """The same on the binary scale, where that is something else."""
+    needs_binary: bool = False
+    """It asks who says relevant and who does not: grades are mapped to the binary scale first."""
+
+
+def consensus(slots: Slots, rule: str = DEFAULT_RULE, *, scale: Scale | None = None) -> float | None:
+    """The slots of one item as one grade; None for a tie, and where none is filled.
+
+    Args:
+        slots: grades; None where nobody judged.
+        rule: a name of `CONSENSUS`.
+        scale: what the grades are on, for rules that do something else on the binary scale.
+
+    Raises:
+        UnknownNameError: there is no such rule.
+
+    Example:
+        >>> consensus([3, 1, None, 0]), consensus([3, 1]), consensus([1, 0], "majority")
+        (1.0, 1.0, None)
+    """
+    value = combined(np.array([list(slots)], dtype=np.float64).reshape(1, len(slots)), rule, scale=scale)[0]
+    return None if np.isnan(value) else float(value)
+
+
+def combined(grades: FloatNS, rule: str = DEFAULT_RULE, *, scale: Scale | None = None) -> FloatN:
+    """The slots of many items as one grade each.
+
+    Args:
+        grades: float64[n, S], NaN where a slot is not filled.
+        rule: a name of `CONSENSUS`.
+        scale: what the grades are on.
+
+    Returns:
+        float64[n]; NaN for a tie, and where no slot is filled.
+
+    Raises:
+        UnknownNameError: there is no such rule.
+    """
+    row = rule_named(rule)
+    combine = row.on_binary if row.on_binary is not None and scale == "binary" else row.combine
+    some = ~np.isnan(grades).all(axis=1) if grades.shape[1] else np.zeros(len(grades), dtype=np.bool_)
+    result = np.full(len(grades), np.nan)
+    if some.any():
+        result[some] = combine(grades[some])
+    return result
+
+
+def rule_named(name: str) -> ConsensusRule:
+    """Look a rule up.
+
+    Raises:
+        UnknownNameError: there is none of this name.
+    """
+    if name not in CONSENSUS:
+        raise UnknownNameError.among("consensus rule", name, CONSENSUS)
+    return CONSENSUS[name]
+
+
+def _counts(grades: FloatNS) -> NDArray[np.int64]:
+    return np.asarray(np.count_nonzero(~np.isnan(grades), axis=1), dtype=np.int64)
+
+
+def _at(grades: FloatNS, place: NDArray[np.int64]) -> FloatN:
+    """The grade at a place of each item, counted from the lowest; slots that are not filled come last."""
+    return np.asarray(np.take_along_axis(np.sort(grades, axis=1), place[:, np.newaxis], axis=1)[:, 0])
+
+
+def _median(grades: FloatNS) -> FloatN:
+    return _at(grades, (_counts(grades) - 1) // 2)
+
+
+def _mean(grades: FloatNS) -> FloatN:
+    return np.asarray(np.nansum(grades, axis=1) / _counts(grades))
+
+
+def _majority(grades: FloatNS) -> FloatN:
+    balance = 2 * np.count_nonzero(grades > 0, axis=1) - _counts(grades)
+    return np.where(balance == 0, np.nan, (balance > 0).astype(np.float64))
+
+
+def _quepid(grades: FloatNS) -> FloatN:
+    counts = _counts(grades)
+    value = np.where(counts < 3, _mean(grades), _at(grades, np.maximum(counts - 3, 0)))
+    return np.copysign(np.floor(np.abs(value) + 0.5), value)
+
+
+CONSENSUS: Mapping[str, ConsensusRule] = {
+    rule.name: rule
+    for rule in (
+        ConsensusRule(
+            "median",
+            "The middle grade; of two in the middle the lower one, so that it is a grade that somebody gave.",
+            "Order statistics; the lower median",
+            _median,
+        ),
+        ConsensusRule(
+            "majority",
+            "Relevant where more raters say so than not, on the binary scale; none where the votes are even.",
+            "Majority vote",
+            _majority,
+            needs_binary=True,
+        ),
+        ConsensusRule("mean", "The mean of the grades; it may lie between two grades of the scale.", "Mean", _mean),
+        ConsensusRule(
+            "searchtweak",
+            "On the binary scale the majority, none where the votes are even; on the others the mean.",
+            "SearchTweak, Evaluation Metrics: two-stage aggregation",
+            _mean,
+            on_binary=_majority,
+        ),
+        ConsensusRule(
+            "quepid",
+            "The mean of one or two grades; of three or more the lowest of the three highest; rounded, halves up.",
+            "Quepid, RatingsManager, for books of whole grades",
+            _quepid,
+        ),
+    )
+}
+"""Name to rule, in the order help and docs list them."""

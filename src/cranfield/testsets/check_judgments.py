@@ -1,0 +1,142 @@
+"""Checks of what queries expect. Each yields the id of a query and what is wrong with it, in a sentence's words."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from itertools import combinations
+
+from cranfield.matching.place import overlap, path_of
+from cranfield.model import Legacy, Pattern, Span, Target, TestSet
+from cranfield.model.query_class import negative_of
+from cranfield.testsets.expected import is_relevant, kind_of
+
+Complaint = tuple[str, str]
+"""Query id, empty where it is about the whole set, and what is wrong."""
+
+
+def without_relevant(testset: TestSet) -> Iterator[Complaint]:
+    """Queries with nothing relevant that are not declared negative."""
+    for query in testset.queries:
+        if negative_of(query) is None and not is_relevant(testset, query.id):
+            n = len(testset.grades.get(query.id, {})) + len(testset.targets.get(query.id, ()))
+            yield query.id, f"nothing is relevant to it ({n} judged), and it is not declared negative"
+
+
+def off_the_scale(testset: TestSet) -> Iterator[Complaint]:
+    """Grades that the declared scale does not have; what is only pooled (under 0) has none."""
+    scale = set(testset.meta.scale)
+    if not scale:
+        return
+    written = ", ".join(f"{grade:g}" for grade in testset.meta.scale)
+    low, high = min(scale), max(scale)
+    for query_id in testset.query_ids:
+        ratings = testset.ratings.get(query_id, ())
+        between = {rating.doc_id for rating in ratings}  # what raters came to may lie between two grades
+        for doc_id, grade in testset.grades.get(query_id, {}).items():
+            if grade >= 0 and grade not in scale and not (doc_id in between and low <= grade <= high):
+                yield query_id, f"grade {grade:g} of {doc_id} is not on the scale {written}"
+        for target in testset.targets.get(query_id, ()):
+            if target.grade not in scale:
+                yield query_id, f"grade {target.grade:g} of {target.label} is not on the scale {written}"
+        for rating in ratings:
+            if rating.grade is not None and rating.grade not in scale:
+                yield (
+                    query_id,
+                    f"grade {rating.grade:g} of {rating.doc_id} by {rating.rater} is not on the scale {written}",
+                )
+
+
+def negative_with_judgments(testset: TestSet) -> Iterator[Complaint]:
+    """Negative queries to which something is relevant."""
+    for query in testset.queries:
+        if negative_of(query) is not None and is_relevant(testset, query.id):
+            yield query.id, "nothing should be found, and something is judged relevant"
+
+
+def contradictory(testset: TestSet) -> Iterator[Complaint]:
+    """The same thing judged twice for one query, by one rater where there are raters, with different grades."""
+    yield from _twice(testset, same_grade=False)
+
+
+def repeated(testset: TestSet) -> Iterator[Complaint]:
+    """The same thing judged twice for one query, with the same grade."""
+    yield from _twice(testset, same_grade=True)
+
+
+def _twice(testset: TestSet, *, same_grade: bool) -> Iterator[Complaint]:
+    for query_id in testset.query_ids:
+        for name, grades in _grades_by_thing(testset, query_id):
+            if len(grades) > 1 and (len(set(grades)) == 1) is same_grade:
+                written = " and ".join("no grade" if grade is None else f"{grade:g}" for grade in grades)
+                yield query_id, f"{name} is judged {len(grades)} times: {written}"
+
+
+def _grades_by_thing(testset: TestSet, query_id: str) -> Iterator[tuple[str, list[float | None]]]:
+    by_thing: dict[str, list[float | None]] = defaultdict(list)
+    for target in testset.targets.get(query_id, ()):
+        by_thing[f"{kind_of(target)} {target.label}"].append(target.grade)
+    for rating in testset.ratings.get(query_id, ()):
+        by_thing[f"{rating.doc_id} by {rating.rater}"].append(rating.grade)
+    yield from by_thing.items()
+
+
+def overlapping_spans(testset: TestSet) -> Iterator[Complaint]:
+    """Two spans of one query that one result can satisfy both."""
+    for query_id in testset.query_ids:
+        for one, other in combinations(_spans(testset.targets.get(query_id, ())), 2):
+            lines = ((one.start, one.end), (other.start, other.end))
+            same_file = path_of(one.path, testset.matching) == path_of(other.path, testset.matching)
+            if same_file and lines[0] != lines[1] and overlap(*lines) >= 1:
+                spans = f"{one.start}-{one.end} and {other.start}-{other.end}"
+                yield query_id, f"{spans} of {one.path} overlap: one result can satisfy both"
+
+
+def _spans(targets: Sequence[Target]) -> list[Span]:
+    return [target for target in targets if isinstance(target, Span)]
+
+
+def shared_targets(testset: TestSet) -> Iterator[Complaint]:
+    """Queries that share more than half of their expected entities or spans with an earlier one."""
+    holders: dict[str, list[str]] = defaultdict(list)
+    for query_id in testset.query_ids:
+        targets = testset.targets.get(query_id, ())
+        labels = dict.fromkeys(target.label for target in targets if kind_of(target) in {"entity", "span"})
+        shared: dict[str, int] = defaultdict(int)
+        for label in labels:
+            for earlier in holders[label]:
+                shared[earlier] += 1
+            holders[label].append(query_id)
+        for earlier, n in shared.items():
+            if 2 * n > len(labels):
+                yield query_id, f"{n} of its {len(labels)} expected places are those of query {earlier}"
+
+
+def only_legacy(testset: TestSet) -> Iterator[Complaint]:
+    """Queries whose legacy form is all that is relevant: no modern form can stand above it."""
+    for query_id, legacy in testset.legacy.items():
+        relevant = [doc_id for doc_id, grade in testset.grades.get(query_id, {}).items() if grade > 0]
+        if relevant and all(_is_legacy(doc_id, legacy) for doc_id in relevant):
+            yield query_id, "everything relevant to it is of the legacy form"
+        patterns = [target for target in testset.targets.get(query_id, ()) if isinstance(target, Pattern)]
+        if patterns and all(pattern.regex in legacy.patterns for pattern in patterns):
+            yield query_id, "everything relevant to it is of the legacy form"
+
+
+def _is_legacy(doc_id: str, legacy: Legacy) -> bool:
+    return doc_id in legacy.ids or any(re.search(pattern, doc_id) for pattern in legacy.patterns)
+
+
+def idle_sources(testset: TestSet) -> Iterator[Complaint]:
+    """Sources that no judged document fits, and documents that fit no source, where documents are judged by id."""
+    doc_ids = {doc_id for grades in testset.grades.values() for doc_id in grades}
+    if not testset.sources or not doc_ids:
+        return
+    patterns = {source.name: re.compile(source.pattern) for source in testset.sources}
+    for name, pattern in patterns.items():
+        if not any(pattern.search(doc_id) for doc_id in doc_ids):
+            yield "", f"no judged document is of source {name} ({pattern.pattern})"
+    strange = sorted(doc_id for doc_id in doc_ids if not any(p.search(doc_id) for p in patterns.values()))
+    if strange:
+        yield "", f"{len(strange)} judged documents are of no source (first: {strange[0]})"

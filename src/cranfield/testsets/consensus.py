@@ -1,0 +1,253 @@
+"""Ratings by several people made into the grades of a test set."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cranfield.errors import TestSetError, UsageError
+from cranfield.model import Rating, TestSet
+from cranfield.stats.arguments import FloatN
+from cranfield.stats.consensus import DEFAULT_RULE, ConsensusRule, SlotTable, combined, rule_named
+from cranfield.stats.scale import LEVELS, GradeMap, Scale, mapped, rules_between, scale_named, scale_of
+
+NAMED_PAIRS = 3
+"""A note names at most this many pairs of query and document and counts the rest."""
+
+Pair = tuple[str, str]
+"""Query id and document id."""
+
+
+@dataclass(frozen=True)
+class RatedPairs:
+    """The ratings of a test set as slots: an item is a pair of query and document."""
+
+    pairs: tuple[Pair, ...]
+    table: SlotTable
+    notes: tuple[str, ...]
+    """What of the ratings is not among the slots, or not as it was."""
+
+
+@dataclass(frozen=True)
+class OnScale:
+    """Slots on the scale they are asked for on."""
+
+    table: SlotTable
+    scale: Scale | None
+    """None where the grades are on no scale that is known."""
+    notes: tuple[str, ...]
+
+
+def ratings_of(testset: TestSet) -> Mapping[str, Sequence[Rating]]:
+    """Query id to what each rater said; the sets of judgments of several judges are ratings too."""
+    if testset.ratings or testset.grouping != "judge":
+        return testset.ratings
+    return {
+        query_id: tuple(Rating(judged.doc_id, judged.group, judged.value) for judged in groups)
+        for query_id, groups in testset.groups.items()
+    }
+
+
+def rated_pairs(testset: TestSet) -> RatedPairs:
+    """Lay out the ratings of a test set.
+
+    A grade under 0 is no judgment: its slot is not filled. Where a rater rates a pair twice, the second rating counts as
+    one of another rater (`ann #2`). Both are said in the notes.
+
+    Raises:
+        TestSetError: there are no ratings.
+    """
+    ratings = ratings_of(testset)
+    if not any(ratings.values()):
+        raise TestSetError(
+            f"test set {testset.name!r} holds no ratings",
+            expected="what each rater said: `ratings:` in YAML, a column of raters, or qrels by judge",
+            hint="qrels whose second column is the judge are read by --testset-format judges",
+        )
+    pairs: list[Pair] = []
+    columns: dict[tuple[str, int], int] = {}
+    items: list[int] = []
+    raters: list[int] = []
+    grades: list[float] = []
+    n_slots = n_pooled = n_again = 0
+    for query_id in testset.query_ids:
+        places: dict[str, int] = {}
+        said: Counter[tuple[str, str]] = Counter()
+        for rating in ratings.get(query_id, ()):
+            place = places.get(rating.doc_id)
+            if place is None:
+                place = places[rating.doc_id] = len(pairs)
+                pairs.append((query_id, rating.doc_id))
+            nth = said[rating.doc_id, rating.rater] = said[rating.doc_id, rating.rater] + 1
+            column = columns.setdefault((rating.rater, nth), len(columns))
+            n_slots += 1
+            n_again += nth > 1
+            grade = rating.grade
+            if grade is None or not grade >= 0:
+                n_pooled += grade is not None
+                continue
+            items.append(place)
+            raters.append(column)
+            grades.append(grade)
+    names = tuple(name if nth == 1 else f"{name} #{nth}" for name, nth in columns)
+    table = SlotTable(*_by_item(items, raters, grades), len(pairs), n_slots, names)
+    notes = {
+        f"grades under 0, which are no judgments and leave their slots unfilled: {n_pooled}": n_pooled,
+        f"pairs rated once more by the same rater, who counts as another one then: {n_again}": n_again,
+    }
+    return RatedPairs(tuple(pairs), table, tuple(note for note, n in notes.items() if n))
+
+
+def _by_item(
+    items: list[int], raters: list[int], grades: list[float]
+) -> tuple[NDArray[np.int64], NDArray[np.int64], FloatN]:
+    """The three columns, sorted by item."""
+    item = np.array(items, dtype=np.int64)
+    order = np.argsort(item, kind="stable")
+    return item[order], np.array(raters, dtype=np.int64)[order], np.array(grades, dtype=np.float64)[order]
+
+
+def with_consensus(
+    testset: TestSet, rule: str | None = None, *, to: str | GradeMap | None = None, scale: str | None = None
+) -> TestSet:
+    """The test set with grades made of its ratings; what was done, and to how many pairs, is in its notes.
+
+    A pair whose votes are even, or that nobody rated, is left unjudged. Documents without ratings keep their grades, on
+    whatever scale they are. Where nobody names a rule, neither the caller nor the set, judgments that stand in the set beside ratings stay too.
+
+    Args:
+        testset: with ratings, or with judgments by judge, which become ratings.
+        rule: a name of `CONSENSUS`; None is the set's own, or else the median.
+        to: scale, or map from grade to grade, that each slot is mapped to before the slots are made into one.
+        scale: what the ratings are on; None is the set's scale, or else the smallest one that fits.
+
+    Raises:
+        TestSetError: there are no ratings.
+        UnknownNameError: there is no such rule or scale.
+        UsageError: a grade that is not on its scale or not in the map, or scales without a map.
+    """
+    named = rule or testset.consensus
+    row = rule_named(named or DEFAULT_RULE)
+    rated = rated_pairs(testset)
+    on_scale = slots_on_scale(rated.table, row, to=to, scale=scale, declared=testset.meta.scale)
+    values = combined(on_scale.table.packed(), row.name, scale=on_scale.scale)
+    grades, kept, changed = _regraded(testset, rated.pairs, values, keep=not named)
+    made = f"grades are made of {len(rated.table.item)} ratings of {len(rated.pairs)} pairs by the rule {row.name}"
+    counted = {
+        f"judgments beside ratings that stay as they are, as no rule is named: {kept}": kept,
+        f"judgments that are not what the rule makes of their ratings, and follow it now: {changed}": changed,
+    }
+    said = (
+        made + ("" if named else ", as no rule is named"),
+        *(rated.notes + on_scale.notes),
+        *(note for note, n in counted.items() if n),
+        *without_grade(rated.pairs, rated.table, values),
+    )
+    judged = testset.grouping == "judge"
+    return replace(
+        testset,
+        grades=grades,
+        ratings={query_id: tuple(ratings) for query_id, ratings in ratings_of(testset).items()},
+        groups={} if judged else testset.groups,
+        grouping=None if judged else testset.grouping,
+        consensus=row.name,
+        notes=(*testset.notes, *said),
+    )
+
+
+def _regraded(
+    testset: TestSet, pairs: Sequence[Pair], values: FloatN, *, keep: bool
+) -> tuple[dict[str, dict[str, float]], int, int]:
+    """The grades with those of the rated pairs; how many stayed because they are to be kept, and how many changed."""
+    stored = testset.grades if testset.ratings else {}  # of judges, they are only the highest grade
+    grades = {query_id: dict(judged) for query_id, judged in testset.grades.items()}
+    kept = changed = 0
+    for (query_id, doc_id), value in zip(pairs, values.tolist(), strict=True):
+        before = stored.get(query_id, {}).get(doc_id)
+        if before is not None and keep:
+            kept += 1
+            continue
+        changed += before is not None and before != value
+        judged = grades.setdefault(query_id, {})
+        judged.pop(doc_id, None)
+        if not math.isnan(value):
+            judged[doc_id] = value
+    return {query_id: judged for query_id, judged in grades.items() if judged}, kept, changed
+
+
+def slots_on_scale(
+    table: SlotTable,
+    rule: ConsensusRule,
+    *,
+    to: str | GradeMap | None = None,
+    scale: str | None = None,
+    declared: Sequence[float] = (),
+) -> OnScale:
+    """Map each slot to the scale asked for, and to the binary one where the rule needs it.
+
+    Raises:
+        UnknownNameError: there is no such scale.
+        UsageError: a grade that is not on its scale or not in the map, or scales without a map.
+    """
+    notes: list[str] = []
+    on = None if scale is None else scale_named(scale)
+    if on is not None:
+        mapped(table.grade, rules_between(on, on), f"on the {on} scale")
+    else:
+        on = next((one for one, levels in LEVELS.items() if tuple(declared) == levels), None)
+        guessed = on is None
+        on = scale_of(table.grade) if on is None else on
+        if guessed and on is not None and (isinstance(to, str) or rule.needs_binary or rule.on_binary):
+            notes.append(f"ratings are taken to be on the {on} scale, as none is named")
+    grades = table.grade
+    if isinstance(to, str):
+        if scale_named(to) != on:
+            notes.append(f"each rating is mapped to the {to} scale first")
+        grades, on = _moved(grades, on, scale_named(to)), scale_named(to)
+    elif to is not None:
+        grades = mapped(grades, to, "in the map")
+        on = scale_of(grades)
+        notes.append("each rating is mapped by the map given first")
+    if rule.needs_binary and on != "binary":
+        grades, on = _moved(grades, on, "binary"), "binary"
+        notes.append("each rating is mapped to the binary scale first")
+    return OnScale(replace(table, grade=grades), on, tuple(notes))
+
+
+def _moved(grades: FloatN, scale: Scale | None, to: Scale) -> FloatN:
+    if not grades.size:
+        return grades
+    if scale is None:
+        raise UsageError(
+            f"the ratings are on no scale from which there is a map to {to}",
+            expected=", ".join(f"{name} ({levels[0]} to {levels[-1]})" for name, levels in LEVELS.items()),
+            got=", ".join(f"{grade:g}" for grade in np.unique(grades)[:10].tolist()),
+        )
+    return mapped(grades, rules_between(scale, to), f"on the {scale} scale")
+
+
+def without_grade(pairs: Sequence[Pair], table: SlotTable, values: FloatN) -> list[str]:
+    """What became of the pairs that a rule gave no grade, a sentence each."""
+    missing, filled = np.isnan(values), table.filled > 0
+    ties, empty = np.flatnonzero(missing & filled), np.flatnonzero(missing & ~filled)
+    sentences = []
+    if len(ties):
+        sentences.append(
+            f"pairs whose votes are even, left unjudged: {len(ties)} of {len(pairs)} ({_named(pairs, ties)})"
+        )
+    if len(empty):
+        sentences.append(
+            f"pairs that nobody rated, left unjudged: {len(empty)} of {len(pairs)} ({_named(pairs, empty)})"
+        )
+    return sentences
+
+
+def _named(pairs: Sequence[Pair], places: Sequence[int] | np.ndarray) -> str:
+    shown = ", ".join(" ".join(pairs[place]) for place in places[:NAMED_PAIRS])
+    more = len(places) - NAMED_PAIRS
+    return f"{shown} and {more} more" if more > 0 else shown

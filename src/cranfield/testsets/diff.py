@@ -1,0 +1,159 @@
+"""What changed between two versions of a test set."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from cranfield.model import Query, TestSet
+from cranfield.testsets.expected import judgments_of
+
+
+@dataclass(frozen=True, slots=True)
+class Rewording:
+    """A query whose text is another."""
+
+    query_id: str
+    old: str
+    new: str
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """A judgment of a query that both versions have; None where one of them lacks it."""
+
+    query_id: str
+    kind: str
+    label: str
+    old: float | None
+    new: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """Something else about a query, or about the set where the query id is empty."""
+
+    query_id: str
+    what: str
+    """`stratum difficulty`, `class`, `weight`, …"""
+    old: str
+    new: str
+
+
+@dataclass(frozen=True, slots=True)
+class ScoreMove:
+    """The mean of one system on either version, and on the queries that both have."""
+
+    system: str
+    measure: str
+    old: float | None
+    n_old: int
+    new: float | None
+    n_new: int
+    common_old: float | None
+    """By the old judgments."""
+    common_new: float | None
+    """By the new judgments."""
+    n_common: int
+
+
+@dataclass(frozen=True)
+class Difference:
+    """Everything that changed."""
+
+    old: TestSet
+    new: TestSet
+    added: tuple[str, ...]
+    """Ids of queries, in the order of the new version."""
+    removed: tuple[str, ...]
+    """Ids of queries, in the order of the old version."""
+    reworded: tuple[Rewording, ...]
+    judged: tuple[Judged, ...]
+    changes: tuple[Change, ...]
+
+    @property
+    def is_same(self) -> bool:
+        """Whether the two have one content."""
+        return self.old.digest == self.new.digest
+
+    @property
+    def common(self) -> tuple[str, ...]:
+        """Ids of queries that both have, in the order of the new version."""
+        return tuple(query_id for query_id in self.new.query_ids if query_id in self.old.by_id)
+
+
+def diff(old: TestSet, new: TestSet) -> Difference:
+    """Compare two versions, query by query id."""
+    common = [query_id for query_id in new.query_ids if query_id in old.by_id]
+    texts = [(query_id, old.by_id[query_id].text, new.by_id[query_id].text) for query_id in common]
+    return Difference(
+        old,
+        new,
+        added=tuple(query_id for query_id in new.query_ids if query_id not in old.by_id),
+        removed=tuple(query_id for query_id in old.query_ids if query_id not in new.by_id),
+        reworded=tuple(Rewording(query_id, was, now) for query_id, was, now in texts if was != now),
+        judged=tuple(judged for query_id in common for judged in _judged(old, new, query_id)),
+        changes=(*_set_changes(old, new), *(c for query_id in common for c in _query_changes(old, new, query_id))),
+    )
+
+
+def _judged(old: TestSet, new: TestSet, query_id: str) -> Iterator[Judged]:
+    was, now = (_grades(testset, query_id) for testset in (old, new))
+    if was == now:
+        return
+    for kind, label in {**was, **now}:
+        before, after = was.get((kind, label)), now.get((kind, label))
+        if before != after:
+            yield Judged(query_id, kind, label, before, after)
+
+
+def _grades(testset: TestSet, query_id: str) -> dict[tuple[str, str], float]:
+    """What is expected to its grade; the best one where it stands twice."""
+    grades: dict[tuple[str, str], float] = {}
+    for judgment in judgments_of(testset, query_id):
+        key = (judgment.kind, judgment.label)
+        grades[key] = max(judgment.grade, grades.get(key, judgment.grade))
+    return grades
+
+
+def _query_changes(old: TestSet, new: TestSet, query_id: str) -> Iterator[Change]:
+    was, now = _facts(old, old.by_id[query_id]), _facts(new, new.by_id[query_id])
+    if was != now:
+        for what in dict.fromkeys((*was, *now)):
+            if was.get(what, "") != now.get(what, ""):
+                yield Change(query_id, what, was.get(what, ""), now.get(what, ""))
+
+
+def _facts(testset: TestSet, query: Query) -> Mapping[str, str]:
+    """What is known of a query beside its text and its judgments, as words."""
+    legacy = testset.legacy.get(query.id)
+    return {
+        **{f"stratum {key}": value for key, value in query.strata.items()},
+        **{f"parameter {key}": str(value) for key, value in query.params.items()},
+        "class": query.query_class,
+        "weight": f"{query.weight:g}",
+        "negative": "" if query.negative is None else f"below {query.negative.below} {query.negative.field}".strip(),
+        "files": ", ".join(testset.files.get(query.id, ())),
+        "legacy form": "" if legacy is None else ", ".join((*legacy.ids, *legacy.patterns)),
+        "ratings": ", ".join(f"{r.rater} {r.grade} {r.doc_id}" for r in testset.ratings.get(query.id, ())),
+        "groups": ", ".join(f"{g.group} {g.subgroup} {g.doc_id} {g.value:g}" for g in testset.groups.get(query.id, ())),
+        "credit": ", ".join(
+            f"{t.label} {credit} {getattr(t, 'expected_count', None)}"
+            for t in testset.targets.get(query.id, ())
+            if (credit := getattr(t, "credit", "once")) != "once"
+        ),
+    }
+
+
+def _set_changes(old: TestSet, new: TestSet) -> Iterator[Change]:
+    for what, was, now in (
+        ("name", old.name, new.name),
+        ("version", old.version, new.version),
+        ("sources", *(", ".join(f"{s.name} {s.pattern}" for s in testset.sources) for testset in (old, new))),
+        ("matching", str(old.matching), str(new.matching)),
+        ("scale", *(" ".join(f"{grade:g}" for grade in testset.meta.scale) for testset in (old, new))),
+        ("consensus", old.consensus, new.consensus),
+        ("review", old.meta.review, new.meta.review),
+    ):
+        if was != now:
+            yield Change("", what, was, now)

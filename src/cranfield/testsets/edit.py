@@ -1,0 +1,132 @@
+"""Changing a test set while its metadata stays true: counts, date and history are written by the tool."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import date
+
+from cranfield.errors import Problem, UsageError
+from cranfield.model import Negative, Query, Target, TestSet, class_named
+from cranfield.model.query_class import negative_of
+
+_DATE = re.compile(r"\d{4}-\d{2}(-\d{2})?")
+_LAST_NUMBER = re.compile(r"\d+(?=\D*$)")
+
+
+def counts_of(testset: TestSet) -> dict[str, int]:
+    """Counts that metadata hold: `queries`, and `key=value` of each stratum, sorted."""
+    counts: dict[str, int] = {}
+    for query in testset.queries:
+        for key, value in query.strata.items():
+            name = f"{key}={value}"
+            counts[name] = counts.get(name, 0) + 1
+    return {"queries": len(testset.queries), **dict(sorted(counts.items()))}
+
+
+def recorded(testset: TestSet, sentence: str, today: date) -> TestSet:
+    """The same content with counts and date set right, and a sentence added to its history."""
+    meta = replace(
+        testset.meta,
+        counts=counts_of(testset),
+        made=today.isoformat(),
+        history=(*testset.meta.history, f"{today.isoformat()}: {sentence}"),
+    )
+    return replace(testset, meta=meta)
+
+
+def next_version(version: str, today: date) -> str:
+    """The version after this one: its last number and one; of a date, today in the same form; `2` of none.
+
+    Example:
+        >>> next_version("v1", date(2026, 11, 21)), next_version("2026-08", date(2026, 11, 21))
+        ('v2', '2026-11')
+    """
+    if _DATE.fullmatch(version):
+        later = today.isoformat()[: len(version)]
+        return later if later != version else f"{version}.2"
+    if not version:
+        return "2"
+    found = _LAST_NUMBER.search(version)
+    if found is None:
+        return f"{version}-2"
+    return version[: found.start()] + str(int(found[0]) + 1) + version[found.end() :]
+
+
+@dataclass(frozen=True)
+class Addition:
+    """What is added to one query, or as one."""
+
+    query_id: str
+    text: str = ""
+    strata: Mapping[str, str] = field(default_factory=dict)
+    query_class: str = ""
+    negative: bool = False
+    grades: Mapping[str, float] = field(default_factory=dict)
+    targets: Sequence[Target] = ()
+
+
+def added(testset: TestSet, addition: Addition, today: date) -> TestSet:
+    """The set with a query more, or with judgments more of a query it has.
+
+    Raises:
+        UsageError: with everything that does not fit: a query without a text or anything expected, judgments that are
+            there already, graded ids beside targets, a negative query that expects something.
+    """
+    problems = list(_problems(testset, addition))
+    if problems:
+        raise UsageError(problems)
+    old = testset.by_id.get(addition.query_id)
+    name = class_named(addition.query_class).name if addition.query_class else ""
+    query = old or Query(addition.query_id)
+    query = replace(
+        query,
+        text=addition.text or query.text,
+        strata={**query.strata, **addition.strata},
+        query_class=name or query.query_class,
+        negative=query.negative or (Negative() if addition.negative else None),
+    )
+    queries = tuple(query if q.id == query.id else q for q in testset.queries) + (() if old else (query,))
+    changed = replace(testset, queries=queries)
+    if addition.grades:
+        together = {**testset.grades.get(query.id, {}), **addition.grades}
+        changed = replace(changed, grades={**testset.grades, query.id: together})
+    if addition.targets:
+        targets = (*testset.targets.get(query.id, ()), *addition.targets)
+        changed = replace(changed, targets={**testset.targets, query.id: targets})
+    n = len(addition.grades) + len(addition.targets)
+    judged = f"{n} judgment{'' if n == 1 else 's'}"
+    sentence = f"changed query {query.id} ({judged} added)" if old else f"added query {query.id} ({judged})"
+    return recorded(changed, sentence, today)
+
+
+def _problems(testset: TestSet, addition: Addition) -> list[Problem]:
+    query_id, old = addition.query_id, testset.by_id.get(addition.query_id)
+    expects = bool(addition.grades or addition.targets)
+    grades, targets = testset.grades.get(query_id, {}), testset.targets.get(query_id, ())
+    found = []
+    if old is None and not addition.text:
+        found.append(Problem(f"query {query_id!r} is new and has no text", hint='--text "what a user types"'))
+    if old is None and not expects and not addition.negative:
+        found.append(
+            Problem(
+                f"query {query_id!r} is new and expects nothing",
+                expected="--relevant, --entity, --span, --pattern or --file; or --negative, where nothing should be found",
+            )
+        )
+    is_negative = addition.negative or (old is not None and negative_of(old) is not None)
+    if is_negative and (expects or grades or targets):
+        found.append(Problem(f"query {query_id!r} is negative and expects something", expected="one of the two"))
+    if (addition.grades or grades) and (addition.targets or targets):
+        found.append(
+            Problem(
+                f"query {query_id!r} would have graded documents beside targets",
+                expected="documents (--relevant), or targets (--entity, --span, --pattern, --file)",
+            )
+        )
+    known = {target.label for target in targets} | set(grades)
+    given = [*addition.grades, *(target.label for target in addition.targets)]
+    found += [Problem(f"query {query_id!r} is judged on {label!r} already") for label in given if label in known]
+    found += [Problem(f"{label!r} is given twice") for place, label in enumerate(given) if label in given[:place]]
+    return found

@@ -1,0 +1,65 @@
+"""What a query of a test set expects, as plain rows: for checks, counts and differences."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+
+from cranfield.model import Entity, File, Pattern, Predicate, Span, Target, TestSet
+
+
+@dataclass(frozen=True, slots=True)
+class Judgment:
+    """One expected thing and its grade."""
+
+    kind: str
+    """`document`, or what `kind_of` says of a target."""
+    label: str
+    grade: float
+
+
+def kind_of(target: Target) -> str:
+    """What a target is, in a word."""
+    match target:
+        case Pattern():
+            return "pattern"
+        case Span():
+            return "span"
+        case Entity():
+            return "entity"
+        case File():
+            return "file"
+        case Predicate():
+            return "predicate"
+
+
+def judgments_of(testset: TestSet, query_id: str) -> Iterator[Judgment]:
+    """Everything judged for one query, in its order: graded documents and targets."""
+    for doc_id, grade in testset.grades.get(query_id, {}).items():
+        yield Judgment("document", doc_id, float(grade))
+    for target in testset.targets.get(query_id, ()):
+        yield Judgment(kind_of(target), target.label, float(target.grade))
+
+
+def is_relevant(testset: TestSet, query_id: str) -> bool:
+    """Whether anything is judged relevant, with a grade above 0, to one query."""
+    if any(grade > 0 for grade in testset.grades.get(query_id, {}).values()):
+        return True
+    return any(target.grade > 0 for target in testset.targets.get(query_id, ()))
+
+
+def paths_of(targets: Iterable[Target]) -> Iterator[str]:
+    """Files that targets lie in; patterns and predicates lie in none."""
+    for target in targets:
+        if isinstance(target, Span | File):
+            yield target.path
+        elif isinstance(target, Entity):
+            yield target.id.partition("::")[0]
+
+
+def names_of(target: Target) -> tuple[str, ...]:
+    """Identifiers that give a target away: `Index` and `add` of `src/index.py::Index.add`, else the stem of its file."""
+    if isinstance(target, Entity) and "::" in target.id:
+        return tuple(name for name in target.id.rpartition("::")[2].split(".") if name)
+    return tuple(PurePosixPath(path).stem for path in paths_of([target]))

@@ -1,0 +1,188 @@
+"""The labelling sheet: a row for each new query and candidate document, with a column for each of two raters.
+
+Strata of the new queries stand in columns too, `stratum:KEY`: a value in one row of a query is enough.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from cranfield.errors import ProblemList, TestSetError, shorten
+from cranfield.formats.files import opened, shown, write_text
+from cranfield.model import Query
+
+COLUMNS = ("query_id", "query", "doc_id")
+DEFAULT_RATERS = ("rater1", "rater2")
+STRATUM = "stratum:"
+"""Begins the heading of a column of strata."""
+N_RATERS = 2
+_FORMULA = re.compile(r"'*[ ]*[=+\-@\t\r]")
+"""What a spreadsheet would run, with any number of marks before it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One document for one query, and what each rater said."""
+
+    line: int
+    query_id: str
+    doc_id: str
+    grades: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class Labels:
+    """A sheet that was filled in."""
+
+    path: str
+    raters: tuple[str, str]
+    rows: tuple[Row, ...]
+    strata: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    """Query id to its strata."""
+
+
+def write_sheet(
+    path: Path,
+    queries: Sequence[Query],
+    candidates: Mapping[str, Iterable[str]],
+    raters: Sequence[str],
+    keys: Sequence[str] = (),
+) -> int:
+    """Write an empty sheet; a query without candidates has one row without a document.
+
+    Args:
+        path: the file.
+        queries: those that come.
+        candidates: query id to the documents to label.
+        raters: names of the two.
+        keys: strata to fill in.
+
+    Returns:
+        Rows to label.
+    """
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow((*COLUMNS, *raters, *(STRATUM + key for key in keys)))
+    rows = [(query, doc_id) for query in queries for doc_id in (tuple(candidates.get(query.id, ())) or ("",))]
+    empty = [""] * (len(raters) + len(keys))
+    writer.writerows((query.id, _guarded(query.text), _guarded(doc_id), *empty) for query, doc_id in rows)
+    write_text(path, [text.getvalue()])
+    return len(rows)
+
+
+def _guarded(text: str) -> str:
+    """Text that no spreadsheet runs as a formula; `_bare` takes the mark off again."""
+    return "'" + text if _FORMULA.match(text) else text
+
+
+def _bare(text: str) -> str:
+    return text[1:] if text.startswith("'") and _FORMULA.match(text[1:]) else text
+
+
+def read_sheet(path: Path) -> Labels:
+    """Read a sheet: every row with a document, and a grade by each of the two raters.
+
+    Raises:
+        TestSetError: with everything that is missing, each with its line.
+    """
+    with opened(path, TestSetError) as stream:
+        try:
+            text = stream.read().decode("utf-8-sig")
+        except UnicodeDecodeError:
+            raise TestSetError("the sheet is not UTF-8", path=shown(path)) from None
+    lines = csv.reader(io.StringIO(text, newline=""))
+    problems = ProblemList(TestSetError)
+    try:
+        raters, places = _header(next(lines, []), shown(path))
+        filled = [(lines.line_num, cells) for cells in lines if any(cell.strip() for cell in cells)]
+    except csv.Error as error:
+        raise TestSetError(f"no CSV: {error}", path=shown(path), line=lines.line_num) from None
+    made = [_row(cells, line, places, raters, shown(path), problems) for line, cells in filled]
+    rows = [row for row in made if row is not None]
+    strata = _strata(filled, places, shown(path), problems)
+    first: dict[tuple[str, str], int] = {}
+    for row in rows:
+        if first.setdefault((row.query_id, row.doc_id), row.line) != row.line:
+            problems.add(
+                f"{row.doc_id} is labelled twice for {row.query_id}; it also stands on line "
+                f"{first[row.query_id, row.doc_id]}",
+                path=shown(path),
+                line=row.line,
+            )
+    problems.raise_if_any()
+    return Labels(shown(path), raters, tuple(rows), strata)
+
+
+def _header(cells: Sequence[str], path: str) -> tuple[tuple[str, str], Mapping[str, int]]:
+    names = [cell.strip() for cell in cells]
+    raters = [name for name in names if name and name not in COLUMNS and not name.startswith(STRATUM)]
+    if {"query_id", "doc_id"} - set(names) or len(raters) != N_RATERS or len(set(names)) != len(names):
+        raise TestSetError(
+            "not a labelling sheet of two raters",
+            path=path,
+            line=1,
+            expected="columns query_id, query, doc_id, and one for each of two raters",
+            got=shorten(",".join(names)),
+        )
+    return (raters[0], raters[1]), {name: place for place, name in enumerate(names) if name}
+
+
+def _cell(cells: Sequence[str], place: int) -> str:
+    return cells[place].strip() if place < len(cells) else ""
+
+
+def _strata(
+    filled: Sequence[tuple[int, Sequence[str]]], places: Mapping[str, int], path: str, problems: ProblemList
+) -> dict[str, dict[str, str]]:
+    """Query id to its strata, where any row of it says them; two values of one are a problem."""
+    found: dict[str, dict[str, str]] = {}
+    keys = {name.removeprefix(STRATUM): place for name, place in places.items() if name.startswith(STRATUM)}
+    for line, cells in filled:
+        query_id = _cell(cells, places["query_id"])
+        for key, place in keys.items():
+            value = _cell(cells, place)
+            if value and found.setdefault(query_id, {}).setdefault(key, value) != value:
+                before = found[query_id][key]
+                problems.add(
+                    f"query {query_id} has two values of {key}", path=path, line=line, expected=before, got=value
+                )
+    return found
+
+
+def _row(
+    cells: Sequence[str],
+    line: int,
+    places: Mapping[str, int],
+    raters: Sequence[str],
+    path: str,
+    problems: ProblemList,
+) -> Row | None:
+    """One row, or None with its problems noted."""
+
+    def cell(name: str) -> str:
+        return _cell(cells, places[name])
+
+    before = len(problems.problems)
+    for name in ("query_id", "doc_id"):
+        if not cell(name):
+            problems.add(f"no {name}", path=path, line=line)
+    grades = []
+    for rater in raters:
+        try:
+            grade = float(cell(rater))
+        except ValueError:
+            grade = math.nan
+        if not math.isfinite(grade) or grade < 0:
+            what = f"no grade by {rater}" if not cell(rater) else f"the grade by {rater} is none"
+            got = shorten(cell(rater)) if cell(rater) else None
+            problems.add(what, path=path, line=line, expected="a number of 0 or more", got=got)
+        grades.append(grade)
+    if len(problems.problems) > before:
+        return None
+    return Row(line, cell("query_id"), _bare(cell("doc_id")), tuple(grades))

@@ -1,0 +1,199 @@
+"""The raters of a test set: coverage, agreement, where they differ most, and what a consensus makes of it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from cranfield.errors import UsageError
+from cranfield.model import TestSet
+from cranfield.stats.agreement import DEFAULT_DRAWS, Agreement, agreement
+from cranfield.stats.consensus import DEFAULT_RULE, SlotTable, combined, rule_named
+from cranfield.stats.scale import GradeMap
+from cranfield.testsets.consensus import OnScale, Pair, rated_pairs, slots_on_scale
+from cranfield.testsets.drawing import check_keys, stratum
+
+LARGEST = 10
+"""Disagreements that are shown."""
+
+
+@dataclass(frozen=True, slots=True)
+class Disagreement:
+    """One pair of query and document, and what each rater said of it."""
+
+    query_id: str
+    doc_id: str
+    ratings: Mapping[str, float]
+    """Rater to grade."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a consensus rule makes of the rated pairs."""
+
+    rule: str
+    grades: Mapping[float, int]
+    """Grade to pairs, from the lowest."""
+    n_ties: int
+    n_unfilled: int
+
+
+@dataclass(frozen=True, slots=True)
+class TieRate:
+    """Pairs whose votes are even on the binary scale."""
+
+    n_ties: int
+    n_rated: int
+    share: float | None
+    """None without a rated pair."""
+    note: str = ""
+    """Why it is not known."""
+
+
+@dataclass(frozen=True)
+class RaterReport:
+    """Everything that `cranfield agreement` shows."""
+
+    testset: TestSet
+    agreement: Agreement
+    by_key: str
+    """Stratum that the queries are grouped by; empty: not grouped."""
+    by: Mapping[str, Agreement]
+    """Its values to the agreement on their queries."""
+    tie_rate: TieRate
+    outcome: Outcome
+    disagreements: tuple[Disagreement, ...]
+    """The largest, at most `LARGEST`; widest first."""
+    n_disagreements: int
+    """Pairs on which two raters differ."""
+    scale: str
+    """Scale the grades are on; empty: none that is known."""
+    notes: tuple[str, ...]
+
+
+def rater_report(
+    testset: TestSet,
+    *,
+    rule: str | None = None,
+    scale: str | None = None,
+    to: str | GradeMap | None = None,
+    by: str | None = None,
+    alpha: float = 0.05,
+    seed: int = 0,
+    n_draws: int = DEFAULT_DRAWS,
+) -> RaterReport:
+    """Say how the raters of a test set agree.
+
+    Args:
+        testset: with ratings, or with judgments by judge.
+        rule: consensus rule to show; None is the set's own, or else the median.
+        scale: what the ratings are on; None is the set's scale, or else the smallest one that fits.
+        to: scale, or map from grade to grade, that each rating is mapped to first.
+        by: stratum to show the agreement by.
+        alpha: intervals cover 1 - alpha.
+        seed: of the resamples.
+        n_draws: resamples of the pairs.
+
+    Raises:
+        TestSetError: there are no ratings.
+        UsageError: an unknown rule, scale or stratum, a grade that is not on its scale or not in the map.
+    """
+    row = rule_named(rule or testset.consensus or DEFAULT_RULE)
+    rated = rated_pairs(testset)
+    # The mean needs no scale of its own: these are the grades as the raters gave them.
+    slots = slots_on_scale(rated.table, rule_named("mean"), to=to, scale=scale, declared=testset.meta.scale)
+    for_rule = slots_on_scale(rated.table, row, to=to, scale=scale, declared=testset.meta.scale)
+    found = agreement(slots.table, alpha=alpha, seed=seed, n_draws=n_draws)
+    groups = {value: _of_queries(slots.table, rated.pairs, ids) for value, ids in _groups(testset, by).items()}
+    worst, differing = largest_disagreements(rated.pairs, slots.table)
+    return RaterReport(
+        testset=testset,
+        agreement=found,
+        by_key=by or "",
+        by={
+            value: agreement(table, alpha=alpha, seed=seed, n_draws=n_draws, pairwise=False)
+            for value, table in groups.items()
+        },
+        tie_rate=_tie_rate(slots),
+        outcome=_outcome(row.name, for_rule),
+        disagreements=worst,
+        n_disagreements=differing,
+        scale=slots.scale or "",
+        notes=tuple(dict.fromkeys((*testset.notes, *rated.notes, *slots.notes, *for_rule.notes, *found.notes))),
+    )
+
+
+def largest_disagreements(
+    pairs: Sequence[Pair], table: SlotTable, limit: int = LARGEST
+) -> tuple[tuple[Disagreement, ...], int]:
+    """The pairs whose grades lie furthest apart, the widest spread among equals first, and how many differ at all."""
+    grades = table.packed()
+    several = np.flatnonzero(table.filled >= 2)
+    if not len(several):
+        return (), 0
+    width = np.nanmax(grades[several], axis=1) - np.nanmin(grades[several], axis=1)
+    order = np.lexsort((several, -np.nanstd(grades[several], axis=1).round(12), -width))
+    differing = int(np.count_nonzero(width > 0))
+    found = []
+    for place in several[order[: min(limit, differing)]].tolist():
+        rows = np.flatnonzero(table.item == place)
+        said = {
+            table.raters[rater]: grade
+            for rater, grade in zip(table.rater[rows], table.grade[rows].tolist(), strict=True)
+        }
+        found.append(Disagreement(pairs[place][0], pairs[place][1], said))
+    return tuple(found), differing
+
+
+def _groups(testset: TestSet, by: str | None) -> dict[str, set[str]]:
+    """Values of a stratum to the queries that have them, in the order they are met."""
+    groups: dict[str, set[str]] = {}
+    if by is None:
+        return groups
+    check_keys(testset, [by])
+    for query in testset.queries:
+        groups.setdefault(stratum(query, by), set()).add(query.id)
+    return groups
+
+
+def _of_queries(table: SlotTable, pairs: Sequence[Pair], query_ids: Collection[str]) -> SlotTable:
+    """The slots of some queries; the slots that are not filled are not counted here."""
+    kept = np.array([query_id in query_ids for query_id, _ in pairs], dtype=np.bool_)
+    rows = kept[table.item]
+    place = np.cumsum(kept) - 1
+    return SlotTable(
+        place[table.item[rows]],
+        table.rater[rows],
+        table.grade[rows],
+        int(np.count_nonzero(kept)),
+        int(np.count_nonzero(rows)),
+        table.raters,
+    )
+
+
+def _tie_rate(slots: OnScale) -> TieRate:
+    """How often as many raters say relevant as say not."""
+    rated = int(np.count_nonzero(slots.table.filled))
+    try:
+        binary = slots_on_scale(slots.table, rule_named("majority"), scale=slots.scale)
+    except UsageError as error:
+        return TieRate(0, rated, None, error.problems[0].message)
+    values = combined(binary.table.packed(), "majority")
+    ties = int(np.count_nonzero(np.isnan(values) & (slots.table.filled > 0)))
+    return TieRate(ties, rated, ties / rated if rated else None)
+
+
+def _outcome(rule: str, slots: OnScale) -> Outcome:
+    values = combined(slots.table.packed(), rule, scale=slots.scale)
+    some = ~np.isnan(values)
+    filled = slots.table.filled > 0
+    grades = Counter(values[some].tolist())
+    return Outcome(
+        rule,
+        {grade: grades[grade] for grade in sorted(grades)},
+        int(np.count_nonzero(~some & filled)),
+        int(np.count_nonzero(~filled)),
+    )

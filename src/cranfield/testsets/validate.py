@@ -1,0 +1,169 @@
+"""What may be wrong with a test set: one table of checks, and all of their findings at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import date
+from typing import Literal
+
+from cranfield.model import TestSet
+from cranfield.testsets import check_judgments as judgments
+from cranfield.testsets import check_queries as queries
+from cranfield.testsets import check_runs
+from cranfield.testsets.check_judgments import Complaint
+from cranfield.testsets.check_runs import Answers
+
+Level = Literal["error", "warning"]
+
+
+@dataclass(frozen=True)
+class Subject:
+    """What is looked at."""
+
+    testset: TestSet
+    today: date
+    runs: Mapping[str, Answers] = field(default_factory=dict)
+    """Name of a run to what it answered."""
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One row of the table."""
+
+    name: str
+    level: Level
+    sentence: str
+    """What it looks for, and by which rule."""
+    find: Callable[[Subject], Iterator[Complaint]]
+    needs_runs: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing that a check found."""
+
+    check: str
+    level: Level
+    query_id: str
+    """Empty where it is about the whole set."""
+    message: str
+
+
+def _of_set(find: Callable[[TestSet], Iterator[Complaint]]) -> Callable[[Subject], Iterator[Complaint]]:
+    return lambda subject: find(subject.testset)
+
+
+CHECKS: Mapping[str, Check] = {
+    check.name: check
+    for check in (
+        Check("ids", "error", "Every query has an id of its own.", _of_set(queries.repeated_ids)),
+        Check(
+            "relevant",
+            "error",
+            "Something is relevant (a grade above 0) to every query that is not declared negative.",
+            _of_set(judgments.without_relevant),
+        ),
+        Check("scale", "error", "Grades are on the declared scale.", _of_set(judgments.off_the_scale)),
+        Check(
+            "negative",
+            "error",
+            "Nothing is relevant to a negative query.",
+            _of_set(judgments.negative_with_judgments),
+        ),
+        Check(
+            "contradictions",
+            "error",
+            "Nothing is judged twice with different grades, by one rater where there are raters.",
+            _of_set(judgments.contradictory),
+        ),
+        Check("split", "error", "The held-out queries are in the set.", _of_set(queries.lost_split)),
+        Check("date", "error", "The date it was made is a date.", _of_set(queries.unreadable_date)),
+        Check("repeats", "warning", "Nothing is judged twice with the same grade.", _of_set(judgments.repeated)),
+        Check(
+            "overlaps",
+            "warning",
+            "No two expected spans of a query overlap: one result could satisfy both.",
+            _of_set(judgments.overlapping_spans),
+        ),
+        Check(
+            "shared places",
+            "warning",
+            "No query has more than half of its expected entities or spans in common with an earlier one.",
+            _of_set(judgments.shared_targets),
+        ),
+        Check(
+            "leaks",
+            "warning",
+            "No text holds, as a whole word in the same case, a name of an expected symbol, or the stem of an expected "
+            "file that looks like code.",
+            _of_set(queries.leaks),
+        ),
+        Check(
+            "near duplicates",
+            "warning",
+            "No two texts share 4 of 5 of their words.",
+            _of_set(queries.near_repeats),
+        ),
+        Check("texts", "warning", "Every query has a text.", _of_set(queries.missing_texts)),
+        Check(
+            "small strata",
+            "warning",
+            "Every stratum and class has 6 queries, the fewest with which a two-sided sign or permutation test can reach .05.",
+            _of_set(queries.small_strata),
+        ),
+        Check(
+            "legacy",
+            "warning",
+            "Where a legacy form is named, something else is relevant too.",
+            _of_set(judgments.only_legacy),
+        ),
+        Check(
+            "sources",
+            "warning",
+            "Every source has a judged document, and every judged document a source.",
+            _of_set(judgments.idle_sources),
+        ),
+        Check(
+            "counts", "warning", "The counts in the metadata are those of the content.", _of_set(queries.wrong_counts)
+        ),
+        Check(
+            "refresh",
+            "warning",
+            "The set is younger than its refresh interval.",
+            lambda subject: queries.overdue(subject.testset, subject.today),
+        ),
+        Check(
+            "patterns",
+            "warning",
+            "Every pattern matches some result of the runs, and none matches all of them.",
+            lambda subject: check_runs.idle_patterns(subject.testset, subject.runs),
+            needs_runs=True,
+        ),
+        Check(
+            "unseen",
+            "warning",
+            "Every relevant document, entity and file is a result of some query in some run.",
+            lambda subject: check_runs.unseen(subject.testset, subject.runs),
+            needs_runs=True,
+        ),
+    )
+}
+"""Name to row, errors first; the order of findings."""
+
+
+def validate(testset: TestSet, *, today: date, runs: Mapping[str, Answers] | None = None) -> tuple[Finding, ...]:
+    """Everything the checks find, errors first.
+
+    Args:
+        testset: of any kind.
+        today: against which its age is told.
+        runs: name to what systems answered; checks that need them are left out without.
+    """
+    subject = Subject(testset, today, runs or {})
+    return tuple(
+        Finding(check.name, check.level, query_id, message)
+        for check in CHECKS.values()
+        if subject.runs or not check.needs_runs
+        for query_id, message in check.find(subject)
+    )

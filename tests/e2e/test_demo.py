@@ -1,0 +1,74 @@
+"""The demo, as a user runs it: two real systems, every class of question in its own table, one verdict."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cranfield.model import QUERY_CLASSES
+
+COUNTS = {"A": 30, "B": 20, "C": 15, "D": 20, "E": 30, "F": 25, "G": 15, "H": 15, "N": 18}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("demo")
+    command = [sys.executable, "-m", "cranfield", "demo", "--out", str(folder)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    (folder / "stdout.txt").write_text(done.stdout)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def results(folder: Path) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((folder / "results.json").read_text())
+    return found
+
+
+def test_all_classes_are_measured_each_in_its_own_terms(results: dict[str, Any]) -> None:
+    assert {found["letter"]: found["n_queries"] for found in results["classes"]} == COUNTS
+    for found in results["classes"]:
+        recipe = QUERY_CLASSES[found["class"]]
+        assert tuple(found["measures"]) == recipe.measures, found["class"]
+        assert found["test"] == recipe.test
+        # every query of a class has a value, on both sides
+        assert {measured["n"] for measured in found["measures"].values()} == {COUNTS[found["letter"]]}, found["class"]
+
+
+@pytest.mark.parametrize("report", ["stdout.txt", "report.md", "report.html"])
+def test_every_class_has_its_own_table_in_the_report(folder: Path, report: str) -> None:
+    text = (folder / report).read_text()
+    titles = [f"{entry.letter}, {entry.title}, {COUNTS[entry.letter]} queries" for entry in QUERY_CLASSES.values()]
+    assert [title for title in titles if title not in text] == []
+
+
+def test_measures_that_say_nothing_of_a_class_are_not_computed_for_it(results: dict[str, Any]) -> None:
+    """No rank is that of the right one among many, and where nothing should be found nothing but silence counts."""
+    for side in results["systems"]:
+        scores = {
+            query_id: {name for name, value in found.items() if value is not None}
+            for query_id, found in side["queries"].items()
+        }
+        assert {"nDCG@10", "RR@10", "P@5", "Success@5"} <= scores["A01"]
+        assert scores["H01"] & {"nDCG@10", "RR@10", "P@5", "Success@5"} == {"nDCG@10", "P@5"}
+        assert scores["N01"] & {"nDCG@10", "RR@10", "P@5", "Success@5"} == set()
+
+
+def test_the_report_says_what_the_database_answered(folder: Path) -> None:
+    assert "Database 'corpus' was asked 15 predicates and named " in (folder / "report.md").read_text()
+    assert "(answers sha256:" in (folder / "report.md").read_text()
+
+
+def test_the_systems_say_how_sure_they_are_and_no_call_fails(folder: Path) -> None:
+    for name in ("plain", "fields"):
+        lines = [json.loads(line) for line in (folder / "runs" / f"{name}.jsonl").read_text().splitlines()[1:]]
+        assert len(lines) == sum(COUNTS.values())
+        sure = [line["fields"]["confidence"] for line in lines]
+        assert all(0 <= value <= 1 for value in sure)
+        assert {line["outcome"] for line in lines} <= {"answered", "empty"}

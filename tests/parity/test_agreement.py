@@ -1,0 +1,99 @@
+"""Agreement against the libraries that people compute it with: krippendorff, scikit-learn, statsmodels."""
+
+from __future__ import annotations
+
+import warnings
+
+import krippendorff
+import numpy as np
+import pytest
+from sklearn.metrics import cohen_kappa_score
+from statsmodels.stats.inter_rater import aggregate_raters, cohens_kappa, fleiss_kappa, to_table
+
+from cranfield.stats.agreement import agreement
+from cranfield.stats.consensus import slot_table
+
+CLOSE = 1e-9
+SEEDS = range(25)
+
+
+def drawn(seed, *, missing):
+    """Random ratings: some tables of few grades and many raters, some the other way round; NaN where nobody rated."""
+    rng = np.random.default_rng(seed)
+    n_items, n_raters, n_grades = int(rng.integers(2, 60)), int(rng.integers(2, 7)), int(rng.integers(2, 11))
+    truth = rng.integers(0, n_grades, (n_items, 1))
+    other = rng.integers(0, n_grades, (n_items, n_raters))
+    matrix = np.where(rng.random(other.shape) < 0.6, truth, other).astype(float)
+    if missing:
+        matrix[rng.random(matrix.shape) < 0.3] = np.nan
+    return matrix
+
+
+def ours(matrix):
+    table = slot_table([[None if np.isnan(g) else g for g in row] for row in matrix])
+    return agreement(table, n_draws=2)
+
+
+@pytest.mark.parametrize("missing", [False, True])
+@pytest.mark.parametrize("level", ["nominal", "ordinal", "interval"])
+def test_krippendorffs_alpha(level, missing):
+    compared = 0
+    for seed in SEEDS:
+        matrix = drawn(seed, missing=missing)
+        found = ours(matrix).coefficients[f"alpha-{level}"].value
+        if found is None:
+            continue
+        theirs = krippendorff.alpha(reliability_data=matrix.T, level_of_measurement=level)
+        assert found == pytest.approx(theirs, abs=CLOSE)
+        compared += 1
+    assert compared > 20
+
+
+def test_fleiss_kappa():
+    for seed in SEEDS:
+        matrix = drawn(seed, missing=False)
+        found = ours(matrix).coefficients["fleiss"].value
+        assert found == pytest.approx(fleiss_kappa(aggregate_raters(matrix.astype(int))[0]), abs=CLOSE)
+
+
+@pytest.mark.parametrize(
+    ("name", "weights"), [("cohen", None), ("cohen-linear", "linear"), ("cohen-quadratic", "quadratic")]
+)
+def test_cohens_kappa_of_scikit_learn(name, weights):
+    for seed in SEEDS:
+        a, b = drawn(seed, missing=False)[:, :2].astype(int).T
+        found = ours(np.array([a, b], dtype=float).T).coefficients[name].value
+        if found is None:
+            continue
+        # every grade between is a label, so that the distance of labels is that of grades
+        labels = list(range(min(*a, *b), max(*a, *b) + 1))
+        assert found == pytest.approx(cohen_kappa_score(a, b, weights=weights, labels=labels), abs=CLOSE)
+
+
+@pytest.mark.parametrize(
+    ("name", "weight"), [("cohen", None), ("cohen-linear", "linear"), ("cohen-quadratic", "quadratic")]
+)
+def test_cohens_kappa_of_statsmodels(name, weight):
+    compared = 0
+    for seed in SEEDS:
+        matrix = drawn(seed, missing=False)[:, :2].astype(int)
+        found = ours(matrix.astype(float)).coefficients[name].value
+        table, bins = to_table(matrix)
+        if found is None or len(bins) - 1 != matrix.max() - matrix.min() + 1:
+            continue  # its weights are those of places in the table
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", RuntimeWarning)
+            theirs = cohens_kappa(table, wt=weight).kappa
+        assert found == pytest.approx(theirs, abs=CLOSE)
+        compared += 1
+    assert compared > 10
+
+
+def test_each_pair_of_raters_as_scikit_learn_has_it():
+    matrix = drawn(3, missing=True)
+    for pair in ours(matrix).pairs:
+        both = matrix[:, [int(pair.first) - 1, int(pair.second) - 1]]
+        both = both[~np.isnan(both).any(axis=1)].astype(int)
+        assert pair.n == len(both)
+        assert pair.coefficients[0].value == pytest.approx(np.mean(both[:, 0] == both[:, 1]), abs=CLOSE)
+        assert pair.coefficients[1].value == pytest.approx(cohen_kappa_score(*both.T), abs=CLOSE)

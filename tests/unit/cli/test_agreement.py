@@ -1,0 +1,138 @@
+"""`cranfield agreement` as people and scripts use it."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+
+import pytest
+from typer.testing import CliRunner
+
+from cranfield.cli.main import command_line
+
+RATINGS = """\
+cranfield_testset: 1
+name: shop
+queries:
+- id: q1
+  text: wool socks
+  strata: {kind: head}
+  ratings:
+    d1: {ann: 3, bob: 3}
+    d2: {ann: 2, bob: 0}
+    d3: {ann: 0, bob: 0}
+    d4: {ann: null, bob: null}
+- id: q2
+  text: blue
+  strata: {kind: tail}
+  ratings:
+    d1: {ann: 1, bob: 1}
+    d5: {ann: 3, bob: 2}
+    d6: {ann: 0, bob: 0}
+    d7: {ann: 1, bob: 0}
+"""
+JUDGES = "q1 ann a 1\nq1 bob a 0\nq1 ann b 1\nq1 bob b 1\n"
+
+
+@pytest.fixture
+def cranfield(tmp_path, monkeypatch):
+    """Run the command in a folder with some test sets; returns exit code, stdout and stderr."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "100")
+    for name, text in (("set.yaml", RATINGS), ("judges.qrels", JUDGES), ("plain.qrels", "q1 0 a 1\nq1 0 b 0\n")):
+        (tmp_path / name).write_text(text)
+
+    def run(*args):
+        done = CliRunner().invoke(command_line("agreement", "measures"), ["agreement", *args], prog_name="cranfield")
+        return done.exit_code, done.stdout, done.stderr
+
+    return run
+
+
+def test_it_says_coverage_agreement_disagreements_and_consensus(cranfield):
+    code, out, err = cranfield("set.yaml")
+    assert (code, err) == (0, "")
+    assert "rated by two or more         7 of 8 (87.5 %)" in out
+    assert "slots filled                 14 of 16 (87.5 %)" in out
+    # both say 3, 0, 1, 0 of d1, d3, d1, d6: 4 of 7
+    assert "raw agreement                     0.5714" in out
+    assert "ann 2, bob 0" in out
+    assert "Consensus: median" in out
+    assert "Notes" not in out
+
+
+def test_as_json(cranfield):
+    code, out, _ = cranfield("set.yaml", "--format", "json", "--by", "kind", "--rule", "majority", "--seed", "3")
+    result = json.loads(out)
+    assert code == 0
+    assert result["testset"]["name"] == "shop"
+    assert (result["n_pairs"], result["n_rated_twice"], result["scale"], result["seed"]) == (8, 7, "graded", 3)
+    assert set(result["measures"]) == {
+        "agreement", "cohen", "cohen-linear", "cohen-quadratic", "fleiss", "alpha-nominal", "alpha-ordinal",
+        "alpha-interval",
+    }  # fmt: skip
+    kappa = result["measures"]["cohen"]
+    assert kappa["ci_low"] < kappa["value"] < kappa["ci_high"]
+    assert result["by"]["stratum"] == "kind"
+    assert list(result["by"]["values"]) == ["head", "tail"]
+    assert result["by"]["values"]["head"]["measures"]["cohen"]["note"] == "too few items to resample (n < 6)"
+    # d2 and d7 are one against one
+    assert result["ties"] == {"n_ties": 2, "n_rated": 7, "share": 2 / 7, "note": None}
+    consensus = result["consensus"]
+    assert (consensus["rule"], consensus["n_ties"], consensus["n_unfilled"]) == ("majority", 2, 1)
+    assert consensus["grades"] == [{"grade": 0, "pairs": 2}, {"grade": 1, "pairs": 3}]
+    assert result["disagreements"][0] == {"query": "q1", "document": "d2", "ratings": {"ann": 2, "bob": 0}}
+
+
+def test_as_csv_it_is_a_row_a_measure(cranfield):
+    _, out, _ = cranfield("set.yaml", "--format", "csv", "--by", "kind")
+    rows = list(csv.DictReader(io.StringIO(out)))
+    assert len(rows) == 3 * 8
+    raw = next(row for row in rows if row["measure"] == "agreement" and row["value"] == "")
+    assert float(raw["estimate"]) == pytest.approx(4 / 7)
+    assert raw["pairs"] == "7"
+
+
+def test_as_markdown(cranfield):
+    _, out, _ = cranfield("set.yaml", "--format", "markdown")
+    assert out.startswith("# Agreement of raters\n")
+    assert "| Cohen's kappa |" in out
+
+
+def test_the_judges_of_qrels_are_raters(cranfield):
+    code, out, _ = cranfield("judges.qrels", "--testset-format", "judges", "--format", "json")
+    result = json.loads(out)
+    assert code == 0
+    assert result["raters"] == {"ann": 2, "bob": 2}
+    assert result["measures"]["agreement"]["value"] == 0.5
+
+
+def test_more_than_two_raters_are_shown_two_by_two(cranfield, tmp_path):
+    (tmp_path / "three.yaml").write_text(re.sub(r"(bob: \w+)}", r"\1, cas: 1}", RATINGS))
+    _, out, _ = cranfield("three.yaml")
+    assert "Two raters at a time" in out
+    assert "bob, cas" in out
+    assert "raters with fewer than 20 items in common: ann and bob (7), ann and cas (7), bob and cas (7)" in out
+
+
+@pytest.mark.parametrize(
+    ("args", "says"),
+    [
+        (("plain.qrels",), "error: test set 'plain' holds no ratings; expected what each rater said"),
+        (("missing.yaml",), "missing.yaml"),
+        (("set.yaml", "--rule", "medan"), "unknown consensus rule 'medan'"),
+        (("set.yaml", "--scale", "binary"), "grades 2, 3 are not on the binary scale; expected 0, 1"),
+        (("set.yaml", "--to-scale", "detail"), "no map from graded to detail"),
+        (("set.yaml", "--by", "level"), "no query has the stratum 'level'; expected class, kind"),
+    ],
+)
+def test_what_cannot_be_done_is_said_and_nothing_is_printed(cranfield, args, says):
+    code, out, err = cranfield(*args)
+    assert (code, out) == (2, "")
+    assert says in err
+
+
+def test_the_same_seed_prints_the_same(cranfield):
+    assert cranfield("set.yaml", "--seed", "5") == cranfield("set.yaml", "--seed", "5")

@@ -1,0 +1,183 @@
+"""Golden sets of code search, and the facts beside them."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cranfield.errors import TestSetError
+from cranfield.formats.golden_json import read_golden_json, write_golden_json
+from cranfield.formats.golden_meta import RULES
+from cranfield.formats.sniff import read_testset
+from cranfield.model import Entity, File, MatchingRules, Meta, Pattern, Query, Span, TestSet
+
+
+def record(query_id: str, **more: Any) -> dict[str, Any]:
+    return {
+        "query_id": query_id,
+        "query_text": f"text of {query_id}",
+        "task_type": "locate",
+        "difficulty": "easy",
+        **more,
+    }
+
+
+RANGE = {"file": "src/a.py", "start": 3, "end": 9, "read_at_step": 1}
+RECORDS = [
+    record(
+        "q1",
+        expected_entities=["src/a.py::f", {"entity_id": "src/a.py::g", "role": "primary", "rationale": "it is"}],
+        expected_files=["src/a.py"],
+        expected_line_ranges=[RANGE],
+        must_mention_facts=["one", "two"],
+        must_not_mention_facts=["three"],
+        canonical_narrative="It is so.",
+        provenance={"human_reviewed": True},
+        correct=False,
+    ),
+    record("q2", expected_entities=[], expected_files=["src/a.py"], expected_line_ranges=[RANGE], team="core"),
+    record("q3", expected_files=["src/b.py", "src/b.py"], team="core", evidence=[RANGE]),
+]
+META = {
+    "created_at": "2026-06-10T19:35:50Z",
+    "dataset_status": "agent_curated_pending_human_review",
+    "human_reviewed_count": 1,
+    "known_limitations": ["Facts are sparse."],
+    "query_count": 4,
+    "schema_version": "1.0.0",
+    "source_file_hashes": {"src/a.py": "00ff"},
+    "source_sha": "2ae419ef",
+    "strata_counts": {"locate:easy": 2, "locate:hard": 1},
+}
+
+
+def put(folder: Path, records: Any = RECORDS, meta: Any = None) -> Path:
+    (folder / "golden.json").write_text(records if isinstance(records, str) else json.dumps(records, indent=2))
+    if meta is not None:
+        (folder / "golden.meta.json").write_text(json.dumps(meta, indent=2))
+    return folder / "golden.json"
+
+
+def test_entities_come_before_line_ranges_and_those_before_files(tmp_path):
+    testset = read_testset(put(tmp_path))
+    assert testset.targets == {
+        "q1": (Entity("src/a.py::f"), Entity("src/a.py::g")),
+        "q2": (Span("src/a.py", 3, 9),),
+        "q3": (File("src/b.py"),),
+    }
+    assert testset.files == {"q1": ("src/a.py",), "q2": ("src/a.py",), "q3": ("src/b.py",)}
+    strata = {"task_type": "locate", "difficulty": "easy"}
+    assert [query.strata for query in testset.queries] == [
+        strata,
+        {**strata, "team": "core"},
+        {**strata, "team": "core"},
+    ]
+    assert testset.matching == RULES == MatchingRules(roots=("src", "tests"))
+    assert testset.meta == Meta(review="1 of 3 records reviewed by a person")
+
+
+def test_what_has_no_place_is_counted(tmp_path):
+    assert read_testset(put(tmp_path)).notes == (
+        "not carried over: 2 facts that an answer must mention",
+        "not carried over: 1 facts that it must not mention",
+        "not carried over: 1 narratives",
+        "not carried over: 1 roles and reasons of entities",
+        "not carried over: 1 line ranges of records that expect entities",
+        "not carried over: 1 entities, files and ranges that a record names twice",
+        "not carried over: 1 provenances of records",
+        "not carried over: 1 records marked as not correct (kept as queries)",
+        "kept as stratum 'team': 2 values",
+        "not carried over: 1 values of 'evidence', which are lists or keys",
+    )
+
+
+def test_records_may_stand_under_a_key(tmp_path):
+    testset = read_testset(put(tmp_path, {"made_by": "ann", "queries": [record("q", expected_files=["a.py"])]}))
+    assert testset.targets == {"q": (File("a.py"),)}
+    assert testset.notes == ("not carried over: the key 'made_by' of the file",)
+
+
+def test_the_facts_beside_it_are_read_and_what_they_count_wrong_is_said(tmp_path):
+    testset = read_testset(put(tmp_path, meta=META))
+    assert testset.meta == Meta(
+        review="agent_curated_pending_human_review",
+        made="2026-06-10",
+        commit="2ae419ef",
+        source_files={"src/a.py": "00ff"},
+        counts={
+            "queries": 4,
+            "task_type=locate": 3,
+            "difficulty=easy": 2,
+            "difficulty=hard": 1,
+            "reviewed by a person": 1,
+        },
+    )
+    assert testset.notes[-4:] == (
+        "golden.meta.json counts 4 queries; there are 3",
+        "golden.meta.json counts 2 strata wrong: 2 'locate:easy' where there are 3",
+        "its makers say: Facts are sparse.",
+        "not carried over from golden.meta.json: schema_version",
+    )
+
+
+def test_the_writer_makes_both_files_and_counts_anew(tmp_path):
+    testset = read_testset(put(tmp_path, meta=META))
+    write_golden_json(testset, tmp_path / "new.json")
+    meta = json.loads((tmp_path / "new.meta.json").read_text())
+    assert (meta["query_count"], meta["strata_counts"]) == (3, {"locate:easy": 3})
+    assert (meta["source_sha"], meta["dataset_status"]) == ("2ae419ef", "agent_curated_pending_human_review")
+    again = read_testset(tmp_path / "new.json")
+    assert (again.digest, again.meta, again.name) == (testset.digest, testset.meta, "golden")
+
+
+def test_graded_and_mixed_targets_stand_under_a_key_of_their_own(tmp_path):
+    targets = {"q": (Entity("a.py::f", 2), Span("a.py", 1, 2), File("b.py", 0.5))}
+    testset = TestSet("t", (Query("q", "text"),), targets=targets, matching=MatchingRules(line_base=0))
+    write_golden_json(testset, tmp_path / "t.json")
+    (entry,) = json.loads((tmp_path / "t.json").read_text())
+    assert entry["expected_entities"] == ["a.py::f"]
+    assert entry["expected_targets"] == [
+        {"entity_id": "a.py::f", "grade": 2},
+        {"file": "a.py", "start": 1, "end": 2},
+        {"file": "b.py", "grade": 0.5},
+    ]
+    assert read_golden_json(tmp_path / "t.json").digest == testset.digest
+
+
+def test_everything_that_is_wrong_is_told_with_its_place(tmp_path):
+    records = """[
+  {"query_id": "q1", "query_text": "", "expected_entities": [7]},
+  {"query_id": "q1", "query_text": "b", "expected_files": "a.py"},
+  {"query_text": "c", "expected_line_ranges": [{"file": "a.py", "start": 0, "end": 2}]}
+]"""
+    with pytest.raises(TestSetError) as caught:
+        read_testset(put(tmp_path, records))
+    found = [(p.line, p.column, p.message) for p in caught.value.problems]
+    assert (2, 36, "queries[0].query_text is empty") in found
+    assert (3, 16, "query id 'q1' is used twice; it also stands on line 2") in found
+    assert (3, 59, "wrong value for queries[1].expected_files") in found
+    assert (4, 3, "missing key 'query_id' in queries[2]") in found
+    assert (4, 74, "wrong value for queries[2].expected_line_ranges[0].start") in found
+
+
+def test_a_range_that_ends_before_it_starts_is_told(tmp_path):
+    bad = [record("q", expected_line_ranges=[{"file": "a.py", "start": 9, "end": 3}])]
+    with pytest.raises(TestSetError, match=r"golden\.json:11:16: the range ends before it starts; .* got 9-3"):
+        read_testset(put(tmp_path, bad))
+
+
+def test_facts_that_are_wrong_are_told_with_their_place(tmp_path):
+    with pytest.raises(TestSetError, match=r"golden\.meta\.json:2:18: wrong value for query_count"):
+        read_testset(put(tmp_path, meta={"query_count": "many"}))
+
+
+def test_other_truth_is_not_written(tmp_path):
+    testset = TestSet("t", (Query("q", "text"),), targets={"q": (Pattern("x"),)})
+    with pytest.raises(TestSetError, match="judged by something else than places in code"):
+        write_golden_json(testset, tmp_path / "t.json")
+    bare = replace(testset, queries=(Query("q"),), targets={"q": (File("a"),)})
+    with pytest.raises(TestSetError, match=r"not written: queries\[0\].query_text is empty"):
+        write_golden_json(bare, tmp_path / "t.json")
+    assert list(tmp_path.iterdir()) == []

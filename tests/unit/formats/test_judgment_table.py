@@ -1,0 +1,186 @@
+"""Judgments in a table of text, a row each."""
+
+import gzip
+import json
+from pathlib import Path
+
+import pytest
+
+from cranfield.errors import TestSetError
+from cranfield.formats import code_sets
+from cranfield.formats.judgment_table import read_judgment_table, write_judgment_table
+from cranfield.formats.sniff import read_testset
+from cranfield.formats.table import COLUMN_NAMES
+from cranfield.model import Pattern, Query, Rating, TestSet
+
+
+def put(folder: Path, text: str | bytes, name: str = "table.csv") -> Path:
+    path = folder / name
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    return path
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("t.csv", 'query_id,doc_id,grade\nq1,"d,1",2\nq1,d2,0\nq2,d1,-1\nq2,d2,0.5\n'),
+        ("t.tsv", "query_id\tdoc_id\tgrade\nq1\td,1\t2\nq1\td2\t0\nq2\td1\t-1\nq2\td2\t0.5\n"),
+        ("t.csv", 'qid, docno, relevance\r\nq1, "d,1", 2\r\nq1, d2, 0\r\n\r\nq2, d1, -1\r\nq2, d2, 0.5\r\n'),
+        ("t.csv", "label;did;q_id\n2;d,1;q1\n0;d2;q1\n-1;d1;q2\n0.5;d2;q2\n".replace(",", ",")),
+        (
+            "t.jsonl",
+            (
+                '{"query_id":"q1","doc_id":"d,1","grade":2}\n{"query_id":"q1","doc_id":"d2","grade":0}\n\n'
+                '{"query_id":"q2","doc_id":"d1","grade":-1.0}\n{"doc_id":"d2","query_id":"q2","grade":5e-1}\n'
+            ),
+        ),
+    ],
+)
+@pytest.mark.parametrize("packed", [False, True])
+def test_columns_are_found_by_name_whatever_stands_between_them(tmp_path, name, text, packed):
+    path = put(tmp_path, gzip.compress(text.encode(), mtime=0) if packed else text, name + (".gz" if packed else ""))
+    testset = read_testset(path)
+    assert (testset.name, testset.queries) == ("t", (Query("q1"), Query("q2")))
+    assert testset.grades == {"q1": {"d,1": 2.0, "d2": 0.0}, "q2": {"d1": -1.0, "d2": 0.5}}
+
+
+def test_texts_and_strata_have_columns_and_other_columns_are_said(tmp_path):
+    text = "query_id,query,doc_id,grade,stratum.Kind,when\n1,one,d1,1,a,now\n1,one,d2,0,a,now\n2,two,d1,1,,now\n"
+    testset = read_testset(put(tmp_path, text))
+    assert testset.queries == (Query("1", "one", {"Kind": "a"}), Query("2", "two"))
+    assert testset.notes == ("not carried over: column 'when'; a column of a stratum is called `stratum.when`",)
+
+
+@pytest.mark.parametrize(
+    ("name", "text"), [("t.csv", "query,docid,label\nq,d,1\n"), ("t.jsonl", '{"query":"q","did":"d","rel":1}')]
+)
+def test_a_query_without_another_id_is_the_id(tmp_path, name, text):
+    testset = read_testset(put(tmp_path, text, name))
+    assert testset.queries == (Query("q"),)
+    assert testset.notes == ("`query` is read as the id of the query; its text goes under `query_text`",)
+
+
+def test_keys_of_json_lines_may_come_and_go(tmp_path):
+    rows = [
+        {"query_id": 1, "doc_id": "d1", "grade": 1, "query_text": "one"},
+        {"query_id": 2, "doc_id": 7, "grade": 1, "stratum.kind": True, "stratum.level": "x", "by": "me"},
+    ]
+    testset = read_testset(put(tmp_path, "\n".join(map(json.dumps, rows)), "t.jsonl"))
+    assert testset.queries == (Query("1", "one"), Query("2", "", {"kind": "true", "level": "x"}))
+    assert testset.grades["2"] == {"7": 1.0}
+    assert testset.notes == ("not carried over: 1 values of 'by'; the key of a stratum is called `stratum.by`",)
+
+
+def test_rows_with_a_rater_are_ratings_and_an_empty_grade_is_a_slot_nobody_filled(tmp_path):
+    text = "query_id,doc_id,rater,grade\nq,d1,ann,2\nq,d1,bob,\nq,d2,,1\n"
+    testset = read_testset(put(tmp_path, text))
+    assert testset.ratings == {"q": (Rating("d1", "ann", 2.0), Rating("d1", "bob", None))}
+    assert testset.grades == {"q": {"d2": 1.0}}
+    assert testset.notes == ("1 rows have no rater: they are taken as settled grades",)
+
+
+def test_ratings_alone_make_no_grades(tmp_path):
+    lines = '{"query_id":"q","doc_id":"d","rater":"ann","grade":null}\n{"query_id":"q","doc_id":"d","rater":7}\n'
+    testset = read_testset(put(tmp_path, lines.replace('"grade":null', '"grade":3'), "t.jsonl"))
+    assert testset.ratings == {"q": (Rating("d", "ann", 3.0), Rating("d", "7", None))}
+    assert testset.grades == {}
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "complaints"),
+    [
+        (
+            "t.csv",
+            "query_id,doc_id,grade\nq,d,high\n,d,1\nq,,1\nq,d,\nq,d,1,2\n",
+            [
+                "t.csv:2:5: the grade is not a finite number; expected a number, got 'high'",
+                "t.csv:3:1: no query_id",
+                "t.csv:4:3: no doc_id",
+                "t.csv:5:5: no grade",
+                "t.csv:6:7: 4 cells; expected 3",
+            ],
+        ),
+        (
+            "t.csv",
+            "query_id,doc_id,grade\nq,d,1\nq,e,1\nq,d,2\n",
+            ["t.csv:4:5: query 'q', document 'd' is judged twice; expected 1, as on line 2, got '2'"],
+        ),
+        (
+            "t.tsv",
+            "query_id\tdoc_id\tgrade\trater\nq\td\t1\tann\nq\td\t\tann\n",
+            ["t.tsv:3:5: query 'q', document 'd' is judged twice by 'ann'; expected 1, as on line 2"],
+        ),
+        (
+            "t.csv",
+            "query_id,query_text,doc_id,grade\nq,a,d,1\nq,b,e,1\n",
+            ["t.csv:3:3: query 'q' has another text than in an earlier row; expected 'a', got 'b'"],
+        ),
+        (
+            "t.jsonl",
+            ('{"query_id":"q","doc_id":"d","grade":true}\n{"query_id":1.5,"doc_id":"d","grade":"1"}\n[1]\n{"a":\n'
+            '{"query_id":"q","doc_id":"e","grade":1,"grade":2}\n'),
+            [
+                "t.jsonl:1: the grade is not a finite number; expected a number, got True",
+                "t.jsonl:2: query_id is neither text nor a whole number",
+                "t.jsonl:2: the grade is not a finite number; expected a number, got '1'",
+                "t.jsonl:3: no object",
+                "t.jsonl:4:6: not valid JSON",
+                "t.jsonl:5: not valid JSON: the key 'grade' stands twice",
+            ],
+        ),
+        ("t.csv", "query_id,doc_id,rank\nq,d,1\n", ["t.csv:1: no column grade; expected grade or relevance or rel or label"]),
+        ("t.jsonl", '{"query_id":"q","grade":1}\n', ["t.jsonl:1: no key doc_id"]),
+        ("t.csv", "query_id,doc_id,grade\n", ["t.csv: no judgment in this file"]),
+        ("t.csv", b"query_id,doc_id,grade\nq,\xff,1\n", ["t.csv:2: not UTF-8: byte 0xff at offset 24"]),
+        ("t.csv", "query_id,grade,doc_id,grade\n", ["t.csv:1:23: two columns are called 'grade'"]),
+    ],
+)  # fmt: skip
+def test_everything_that_is_wrong_is_told_at_once(tmp_path, name, text, complaints):
+    with pytest.raises(TestSetError) as caught:
+        read_judgment_table(put(tmp_path, text, name))
+    found = [str(problem) for problem in caught.value.problems]
+    assert len(found) == len(complaints)
+    for line, complaint in zip(found, complaints, strict=True):
+        assert f"{tmp_path}/{complaint}" in line
+
+
+@pytest.mark.parametrize("grade", ["[1]", "{}", "true", '"1"', "1e999"])
+def test_a_grade_in_json_is_a_finite_number(tmp_path, grade):
+    path = put(
+        tmp_path,
+        f'{{"query_id":"q","doc_id":"a","grade":1}}\n{{"query_id":"q","doc_id":"b","grade":{grade}}}\n',
+        "t.jsonl",
+    )
+    with pytest.raises(TestSetError, match=r"t\.jsonl:2: the grade is not a finite number"):
+        read_judgment_table(path)
+
+
+def test_what_is_judged_twice_alike_is_counted(tmp_path):
+    testset = read_testset(put(tmp_path, "query_id,doc_id,grade\nq,d,1\nq,d,1.0\n"))
+    assert testset.notes == ("1 rows say again what an earlier one said",)
+
+
+EVERY = TestSet(
+    "t",
+    (Query("q1", "one", {"kind": "a, b"}), Query("q2")),
+    {"q1": {"d1": 1.0, "d2": 0.5}},
+    ratings={"q1": (Rating("d1", "ann", 2.0), Rating("d1", "bob", None)), "q2": (Rating("d1", "ann", 0.0),)},
+)
+
+
+@pytest.mark.parametrize("name", ["t.csv", "t.tsv", "t.jsonl"])
+def test_grades_and_ratings_come_back(tmp_path, name):
+    write_judgment_table(EVERY, tmp_path / name)
+    assert read_testset(tmp_path / name).digest == EVERY.digest
+
+
+def test_rules_are_not_written(tmp_path):
+    testset = TestSet("t", (Query("q"),), targets={"q": (Pattern("x"),)})
+    with pytest.raises(TestSetError, match="not written: query 'q' is judged by a rule"):
+        write_judgment_table(testset, tmp_path / "t.csv")
+
+
+def test_a_table_is_told_by_the_names_by_which_frames_are_read():
+    assert set(COLUMN_NAMES["query_id"]) <= code_sets.QUERY
+    assert set(COLUMN_NAMES["doc_id"]) <= code_sets.DOCUMENT
+    assert set(COLUMN_NAMES["grade"]) == code_sets.GRADE

@@ -1,0 +1,337 @@
+"""Every format of test sets that is written: what it holds comes back, and what it does not hold is said.
+
+Reads the table of formats, so a new row is tested by being there.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+
+from cranfield.errors import TestSetError
+from cranfield.formats.convert import fitted, write_testset
+from cranfield.formats.features import FEATURES, QUIET, is_judged
+from cranfield.formats.registry import Format
+from cranfield.formats.sniff import FORMATS, read_queries, read_testset
+from cranfield.model import (
+    QUERY_CLASSES,
+    Anchor,
+    Entity,
+    File,
+    GroupedJudgment,
+    Legacy,
+    MatchingRules,
+    Meta,
+    Negative,
+    Pattern,
+    Predicate,
+    Query,
+    Rating,
+    Source,
+    Span,
+    Split,
+    Target,
+    TestSet,
+)
+
+WRITTEN = [name for name, entry in FORMATS.items() if entry.kind == "testset" and entry.writer]
+TEXTS = [name for name, entry in FORMATS.items() if entry.kind == "queries" and entry.writer]
+PATHS = st.sampled_from(["src/a.rs", "src/b.py", "docs/é_1.md", "tests/deep/c.go", "d.ts"])
+WORDS = st.sampled_from(["task", "A", "Größe", "b-1", "c.d", "hard", "x_y"])
+SHA = st.just("sha256:" + "0" * 64)
+KINDS = {"patterns", "spans", "entities", "file targets", "predicates"}
+
+
+SINGLE = st.text(
+    st.characters(codec="utf-8", exclude_categories=["Cc", "Cs", "Cn", "Co", "Zs", "Zl", "Zp"]), min_size=1, max_size=5
+)
+ODD = st.sampled_from(
+    [
+        "007",
+        "1.10",
+        "true",
+        "null",
+        "a,b",
+        '"q"',
+        "it's",
+        "#x",
+        "a:b",
+        "x::y",
+        "[1]",
+        "{a}",
+        "=1",
+        "é",
+        "日本",
+        "-",
+        "~",
+    ]
+)
+PLAIN = st.sampled_from(["q1", "q2", "q3", "7", "url-session", "docs://a/b"])
+
+
+def matching(pattern: str) -> st.SearchStrategy[str]:
+    """Ids or texts that a pattern takes whole: plain, odd, strange in Unicode, of one word and of several."""
+    words = PLAIN | ODD | SINGLE
+    several = st.lists(words, min_size=2, max_size=3).map(" ".join)
+    return (words | several).filter(lambda text: re.fullmatch(pattern, text) is not None)
+
+
+def ids(entry: Format) -> st.SearchStrategy[str]:
+    return matching(entry.ids)
+
+
+def grades(entry: Format) -> st.SearchStrategy[float]:
+    low, high = entry.grades
+    pools = [st.just(1.0)]
+    if "levels" in entry.holds:
+        pools.append(st.integers(2, int(min(high, 9))).map(float) if high >= 2 else st.just(1.0))
+    if "fractions" in entry.holds:
+        pools.append(st.floats(max(0.125, low), min(2.0, high), width=32))
+    if "zeros" in entry.holds and low <= 0:
+        pools.append(st.just(0.0))
+    if "unjudged" in entry.holds and low < 0:
+        pools.append(st.just(-1.0))
+    return st.one_of(pools).filter(lambda grade: low <= grade <= high)
+
+
+def targets(entry: Format) -> st.SearchStrategy[tuple[Target, ...]]:
+    """Kind by kind, each expected place once."""
+    graded = grades(entry)
+    credit = "credit" in entry.holds
+    regex = st.sampled_from(["^a$", "b|c", r"\d+", "no", "1.10", "x://y($|/)"])
+    kinds: dict[str, Any] = {
+        "patterns": st.builds(Pattern, regex, graded)
+        | (
+            st.builds(Pattern, regex, graded, st.just("every"), st.none() | st.integers(1, 99))
+            if credit
+            else st.nothing()
+        ),
+        "spans": st.builds(
+            lambda path, start, n, grade: Span(path, start, start + n, grade),
+            PATHS,
+            st.integers(1, 99),
+            st.integers(0, 9),
+            graded,
+        ),
+        "entities": st.builds(lambda path, name, grade: Entity(f"{path}::{name}", grade), PATHS, WORDS, graded),
+        "file targets": st.builds(File, PATHS, graded),
+        "predicates": st.builds(Predicate, st.just("select id from docs"), st.just("corpus"), graded),
+    }
+    held = [st.lists(kinds[name], max_size=3, unique_by=lambda t: t.label) for name in kinds if name in entry.holds]
+    return st.tuples(*held).map(lambda lists: tuple(target for one in lists for target in one))
+
+
+@st.composite
+def held_testset(draw: st.DrawFn, entry: Format) -> TestSet:
+    """A test set made of exactly what a format holds."""
+    holds = entry.holds
+    query_ids = draw(st.lists(ids(entry), min_size=1, max_size=4, unique=True))
+    texts = draw(st.lists(matching(entry.texts), min_size=4, max_size=4, unique=True))
+    parts: dict[str, dict[str, Any]] = {
+        name: {} for name in ("grades", "targets", "files", "legacy", "ratings", "groups")
+    }
+    queries = []
+    for query_id, text in zip(query_ids, texts, strict=False):
+        query_id = text if entry.by_text else query_id  # noqa: PLW2901  it goes by its text
+        query = Query(query_id, text if "texts" in holds else "", **draw(about(entry)))
+        kinds = [kind for kind in ("grades", "negative") if kind in holds] + (["targets"] if holds & KINDS else [])
+        kind = draw(st.sampled_from(kinds))
+        if kind == "targets":
+            parts["targets"][query_id] = draw(targets(entry).filter(bool))
+        elif kind == "negative":
+            bound = st.just(Negative())
+            if "bounds" in holds:
+                bound |= st.builds(Negative, st.just(0.5) | st.none(), st.sampled_from(["", "confidence"]))
+            named = "negative" if "classes" in holds else ""  # some tell a negative query by its class
+            query = replace(query, negative=draw(bound), query_class=named)
+        else:
+            draw_judgments(draw, entry, query_id, parts)
+        if kind != "negative" and "files" in holds and draw(st.booleans()):
+            parts["files"][query_id] = tuple(draw(st.lists(PATHS, min_size=1, max_size=2, unique=True)))
+        if "legacy" in holds and draw(st.booleans()):
+            parts["legacy"][query_id] = draw(st.builds(Legacy, st.just(("old",)), st.sampled_from([(), ("^old",)])))
+        queries.append(query)
+    return TestSet(
+        draw(ids(entry)) if "name" in holds else "set",
+        tuple(queries),
+        **parts,  # type: ignore[arg-type]  # each is a mapping of its own field
+        **draw(about_set(entry)),
+        grouping=(entry.grouping or "subtopic") if parts["groups"] else None,
+        consensus="median" if parts["ratings"] and entry.name == "yaml" else "",
+    )
+
+
+def draw_judgments(draw: st.DrawFn, entry: Format, query_id: str, parts: dict[str, dict[str, Any]]) -> None:
+    judged = draw(st.dictionaries(ids(entry), grades(entry), min_size=1, max_size=4))
+    if entry.grouping is not None or ("groups" in entry.holds and draw(st.booleans())):
+        kind = entry.grouping or "subtopic"
+        said = [GroupedJudgment(doc, "1", grade, "s" if kind == "preference" else "") for doc, grade in judged.items()]
+        parts["groups"][query_id] = tuple(sorted(said, key=lambda one: one.doc_id.encode()))
+        judged = {one.doc_id: one.value for one in parts["groups"][query_id]}
+    elif "ratings" in entry.holds and entry.name == "yaml" and draw(st.booleans()):
+        said_by = [Rating(doc, rater, grade) for doc, grade in judged.items() for rater in ("ann", "bob")]
+        parts["ratings"][query_id] = (*said_by, Rating(next(iter(judged)), "cy", None))
+        parts["ratings"][query_id] = tuple(
+            sorted(parts["ratings"][query_id], key=lambda r: list(judged).index(r.doc_id))
+        )
+    if "ratings" in entry.holds and entry.name != "yaml":  # each judgment there is a rater's
+        parts["ratings"][query_id] = tuple(Rating(doc, "ann", grade) for doc, grade in judged.items())
+    else:
+        parts["grades"][query_id] = judged
+
+
+def about(entry: Format) -> st.SearchStrategy[dict[str, Any]]:
+    """What a query says beside its id, text and truth."""
+    fields: dict[str, st.SearchStrategy[Any]] = {}
+    if "strata" in entry.holds:
+        keys = st.sampled_from(sorted(entry.strata)) if entry.strata is not None else WORDS
+        fields["strata"] = st.dictionaries(keys, WORDS, max_size=2)
+    if "params" in entry.holds:
+        fields["params"] = st.dictionaries(
+            st.sampled_from(["k", "min_version"]), WORDS | st.integers(0, 9) | st.booleans()
+        )
+    if "weights" in entry.holds:
+        fields["weight"] = st.sampled_from([1.0, 0.5, 90.0])
+    if "classes" in entry.holds:
+        fields["query_class"] = st.sampled_from(["", *(name for name in QUERY_CLASSES if name != "negative")])
+    return st.fixed_dictionaries(fields)
+
+
+def about_set(entry: Format) -> st.SearchStrategy[dict[str, Any]]:
+    fields: dict[str, st.SearchStrategy[Any]] = {
+        "version": WORDS,
+        "description": WORDS,
+        "sources": st.just((Source("docs", "^docs://"), Source("other", "."))),
+        "matching": st.just(MatchingRules(0, 2, ("/build/",), ("src",), "")),
+        "databases": st.just({"corpus": "sqlite:corpus.db"}),
+        "meta": st.builds(
+            Meta,
+            WORDS,
+            st.just((0.0, 1.0, 2.5)),
+            st.just("2026-11-21"),
+            st.integers(1, 400),
+            WORDS,
+            st.dictionaries(PATHS, SHA, max_size=2),
+            st.dictionaries(PATHS, st.builds(Anchor, WORDS, SHA, st.integers(0, 9), st.integers(1, 9)), max_size=2),
+            st.dictionaries(WORDS, st.integers(0, 9), max_size=2),
+            st.none() | st.just(Split(7, 0.2, ("class",), ("q1",))),
+            WORDS,
+            st.lists(WORDS, max_size=2).map(tuple),
+        ),
+    }
+    return st.fixed_dictionaries({}, optional={name: value for name, value in fields.items() if name in entry.holds})
+
+
+def place(factory: pytest.TempPathFactory, entry: Format) -> Path:
+    return factory.mktemp("round") / f"set{entry.suffix or '.data'}"
+
+
+PHASES = (Phase.explicit, Phase.generate, Phase.shrink)  # explaining a failure traces every line, for minutes
+
+
+@pytest.mark.parametrize("name", WRITTEN)
+@settings(max_examples=12, deadline=None, phases=PHASES, suppress_health_check=list(HealthCheck))
+@given(data=st.data())
+def test_what_a_format_holds_comes_back(
+    name: str, tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
+) -> None:
+    entry = FORMATS[name]
+    testset = data.draw(held_testset(entry))
+    path = place(tmp_path_factory, entry)
+    assert write_testset(testset, path, name) == ()
+    read = read_testset(path, name)
+    assert [q.id for q in read.queries] == [q.id for q in testset.queries]
+    assert read.grades == testset.grades
+    assert read.digest == testset.digest
+    if "name" in entry.holds:
+        assert read.name == testset.name
+    if "meta" in entry.holds:
+        assert read.meta == testset.meta
+    if "version" in entry.holds:
+        assert (read.version, read.description) == (testset.version, testset.description)
+    if entry.fits.__name__ != "never":
+        assert read_testset(path).digest == testset.digest, "read by content"
+
+
+EVERYTHING = TestSet(
+    "everything",
+    (
+        Query("q1", "one", {"kind": "task"}, {"k": 1}, 2.0, "canonical"),
+        Query("q2", "two", {"difficulty": "hard"}),
+        Query("q3", "three", negative=Negative(0.5, "confidence")),
+        Query("q4", "four"),
+        Query("q5", "five"),
+    ),
+    {"q1": {"d1": 2.0, "d2": 0.5, "d3": 0.0, "d4": -1.0, "d5": 1.0}, "q4": {"d1": 1.0}},
+    {
+        "q2": (
+            Pattern("^a$", 1.0),
+            Pattern("b", 1.0, "every", 3),
+            Span("src/a.rs", 1, 9, 2.0),
+            Entity("src/a.py::f", 1.0),
+            File("src/a.py", 1.0),
+            Predicate("select 1", "corpus", 1.0),
+        )
+    },
+    "1",
+    "all of it",
+    {"q4": (GroupedJudgment("d1", "1", 1.0),)},
+    "subtopic",
+    {"q2": ("src/a.rs",)},
+    {"q2": Legacy(("old",))},
+    (Source("docs", "^docs"),),
+    MatchingRules(line_base=0),
+    {"corpus": "sqlite:corpus.db"},
+    {"q1": (Rating("d1", "ann", 2.0),)},
+    "median",
+    Meta(review="reviewed"),
+)
+
+
+def test_the_set_with_everything_has_every_feature() -> None:
+    assert [name for name, feature in FEATURES.items() if not feature.count(EVERYTHING)] == []
+
+
+@pytest.mark.parametrize("name", [name for name in WRITTEN if FORMATS[name].grouping is None])
+def test_what_a_format_does_not_hold_is_said(name: str, tmp_path: Path) -> None:
+    entry = FORMATS[name]
+    fitting, sentences = fitted(EVERYTHING, entry, tmp_path / "x")
+    still_there = {feature for feature, row in FEATURES.items() if row.count(fitting)}
+    assert still_there - QUIET <= entry.holds
+    # What went with its query (a bound with its negative query) is told by the sentence on that query's truth.
+    nouns = {found[1] for sentence in sentences if (found := re.fullmatch(r"not carried over: \d+ (.*)", sentence))}
+    said = {row.name for row in FEATURES.values() if row.noun in nouns}
+    assert not said & entry.holds
+    kinds = {feature.name for feature in FEATURES.values() if feature.is_truth}
+    assert (kinds & said) == kinds - entry.holds
+    lost_queries = set(EVERYTHING.query_ids) - set(fitting.query_ids) - {"q5"}
+    assert bool(lost_queries) == any(sentence.startswith("left out:") for sentence in sentences)
+    assert all(is_judged(fitting, query) or query.id == "q5" for query in fitting.queries)
+
+
+@pytest.mark.parametrize("name", WRITTEN)
+def test_a_file_without_any_truth_is_not_written(name: str, tmp_path: Path) -> None:
+    nothing = TestSet("n", (Query("q", "text"),))
+    with pytest.raises(TestSetError, match="not written"):
+        write_testset(nothing, tmp_path / "x", name)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("name", TEXTS)
+@settings(max_examples=12, deadline=None, phases=PHASES)
+@given(data=st.data())
+def test_texts_come_back(name: str, tmp_path_factory: pytest.TempPathFactory, data: st.DataObject) -> None:
+    entry = FORMATS[name]
+    texts = data.draw(st.dictionaries(ids(entry), matching(entry.texts), min_size=1, max_size=4))
+    testset = TestSet("set", tuple(Query(query_id, text) for query_id, text in texts.items()))
+    path = tmp_path_factory.getbasetemp() / "queries"
+    write = entry.write
+    assert write is not None
+    write(testset, path)
+    assert read_queries(path, name).queries == testset.queries

@@ -1,0 +1,80 @@
+"""Runs in a table of text."""
+
+from pathlib import Path
+
+import pytest
+
+from cranfield import evaluate
+from cranfield.errors import RunFormatError
+from cranfield.formats.run_table import read_run_table, write_run_table
+from cranfield.formats.sniff import sniff_run
+from cranfield.model import Answer, Hit, Outcome, Run
+
+
+def put(folder: Path, text: str, name: str = "run.tsv") -> Path:
+    path = folder / name
+    path.write_text(text)
+    return path
+
+
+def test_results_stand_in_the_order_of_their_ranks(tmp_path):
+    path = put(
+        tmp_path, "qid\trank\tpath\tstart_line\tend_line\tscore\n2\t2\tb\t1\t9\t8\n2\t1\ta\t3\t4\t7\n1\t5\tc\t1\t1\t\n"
+    )
+    run = read_run_table(path)
+    assert sniff_run(path) == "table"
+    assert (run.name, run.order) == ("run", "given")
+    assert run.answers == {
+        "2": Answer(Outcome.ANSWERED, (Hit("a", 7.0, span="3-4"), Hit("b", 8.0, span="1-9"))),
+        "1": Answer(Outcome.ANSWERED, (Hit("c", span="1-1"),)),
+    }
+
+
+def test_without_ranks_scores_order_them(tmp_path):
+    path = put(tmp_path, "query_id,doc_id,score,title\nq,a,1,A\nq,b,2.5,\n", "run.csv")
+    run = read_run_table(path)
+    assert run.order == "descending"
+    assert run.answers["q"].hits == (Hit("a", 1.0, "A"), Hit("b", 2.5))
+    evaluation = evaluate({"q": {"b": 1}}, path, measures=["RR"])
+    assert evaluation.value(evaluation.measures[0], "q") == 1.0
+
+
+@pytest.mark.parametrize(
+    ("text", "complaints"),
+    [
+        (
+            "qid\trank\tpath\tstart_line\tend_line\tscore\n1\t1\ta\tx\t2\t1\n1\t1\tb\t1\t2\t1\n\tone\t\t1\t2\thigh\n",
+            [
+                "2:7: the start of the lines is no whole number; expected the number of a line, got 'x'",
+                "3:3: query '1' has two results of rank 1; the other is on line 2",
+                "4:1: no query_id",
+                "4:6: no doc_id",
+                "4:11: the score is not a finite number",
+                "4:2: the rank is no whole number",
+            ],
+        ),
+        (
+            "query_id\tdoc_id\tscore\nq\td\tinf\n",
+            ["2:5: the score is not a finite number; expected a number, got 'inf'"],
+        ),
+        ("query_id\tdoc_id\n", ["1: no column score; expected score or rank"]),
+        ("query_id\tdoc_id\tscore\n", [" no result in this file"]),
+    ],
+)
+def test_everything_that_is_wrong_is_told_at_once(tmp_path, text, complaints):
+    with pytest.raises(RunFormatError) as caught:
+        read_run_table(put(tmp_path, text))
+    found = [str(problem) for problem in caught.value.problems]
+    assert len(found) == len(complaints)
+    for line, complaint in zip(found, complaints, strict=True):
+        assert f"run.tsv:{complaint}" in line
+
+
+def test_a_run_is_written_with_its_ranks(tmp_path):
+    hits = (Hit("a", 1.0, "A", "1-2"), Hit("b", 2.5), Hit("c", 0.5))
+    run = Run("run", {"q": Answer(Outcome.ANSWERED, hits), "none": Answer(Outcome.EMPTY)}, depth=2, order="descending")
+    write_run_table(run, tmp_path / "run.csv")
+    assert (tmp_path / "run.csv").read_text() == "query_id,rank,doc_id,span,score,title\nq,1,b,,2.5,\nq,2,a,1-2,1,A\n"
+    assert read_run_table(tmp_path / "run.csv").answers["q"].hits == (Hit("b", 2.5), Hit("a", 1.0, "A", "1-2"))
+    with pytest.raises(RunFormatError, match="has a result without a score"):
+        write_run_table(Run("r", {"q": Answer(Outcome.ANSWERED, (Hit("a"),))}, order="ascending"), tmp_path / "x.csv")

@@ -1,0 +1,85 @@
+"""What is done to a test set between its file and the first measure."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from cranfield.errors import CranfieldError, TestSetError, UnknownNameError, UsageError
+from cranfield.model import Query, Span, TestSet
+from cranfield.project.shaping import Shaping, databases_of, shaped, with_classes
+
+KINDS = TestSet(
+    "kinds",
+    (
+        Query("q1", strata={"class": "A", "kind": "symbol"}),
+        Query("q2", strata={"class": "prose", "kind": "question"}),
+        Query("q3", strata={"kind": "other"}, query_class="root"),
+    ),
+    {"q1": {"d": 1}, "q2": {"d": 1}, "q3": {"d": 1}},
+)
+
+
+def classes(testset):
+    return [query.query_class for query in testset.queries]
+
+
+def test_letters_and_names_of_a_stratum_are_classes_and_other_queries_keep_theirs():
+    assert classes(with_classes(KINDS, "class")) == ["canonical", "prose", "root"]
+
+
+def test_values_that_are_no_classes_are_named_ones():
+    assert classes(with_classes(KINDS, "kind:symbol=A, question=prose")) == ["canonical", "prose", "root"]
+
+
+@pytest.mark.parametrize(
+    ("spec", "error", "said"),
+    [
+        ("kind", TestSetError, "names no class of question"),
+        ("colour", TestSetError, "no query has a stratum 'colour'"),
+        ("kind:symbol", UsageError, "KEY:value=class"),
+        ("kind:symbol=canonicle", UnknownNameError, "did you mean canonical?"),
+    ],
+)
+def test_a_stratum_that_says_no_class_is_refused(spec, error, said):
+    with pytest.raises(error, match=said.replace("?", r"\?")):
+        with_classes(KINDS, spec)
+
+
+def test_the_line_base_and_the_least_overlap_are_set_over_those_of_the_set():
+    testset = TestSet("code", (Query("q"),), targets={"q": (Span("a.rs", 1, 3),)})
+    rules = shaped(testset, Shaping(line_base=0, min_overlap=2)).matching
+    assert (rules.line_base, rules.min_overlap) == (0, 2)
+    assert shaped(testset, Shaping()) == testset
+    with pytest.raises(UsageError, match=r"line base is 2(.|\n)*least overlap is 0"):
+        shaped(testset, Shaping(line_base=2, min_overlap=0))
+
+
+def test_options_of_a_repository_need_one():
+    with pytest.raises(UsageError, match="--repo"):
+        shaped(KINDS, Shaping(allow_drift=True))
+
+
+def test_a_consensus_needs_ratings():
+    with pytest.raises(TestSetError, match="holds no ratings"):
+        shaped(replace(KINDS, name="unrated"), Shaping(consensus="median"))
+
+
+def test_databases_are_named_and_a_bad_one_is_not_repeated():
+    assert databases_of(["corpus=sqlite:a=b.db"]) == {"corpus": "sqlite:a=b.db"}
+    with pytest.raises(CranfieldError) as refused:
+        databases_of(["postgresql://me:hidden@host/db"])
+    assert "hidden" not in str(refused.value)
+
+
+def test_judgments_and_strata_come_from_other_files(tmp_path: Path):
+    (tmp_path / "new.qrels").write_text("q1 0 e 2\nq2 0 e 1\nq3 0 e 1\n")
+    (tmp_path / "strata.csv").write_text("query_id,difficulty\nq1,easy\nq2,hard\nq3,hard\n")
+    asked = Shaping(qrels=tmp_path / "new.qrels", strata=(str(tmp_path / "strata.csv"), "half=first:1-2,second:3-3"))
+    testset = shaped(KINDS, asked)
+    assert testset.grades["q1"] == {"e": 2}
+    assert [(query.strata["difficulty"], query.strata["half"]) for query in testset.queries] == [
+        ("easy", "first"),
+        ("hard", "first"),
+        ("hard", "second"),
+    ]

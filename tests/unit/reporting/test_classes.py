@@ -1,0 +1,238 @@
+"""Classes of question, contrasts of strata, and what is known of the test set, on every kind of report."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+from dataclasses import replace
+from datetime import date
+from pathlib import Path
+
+import pytest
+
+from cranfield.errors import UnknownNameError
+from cranfield.evaluation.values import Comparison, Evaluation
+from cranfield.model import Answer, Hit, Legacy, Meta, Negative, Outcome, Query, Run, Span, TestSet
+from cranfield.project.recipe import compare, evaluate
+from cranfield.reporting import RENDERERS, comparison_document, evaluation_document, render, results_payload
+from cranfield.reporting.document import Document, HitLists, Table
+from cranfield.reporting.sections.answers import side_by_side
+from cranfield.reporting.sections.classes import class_rows
+
+FORMS = [f"e{n}" for n in range(3)]
+SET = TestSet(
+    "kinds",
+    (
+        *(Query(q, strata={"part": "standard"}, query_class="deprecation") for q in FORMS),
+        Query("h", query_class="attribute", strata={"part": "hard"}),
+        Query("h2", query_class="attribute", strata={"part": "hard"}),
+        Query("n", negative=Negative()),
+    ),
+    {**{q: {"new": 1} for q in FORMS}, "h": {"a": 1, "b": 1}, "h2": {"a": 1}},
+    legacy={q: Legacy(("old",)) for q in FORMS},
+    meta=Meta(review="agent curated, pending human review", made="2026-01-01", refresh_days=90),
+    notes=("2 judgments of grade 9 were read as 3",),
+)
+
+
+def side(name: str, forms: list[str], **more: list[str]) -> Evaluation:
+    lists = dict.fromkeys(FORMS, tuple(forms)) | {"h": (), "h2": (), "n": ()} | {q: tuple(d) for q, d in more.items()}
+    answers = {
+        q: Answer(Outcome.ANSWERED if docs else Outcome.EMPTY, tuple(map(Hit, docs))) for q, docs in lists.items()
+    }
+    return evaluate(SET, Run(name, answers))
+
+
+@pytest.fixture(scope="module")
+def kinds() -> Comparison:
+    return compare(
+        side("plain", ["old", "new"], h=["x", "a"], n=["x"]), side("weighted", ["new"], h=["a", "b"], h2=["a"])
+    )
+
+
+def named(document: Document, name: str) -> list[Table]:
+    blocks = next(section.blocks for section in document.sections if section.name == name)
+    return [block for block in blocks if isinstance(block, Table)]
+
+
+def test_each_class_has_a_table_of_its_own_with_what_is_right(kinds: Comparison) -> None:
+    document = comparison_document(kinds)
+    captions = [table.caption for table in named(document, "classes")]
+    assert [caption.split(",")[0] for caption in captions] == ["E", "H", "N"]
+    assert captions[0] == "E, modern and legacy form, 3 queries. Right: The modern form stands above the legacy one"
+    assert [row[0] for row in named(document, "classes")[1].rows] == ["P@5", "P@10"]
+    assert [section.name for section in document.sections][:2] == ["measures", "classes"]
+    assert document.verdict is not None
+
+
+def test_systems_stand_side_by_side_within_a_class(kinds: Comparison) -> None:
+    document = evaluation_document([kinds.baseline, kinds.candidate])
+    table = named(document, "classes")[0]
+    assert [(row[0], row[1], row[2]) for row in table.rows] == [
+        ("ModernFirst", "plain", 0.0),
+        ("ModernFirst", "weighted", 1.0),
+    ]
+
+
+@pytest.mark.parametrize("form", ["text", "markdown", "html"])
+def test_classes_are_in_every_form_for_people(form: str, kinds: Comparison) -> None:
+    for document in (comparison_document(kinds), evaluation_document([kinds.baseline])):
+        page = render(document, form)
+        for words in (
+            "By class of question",
+            "ModernFirst",
+            "Silence",
+            "things that share an attribute",
+            "modern leads in",
+        ):
+            assert words in page
+    assert "3 queries are too few for any p of 0.05 or less" in render(comparison_document(kinds), form)
+
+
+def test_json_holds_classes_with_their_values_and_tests(kinds: Comparison) -> None:
+    found = json.loads(render(comparison_document(kinds), "json"))
+    assert [(one["class"], one["test"]) for one in found["classes"]] == [
+        ("deprecation", "sign"),
+        ("attribute", "permutation"),
+        ("negative", "mcnemar"),
+    ]
+    assert found["classes"][0]["measures"]["ModernFirst"] == {
+        "baseline": 0.0,
+        "candidate": 1.0,
+        "delta": 1.0,
+        "ci_low": 1.0,
+        "ci_high": 1.0,
+        "n": 3,
+        "n_nonzero": 3,
+    }
+    assert found["classes"][0]["p_two_sided"] == pytest.approx(2 / 2**3)
+    own = found["systems"][0]["classes"]
+    assert own[0]["forms"]["losses"] == 3
+    assert own[2]["measures"]["Silence"]["values"] == {"n": 0.0}
+    assert found["systems"][0]["queries"]["n"]["unscored"]["nDCG@10"] == "nothing should be found"
+    saved = results_payload(kinds)["queries"]
+    assert saved["n"]["class"] == "negative"
+
+
+def test_a_report_without_classes_says_nothing_of_them(comparison: Comparison) -> None:
+    found = json.loads(render(comparison_document(comparison), "json"))
+    assert "classes" not in found
+    assert "contrasts" not in found
+    assert "By class of question" not in render(comparison_document(comparison), "text")
+
+
+def test_csv_has_the_measures_of_the_classes_once(kinds: Comparison) -> None:
+    rows = list(csv.DictReader(io.StringIO(render(comparison_document(kinds), "csv"))))
+    assert [(row["query"], row["baseline"], row["candidate"]) for row in rows if row["measure"] == "Silence"] == [
+        ("n", "0.0", "1.0")
+    ]
+    assert [row["query"] for row in rows if row["measure"] == "P@5"].count("h") == 1  # P@5 was asked of all queries
+    alone = list(csv.DictReader(io.StringIO(render(evaluation_document([kinds.baseline]), "csv"))))
+    assert [(row["query"], row["value"]) for row in alone if row["measure"] == "ModernFirst"] == [
+        (q, "0.0") for q in FORMS
+    ]
+
+
+# contrasts -------------------------------------------------------------------------------------------------------------
+
+ASKED = [("part", "standard", "hard")]
+
+
+def test_a_contrast_has_both_sides_and_the_gain(kinds: Comparison) -> None:
+    document = comparison_document(kinds, contrasts=ASKED)
+    (table,) = named(document, "contrasts")
+    assert [row[0] for row in table.rows] == ["plain", "weighted", "B minus A"]
+    assert table.caption == "nDCG@10 by part: standard against hard"
+    page = render(document, "text")
+    assert "weighted, standard: at the ceiling: mean 1.000 of 1, and 3 of 3 queries have the maximum" in page
+    found = json.loads(render(document, "json"))["contrasts"]
+    assert [one["of"] for one in found] == ["plain", "weighted", "difference"]
+    assert found[1]["ceilings"]
+
+
+@pytest.mark.parametrize("form", sorted(RENDERERS))
+def test_contrasts_are_in_every_form(form: str, kinds: Comparison) -> None:
+    render(comparison_document(kinds, contrasts=ASKED), form)
+    render(evaluation_document([kinds.baseline], contrasts=ASKED), form)
+
+
+def test_a_contrast_of_nothing_is_refused_when_it_is_asked_for(kinds: Comparison) -> None:
+    with pytest.raises(UnknownNameError, match="standard"):
+        evaluation_document([kinds.baseline], contrasts=[("part", "standrad", "hard")])
+
+
+# what is known of the test set -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("form", ["text", "markdown", "html"])
+def test_review_status_and_notes_are_on_every_report(form: str, kinds: Comparison) -> None:
+    for document in (comparison_document(kinds), evaluation_document([kinds.baseline])):
+        page = render(document, form)
+        assert page.count("agent curated, pending human review") == 2  # under the title, and in the provenance
+        assert "2 judgments of grade 9 were read as 3" in page
+
+
+def test_json_holds_review_and_notes(kinds: Comparison) -> None:
+    about = json.loads(render(evaluation_document([kinds.baseline]), "json"))["testset"]
+    assert about["review"] == SET.meta.review
+    assert about["notes"] == list(SET.notes)
+
+
+def test_a_review_that_nobody_stated_is_not_stated(comparison: Comparison) -> None:
+    provenance = render(comparison_document(comparison), "text").partition("Inputs and versions")[2]
+    assert "review of the test set" in provenance
+    assert "not stated" in provenance
+
+
+@pytest.mark.parametrize(
+    ("today", "said"),
+    [
+        (None, None),
+        (date(2026, 4, 1), None),  # 90 days after the 1st of January
+        (date(2026, 4, 2), "overdue for new queries by 1 day: made on 2026-01-01, to be refreshed after 90 days"),
+        (date(2026, 4, 11), "overdue for new queries by 10 days"),
+    ],
+)
+def test_an_overdue_refresh_is_told_where_the_day_is_known(
+    today: date | None, said: str | None, kinds: Comparison
+) -> None:
+    for document in (comparison_document(kinds, today=today), evaluation_document([kinds.baseline], today=today)):
+        page = " ".join(render(document, "text").split())
+        assert (said in page) if said else ("overdue" not in page)
+        assert "overdue" not in render(document, "json")  # the same bytes on every day
+
+
+@pytest.mark.parametrize("made", ["", "yesterday", "2026-13-01"])
+def test_a_date_that_is_none_is_not_overdue(made: str, kinds: Comparison) -> None:
+    testset = replace(SET, meta=replace(SET.meta, made=made))
+    document = evaluation_document([replace(kinds.baseline, testset=testset)], today=date(2030, 1, 1))
+    assert "overdue" not in render(document, "text")
+
+
+def test_a_hit_list_says_which_place_was_hit_and_where_the_result_lies() -> None:
+    testset = TestSet("code", (Query("q"),), targets={"q": (Span("a.rs", 41, 61, 2),)})
+    hits = (Hit("a.rs", span="50-60", title="Index"), Hit("a.rs", span="55-70"), Hit("b.rs"))
+    found = evaluate(testset, Run("run", {"q": Answer(Outcome.ANSWERED, hits)}))
+    lists = side_by_side("q", [("", found)])
+    assert isinstance(lists, HitLists)
+    assert [(line.title, line.note) for line in lists.lists[0].hits] == [
+        ("Index, at 50-60", "matches a.rs:41-61, grade 2"),
+        ("at 55-70", "again a.rs:41-61: credited above"),
+        ("", "not relevant"),
+    ]
+    assert results_payload([found])["queries"]["q"]["sides"][0]["hits"][0]["span"] == "50-60"
+
+
+def test_the_page_on_classes_shows_the_table_as_it_is(checkout: Path) -> None:
+    page = (checkout / "docs" / "how-to" / "query-classes.md").read_text(encoding="utf-8")
+    shown = [line.strip("|").split("|") for line in page.splitlines() if re.match(r"\| [A-Z] \|", line)]
+    plain = [tuple(cell.strip().replace("`", "") for cell in row) for row in shown]
+    assert plain == class_rows()
+
+
+def test_where_nothing_should_be_found_nothing_is_expected(kinds: Comparison) -> None:
+    lists = side_by_side("n", [("", kinds.baseline)])
+    assert lists.expected == "nothing"
+    assert [line.note for line in lists.lists[0].hits] == ["not relevant"]

@@ -1,0 +1,127 @@
+"""Changing a set: its metadata stay true, and the comments of its file stay."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import date
+
+import pytest
+
+from cranfield.errors import UsageError
+from cranfield.model import Entity, Meta, Negative, Query, TestSet
+from cranfield.testsets.edit import Addition, added, counts_of, next_version
+from cranfield.testsets.textual import woven
+
+TODAY = date(2026, 11, 21)
+SET = TestSet(
+    "set",
+    (Query("q1", "one", {"kind": "a"}), Query("q2", "two"), Query("q3", "three", negative=Negative())),
+    {"q1": {"a": 1}},
+    {"q2": (Entity("x.py::F"),)},
+    meta=Meta(counts={"queries": 1}, history=("2026-01-01: made",)),
+)
+
+
+def test_a_query_is_added_and_the_metadata_kept_true():
+    new = added(SET, Addition("q4", "four", {"kind": "a"}, "A", grades={"b": 2}), TODAY)
+    assert new.by_id["q4"] == Query("q4", "four", {"kind": "a"}, query_class="canonical")
+    assert new.grades["q4"] == {"b": 2}
+    assert new.meta.counts == {"queries": 4, "kind=a": 2} == counts_of(new)
+    assert new.meta.made == "2026-11-21"
+    assert new.meta.history == ("2026-01-01: made", "2026-11-21: added query q4 (1 judgment)")
+    assert (SET.query_ids, SET.grades) == (("q1", "q2", "q3"), {"q1": {"a": 1}})  # nothing of the old one moved
+
+
+def test_judgments_are_added_to_a_query_that_is_there():
+    new = added(SET, Addition("q1", grades={"b": 0}), TODAY)
+    assert (new.by_id["q1"], new.grades["q1"]) == (SET.by_id["q1"], {"a": 1, "b": 0})
+    new = added(SET, Addition("q2", targets=(Entity("x.py::G"),)), TODAY)
+    assert new.targets["q2"] == (Entity("x.py::F"), Entity("x.py::G"))
+
+
+@pytest.mark.parametrize(
+    ("addition", "messages"),
+    [
+        (Addition("q9"), ["is new and has no text", "is new and expects nothing"]),
+        (Addition("q9", "nine", negative=True, grades={"a": 1}), ["is negative and expects something"]),
+        (Addition("q3", grades={"a": 1}), ["is negative and expects something"]),
+        (Addition("q1", negative=True), ["is negative and expects something"]),
+        (Addition("q1", targets=(Entity("x.py::F"),)), ["graded documents beside targets"]),
+        (Addition("q2", grades={"a": 1}), ["graded documents beside targets"]),
+        (Addition("q1", grades={"a": 2}), ["is judged on 'a' already"]),
+        (Addition("q2", targets=(Entity("y"), Entity("y"))), ["'y' is given twice"]),
+    ],
+)
+def test_what_does_not_fit_is_refused_all_at_once(addition, messages):
+    with pytest.raises(UsageError) as caught:
+        added(SET, addition, TODAY)
+    assert len(caught.value.problems) == len(messages)
+    assert all(part in problem.message for part, problem in zip(messages, caught.value.problems, strict=True))
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("", "2"),
+        ("1", "2"),
+        ("v9", "v10"),
+        ("1.4-beta", "1.5-beta"),
+        ("draft", "draft-2"),
+        ("2026-08", "2026-11"),
+        ("2026-08-01", "2026-11-21"),
+        ("2026-11", "2026-11.2"),
+    ],
+)
+def test_the_next_version_follows_the_old_one(old, new):
+    assert next_version(old, TODAY) == new
+
+
+def test_a_digest_is_of_the_content_and_not_of_the_name_or_the_metadata():
+    other = replace(SET, name="other", version="9", description="words", meta=Meta(review="reviewed"))
+    assert other.digest == SET.digest
+    assert added(SET, Addition("q1", grades={"b": 0}), TODAY).digest != SET.digest
+
+
+OLD_TEXT = """\
+# of the set
+name: s  # inline
+queries:
+  # of q1
+  - {id: q1, text: one}  # beside q1
+
+  # of q2
+  - id: q2
+    text: two
+# at the end
+"""
+NEW_TEXT = "name: s\nmeta:\n  made: x\nqueries:\n- id: q1\n  text: one\n- id: q2\n  text: 2\n- id: q3\n  text: three\n"
+
+
+def test_one_entry_is_woven_into_a_text_and_all_comments_stay():
+    assert woven(OLD_TEXT, NEW_TEXT, "q3") == OLD_TEXT.replace("queries:", "meta:\n  made: x\nqueries:").replace(
+        "# at the end", "  - id: q3\n    text: three\n# at the end"
+    )
+
+
+def test_a_changed_entry_takes_the_place_of_the_old_one_alone():
+    changed = woven(OLD_TEXT, NEW_TEXT, "q2")
+    assert changed is not None
+    assert "    text: 2\n# at the end\n" in changed
+    assert "  # of q2\n  - id: q2\n" in changed
+    assert "- {id: q1, text: one}  # beside q1" in changed
+
+
+@pytest.mark.parametrize(
+    "old",
+    [
+        "{name: s, queries: [{id: q1}]}",
+        "queries: [{id: q1}]\n",
+        "- 1\n",
+        "queries: {\n",
+        "queries:\n  - text: one\n",
+        "",
+    ],
+    ids=["flow", "flow list", "no mapping", "broken", "no id", "empty"],
+)
+def test_a_text_of_another_shape_is_left_alone(old):
+    assert woven(old, NEW_TEXT, "q3") is None
