@@ -94,6 +94,10 @@ NEEDED = {
     "judge": "judgments by more than one judge",
     "preference": "preferences between documents",
     "tokens": "what each result costs in tokens",
+    "files": "files that the results should cover",
+    "legacy": "the legacy form of what is asked for",
+    "sources": "sources by authority",
+    "silence": "negative queries",
 }
 
 

@@ -83,12 +83,13 @@ def _ranker(
     testset: TestSet, path: Path, run_format: str | None, missing: Missing | None, duplicates: Duplicates | None
 ) -> tuple[Callable[[Convention], Ranking], str]:
     """What ranks the run under a convention, and what to call the run."""
-    from cranfield.formats.run_jsonl import read_run
     from cranfield.formats.sniff import sniff_run
+    from cranfield.project.recipe import read_collected
     from cranfield.ranking import rank_file, rank_run
 
-    if sniff_run(path, run_format) == "jsonl":
-        collected = read_run(path)
+    kind = sniff_run(path, run_format)
+    if kind in {"jsonl", "table"}:
+        collected = read_collected(path, kind)
         return lambda rules: rank_run(testset, collected, rules, missing=missing or rules.missing), collected.name
 
     def rank(rules: Convention) -> Ranking:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeGuard
 from cranfield.errors import NoCommonQueryError, Problem, UsageError, shorten
 from cranfield.evaluation.evaluate import evaluate_ranking, name_queries
 from cranfield.evaluation.values import Comparison, Evaluation, Limits
-from cranfield.formats.sniff import read_testset, sniff_run
+from cranfield.formats.sniff import RunFormat, read_testset, sniff_run
 from cranfield.measures import DEFAULT_MEASURES, Measure, parse_all
 from cranfield.model import DEFAULT_CONVENTION, Answer, Convention, Hit, Outcome, Run, TestSet, convention_named
 from cranfield.project.shaping import AS_IT_IS, Shaping, shaped
@@ -73,7 +73,7 @@ def _read(path: Path, format: str | None) -> TestSet:  # noqa: A002 - as above
     return with_meta(testset, path)
 
 
-def evaluate(  # noqa: PLR0911, PLR0913 - each is a choice that changes the numbers, and is typed by name
+def evaluate(  # noqa: PLR0913 - each is a choice that changes the numbers, and is typed by name
     testset: TestSet | TestSetLike,
     run: RunLike,
     *,
@@ -151,14 +151,8 @@ def evaluate(  # noqa: PLR0911, PLR0913 - each is a choice that changes the numb
                 testset, path, rules, missing=missing, duplicates=duplicates, depth=depth, cache=cache, keep=keep
             )
             return _evaluate_ranked(testset, ranked, chosen, name, reading)
-        if kind == "jsonl":
-            from cranfield.formats.run_jsonl import read_run
-
-            return _evaluate_run(testset, read_run(path), chosen, rules, name, reading)
-        if kind == "table":
-            from cranfield.formats.run_table import read_run_table
-
-            return _evaluate_run(testset, read_run_table(path), chosen, rules, name, reading)
+        if kind in {"jsonl", "table"}:
+            run = read_collected(path, kind)
     if isinstance(run, Mapping) and _has_scores(run):
         from cranfield.ranking.memory import rank_mapping
 
@@ -173,6 +167,17 @@ def evaluate(  # noqa: PLR0911, PLR0913 - each is a choice that changes the numb
         testset, run, rules, columns=columns, missing=missing, duplicates=duplicates, depth=depth, keep=keep, name=name
     )
     return _evaluate_ranked(testset, answers, chosen, name, reading)
+
+
+def read_collected(path: Path, kind: RunFormat) -> Run:
+    """A run that is read as a whole: one that `cranfield run` wrote, or a table of places."""
+    if kind == "table":
+        from cranfield.formats.run_table import read_run_table
+
+        return read_run_table(path)
+    from cranfield.formats.run_jsonl import read_run
+
+    return read_run(path)
 
 
 def _check(*, depth: object, missing: object, duplicates: object) -> None:

@@ -12,7 +12,7 @@ from cranfield.testsets.check_judgments import Complaint
 from cranfield.testsets.drawing import strata_keys, stratum
 from cranfield.testsets.edit import counts_of
 from cranfield.testsets.expected import names_of
-from cranfield.testsets.similar import near_duplicates
+from cranfield.testsets.similar import MOST_COMPARED, near_duplicates
 
 FEWEST_FOR_A_TEST = 6
 """All differences of one sign have a two-sided p of 2 / 2^n: .0625 at 5 queries, .03125 at 6."""
@@ -64,8 +64,14 @@ def _holds(text: str, words: set[str], name: str) -> bool:
 def near_repeats(testset: TestSet) -> Iterator[Complaint]:
     """Queries whose words are nearly those of an earlier one."""
     texts = testset.by_id
-    for earlier, query_id in near_duplicates((query.id, query.text) for query in testset.queries):
+    pairs, n_cut = near_duplicates((query.id, query.text) for query in testset.queries)
+    for earlier, query_id in pairs:
         yield query_id, f"it says nearly the same as query {earlier}: {texts[query_id].text!r}, {texts[earlier].text!r}"
+    if n_cut:
+        yield (
+            "",
+            f"{n_cut} texts share rare words with more than {MOST_COMPARED} earlier ones, and were compared with so many alone",
+        )
 
 
 def small_strata(testset: TestSet) -> Iterator[Complaint]:

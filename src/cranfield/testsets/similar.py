@@ -9,11 +9,14 @@ Source: Bayardo, Ma and Srikant 2007, WWW ("Scaling up all pairs similarity sear
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+MOST_COMPARED = 500
+"""A text is compared with so many earlier ones at most: where all texts are made of a few words, many meet at each."""
 NEAR = (4, 5)
 """Share of words, as a fraction: 4 of 5."""
 _WORD = re.compile(r"[^\W_]+")
@@ -46,15 +49,18 @@ class Lookup:
 
     frequency: Mapping[str, int]
     """How many texts hold each word; any fixed numbers give the same answers, the true ones give them soonest."""
+    n_cut: int = 0
+    """Texts that met more earlier ones than they were compared with."""
     _by_word: dict[str, list[tuple[str, frozenset[str]]]] = field(default_factory=dict)
 
     def nearest(self, text: str) -> str | None:
         """The first text added that is a near duplicate of this one; its key, None where there is none."""
         words = words_of(text)
-        for word in self._rarest(words):
-            for key, other in self._by_word.get(word, ()):
-                if near(words, other):
-                    return key
+        met = itertools.chain.from_iterable(self._by_word.get(word, ()) for word in self._rarest(words))
+        for key, other in itertools.islice(met, MOST_COMPARED):
+            if near(words, other):
+                return key
+        self.n_cut += next(met, None) is not None
         return None
 
     def add(self, key: str, text: str) -> None:
@@ -72,17 +78,22 @@ def lookup_for(texts: Iterable[str]) -> Lookup:
     return Lookup(Counter(word for text in texts for word in words_of(text)))
 
 
-def near_duplicates(texts: Iterable[tuple[str, str]]) -> Iterator[tuple[str, str]]:
-    """For each text that nearly repeats an earlier one: the earlier one's key, and its own.
+def near_duplicates(texts: Iterable[tuple[str, str]]) -> tuple[list[tuple[str, str]], int]:
+    """The texts that nearly repeat an earlier one.
 
     Args:
         texts: key and text, in order. Texts that are blank are no duplicates of each other.
+
+    Returns:
+        For each the earlier one's key, and its own; and how many texts were not compared with all that they met.
     """
     filled = [(key, text) for key, text in texts if text.strip()]
     lookup = lookup_for(text for _, text in filled)
+    pairs = []
     for key, text in filled:
         earlier = lookup.nearest(text)
         if earlier is None:
             lookup.add(key, text)
         else:
-            yield earlier, key
+            pairs.append((earlier, key))
+    return pairs, lookup.n_cut

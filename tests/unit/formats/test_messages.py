@@ -300,8 +300,10 @@ def test_problems_of_telling_a_format(tmp_path: Path, name: str) -> None:
     [
         (
             lambda: read_testset("x", "qrel"),
-            f"unknown test set format 'qrel'; expected one of {len(format_names('testset'))} test set formats.\n"
-            "Hint: did you mean qrels?",
+            (
+                f"unknown test set format 'qrel'; expected one of {len(format_names('testset'))} test set formats.\n"
+                "Hint: did you mean qrels?"
+            ),
         ),
         (lambda: sniff_run("x", "yaml"), "unknown run format 'yaml'; expected jsonl, parquet, run-table, trec."),
     ],

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cranfield.testsets.similar import near, near_duplicates, words_of
+from cranfield.testsets.similar import MOST_COMPARED, Lookup, near, near_duplicates, words_of
 
 TEXTS = st.lists(st.lists(st.sampled_from("abcdefg"), min_size=1, max_size=7).map(" ".join), max_size=12)
 
@@ -26,14 +26,14 @@ TEXTS = st.lists(st.lists(st.sampled_from("abcdefg"), min_size=1, max_size=7).ma
 )
 def test_near_duplicates_share_four_of_five_words(one, other, expected):
     assert near(words_of(one), words_of(other)) is expected
-    assert list(near_duplicates([("1", one), ("2", other)])) == ([("1", "2")] if expected else [])
+    assert near_duplicates([("1", one), ("2", other)]) == ([("1", "2")] if expected else [], 0)
 
 
 @given(TEXTS)
 @settings(max_examples=200)
 def test_the_index_finds_a_near_duplicate_exactly_where_there_is_one(texts):
     keyed = [(str(place), text) for place, text in enumerate(texts)]
-    pairs = list(near_duplicates(keyed))
+    pairs, _ = near_duplicates(keyed)
     repeated = {later for _, later in pairs}
     kept = [place for place, _ in keyed if place not in repeated]
     words = {key: words_of(text) for key, text in keyed}
@@ -42,4 +42,16 @@ def test_the_index_finds_a_near_duplicate_exactly_where_there_is_one(texts):
 
 
 def test_blank_texts_are_no_duplicates():
-    assert list(near_duplicates([("1", ""), ("2", " ")])) == []
+    assert near_duplicates([("1", ""), ("2", " ")]) == ([], 0)
+
+
+def test_texts_that_meet_too_many_others_are_counted():
+    """Without frequencies the words count as rare in the order of the alphabet, so that all of these meet at `a`."""
+    lookup = Lookup({})
+    for n in range(MOST_COMPARED):
+        lookup.add(str(n), f"a b{n} c{n} d{n} e{n}")
+    assert lookup.nearest("a z1 z2 z3 z4") is None
+    assert lookup.n_cut == 0
+    lookup.add("last", "a y1 y2 y3 y4")
+    assert lookup.nearest("a z1 z2 z3 z4") is None
+    assert lookup.n_cut == 1
