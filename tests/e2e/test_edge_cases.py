@@ -326,8 +326,9 @@ def test_everything_wrong_with_a_run_is_said_at_once(files):
 def test_first_line_that_is_no_line_of_a_run_says_what_a_run_is(refusal, line, told_to_read_a_run):
     assert refusal("q1 0 a 1\n", line + "\n") == (
         'a.run: not a run; expected a collected run (first line `{"cranfield_run":1,…}`) or a TREC run (lines `query Q0 '
-        f"document rank score tag`), got '{line}'.\n"
-        "Hint: where the content does not tell, --run-format jsonl|trec|parquet does"
+        "document rank score tag`) or a TSV or CSV table of results (columns `query_id`, `doc_id` or `path`, `rank` or "
+        f"`score`), got '{line}'.\n"
+        "Hint: where the content does not tell, --run-format run-table|jsonl|trec|parquet does"
     )
     assert refusal("q1 0 a 1\n", line + "\n", run_format="trec") == f"a.run:1: {told_to_read_a_run}"
 

@@ -191,9 +191,11 @@ def _noticed(
         )
     surplus = _surplus(ranking)
     if surplus:
+        why, what = "more results match a pattern than its expected_count says", "R, AP and nDCG"
+        if ranking.convention.credit == "every":
+            why, what = f"{ranking.convention.name} pays an expected item more than once", "AP and nDCG"
         sentences.append(
-            f"more results match a pattern than its expected_count says in {len(surplus)} of {total} queries "
-            f"(R, AP and nDCG may exceed 1 there): {name_queries(surplus)}"
+            f"{why} in {len(surplus)} of {total} queries ({what} may exceed 1 there): {name_queries(surplus)}"
         )
     if negative.any():
         named = name_queries(list(itertools.compress(ranking.query_ids, negative.tolist())))

@@ -13,7 +13,7 @@ class MatchingRules:
     line_base: Literal[0, 1] = 1
     """The number that results give the first line of a file. What is expected counts from 1."""
     min_overlap: int = 1
-    """Lines that a result and an expected span must share."""
+    """Lines that a result and an expected span must share, or all lines of an expected span that has fewer."""
     strip: tuple[str, ...] = ()
     """Beginnings of paths that are taken off (`/build/checkout/`), the longest that fits."""
     roots: tuple[str, ...] = ()

@@ -16,7 +16,7 @@ class Anchor:
     """Where an expected place hangs in the code, so that it is found again when lines move."""
 
     symbol: str
-    """`src/index.rs::Index::add`, or `docs/guide.md#Install > Linux`: what the place lies in; the file alone where it
+    """`src/index.rs::Index.add`, or `docs/guide.md::Guide > Install`: what the place lies in; the file alone where it
     lies in none."""
     body: str
     """SHA-256 of the text of the place, blanks at line ends aside."""

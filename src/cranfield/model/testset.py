@@ -8,7 +8,7 @@ truth is closed: what no target matches is not relevant, and nothing is unjudged
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from hashlib import sha256
@@ -108,7 +108,7 @@ class TestSet:
                 dict(query.strata),
                 dict(query.params),
                 {doc_id: float(grade) for doc_id, grade in self.grades.get(query.id, {}).items()},
-                [_target_record(target) for target in self.targets.get(query.id, ())],
+                [_target_record(target) for target in _by_kind(self.targets.get(query.id, ()))],
             ]
             if query.id in self.groups:
                 record.append(
@@ -133,9 +133,20 @@ class TestSet:
             "negative": None if query.negative is None else [query.negative.below, query.negative.field],
             "files": list(self.files.get(query.id, ())),
             "legacy": None if legacy is None else [list(legacy.ids), list(legacy.patterns)],
-            "ratings": [[r.doc_id, r.rater, r.grade] for r in self.ratings.get(query.id, ())],
+            "ratings": [
+                [r.doc_id, r.rater, r.grade]
+                for r in sorted(self.ratings.get(query.id, ()), key=lambda rating: (rating.doc_id, rating.rater))
+            ],
         }
         return {name: value for name, value in more.items() if value}
+
+
+_KINDS = (Pattern, Span, Entity, File, Predicate)
+
+
+def _by_kind(targets: Iterable[Target]) -> list[Target]:
+    """Targets kind by kind, each in its order: between kinds, an order says nothing."""
+    return sorted(targets, key=lambda target: _KINDS.index(type(target)))
 
 
 def _target_record(target: Target) -> list[object]:
