@@ -171,6 +171,15 @@ def _surplus(ranking: Ranking) -> list[str]:
     return [ranking.query_ids[query] for query in sorted(set(ranking.expected_query[over].tolist()))]
 
 
+def _about_surplus(ranking: Ranking, queries: Sequence[str]) -> str:
+    why, what = "more results match a pattern than its expected_count says", "R, AP and nDCG"
+    if ranking.convention.credit == "every":
+        why, what = f"{ranking.convention.name} pays an expected item more than once", "AP and nDCG"
+    return (
+        f"{why} in {len(queries)} of {ranking.n_queries} queries ({what} may exceed 1 there): {name_queries(queries)}"
+    )
+
+
 def _noticed(
     testset: TestSet, ranking: Ranking, measures: Sequence[Measure], results: Mapping[Measure, Scored]
 ) -> list[str]:
@@ -191,12 +200,7 @@ def _noticed(
         )
     surplus = _surplus(ranking)
     if surplus:
-        why, what = "more results match a pattern than its expected_count says", "R, AP and nDCG"
-        if ranking.convention.credit == "every":
-            why, what = f"{ranking.convention.name} pays an expected item more than once", "AP and nDCG"
-        sentences.append(
-            f"{why} in {len(surplus)} of {total} queries ({what} may exceed 1 there): {name_queries(surplus)}"
-        )
+        sentences.append(_about_surplus(ranking, surplus))
     if negative.any():
         named = name_queries(list(itertools.compress(ranking.query_ids, negative.tolist())))
         sentences.append(

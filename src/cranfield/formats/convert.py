@@ -46,18 +46,20 @@ def written_formats() -> dict[str, Format]:
     return {name: entry for name, entry in FORMATS.items() if entry.kind == "testset" and entry.writer}
 
 
+OTHER_ENDS = {".yml": "yaml", ".json": "yaml", ".csv": "table", ".tsv": "table", ".jsonl": "table"}
+"""Ends of names that formats have beside their usual one."""
+
+
 def _chosen(path: Path, name: str | None) -> Format:
     known = written_formats()
     if name is not None:
         if name not in known:
             raise UnknownNameError.among("test set format that is written", name, known)
         return known[name]
-    by_end = {".yml": "yaml", ".json": "yaml"} | {
-        entry.suffix: key for key, entry in reversed(known.items()) if entry.suffix
-    }
+    by_end = OTHER_ENDS | {entry.suffix: key for key, entry in reversed(known.items()) if entry.suffix}
     end = max((end for end in by_end if path.name.lower().endswith(end)), key=len, default=None)
     if end is None:
-        ends = ", ".join(f"{entry.suffix} ({key})" for key, entry in known.items() if entry.suffix)
+        ends = ", ".join(f"{end} ({key})" for end, key in sorted(by_end.items()))
         raise TestSetError(
             "not written: the name does not say the format",
             path=str(path),

@@ -21,7 +21,7 @@ from cranfield.formats.files import STDIN, stem
 from cranfield.formats.located import Text, load_located, validate
 from cranfield.formats.testset_models import MatchingModel, MetaModel
 from cranfield.formats.testset_write import document_of
-from cranfield.formats.testset_yaml import _meta as meta_of
+from cranfield.formats.testset_yaml import meta_of
 from cranfield.model import MatchingRules, Meta, TestSet
 
 RULES = MatchingRules(roots=("src", "tests"))
@@ -93,12 +93,12 @@ def read_meta(testset: TestSet, path: Path, n_reviewed: int | None) -> TestSet:
         description=more.description,
         version=facts.version,
         matching=RULES if more.matching is None else _rules(more.matching),
-        meta=_meta(facts, more),
+        meta=_about(facts, more),
         notes=(*testset.notes, *_notes(testset, facts, beside)),
     )
 
 
-def _meta(facts: _Facts, more: _More) -> Meta:
+def _about(facts: _Facts, more: _More) -> Meta:
     """The facts under the harness's own keys, and over them those that stand under `cranfield`."""
     own = Meta(
         review=facts.dataset_status,
@@ -178,7 +178,7 @@ def write_meta(testset: TestSet, path: Path) -> None:
 def _more(testset: TestSet, path: Path, facts: Mapping[str, Any]) -> dict[str, Any]:
     """What has no key of the harness's own, or would be read from it otherwise."""
     written = document_of(TestSet("", (), meta=testset.meta)).get("meta", {})
-    read = _meta(_Facts.model_construct(**facts), _More())
+    read = _about(_Facts.model_construct(**facts), _More())
     differs = {name: value for name, value in asdict(testset.meta).items() if getattr(read, name) != value}
     meta = {
         name: written.get(name, {})

@@ -13,10 +13,10 @@ from cranfield.errors import ProblemList, TestSetError
 from cranfield.formats.files import STDIN, refusal, write_text
 from cranfield.formats.located import load_located, validate
 from cranfield.formats.registry import Format
-from cranfield.formats.sniff import FORMATS, _entry
+from cranfield.formats.sniff import FORMATS, told
 from cranfield.formats.testset_models import MetaModel
 from cranfield.formats.testset_write import document_of
-from cranfield.formats.testset_yaml import _meta
+from cranfield.formats.testset_yaml import meta_of
 from cranfield.model import Meta, TestSet
 
 SUFFIX = ".meta.json"
@@ -40,7 +40,7 @@ def read_meta(path: Path) -> Meta:
     problems.raise_if_any()
     if model is None:
         raise TestSetError("not read", path=str(path))
-    return _meta(model)
+    return meta_of(model)
 
 
 def write_meta(testset: TestSet, path: Path) -> None:
@@ -66,7 +66,7 @@ def with_meta(testset: TestSet, path: Path) -> TestSet:
 
 def format_of(path: Path, named: str | None = None) -> Format:
     """The format of a test set, by name or told by content."""
-    return _entry(path, "testset", named, TestSetError)
+    return told(path, "testset", named, TestSetError)
 
 
 def holds_meta(entry: Format) -> bool:

@@ -221,7 +221,7 @@ def read_queries(path: Path | str, format: str | None = None) -> TestSet:  # noq
 
 
 def _read(path: Path, kind: Kind, name: str | None) -> TestSet:
-    read = _entry(path, kind, name, TestSetError).read
+    read = told(path, kind, name, TestSetError).read
     testset = read(path) if read else None
     if not isinstance(testset, TestSet):
         raise TestSetError("not a test set", path=shown(path))
@@ -235,11 +235,11 @@ def sniff_run(path: Path | str, format: str | None = None) -> RunFormat:  # noqa
         RunFormatError: the file is missing, unreadable or neither.
         UnknownNameError: there is no such format.
     """
-    entry = _entry(Path(path), "run", format, RunFormatError)
+    entry = told(Path(path), "run", format, RunFormatError)
     return RUN_FORMATS[entry.name]
 
 
-def _entry(path: Path, kind: Kind, name: str | None, error: type[CranfieldError]) -> Format:
+def told(path: Path, kind: Kind, name: str | None, error: type[CranfieldError]) -> Format:
     names = format_names(kind)
     if name is not None and name not in names:
         raise UnknownNameError.among(f"{WHAT[kind]} format", name, names)

@@ -99,7 +99,7 @@ def _testset(located: Located) -> TestSet:
         databases=dict(model.databases),
         ratings={query.id: _ratings(query) for query in model.queries if query.ratings},
         consensus=model.consensus,
-        meta=_meta(model.meta),
+        meta=meta_of(model.meta),
     )
 
 
@@ -175,7 +175,7 @@ def _check_preferences(located: Located, queries: Sequence[QueryModel]) -> None:
     problems.raise_if_any()
 
 
-def _meta(model: MetaModel) -> Meta:
+def meta_of(model: MetaModel) -> Meta:
     return Meta(
         review=model.review,
         scale=tuple(grade + 0.0 for grade in model.scale),

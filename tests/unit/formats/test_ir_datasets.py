@@ -140,7 +140,7 @@ def test_data_that_cannot_be_fetched_are_named_with_their_address(registered, tm
 
 def test_data_that_are_not_where_they_should_be_are_named(registered, tmp_path):
     name = registered("", "q1 0 d1 1\n", TsvQueries(LocalDownload(tmp_path / "missing.tsv")))
-    with pytest.raises(TestSetError, match=r"could not be fetched or read: '.*missing.tsv'"):
+    with pytest.raises(TestSetError, match="could not be fetched or read: '/"):
         read_testset(f"ir_datasets:{name}")
 
 
