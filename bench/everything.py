@@ -1,4 +1,4 @@
-"""All that `make bench` measures: start-up, files, memory, parts. `everything.py S M [--resume] [--write]`."""
+"""All that `make bench` measures: start-up, judgments, files, memory, parts. `everything.py S M [--resume] [--write]`."""
 
 from __future__ import annotations
 
@@ -35,6 +35,7 @@ def main() -> int:
     engine += ["--trec-eval", options.trec_eval] if options.trec_eval else []
     in_memory = [size for size in options.sizes if size != "L"]
     failed = call("startup.py", keep="startup.txt")
+    failed |= call("judgments.py", keep="judgments.txt")
     failed |= call("engine.py", *options.sizes, *resume, *engine)
     if in_memory:
         failed |= call("memory_door.py", *in_memory, *resume)

@@ -1,17 +1,19 @@
-"""Seconds to read judgments, format by format: `python bench/judgments.py [N [FORMAT…]]`, by default 1,000,000 and all.
+"""Seconds of processor time to read judgments, format by format: `python bench/judgments.py [N [FORMAT…]]`, by default 1,000,000 and all.
 
-Every format of test sets that can hold graded ids is written once and read; peers read the same qrels where they are
-installed. YAML is read at a tenth of N and scaled, and said so.
+Every format of test sets that can hold graded ids is written and read; peers read the same qrels in the same run, where
+they are installed. YAML is read at a tenth of N, and said so.
 """
 
 from __future__ import annotations
 
-import importlib
+import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
+
+from tools import BENCH, THEIRS
 
 from cranfield.errors import CranfieldError
 from cranfield.formats.convert import write_testset
@@ -19,8 +21,10 @@ from cranfield.formats.sniff import FORMATS, read_testset
 from cranfield.model import Query, TestSet
 
 PER_QUERY = 100
-SLOW = {"yaml": 10, "graded-yaml": 10}
-"""Formats that are read at a fraction of the size, and that fraction."""
+SUFFIXES = {"yaml": (".yaml", ".json"), "graded-yaml": (".yaml", ".json"), "table": (".csv", ".tsv", ".jsonl")}
+"""Formats that are several by the ends of their names."""
+SLOW = 10
+"""YAML is read at this fraction of the size: writing it takes too long."""
 
 
 def judgments(n: int) -> TestSet:
@@ -34,10 +38,10 @@ def judgments(n: int) -> TestSet:
 
 
 def timed(action: Callable[[], object]) -> float:
-    """Seconds of one call."""
-    start = time.perf_counter()
+    """Seconds of processor time of one call: other work on the machine does not count."""
+    start = time.process_time()
     action()
-    return time.perf_counter() - start
+    return time.process_time() - start
 
 
 def row(name: str, seconds: float, n: int, note: str = "") -> None:
@@ -48,19 +52,21 @@ def row(name: str, seconds: float, n: int, note: str = "") -> None:
 def main(n: int, names: Sequence[str]) -> None:
     """Print the table."""
     whole = judgments(n)
-    print(f"{n:,} judgments of {len(whole.queries):,} queries")
+    print(
+        f"{n:,} judgments of {len(whole.queries):,} queries, seconds of processor time; the other tools' the best of three"
+    )
     with tempfile.TemporaryDirectory() as folder:
         for name, entry in FORMATS.items():
             if entry.kind != "testset" or not entry.writer or "grades" not in entry.holds or entry.grouping:
                 continue
             if names and name not in names:
                 continue
-            for suffix in (".yaml", ".json") if name in {"yaml", "graded-yaml"} else (entry.suffix,):
-                share = SLOW.get(name, 1) if suffix == ".yaml" else 1
+            for suffix in SUFFIXES.get(name, (entry.suffix,)):
+                share = SLOW if suffix == ".yaml" else 1
                 path = Path(folder) / f"{name}{suffix}"
-                said = name + (f" ({suffix[1:]})" if name in SLOW else "")
+                said = name + (f" ({suffix[1:]})" if name in SUFFIXES else "")
                 try:
-                    write_testset(judgments(n // share), path, name)
+                    write_testset(judgments(n // share) if share > 1 else whole, path, name)
                     seconds = timed(lambda path=path, name=name: read_testset(path, name))  # type: ignore[misc]
                 except CranfieldError as error:
                     print(f"{said:<28}{str(error).splitlines()[0][:90]}")
@@ -72,18 +78,15 @@ def main(n: int, names: Sequence[str]) -> None:
 
 def peers(path: Path, n: int) -> None:
     """The same qrels with the readers of other libraries, where they are installed."""
-    readers: dict[str, Callable[[], object]] = {
-        "pytrec_eval.parse_qrel": lambda: importlib.import_module("pytrec_eval").parse_qrel(path.open()),
-        "ir_measures.read_trec_qrels": lambda: list(importlib.import_module("ir_measures").read_trec_qrels(str(path))),
-        "ranx.Qrels.from_file": lambda: importlib.import_module("ranx").Qrels.from_file(str(path), kind="trec"),
-    }
-    for name, read in readers.items():
-        try:
-            importlib.import_module(name.partition(".")[0])
-        except ImportError:
+    interpreter = THEIRS if THEIRS.exists() else Path(sys.executable)
+    argv = [str(interpreter), str(BENCH / "peers" / "read_qrels.py"), str(path)]
+    called = subprocess.run(argv, stdout=subprocess.PIPE, text=True, check=True)
+    for line in called.stdout.splitlines():
+        name, _, seconds = line.partition(" ")
+        if seconds:
+            row(name, float(seconds), n)
+        else:
             print(f"{name:<28}not installed here")
-            continue
-        row(name, timed(read), n)
 
 
 if __name__ == "__main__":

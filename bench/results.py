@@ -125,9 +125,10 @@ def page() -> str:
     blocks.append(f"```sh\n{commands}\n```")
     for kind, heading in (("engine", "From files to values"), ("memory", "In memory"), ("parts", "Parts")):
         blocks += [f"## {heading}", *section(kind, everything)]
-    startup = RECORDS / "startup.txt"
-    if startup.exists():
-        blocks += ["## Start-up", f"```text\n{startup.read_text(encoding='utf-8').strip()}\n```"]
+    for name, heading in (("judgments", "Judgments, format by format"), ("startup", "Start-up")):
+        record = RECORDS / f"{name}.txt"
+        if record.exists():
+            blocks += [f"## {heading}", f"```text\n{record.read_text(encoding='utf-8').strip()}\n```"]
     return "\n\n".join(block.strip() for block in blocks) + "\n"
 
 

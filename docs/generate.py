@@ -27,16 +27,29 @@ from cranfield.formats.sniff import FORMATS
 from cranfield.measures import CATALOGUE, DEFAULT_MEASURES, MeasureSpec, ParameterSpec
 from cranfield.measures.catalogue import FAMILIES
 from cranfield.measures.measure import spell
-from cranfield.model import CONVENTIONS, DEFAULT_CONVENTION, Convention, convention_named
+from cranfield.model import CONVENTIONS, DEFAULT_CONVENTION, QUERY_CLASSES, Convention, convention_named
 from cranfield.model.convention import CHOICES, differing
 from cranfield.ranking.cache import FOLDER_VARIABLE
 from cranfield.ranking.file import ENGINE_VARIABLE, JOBS_VARIABLE
 from cranfield.reporting.catalogue import trec_names
+from cranfield.stats.coefficients import COEFFICIENTS
+from cranfield.stats.consensus import CONSENSUS, DEFAULT_RULE
+from cranfield.stats.scale import MAPS
 from cranfield.stats.table import TESTS
 
 OF_MODULES = {
     "cranfield.measures.own": ("define", "QueryView", "forget"),
-    "cranfield.model": ("convention_named",),
+    "cranfield.model": (
+        "convention_named",
+        "Span",
+        "Entity",
+        "File",
+        "Predicate",
+        "Negative",
+        "Legacy",
+        "Source",
+        "Meta",
+    ),
     "cranfield.evaluation.margins": ("tie_margin", "unjudged_margin", "Margin"),
     "cranfield.ranking.memory": ("rank_mapping", "rank_frame", "rank_arrays", "RankedAnswers"),
     "cranfield.compat.pytrec_eval": ("RelevanceEvaluator", "compute_aggregated_measure", "parse_qrel", "parse_run"),
@@ -44,6 +57,20 @@ OF_MODULES = {
 }
 """What the pages show that is not on the package's face, by module."""
 COMMANDS = ("run", "evaluate", "compare", "explain", "testset", "agreement", "trec_eval", "measures", "demo")
+TESTSET_COMMANDS = (
+    "convert",
+    "show",
+    "validate",
+    "stats",
+    "add",
+    "diff",
+    "verify",
+    "rehash",
+    "split",
+    "overfit",
+    "refresh",
+)
+"""What `cranfield testset` does, in the order of its pages."""
 
 
 def measures_page() -> str:
@@ -220,6 +247,8 @@ def cli_page() -> str:
     ]
     for command in COMMANDS:
         sections += [f"## cranfield {command}", fence(help_of(command))]
+        for inner in TESTSET_COMMANDS if command == "testset" else ():
+            sections += [f"### cranfield {command} {inner}", fence(help_of(command, inner))]
     sections += ["## Environment variables", table(("variable", "what it says"), VARIABLES.items())]
     return "\n\n".join(sections)
 
@@ -232,6 +261,64 @@ VARIABLES = {
     f"`{FOLDER_VARIABLE}`": "Folder for what large run files came down to, or `off`. Unset: `cranfield/scans` in the cache folder of "
     "the user (`XDG_CACHE_HOME`, else `~/.cache`).",
 }
+
+
+def classes_page() -> str:
+    """Classes of question, from the table that evaluation and reports read."""
+    intro = (
+        "A query may say what class of question it is, by name or letter. Reports then measure each class in its own terms. "
+        "[How to ask questions of several kinds](../../how-to/query-classes.md)."
+    )
+    sections = ["# Classes of question", intro]
+    for one in QUERY_CLASSES.values():
+        facts = [
+            ("letter", one.letter),
+            ("right is", one.sentence),
+            ("measures, the first decides", ", ".join(f"`{name}`" for name in one.measures)),
+            ("test", TESTS[one.test].title),
+            *([("refused", ", ".join(f"`{name}`" for name in one.refused))] if one.refused else []),
+            *(
+                [("refused", f"all but {', '.join(f'`{name}`' for name in one.measures)}")]
+                if one.others_refused
+                else []
+            ),
+            *(
+                [("because", why)]
+                if (why := "; ".join(dict.fromkeys(one.refused.values())) or one.others_refused)
+                else []
+            ),
+        ]
+        sections += [f"## {one.name}", f"{opened(one.title)}.", table(("", ""), facts)]
+    return "\n\n".join(sections)
+
+
+def raters_page() -> str:
+    """Rules and coefficients for several raters, from their tables."""
+    intro = (
+        "A test set may hold what each of several raters said. A rule makes one grade of it, and coefficients say how far the "
+        "raters agree. [How to let several people judge](../../how-to/raters.md)."
+    )
+    rules = ((f"`{name}`", rule.sentence, rule.source) for name, rule in CONSENSUS.items())
+    coefficients = ((f"`{name}`", one.title, one.sentence, one.source) for name, one in COEFFICIENTS.items())
+    maps = (
+        (f"`{scale}`", f"`{to}`", ", ".join(f"{grade:g} is {made:g}" for grade, made in made_of.items()))
+        for (scale, to), made_of in MAPS.items()
+    )
+    return "\n\n".join(
+        [
+            "# Raters",
+            intro,
+            "## Consensus",
+            f"`consensus:` in a test set, or `--consensus`. Without it: `{DEFAULT_RULE}`.",
+            table(("rule", "the grade it makes", "source"), rules),
+            "## Agreement",
+            "The name is the key in JSON and CSV.",
+            table(("name", "coefficient", "what it is", "source"), coefficients),
+            "## Scale maps",
+            "`--to-scale` maps each rating before the ratings become one grade.",
+            table(("from", "to", "grades"), maps),
+        ]
+    )
 
 
 def formats_page() -> str:
@@ -397,6 +484,8 @@ PAGES: Mapping[str, Callable[[], str]] = {
     "testset": testset_page,
     "config": config_page,
     "formats": formats_page,
+    "classes": classes_page,
+    "raters": raters_page,
     "cli": cli_page,
     "library": library_page,
 }

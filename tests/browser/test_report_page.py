@@ -10,14 +10,32 @@ import pytest
 from playwright.sync_api import Browser, Page, sync_playwright
 
 from cranfield.evaluation.values import Comparison
-from cranfield.model import Answer, CallLog, Hit, Outcome, Query, Run, TestSet
+from cranfield.model import (
+    QUERY_CLASSES,
+    Answer,
+    CallLog,
+    Hit,
+    Legacy,
+    Meta,
+    Negative,
+    Outcome,
+    Pattern,
+    Predicate,
+    Query,
+    Rating,
+    Run,
+    Source,
+    TestSet,
+)
 from cranfield.project.recipe import compare, evaluate
 from cranfield.reporting import comparison_document, evaluation_document, save_report
+from cranfield.reporting.agreement import agreement_document
+from cranfield.testsets.raters import rater_report
 
 pytestmark = pytest.mark.browser
 
 WIDTHS = (390, 1280)
-PAGES = ("comparison", "skyline", "evaluation")
+PAGES = ("comparison", "skyline", "evaluation", "classes", "raters")
 EVIL = "<script>document.title = 'taken'</script>"
 LONG = "doc://a/very/long/path/without/any/blank/" + "x" * 120
 
@@ -49,6 +67,43 @@ def made_up(n_queries: int, *, pilot: bool = False) -> Comparison:
     return compare(evaluate(truth, run("plain", 0.4)), evaluate(truth, run(f"weighted {EVIL}", 0.75)), margin=0.02)
 
 
+def of_every_class() -> Comparison:
+    """Two queries of each class, judged by long patterns and SQL with markup in them."""
+    queries = tuple(
+        Query(
+            f"{name}-{n}", f"{EVIL} {n}", {EVIL: LONG}, query_class=name, negative=Negative() if letter == "N" else None
+        )
+        for name, letter in ((one.name, one.letter) for one in QUERY_CLASSES.values())
+        for n in range(2)
+    )
+    sql = f"SELECT id FROM entity WHERE {' AND '.join([f'note <> {EVIL!r}'] * 20)}"
+    patterns = {q.id: (Pattern(f"^(right|{LONG}|{EVIL})$"),) for q in queries if q.query_class == "canonical"}
+    predicates = {q.id: (Predicate(sql, ids=("right", EVIL)),) for q in queries if q.query_class == "attribute"}
+    grades = {q.id: {"right": 2, EVIL: 1} for q in queries if q.id not in {*patterns, *predicates} and not q.negative}
+    truth = TestSet(
+        EVIL,
+        queries,
+        grades,
+        targets=patterns | predicates,
+        legacy={q.id: Legacy((LONG,)) for q in queries if q.query_class == "deprecation"},
+        sources=(Source(EVIL, "^<"), Source(LONG, "^r")),
+        meta=Meta(review=f"{EVIL} {LONG}"),
+        notes=(EVIL + LONG,),
+    )
+
+    def run(name: str, *ids: str) -> Run:
+        return Run(name, {q.id: Answer(Outcome.ANSWERED, tuple(map(Hit, ids))) for q in queries})
+
+    return compare(evaluate(truth, run("plain", LONG, EVIL, "right")), evaluate(truth, run(EVIL, "right", LONG)))
+
+
+def rated() -> TestSet:
+    """Three raters with markup in their names."""
+    grades = {"ann": 1, EVIL: 0, LONG: 3}
+    ratings = {q: tuple(Rating(f"{EVIL}{n}", who, g) for n in range(3) for who, g in grades.items()) for q in "ab"}
+    return TestSet(EVIL, tuple(Query(q, EVIL) for q in ratings), ratings=ratings, consensus="median")
+
+
 @pytest.fixture(scope="module")
 def reports(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """Name to page: few queries with named bars, many with a skyline, two systems without a verdict."""
@@ -58,6 +113,8 @@ def reports(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
         "comparison": comparison_document(few, preflight=[("plain", f"file {LONG}", EVIL)]),
         "skyline": comparison_document(many),
         "evaluation": evaluation_document([few.baseline, few.candidate], by_query=True),
+        "classes": comparison_document(of_every_class()),
+        "raters": agreement_document(rater_report(rated())),
     }
     for name, document in documents.items():
         save_report(document, folder / f"{name}.html")
@@ -129,6 +186,13 @@ def test_every_heading_is_seen(page: Page, reports: dict[str, Path], name: str, 
     headings = page.locator("h1, h2, h3, h4, h5, h6").all()
     assert len(headings) > 4
     assert all(heading.is_visible() and heading.inner_text().strip() for heading in headings)
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_each_class_has_its_table(page: Page, reports: dict[str, Path], width: int) -> None:
+    visit(page, reports["classes"], width)
+    captions = page.locator("#classes figcaption").all_inner_texts()
+    assert [caption[0] for caption in captions] == [one.letter for one in QUERY_CLASSES.values()]
 
 
 @pytest.mark.parametrize("width", WIDTHS)

@@ -19,8 +19,10 @@ from cranfield.cli import shared
 from cranfield.formats.sniff import FORMATS
 from cranfield.measures import ALIASES, CATALOGUE
 from cranfield.measures.catalogue import FAMILIES
-from cranfield.model import CONVENTIONS, Convention
+from cranfield.model import CONVENTIONS, QUERY_CLASSES, Convention
 from cranfield.model.convention import CHOICES
+from cranfield.stats.coefficients import COEFFICIENTS
+from cranfield.stats.consensus import CONSENSUS
 from cranfield.stats.table import TESTS
 
 CHECKOUT = Path(__file__).resolve().parents[2]
@@ -59,6 +61,8 @@ def test_every_page_is_in_the_table_of_contents(generate: ModuleType) -> None:
         ("conventions", [*CONVENTIONS, *CHOICES]),
         ("formats", FORMATS),
         ("tests", TESTS),
+        ("classes", [*QUERY_CLASSES, *(measure for one in QUERY_CLASSES.values() for measure in one.measures)]),
+        ("raters", [*CONSENSUS, *COEFFICIENTS]),
         ("library", cranfield.__all__),
         ("errors", [name for name in vars(errors) if name.endswith("Error")]),
         ("testset", ["cranfield_testset", "queries", "judgments", "patterns", "expected_count"]),
@@ -75,6 +79,10 @@ def test_every_command_has_its_help(generate: ModuleType) -> None:
     commands = re.findall(r"^  (\w+)  ", text.partition("Commands:")[2].partition("\n\n")[0], re.MULTILINE)
     assert sorted(commands) == sorted(generate.COMMANDS)
     assert [command for command in commands if f"Usage: cranfield {command} " not in text] == []
+    about_testsets = generate.help_of("testset").partition("Commands:")[2]
+    commands = re.findall(r"^  (\w+)  ", about_testsets, re.MULTILINE)
+    assert sorted(commands) == sorted(generate.TESTSET_COMMANDS)
+    assert [command for command in commands if f"Usage: cranfield testset {command} " not in text] == []
 
 
 def test_every_choice_of_a_convention_has_its_sentence(markdown: ModuleType) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -28,7 +28,9 @@ from cranfield.cli.shared import (
     show,
     today,
 )
-from cranfield.project.shaping import Shaping
+
+if TYPE_CHECKING:
+    from cranfield.project.shaping import Shaping
 
 
 @shaping_options

@@ -20,10 +20,10 @@ from cranfield.cli.shared import (
     TestSetFormatOption,
     deliver,
 )
-from cranfield.project.shaping import Shaping
 
 if TYPE_CHECKING:
     from cranfield.model import Convention, TestSet
+    from cranfield.project.shaping import Shaping
     from cranfield.ranking import Duplicates, Missing, Ranking
 
 

@@ -7,11 +7,12 @@ import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import fields
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar, get_type_hints
 
 import typer
 
-from cranfield.project.shaping import Shaping, databases_of
+if TYPE_CHECKING:
+    from cranfield.project.shaping import Shaping
 
 R = TypeVar("R")
 
@@ -93,8 +94,14 @@ OPTIONS: Mapping[str, Any] = {
 
 def shaping_options(command: Callable[..., R]) -> Callable[..., R]:
     """Give a command every option of the list; it gets them as one keyword, `shaping`."""
-    signature = inspect.signature(command, eval_str=True)
-    own = [parameter for parameter in signature.parameters.values() if parameter.name != "shaping"]
+    signature = inspect.signature(command)
+    # What a test set is shaped by is imported when a command runs, and not before.
+    hints = get_type_hints(command, localns={"Shaping": object}, include_extras=True)
+    own = [
+        parameter.replace(annotation=hints[parameter.name])
+        for parameter in signature.parameters.values()
+        if parameter.name != "shaping"
+    ]
     more = [
         inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=False if name == "allow_drift" else None)
         for name in OPTIONS
@@ -106,12 +113,14 @@ def shaping_options(command: Callable[..., R]) -> Callable[..., R]:
         return command(*args, **kwargs, shaping=_shaping(asked))
 
     joined = [*own, *(parameter.replace(annotation=OPTIONS[parameter.name]) for parameter in more)]
-    wrapper.__signature__ = signature.replace(parameters=joined)  # type: ignore[attr-defined]
+    wrapper.__signature__ = signature.replace(parameters=joined, return_annotation=hints["return"])  # type: ignore[attr-defined]
     wrapper.__annotations__ = {parameter.name: parameter.annotation for parameter in joined}
     return wrapper
 
 
 def _shaping(asked: Mapping[str, Any]) -> Shaping:
+    from cranfield.project.shaping import Shaping, databases_of
+
     values = {name: value for name, value in asked.items() if value}
     values["line_base"] = asked["line_base"]
     values["min_overlap"] = asked["min_overlap"]

@@ -15,8 +15,6 @@ from typing import TYPE_CHECKING, Annotated, ParamSpec, TypeVar
 import typer
 
 from cranfield.errors import CranfieldError, Problem, UsageError, shorten
-from cranfield.formats.registry import Kind
-from cranfield.formats.sniff import format_names
 
 if TYPE_CHECKING:
     from cranfield.reporting.document import Document
@@ -71,13 +69,6 @@ class DuplicatesOption(StrEnum):
     FIRST = "first"
 
 
-def _names(kind: Kind) -> list[tuple[str, str]]:
-    return [(name.upper().replace("-", "_"), name) for name in format_names(kind)]
-
-
-TestSetFormat = StrEnum("TestSetFormat", _names("testset"))  # type: ignore[misc]  # from the table, not spelled here
-"""Formats of a test set."""
-RunFormat = StrEnum("RunFormat", _names("run"))  # type: ignore[misc]  # as above
 """Formats of a run."""
 
 
@@ -138,8 +129,20 @@ NoCacheOption = Annotated[
         "--no-cache", help="Read every run anew, and keep nothing of it. Large TREC runs are kept by content."
     ),
 ]
-TestSetFormatOption = Annotated[TestSetFormat | None, typer.Option(help="Say so instead of telling by content.")]
-RunFormatOption = Annotated[RunFormat | None, typer.Option(help="Say so instead of telling by content.")]
+TestSetFormatOption = Annotated[
+    str | None,
+    typer.Option(
+        "--testset-format", metavar="FORMAT", help="Say so instead of telling by content: qrels, beir, yaml, …"
+    ),
+]
+RunFormatOption = Annotated[
+    str | None,
+    typer.Option(
+        "--run-format",
+        metavar="FORMAT",
+        help="Say so instead of telling by content: trec, jsonl, parquet or run-table.",
+    ),
+]
 
 
 ContrastOption = Annotated[

@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 
-from cranfield.evaluation.values import BUCKETS, MOVES, Evaluation
+from cranfield.evaluation.values import BUCKETS, MOVES, NOTHING_TO_FIND, Evaluation
 from cranfield.measures import CATALOGUE, Measure
 from cranfield.measures.kernels import first_relevant_rank
-from cranfield.ranking.value import FloatQ
+from cranfield.ranking.value import FloatQ, Silence
 
 
 def bucket_queries(
@@ -25,17 +25,21 @@ def bucket_queries(
         failed = (_failed(baseline, query_id), _failed(candidate, query_id))
         before, after = _ranks(baseline, candidate, ranks, query_id)
         found = (math.isfinite(before), math.isfinite(after))
+        if _is_negative(baseline, query_id):
+            found = (True, True)  # nothing should be: only the value moves
         buckets[_bucket(failed, found, sign * difference)].append(query_id)
     return {name: tuple(query_ids) for name, query_ids in buckets.items()}
 
 
 def move_queries(baseline: Evaluation, candidate: Evaluation, query_ids: Sequence[str]) -> dict[str, tuple[str, ...]]:
-    """Put every paired query in exactly one of `MOVES`; empty ones are kept."""
+    """Put every paired query in exactly one of `MOVES`, or in `NOTHING_TO_FIND`; empty ones of `MOVES` are kept."""
     ranks = [first_relevant_rank(evaluation.ranking) for evaluation in (baseline, candidate)]
     moves: dict[str, list[str]] = {name: [] for name in MOVES}
     for query_id in query_ids:
         if _failed(baseline, query_id) or _failed(candidate, query_id):
             moves["failed"].append(query_id)
+        elif _is_negative(baseline, query_id):
+            moves.setdefault(NOTHING_TO_FIND, []).append(query_id)
         else:
             moves[_move(*_ranks(baseline, candidate, ranks, query_id))].append(query_id)
     return {name: tuple(ids) for name, ids in moves.items()}
@@ -66,6 +70,12 @@ def _move(before: float, after: float) -> str:
 
 def _failed(evaluation: Evaluation, query_id: str) -> bool:
     return evaluation.ranking.outcomes[evaluation.index[query_id]].is_failure
+
+
+def _is_negative(evaluation: Evaluation, query_id: str) -> bool:
+    """Whether nothing should be found."""
+    silence = evaluation.ranking.silence
+    return silence is not None and bool(silence[evaluation.index[query_id]] != Silence.NOT_ASKED)
 
 
 def _ranks(baseline: Evaluation, candidate: Evaluation, ranks: Sequence[FloatQ], query_id: str) -> tuple[float, float]:

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from cranfield.errors import MeasureError, Problem
 from cranfield.evaluation.evaluate import summarise
+from cranfield.evaluation.scales import NOT_ON_ITS_SCALE, ranking_for
 from cranfield.evaluation.values import Comparison, Evaluation, Summary
 from cranfield.measures import CATALOGUE, Measure, compute, parse_all
 from cranfield.measures.families.aspects import form_wins
@@ -23,11 +25,10 @@ from cranfield.ranking.transform import only_queries
 from cranfield.ranking.value import FloatQ, Ranking
 from cranfield.stats.describe import describe
 from cranfield.stats.interval import t_interval
-from cranfield.stats.multiplicity import holm
 from cranfield.stats.noise import differences
-from cranfield.stats.paired import mcnemar, sign_test
-from cranfield.stats.permutation import DEFAULT_DRAWS, permutation
-from cranfield.stats.result import TestResult
+
+if TYPE_CHECKING:
+    from cranfield.stats.result import TestResult
 
 ALPHA = 0.05
 """Of the test of one system, which nothing is declared for."""
@@ -109,6 +110,8 @@ def by_class(evaluation: Evaluation) -> tuple[ClassResult, ...]:
 
 def compare_classes(comparison: Comparison) -> tuple[ClassComparison, ...]:
     """Two systems by class of question: each class with its own paired test, adjusted by Holm across the classes."""
+    from cranfield.stats.multiplicity import holm
+
     sides = [
         {one.query_class.name: one for one in by_class(side)} for side in (comparison.baseline, comparison.candidate)
     ]
@@ -175,7 +178,7 @@ def _result(query_class: QueryClass, evaluation: Evaluation, query_ids: tuple[st
     ranking = evaluation.ranking
     members = set(query_ids)
     part = only_queries(ranking, np.array([query_id in members for query_id in ranking.query_ids], dtype=np.bool_))
-    measured = tuple(_measured(measure, part) for measure in parse_all(query_class.measures))
+    measured = tuple(_measured(measure, part, evaluation) for measure in parse_all(query_class.measures))
     return ClassResult(
         query_class=query_class,
         query_ids=query_ids,
@@ -185,13 +188,23 @@ def _result(query_class: QueryClass, evaluation: Evaluation, query_ids: tuple[st
     )
 
 
-def _measured(measure: Measure, ranking: Ranking) -> ClassMeasure:
+def _measured(measure: Measure, part: Ranking, evaluation: Evaluation) -> ClassMeasure:
+    """One measure of the queries of `part`, on the grades of its scale where each scale has its own."""
+    own = ranking_for(evaluation, measure)
+    if own is None:
+        return ClassMeasure(measure, summarise(np.zeros(0)), {}, dict.fromkeys(part.query_ids, NOT_ON_ITS_SCALE))
+    members = set(part.query_ids)
+    ranking = part
+    if own is not evaluation.ranking:
+        ranking = only_queries(own, np.array([query_id in members for query_id in own.query_ids], dtype=np.bool_))
     values, scored, unscored = compute(measure, ranking)
     known = {q: v for q, v, s in zip(ranking.query_ids, values.tolist(), scored.tolist(), strict=True) if s}
     return ClassMeasure(measure, summarise(values[scored]), known, unscored)
 
 
 def _forms(ranking: Ranking, measured: ClassMeasure) -> FormWins:
+    from cranfield.stats.paired import sign_test
+
     ways = dict(zip(ranking.query_ids, form_wins(ranking).tolist(), strict=True))
     counted = np.array([ways[query_id] for query_id in measured.values], dtype=np.float64)
     wins, losses = int((counted > 0).sum()), int((counted < 0).sum())
@@ -222,6 +235,9 @@ def _compared(sides: tuple[ClassResult, ClassResult], comparison: Comparison) ->
 
 
 def _tested(query_class: QueryClass, a: FloatQ, b: FloatQ, comparison: Comparison) -> TestResult:
+    from cranfield.stats.paired import mcnemar, sign_test
+    from cranfield.stats.permutation import DEFAULT_DRAWS, permutation
+
     if query_class.test == "mcnemar":
         return mcnemar(a, b)
     if query_class.test == "sign":

@@ -138,6 +138,8 @@ def _shared_measures(baseline: Evaluation, candidate: Evaluation) -> tuple[Measu
             "the two systems were evaluated on different test sets",
             expected=baseline.testset.digest,
             got=candidate.testset.digest,
+            hint="other judgments, targets, classes or strata, or grades made by another rule or on another scale, make "
+            "another test set",
         )
     conventions = (baseline.ranking.convention.name, candidate.ranking.convention.name)
     if conventions[0] != conventions[1]:
@@ -148,6 +150,10 @@ def _shared_measures(baseline: Evaluation, candidate: Evaluation) -> tuple[Measu
     shared = tuple(measure for measure in baseline.measures if measure in candidate.measures)
     if not shared:
         raise UsageError("the two evaluations share no measure")
+    scales = [tuple(evaluation.scales.get(measure) for measure in shared) for evaluation in (baseline, candidate)]
+    for measure, one, other in zip(shared, *scales, strict=True):
+        if one != other:
+            raise UsageError(f"{measure} is on two scales, {one} and {other}", expected="the same scale on both sides")
     pooled = [str(measure) for measure in shared if CATALOGUE[measure.name].aggregate != "mean"]
     if pooled:
         raise UsageError(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -12,7 +13,9 @@ from cranfield.evaluation.values import Comparison, Evaluation
 from cranfield.measures import CATALOGUE, Measure
 from cranfield.model import TestSet
 from cranfield.ranking.value import FloatQ
-from cranfield.stats.contrast import GroupContrast, at_ceiling, two_groups
+
+if TYPE_CHECKING:
+    from cranfield.stats.contrast import GroupContrast
 
 Asked = tuple[str, str, str]
 """Key of the strata, and two of its values: `("difficulty", "standard", "hard")`."""
@@ -57,6 +60,8 @@ def contrast_strata(
     Raises:
         UsageError: no such key, value or measure; or the two values are one.
     """
+    from cranfield.stats.contrast import two_groups
+
     measure = _measure(measure, evaluation.measures)
     rows = dict(zip(evaluation.query_ids, evaluation.scored[measure].tolist(), strict=True))
     values = {q: v for q, v in zip(evaluation.query_ids, evaluation.values[measure].tolist(), strict=True) if rows[q]}
@@ -72,6 +77,8 @@ def contrast_gain(comparison: Comparison, key: str, a: str, b: str, measure: Mea
     Raises:
         UsageError: as in `contrast_strata`.
     """
+    from cranfield.stats.contrast import two_groups
+
     measure = _measure(measure or comparison.primary, tuple(comparison.measures))
     sides = _sides(comparison.baseline.testset, key, (a, b), comparison.measures[measure].differences)
     groups = two_groups(*sides, alpha=comparison.alpha, seed=comparison.seed)
@@ -107,6 +114,8 @@ def _sides(testset: TestSet, key: str, names: tuple[str, str], values: Mapping[s
 
 
 def _ceilings(system: str, names: tuple[str, str], sides: tuple[FloatQ, FloatQ], measure: Measure) -> tuple[str, ...]:
+    from cranfield.stats.contrast import at_ceiling
+
     spec = CATALOGUE[measure.name]
     if not spec.higher_is_better or spec.diagnostic:
         return ()

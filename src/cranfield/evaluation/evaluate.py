@@ -17,7 +17,7 @@ from cranfield.measures import CATALOGUE, DEFAULT_MEASURES, Measure, compute, pa
 from cranfield.measures.kernels import expected_relevant
 from cranfield.measures.spec import NEEDS_COUNT, WHY_NEEDED
 from cranfield.model import Outcome, Run, TestSet
-from cranfield.model.query_class import NOTHING_EXPECTED
+from cranfield.model.query_class import NOTHING_EXPECTED, negative_of
 from cranfield.numbers import format_value
 from cranfield.ranking.value import UNKNOWN_COUNT, FloatQ, Ranking, Silence
 from cranfield.stats.describe import SMALLEST_FACTOR, describe, geometric_mean, total, weighted_mean
@@ -48,7 +48,8 @@ def evaluate_ranking(
     Args:
         testset: where the ranking's queries and judgments came from.
         ranking: Q queries, ordered and joined.
-        measures: what to compute; None is the default list, less those that no query of this test set allows.
+        measures: what to compute; None is the default list, less those that no query of this test set allows, or Silence
+            where nothing should be found for any.
         name: what to call the system.
         run_digest: identity of the run that was ranked.
         run: the collected run, for its logs and stamps.
@@ -69,6 +70,9 @@ def evaluate_ranking(
         for measure, reasons in impossible.items():
             noticed.append(f"{measure} is left out: {'; '.join(dict.fromkeys(reasons.values()))}")
         asked = tuple(measure for measure in asked if measure not in impossible)
+        if not asked and ranking.silence is not None and _negative(ranking).all():
+            asked = parse_all(("Silence",))
+            results |= {measure: compute(measure, ranking) for measure in asked}
     return Evaluation(
         name=name,
         testset=testset,
@@ -81,7 +85,7 @@ def evaluate_ranking(
         summaries={measure: _summary(measure, results[measure], weights) for measure in asked},
         run=run,
         pilot=run.pilot if run is not None else False,
-        warnings=tuple(noticed + _noticed(testset, ranking, asked, results)),
+        warnings=tuple(noticed + _noticed(testset, ranking, asked, results) + _unbounded(testset, ranking, run)),
         reading=dict(reading or {}),
     )
 
@@ -260,6 +264,27 @@ def _negative(ranking: Ranking) -> NDArray[np.bool_]:
         return np.zeros(ranking.n_queries, dtype=np.bool_)
     asked: NDArray[np.bool_] = ranking.silence != Silence.NOT_ASKED
     return asked
+
+
+def _unbounded(testset: TestSet, ranking: Ranking, run: Run | None) -> list[str]:
+    """Say where results broke a silence because they, or the answer, do not say what its bound is compared with."""
+    bare = []
+    for place in np.flatnonzero(_negative(ranking)).tolist():
+        query_id = ranking.query_ids[place]
+        negative = negative_of(testset.by_id[query_id])
+        if negative is None or negative.below is None or not ranking.n_returned[place]:
+            continue
+        if negative.field:
+            answer = run.answers.get(query_id) if run is not None else None
+            says = answer is not None and negative.field in answer.fields
+        else:
+            says = all(hit.score is not None for hit in ranking.top.get(query_id, ())[:1])
+        if not says:
+            bare.append(query_id)
+    if not bare:
+        return []
+    what = "the bound of a query where nothing should be found is on a score or a field that this run does not give"
+    return [f"{what}, so any result counts: {name_queries(bare)}"]
 
 
 def _unanswered(ranking: Ranking) -> tuple[list[str], list[str]]:

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cranfield.errors import UsageError
+from cranfield.evaluation.scales import RATED_BY_SLOT
 from cranfield.measures import Measure, compute
 from cranfield.model import Convention, TestSet
 from cranfield.model.convention import AT_THE_DOOR, CHOICES, differing, with_choice
@@ -155,10 +156,16 @@ def explain(
         run: what to call the run.
 
     Raises:
-        UsageError: A is B.
+        UsageError: A is B, or one of them makes grades of the ratings measure by measure.
     """
     if a.name == b.name:
         raise UsageError(f"both conventions are {a.name}", expected="two conventions")
+    if testset.ratings and RATED_BY_SLOT in {a.name, b.name}:
+        raise UsageError(
+            f"under {RATED_BY_SLOT} each measure has grades of its own, made of the ratings: no ranking is the same on both "
+            "sides",
+            hint="--to-scale binary maps the ratings to one scale for all measures",
+        )
     score = _Scorer(testset, rank)
     choices = tuple(Choice(name, getattr(a, name), getattr(b, name)) for name in differing(a, b))
     between = [a]

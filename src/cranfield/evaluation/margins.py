@@ -54,8 +54,9 @@ def unjudged_margin(measure: Measure, ranking: Ranking) -> Margin:
     low, high = bounds(measure, ranking)
     query, _ = unjudged_results(ranking, measure.cutoff if isinstance(measure.cutoff, int) else None)
     why = why_unbounded(measure, ranking)
+    _, scored, _ = compute(measure, ranking)
+    query = query[scored[query]]  # where there is no value, nothing could move it
     if not why:
-        _, scored, _ = compute(measure, ranking)
         unknown = int((scored & np.isnan(low)).sum())
         why = TOO_MANY.format(n=unknown, total=ranking.n_queries) if unknown else ""
     return Margin(low, high, len(query), len(np.unique(query)), why)

@@ -66,6 +66,10 @@ class Evaluation:
     """Sentences for people: queries without a relevant document, duplicates dropped, measures left out."""
     reading: Mapping[str, str | int | None] = field(default_factory=dict)
     """What was asked of the reading beside the convention: depth, missing, duplicates."""
+    scales: Mapping[Measure, str] = field(default_factory=dict)
+    """Where each measure was computed on grades of its own scale: that scale."""
+    on_scales: Mapping[str, Ranking] = field(default_factory=dict)
+    """The ranking of each of these scales."""
 
     @property
     def query_ids(self) -> tuple[str, ...]:
@@ -216,7 +220,8 @@ BUCKETS = (
     "worsened",
     "unchanged",
 )
-"""In order of precedence, on the primary measure. `Found` is a relevant result within its cutoff."""
+"""In order of precedence, on the primary measure. `Found` is a relevant result within its cutoff; where nothing should be
+found, a query improved, worsened or is unchanged."""
 
 MOVES = (
     "failed",
@@ -230,4 +235,8 @@ MOVES = (
     "same rank below 1",
     "never found",
 )
-"""In order of precedence, by the first relevant rank in the whole list kept."""
+"""In order of precedence, by the first relevant rank in the whole list kept. `NOTHING_TO_FIND` is after them where there
+are such queries."""
+
+NOTHING_TO_FIND = "nothing to find"
+"""The move of a query where nothing should be found, and neither system failed."""

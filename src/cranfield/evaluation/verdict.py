@@ -63,8 +63,8 @@ def broken_limits(evaluations: Sequence[Evaluation], primary: Measure, limits: L
     sentences = []
     for evaluation in evaluations:
         outcomes = evaluation.ranking.outcomes
-        # A TREC file cannot say that a system answered with nothing: there, no line is no failure.
-        is_collected = evaluation.run is not None
+        # A file of results cannot say that a system answered with nothing: there, no line is no failure.
+        is_collected = evaluation.run is not None and evaluation.run.says_empty
         bad = sum(o.is_failure or (is_collected and o is Outcome.MISSING) for o in outcomes)
         if limits.max_failed_share is not None and outcomes and bad / len(outcomes) > limits.max_failed_share:
             sentences.append(

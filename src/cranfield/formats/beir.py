@@ -14,9 +14,10 @@ from pathlib import Path
 from typing import Any
 
 from cranfield.errors import ProblemList, TestSetError, shorten
-from cranfield.formats.delimited import MAX_PROBLEMS, read_sheet, write_sheet, write_unicode
-from cranfield.formats.files import opened, shown, stem
-from cranfield.formats.judged import short
+from cranfield.formats.counting import n_of
+from cranfield.formats.delimited import read_sheet, write_sheet, write_unicode
+from cranfield.formats.files import MAX_PROBLEMS, opened, shown, stem
+from cranfield.formats.grades import short
 from cranfield.formats.judgment_table import read_judgment_table
 from cranfield.formats.leftover import Leftover
 from cranfield.model import Query, TestSet
@@ -162,9 +163,9 @@ class _Texts:
             return
         missing = sum(query_id not in self.texts for query_id in judged)
         if missing:
-            yield f"{missing} judged queries are not in {self.path.name}: they have no text"
+            yield f"without a text: {n_of(missing, 'judged queries')} not in {self.path.name}"
         if self.n_others:
-            yield f"left out: {self.n_others} queries of {self.path.name} that these qrels do not judge"
+            yield f"left out: {n_of(self.n_others, 'queries')} of {self.path.name} that these qrels do not judge"
         yield from self.leftover.notes()
 
 
@@ -206,10 +207,10 @@ def _unknown_documents(judged: TestSet, corpus: Path | None) -> Iterator[str]:
     missing = {doc_id for grades in judged.grades.values() for doc_id in grades}
     missing.difference_update(record["_id"] for _, record in _objects(corpus, problems))
     if problems.problems:
-        yield f"{corpus.name}: {len(problems.problems)} bad lines, the first {problems.problems[0].line}"
+        yield f"{corpus.name}: {n_of(len(problems.problems), 'bad lines')}, the first {problems.problems[0].line}"
     if missing:
         least = min(missing)
-        yield f"{len(missing)} judged documents are not in {corpus.name}: {shorten(least)}" + (
+        yield f"not in {corpus.name}: {n_of(len(missing), 'judged documents')}, {shorten(least)}" + (
             ", …" if len(missing) > 1 else ""
         )
 

@@ -16,7 +16,9 @@ from pathlib import Path
 from typing import Any
 
 from cranfield.errors import ProblemList, TestSetError, shorten
+from cranfield.formats.counting import n_of
 from cranfield.formats.files import shown, stem
+from cranfield.formats.grades import whole
 from cranfield.model import Query, TestSet
 
 _UNFIT = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
@@ -125,17 +127,17 @@ class Gathered:
             yield "queries have no ids here: the text of each is its id"
             numbered = sum(bool(_UNFIT.search(query.text)) for query in self.queries.values())
             if numbered:
-                yield f"{numbered} queries have line breaks or control characters in their texts: numbered, as `q3`"
+                yield f"{n_of(numbered, 'queries')} with line breaks or control characters in the text: numbered, as `q3`"
             again = len(ids) - numbered - len({q.text for q in self.queries.values() if not _UNFIT.search(q.text)})
             if again:
-                yield f"{again} queries have the text of an earlier one: their ids end in a number, as `text (2)`"
+                yield f"{n_of(again, 'queries')} with the text of an earlier one: the id ends in a number, as `text (2)`"
         if self.repeated:
-            yield f"{self.repeated} judgments stand twice, with the same grade"
+            yield f"said again: {n_of(self.repeated, 'judgments')}, with the same grade"
 
 
 def counted(counts: Mapping[str, int]) -> tuple[str, ...]:
     """Sentences for what a file holds and a test set does not."""
-    return tuple(f"not carried over: {n} {noun}" for noun, n in counts.items() if n)
+    return tuple(f"not carried over: {n_of(n, noun)}" for noun, n in counts.items() if n)
 
 
 def written_texts(testset: TestSet, path: Path, key: Callable[[Query], Hashable] = lambda query: query.text) -> None:
@@ -178,12 +180,7 @@ def written_cells(testset: TestSet, path: Path) -> None:
     problems.raise_if_any()
 
 
-def judged(testset: TestSet, query: Query, *, whole: bool = False) -> dict[str, float]:
-    """What these formats can say of a query's documents: grades of 0 and more; `whole`: no fractions."""
+def judged(testset: TestSet, query: Query, *, fractions: bool = True) -> dict[str, float]:
+    """What these formats can say of a query's documents: grades of 0 and more; fractions where they are taken."""
     said = testset.grades.get(query.id, {})
-    return {doc_id: short(grade) for doc_id, grade in said.items() if grade >= 0 and not (whole and grade % 1)}
-
-
-def short(grade: float) -> float:
-    """A whole grade as an int, as people write it."""
-    return int(grade) if grade == int(grade) else grade
+    return {doc_id: whole(grade) for doc_id, grade in said.items() if grade >= 0 and (fractions or not grade % 1)}

@@ -9,6 +9,7 @@ import json
 import re
 from collections.abc import Mapping
 
+from cranfield.formats.columns import COLUMN_NAMES, JUDGMENT_COLUMNS, RUN_COLUMNS
 from cranfield.formats.delimited import separator_of
 from cranfield.formats.registry import Format, Head
 
@@ -19,11 +20,11 @@ _QUERY_ID = re.compile(_KEY % b"query_id")
 _GRADED = re.compile(_KEY % b"relevant_docs")
 _GOLDEN = re.compile(_KEY % b"expected_(entities|files|line_ranges)")
 
-QUERY = {"query_id", "q_id", "qid", "query", "query-id"}
-DOCUMENT = {"doc_id", "docno", "docid", "did", "corpus-id"}
-PLACE = {*DOCUMENT, "path", "file"}
-GRADE = {"grade", "relevance", "rel", "label"}
-ORDER = {"rank", "score"}
+QUERY = {*RUN_COLUMNS["query_id"]}
+DOCUMENT = {*JUDGMENT_COLUMNS["doc_id"]}
+PLACE = {*RUN_COLUMNS["doc_id"]}
+GRADE = {*COLUMN_NAMES["grade"]}
+ORDER = {*RUN_COLUMNS["rank"], *RUN_COLUMNS["score"]}
 
 
 def _header(head: Head) -> set[str]:

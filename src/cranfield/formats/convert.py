@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from cranfield.errors import Problem, TestSetError, UnknownNameError, shorten
+from cranfield.errors import Problem, ProblemList, TestSetError, UnknownNameError, shorten
+from cranfield.formats.counting import n_of
 from cranfield.formats.features import FEATURES, QUIET, is_judged, only_grades
-from cranfield.formats.registry import ANY_GRADE, Format
+from cranfield.formats.files import unpacked_name
+from cranfield.formats.registry import ANY_GRADE, NO_SUBGROUP, Format
 from cranfield.formats.sniff import FORMATS
 from cranfield.model import TestSet
 
@@ -57,7 +60,7 @@ def _chosen(path: Path, name: str | None) -> Format:
             raise UnknownNameError.among("test set format that is written", name, known)
         return known[name]
     by_end = OTHER_ENDS | {entry.suffix: key for key, entry in reversed(known.items()) if entry.suffix}
-    end = max((end for end in by_end if path.name.lower().endswith(end)), key=len, default=None)
+    end = max((end for end in by_end if unpacked_name(path).lower().endswith(end)), key=len, default=None)
     if end is None:
         ends = ", ".join(f"{end} ({key})" for end, key in sorted(by_end.items()))
         raise TestSetError(
@@ -75,23 +78,25 @@ def fitted(testset: TestSet, entry: Format, path: Path) -> tuple[TestSet, tuple[
     bare = {query.id for query in testset.queries if not is_judged(testset, query)}
     given = testset
     if entry.grouping is not None:
-        testset = _in_groups(testset, entry, path)
+        testset = _in_groups(testset, entry, path, sentences)
     for name, feature in FEATURES.items():
         if name == "barren":
             testset = _in_bounds(testset, entry, sentences)
             stripped = [query.id for query in testset.queries if not is_judged(testset, query) and query.id not in bare]
             if stripped:
-                sentences.append(f"left out: {len(stripped)} queries whose truth it cannot hold ({_some(stripped)})")
+                sentences.append(
+                    f"left out: {n_of(len(stripped), 'queries')} whose truth it cannot hold ({_some(stripped)})"
+                )
                 testset = _without_queries(testset, stripped)
         if name not in entry.holds:
             n = feature.count(testset)
             if n and name not in QUIET:
-                sentences.append(f"not carried over: {n} {feature.noun}")
+                sentences.append(f"not carried over: {n_of(n, feature.noun)}")
             testset = feature.without(testset) if n else testset
     testset = _with_room_for_strata(testset, entry, sentences)
     if not any(is_judged(testset, query) for query in testset.queries):
         holds = ", ".join(FEATURES[name].noun for name in FEATURES if name in entry.holds and FEATURES[name].is_truth)
-        has = ", ".join(f"{f.count(given)} {f.noun}" for f in FEATURES.values() if f.is_truth and f.count(given))
+        has = ", ".join(n_of(f.count(given), f.noun) for f in FEATURES.values() if f.is_truth and f.count(given))
         raise TestSetError(
             f"not written: {entry.name} can hold nothing of what is expected",
             path=str(path),
@@ -99,11 +104,11 @@ def fitted(testset: TestSet, entry: Format, path: Path) -> tuple[TestSet, tuple[
             got=has or "a set that nobody judged",
         )
     _refuse_bare(testset, entry, path)
+    _refuse_doubled(testset, path)
     if entry.by_text:
-        _refuse_twice(testset, entry, path)
         named = sum(query.id != query.text for query in testset.queries)
         if named:
-            sentences.append(f"not carried over: {named} ids of queries, which go by their text there")
+            sentences.append(f"not carried over: {n_of(named, 'ids of queries')}; a query goes by its text there")
     ids = {query.id for query in testset.queries}
     aside = {"files": testset.files, "legacy": testset.legacy, "ratings": testset.ratings, "groups": testset.groups}
     kept = {name: {q: said for q, said in by_query.items() if q in ids} for name, by_query in aside.items()}
@@ -114,7 +119,18 @@ def _some(ids: Sequence[str]) -> str:
     return ", ".join(ids[:SHOWN_IDS]) + (", …" if len(ids) > SHOWN_IDS else "")
 
 
-def _in_groups(testset: TestSet, entry: Format, path: Path) -> TestSet:
+def _refuse_doubled(testset: TestSet, path: Path) -> None:
+    """What one rater says of one document stands once."""
+    problems = ProblemList(TestSetError)
+    for query in testset.queries:
+        said = Counter((rating.doc_id, rating.rater) for rating in testset.ratings.get(query.id, ()))
+        for doc_id, rater in (pair for pair, n in said.items() if n > 1):
+            message = f"not written: query {shorten(query.id)}: {rater} rates document {shorten(doc_id)} twice"
+            problems.add(message, path=str(path), expected="one rating")
+    problems.raise_if_any()
+
+
+def _in_groups(testset: TestSet, entry: Format, path: Path, sentences: list[str]) -> TestSet:
     """Only what is judged by group, where the format's lines are judgments by group."""
     if testset.grouping != entry.grouping:
         raise TestSetError(
@@ -122,6 +138,8 @@ def _in_groups(testset: TestSet, entry: Format, path: Path) -> TestSet:
             path=str(path),
             got="no groups" if testset.grouping is None else f"judgments by {testset.grouping}",
         )
+    if entry.grouping == "preference" and not all(one.subgroup for said in testset.groups.values() for one in said):
+        sentences.append(f"preferences without a subgroup stand under the subgroup {NO_SUBGROUP}")
     return replace(testset, grades={q: grades for q, grades in testset.grades.items() if testset.groups.get(q)})
 
 
@@ -132,7 +150,7 @@ def _in_bounds(testset: TestSet, entry: Format, sentences: list[str]) -> TestSet
     kept = only_grades(testset, lambda grade: low <= grade <= high)
     lost = _size(testset) - _size(kept)
     if lost:
-        sentences.append(f"not carried over: {lost} judgments whose grade is not within {low:g} to {high:g}")
+        sentences.append(f"not carried over: {n_of(lost, 'judgments')} whose grade is not within {low:g} to {high:g}")
     return kept
 
 
@@ -174,18 +192,3 @@ def _refuse_bare(testset: TestSet, entry: Format, path: Path) -> None:
             hint="--queries FILE gives texts by query id: topics, TSV or JSONL",
         )
         raise TestSetError(problem)
-
-
-def _refuse_twice(testset: TestSet, entry: Format, path: Path) -> None:
-    """Two queries that the format could not tell apart."""
-    first: dict[str, str] = {}
-    twice = [
-        (query.id, first[query.text]) for query in testset.queries if first.setdefault(query.text, query.id) != query.id
-    ]
-    if twice:
-        raise TestSetError(
-            f"not written: {len(twice)} queries have the text of another one",
-            path=str(path),
-            expected=f"each text once: in {entry.name} a query goes by it",
-            got=" and ".join(twice[0]),
-        )

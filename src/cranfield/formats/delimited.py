@@ -9,17 +9,15 @@ from __future__ import annotations
 import csv
 import io
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from cranfield.errors import CranfieldError, ProblemList, TestSetError, shorten
-from cranfield.formats.files import decode, read_bytes, shown, write_text
+from cranfield.formats.files import MAX_PROBLEMS, decode, read_bytes, shown, suffix_of, write_text
 
-MAX_PROBLEMS = 1000
-"""Reading goes no further when it has found so many."""
 STRATUM = "stratum."
 """What the name of a column of a stratum begins with."""
 
@@ -46,8 +44,10 @@ class Sheet:
     """Lines that begin with `#` above the header."""
     line: int
     """Of the header."""
-    body: int
+    body: int = 0
     """Where in `text` the rows begin."""
+    first: int = 0
+    """Line of the first row."""
     names: tuple[str, ...] = ()
     """Of the columns as they are written, without blanks around them."""
     separator: str = ","
@@ -70,16 +70,13 @@ class Sheet:
 
         A row with more cells is a problem and left out; cells that are missing at the end of a row are empty.
         """
-        quoting: Literal[0, 3] = csv.QUOTE_NONE if self.separator == "\t" else csv.QUOTE_MINIMAL
-        lines = io.StringIO(self.text[self.body :], newline="")
-        reader = csv.reader(lines, delimiter=self.separator, quoting=quoting, strict=True, skipinitialspace=self.spaced)
-        before, n = self.line + 1, len(self.names)
-        line = before
+        reader = self._cut(io.StringIO(self.text[self.body :], newline=""))
+        line, n = self.first, len(self.names)
         try:
             for cells in reader:
                 if len(cells) == n or self._fitted(line, cells, n):
                     yield line, cells
-                line = before + reader.line_num
+                line = self.first + reader.line_num
                 if len(self.problems.problems) >= MAX_PROBLEMS:
                     return
         except csv.Error as error:
@@ -90,6 +87,44 @@ class Sheet:
                 line=line,
                 hint=hint if self.separator != "\t" else None,
             )
+
+    def stripped_rows(self) -> Iterator[tuple[int, list[str]]]:
+        """The same without the blanks around each cell; a row of empty cells is blank."""
+        for line, cells in self.rows():
+            stripped = [cell.strip() for cell in cells]
+            if any(stripped):
+                yield line, stripped
+
+    def _cut(self, lines: Iterable[str]) -> Any:
+        """Cut lines into cells."""
+        quoting: Literal[0, 3] = csv.QUOTE_NONE if self.separator == "\t" else csv.QUOTE_MINIMAL
+        return csv.reader(lines, delimiter=self.separator, quoting=quoting, strict=True, skipinitialspace=self.spaced)
+
+    def take_header(self, start: int, *, repeats: bool) -> None:
+        """Read the names of the columns, which begin at `start` of the text; each stands once, but where it may repeat."""
+        begin = _LINE.match(self.text, start)
+        raw = begin.group().rstrip("\r\n") if begin else ""
+        self.separator = separator_of(raw.encode("utf-8", "surrogatepass"))
+        self.spaced = self.separator != "\t" and any(name[:1] == " " for name in raw.split(self.separator)[1:])
+        ends: list[int] = []
+        reader = self._cut(self._lines_from(start, ends))
+        try:
+            self.names = tuple(name.strip() for name in next(reader))
+        except csv.Error as error:
+            self.fault(self.line, None, f"not a row of cells: {error}", expected="names of columns", got=raw)
+            self.problems.raise_if_any()
+        self.body, self.first = ends[-1], self.line + reader.line_num
+        first: dict[str, int] = {}
+        for place, name in enumerate(self.names):
+            if not repeats and name and first.setdefault(name.lower(), place) != place:
+                self.fault(self.line, place, f"two columns are called {name!r}", expected="each name once")
+
+    def _lines_from(self, start: int, ends: list[int]) -> Iterator[str]:
+        """Lines of the text, and where each ends."""
+        while start < len(self.text) and (found := _LINE.match(self.text, start)):
+            start = found.end()
+            ends.append(start)
+            yield found.group()
 
     def _fitted(self, line: int, cells: list[str], n: int) -> bool:
         """Make a row as long as the header; False where it says nothing, or too much."""
@@ -148,18 +183,26 @@ class Sheet:
         return position - start + 1 if start == self._starts[line - 1] else None
 
 
-def read_sheet(path: Path, error: type[CranfieldError] = TestSetError) -> Sheet:
+def read_sheet(
+    path: Path,
+    error: type[CranfieldError] = TestSetError,
+    *,
+    mend: Callable[[str], str] = str,
+    repeats: bool = False,
+) -> Sheet:
     """Read a table as far as its header.
 
     Args:
         path: gzip and Zstandard are recognised, and `-` is standard input. Lines that begin with `#` may stand above the
             header.
         error: what to raise.
+        mend: makes CSV of what a tool writes for CSV.
+        repeats: two columns may have one name.
 
     Raises:
         CranfieldError: of type `error`, when the file cannot be read, is no UTF-8, or has no header.
     """
-    text = decode(read_bytes(path, error), path, error)
+    text = mend(decode(read_bytes(path, error), path, error))
     comments: list[str] = []
     start, line = 0, 1
     while start < len(text):
@@ -168,39 +211,35 @@ def read_sheet(path: Path, error: type[CranfieldError] = TestSetError) -> Sheet:
             break
         raw, end = found.group().rstrip("\r\n"), found.end()
         if raw.strip() and not raw.startswith("#"):
-            return _headed(Sheet(path, text, comments=tuple(comments), line=line, body=end), raw, error)
+            sheet = Sheet(path, text, tuple(comments), line, problems=ProblemList(error))
+            sheet.take_header(start, repeats=repeats)
+            return sheet
         if raw.startswith("#"):
             comments.append(raw)
         start, line = end, line + 1
     raise error("no header row in this file", path=shown(path), expected="names of columns in the first line")
 
 
-def _headed(sheet: Sheet, raw: str, error: type[CranfieldError]) -> Sheet:
-    """Take the header row; each name in it stands once."""
-    sheet.problems = ProblemList(error)
-    sheet.separator = separator_of(raw.encode("utf-8", "surrogatepass"))
-    cut = raw.split(sheet.separator)
-    if sheet.separator != "\t":
-        sheet.spaced = any(name[:1] == " " for name in cut[1:])
-        cut = next(csv.reader([raw], delimiter=sheet.separator, skipinitialspace=sheet.spaced))
-    sheet.names = tuple(name.strip() for name in cut)
-    first: dict[str, int] = {}
-    for place, name in enumerate(sheet.names):
-        if name and first.setdefault(name.lower(), place) != place:
-            sheet.fault(sheet.line, place, f"two columns are called {name!r}", expected="each name once")
-    return sheet
+def strata_of(columns: Mapping[int, str], cells: Sequence[str]) -> dict[str, str]:
+    """Strata of one row: name to value, where the cell says something."""
+    return {name: cells[place] for place, name in columns.items() if cells[place]}
 
 
 def write_sheet(
-    path: Path, names: Sequence[str], rows: Iterable[Sequence[str]], error: type[CranfieldError] = TestSetError
+    path: Path,
+    names: Sequence[str],
+    rows: Iterable[Sequence[str]],
+    error: type[CranfieldError] = TestSetError,
+    *,
+    may_have_tabs: bool = True,
 ) -> None:
-    """Write a table: apart by tabs where the file's name ends in `.tsv` or `.tab`, else by commas.
+    """Write a table: apart by tabs where the file's name ends in `.tsv` or `.tab` and the format may, else by commas.
 
     Raises:
         CranfieldError: of type `error`, for each cell that cannot stand in such a file.
     """
     problems = ProblemList(error)
-    tabs = path.suffix.lower() in {".tsv", ".tab"}
+    tabs = may_have_tabs and suffix_of(path) in {".tsv", ".tab"}
     lines: list[str] = []
     for name in names:
         if _BREAK.search(name):

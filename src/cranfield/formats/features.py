@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from cranfield.formats.counting import n_of
 from cranfield.model import (
     Entity,
     File,
@@ -144,7 +145,7 @@ FEATURES: Mapping[str, Feature] = {
         _target("patterns", "patterns", Pattern),
         _target("spans", "spans of lines", Span),
         _target("entities", "entities", Entity),
-        _target("file targets", "files as answers", File),
+        _target("file targets", "expected files", File),
         _target("predicates", "queries to a database", Predicate),
         Feature(
             "negative",
@@ -154,7 +155,7 @@ FEATURES: Mapping[str, Feature] = {
             is_truth=True,
         ),
         _of_set("ratings", "ratings by rater", lambda t: sum(map(len, t.ratings.values())), ratings={}, consensus=""),
-        _grade("fractions", "grades that are no whole numbers", lambda grade: grade != int(grade)),
+        _grade("fractions", "grades with fractions", lambda grade: grade != int(grade)),
         _grade("unjudged", "grades under 0 (pooled, not judged)", lambda grade: grade < 0),
         _grade("zeros", "grades of 0 (judged, not relevant)", lambda grade: grade == 0),
         Feature(
@@ -166,7 +167,7 @@ FEATURES: Mapping[str, Feature] = {
         Feature("levels", "grades other than 0 and 1", lambda t: _count_grades(t, _is_level), _flat),
         Feature(
             "credit",
-            "patterns that are credited more than once, or say a count",
+            "patterns with credit for every match, or a count",
             lambda t: sum(_is_credited(target) for targets in t.targets.values() for target in targets),
             lambda t: _with_targets(t, _once),
         ),
@@ -205,4 +206,4 @@ def losses(testset: TestSet, holds: Iterable[str]) -> tuple[str, ...]:
     """A sentence for each thing a test set has that a format cannot hold."""
     held = set(holds) | QUIET
     lost = ((feature, feature.count(testset)) for name, feature in FEATURES.items() if name not in held)
-    return tuple(f"not carried over: {n} {feature.noun}" for feature, n in lost if n)
+    return tuple(f"not carried over: {n_of(n, feature.noun)}" for feature, n in lost if n)

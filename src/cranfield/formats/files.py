@@ -26,6 +26,9 @@ GZIP_MAGIC = b"\x1f\x8b"
 ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
 ZSTD_STEP = 1024
 """Packed bytes that are unpacked at once: even of the most that they can come to, there is room for."""
+_PACKED = re.compile(r"(?<=.)\.(gz|zst)$", re.IGNORECASE)
+MAX_PROBLEMS = 1000
+"""Reading a file goes no further when it has found so many."""
 STDIN = "-"
 """The path that stands for standard input."""
 
@@ -41,7 +44,17 @@ def shown(path: Path) -> str:
 
 def stem(path: Path) -> str:
     """A file's name without the endings that say how it is packed and what it is: `web.2024` for `web.2024.qrels.gz`."""
-    return "stdin" if str(path) == STDIN else Path(re.sub(r"(?<=.)\.(gz|zst)$", "", path.name)).stem
+    return "stdin" if str(path) == STDIN else Path(unpacked_name(path)).stem
+
+
+def unpacked_name(path: Path) -> str:
+    """A file's name without the ending that says how it is packed."""
+    return _PACKED.sub("", path.name)
+
+
+def suffix_of(path: Path) -> str:
+    """The ending that says what a file is, in lower case: `.tsv` for `a.TSV.gz`."""
+    return Path(unpacked_name(path)).suffix.lower()
 
 
 def refusal(path: Path, error: OSError | EOFError | zlib.error) -> Problem:
@@ -187,6 +200,22 @@ class _ZstdReader(io.RawIOBase):
         return b"".join(parts)
 
 
+def _zstd_packer(name: str) -> Callable[[bytes], bytes]:
+    """What packs bytes as Zstandard; see `_zstd`."""
+    try:
+        from compression import zstd  # type: ignore[import-not-found,unused-ignore]
+    except ImportError:
+        pass
+    else:
+        packed: Callable[[bytes], bytes] = zstd.compress
+        return packed
+    try:
+        import zstandard
+    except ImportError:
+        raise MissingExtraError.for_extra(f"{name}: zst", "zst") from None
+    return zstandard.ZstdCompressor().compress
+
+
 def _zstd(name: str) -> tuple[Callable[[], Any], type[Exception]]:
     """What unpacks a Zstandard frame, and its error: Python's own from 3.14 on, or the library `zstandard`."""
     try:
@@ -241,7 +270,14 @@ def write_text(path: Path, parts: Iterable[str], *, errors: str = "strict") -> N
 
 
 def write_bytes(path: Path, parts: Iterable[bytes]) -> None:
-    """Write bytes as `write_text` writes text: all of them or none."""
+    """Write bytes as `write_text` writes text: all of them or none; packed where the name ends in `.gz` or `.zst`.
+
+    Raises:
+        MissingExtraError: it is to be Zstandard, and no library is there to pack it.
+    """
+    if found := _PACKED.search(path.name):
+        packer = _gzip if found[1].lower() == "gz" else _zstd_packer(shown(path))
+        parts = [packer(b"".join(parts))]
     handle, temporary = tempfile.mkstemp(prefix=f".{path.name[:100]}.", suffix=".part", dir=path.parent)
     try:
         with os.fdopen(handle, "wb") as stream:
@@ -251,6 +287,11 @@ def write_bytes(path: Path, parts: Iterable[bytes]) -> None:
     except BaseException:
         Path(temporary).unlink(missing_ok=True)
         raise
+
+
+def _gzip(data: bytes) -> bytes:
+    """The same bytes give the same file, whenever and under whatever name it is written."""
+    return gzip.compress(data, mtime=0)
 
 
 def _default_mode() -> int:

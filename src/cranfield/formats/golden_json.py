@@ -14,9 +14,10 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
 from cranfield.errors import ProblemList, TestSetError
+from cranfield.formats.counting import n_of
 from cranfield.formats.files import stem
-from cranfield.formats.golden_meta import read_meta, write_meta
-from cranfield.formats.judged import whole
+from cranfield.formats.golden_meta import with_facts, write_facts
+from cranfield.formats.grades import whole
 from cranfield.formats.leftover import Leftover
 from cranfield.formats.located import Located, Text, validate
 from cranfield.formats.records import load_records, report_repeated_ids, write_records
@@ -91,7 +92,7 @@ def read_golden_json(path: Path | str) -> TestSet:
     path = Path(path)
     located = load_records(path)
     testset, n_reviewed = _testset(located)
-    return read_meta(testset, path, n_reviewed)
+    return with_facts(testset, path, n_reviewed)
 
 
 def _testset(located: Located) -> tuple[TestSet, int | None]:
@@ -121,7 +122,7 @@ def _testset(located: Located) -> tuple[TestSet, int | None]:
         lost.update(_lost(record))
     queries = tuple(Query(record.query_id, record.query_text, _strata(record, more)) for record in model.queries)
     targets = {record.query_id: _targets(record) for record in model.queries}
-    notes = [f"not carried over: {n} {what}" for what, n in lost.items() if n]
+    notes = [f"not carried over: {n_of(n, what)}" for what, n in lost.items() if n]
     aside = [f"not carried over: the key {key!r} of the file" for key in model.model_extra or {}]
     testset = TestSet(
         stem(located.path),
@@ -172,9 +173,9 @@ def _lost(record: _Record) -> dict[str, int]:
         "facts that an answer must mention": len(record.must_mention_facts),
         "facts that it must not mention": len(record.must_not_mention_facts),
         "narratives": int(bool(record.canonical_narrative)),
-        "roles and reasons of entities": len(beside),
+        "entities with words beside (role, reason)": len(beside),
         "line ranges of records that expect entities": len(ranges) if names and record.expected_targets is None else 0,
-        "entities, files and ranges that a record names twice": sum(
+        "places that a record names twice": sum(
             len(items) - len(set(items)) for items in (names, record.expected_files, ranges)
         ),
         "provenances of records": int(bool(record.provenance)),
@@ -205,7 +206,7 @@ def write_golden_json(testset: TestSet, path: Path | str) -> None:
             problems.add(message, path=str(path), expected="entities, spans of lines or files")
     problems.raise_if_any()
     write_records(path, [_entry(testset, query) for query in testset.queries], lambda located: _testset(located)[0])
-    write_meta(testset, path)
+    write_facts(testset, path)
 
 
 def _entry(testset: TestSet, query: Query) -> dict[str, Any]:

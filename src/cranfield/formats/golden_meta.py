@@ -17,7 +17,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from cranfield.errors import ProblemList, TestSetError, shorten
 from cranfield.formats.delimited import write_unicode
-from cranfield.formats.files import STDIN, stem
+from cranfield.formats.files import STDIN, stem, unpacked_name
 from cranfield.formats.located import Text, load_located, validate
 from cranfield.formats.testset_models import MatchingModel, MetaModel
 from cranfield.formats.testset_write import document_of
@@ -61,13 +61,13 @@ class _Facts(BaseModel):
     cranfield: _More | None = None
 
 
-def meta_path(path: Path) -> Path:
+def facts_path(path: Path) -> Path:
     """Where the facts about a set lie: `golden.meta.json` beside `golden.json`, packed or not."""
-    name = re.sub(r"(?<=.)\.(gz|zst)$", "", path.name)
+    name = unpacked_name(path)
     return path.with_name(re.sub(r"(?<=.)\.json$", "", name) + ".meta.json")
 
 
-def read_meta(testset: TestSet, path: Path, n_reviewed: int | None) -> TestSet:
+def with_facts(testset: TestSet, path: Path, n_reviewed: int | None) -> TestSet:
     """The test set with the facts of the file beside it, and the rules by which the harness matches.
 
     Args:
@@ -76,7 +76,7 @@ def read_meta(testset: TestSet, path: Path, n_reviewed: int | None) -> TestSet:
         n_reviewed: records that say a person reviewed them; None where none says.
     """
     n = len(testset.queries)
-    beside = meta_path(path)
+    beside = facts_path(path)
     if str(path) == STDIN or not beside.is_file():
         review = "" if n_reviewed is None else f"{n_reviewed} of {n} records reviewed by a person"
         return replace(testset, matching=RULES, meta=Meta(review=review))
@@ -153,7 +153,7 @@ def _cells(testset: TestSet) -> dict[str, int]:
     return dict(Counter(":".join(query.strata.get(key, "") for key in CELL) for query in testset.queries))
 
 
-def write_meta(testset: TestSet, path: Path) -> None:
+def write_facts(testset: TestSet, path: Path) -> None:
     """Write the facts about a set beside its file; counts are those of its content."""
     meta = testset.meta
     facts: dict[str, Any] = {
@@ -172,7 +172,7 @@ def write_meta(testset: TestSet, path: Path) -> None:
         facts["source_file_hashes"] = dict(meta.source_files)
     if more := _more(testset, path, facts):
         facts["cranfield"] = more
-    write_unicode(meta_path(path), [json.dumps(facts, indent=2, ensure_ascii=False) + "\n"])
+    write_unicode(facts_path(path), [json.dumps(facts, indent=2, ensure_ascii=False) + "\n"])
 
 
 def _more(testset: TestSet, path: Path, facts: Mapping[str, Any]) -> dict[str, Any]:

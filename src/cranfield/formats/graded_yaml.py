@@ -13,12 +13,14 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field
 
 from cranfield.errors import ProblemList, TestSetError
+from cranfield.formats.counting import n_of
 from cranfield.formats.files import stem
-from cranfield.formats.judged import whole
+from cranfield.formats.grades import whole
 from cranfield.formats.leftover import Leftover
-from cranfield.formats.located import Located, Text, validate
+from cranfield.formats.located import Located, Text, describe, source_text, validate
 from cranfield.formats.records import RECORDS, load_records, report_repeated_ids, write_records
 from cranfield.formats.testset_fields import FilledText, Grade, Id
+from cranfield.formats.tool_json import entries
 from cranfield.model import Query, TestSet
 
 TYPE = "query_type"
@@ -96,7 +98,7 @@ def _testset(located: Located) -> TestSet:
     notes = [*more.notes(), *(f"not carried over: {key!r} of documents" for key in (*inside.values, *inside.others))]
     notes += [f"not carried over: the key {key!r} of the file" for key in model.model_extra or {}]
     if n_repeated:
-        notes.append(f"{n_repeated} judgments say again what an earlier one said")
+        notes.append(f"said again: {n_of(n_repeated, 'judgments')}, with the same grade")
     name = model.name or stem(located.path)
     return TestSet(name, queries, grades, version=model.version, description=model.description, notes=tuple(notes))
 
@@ -104,29 +106,22 @@ def _testset(located: Located) -> TestSet:
 def _judged_twice(located: Located, problems: ProblemList) -> int:
     """Name both lines of a document that a query judges twice, differently; count those that say the same again."""
     n_repeated = 0
-    records = located.data.get(RECORDS)
-    for index, record in enumerate(records if isinstance(records, list) else []):
-        judged = record.get("relevant_docs") if isinstance(record, dict) else None
-        first: dict[str, int] = {}
-        for place, one in enumerate(judged if isinstance(judged, list) else []):
-            if not isinstance(one, Mapping) or "doc_id" not in one:
+    for index, record in entries(located.sourced.get(RECORDS)):
+        first: dict[str, tuple[int, Any]] = {}
+        for place, one in entries(record.get("relevant_docs")):
+            doc_id, grade = source_text(one.get("doc_id")), one.get("grade")
+            if not isinstance(doc_id, str):
                 continue
-            doc_id = str(one["doc_id"])
-            earlier = first.setdefault(doc_id, place)
-            if earlier == place or not isinstance(judged, list):
+            earlier, said = first.setdefault(doc_id, (place, grade))
+            if earlier == place:
                 continue
-            if judged[earlier].get("grade") == one.get("grade"):
+            if said == grade:
                 n_repeated += 1
                 continue
             line, _ = located.mark((RECORDS, index, "relevant_docs", earlier))
-            problems.problems.append(
-                located.problem(
-                    f"document {doc_id!r} is judged twice",
-                    (RECORDS, index, "relevant_docs", place),
-                    expected=f"{judged[earlier].get('grade')}, as on line {line}",
-                    got=str(one.get("grade")),
-                )
-            )
+            message, at = f"document {doc_id!r} is judged twice", (RECORDS, index, "relevant_docs", place)
+            expected = f"{describe(said)}, as on line {line}"
+            problems.problems.append(located.problem(message, at, expected=expected, got=describe(grade)))
     return n_repeated
 
 

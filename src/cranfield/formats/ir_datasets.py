@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from cranfield.errors import CranfieldError, MissingExtraError, TestSetError, UnknownNameError, shorten
+from cranfield.formats.counting import n_of
 from cranfield.formats.judgments import JudgmentRow, qrels_from_rows
 from cranfield.formats.other_tools import CATALOGUE
 from cranfield.formats.table import as_number
@@ -114,8 +115,8 @@ def _testset(name: str, where: str, texts: Mapping[str, str], judgments: Iterabl
 
 def _notes(texts: Mapping[str, str], made: TestSet, lowered: int) -> Iterator[str]:
     counts = {
-        "queries that nobody judged were left out": sum(query_id not in made.grades for query_id in texts),
-        "judged queries have no text": sum(query_id not in texts for query_id in made.grades),
-        "judgments say otherwise than an earlier one: the highest grade counts": lowered,
+        "queries that nobody judged, left out": sum(query_id not in made.grades for query_id in texts),
+        "judged queries without a text": sum(query_id not in texts for query_id in made.grades),
+        "judgments against an earlier one: the highest grade counts": lowered,
     }
-    yield from (f"{n} {what}" for what, n in counts.items() if n)
+    yield from (n_of(n, what) for what, n in counts.items() if n)

@@ -9,11 +9,16 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from cranfield.errors import ProblemList, TestSetError, shorten
-from cranfield.formats.delimited import MAX_PROBLEMS, STRATUM
-from cranfield.formats.files import decode, read_bytes, shown
-from cranfield.formats.judgment_table import ASKED, QUERY_IS_ID, ROLES, Plain, roles_of
+from cranfield.errors import ProblemList, TestSetError
+from cranfield.formats.columns import JUDGMENT_COLUMNS
+from cranfield.formats.counting import n_of
+from cranfield.formats.delimited import STRATUM
+from cranfield.formats.files import MAX_PROBLEMS, decode, read_bytes, shown
+from cranfield.formats.json_tree import parse_json
+from cranfield.formats.judgment_table import ASKED, QUERY_IS_ID, Plain, roles_of
 from cranfield.formats.table import as_number, is_id
+from cranfield.formats.tree import Unreadable
+from cranfield.formats.validation import describe
 
 _BREAK = re.compile(r"\r?\n")
 
@@ -24,6 +29,7 @@ class JsonSource:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.problems = ProblemList(TestSetError)
+        self._key: dict[str, Any] = {}
         self._lines = _BREAK.split(decode(read_bytes(path, TestSetError), path, TestSetError))
         first = next((record for _, record in self._records()), {})
         self.problems.problems.clear()
@@ -36,7 +42,7 @@ class JsonSource:
         for role in ASKED:
             if role not in self._key and (role != "grade" or not self.has_rater):
                 got = "keys " + ", ".join(map(str, first))
-                self.fault(1, role, f"no key {role}", expected=" or ".join(ROLES[role]), got=got)
+                self.fault(1, role, f"no key {role}", expected=" or ".join(JUDGMENT_COLUMNS[role]), got=got)
 
     def _records(self) -> Iterator[tuple[int, dict[str, Any]]]:
         for number, line in enumerate(self._lines, start=1):
@@ -111,9 +117,17 @@ class JsonSource:
 
     def fault(self, line: int, role: str, message: str, *, expected: str, got: Any = None) -> None:
         """Note what is wrong with one value."""
-        del role
-        got = None if got is None else shorten(got)
-        self.problems.add(message, path=shown(self.path), line=line, expected=expected, got=got)
+        got = None if got is None else describe(got)
+        column = self._column(line, self._key.get(role, role))
+        self.problems.add(message, path=shown(self.path), line=line, column=column, expected=expected, got=got)
+
+    def _column(self, line: int, key: str) -> int | None:
+        """Where the value of a key begins; None where it is not there."""
+        try:
+            value = parse_json(self._lines[line - 1]).child(key)
+        except Unreadable:
+            return None
+        return None if value is None else value.column
 
     def number(self, value: Any) -> float | None:
         """A grade as JSON has it."""
@@ -124,7 +138,7 @@ class JsonSource:
         if str(self._key.get("query_id")).lower() == "query":
             yield QUERY_IS_ID
         for key, n in self._others.items():
-            yield f"not carried over: {n} values of {key!r}; the key of a stratum is called `{STRATUM}{key}`"
+            yield f"not carried over: {n_of(n, 'values')} of {key!r}; the key of a stratum is called `{STRATUM}{key}`"
 
 
 def _plain(value: Any) -> str | None:

@@ -7,26 +7,19 @@ there are such. `judgment_jsonl` reads the lines of JSONL.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
 from cranfield.errors import ProblemList, TestSetError, shorten
+from cranfield.formats.columns import JUDGMENT_COLUMNS
+from cranfield.formats.counting import n_of
 from cranfield.formats.delimited import STRATUM, Sheet, read_sheet, write_sheet, write_unicode
-from cranfield.formats.files import opened, shown, stem
-from cranfield.formats.judged import number_of, short, whole
-from cranfield.formats.table import COLUMN_NAMES
+from cranfield.formats.files import opened, shown, stem, suffix_of
+from cranfield.formats.grades import number_of, short, whole
 from cranfield.model import Query, Rating, TestSet
 
-ROLES: Mapping[str, tuple[str, ...]] = {
-    "query_id": (*COLUMN_NAMES["query_id"][:-1], "query-id", COLUMN_NAMES["query_id"][-1]),
-    "doc_id": (*COLUMN_NAMES["doc_id"], "corpus-id"),
-    "grade": (*COLUMN_NAMES["grade"], "score"),
-    "rater": ("rater",),
-    "text": ("query_text", "text", "query"),
-}
-"""What a column holds to what it may be called; the first name that is there is taken, and each name but once."""
 ASKED = ("query_id", "doc_id", "grade")
 QUERY_IS_ID = "`query` is read as the id of the query; its text goes under `query_text`"
 WRITTEN = frozenset({str, int, float})
@@ -110,7 +103,7 @@ def roles_of(column: Callable[..., Any]) -> dict[str, Any]:
     A text is looked for only under a name that is not that of the id.
     """
     found: dict[str, Any] = {}
-    for role, names in ROLES.items():
+    for role, names in JUDGMENT_COLUMNS.items():
         free = [name for name in names if role != "text" or found.get("query_id") != column(name)]
         place = column(*free) if free else None
         if place is not None:
@@ -141,7 +134,9 @@ class _Gathered:
         for row in self.source.rows():
             _, query_id, doc_id, written, _, text, strata = row
             grade = numbers.get(written) if type(written) in WRITTEN else None
-            if grade is not None and is_plain and query_id in queries and doc_id and not text and not strata:
+            said = queries.get(query_id)
+            is_known = said is not None and not strata and (not text or said.get("") == text)
+            if grade is not None and is_plain and is_known and doc_id:
                 judged = grades.setdefault(query_id, {})
                 known = len(judged)
                 judged.setdefault(doc_id, grade)
@@ -230,9 +225,9 @@ class _Gathered:
         }
         notes = list(self.source.notes())
         if self.n_repeated:
-            notes.append(f"{self.n_repeated} rows say again what an earlier one said")
+            notes.append(f"said again: {n_of(self.n_repeated, 'judgments')}, with the same grade")
         if self.n_settled:
-            notes.append(f"{self.n_settled} rows have no rater: they are taken as settled grades")
+            notes.append(f"{n_of(self.n_settled, 'rows')} without a rater: taken as settled")
         return TestSet(stem(self.source.path), queries, self.grades, ratings=ratings, notes=tuple(notes))
 
 
@@ -250,7 +245,7 @@ class _SheetSource:
         for role in ASKED:
             if role not in self._place:
                 got = "columns " + ", ".join(self.sheet.names)
-                names = " or ".join(ROLES[role])
+                names = " or ".join(JUDGMENT_COLUMNS[role])
                 self.sheet.fault(self.sheet.line, None, f"no column {role}", expected=names, got=got)
 
     def rows(self) -> Iterator[Plain]:
@@ -315,7 +310,7 @@ def write_judgment_table(testset: TestSet, path: Path | str) -> None:
         name for name in ("query_id", "query_text", "doc_id", "grade", "rater") if name in {*ASKED, *used}
     ]
     names += [STRATUM + key for key in strata]
-    if path.suffix.lower() in JSON_LINES:
+    if suffix_of(path) in JSON_LINES:
         kept = ({name: record[name] for name in names if record.get(name) is not None} for record in records)
         write_unicode(path, (json.dumps(one, ensure_ascii=False) + "\n" for one in kept))
         return

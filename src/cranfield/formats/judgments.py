@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from cranfield.errors import SHOWN_PROBLEMS, MissingExtraError, ProblemList, TestSetError, shorten
-from cranfield.formats.files import write_bytes
+from cranfield.formats.files import unpacked_name, write_bytes
 from cranfield.formats.table import ID_KINDS, Role, as_number, id_texts, is_id, read_table
 from cranfield.model import GroupedJudgment, Query, TestSet
 
@@ -57,7 +57,7 @@ def qrels_from_frame(frame: Any, *, columns: Mapping[str, str] | None = None, na
         frame: a pandas or Polars frame, an Arrow table, any other that narwhals knows, or the path of a Parquet file. A
             column `subtopic` makes it a test set by subtopic; `iteration` is ignored, as in a qrels file, unless
             `columns` says that it holds the subtopics.
-        columns: what the columns are called, where it is none of `formats.table.COLUMN_NAMES`: `{"grade": "label_v2",
+        columns: what the columns are called, where it is none of `formats.columns.COLUMN_NAMES`: `{"grade": "label_v2",
             "subtopic": "iteration"}`.
         name: what messages and reports call it; by default the file's stem, or `qrels`.
 
@@ -169,6 +169,9 @@ def write_qrels_parquet(testset: TestSet, path: Path | str) -> None:
         MissingExtraError: without pyarrow.
     """
     path = Path(path)
+    if unpacked_name(path) != path.name:
+        expected = f"the name {unpacked_name(path)}"
+        raise TestSetError("not written: a Parquet file is packed by itself", path=str(path), expected=expected)
     try:
         import pyarrow as pa
         import pyarrow.parquet as pq

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from cranfield.formats.counting import n_of
 from cranfield.formats.located import source_text
 
 
@@ -42,8 +43,10 @@ class Leftover:
     def notes(self) -> tuple[str, ...]:
         """What was done with each, in sentences."""
         kept = self._grouping()
-        notes = [f"kept as stratum {key!r}: {len(said)} values" for key, said in kept.items()]
+        notes = [f"kept as stratum {key!r}: {n_of(len(said), 'values')}" for key, said in kept.items()]
         alone = {key: len(said) for key, said in self.values.items() if key not in kept}
-        notes += [f"not carried over: {n} values of {key!r}, no two of them the same" for key, n in alone.items()]
-        notes += [f"not carried over: {n} values of {key!r}, which are lists or keys" for key, n in self.others.items()]
+        notes += [
+            f"not carried over: {n_of(n, 'values')} of {key!r}, no two of them the same" for key, n in alone.items()
+        ]
+        notes += [f"not carried over: {n_of(n, 'values')} of {key!r}: lists or keys" for key, n in self.others.items()]
         return tuple(notes)

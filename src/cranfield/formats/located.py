@@ -6,7 +6,8 @@ What the keys mean is said by the models of each format; `validate` lays one ove
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any
@@ -14,7 +15,7 @@ from typing import Annotated, Any
 from pydantic import BeforeValidator, WithJsonSchema
 
 from cranfield.errors import CranfieldError, Problem
-from cranfield.formats.files import decode, read_bytes
+from cranfield.formats.files import decode, read_bytes, shown, suffix_of
 from cranfield.formats.tree import Node, SourceFloat, SourceInt, Unreadable, plain, sourced
 from cranfield.formats.validation import describe, field_name, validate
 
@@ -23,12 +24,18 @@ __all__ = ["Loc", "Located", "PlainScalar", "Text", "describe", "field_name", "l
 Loc = tuple[str | int, ...]
 
 
-@dataclass(frozen=True)
 class Located:
-    """A file's data, with the line and column of every key and value."""
+    """A file's data; the line and column of every key and value are looked for when a problem asks for one."""
 
-    path: Path
-    root: Node
+    def __init__(self, path: Path, tree: Node | Callable[[], Node], values: Any = None) -> None:
+        self.path = path
+        self._tree = tree
+        self._values = values
+
+    @cached_property
+    def root(self) -> Node:
+        """The data with their places."""
+        return self._tree() if callable(self._tree) else self._tree
 
     @property
     def data(self) -> dict[str, Any]:
@@ -37,10 +44,30 @@ class Located:
         return data if isinstance(data, dict) else {}
 
     @property
+    def top(self) -> Any:
+        """Whatever stands at the top of the file, every number as it was written: what `validate` works on."""
+        if self._values is None:
+            self._values = sourced(self.root)
+        return self._values
+
+    @property
     def sourced(self) -> dict[str, Any]:
-        """As `data`, but every number remembers how it was written: what `validate` works on."""
-        data = sourced(self.root)
-        return data if isinstance(data, dict) else {}
+        """The same, of a mapping."""
+        return self.top if isinstance(self.top, dict) else {}
+
+    def within(self, *steps: str | int) -> Located:
+        """What stands at a place that is there."""
+
+        def tree() -> Node:
+            node = self.root
+            for step in steps:
+                node = node.child(step) or node
+            return node
+
+        values = self.top
+        for step in steps:
+            values = values[step]
+        return Located(self.path, tree, values)
 
     def mark(self, loc: Loc, *, key: bool = False) -> tuple[int, int]:
         """1-based line and column of the value at `loc`, or of its nearest known ancestor.
@@ -62,85 +89,59 @@ class Located:
     def problem(self, message: str, loc: Loc, *, key: bool = False, **fields: str | None) -> Problem:
         """A problem at the place of `loc`; `fields` are `expected`, `got` and `hint`."""
         line, column = self.mark(loc, key=key)
-        return Problem(message, path=str(self.path), line=line, column=column, **fields)
-
-
-class _LateLocated(Located):
-    """JSON whose values are read, and whose places are looked for when one is asked for: most files have no problem."""
-
-    def __init__(self, path: Path, text: str, values: dict[str, Any]) -> None:
-        object.__setattr__(self, "path", path)
-        object.__setattr__(self, "_text", text)
-        object.__setattr__(self, "_values", values)
-
-    @cached_property
-    def root(self) -> Node:  # a field above, found late here
-        """The tree with its places."""
-        from cranfield.formats.json_tree import parse_json
-
-        text: str = self.__dict__["_text"]
-        return parse_json(text)
-
-    @property
-    def sourced(self) -> dict[str, Any]:
-        """The values as they were read."""
-        values: dict[str, Any] = self.__dict__["_values"]
-        return values
+        return Problem(message, path=shown(self.path), line=line, column=column, **fields)
 
 
 def load_located(path: Path, error: type[CranfieldError]) -> Located:
     """Read a YAML or JSON file whose top is a mapping.
 
     Scalars are those of YAML 1.2's JSON schema: `true`, `false`, `null`, numbers; all else is text (`no`, `012:30`,
-    dates). Text that starts with `{` is tried as JSON first, because YAML refuses some of it.
+    dates).
 
     Raises:
         CranfieldError: of type `error`, with every duplicate key; or with the first syntax error.
     """
+    located = load_any(path, error)
+    if not isinstance(located.top, dict):
+        what = "a list" if isinstance(located.top, list) else describe(located.top)
+        raise error(located.problem(f"{what} at the top of the file", (), expected="keys with values, as `name: …`"))
+    return located
+
+
+def load_any(path: Path, error: type[CranfieldError], *, is_json: bool = False) -> Located:
+    """Read a YAML or JSON file, whatever is at its top; no YAML where `is_json`. Raises as `load_located`.
+
+    Text that starts with a bracket is tried as JSON first, because YAML refuses some of it.
+    """
     text = decode(read_bytes(path, error), path, error)
-    if text.lstrip().startswith("{"):
-        from cranfield.formats.json_values import json_values
-
-        values = json_values(text)
-        if isinstance(values, dict):
-            return _LateLocated(path, text, values)
     try:
-        root = _parse(text, path)
+        return located_text(text, path, is_json=is_json or suffix_of(path) == ".json")
     except Unreadable as unreadable:
-        raise error([_at(path, problem) for problem in unreadable.problems]) from None
-    if not isinstance(root.value, dict):
-        what = "a list" if isinstance(root.value, list) else describe(root.value)
-        raise error(
-            Problem(
-                f"{what} at the top of the file",
-                path=str(path),
-                line=root.line,
-                column=root.column,
-                expected="keys with values, as `name: …`",
-            )
-        )
-    return Located(path, root)
+        raise error([replace(problem, path=shown(path)) for problem in unreadable.problems]) from None
 
 
-def _at(path: Path, problem: Problem) -> Problem:
-    return replace(problem, path=str(path))
+def located_text(text: str, path: Path, *, is_json: bool) -> Located:
+    """Text as located data.
 
-
-def _parse(text: str, path: Path) -> Node:
+    Raises:
+        Unreadable: it is neither, or no JSON where it has to be.
+    """
     from cranfield.formats.json_tree import parse_json
+    from cranfield.formats.json_values import json_values
     from cranfield.formats.yaml_tree import parse_yaml
 
     if not text.strip():
         raise Unreadable([Problem("the file is empty")])
-    if path.suffix.lower() == ".json":
-        return parse_json(text)
-    if text.lstrip().startswith("{"):
+    begins = text.lstrip()[:1] in {"{", "["}
+    if (is_json or begins) and (values := json_values(text)) is not None:
+        return Located(path, lambda: parse_json(text), values)
+    if is_json or begins:  # for the most part, an error with its place
         try:
-            return parse_json(text)
+            return Located(path, parse_json(text))
         except Unreadable as unreadable:
-            if not unreadable.is_syntax:
+            if is_json or not unreadable.is_syntax:
                 raise
-    return parse_yaml(text)
+    return Located(path, parse_yaml(text))
 
 
 def source_text(value: Any) -> Any:

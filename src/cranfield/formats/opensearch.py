@@ -14,12 +14,12 @@ from pydantic import BeforeValidator
 
 from cranfield.errors import TestSetError
 from cranfield.formats.by_text import Gathered, judged, written_texts
-from cranfield.formats.csv_rows import number
 from cranfield.formats.files import write_text
-from cranfield.formats.located import Loc, Text, source_text, validate
+from cranfield.formats.grades import number_of
+from cranfield.formats.located import Loc, Located, Text, source_text, validate
 from cranfield.formats.table import as_number
 from cranfield.formats.testset_fields import FilledText, Grade
-from cranfield.formats.tool_json import Loose, Places, entries, load_json
+from cranfield.formats.tool_json import Loose, entries, load_json
 from cranfield.model import Query, TestSet
 
 IMPORTED = "IMPORT_JUDGMENT"
@@ -27,7 +27,7 @@ IMPORTED = "IMPORT_JUDGMENT"
 
 def _from_text(value: object) -> object:
     """A rating that is text as its number; what is no number stays, to be refused."""
-    found = number(value) if isinstance(value, str) else None
+    found = number_of(value) if isinstance(value, str) else None
     return value if found is None else found
 
 
@@ -68,7 +68,7 @@ def read_opensearch_judgments(path: Path | str) -> TestSet:
     )
 
 
-def _stored(located: Places) -> Places:
+def _stored(located: Located) -> Located:
     """The list within an answer that holds one; anything else as it is."""
     outer = located.sourced.get("hits")
     hits = outer.get("hits") if isinstance(outer, Mapping) else None

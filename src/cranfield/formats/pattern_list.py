@@ -13,9 +13,10 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from cranfield.errors import ProblemList, TestSetError, shorten, unknown_name
-from cranfield.formats.delimited import STRATUM, Sheet, read_sheet, write_sheet
+from cranfield.formats.counting import n_of
+from cranfield.formats.delimited import STRATUM, Sheet, read_sheet, strata_of, write_sheet
 from cranfield.formats.files import shown, stem
-from cranfield.formats.judged import column_strata, number_of, short
+from cranfield.formats.grades import number_of, short
 from cranfield.formats.leftover import Leftover
 from cranfield.model import LETTERS, QUERY_CLASSES, Credit, Negative, Pattern, Query, TestSet
 
@@ -96,7 +97,7 @@ class _Reader:
         query_id = self._cell("id", cells)
         if "id" in self._place and not query_id.strip():
             self.sheet.fault(line, self._place["id"], "no id", expected="an id in each row")
-        strata = column_strata(self._strata, cells)
+        strata = strata_of(self._strata, cells)
         if word := self._cell("class", cells):
             strata["class"] = word
         said = (text, word, self._cell("query_class", cells), *strata.values())
@@ -191,7 +192,7 @@ class _Reader:
         """What was noticed."""
         several = sum(len(entry.patterns) > 1 for entry in self.found.values())
         if several:
-            yield f"{several} queries have several rows: each row is a pattern of its query"
+            yield f"{n_of(several, 'queries')} of several rows: each row is a pattern of its query"
         if self.is_class:
             yield "column 'class' is read as the query class, and kept as a stratum"
         if self.no_class:
@@ -229,10 +230,10 @@ def write_pattern_list(testset: TestSet, path: Path | str) -> None:
             message, expected = f"query {query.id!r} is judged by something else than patterns", "patterns alone"
         elif not query.text.strip() or not query.id.strip() or not all(query.strata.values()):
             message, expected = f"query {query.id!r} has no text, no id or an empty stratum", "text in each"
-        elif (query.negative is None) != bool(patterns) or (query.negative is not None) != (
-            query.query_class == NEGATIVE
-        ):
-            message, expected = f"query {query.id!r} has no pattern", "patterns, or the class of negative queries"
+        elif query.negative is None and not patterns:
+            message, expected = f"query {query.id!r} has no pattern", "patterns, or a query that is negative"
+        elif query.negative is not None and patterns:
+            message, expected = f"query {query.id!r} is negative and has patterns", "one of both"
         if message:
             problems.add(f"not written: {message}", path=str(path), expected=expected)
     problems.raise_if_any()

@@ -10,9 +10,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from cranfield.errors import ProblemList, TestSetError, shorten
-from cranfield.formats.by_text import NO_UNICODE, Gathered, by_line, counted, judged, short, written_cells
-from cranfield.formats.csv_rows import Row, csv_rows, csv_text, number
-from cranfield.formats.files import decode, read_bytes, shown, write_text
+from cranfield.formats.by_text import NO_UNICODE, Gathered, by_line, counted, judged, written_cells
+from cranfield.formats.delimited import Sheet, read_sheet, write_sheet
+from cranfield.formats.files import decode, read_bytes, write_text
+from cranfield.formats.grades import number_of, short
 from cranfield.model import Query, TestSet
 
 BASIC = ("query", "docid", "rating")
@@ -34,22 +35,18 @@ def read_quepid_csv(path: Path | str) -> TestSet:
         TestSetError: with every row that cannot be used, and both lines of judgments that disagree.
     """
     path = Path(path)
-    found = Gathered(path, by_line)
-    rows = csv_rows(path, found.problems, _mended)
-    line, header = next(rows, (1, []))
-    names = tuple(name.lower() for name in header)
+    sheet = read_sheet(path, mend=_mended, repeats=True)
+    found = Gathered(path, by_line, sheet.problems)
+    names = tuple(name.lower() for name in sheet.names)
     if names in {BASIC, BASIC_TOO}:
         columns, extra = (0, 1, 2), 0
     elif names[: len(DETAILED)] == DETAILED:
         columns, extra = (3, 4, 7), len(names) - len(DETAILED)
     else:
-        found.add("not a header of Quepid", line, expected="query,docid,rating", got=",".join(header)[:80])
-        found.problems.raise_if_any()
-        raise TestSetError("not a header of Quepid", path=shown(path))
-    lost = {"documents without a rating": 0, "columns with fields of documents": extra}
-    for row in rows:
-        lost["documents without a rating"] += _take(row, columns, found, len(names))
-    return found.testset(counted(lost))
+        sheet.fault(sheet.line, None, "not a header of Quepid", expected=",".join(BASIC), got=",".join(sheet.names))
+        sheet.problems.raise_if_any()
+    n_unrated = sum(_take(sheet, line, cells, columns, found) for line, cells in sheet.stripped_rows())
+    return found.testset(counted({"documents without a rating": n_unrated, "columns with fields of documents": extra}))
 
 
 def _mended(text: str) -> str:
@@ -59,27 +56,20 @@ def _mended(text: str) -> str:
     return _BARE.sub(lambda found: found[0] if found["bare"] is None else f'"{found["bare"]}"', text)
 
 
-def _take(row: Row, columns: tuple[int, int, int], found: Gathered, width: int) -> bool:
+def _take(sheet: Sheet, line: int, cells: list[str], columns: tuple[int, int, int], found: Gathered) -> bool:
     """Take one row; True where its document is not rated."""
-    line, cells = row
-    if len(cells) > width:
-        hint = "a text with commas in it stands in double quotes"
-        found.add(
-            f"{len(cells)} columns", line, expected=f"{width}, as in the header", got=repr(cells[width:]), hint=hint
-        )
-        return False
-    text, doc_id, rating = ((cells + [""] * width)[column] for column in columns)
+    text, doc_id, rating = (cells[column] for column in columns)
     if not text:
-        found.add("the query is empty", line, expected="its text")
+        sheet.fault(line, columns[0], "the query is empty", expected="its text")
         return False
     found.query(text, Query("", text))
     if not rating:
         return bool(doc_id)
-    grade = number(rating)
+    grade = number_of(rating)
     if grade is None:
-        found.add("the rating is not a number", line, expected="a number, or nothing", got=shorten(rating))
+        sheet.fault(line, columns[2], "the rating is not a number", expected="a number, or nothing", got=rating)
     elif not doc_id:
-        found.add("a rating without a document", line, expected="a document id", got="nothing")
+        sheet.fault(line, columns[1], "a rating without a document", expected="a document id", got="nothing")
     else:
         found.judge(text, doc_id, grade, line)
     return False
@@ -93,17 +83,17 @@ def write_quepid_csv(testset: TestSet, path: Path | str) -> None:
     """
     path = Path(path)
     written_cells(testset, path)
-    write_text(path, csv_text(BASIC, _rows(testset)))
+    write_sheet(path, BASIC, _rows(testset), may_have_tabs=False)
 
 
-def _rows(testset: TestSet) -> Iterator[tuple[object, ...]]:
+def _rows(testset: TestSet) -> Iterator[tuple[str, ...]]:
     for query in testset.queries:
         text = f" {query.text}" if query.text.startswith(_FORMULA) else query.text
         said = judged(testset, query)
         if not said:
             yield text, "", ""
         for doc_id, grade in said.items():
-            yield text, doc_id, grade
+            yield text, doc_id, short(grade)
 
 
 def read_quepid_ltr(path: Path | str) -> TestSet:
@@ -118,7 +108,7 @@ def read_quepid_ltr(path: Path | str) -> TestSet:
     lines = decode(read_bytes(path, TestSetError), path, TestSetError).split("\n")
     for line, content in ((n, text.strip()) for n, text in enumerate(lines, 1) if text.strip()):
         parts = LTR_LINE.fullmatch(content)
-        grade = number(parts["rating"]) if parts else None
+        grade = number_of(parts["rating"]) if parts else None
         if parts is None or grade is None:
             expected = "`rating qid:ID # document text`"
             found.add(

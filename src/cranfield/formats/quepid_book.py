@@ -16,9 +16,11 @@ from pathlib import Path
 from typing import Any
 
 from cranfield.errors import TestSetError, shorten
-from cranfield.formats.by_text import Gathered, by_line, counted, judged, short, text_ids, written_texts
-from cranfield.formats.csv_rows import csv_rows, number
-from cranfield.formats.files import shown, write_text
+from cranfield.formats.by_text import Gathered, by_line, counted, judged, text_ids, written_texts
+from cranfield.formats.counting import n_of
+from cranfield.formats.delimited import read_sheet
+from cranfield.formats.files import write_text
+from cranfield.formats.grades import number_of, whole
 from cranfield.formats.located import Loc, Text, source_text, validate
 from cranfield.formats.table import as_number
 from cranfield.formats.testset_fields import FilledText, Grade
@@ -92,29 +94,27 @@ def read_quepid_book_csv(path: Path | str) -> TestSet:
         TestSetError: with every row that cannot be used, and both lines of ratings of one rater that disagree.
     """
     path = Path(path)
-    found = Gathered(path, by_line)
-    rows = csv_rows(path, found.problems)
-    line, header = next(rows, (1, []))
-    if [name.lower() for name in header[:2]] != ["query", "docid"] or len(header) == 2:
-        got = ",".join(header)[:80]
+    sheet = read_sheet(path, repeats=True)
+    found = Gathered(path, by_line, sheet.problems)
+    if [name.lower() for name in sheet.names[:2]] != ["query", "docid"] or len(sheet.names) == 2:
+        got = ",".join(sheet.names)
         expected = "query,docid and a column per rater"
-        raise TestSetError("not a header of a book", path=shown(path), line=line, expected=expected, got=got)
+        sheet.fault(sheet.line, None, "not a header of a book", expected=expected, got=got)
+        sheet.problems.raise_if_any()
     book = _Raters(found)
-    raters = text_ids(header[2:])
-    for line, cells in rows:
-        if len(cells) > len(header) or not all(cells[:2]) or len(cells) < 2:
-            expected = f"a query, a document and up to {len(raters)} ratings"
-            found.add("not a row of a book", line, expected=expected, got=shorten(",".join(cells)))
+    raters = text_ids(sheet.names[2:])
+    for line, (text, doc_id, *cells) in sheet.stripped_rows():
+        if not text or not doc_id:
+            sheet.fault(line, int(bool(text)), "not a row of a book", expected="a query, a document and ratings")
             continue
-        found.query(cells[0], Query("", cells[0]))
-        for rater, cell in zip(raters, cells[2:], strict=False):
-            grade = number(cell)
+        found.query(text, Query("", text))
+        for place, (rater, cell) in enumerate(zip(raters, cells, strict=True), start=2):
+            grade = number_of(cell)
             if grade is not None:
-                book.take(cells[0], cells[1], rater, grade, line)
+                book.take(text, doc_id, rater, grade, line)
             elif cell:
-                found.add(
-                    f"the rating of {rater} is not a number", line, expected="a number, or nothing", got=repr(cell)
-                )
+                message = f"the rating of {rater} is not a number"
+                sheet.fault(line, place, message, expected="a number, or nothing", got=cell)
     return found.testset(book.notes(), ratings=book.ratings, consensus="quepid")
 
 
@@ -143,7 +143,7 @@ class _Raters:
             grade = as_number(judgement.get("rating"))
             if grade is None:
                 kind = "put off" if judgement.get("judge_later") else "not rateable"
-                self.empty[f"ratings that are empty: {kind}"] += 1
+                self.empty[f"empty ratings: {kind}"] += 1
             if isinstance(rater, str):
                 self.take(text, doc_id, rater, grade, (*loc, "judgements", index))
 
@@ -170,7 +170,7 @@ class _Raters:
     def notes(self) -> Iterator[str]:
         """What was left out, and what is empty."""
         yield from counted(self.lost)
-        yield from (f"{n} {what}" for what, n in sorted(self.empty.items(), reverse=True) if n)
+        yield from (n_of(n, what) for what, n in sorted(self.empty.items(), reverse=True) if n)
 
 
 def write_quepid_book(testset: TestSet, path: Path | str) -> None:
@@ -185,7 +185,7 @@ def write_quepid_book(testset: TestSet, path: Path | str) -> None:
     if not pairs:
         raise TestSetError("not written: no document is rated", path=str(path), expected="ratings, or grades")
     rated = {j["rating"] for pair in pairs for j in pair["judgements"] if j["rating"] is not None}
-    scale = [short(grade) for grade in testset.meta.scale] or sorted(rated)
+    scale = [whole(grade) for grade in testset.meta.scale] or sorted(rated)
     book = {
         "name": testset.name,
         "show_rank": False,
@@ -200,14 +200,14 @@ def _pairs(testset: TestSet, query: Query) -> Iterator[dict[str, Any]]:
     by_document: dict[str, list[dict[str, Any]]] = {}
     for rating in testset.ratings.get(query.id, ()):
         judgement: dict[str, Any] = {
-            "rating": None if rating.grade is None else short(rating.grade),
+            "rating": None if rating.grade is None else whole(rating.grade),
             "unrateable": rating.grade is None,
             "judge_later": False,
         }
         if not re.fullmatch(rf"{ANONYMOUS}( [0-9]+)?", rating.rater):
             judgement["user_email"] = rating.rater
         by_document.setdefault(rating.doc_id, []).append(judgement)
-    for doc_id, grade in judged(testset, query, whole=True).items():
+    for doc_id, grade in judged(testset, query, fractions=False).items():
         if doc_id not in by_document:
             by_document[doc_id] = [{"rating": grade, "unrateable": False, "judge_later": False}]
     for doc_id, judgements in by_document.items():

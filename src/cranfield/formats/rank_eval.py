@@ -15,6 +15,7 @@ from pydantic import Field, JsonValue
 
 from cranfield.errors import ProblemList, TestSetError, shorten
 from cranfield.formats.by_text import Gathered, counted, judged
+from cranfield.formats.counting import n_of
 from cranfield.formats.files import write_text
 from cranfield.formats.located import Loc, source_text, validate
 from cranfield.formats.table import as_number
@@ -74,13 +75,13 @@ def read_rank_eval(path: Path | str) -> TestSet:
         _judge(found, query_id, request, loc, several=len(indices) > 1)
     notes = [*counted({noun: n for noun, n in lost.items() if noun != _NO_TEXT})]
     if lost[_NO_TEXT]:
-        notes.append(f"{lost[_NO_TEXT]} {_NO_TEXT}")
+        notes.append(n_of(lost[_NO_TEXT], _NO_TEXT))
     if len(indices) > 1:
         notes.append(f"documents are of {len(indices)} indices: their ids are `index/_id`")
     return found.testset(notes, has_ids=True, name=indices[0] if len(indices) == 1 else "")
 
 
-_NO_TEXT = "requests in which no text was found: their ids stand for it"
+_NO_TEXT = "requests in which no text was found: the id stands for it"
 
 
 def _query(query_id: str, request: Mapping[str, Any], lost: Counter[str]) -> Query:
@@ -162,6 +163,6 @@ def _request(testset: TestSet, query: Query, *, templated: bool) -> dict[str, An
         entry["request"] = {"query": {"multi_match": {"query": query.text}}}
     entry["ratings"] = [
         {"_index": testset.name, "_id": doc_id, "rating": grade}
-        for doc_id, grade in judged(testset, query, whole=True).items()
+        for doc_id, grade in judged(testset, query, fractions=False).items()
     ]
     return entry

@@ -7,18 +7,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from cranfield.errors import Problem, ProblemList, TestSetError, shorten
+from cranfield.errors import ProblemList, TestSetError, shorten
 from cranfield.formats.delimited import unwritten, write_unicode
-from cranfield.formats.files import decode, read_bytes, shown
-from cranfield.formats.json_tree import parse_json
-from cranfield.formats.located import Located
+from cranfield.formats.files import suffix_of
+from cranfield.formats.located import Located, describe, load_any, located_text, source_text
+from cranfield.formats.tool_json import entries
 from cranfield.formats.tree import Node, Unreadable
-from cranfield.formats.validation import describe
-from cranfield.formats.yaml_tree import parse_yaml
 from cranfield.formats.yaml_write import yaml_text
 from cranfield.model import TestSet
 
@@ -32,51 +29,31 @@ def load_records(path: Path) -> Located:
     Raises:
         TestSetError: with every duplicate key; or with the first syntax error; or it is neither list nor mapping.
     """
-    text = decode(read_bytes(path, TestSetError), path, TestSetError)
-    try:
-        return under_one_key(path, _tree(text, path))
-    except Unreadable as unreadable:
-        raise TestSetError([replace(problem, path=shown(path)) for problem in unreadable.problems]) from None
+    return under_one_key(load_any(path, TestSetError))
 
 
-def _tree(text: str, path: Path) -> Node:
-    if not text.strip():
-        raise Unreadable([Problem("the file is empty")])
-    if path.suffix.lower() == ".json":
-        return parse_json(text)
-    if text.lstrip()[:1] in {"{", "["}:  # JSON, of which YAML refuses some
-        try:
-            return parse_json(text)
-        except Unreadable as unreadable:
-            if not unreadable.is_syntax:
-                raise
-    return parse_yaml(text)
+def under_one_key(located: Located) -> Located:
+    """The data with their list under `RECORDS`."""
+    if isinstance(located.top, list):
+        return Located(located.path, lambda: _wrapped(located.root), {RECORDS: located.top})
+    if not isinstance(located.top, dict):
+        expected = f"a list of records, or keys with one of them `{RECORDS}`"
+        raise TestSetError(located.problem(f"{describe(located.top)} at the top of the file", (), expected=expected))
+    return located
 
 
-def under_one_key(path: Path, root: Node) -> Located:
-    """The tree with its list under `RECORDS`."""
-    if isinstance(root.value, list):
-        place = (root.line, root.column)
-        root = Node(root.line, root.column, {RECORDS: root}, {RECORDS: place}, root.size + 1, root.height + 1)
-    elif not isinstance(root.value, dict):
-        raise TestSetError(
-            f"{describe(root.value)} at the top of the file",
-            path=shown(path),
-            line=root.line,
-            column=root.column,
-            expected=f"a list of records, or keys with one of them `{RECORDS}`",
-        )
-    return Located(path, root)
+def _wrapped(root: Node) -> Node:
+    place = (root.line, root.column)
+    return Node(*place, {RECORDS: root}, {RECORDS: place}, root.size + 1, root.height + 1)
 
 
 def report_repeated_ids(located: Located, problems: ProblemList) -> None:
     """Name both lines of every query id that is used twice."""
-    records = located.data.get(RECORDS)
     first: dict[str, int] = {}
-    for index, record in enumerate(records if isinstance(records, list) else []):
-        query_id = record.get("query_id") if isinstance(record, dict) else None
-        if query_id is not None and first.setdefault(str(query_id), index) != index:
-            line, _ = located.mark((RECORDS, first[str(query_id)], "query_id"))
+    for index, record in entries(located.sourced.get(RECORDS)):
+        query_id = source_text(record.get("query_id"))
+        if isinstance(query_id, str) and first.setdefault(query_id, index) != index:
+            line, _ = located.mark((RECORDS, first[query_id], "query_id"))
             message = f"query id {shorten(query_id)} is used twice; it also stands on line {line}"
             problems.problems.append(located.problem(message, (RECORDS, index, "query_id")))
 
@@ -98,10 +75,10 @@ def write_records(
     Raises:
         TestSetError: what reading would complain of.
     """
-    is_json = path.suffix.lower() == ".json" or isinstance(document, list)
+    is_json = suffix_of(path) == ".json" or isinstance(document, list)
     text = yaml_text(document) if isinstance(document, dict) and not is_json else _json(document)
     try:
-        read(under_one_key(path, parse_json(text) if is_json else parse_yaml(text)))
+        read(under_one_key(located_text(text, path, is_json=is_json)))
     except Unreadable as unreadable:
         raise unwritten(TestSetError(list(unreadable.problems)), path) from None
     except TestSetError as error:

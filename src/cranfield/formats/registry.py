@@ -24,6 +24,8 @@ ANY_ID = r"[^\s\x00-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]+( [^\s\x00-\x1f\x7f-
 """Any text: words with single blanks between."""
 COLUMN_ID = r"[^\s\x00-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff#][^\s\x00-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]*"
 """A word: no white space, no `#` first."""
+NO_SUBGROUP = "0"
+"""The subgroup of preferences that have none, in lines that ask for one."""
 ANY_GRADE = (-math.inf, math.inf)
 
 

@@ -15,8 +15,8 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, Field
 
 from cranfield.formats.by_text import Gathered, counted, judged, written_texts
-from cranfield.formats.csv_rows import number
 from cranfield.formats.files import write_text
+from cranfield.formats.grades import number_of
 from cranfield.formats.located import Loc, PlainScalar, Text, source_text, validate
 from cranfield.formats.table import as_number
 from cranfield.formats.testset_fields import Grade, complaint
@@ -36,7 +36,7 @@ class _Gain(Loose):
 
 def _all_rated(value: dict[str, list[Text] | _Gain]) -> dict[str, list[Text] | _Gain]:
     for name, said in value.items():
-        if isinstance(said, list) and number(name) is None:
+        if isinstance(said, list) and number_of(name) is None:
             raise complaint(
                 f"has a list under {name!r}", expected="a number, which is the gain of the documents listed"
             )
@@ -145,7 +145,7 @@ def _judge(found: Gathered, key: Hashable, documents: object, loc: Loc) -> None:
     """Take judgments in either shape: gain to documents, or document to gain."""
     for name, said in documents.items() if isinstance(documents, Mapping) else ():
         if isinstance(said, list):
-            grade, doc_ids = number(name), [(source_text(doc_id), (*loc, name, i)) for i, doc_id in enumerate(said)]
+            grade, doc_ids = number_of(name), [(source_text(doc_id), (*loc, name, i)) for i, doc_id in enumerate(said)]
         elif isinstance(said, Mapping):
             gain = said.get("gain")
             grade, doc_ids = as_number(said.get("rating") if gain is None else gain), [(name, (*loc, name))]

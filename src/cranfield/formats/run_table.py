@@ -7,27 +7,15 @@ are such.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from pathlib import Path
 
 from cranfield.errors import ProblemList, RunFormatError, shorten
+from cranfield.formats.columns import RUN_COLUMNS
 from cranfield.formats.delimited import Sheet, read_sheet, write_sheet
 from cranfield.formats.files import shown, stem
-from cranfield.formats.judged import number_of, short
-from cranfield.formats.table import COLUMN_NAMES
+from cranfield.formats.grades import number_of, short
 from cranfield.model import Answer, Hit, Order, Outcome, Run
 
-ROLES: Mapping[str, tuple[str, ...]] = {
-    "query_id": (*COLUMN_NAMES["query_id"], "query-id"),
-    "doc_id": (*COLUMN_NAMES["doc_id"], "corpus-id", "path", "file"),
-    "rank": COLUMN_NAMES["rank"],
-    "score": COLUMN_NAMES["score"],
-    "start": ("start_line", "start"),
-    "end": ("end_line", "end"),
-    "span": ("span", "lines"),
-    "title": ("title",),
-}
-"""What a column holds to what it may be called; the first name that is there is taken."""
 _RANK = re.compile(r"[0-9]{1,9}")
 
 
@@ -59,13 +47,15 @@ class _Reader:
         self.sheet = sheet
         self.hits: dict[str, dict[int, tuple[Hit, int]]] = {}
         """Query id to rank, or to the place in the file, to the result and its line."""
-        self._place = {role: place for role, names in ROLES.items() if (place := sheet.column(*names)) is not None}
+        self._place = {
+            role: place for role, names in RUN_COLUMNS.items() if (place := sheet.column(*names)) is not None
+        }
         self.by_rank = "rank" in self._place
 
     def read(self) -> None:
-        asked = {role: ROLES[role] for role in ("query_id", "doc_id")}
+        asked = {role: RUN_COLUMNS[role] for role in ("query_id", "doc_id")}
         if not self.by_rank:
-            asked["score"] = (*ROLES["score"], *ROLES["rank"])
+            asked["score"] = (*RUN_COLUMNS["score"], *RUN_COLUMNS["rank"])
         missing = {role: names for role, names in asked.items() if role not in self._place}
         for role, names in missing.items():
             got = "columns " + ", ".join(self.sheet.names)

@@ -7,10 +7,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from cranfield.errors import TestSetError, shorten
 from cranfield.formats.by_text import Gathered, by_line, judged, written_cells
-from cranfield.formats.csv_rows import csv_rows, csv_text, number
-from cranfield.formats.files import shown, write_text
+from cranfield.formats.delimited import read_sheet, write_sheet
+from cranfield.formats.grades import number_of, short
 from cranfield.model import Query, TestSet
 
 HEADER = ("grade", "keyword", "doc")
@@ -24,26 +23,19 @@ def read_searchtweak_csv(path: Path | str) -> TestSet:
         TestSetError: with every row that cannot be used, and both lines of judgments that disagree.
     """
     path = Path(path)
-    found = Gathered(path, by_line)
-    rows = csv_rows(path, found.problems)
-    line, header = next(rows, (1, []))
-    if tuple(name.lower() for name in header) != HEADER:
-        found.problems.raise_if_any()
-        got = ",".join(header)[:80]
-        raise TestSetError(
-            "not a header of SearchTweak", path=shown(path), line=line, expected=",".join(HEADER), got=got
-        )
-    for line, cells in rows:
-        if len(cells) != len(HEADER):
-            hint = "a text with commas in it stands in double quotes"
-            found.add(f"{len(cells)} columns", line, expected="3 (grade,keyword,doc)", got=shorten(cells), hint=hint)
-            continue
-        grade, (rating, text, doc_id) = number(cells[0]), cells
+    sheet = read_sheet(path)
+    found = Gathered(path, by_line, sheet.problems)
+    if tuple(name.lower() for name in sheet.names) != HEADER:
+        got = ",".join(sheet.names)
+        sheet.fault(sheet.line, None, "not a header of SearchTweak", expected=",".join(HEADER), got=got)
+        sheet.problems.raise_if_any()
+    for line, (rating, text, doc_id) in sheet.stripped_rows():
+        grade = number_of(rating)
         if grade is None:
-            found.add("the grade is not a number", line, expected="a number", got=shorten(rating))
-        for name, value in (("keyword", text), ("doc", doc_id)):
+            sheet.fault(line, 0, "the grade is not a number", expected="a number", got=rating)
+        for place, value in ((1, text), (2, doc_id)):
             if not value:
-                found.add(f"the {name} is empty", line, expected="text")
+                sheet.fault(line, place, f"the {HEADER[place]} is empty", expected="text")
         if grade is not None and text and doc_id:
             found.query(text, Query("", text))
             found.judge(text, doc_id, grade, line)
@@ -58,5 +50,5 @@ def write_searchtweak_csv(testset: TestSet, path: Path | str) -> None:
     """
     path = Path(path)
     written_cells(testset, path)
-    rows = ((grade, q.text, doc_id) for q in testset.queries for doc_id, grade in judged(testset, q).items())
-    write_text(path, csv_text(HEADER, rows))
+    rows = ((short(grade), q.text, doc_id) for q in testset.queries for doc_id, grade in judged(testset, q).items())
+    write_sheet(path, HEADER, rows, may_have_tabs=False)

@@ -5,8 +5,11 @@ Imports no reader before a file is that reader's.
 
 from __future__ import annotations
 
+import gc
 import json
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Literal
 
@@ -180,7 +183,8 @@ OWN = (
 )
 
 FORMATS = {entry.name: entry for entry in (*code_sets.ENTRIES, *other_tools.ENTRIES, *OWN)}
-"""Every format by name. The order is that in which they are tried: a sentence may look like columns."""
+"""Every format by name, in the order in which they are tried: what says more of itself first. A key `queries` alone may be
+our own test set, and a table of four columns may look like qrels; texts of queries look like much else (see `_tried`)."""
 
 
 RUN_FORMATS: dict[str, RunFormat] = {"trec": "trec", "jsonl": "jsonl", "parquet": "parquet", "run-table": "table"}
@@ -222,10 +226,23 @@ def read_queries(path: Path | str, format: str | None = None) -> TestSet:  # noq
 
 def _read(path: Path, kind: Kind, name: str | None) -> TestSet:
     read = told(path, kind, name, TestSetError).read
-    testset = read(path) if read else None
+    with _without_collecting():
+        testset = read(path) if read else None
     if not isinstance(testset, TestSet):
         raise TestSetError("not a test set", path=shown(path))
     return testset
+
+
+@contextmanager
+def _without_collecting() -> Iterator[None]:
+    """A reader makes values by the million and circles none: the search for circles takes half of its time."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
 
 
 def sniff_run(path: Path | str, format: str | None = None) -> RunFormat:  # noqa: A002  the option's own name
@@ -240,6 +257,12 @@ def sniff_run(path: Path | str, format: str | None = None) -> RunFormat:  # noqa
 
 
 def told(path: Path, kind: Kind, name: str | None, error: type[CranfieldError]) -> Format:
+    """The format of a file of some kind, by name or by content.
+
+    Raises:
+        CranfieldError: of type `error`, when it is missing, unreadable or of no format of this kind.
+        UnknownNameError: there is no such format.
+    """
     names = format_names(kind)
     if name is not None and name not in names:
         raise UnknownNameError.among(f"{WHAT[kind]} format", name, names)

@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from cranfield.errors import ProblemList, TestSetError, shorten
-from cranfield.formats.delimited import STRATUM, Sheet, read_sheet, write_sheet
+from cranfield.formats.delimited import STRATUM, Sheet, read_sheet, strata_of, write_sheet
 from cranfield.formats.files import shown, stem
-from cranfield.formats.judged import column_strata, number_of, short
+from cranfield.formats.grades import number_of, short
 from cranfield.formats.leftover import Leftover
 from cranfield.model import Query, Span, TestSet
 
@@ -83,7 +83,7 @@ class _Reader:
         if not filled:
             self.sheet.fault(line, columns.results[0], f"row {number} has no result", expected=CELL)
         spans = [self._span(line, place, cells[place]) for place in filled]
-        self.queries.append(Query(query_id, cells[columns.text], column_strata(columns.strata, cells)))
+        self.queries.append(Query(query_id, cells[columns.text], strata_of(columns.strata, cells)))
         self.targets[query_id] = tuple(span for span in spans if span is not None)
         self._leftover.take(query_id, {name: cells[place] for place, name in columns.others.items()})
 

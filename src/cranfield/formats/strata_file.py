@@ -6,15 +6,15 @@ ids; every other column is a stratum.
 
 from __future__ import annotations
 
-import csv
-import io
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from cranfield.errors import Problem, ProblemList, TestSetError, shorten
-from cranfield.formats.files import decode, read_bytes, shown
+from cranfield.formats.counting import n_of
+from cranfield.formats.delimited import Sheet, read_sheet
+from cranfield.formats.files import shown
 from cranfield.formats.overlay import some_ids
 from cranfield.model import TestSet
 
@@ -95,70 +95,39 @@ def _by_table(testset: TestSet, spec: str | Path) -> _Given:
     path = Path(spec)
     if not path.exists() and "=" in str(spec):
         raise TestSetError("neither ranges nor a file", path=str(spec), expected=_SPEC)
-    rows = _rows(path)
-    (_, header), body = rows[0], rows[1:]
-    column = next((header.index(name) for name in header if name.strip().lower() in _ID_COLUMNS), None)
-    if column is None or len(header) < 2:
+    sheet = read_sheet(path, repeats=True)
+    column = sheet.column(*_ID_COLUMNS)
+    if column is None or len(sheet.names) < 2:
         raise TestSetError(
             Problem(
                 "no column of query ids" if column is None else "no column beside the query ids",
                 path=shown(path),
-                line=rows[0][0],
+                line=sheet.line,
                 expected="a first line like `query_id,difficulty`",
-                got=shorten(", ".join(header)),
+                got=shorten(", ".join(sheet.names)),
             )
         )
-    keys = [name.strip() for i, name in enumerate(header) if i != column]
-    return _matched(testset, path, _table(path, header, column, keys, body), tuple(keys))
+    keys = tuple(name for place, name in enumerate(sheet.names) if place != column)
+    return _matched(testset, path, _table(sheet, column, keys), keys)
 
 
-def _rows(path: Path) -> list[tuple[int, list[str]]]:
-    """(line, cells) of every row that is not blank."""
-    text = decode(read_bytes(path, TestSetError), path, TestSetError)
-    first = text.split("\n", 1)[0]
-    reader = csv.reader(io.StringIO(text, newline=""), delimiter="\t" if "\t" in first else ",", strict=True)
-    rows: list[tuple[int, list[str]]] = []
-    line = 1
-    try:
-        for row in reader:
-            if any(cell.strip() for cell in row):
-                rows.append((line, row))
-            line = reader.line_num + 1
-    except csv.Error as error:
-        raise TestSetError(
-            Problem(f"not a table: {error}", path=shown(path), line=line, expected="CSV or TSV")
-        ) from None
-    if not rows:
-        raise TestSetError("the file is empty", path=shown(path), expected="a first line like `query_id,difficulty`")
-    return rows
-
-
-def _table(
-    path: Path, header: Sequence[str], column: int, keys: Sequence[str], body: Sequence[tuple[int, list[str]]]
-) -> dict[str, dict[str, str]]:
+def _table(sheet: Sheet, column: int, keys: Sequence[str]) -> dict[str, dict[str, str]]:
     """Query id to its strata; an empty cell is none."""
-    problems = ProblemList(TestSetError)
-    where = shown(path)
     for key in sorted({key for key in keys if not key or keys.count(key) > 1}):
-        problems.add(f"column {key!r} is there twice" if key else "a column without a name", path=where, line=1)
+        message = f"column {key!r} is there twice" if key else "a column without a name"
+        sheet.fault(sheet.line, None, message, expected="a name for each column")
     table: dict[str, dict[str, str]] = {}
     lines: dict[str, int] = {}
-    for line, row in body:
-        if len(row) != len(header):
-            problems.add(f"{len(row)} columns", path=where, line=line, expected=f"{len(header)}, as in the first line")
-            continue
-        query_id = row[column].strip()
+    for line, cells in sheet.stripped_rows():
+        query_id = cells.pop(column)
         if not query_id:
-            problems.add("no query id", path=where, line=line, expected=f"one in column {header[column]}")
-        elif query_id in table:
-            problems.add(
-                f"query {shorten(query_id)} is there twice", path=where, line=line, got=f"and line {lines[query_id]}"
-            )
+            sheet.fault(line, column, "no query id", expected=f"one in column {sheet.names[column]}")
+        elif lines.setdefault(query_id, line) != line:
+            message = f"query {shorten(query_id)} is there twice; it also stands on line {lines[query_id]}"
+            sheet.fault(line, column, message, expected="each query once")
         else:
-            cells = [cell.strip() for i, cell in enumerate(row) if i != column]
             table[query_id] = {key: cell for key, cell in zip(keys, cells, strict=True) if cell}
-            lines[query_id] = line
-    problems.raise_if_any()
+    sheet.problems.raise_if_any()
     return table
 
 
@@ -173,5 +142,5 @@ def _matched(testset: TestSet, path: Path, table: Mapping[str, Mapping[str, str]
             expected=f"query ids like {some_ids(testset.query_ids[:3])}",
             got=some_ids(list(table)[:3]) or "none",
         )
-    note = f"{len(unknown):,} queries of {path.name} are not in the test set: {some_ids(unknown)}"
+    note = f"not in the test set: {n_of(len(unknown), 'queries')} of {path.name}, {some_ids(unknown)}"
     return _Given(keys, known, (note,) if unknown else ())

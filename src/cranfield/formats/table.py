@@ -26,6 +26,7 @@ from cranfield.errors import (
     shorten,
     unknown_name,
 )
+from cranfield.formats.columns import COLUMN_NAMES
 from cranfield.formats.files import opened, refusal
 
 if TYPE_CHECKING:
@@ -34,16 +35,6 @@ if TYPE_CHECKING:
 Role = Literal["query_id", "doc_id", "score", "grade", "subtopic", "rank"]
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
-
-COLUMN_NAMES: dict[Role, tuple[str, ...]] = {
-    "query_id": ("query_id", "q_id", "qid", "query"),
-    "doc_id": ("doc_id", "docno", "docid", "did"),
-    "score": ("score",),
-    "grade": ("grade", "relevance", "rel", "label"),
-    "subtopic": ("subtopic", "subtopic_id"),
-    "rank": ("rank",),
-}
-"""What a column may be called, by what it holds; the first name that is there is taken."""
 
 PARQUET_MAGIC = b"PAR1"
 ID_KINDS = "text or whole numbers"

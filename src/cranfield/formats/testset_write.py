@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
+from cranfield.formats.grades import whole
 from cranfield.formats.testset_fields import short_span
 from cranfield.model import (
     Entity,
@@ -26,8 +26,6 @@ from cranfield.model import (
 )
 
 SCHEMA_VERSION = 1
-MAX_SHORT = 1e15
-"""Above it, a whole number written without its exponent is longer than with it."""
 
 
 def document_of(testset: TestSet) -> dict[str, Any]:
@@ -74,7 +72,7 @@ def _query_entry(testset: TestSet, query: Query) -> dict[str, Any]:
             "params": dict(query.params),
             "weight": None if query.weight == 1 else query.weight,
             "negative": _negative_entry(query.negative),
-            "judgments": {doc_id: short(grade) for doc_id, grade in grades.items()},
+            "judgments": {doc_id: whole(grade) for doc_id, grade in grades.items()},
             "ratings": _ratings_entry(testset.ratings.get(query.id, ())),
             "groups": _groups_entry(groups),
             **({} if targets == tuple(File(path, 1.0) for path in files) else _targets_entry(targets)),
@@ -89,7 +87,7 @@ def _query_entry(testset: TestSet, query: Query) -> dict[str, Any]:
 def _negative_entry(negative: Negative | None) -> Any:
     if negative is None or negative == Negative():
         return None if negative is None else True
-    return _said({"field": negative.field}) | ({} if negative.below is None else {"below": short(negative.below)})
+    return _said({"field": negative.field}) | ({} if negative.below is None else {"below": whole(negative.below)})
 
 
 def _legacy_entry(legacy: Legacy) -> Any:
@@ -99,18 +97,18 @@ def _legacy_entry(legacy: Legacy) -> Any:
 
 
 def _targets_entry(targets: Sequence[Target]) -> dict[str, Any]:
-    entities = {target.id: short(target.grade) for target in targets if isinstance(target, Entity)}
+    entities = {target.id: whole(target.grade) for target in targets if isinstance(target, Entity)}
     return {
         "patterns": [_pattern_entry(target) for target in targets if isinstance(target, Pattern)],
         "spans": [_span_entry(target) for target in targets if isinstance(target, Span)],
         "entities": list(entities) if set(entities.values()) == {1} else entities,
-        "answer_files": {target.path: short(target.grade) for target in targets if isinstance(target, File)},
+        "answer_files": {target.path: whole(target.grade) for target in targets if isinstance(target, File)},
         "predicates": [_predicate_entry(target) for target in targets if isinstance(target, Predicate)],
     }
 
 
 def _pattern_entry(pattern: Pattern) -> dict[str, Any]:
-    entry: dict[str, Any] = {"regex": pattern.regex, "grade": short(pattern.grade), "credit": pattern.credit}
+    entry: dict[str, Any] = {"regex": pattern.regex, "grade": whole(pattern.grade), "credit": pattern.credit}
     if pattern.expected_count is not None:
         entry["expected_count"] = pattern.expected_count
     return entry
@@ -118,24 +116,24 @@ def _pattern_entry(pattern: Pattern) -> dict[str, Any]:
 
 def _span_entry(span: Span) -> Any:
     """The short form, where it means the same."""
-    text = span.label if span.grade == 1 else f"{span.label}:{short(span.grade)}"
+    text = span.label if span.grade == 1 else f"{span.label}:{whole(span.grade)}"
     if short_span(text) == span:
         return text
     entry: dict[str, Any] = {"path": span.path, "lines": f"{span.start}-{span.end}"}
-    return entry if span.grade == 1 else {**entry, "grade": short(span.grade)}
+    return entry if span.grade == 1 else {**entry, "grade": whole(span.grade)}
 
 
 def _predicate_entry(predicate: Predicate) -> dict[str, Any]:
     entry: dict[str, Any] = {"sql": predicate.sql}
     if predicate.database != "corpus":
         entry["database"] = predicate.database
-    return entry if predicate.grade == 1 else {**entry, "grade": short(predicate.grade)}
+    return entry if predicate.grade == 1 else {**entry, "grade": whole(predicate.grade)}
 
 
 def _ratings_entry(ratings: Iterable[Rating]) -> dict[str, dict[str, float | None]]:
     entry: dict[str, dict[str, float | None]] = {}
     for rating in ratings:
-        entry.setdefault(rating.doc_id, {})[rating.rater] = None if rating.grade is None else short(rating.grade)
+        entry.setdefault(rating.doc_id, {})[rating.rater] = None if rating.grade is None else whole(rating.grade)
     return entry
 
 
@@ -144,20 +142,16 @@ def _groups_entry(groups: Iterable[GroupedJudgment]) -> dict[str, dict[str, Any]
     for one in groups:
         said = entry.setdefault(one.group, {})
         if one.subgroup:
-            said = said.setdefault(one.subgroup, {})
-        said[one.doc_id] = short(one.value)
+            inner = said.setdefault(one.subgroup, {})
+            said = inner if isinstance(inner, dict) else {}  # a document has that name: reading back will tell
+        said[one.doc_id] = whole(one.value)
     return entry
 
 
 def _meta_entry(meta: Meta) -> dict[str, Any]:
     entry = _beside(asdict(meta), asdict(Meta()))
     if meta.scale:
-        entry["scale"] = [short(grade) for grade in meta.scale]
+        entry["scale"] = [whole(grade) for grade in meta.scale]
     if meta.split is not None:
         entry["split"] = _beside(asdict(meta.split), dict.fromkeys(asdict(meta.split)))
     return entry
-
-
-def short(grade: float) -> float:
-    """A whole grade as an int, as people write it."""
-    return int(grade) if math.isfinite(grade) and grade == int(grade) and abs(grade) < MAX_SHORT else grade

@@ -7,21 +7,20 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from cranfield.errors import Problem, ProblemList, TestSetError
-from cranfield.formats.files import shown, write_text
-from cranfield.formats.json_tree import parse_json
-from cranfield.formats.located import Located, load_located, validate
+from cranfield.errors import Problem, ProblemList, TestSetError, shorten
+from cranfield.formats.files import shown, suffix_of, write_text
+from cranfield.formats.located import Located, load_located, located_text, validate
 from cranfield.formats.testset_checks import cross_problems
 from cranfield.formats.testset_fields import lines_of
 from cranfield.formats.testset_models import MetaModel, NegativeModel, QueryModel, TestSetModel
 from cranfield.formats.testset_write import document_of
 from cranfield.formats.trec_groups import highest, preference_problems
 from cranfield.formats.tree import Unreadable
-from cranfield.formats.yaml_tree import parse_yaml
 from cranfield.formats.yaml_write import yaml_text
 from cranfield.model import (
     LETTERS,
@@ -176,6 +175,7 @@ def _check_preferences(located: Located, queries: Sequence[QueryModel]) -> None:
 
 
 def meta_of(model: MetaModel) -> Meta:
+    """What is known about a set, as its file has it."""
     return Meta(
         review=model.review,
         scale=tuple(grade + 0.0 for grade in model.scale),
@@ -201,7 +201,7 @@ def write_testset_yaml(testset: TestSet, path: Path | str) -> None:
             one id, characters that are no Unicode (JSON takes those).
     """
     path = Path(path)
-    is_json = path.suffix.lower() == ".json"
+    is_json = suffix_of(path) == ".json"
     document = document_of(testset)
     if not is_json and _SURROGATE.search(json.dumps(document, ensure_ascii=False)):
         raise TestSetError(
@@ -212,12 +212,37 @@ def write_testset_yaml(testset: TestSet, path: Path | str) -> None:
         )
     text = json.dumps(document, indent=2) + "\n" if is_json else yaml_text(document)
     try:
-        _testset(Located(path, parse_json(text) if is_json else parse_yaml(text)))
+        read = _testset(located_text(text, path, is_json=is_json))
     except Unreadable as unreadable:
         raise TestSetError([_unwritable(problem, path) for problem in unreadable.problems]) from None
     except TestSetError as error:
         raise TestSetError([_unwritable(problem, path) for problem in error.problems]) from None
+    _refuse_changed(testset, read, path)
     write_text(path, [text])
+
+
+def _refuse_changed(testset: TestSet, read: TestSet, path: Path) -> None:
+    """Raise where what would be read back is not what was to be written."""
+    changed = [ours.id for ours, theirs in zip(testset.queries, read.queries, strict=True)
+               if ours != theirs or _said(testset, ours.id) != _said(read, theirs.id)]  # fmt: skip
+    if changed:
+        raise TestSetError(
+            f"not written: {len(changed)} of {len(testset.queries)} queries would be read back otherwise",
+            path=str(path),
+            expected="each entity, answer file, rating and judgment of a group once, and files to cover beside judgments",
+            got=shorten(", ".join(changed[:5])),
+        )
+
+
+def _said(testset: TestSet, query_id: str) -> tuple[object, ...]:
+    """All that is expected for a query; in any order what has none."""
+    unordered = (testset.targets, testset.ratings, testset.groups)
+    return (
+        *(Counter(by_query.get(query_id, ())) for by_query in unordered),
+        dict(testset.grades.get(query_id, {})),
+        testset.files.get(query_id, ()),
+        testset.legacy.get(query_id),
+    )
 
 
 def _unwritable(problem: Problem, path: Path) -> Problem:

@@ -8,26 +8,16 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import replace
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
 from cranfield.errors import TestSetError
-from cranfield.formats.files import decode, read_bytes, shown
-from cranfield.formats.json_tree import parse_json
-from cranfield.formats.json_values import json_values
-from cranfield.formats.located import Loc, Located
+from cranfield.formats.files import shown
+from cranfield.formats.located import Located, load_any
 from cranfield.formats.testset_fields import PARAM_NAME
-from cranfield.formats.tree import (
-    Node,
-    SourceFloat,
-    SourceInt,
-    Unreadable,
-    sourced,
-)
+from cranfield.formats.tree import SourceFloat, SourceInt
 from cranfield.model import Scalar
 
 
@@ -37,55 +27,16 @@ class Loose(BaseModel):
     model_config = ConfigDict(extra="ignore", strict=True)
 
 
-def load_json(path: Path) -> Places:
+def load_json(path: Path) -> Located:
     """Read a JSON file whose top is an object.
 
     Raises:
         TestSetError: it cannot be read, or is no such file; with its first syntax error, or every duplicate key.
     """
-    text = decode(read_bytes(path, TestSetError), path, TestSetError)
-    where = Path(shown(path))
-    data = json_values(text)
-    if data is None:
-        data = sourced(_tree(text, where))  # for the most part, an error with its place
-    if not isinstance(data, dict):
-        raise TestSetError("no object at the top of the file", path=str(where), line=1, expected="`{…}`")
-    return Places(where, text, data)
-
-
-def _tree(text: str, where: Path) -> Node:
-    try:
-        return parse_json(text)
-    except Unreadable as unreadable:
-        raise TestSetError([replace(problem, path=str(where)) for problem in unreadable.problems]) from None
-
-
-class Places(Located):
-    """A JSON object whose places are looked for when a problem asks for them, and not before."""
-
-    def __init__(self, path: Path, text: str, data: dict[str, Any], steps: Loc = ()) -> None:
-        self.__dict__.update(path=path, text=text, kept=data, steps=steps)
-
-    @cached_property
-    def root(self) -> Node:
-        """The tree, which a Located has from the start."""
-        node = _tree(self.__dict__["text"], self.path)
-        for step in self.__dict__["steps"]:
-            node = node.child(step) or node
-        return node
-
-    @property
-    def sourced(self) -> dict[str, Any]:
-        """The data, which are read already."""
-        data: dict[str, Any] = self.__dict__["kept"]
-        return data
-
-    def within(self, *steps: str | int) -> Places:
-        """What stands at a place where an object is."""
-        data: Any = self.sourced
-        for step in steps:
-            data = data[step]
-        return Places(self.path, self.__dict__["text"], data, (*self.__dict__["steps"], *steps))
+    located = load_any(path, TestSetError, is_json=True)
+    if not isinstance(located.top, dict):
+        raise TestSetError("no object at the top of the file", path=shown(path), line=1, expected="`{…}`")
+    return located
 
 
 def entries(value: object) -> list[tuple[int, Mapping[str, Any]]]:
@@ -98,7 +49,7 @@ def entries(value: object) -> list[tuple[int, Mapping[str, Any]]]:
 def params_of(values: Mapping[str, Any], lost: Counter[str]) -> dict[str, Scalar]:
     """Those of the values that can be parameters of a query; the others are counted in `lost`."""
     fit = {name: value for name, value in values.items() if _is_param(name, value)}
-    lost["parameters whose names are no words, or whose values are no text or number"] += len(values) - len(fit)
+    lost["parameters without a word for a name, or a text or number for a value"] += len(values) - len(fit)
     return {name: _plain(value) for name, value in fit.items()}
 
 

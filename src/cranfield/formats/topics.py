@@ -16,10 +16,10 @@ from pathlib import Path
 from typing import Any
 
 from cranfield.errors import Problem, ProblemList, TestSetError, shorten
-from cranfield.formats.files import decode, read_bytes, shown, stem, write_text
+from cranfield.formats.counting import n_of
+from cranfield.formats.files import MAX_PROBLEMS, decode, read_bytes, shown, stem, write_text
 from cranfield.model import Query, TestSet
 
-MAX_PROBLEMS = 1000
 CLASSIC_TAGS = (
     "num",
     "title",
@@ -225,7 +225,7 @@ def _xml_text(text: str) -> str:
 
 
 def _note_unread(found: _Texts, counts: dict[str, int]) -> None:
-    listed = [f"{n} {name}" for name, n in counts.items() if n]
+    listed = [n_of(n, name) for name, n in counts.items() if n]
     if listed:
         found.notes.append(f"not read beside the titles: {', '.join(listed)}")
 
@@ -345,7 +345,7 @@ def _write(testset: TestSet, path: Path, parts: Sequence[str], take: Callable[[s
     if found.texts != wanted or len(wanted) != len(testset.queries):
         different = [query.id for query in testset.queries if found.texts.get(query.id) != query.text]
         raise TestSetError(
-            f"not written: {len(different)} queries whose id or text cannot stand in this format",
+            f"not written: {n_of(len(different), 'queries')} whose id or text cannot stand in this format",
             path=str(path),
             expected="filled ids and texts without line ends, tags or doubled blanks",
             got=shorten(", ".join(different[:5])),

@@ -13,13 +13,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from cranfield.errors import ProblemList, RunFormatError, TestSetError, shorten
-from cranfield.formats.files import opened, shown, stem, write_bytes
+from cranfield.formats.files import MAX_PROBLEMS, opened, shown, stem, write_bytes
+from cranfield.formats.grades import short
 from cranfield.model import Hit, Query, Run, TestSet
 
 QRELS_COLUMNS = 4
 QRELS_LINE = "query iteration document grade"
-MAX_PROBLEMS = 1000
-"""Reading goes no further when it has found so many bad lines: this is no qrels file."""
 
 HEADER_WORDS: tuple[frozenset[bytes], ...] = (
     frozenset({b"qid", b"query_id", b"queryid", b"query-id", b"query", b"topic", b"topic_id", b"q_id"}),
@@ -213,7 +212,7 @@ def write_qrels(testset: TestSet, path: Path | str) -> None:
                 message = f"not written: query {query.id!r}, document {doc_id!r} has the grade {grade}"
                 problems.add(message, path=str(path), expected="a finite number")
                 continue
-            lines.append(column_line(query.id, "0", doc_id, plain_grade(grade)))
+            lines.append(column_line(query.id, "0", doc_id, short(grade)))
     problems.raise_if_any()
     write_bytes(path, lines)
 
@@ -292,8 +291,3 @@ def id_bytes(text: str) -> bytes:
         return text.encode("utf-8", "surrogateescape")
     except UnicodeEncodeError:
         return text.encode("utf-8", "surrogatepass")
-
-
-def plain_grade(grade: float) -> str:
-    """A whole grade without its point, as qrels have it."""
-    return str(int(grade)) if grade == int(grade) else repr(grade)

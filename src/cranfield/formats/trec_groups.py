@@ -13,15 +13,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from cranfield.errors import Problem, ProblemList, TestSetError, shorten
-from cranfield.formats.files import opened, shown, stem, write_bytes
+from cranfield.formats.files import MAX_PROBLEMS, opened, shown, stem, write_bytes
+from cranfield.formats.grades import short
+from cranfield.formats.registry import NO_SUBGROUP
 from cranfield.formats.trec import (
-    MAX_PROBLEMS,
     check_column,
     column_line,
     finite_number,
     id_bytes,
     id_text,
-    plain_grade,
 )
 from cranfield.model import GroupedJudgment, Grouping, Query, TestSet
 
@@ -288,6 +288,18 @@ def write_preferences(testset: TestSet, path: Path | str) -> None:
     _write(testset, Path(path), PREFERENCES)
 
 
+def _check_subgroups(problems: ProblemList, path: Path, query_id: str, judgments: Iterable[GroupedJudgment]) -> None:
+    """Preferences without a subgroup would become comparable with those of the subgroup that they are written under."""
+    subgroups: dict[str, set[str]] = {}
+    for one in judgments:
+        subgroups.setdefault(one.group, set()).add(one.subgroup)
+    for group in (group for group, names in subgroups.items() if {"", NO_SUBGROUP} <= names):
+        message = (
+            f"not written: query {query_id!r}, group {group!r} has a subgroup {NO_SUBGROUP!r} and one without a name"
+        )
+        problems.add(message, path=str(path), expected="a name for each")
+
+
 def _write(testset: TestSet, path: Path, layout: Layout) -> None:
     problems = ProblemList(TestSetError)
     if testset.grouping != layout.grouping:
@@ -304,12 +316,14 @@ def _write(testset: TestSet, path: Path, layout: Layout) -> None:
                 path=str(path),
                 expected=f"judgments by {layout.grouping}",
             )
+        if layout is PREFERENCES:
+            _check_subgroups(problems, path, query.id, judgments)
         for one in judgments:
             check_column(problems, path, layout.group, one.group)
             check_column(problems, path, "document", one.doc_id)
-            columns = [query.id, one.group, one.doc_id, plain_grade(one.value)]
+            columns = [query.id, one.group, one.doc_id, short(one.value)]
             if layout is PREFERENCES:
-                subgroup = one.subgroup or "0"
+                subgroup = one.subgroup or NO_SUBGROUP
                 check_column(problems, path, "subgroup", subgroup)
                 columns.insert(2, subgroup)
             lines.append(column_line(*columns))

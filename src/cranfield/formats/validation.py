@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar, Union, get_args, get_
 from pydantic import BaseModel, ValidationError
 
 from cranfield.errors import Problem, ProblemList, shorten, unknown_name
+from cranfield.formats.files import shown
 from cranfield.formats.tree import SourceFloat, SourceInt
 
 if TYPE_CHECKING:
@@ -71,7 +72,7 @@ _MERGE_HINT = "merge keys (<<) are not supported: write the keys out"
 def validate(located: Located, model: type[AnyModel], problems: ProblemList) -> AnyModel | None:
     """Build `model` from the data; on failure add every problem, with its place, and return None."""
     try:
-        return model.model_validate(located.sourced)
+        return model.model_validate(located.top)
     except ValidationError as error:
         found: dict[tuple[Loc, str], _Finding] = {}
         for detail in error.errors(include_url=False):
@@ -141,7 +142,7 @@ class _Finding:
             problem = unknown_name("key", str(self.loc[-1]), self.known)
             line, column = located.mark(self.loc, key=True)
             hint = _MERGE_HINT if self.loc[-1] == "<<" else problem.hint
-            return replace(problem, path=str(located.path), line=line, column=column, hint=hint)
+            return replace(problem, path=shown(located.path), line=line, column=column, hint=hint)
         return located.problem(
             self.message,
             self.loc,

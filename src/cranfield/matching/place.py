@@ -10,7 +10,11 @@ from dataclasses import dataclass
 from cranfield.model import Hit, MatchingRules
 
 _LINES = re.compile(r"L?(\d{1,9})(?:[-:,]L?(\d{1,9}))?")
-_ID_WITH_LINES = re.compile(r"(.+?)(?::|#)(L?\d{1,9}(?:-L?\d{1,9})?)")
+_LINE = r"(L?\d{1,9})(?::\d{1,9}|C\d{1,9})?"
+_ID_WITH_LINES = re.compile(rf"(.*?[^:])[:#]{_LINE}(?:-{_LINE})?")
+"""The column that may follow a line (`:12:5`, `#L12C5`) is passed over."""
+_HOST_WITH_PORT = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://[^/]*")
+"""The number at its end is no line."""
 ENTITY_MARK = "::"
 """Between the path of a file and the name of a symbol in it."""
 
@@ -29,14 +33,15 @@ class Place:
 def place_of(hit: Hit, rules: MatchingRules) -> Place:
     """Read the place of a result.
 
-    The lines stand in its span (`12-40`), or at the end of its id (`src/a.rs:12-40`, `src/a.rs#L12-L40`). The entity
-    stands in its id (`src/a.py::Index.add`), with what a chunk adds to it taken off.
+    The lines stand in its span (`12-40`), or at the end of its id (`src/a.rs:12-40`, `src/a.rs#L12-L40`, or `src/a.rs:12:5`,
+    a line and a column). The entity stands in its id (`src/a.py::Index.add`, `src/a.py::Index.add:12-40`), with what a chunk
+    adds to it taken off.
     """
     name = hit.id
     lines = None if hit.span is None else lines_of(hit.span, rules)
-    if ENTITY_MARK not in name and (found := _ID_WITH_LINES.fullmatch(name)) is not None:
+    if (found := _ID_WITH_LINES.fullmatch(name)) is not None and not _HOST_WITH_PORT.fullmatch(name):
         name = found[1]
-        lines = lines or lines_of(found[2], rules)
+        lines = lines or lines_of(found[2] if found[3] is None else f"{found[2]}-{found[3]}", rules)
     entity = entity_of(name, rules)
     return Place(entity.partition(ENTITY_MARK)[0], lines, entity)
 

@@ -11,11 +11,13 @@ import json
 import os
 import queue
 import re
+import select
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, closing, contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from importlib.util import find_spec
@@ -34,10 +36,19 @@ START_S = 60.0
 """Seconds that the process has to start and to open the file."""
 GRACE_S = 1.0
 """Seconds over the limit that its own clock has, before it is ended."""
+_RESOLVED = re.compile(r'server at "[^"]*"(?: \([^)]*\))?, port \S+')
+"""Where libpq says which address a name became."""
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 POSTGRES_SCHEMES = ("postgresql://", "postgres://")
 FILE_ROLES = ("pg_read_server_files", "pg_write_server_files", "pg_execute_server_program")
 """Roles that reach beyond the database; a read-only transaction does not hold them back."""
+REACHES_FILES = f"""
+SELECT rolsuper OR EXISTS (
+    SELECT 1 FROM pg_catalog.pg_roles AS role
+    WHERE role.rolname IN {FILE_ROLES} AND pg_catalog.pg_has_role(session_user, role.oid, 'MEMBER')
+) FROM pg_catalog.pg_roles WHERE rolname = session_user"""  # noqa: S608  names of our own
+MAX_TEXT = 100_000_000
+"""Characters of all ids of one statement."""
 MODEST_ROLE = "connect as a role that only reads: CREATE ROLE reader LOGIN IN ROLE pg_read_all_data"
 
 PLACES = "sqlite:PATH, duckdb:PATH or env:NAME of a variable that holds a PostgreSQL address"
@@ -173,8 +184,12 @@ def _pass_on(lines: IO[str], to: queue.SimpleQueue[str]) -> None:
 @contextmanager
 def _file(kind: str, where: str, folder: Path, bounds: _Bounds) -> Iterator[Asker]:
     path = (folder / where).absolute()
-    if not path.is_file():
-        raise Refused(f"there is no file {where}")
+    try:
+        there = path.is_file()
+    except OSError as error:
+        raise Refused(f"there is no file {where[:LINE]}: {(error.strerror or '').lower()}") from None
+    if not there:
+        raise Refused(f"there is no file {where[:LINE]}")
     if kind == "duckdb" and find_spec("duckdb") is None:
         raise MissingExtraError.for_extra("a DuckDB database", "duckdb")
     reader = _Reader(kind, path.as_uri() if kind == "sqlite" else str(path), bounds)
@@ -195,30 +210,48 @@ def _postgres(variable: str, folder: Path, bounds: _Bounds) -> Iterator[Asker]:
         raise MissingExtraError.for_extra("a PostgreSQL database", "postgres") from None
     hide = _hider(address, variable)
     seconds = max(2, round(bounds.timeout_s))
+
+    def connected() -> Connection[Any]:
+        try:
+            return psycopg.connect(address, connect_timeout=seconds, client_encoding="UTF8", autocommit=True)
+        except psycopg.Error as error:
+            raise Refused(f"the database at ${variable} cannot be reached: {hide(error)}") from None
+
+    connection = connected()
+
+    def asker(sql: str) -> Column:
+        nonlocal connection
+        if connection.closed:  # a statement that was given up took it along
+            connection = connected()
+        try:
+            column = _in_transaction(connection, sql, variable, bounds)
+            _extended(connection, "ROLLBACK", bounds)
+        except psycopg.errors.QueryCanceled:
+            connection.close()
+            raise bounds.timed_out from None
+        except psycopg.Error as error:
+            connection.close()
+            raise Refused(hide(error)) from None
+        except Refused:
+            connection.close()
+            raise
+        return column
+
     try:
-        connection = psycopg.connect(address, connect_timeout=seconds, client_encoding="UTF8")
-    except psycopg.Error as error:
-        raise Refused(f"the database at ${variable} cannot be reached: {hide(error)}") from None
-    with closing(connection):
-        connection.read_only = True
-
-        def asker(sql: str) -> Column:
-            try:
-                if _reaches_files(connection):
-                    raise Refused(f"the role of ${variable} may touch the server's files", MODEST_ROLE)
-                connection.execute(f"SET LOCAL statement_timeout = {max(1, round(bounds.timeout_s * 1000))}")
-                # A cursor takes what only reads, and the extended protocol takes one statement.
-                _extended(connection, f"DECLARE cranfield NO SCROLL CURSOR FOR {sql}")
-                return _extended(connection, f"FETCH FORWARD {bounds.max_rows + 1} FROM cranfield")
-            except psycopg.errors.QueryCanceled:
-                raise bounds.timed_out from None
-            except psycopg.Error as error:
-                raise Refused(hide(error)) from None
-            finally:
-                with suppress(psycopg.Error):  # a connection that is lost has nothing to take back
-                    connection.rollback()
-
         yield asker
+    finally:
+        connection.close()
+
+
+def _in_transaction(connection: Connection[Any], sql: str, variable: str, bounds: _Bounds) -> Column:
+    """The first column of what one statement gives, in a transaction that only reads, and is left open."""
+    _extended(connection, "BEGIN READ ONLY", bounds)
+    _extended(connection, f"SET LOCAL statement_timeout = {max(1, round(bounds.timeout_s * 1000))}", bounds)
+    if _extended(connection, REACHES_FILES, bounds) != ["f"]:
+        raise Refused(f"the role of ${variable} may touch the server's files", MODEST_ROLE)
+    # A cursor takes what only reads, and the extended protocol takes one statement.
+    _extended(connection, f"DECLARE cranfield NO SCROLL CURSOR FOR {sql}", bounds)
+    return _extended(connection, f"FETCH FORWARD {bounds.max_rows + 1} FROM cranfield", bounds)
 
 
 def _address(variable: str) -> str:
@@ -232,24 +265,37 @@ def _address(variable: str) -> str:
     return address
 
 
-def _reaches_files(connection: Connection[Any]) -> bool:
-    row = connection.execute(
-        "SELECT rolsuper OR EXISTS (SELECT 1 FROM pg_catalog.pg_roles AS role WHERE role.rolname = ANY(%s) "
-        "AND pg_has_role(session_user, role.oid, 'MEMBER')) FROM pg_catalog.pg_roles WHERE rolname = session_user",
-        [list(FILE_ROLES)],
-    ).fetchone()
-    return row is None or row[0] is not False
+def _extended(connection: Connection[Any], statement: str, bounds: _Bounds) -> list[str | None]:
+    """Run one statement and give the first column, as the server writes it, row by row as it comes.
 
-
-def _extended(connection: Connection[Any], statement: str) -> Column:
-    """Run one statement and give the first column, as the server writes it."""
+    Raises:
+        Refused: the server is silent for longer than its own clock allows, or says too much. The statement goes on: the
+            connection is of no further use.
+    """
     from psycopg import errors, pq
 
-    result = connection.pgconn.exec_params(statement.encode(), None)
-    if result.status not in {pq.ExecStatus.TUPLES_OK, pq.ExecStatus.COMMAND_OK}:
-        raise errors.error_from_result(result)
-    cells = (result.get_value(row, 0) for row in range(result.ntuples))
-    return [None if cell is None else cell.decode("utf-8", "replace") for cell in cells]
+    line = connection.pgconn
+    until = time.monotonic() + bounds.timeout_s + GRACE_S
+    line.send_query_params(statement.encode(), None)
+    line.set_single_row_mode()
+    column: list[str | None] = []
+    length = 0
+    while True:
+        while line.is_busy():
+            if not select.select([line.socket], [], [], max(0.0, until - time.monotonic()))[0]:
+                raise bounds.timed_out
+            line.consume_input()
+        result = line.get_result()
+        if result is None:
+            return column
+        if result.status == pq.ExecStatus.SINGLE_TUPLE:
+            cell = result.get_value(0, 0) if result.nfields else None
+            column.append(None if cell is None else cell.decode("utf-8", "replace"))
+            length += len(cell or b"")
+            if length > MAX_TEXT:
+                raise Refused(f"ids of more than {MAX_TEXT:,} characters together")
+        elif result.status not in {pq.ExecStatus.TUPLES_OK, pq.ExecStatus.COMMAND_OK}:
+            raise errors.error_from_result(result)
 
 
 def _hider(address: str, variable: str) -> Callable[[BaseException], str]:
@@ -258,9 +304,10 @@ def _hider(address: str, variable: str) -> Callable[[BaseException], str]:
     from psycopg.conninfo import conninfo_to_dict
 
     try:
-        parts = {str(value) for value in conninfo_to_dict(address).values() if value}
-    except ProgrammingError:  # it quotes the address
+        values = [str(value) for value in conninfo_to_dict(address).values() if value]
+    except (ProgrammingError, UnicodeEncodeError):  # it quotes the address
         raise Refused(f"the address in the environment variable {variable} cannot be read") from None
+    parts = {*values, *(part for value in values for part in value.split(",") if part)}  # several hosts
     longest_first = sorted({address, *parts}, key=lambda part: (-len(part), part))
     anything = re.compile("|".join(rf"(?<!\w){re.escape(part)}(?!\w)" for part in longest_first))
 
@@ -268,7 +315,7 @@ def _hider(address: str, variable: str) -> Callable[[BaseException], str]:
         said = str(error).strip().splitlines() or [type(error).__name__]
         # To reach a server libpq tries every address it resolves to, a line each.
         line = said[-1].rpartition(" failed: ")[2] if " failed: " in said[-1] else said[0]
-        return anything.sub("…", line)[:LINE]
+        return _RESOLVED.sub('server at "…", port …', anything.sub("…", line))[:LINE]
 
     return hide
 

@@ -9,26 +9,41 @@ and a single step (the search of one long text in another) can take for ever: th
 """
 
 import json
+import os
+import re
 import sqlite3
 import sys
 import threading
 import time
 from collections.abc import Callable, Iterable
+from pathlib import PurePath
 from typing import Any
 
 LINE = 200
 """Characters of what a database said that are passed on."""
-AT_ONCE = 10_000
+AT_ONCE = 16
+"""Rows that are taken at once: each may be long."""
+MAX_TEXT = 100_000_000
+"""Characters of all ids of one statement."""
+MEMORY = 4 * 1024**3
+"""Bytes that this process may have."""
+DUCKDB_MEMORY = "2GB"
+ORPHAN_S = 1.0
+"""Seconds between two looks at whether the process that started this one is still there."""
 SQLITE_STEPS = 5_000
 """Steps of SQLite's machine between two looks at the clock: well under a millisecond."""
 SQLITE_BOUNDS = {sqlite3.SQLITE_LIMIT_LENGTH: 100_000_000, sqlite3.SQLITE_LIMIT_LIKE_PATTERN_LENGTH: 1_000}
 """What one step may build or compare."""
+_FOLDERS = re.compile(r"""(?<![\w:/.])/(?:[^/\s"']+/)+""")
 FORBIDDEN = "not authorized"
 """What SQLite says where its authorizer said no."""
 DUCKDB_SETTINGS: dict[str, Any] = {
     "enable_external_access": "false",
     "python_enable_replacements": "false",  # a name in the statement is never a variable of this program
     "autoinstall_known_extensions": "false",
+    "allow_persistent_secrets": "false",
+    "memory_limit": DUCKDB_MEMORY,
+    "threads": "4",  # each reserves memory that counts under the bound of the process
     "temp_directory": "",
     "lock_configuration": "true",
 }
@@ -106,7 +121,7 @@ def open_duckdb(path: str, seconds: float, rows: int) -> Asker:
     try:
         connection = duckdb.connect(path, read_only=True, config=DUCKDB_SETTINGS)
     except duckdb.Error as error:
-        raise Refused(one_line(error)) from None
+        raise Refused(without_folders(error, path)) from None
 
     def asker(sql: str) -> list[object]:
         timer = threading.Timer(seconds, connection.interrupt)
@@ -127,10 +142,20 @@ def open_duckdb(path: str, seconds: float, rows: int) -> Asker:
 
 
 def first_column(fetch: Callable[[int], list[tuple[object, ...]]], rows: int) -> list[object]:
-    """The first column of the rows, at most one row more than `rows`."""
+    """The first column of the rows as ids, at most one row more than `rows`.
+
+    Raises:
+        Refused: they are longer than `MAX_TEXT` together.
+    """
     found: list[object] = []
+    length = 0
     while len(found) <= rows and (batch := fetch(min(AT_ONCE, rows + 1 - len(found)))):
-        found.extend(row[0] for row in batch)
+        for row in batch:
+            name = as_id(row[0])
+            length += len(name or "")
+            if length > MAX_TEXT:
+                raise Refused(f"ids of more than {MAX_TEXT:,} characters together")
+            found.append(name)
     return found
 
 
@@ -140,6 +165,11 @@ def one_line(error: BaseException) -> str:
     return lines[0].strip()[:LINE] if lines else type(error).__name__
 
 
+def without_folders(error: BaseException, path: str) -> str:
+    """The first line of what a database said on opening a file: files are named, the folders they are in are not."""
+    return _FOLDERS.sub("", str(error).replace(path, PurePath(path).name).strip().splitlines()[0])[:LINE]
+
+
 def as_id(value: object) -> str | None:
     """A value as the text of an id; None for what is none."""
     return None if value is None or isinstance(value, bytes) else str(value)
@@ -147,6 +177,8 @@ def as_id(value: object) -> str | None:
 
 def main(kind: str, place: str, seconds: str, rows: str, statements: Iterable[str] = sys.stdin) -> None:
     """Open the file, and answer line by line."""
+    bound_memory()
+    threading.Thread(target=end_with, args=(os.getppid(),), daemon=True).start()
     try:
         asker = (open_sqlite if kind == "sqlite" else open_duckdb)(place, float(seconds), int(rows))
     except Refused as refused:
@@ -155,9 +187,26 @@ def main(kind: str, place: str, seconds: str, rows: str, statements: Iterable[st
     say({"column": []})
     for line in statements:
         try:
-            say({"column": [as_id(value) for value in asker(json.loads(line))]})
+            say({"column": asker(json.loads(line))})
         except Refused as refused:
             say({"refused": str(refused), "late": refused.late})
+
+
+def bound_memory() -> None:
+    """Have the system refuse more memory than `MEMORY`, where it can."""
+    try:
+        import resource
+
+        resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+    except (ImportError, OSError, ValueError):  # another system, or a tighter bound that stands already
+        return
+
+
+def end_with(parent: int) -> None:
+    """End this process, whatever it is doing, soon after the one that started it."""
+    while os.getppid() == parent:
+        time.sleep(ORPHAN_S)
+    os._exit(1)
 
 
 def say(answer: dict[str, Any]) -> None:

@@ -88,6 +88,8 @@ class Run:
     """Stamped as not for the record."""
     config: Mapping[str, Any] = field(default_factory=dict)
     """The system's configuration as written, for the provenance of a report; holds no secret."""
+    says_empty: bool = True
+    """False where it was read from a table of results, which has no row for an answer without a result."""
 
     @cached_property
     def digest(self) -> str:

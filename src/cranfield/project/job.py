@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from cranfield.config import Config, SetConfig, load_config
-from cranfield.errors import InputError, TestSetError, UsageError
+from cranfield.errors import InputError, PreflightError, TestSetError, UsageError
 from cranfield.evaluation.compare import CompareOptions
 from cranfield.evaluation.compare import compare as compare_evaluations
 from cranfield.evaluation.values import Comparison, Evaluation, Limits
@@ -116,16 +116,18 @@ def run_job(
 
 def _prepared(config: Config, systems: Sequence[str] | None, seed: int, *, allow_drift: bool) -> list[_Part]:
     """Every test set with its systems; what is wrong with any of them is said before a query is run."""
-    parts, wrong = [], []
+    parts: list[_Part] = []
+    wrong: list[InputError | PreflightError] = []
     for name, one in config.sets.items():
         try:
             parts.append(_part(config, name, one, systems, seed, allow_drift=allow_drift))
-        except InputError as error:
+        except (InputError, PreflightError) as error:
             wrong.append(error)
     if len(wrong) == 1:
         raise wrong[0]
     if wrong:
-        raise TestSetError([problem for error in wrong for problem in error.problems])
+        kind = PreflightError if all(isinstance(error, PreflightError) for error in wrong) else TestSetError
+        raise kind(list(dict.fromkeys(problem for error in wrong for problem in error.problems)))
     return parts
 
 

@@ -9,21 +9,19 @@ from typing import TYPE_CHECKING, Any, TypeGuard
 
 from cranfield.errors import NoCommonQueryError, Problem, UsageError, shorten
 from cranfield.evaluation.evaluate import evaluate_ranking, name_queries
+from cranfield.evaluation.scales import RATED_BY_SLOT
 from cranfield.evaluation.values import Comparison, Evaluation, Limits
 from cranfield.formats.sniff import RunFormat, read_testset, sniff_run
 from cranfield.measures import DEFAULT_MEASURES, Measure, parse_all
 from cranfield.model import DEFAULT_CONVENTION, Answer, Convention, Hit, Outcome, Run, TestSet, convention_named
 from cranfield.project.shaping import AS_IT_IS, Shaping, shaped
 from cranfield.ranking import REPORTED_HITS, Duplicates, Missing, RankedFile, rank_file, rank_run
-from cranfield.ranking.transform import cut
 
 if TYPE_CHECKING:
     from cranfield.ranking.memory import RankedAnswers
 
 Reading = Mapping[str, str | int | None]
 """What was asked of the reading beside the convention."""
-RATED_BY_SLOT = "searchtweak"
-"""The convention under which each measure has a scale of its own, and ratings are mapped to it one by one."""
 RunLike = Run | str | Path | Mapping[str, Sequence[str]] | Mapping[str, Mapping[str, float]] | Any
 """`Any` stands for a data frame: whatever narwhals knows."""
 TestSetLike = str | Path | Mapping[str, Mapping[str, float]] | Any
@@ -174,7 +172,7 @@ def read_collected(path: Path, kind: RunFormat) -> Run:
     if kind == "table":
         from cranfield.formats.run_table import read_run_table
 
-        return read_run_table(path)
+        return replace(read_run_table(path), says_empty=False)
     from cranfield.formats.run_jsonl import read_run
 
     return read_run(path)
@@ -323,9 +321,13 @@ def _evaluate_run(
     if run.testset_digest is not None and run.testset_digest != testset.digest:
         warnings.append("the run was collected on another version of this test set (the digests differ)")
     missing, depth = reading["missing"], reading["depth"]
-    ranking = rank_run(testset, run, convention, missing="skip" if missing == "skip" else "zero")
-    if isinstance(depth, int):
-        ranking = cut(ranking, depth)
+    ranking = rank_run(
+        testset,
+        run,
+        convention,
+        missing="skip" if missing == "skip" else "zero",
+        depth=depth if isinstance(depth, int) else None,
+    )
     return evaluate_ranking(
         testset,
         ranking,
@@ -357,15 +359,22 @@ def with_primary(evaluation: Evaluation, primary: str | Measure | None) -> Evalu
     if primary is None:
         return evaluation
     (measure,) = parse_all([str(primary)])
+    ranking, scales, said = evaluation.ranking, dict(evaluation.scales), []
+    if evaluation.scales:
+        from cranfield.project.scales import on_its_scale
+
+        ranking, scales[measure] = on_its_scale(evaluation, primary)
+        said = [f"on the {scales[measure]} scale: {measure}"]
     if measure in evaluation.measures:
         return evaluation
-    scored = evaluate_ranking(
-        evaluation.testset,
-        evaluation.ranking,
-        [*evaluation.measures, measure],
-        name=evaluation.name,
-        run_digest=evaluation.run_digest,
-        run=evaluation.run,
-        reading=evaluation.reading,
+    more = evaluate_ranking(evaluation.testset, ranking, [measure], name=evaluation.name, run_digest="")
+    return replace(
+        evaluation,
+        measures=(*evaluation.measures, measure),
+        values={**evaluation.values, **more.values},
+        scored={**evaluation.scored, **more.scored},
+        unscored={**evaluation.unscored, **more.unscored},
+        summaries={**evaluation.summaries, **more.summaries},
+        scales=scales,
+        warnings=tuple(dict.fromkeys((*evaluation.warnings, *said, *more.warnings))),
     )
-    return replace(scored, warnings=tuple(dict.fromkeys((*evaluation.warnings, *scored.warnings))))

@@ -14,18 +14,18 @@ from typing import Any
 import numpy as np
 
 from cranfield.errors import InternalError, UsageError
+from cranfield.evaluation.scales import scale_for
 from cranfield.evaluation.values import Evaluation
-from cranfield.measures import CATALOGUE, Measure, parse_all
+from cranfield.measures import Measure, parse_all
 from cranfield.model import Rating, TestSet
 from cranfield.project.recipe import RunLike, evaluate
+from cranfield.ranking.value import Ranking
 from cranfield.stats.consensus import rule_named
 from cranfield.stats.scale import LEVELS, Scale, scale_named, scale_of
 from cranfield.testsets.consensus import rated_pairs, ratings_of, with_consensus
 
 ON_DETAIL = re.compile(r"\w+\(d\)\s*(@.*)?")
 """How SearchTweak writes a graded measure of the detail scale: `nDCG(d)@10`."""
-GAINS = frozenset({"gains", "min_rel", "max_rel"})
-"""Parameters of measures that look at how good a result is, and not only whether it is relevant."""
 
 
 def scales_of(measures: Sequence[str | Measure]) -> dict[Measure, Scale | None]:
@@ -46,21 +46,13 @@ def scales_of(measures: Sequence[str | Measure]) -> dict[Measure, Scale | None]:
     found: dict[Measure, Scale | None] = {}
     for text in map(str, measures):
         (measure,) = parse_all([text])
-        scale: Scale | None = "detail" if ON_DETAIL.fullmatch(text.strip()) else _scale_of(measure)
+        scale: Scale | None = "detail" if ON_DETAIL.fullmatch(text.strip()) else scale_for(measure)
         if found.setdefault(measure, scale) != scale:
             raise UsageError(
                 f"{measure} is asked for on two scales, {found[measure]} and {scale}",
                 hint="one evaluation has one value of a measure: make two",
             )
     return found
-
-
-def _scale_of(measure: Measure) -> Scale | None:
-    spec = CATALOGUE[measure.name]
-    names = {parameter.name for parameter in spec.parameters}
-    if spec.diagnostic or spec.needs is not None:
-        return None
-    return "graded" if names & GAINS or "rel" not in names else "binary"
 
 
 def evaluate_on_scales(
@@ -111,7 +103,34 @@ def evaluate_on_scales(
         on_scale = replace(on_scale, ratings={})  # its grades are all that this part is about
         parts[to] = evaluate(on_scale, run, measures=group, convention=convention, **options)
     joined = _joined(tuple(asked), parts, said)
-    return replace(joined, testset=replace(testset, grades=joined.testset.grades))
+    return replace(
+        joined,
+        testset=replace(testset, grades=joined.testset.grades),
+        scales={measure: own or first for measure, own in asked.items()},
+        on_scales={to: part.ranking for to, part in parts.items()},
+    )
+
+
+def on_its_scale(evaluation: Evaluation, spelling: str | Measure) -> tuple[Ranking, str]:
+    """The ranking that one measure more is computed on, and its scale; those of the measure where it is there already.
+
+    Raises:
+        UsageError: the run was not ranked on the scale of the measure, or the measure is there on another one.
+    """
+    ((measure, scale),) = scales_of([spelling]).items()
+    there = evaluation.scales.get(measure)
+    # One that is there may be written without its `(d)`.
+    wanted = scale if scale == "detail" else there or scale or _main_scale(evaluation)
+    ranking = evaluation.on_scales.get(wanted)
+    if ranking is None or (there is not None and there != wanted):
+        but = f"it is there on the {there} scale" if there else f"the run was not ranked on the {wanted} scale"
+        raise UsageError(f"{spelling} cannot be added: {but}", hint=f"ask for it with the others: -m '{spelling}'")
+    return ranking, wanted
+
+
+def _main_scale(evaluation: Evaluation) -> str:
+    """The scale of the ranking that stands for all."""
+    return next(scale for scale, ranking in evaluation.on_scales.items() if ranking is evaluation.ranking)
 
 
 def _all_ratings(testset: TestSet) -> TestSet:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from cranfield.formats.files import write_text
 from cranfield.formats.run_jsonl import read_run
 from cranfield.model import Run, Scalar
-from cranfield.reporting.document import PILOT_STAMP, Bullets, Cell, Column, Document, Section, Table, Toned
+from cranfield.reporting.document import PILOT_STAMP, Bullets, Cell, Column, Document, Link, Section, Table, Toned
 from cranfield.systems.collect import PARTIAL, RUNS
 
 if TYPE_CHECKING:
@@ -64,14 +64,14 @@ def summary(jobs: Mapping[str, Job], params: Mapping[str, Mapping[str, Scalar]])
         params: what each set gives with every query.
     """
     documents = [job.document for job in jobs.values()]
-    reports = tuple(
-        f"{name}, {name}/{job.report.name}: {job.document.verdict.sentence if job.document.verdict else job.document.title}"
+    said = tuple(
+        f"{name}: {job.document.verdict.sentence if job.document.verdict else job.document.title}"
         for name, job in jobs.items()
     )
     return Document(
         title=f"{len(jobs)} test sets: {', '.join(jobs)}",
         subtitle=tuple(dict.fromkeys(document.title for document in documents)),
-        sections=(Section("sets", "Test sets", (_verdicts(jobs, params), Bullets(reports))),),
+        sections=(Section("sets", "Test sets", (_verdicts(jobs, params), Bullets(said))),),
         tidy=lambda: _tidy(jobs),
         payload=lambda: {"testsets": {name: job.document.payload() for name, job in jobs.items()}},
         stamp=PILOT_STAMP if any(document.stamp for document in documents) else "",
@@ -90,8 +90,14 @@ def _verdicts(jobs: Mapping[str, Job], params: Mapping[str, Mapping[str, Scalar]
         Column("difference", "delta"),
         Column("verdict"),
     )
-    rows = [(name, _said(params.get(name, {})), *_numbers(job)) for name, job in jobs.items()]
-    return Table(columns, rows, "Each test set has its own report, in the folder of its name", shown=None)
+    rows = [
+        (Link(name, f"{name}/{job.report.name}"), _said(params.get(name, {})), *_numbers(job))
+        for name, job in jobs.items()
+    ]
+    report = next(iter(jobs.values())).report.name
+    return Table(
+        columns, rows, f"Each test set has its own report, in the folder of its name: NAME/{report}", shown=None
+    )
 
 
 def _said(params: Mapping[str, Scalar]) -> str:

@@ -8,10 +8,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from cranfield.errors import Problem, TestSetError, UsageError
-from cranfield.model import LETTERS, QUERY_CLASSES, TestSet, class_named
+from cranfield.model import LETTERS, QUERY_CLASSES, Query, TestSet, class_named
+from cranfield.model.query_class import NEGATIVE
 
 if TYPE_CHECKING:
     from cranfield.testsets.split import Part
+
+SHOWN_QUERIES = 5
 
 
 @dataclass(frozen=True)
@@ -67,7 +70,7 @@ def shaped(testset: TestSet, shaping: Shaping = AS_IT_IS, folder: Path | None = 
     if shaping.classes is not None:
         testset = with_classes(testset, shaping.classes)
     testset = _with_matching(testset, shaping)
-    if testset.ratings or shaping.consensus is not None:
+    if testset.ratings or any(one is not None for one in (shaping.consensus, shaping.scale, shaping.to_scale)):
         testset = _with_grades(testset, shaping)
     if any(target_needs_database(testset)):
         from cranfield.matching.databases import ask
@@ -148,7 +151,26 @@ def with_classes(testset: TestSet, spec: str) -> TestSet:
     queries = tuple(
         replace(query, query_class=known.get(query.strata.get(key, ""), query.query_class)) for query in testset.queries
     )
-    return replace(testset, queries=queries)
+    _refuse_judged_negatives(testset, queries)
+    unmet = [value for value in names if value not in values]
+    said = [f"classes by {key}: no query is {', '.join(map(repr, unmet))}"] if unmet else []
+    return replace(testset, queries=queries, notes=(*testset.notes, *said))
+
+
+def _refuse_judged_negatives(testset: TestSet, queries: Sequence[Query]) -> None:
+    """Refuse the class of negative queries for those that something is relevant to."""
+    wrong = [
+        query.id
+        for query in queries
+        if query.query_class == NEGATIVE
+        and (testset.targets.get(query.id) or any(grade > 0 for grade in testset.grades.get(query.id, {}).values()))
+    ]
+    if wrong:
+        more = f" and {len(wrong) - SHOWN_QUERIES} more" if len(wrong) > SHOWN_QUERIES else ""
+        raise TestSetError(
+            f"something is relevant to queries that would be of class {NEGATIVE}: {', '.join(wrong[:SHOWN_QUERIES])}{more}",
+            expected="no judgment where nothing should be found",
+        )
 
 
 def _with_matching(testset: TestSet, shaping: Shaping) -> TestSet:

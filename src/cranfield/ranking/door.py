@@ -17,7 +17,7 @@ import numpy as np
 from cranfield.errors import NoCommonQueryError, Problem, RunFormatError
 from cranfield.matching import Expectation, expect
 from cranfield.model import Answer, Convention, Entity, File, Hit, Order, Outcome, Run, Span, TestSet
-from cranfield.model.query_class import class_of
+from cranfield.model.query_class import class_of, negative_of
 from cranfield.ranking.beside import (
     AspectRow,
     Watch,
@@ -42,6 +42,8 @@ class RankingBuilder:
     convention: Convention
     keep: int = REPORTED_HITS
     order: Order = "given"
+    says_empty: bool = True
+    """Whether the run can say that it answered with nothing; where it cannot, no answer is such an answer."""
     _parts: dict[str, Part] = field(default_factory=dict)
 
     def add(
@@ -69,7 +71,7 @@ class RankingBuilder:
         expectation = expect(self.testset, query_id, self.convention)
         join(expectation, hits, part, self.keep, ties)
         part.silence = silence_of(
-            expectation.negative, hits, outcome, fields or {}, missing_is_silence=False, order=self.order
+            expectation.negative, hits, outcome, fields or {}, missing_is_silence=not self.says_empty, order=self.order
         )
         self._parts[query_id] = part
 
@@ -79,7 +81,7 @@ class RankingBuilder:
 
     def build(self, missing: Missing) -> Ranking:
         """Put the rows together; a query nobody answered is `missing`, or left out when `missing` is "skip"."""
-        query_ids = [q for q in self.testset.query_ids if q in self._parts or missing == "zero"]
+        query_ids = [q for q in self.testset.query_ids if q in self._parts or missing == "zero" or self._is_silence(q)]
         if not any(query_id in self._parts for query_id in query_ids):
             raise no_common_query(self.testset)
         for query_id in query_ids:
@@ -114,6 +116,10 @@ class RankingBuilder:
             unplaced=unplaced_column([part.n_unplaced for part in parts]),
             classes=classes_of(self.testset, query_ids),
         )
+
+    def _is_silence(self, query_id: str) -> bool:
+        """Whether no answer to this query is the right answer."""
+        return not self.says_empty and negative_of(self.testset.by_id[query_id]) is not None
 
     @property
     def _covers(self) -> bool:
@@ -224,10 +230,17 @@ def join(
 
 
 def rank_run(
-    testset: TestSet, run: Run, convention: Convention, *, missing: Missing = "zero", keep: int = REPORTED_HITS
+    testset: TestSet,
+    run: Run,
+    convention: Convention,
+    *,
+    missing: Missing = "zero",
+    depth: int | None = None,
+    keep: int = REPORTED_HITS,
 ) -> Ranking:
-    """Rank a collected run: its declared order, duplicates dropped keeping the first, cut to its depth."""
-    builder = RankingBuilder(testset, convention, keep, run.order)
+    """Rank a collected run: its declared order, duplicates dropped keeping the first, cut to its depth or to a lesser one."""
+    builder = RankingBuilder(testset, convention, keep, run.order, run.says_empty)
+    deepest = min((one for one in (run.depth, depth) if one is not None), default=None)
     for query_id in testset.query_ids:
         answer = run.answers.get(query_id)
         if answer is None or answer.outcome is Outcome.MISSING:
@@ -240,7 +253,7 @@ def rank_run(
             first.setdefault((hit.id, hit.span if by_place else None), hit)
         unique = list(first.values())
         ties = None if run.order == "given" else tied_ranks([compared(hit.score, convention) for hit in unique])
-        kept = unique[: run.depth]
+        kept = unique[:deepest]
         builder.add(query_id, kept, answer.outcome, len(hits) - len(first), answer.reason, ties, answer.fields)
     return builder.build(missing)
 

@@ -166,8 +166,12 @@ def join_scan(
     *,
     missing: Missing = "zero",
     keep: int = REPORTED_HITS,
+    says_empty: bool = False,
 ) -> Ranking:
-    """Give each judged row of a scan its worth, and match the results of queries where every result is looked at."""
+    """Give each judged row of a scan its worth, and match the results of queries where every result is looked at.
+
+    Where the run can say that it answered with nothing (`says_empty`), no answer is no silence; a file of lines cannot.
+    """
     query_ids = testset.query_ids
     entries = expected.start[scan.query] + scan.item
     level = expected.level[entries]
@@ -183,7 +187,7 @@ def join_scan(
     }
     matched: dict[int, Part] = {}
     if expected.whole.any():
-        matched = _matched(testset, scan, expected, convention, keep)
+        matched = _matched(testset, scan, expected, convention, keep, says_empty=says_empty)
         columns = _with_rows(columns, matched)
     parts = [matched.get(query, _NO_PART) for query in range(len(query_ids) if matched else 0)]
     covers = convention.credit == "every" and bool(testset.targets)
@@ -231,7 +235,7 @@ _NO_PART = Part(Outcome.ANSWERED, 0, 0, None)
 
 
 def _matched(
-    testset: TestSet, scan: Scan, expected: ExpectedItems, convention: Convention, keep: int
+    testset: TestSet, scan: Scan, expected: ExpectedItems, convention: Convention, keep: int, *, says_empty: bool
 ) -> dict[int, Part]:
     """Place of a query to its results, joined, where every result is looked at; they were all kept."""
     parts: dict[int, Part] = {}
@@ -243,8 +247,7 @@ def _matched(
         ties = tied_ranks([compared(hit.score, convention) for hit in hits]) if by_score else None
         expectation = expect(testset, testset.query_ids[query], convention)
         join(expectation, hits, part, keep, ties)
-        # A run file has no line for an answer without a result.
-        part.silence = silence_of(expectation.negative, hits, outcome, {}, missing_is_silence=True)
+        part.silence = silence_of(expectation.negative, hits, outcome, {}, missing_is_silence=not says_empty)
         parts[query] = part
     return parts
 

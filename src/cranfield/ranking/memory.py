@@ -101,7 +101,7 @@ def rank_mapping(
         testset: the judged queries, as they are or laid out; a query of the run that is not among them is ignored and
             named.
         run: ids are text, or whole numbers, which stand for their decimal digits; scores are finite numbers. A query
-            whose mapping is empty was answered with nothing.
+            whose mapping is empty was answered with nothing; one that is not there was not answered, and kept no silence.
         convention: says whether score or position orders a query, how ties fall, and how wide a score is.
         missing: a judged query the run does not answer counts as 0, or is left out.
         depth: ranks kept per query, before any measure sees them; None keeps all.
@@ -226,7 +226,9 @@ def _ranked(judged: LaidOut, answers: Answers, options: ScanOptions, missing: Mi
     scan = _scan(judged, answers, options)
     if not scan.answered.any():
         raise no_common_query(judged.testset, scan.extra_queries)
-    ranking = join_scan(judged.testset, scan, judged.expected, judged.convention, missing=missing, keep=options.keep)
+    says_empty = isinstance(answers, MappingAnswers)  # `{}` says it; a table has no row for it
+    asked: dict[str, Any] = {"missing": missing, "keep": options.keep, "says_empty": says_empty}
+    ranking = join_scan(judged.testset, scan, judged.expected, judged.convention, **asked)
     return RankedAnswers(
         ranking=_with_empty(ranking),
         name=name,

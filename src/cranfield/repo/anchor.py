@@ -13,7 +13,7 @@ from cranfield.model.meta import Anchor
 from cranfield.repo.snapshot import Snapshot
 from cranfield.repo.symbols import Outline, Symbol, outline_of, plain_name
 
-_LOOKS_LIKE_A_PATH = re.compile(r"[^\s:]*(?:/|\.)[^\s:]+")
+_NO_PATH = re.compile(r"[\s:]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,8 +145,13 @@ def _of_id(doc_id: str, rules: MatchingRules, snapshot: Snapshot) -> Expected | 
     found = place_of(Hit(doc_id), rules)
     if found.path not in snapshot and (found.path == found.entity and found.lines is None):
         return None
-    if found.path not in snapshot and not _LOOKS_LIKE_A_PATH.fullmatch(found.path):
+    if found.path not in snapshot and not _looks_like_a_path(found.path):
         return None
     if found.lines is not None:
         return Expected(doc_id, "span", found.path, lines=found.lines)
     return _entity(doc_id, found.entity)
+
+
+def _looks_like_a_path(text: str) -> bool:
+    """Whether a folder, or the end of a file's name, is in it, and no blank and no colon."""
+    return ("/" in text[:-1] or "." in text[:-1]) and _NO_PATH.search(text) is None

@@ -131,6 +131,9 @@ GRAMMARS: Mapping[str, Grammar] = {
 _FUNCTIONS = frozenset({"arrow_function", "function_expression", "function", "generator_function", "class"})
 """What an assigned name of JavaScript has to be for it to define something."""
 _ASSIGNED = frozenset({"variable_declarator", "field_definition", "public_field_definition", "assignment_expression"})
+_RECEIVER = re.compile(r"(\w+)\s*(?:\[[^]]*\])?\s*\)$")
+RECEIVER = 1000
+"""Characters at the end of a Go receiver in which the name of its type is looked for."""
 _DECLARED = frozenset({"declaration", "field_declaration"})
 _CLASSES = frozenset({"class", "struct", "union", "trait", "interface", "enum", "type"})
 
@@ -190,11 +193,14 @@ def _lines(node: Node, grammar: Grammar) -> tuple[int, int]:
 
 def _is_alone(node: Node) -> bool:
     """Whether a declaration declares nothing beside: `const a = …, b = …` is the lines of neither."""
-    return node.type != "variable_declarator" or sum(c.type == node.type for c in _children(node.parent)) == 1
-
-
-def _children(node: Node | None) -> list[Node]:
-    return [] if node is None else node.named_children
+    if node.type != "variable_declarator":
+        return True
+    before, after = node.prev_named_sibling, node.next_named_sibling
+    while before is not None and before.type == "comment":
+        before = before.prev_named_sibling
+    while after is not None and after.type == "comment":
+        after = after.next_named_sibling
+    return node.type not in {before and before.type, after and after.type}
 
 
 def _own_names(node: Node, grammar: Grammar) -> tuple[str, ...]:
@@ -212,7 +218,7 @@ def _own_names(node: Node, grammar: Grammar) -> tuple[str, ...]:
     else:
         return ()
     if node.type == "method_declaration" and (receiver := node.child_by_field_name("receiver")) is not None:
-        found = re.search(r"(\w+)\s*(?:\[[^]]*\])?\s*\)$", _text(receiver))
+        found = _RECEIVER.search(_text(receiver)[-RECEIVER:])
         return (found[1], *own) if found else own
     return own
 
@@ -253,9 +259,16 @@ def _declared(node: Node, *, must_be_function: bool) -> Node | None:
 
 def _without_arguments(text: str) -> str:
     """A name without what stands in angle brackets."""
-    while (shorter := re.sub(r"<[^<>]*>", "", text)) != text:
-        text = shorter
-    return text
+    kept: list[str] = []
+    opened: list[int] = []
+    for char in text:
+        if char == ">" and opened:
+            del kept[opened.pop() :]
+            continue
+        if char == "<":
+            opened.append(len(kept))
+        kept.append(char)
+    return "".join(kept)
 
 
 def _text(node: Node) -> str:

@@ -20,16 +20,17 @@ def markdown_definitions(text: str) -> tuple[list[Definition], str]:
     Fenced code and the block of keys that a file may begin with hold no headings.
     """
     lines = text.split("\n")
-    headings = _headings(lines)
     found = []
-    path: list[tuple[int, str]] = []
-    for place, (start, level, title) in enumerate(headings):
-        path = [(above, name) for above, name in path if above < level] + [(level, title)]
-        after = next((line for line, other, _ in headings[place + 1 :] if other <= level), len(lines) + 1)
-        end = after - 1
-        while end > start and not lines[end - 1].strip():
-            end -= 1
-        found.append(Definition(tuple(name for _, name in path), "section", start, end))
+    path: list[tuple[int, int, str]] = []
+    """Line, level and title of the sections that go on."""
+    for line, level, title in (*_headings(lines), (len(lines) + 1, 0, "")):
+        while path and path[-1][1] >= level:
+            start, end = path[-1][0], line - 1
+            while end > start and not lines[end - 1].strip():
+                end -= 1
+            found.append(Definition(tuple(name for _, _, name in path), "section", start, end))
+            path.pop()
+        path.append((line, level, title))
     return found, ""
 
 

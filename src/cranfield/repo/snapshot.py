@@ -107,8 +107,11 @@ def take(root: Path, at: str | None = None) -> Snapshot:
             return _plain(root)
         raise UsageError(f"git does not read this repository: {error}", path=str(root)) from None
     if at is not None or bare:
-        return _committed(root, at or "HEAD")
-    listed = _git(root, "ls-files", "--cached", "--stage", "-z").split(b"\0")
+        return _committed(root, "HEAD" if at is None else at)
+    try:
+        listed = _git(root, "ls-files", "--cached", "--stage", "-z").split(b"\0")
+    except _GitError as error:
+        raise UsageError(f"git does not list the files of this repository: {error}", path=str(root)) from None
     if not any(listed):
         return _plain(root)
     try:
@@ -173,7 +176,11 @@ def _plain(root: Path) -> Snapshot:
     """All files of a folder, but for those of `NO_SOURCE`."""
     snapshot = Snapshot(root, "", is_commit=False, files={})
     names = []
-    for folder, below, files in os.walk(root):
+
+    def passed_over(_: OSError) -> None:
+        snapshot.left_out["folders that cannot be read"] += 1
+
+    for folder, below, files in os.walk(root, onerror=passed_over):
         below[:] = sorted(set(below) - NO_SOURCE)
         place = Path(folder).relative_to(root)
         names += [(place / name).as_posix() for name in sorted(files)]
@@ -262,6 +269,8 @@ def _git(root: Path, *arguments: str, stdin: bytes = b"") -> bytes:
         )
     except FileNotFoundError:
         raise _GitError(_NO_GIT) from None
+    except OSError as error:
+        raise _GitError(f"{_NO_GIT} that can be run: {(error.strerror or str(error)).lower()}") from None
     except subprocess.TimeoutExpired:
         raise _GitError(f"git took more than {_GIT_S} s") from None
     if done.returncode:

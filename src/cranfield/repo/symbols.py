@@ -42,7 +42,7 @@ _SUFFIXES = {
 LANGUAGES: Mapping[str, str] = {suffix: name for name, some in _SUFFIXES.items() for suffix in some.split()}
 """End of a file's name to its language; a file of any other is one symbol."""
 _READERS: Mapping[str, Reader] = {"python": python_definitions, "markdown": markdown_definitions}
-_IS_CPP = re.compile(r"^\s*(?:class|namespace|template|using|public:|private:|protected:)\b", re.MULTILINE)
+_IS_CPP = re.compile(r"^[ \t]*(?:class|namespace|template|using|public:|private:|protected:)\b", re.MULTILINE)
 """What makes a header `.h` one of C++."""
 
 
@@ -124,13 +124,13 @@ def outline_of(path: str, text: str, *, needed: bool = True) -> Outline:
         MissingExtraError: see `needed`.
     """
     language = language_of(path, text)
-    lines = tuple(line.rstrip() for line in text.split("\n"))
+    lines = [line.rstrip() for line in text.split("\n")]
     while lines and not lines[-1]:
-        lines = lines[:-1]
+        lines.pop()
     found, trouble = _definitions(language, text, needed=needed) if language else ([], "")
     if found is None:
         language, found = "", []
-    return Outline(path, lines, _numbered(path, len(lines), found, language), language, trouble)
+    return Outline(path, tuple(lines), _numbered(path, len(lines), found, language), language, trouble)
 
 
 def symbols(path: str, text: str) -> tuple[Symbol, ...]:

@@ -52,8 +52,8 @@ def comparison_document(
     systems = list(zip(names, (comparison.baseline, comparison.candidate), strict=True))
     sections: list[Section | None] = [
         compared_measures(comparison),
-        classes_compared(comparison),
         warnings(systems, overdue(comparison.baseline.testset, today)),
+        classes_compared(comparison),
         differences(comparison),
         movement(comparison),
         breakdown(comparison),
@@ -102,10 +102,10 @@ def evaluation_document(
     depth = evaluations[0].measures[0].depth if evaluations[0].measures else None
     sections: list[Section | None] = [
         measured_systems(evaluations),
+        warnings(systems, overdue(evaluations[0].testset, today)),
         classes_measured(evaluations),
         means_by_stratum(evaluations),
         strata_contrasts(contrasted),
-        warnings(systems, overdue(evaluations[0].testset, today)),
         lowest(evaluations[0]) if len(evaluations) == 1 else None,
         latencies(systems),
         collection(systems, depth),

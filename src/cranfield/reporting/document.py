@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
+from urllib.parse import quote
 
 from cranfield.numbers import Interval, Kind, format_cell, is_numeric
 from cranfield.reporting.printable import printable
@@ -32,11 +33,29 @@ class Toned:
     tone: Tone
 
 
-Cell = str | int | float | None | Interval | Toned
+@dataclass(frozen=True, slots=True)
+class Link:
+    """A cell that leads to a file beside the report. A form without links shows its text."""
+
+    text: str
+    path: str
+    """Relative to the report, parts separated by `/`."""
+
+    @property
+    def href(self) -> str:
+        """The path as a relative URL in which nothing is markup, scheme or query; empty where it is not relative."""
+        if not self.path or self.path.startswith("/"):
+            return ""
+        return quote(self.path.encode("utf-8", "replace"), safe="/")
+
+
+Cell = str | int | float | None | Interval | Toned | Link
 
 
 def bare(cell: Cell) -> str | int | float | Interval | None:
-    """A cell without its tone."""
+    """A cell without its tone or where it leads."""
+    if isinstance(cell, Link):
+        return cell.text
     return cell.value if isinstance(cell, Toned) else cell
 
 

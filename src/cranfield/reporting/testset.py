@@ -26,6 +26,8 @@ from cranfield.testsets.validate import CHECKS, Finding
 DIGEST_SHOWN = 19
 """Characters of a digest that people see: `sha256:` and twelve digits."""
 SHOWN_OF_A_CHECK = 20
+LONGEST_LABEL = 60
+"""A longer pattern or predicate of a query shown in full is written out under its table."""
 PLURALS = {
     **{kind: f"{kind}s" for kind in ("document", "pattern", "span", "file", "predicate")},
     "entity": "entities",
@@ -132,6 +134,7 @@ def _query_section(testset: TestSet, query: Query, place: int) -> Section:
     if rows:
         columns = (Column("kind"), Column("expected", "code"), Column("grade", "statistic"))
         blocks.append(table("Expected", columns, rows))
+        blocks += [Paragraph(f"In full: {label}") for _, label, _ in rows if len(label) > LONGEST_LABEL]
     ratings = [(r.doc_id, r.rater, r.grade) for r in testset.ratings.get(query.id, ())]
     if ratings:
         columns = (Column("document", "code"), Column("rater"), Column("grade", "statistic"))
@@ -154,7 +157,7 @@ def _about_set(testset: TestSet) -> list[Section]:
     said = tuple((name, value) for name, value in facts if value)
     blocks: list[Block] = [KeyValues(said)] if said else []
     blocks += [Bullets(meta.history)] if meta.history else []
-    blocks += [Paragraph(note) for note in testset.notes]
+    blocks += [Bullets(testset.notes)] if testset.notes else []
     return [Section("about", "About", tuple(blocks))] if blocks else []
 
 

@@ -106,7 +106,7 @@ def _problems(testset: TestSet, addition: Addition) -> list[Problem]:
     expects = bool(addition.grades or addition.targets)
     grades, targets = testset.grades.get(query_id, {}), testset.targets.get(query_id, ())
     found = []
-    if old is None and not addition.text:
+    if old is None and not addition.text.strip():
         found.append(Problem(f"query {query_id!r} is new and has no text", hint='--text "what a user types"'))
     if old is None and not expects and not addition.negative:
         found.append(

@@ -125,8 +125,8 @@ def test_validate_with_a_run_names_what_no_result_is(folder):
 
 def test_convert_tells_what_is_lost_and_replaces_nothing_unasked(folder):
     done = looked_after("convert", "set.yaml", "out.qrels")
-    assert "not carried over: 1 spans of lines" in done.stderr
-    assert "left out: 1 queries" in done.stderr
+    assert "not carried over: 1 span of lines" in done.stderr
+    assert "left out: 1 query whose" in done.stderr
     assert read_testset("out.qrels").grades == {"q1": {"a": 2, "b": 0}, "q2": {"c": 1}}
     assert "is there already" in looked_after("convert", "set.yaml", "out.qrels", code=2).stderr
     looked_after("convert", "set.yaml", "out.qrels", "--force")
@@ -337,3 +337,62 @@ def test_a_collected_run_is_tried_as_a_trec_run_is(folder):
     found = json.loads(looked_after("validate", "set.yaml", "--run", "mine.jsonl", "--format", "json").stdout)
     told = [one["message"] for one in found["findings"] if one["check"] == "unseen"]
     assert told == ["1 of 2 relevant documents are no result of the runs, for any query: c"]
+
+
+@pytest.mark.parametrize(
+    ("out", "message"),
+    [
+        (".", "error: .: this is a folder"),
+        ("none/new.yaml", "error: none: no such folder"),
+        ("pipe", "error: pipe: a device or a pipe cannot be replaced"),
+        ("new.odd", "error: new.odd: not written: the name does not say the format"),
+    ],
+)
+def test_what_cannot_become_the_file_is_refused_by_its_own_name(folder, out, message):
+    os.mkfifo(folder / "pipe")
+    done = looked_after("add", "set.yaml", "--id", "q1", "--relevant", "z", "--out", out, "--force", code=2)
+    assert message in done.stderr
+
+
+def test_a_link_to_a_set_stays_a_link(folder):
+    (folder / "link.yaml").symlink_to("set.yaml")
+    looked_after("add", "link.yaml", "--id", "q1", "--relevant", "z")
+    assert (folder / "link.yaml").is_symlink()
+    assert read_testset("set.yaml").grades["q1"]["z"] == 1
+
+
+def test_a_set_out_of_a_pipe_is_read_once(folder):
+    os.mkfifo(folder / "pipe")
+    with subprocess.Popen(["sh", "-c", "cat set.yaml > pipe"]):
+        looked_after("add", "pipe", "--id", "q1", "--relevant", "z", "--out", "new.yaml")
+    assert read_testset("new.yaml").grades["q1"]["z"] == 1
+
+
+def test_commands_at_the_same_time_lose_no_change(folder):
+    command = [sys.executable, "-m", "cranfield", "testset", "add", "set.yaml", "--text", "new", "--relevant", "z"]
+    together = [subprocess.Popen([*command, "--id", f"n{n}"], stderr=subprocess.DEVNULL) for n in range(4)]
+    assert [process.wait(60) for process in together] == [0] * 4
+    assert {f"n{n}" for n in range(4)} <= set(read_testset("set.yaml").query_ids)
+
+
+def test_comments_in_what_is_written_anew_are_said(folder):
+    text = SET.replace("meta: {scale: [0, 1, 2], review: reviewed}", "meta:\n  review: reviewed  # by Ann")
+    (folder / "set.yaml").write_text(text.replace("{a: 2, b: 0}}", "{a: 2, b: 0}}  # old"))
+    done = looked_after("add", "set.yaml", "--id", "q1", "--relevant", "z")
+    assert "note: comments in what was changed are not in set.yaml: lines 6, 9 of the old text" in done.stderr
+    assert "  # the first\n" in (folder / "set.yaml").read_text()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--plan", "set.yaml", "--force"), "SET and --plan are the same file"),
+        (("--plan", "new.csv", "--queries-out", "./new.csv"), "--plan and --queries-out are the same file"),
+        (("--plan", "log.tsv", "--force"), "--log and --plan are the same file"),
+    ],
+)
+def test_a_plan_is_not_written_over_what_it_is_made_of(folder, arguments, message):
+    (folder / "log.tsv").write_text("where are backups\n")
+    done = looked_after("refresh", "set.yaml", "--log", "log.tsv", "--n", "1", *arguments, code=2)
+    assert message in done.stderr
+    assert (folder / "set.yaml").read_text() == SET

@@ -5,9 +5,10 @@ import pytest
 
 from cranfield.errors import MeasureError, UnknownNameError
 from cranfield.evaluation.classes import by_class, check_measures, compare_classes, smallest_n
+from cranfield.evaluation.margins import unjudged_margin
 from cranfield.measures import parse, parse_all
 from cranfield.model import QUERY_CLASSES, Answer, Hit, Legacy, Negative, Outcome, Pattern, Query, Run, Source, TestSet
-from cranfield.project.recipe import compare, evaluate
+from cranfield.project.recipe import compare, evaluate, with_primary
 from cranfield.stats.multiplicity import holm
 from cranfield.stats.paired import mcnemar, sign_test
 
@@ -207,8 +208,24 @@ def test_a_negative_query_is_not_among_those_without_a_relevant_document(sides):
     assert not [sentence for sentence in sides[0].warnings if "no relevant document" in sentence]
 
 
-def test_only_negative_queries_leave_the_other_measures_out():
+def test_only_negative_queries_are_measured_by_silence():
     quiet = TestSet("quiet", (Query("n", negative=Negative()),))
     found = evaluate(quiet, Run("run", answers({"n": []})))
-    assert found.measures == ()
+    assert [str(measure) for measure in found.measures] == ["Silence"]
     assert evaluate(quiet, Run("run", answers({"n": []})), measures=["Silence"]).value("Silence", "n") == 1
+
+
+def test_the_unjudged_results_of_a_query_that_a_measure_is_refused_for_are_not_counted():
+    # h is of the attribute class: no rank is that of the right answer, so nothing unjudged there can move RR.
+    testset = TestSet("set", (Query("h", query_class="attribute"), Query("plain")), {"h": {"a": 1}, "plain": {"a": 1}})
+    ranking = evaluate(testset, {"h": ["x", "a"], "plain": ["y", "z", "a"]}).ranking
+    of_rr, of_precision = (unjudged_margin(parse(spelling), ranking) for spelling in ("RR", "P@5"))
+    assert (of_rr.n_results, of_rr.n_queries) == (2, 1)
+    assert (of_precision.n_results, of_precision.n_queries) == (3, 2)
+
+
+def test_a_measure_added_later_repeats_no_sentence_about_another():
+    testset = TestSet("set", (Query("h", query_class="attribute"), Query("plain")), {"h": {"a": 1}, "plain": {"a": 1}})
+    added = with_primary(evaluate(testset, {"h": ["a"], "plain": ["a"]}, measures=["RR@10"]), "RR")
+    refused = [sentence for sentence in added.warnings if "no value" in sentence]
+    assert [sentence.partition(" has ")[0] for sentence in refused] == ["RR@10", "RR"]

@@ -20,7 +20,7 @@ from cranfield.errors import UsageError
 from cranfield.evaluation.explain import explain, mean
 from cranfield.evaluation.margins import tie_margin, unjudged_margin
 from cranfield.measures import parse, parse_all
-from cranfield.model import CONVENTIONS, Answer, Hit, Outcome, Query, Run, TestSet, convention_named
+from cranfield.model import CONVENTIONS, Answer, Hit, Outcome, Query, Rating, Run, TestSet, convention_named
 from cranfield.ranking import rank_run
 
 TREC = convention_named("trec")
@@ -320,3 +320,14 @@ def test_a_collected_run_is_explained_too(tmp_path, monkeypatch):
     result = json.loads(run("trec", "octocode", "-m", "RR", "--format", "json").stdout)
     assert result["run"] == "mine"
     assert result["measures"]["RR"]["queries"]["q2"]["causes"] == {"failed": None}
+
+
+def test_grades_made_measure_by_measure_are_not_explained_as_if_they_were_the_same():
+    rated = TestSet("rated", (Query("q"),), {"q": {"a": 1}}, ratings={"q": (Rating("a", "one", 1),)})
+    rank = ranker(rated, Run("run", {"q": Answer(Outcome.ANSWERED, (Hit("a"),))}))
+    with pytest.raises(UsageError, match="each measure has grades of its own"):
+        explain(rated, rank, TREC, convention_named("searchtweak"), parse_all(["P@1"]))
+    bare = replace(rated, ratings={})
+    assert explain(bare, rank, TREC, convention_named("searchtweak"), parse_all(["P@1"])).measures[0].b.tolist() == [
+        1.0
+    ]

@@ -36,7 +36,7 @@ def test_a_folder_stands_for_its_split_test(folder):
     assert testset.grades == {"q1": {"d1": 1.0}, "q2": {"d2": 2.0, "d3": 0.0}}
     assert testset.notes == (
         "judgments are of test.tsv; naming dev.tsv in qrels takes another split",
-        "left out: 1 queries of queries.jsonl that these qrels do not judge",
+        "left out: 1 query of queries.jsonl that these qrels do not judge",
         "kept as stratum 'kind': 2 values",
         "not carried over: 2 values of 'url', no two of them the same",
     )
@@ -46,7 +46,7 @@ def test_naming_the_qrels_takes_another_split_with_the_texts_of_the_folder(folde
     (folder / "qrels" / "dev.tsv").write_text(HEADER + "q3\td1\t1\nq9\td1\t1\n")
     testset = read_testset(folder / "qrels" / "dev.tsv")
     assert (testset.name, testset.queries) == ("scifact-dev", (Query("q3", "three"), Query("q9")))
-    assert "1 judged queries are not in queries.jsonl: they have no text" in testset.notes
+    assert "without a text: 1 judged query not in queries.jsonl" in testset.notes
 
 
 def test_qrels_alone_have_no_texts(tmp_path):
@@ -59,8 +59,8 @@ def test_qrels_alone_have_no_texts(tmp_path):
 def test_judged_documents_that_the_corpus_does_not_hold_are_counted(folder, monkeypatch):
     (folder / "corpus.jsonl").write_text('{"_id": "d1", "text": "a"}\n{"_id": "d2", "text": "b"}\n{broken\n')
     notes = read_beir(folder).notes
-    assert "1 judged documents are not in corpus.jsonl: 'd3'" in notes
-    assert "corpus.jsonl: 1 bad lines, the first 3" in notes
+    assert "not in corpus.jsonl: 1 judged document, 'd3'" in notes
+    assert "corpus.jsonl: 1 bad line, the first 3" in notes
     monkeypatch.setattr(beir, "SMALL_CORPUS_BYTES", 10)
     assert "corpus.jsonl is large: whether it holds every judged document was not looked up" in read_beir(folder).notes
 

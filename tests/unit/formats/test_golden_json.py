@@ -81,15 +81,15 @@ def test_entities_come_before_line_ranges_and_those_before_files(tmp_path):
 def test_what_has_no_place_is_counted(tmp_path):
     assert read_testset(put(tmp_path)).notes == (
         "not carried over: 2 facts that an answer must mention",
-        "not carried over: 1 facts that it must not mention",
-        "not carried over: 1 narratives",
-        "not carried over: 1 roles and reasons of entities",
-        "not carried over: 1 line ranges of records that expect entities",
-        "not carried over: 1 entities, files and ranges that a record names twice",
-        "not carried over: 1 provenances of records",
-        "not carried over: 1 records marked as not correct (kept as queries)",
+        "not carried over: 1 fact that it must not mention",
+        "not carried over: 1 narrative",
+        "not carried over: 1 entity with words beside (role, reason)",
+        "not carried over: 1 line range of records that expect entities",
+        "not carried over: 1 place that a record names twice",
+        "not carried over: 1 provenance of records",
+        "not carried over: 1 record marked as not correct (kept as queries)",
         "kept as stratum 'team': 2 values",
-        "not carried over: 1 values of 'evidence', which are lists or keys",
+        "not carried over: 1 value of 'evidence': lists or keys",
     )
 
 

@@ -49,10 +49,10 @@ def test_types_are_strata_and_what_has_no_place_is_said(tmp_path):
     assert testset.grades == {"q1": {"d1": 3.0, "d2": 0.0}, "q2": {"007": 1.5}}
     assert testset.notes == (
         "kept as stratum 'source': 2 values",
-        "not carried over: 1 values of 'reviewers', which are lists or keys",
+        "not carried over: 1 value of 'reviewers': lists or keys",
         "not carried over: 'why' of documents",
         "not carried over: the key 'curator' of the file",
-        "1 judgments say again what an earlier one said",
+        "said again: 1 judgment, with the same grade",
     )
 
 

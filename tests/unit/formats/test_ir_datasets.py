@@ -85,9 +85,9 @@ def test_what_is_left_out_or_chosen_is_said(registered):
     assert testset.queries == (Query("q1", "red shoes"), Query("q9"))
     assert testset.grades == {"q1": {"d1": 3}, "q9": {"d1": 1}}
     assert testset.notes == (
-        "1 queries that nobody judged were left out",
-        "1 judged queries have no text",
-        "2 judgments say otherwise than an earlier one: the highest grade counts",
+        "1 query that nobody judged, left out",
+        "1 judged query without a text",
+        "2 judgments against an earlier one: the highest grade counts",
     )
 
 

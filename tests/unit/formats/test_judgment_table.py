@@ -7,10 +7,8 @@ from pathlib import Path
 import pytest
 
 from cranfield.errors import TestSetError
-from cranfield.formats import code_sets
 from cranfield.formats.judgment_table import read_judgment_table, write_judgment_table
 from cranfield.formats.sniff import read_testset
-from cranfield.formats.table import COLUMN_NAMES
 from cranfield.model import Pattern, Query, Rating, TestSet
 
 
@@ -68,7 +66,7 @@ def test_keys_of_json_lines_may_come_and_go(tmp_path):
     testset = read_testset(put(tmp_path, "\n".join(map(json.dumps, rows)), "t.jsonl"))
     assert testset.queries == (Query("1", "one"), Query("2", "", {"kind": "true", "level": "x"}))
     assert testset.grades["2"] == {"7": 1.0}
-    assert testset.notes == ("not carried over: 1 values of 'by'; the key of a stratum is called `stratum.by`",)
+    assert testset.notes == ("not carried over: 1 value of 'by'; the key of a stratum is called `stratum.by`",)
 
 
 def test_rows_with_a_rater_are_ratings_and_an_empty_grade_is_a_slot_nobody_filled(tmp_path):
@@ -76,7 +74,7 @@ def test_rows_with_a_rater_are_ratings_and_an_empty_grade_is_a_slot_nobody_fille
     testset = read_testset(put(tmp_path, text))
     assert testset.ratings == {"q": (Rating("d1", "ann", 2.0), Rating("d1", "bob", None))}
     assert testset.grades == {"q": {"d2": 1.0}}
-    assert testset.notes == ("1 rows have no rater: they are taken as settled grades",)
+    assert testset.notes == ("1 row without a rater: taken as settled",)
 
 
 def test_ratings_alone_make_no_grades(tmp_path):
@@ -120,9 +118,9 @@ def test_ratings_alone_make_no_grades(tmp_path):
             ('{"query_id":"q","doc_id":"d","grade":true}\n{"query_id":1.5,"doc_id":"d","grade":"1"}\n[1]\n{"a":\n'
             '{"query_id":"q","doc_id":"e","grade":1,"grade":2}\n'),
             [
-                "t.jsonl:1: the grade is not a finite number; expected a number, got True",
-                "t.jsonl:2: query_id is neither text nor a whole number",
-                "t.jsonl:2: the grade is not a finite number; expected a number, got '1'",
+                "t.jsonl:1:38: the grade is not a finite number; expected a number, got true",
+                "t.jsonl:2:13: query_id is neither text nor a whole number",
+                "t.jsonl:2:38: the grade is not a finite number; expected a number, got '1'",
                 "t.jsonl:3: no object",
                 "t.jsonl:4:6: not valid JSON",
                 "t.jsonl:5: not valid JSON: the key 'grade' stands twice",
@@ -151,13 +149,13 @@ def test_a_grade_in_json_is_a_finite_number(tmp_path, grade):
         f'{{"query_id":"q","doc_id":"a","grade":1}}\n{{"query_id":"q","doc_id":"b","grade":{grade}}}\n',
         "t.jsonl",
     )
-    with pytest.raises(TestSetError, match=r"t\.jsonl:2: the grade is not a finite number"):
+    with pytest.raises(TestSetError, match=r"t\.jsonl:2:38: the grade is not a finite number"):
         read_judgment_table(path)
 
 
 def test_what_is_judged_twice_alike_is_counted(tmp_path):
     testset = read_testset(put(tmp_path, "query_id,doc_id,grade\nq,d,1\nq,d,1.0\n"))
-    assert testset.notes == ("1 rows say again what an earlier one said",)
+    assert testset.notes == ("said again: 1 judgment, with the same grade",)
 
 
 EVERY = TestSet(
@@ -178,9 +176,3 @@ def test_rules_are_not_written(tmp_path):
     testset = TestSet("t", (Query("q"),), targets={"q": (Pattern("x"),)})
     with pytest.raises(TestSetError, match="not written: query 'q' is judged by a rule"):
         write_judgment_table(testset, tmp_path / "t.csv")
-
-
-def test_a_table_is_told_by_the_names_by_which_frames_are_read():
-    assert set(COLUMN_NAMES["query_id"]) <= code_sets.QUERY
-    assert set(COLUMN_NAMES["doc_id"]) <= code_sets.DOCUMENT
-    assert set(COLUMN_NAMES["grade"]) == code_sets.GRADE

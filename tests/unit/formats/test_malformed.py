@@ -167,7 +167,7 @@ def test_nothing_is_written_where_the_name_says_no_format(tmp_path: Path) -> Non
     [
         (
             "qrels",
-            "not written: qrels can hold nothing of what is expected; expected graded document ids, got 1 spans of lines",
+            "not written: qrels can hold nothing of what is expected; expected graded document ids, got 1 span of lines",
         ),
         ("yaml", None),
     ],
@@ -190,9 +190,9 @@ def test_texts_that_a_format_needs_are_asked_for(tmp_path: Path) -> None:
 def test_a_query_that_loses_its_only_truth_is_left_out_and_counted(tmp_path: Path) -> None:
     mixed = TestSet("s", (Query("a", "t"), Query("b", "t")), {"a": {"d": 1.0}}, {"b": (Span("a", 1, 2),)})
     assert write_testset(mixed, tmp_path / "set.qrels") == (
-        "not carried over: 1 spans of lines",
-        "left out: 1 queries whose truth it cannot hold (b)",
-        "not carried over: 1 texts of queries",
+        "not carried over: 1 span of lines",
+        "left out: 1 query whose truth it cannot hold (b)",
+        "not carried over: 1 text of queries",
     )
     assert (tmp_path / "set.qrels").read_text() == "a 0 d 1\n"
 

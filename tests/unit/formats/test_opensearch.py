@@ -43,7 +43,7 @@ def test_a_list_is_read(file):
     assert testset.query_ids == ("metal frame", "button", "nothing")
     assert testset.grades == {"metal frame": {"B07": 1, "B08": 0}, "button": {"17": 3}}
     assert (testset.name, testset.description) == ("ESCI", "Made elsewhere")
-    assert testset.notes[1:] == ("1 judgments stand twice, with the same grade",)
+    assert testset.notes[1:] == ("said again: 1 judgment, with the same grade",)
 
 
 def test_a_stored_list_is_read_and_its_kind_is_said(file):

@@ -165,22 +165,25 @@ def test_strata_by_table(tmp_path: Path, separator: str) -> None:
     assert laid.notes == (
         "strata kind, level: given to 2 of 10 queries",
         "without kind, level: q3, q4, q5, q6, q7, q8, q9, q10",
-        "1 queries of strata.txt are not in the test set: q99",
+        "not in the test set: 1 query of strata.txt, q99",
     )
 
 
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", ": the file is empty"),
+        ("", ": no header row in this file"),
         ("a,b\n1,2\n", ":1: no column of query ids; expected a first line like `query_id,difficulty`, got 'a, b'."),
         ("query_id\nq1\n", ":1: no column beside the query ids"),
-        ("query_id,d\nq1\n", ":2: 1 columns; expected 2, as in the first line."),
-        ("query_id,d\nq1,a\nq1,b\n", ":3: query 'q1' is there twice; got and line 2."),
-        ("query_id,d\n,a\n", ":2: no query id; expected one in column query_id."),
-        ("query_id,d,d\nq1,a,b\n", ":1: column 'd' is there twice."),
-        ("query_id,\nq1,a\n", ":1: a column without a name."),
-        ('query_id,d\nq1,"a\n', ":2: not a table: unexpected end of data"),
+        ("query_id,d\nq1,a,b\n", ":2:6: 3 cells; expected 2, as the header has, got 'b'."),
+        (
+            "query_id,d\nq1,a\nq1,b\n",
+            ":3:1: query 'q1' is there twice; it also stands on line 2; expected each query once.",
+        ),
+        ("query_id,d\n,a\n", ":2:1: no query id; expected one in column query_id."),
+        ("query_id,d,d\nq1,a,b\n", ":1: column 'd' is there twice; expected a name for each column."),
+        ("query_id,\nq1,a\n", ":1: a column without a name; expected a name for each column."),
+        ('query_id,d\nq1,"a\n', ":2: not a row of cells: unexpected end of data"),
         (
             "query_id,d\nz,a\n",
             ": this table and the test set share no query; expected query ids like q1, q2, q3, got z.",

@@ -38,7 +38,7 @@ def test_rows_of_one_query_are_its_patterns(tmp_path):
     text = "query,pattern,grade,credit,expected_count\nq,^a$,2,,\nr,b,,every,3\nq,c,,,\n"
     testset = read_testset(put(tmp_path, text, "list.csv"))
     assert testset.targets == {"1": (Pattern("^a$", 2), Pattern("c")), "2": (Pattern("b", 1, "every", 3),)}
-    assert testset.notes == ("1 queries have several rows: each row is a pattern of its query",)
+    assert testset.notes == ("1 query of several rows: each row is a pattern of its query",)
 
 
 def test_tabs_separate_and_quotes_are_characters(tmp_path):

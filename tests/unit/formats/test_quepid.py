@@ -39,7 +39,7 @@ def test_ratings_are_read_by_text(file):
     testset = read_testset(file(BASIC))
     assert testset.query_ids == ("star wars", "luke, i am", "-1 day", "empty")
     assert testset.grades == {"star wars": {"11": 3}, "luke, i am": {"11": 0.5}, "-1 day": {"7": 1}}
-    assert testset.notes == (BY_TEXT, "not carried over: 1 documents without a rating")
+    assert testset.notes == (BY_TEXT, "not carried over: 1 document without a rating")
     assert testset.name == "ratings"
 
 
@@ -49,8 +49,8 @@ def test_the_detailed_export_is_read(file):
     assert testset.grades == {"star wars": {"11": 3}}
     assert testset.notes == (
         BY_TEXT,
-        "not carried over: 1 documents without a rating",
-        "not carried over: 1 columns with fields of documents",
+        "not carried over: 1 document without a rating",
+        "not carried over: 1 column with fields of documents",
     )
 
 
@@ -87,16 +87,16 @@ def test_every_bad_row_is_named_with_its_line(file):
         (4, "the rating is not a number"),
         (5, "the query is empty"),
         (6, "a rating without a document"),
-        (7, "4 columns"),
+        (7, "4 cells"),
         (8, "the rating is not a number"),
-        (9, "not CSV: ',' expected after '\"'"),
+        (9, "not a row of cells: ',' expected after '\"'"),
     ]
     assert caught.value.problems[0].expected == "3, as on line 2"
     assert caught.value.problems[0].got == "2"
 
 
 def test_another_header_is_an_error(file):
-    with pytest.raises(TestSetError, match=r"not a header of Quepid; expected query,docid,rating, got a,b\."):
+    with pytest.raises(TestSetError, match=r"not a header of Quepid; expected query,docid,rating, got 'a,b'\."):
         read_quepid_csv(file("a,b\n1,2\n"))
 
 
@@ -112,7 +112,7 @@ def test_a_header_alone_is_an_error(file):
 
 def test_what_a_spreadsheet_would_run_is_written_with_a_blank_before_it(tmp_path):
     write_quepid_csv(TestSet("t", (Query("x", "=1+1"), Query("y", "b")), {"x": {"d,1": 2}}), tmp_path / "out.csv")
-    assert (tmp_path / "out.csv").read_text() == 'query,docid,rating\n =1+1,"d,1",2\nb,,\n'
+    assert (tmp_path / "out.csv").read_text() == 'query,docid,rating\n" =1+1","d,1",2\nb,,\n'
 
 
 def test_an_id_that_a_blank_begins_is_not_written(tmp_path):

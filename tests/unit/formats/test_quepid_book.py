@@ -69,12 +69,12 @@ def test_a_book_gives_ratings_by_rater_and_leaves_the_grades_to_the_rule(file):
     assert testset.meta.scale == (0, 1, 2, 3)
     assert testset.notes == (
         "queries have no ids here: the text of each is its id",
-        "not carried over: 1 positions",
-        "not carried over: 1 fields of documents",
-        "not carried over: 1 explanations",
-        "1 ratings that are empty: put off",
-        "1 ratings that are empty: not rateable",
-        "1 pairs that nobody rated",
+        "not carried over: 1 position",
+        "not carried over: 1 field of documents",
+        "not carried over: 1 explanation",
+        "1 pair that nobody rated",
+        "1 empty rating: put off",
+        "1 empty rating: not rateable",
     )
 
 
@@ -128,7 +128,7 @@ def test_a_book_as_csv_has_a_column_per_rater(tmp_path):
         "-x": (Rating("12", "Anonymous", 2),),
     }
     assert (testset.grades, testset.consensus) == ({}, "quepid")
-    assert testset.notes[1:] == ("2 judgments stand twice, with the same grade",)
+    assert testset.notes[1:] == ("said again: 2 judgments, with the same grade",)
 
 
 def test_bad_rows_of_a_book_as_csv_are_named(tmp_path):
@@ -140,7 +140,7 @@ def test_bad_rows_of_a_book_as_csv_are_named(tmp_path):
         (3, "query 'a': Ann rates document '1' twice"),
         (4, "not a row of a book"),
         (5, "the rating of Ann is not a number"),
-        (6, "not a row of a book"),
+        (6, "4 cells"),
     ]
     path.write_text("query,docid\na,1\n")
     with pytest.raises(TestSetError, match=r"book.csv:1: not a header of a book; expected query,docid and a column"):

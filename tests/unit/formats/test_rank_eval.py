@@ -56,7 +56,7 @@ def test_requests_are_read_with_their_ids_and_the_text_they_look_for(file):
     assert testset.name == "foo"
     assert testset.notes == (
         "not carried over: 2 bodies of requests, in the query language of the engine",
-        "1 requests in which no text was found: their ids stand for it",
+        "1 request in which no text was found: the id stands for it",
     )
 
 
@@ -66,8 +66,8 @@ def test_parameters_of_a_template_are_those_of_the_query_and_several_indices_sta
     assert testset.grades == {"1": {"foo/d": 1, "bar/d": 2}}
     assert testset.name == "body"
     assert testset.notes == (
-        "not carried over: 1 templates of requests",
-        "not carried over: 2 parameters whose names are no words, or whose values are no text or number",
+        "not carried over: 1 template of requests",
+        "not carried over: 2 parameters without a word for a name, or a text or number for a value",
         "documents are of 2 indices: their ids are `index/_id`",
     )
 

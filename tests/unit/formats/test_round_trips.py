@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from cranfield.errors import TestSetError
 from cranfield.formats.convert import fitted, write_testset
+from cranfield.formats.counting import n_of
 from cranfield.formats.features import FEATURES, QUIET, is_judged
 from cranfield.formats.registry import Format
 from cranfield.formats.sniff import FORMATS, read_queries, read_testset
@@ -305,8 +306,12 @@ def test_what_a_format_does_not_hold_is_said(name: str, tmp_path: Path) -> None:
     still_there = {feature for feature, row in FEATURES.items() if row.count(fitting)}
     assert still_there - QUIET <= entry.holds
     # What went with its query (a bound with its negative query) is told by the sentence on that query's truth.
-    nouns = {found[1] for sentence in sentences if (found := re.fullmatch(r"not carried over: \d+ (.*)", sentence))}
-    said = {row.name for row in FEATURES.values() if row.noun in nouns}
+    counted = {
+        one.removeprefix("not carried over: "): int(found[1])
+        for one in sentences
+        if (found := re.fullmatch(r"not carried over: (\d+) .*", one))
+    }
+    said = {row.name for row in FEATURES.values() for n in counted.values() if n_of(n, row.noun) in counted}
     assert not said & entry.holds
     kinds = {feature.name for feature in FEATURES.values() if feature.is_truth}
     assert (kinds & said) == kinds - entry.holds

@@ -79,7 +79,7 @@ def test_queries_of_a_group_share_its_judgments_and_groups_are_strata(file):
     assert testset.name == "core1"
     assert testset.notes == (
         "queries have no ids here: the text of each is its id",
-        "1 queries have the text of an earlier one: their ids end in a number, as `text (2)`",
+        "1 query with the text of an earlier one: the id ends in a number, as `text (2)`",
         "not carried over: 4 templates of queries",
     )
 

@@ -35,17 +35,17 @@ def test_every_bad_row_is_named_with_its_line(file):
     assert [(problem.line, problem.message) for problem in caught.value.problems] == [
         (3, "the grade is not a number"),
         (3, "the keyword is empty"),
-        (4, "2 columns"),
+        (4, "the doc is empty"),
         (5, "query 'a': document 'd' is judged twice"),
         (6, "the doc is empty"),
-        (7, "not CSV: unexpected end of data"),
+        (7, "not a row of cells: unexpected end of data"),
     ]
 
 
 def test_another_header_is_an_error(file):
     with pytest.raises(TestSetError, match=r"export.csv:1: not a header of SearchTweak; expected grade,keyword,doc"):
         read_searchtweak_csv(file("grade,doc\n1,a\n"))
-    with pytest.raises(TestSetError, match="not CSV"):
+    with pytest.raises(TestSetError, match="not a row of cells"):
         read_searchtweak_csv(file('"'))
 
 

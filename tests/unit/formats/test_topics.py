@@ -59,7 +59,7 @@ def test_classic_topics_give_their_titles(tmp_path: Path) -> None:
         Query("301", "International Organized Crime"),
         Query("302", "Poliomyelitis & Post-Polio"),
     )
-    assert read.notes == ("not read beside the titles: 1 descriptions, 1 narratives",)
+    assert read.notes == ("not read beside the titles: 1 description, 1 narrative",)
 
 
 def test_xml_topics_give_their_titles_or_what_stands_for_one(tmp_path: Path) -> None:
@@ -167,7 +167,7 @@ def test_what_would_be_read_as_something_else_is_not_written(tmp_path: Path, wri
         write_queries_tsv(TestSet("t", (query,)), tmp_path / "q")
         assert read_queries(tmp_path / "q").queries == (query,)
         return
-    with pytest.raises(TestSetError, match="not written: 1 queries whose id or text"):
+    with pytest.raises(TestSetError, match="not written: 1 query whose id or text"):
         write(TestSet("t", (query,)), tmp_path / "q")  # type: ignore[operator]  # one of the two
     assert list(tmp_path.iterdir()) == []
 

@@ -7,13 +7,15 @@ from __future__ import annotations
 
 import os
 import shutil
+import socket
 import sqlite3
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -396,6 +398,9 @@ def test_the_role_of_the_hint_is_enough(server: Server, tmp_path: Path, monkeypa
 
 ADDRESSES = {
     "nobody listens": "postgresql://sesame:opensecret@127.0.0.1:1/treasure",
+    "nobody listens at what a name stands for": "postgresql://sesame:opensecret@localhost:1/treasure",
+    "several hosts of which none is known": "postgresql://opensecret@first.invalid,treasure.invalid/corpus",
+    "bytes that are no text": "postgresql://sesame:open\udcffsecret@host/treasure",
     "no such role": "postgresql://sesame:opensecret@/treasure?host={folder}",
     "no such database": "postgresql://reader:opensecret@/treasure?host={folder}",
     "not an address": "postgresql://sesame:opensecret@[::1/treasure",
@@ -432,3 +437,109 @@ def test_a_database_that_is_not_asked_loads_no_driver() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+TOO_LONG = {
+    "sqlite": "SELECT hex(zeroblob(30000000)) UNION ALL SELECT hex(zeroblob(30000000)) || 'x'",
+    "duckdb": "SELECT repeat('x', 60000000) UNION ALL SELECT repeat('y', 60000000)",
+    "postgres": "SELECT repeat('x', 60000000) UNION ALL SELECT repeat('y', 60000000)",
+}
+
+
+def test_ids_without_end_are_not_taken_in(place: Place) -> None:
+    """Few rows, but 120 million characters."""
+    (found,) = problems(asking(place, TOO_LONG[place.kind]), place)
+    assert "ids of more than 100,000,000 characters together" in found.message
+
+
+def test_a_connection_that_a_statement_ended_is_made_again(postgres_place: Place) -> None:
+    ends_itself = "SELECT pg_terminate_backend(pg_backend_pid())::text"
+    (found,) = problems(asking(postgres_place, ends_itself, "SELECT id FROM doc"), postgres_place)
+    assert found.message.startswith("query 'q1'")
+
+
+def silenced(server: Server) -> tuple[socket.socket, int]:
+    """A way to the server that passes on nothing more once a cursor is asked for."""
+    door = socket.create_server(("127.0.0.1", 0))
+
+    def pass_on(one: socket.socket, other: socket.socket) -> None:
+        silent = False
+        with suppress(OSError), one, other:
+            while data := one.recv(65536):
+                silent = silent or b"DECLARE" in data
+                if not silent:
+                    other.sendall(data)
+            for end in (one, other):  # whoever reads the other way is to stop too
+                end.shutdown(socket.SHUT_RDWR)
+
+    def stand_between() -> None:
+        with suppress(OSError):
+            while True:
+                here, _ = door.accept()
+                there = socket.socket(socket.AF_UNIX)
+                there.connect(str(server.folder / ".s.PGSQL.5432"))
+                for pair in ((here, there), (there, here)):
+                    threading.Thread(target=pass_on, args=pair, daemon=True).start()
+
+    threading.Thread(target=stand_between, daemon=True).start()
+    return door, door.getsockname()[1]
+
+
+def test_a_server_that_falls_silent_is_not_waited_for(
+    server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its own clock would have ended the statement, had it heard of it."""
+    door, port = silenced(server)
+    with closing(door):
+        monkeypatch.setenv("CORPUS", f"postgresql://writer@127.0.0.1:{port}/corpus?sslmode=disable")
+        place = Place("postgres", "env:CORPUS", tmp_path)
+        started = time.monotonic()
+        (found,) = problems(asking(place, "SELECT id FROM doc"), place, timeout_s=TIMEOUT_S)
+        assert time.monotonic() - started < 10
+        assert f"stopped after {TIMEOUT_S:g} s" in found.message
+
+
+def test_a_file_that_does_not_open_is_named_without_its_folder(tmp_path: Path) -> None:
+    (tmp_path / "junk.duckdb").write_bytes(b"junk" * 5000)
+    place = Place("duckdb", "duckdb:junk.duckdb", tmp_path)
+    (found,) = problems(asking(place, "SELECT 1"), place)
+    assert '"junk.duckdb"' in found.message
+    assert str(tmp_path) not in str(found)
+
+
+def test_a_name_that_no_file_can_have_is_a_problem(tmp_path: Path) -> None:
+    place = Place("sqlite", "sqlite:" + "a" * 5000, tmp_path)
+    (found,) = problems(asking(place, "SELECT 1"), place)
+    assert found.message.endswith("a: file name too long")
+    assert len(found.message) < 400
+
+
+def test_the_reading_process_ends_with_the_one_that_started_it(sqlite_place: Place) -> None:
+    """Killed while a single step, which looks at no clock, goes on for minutes."""
+    endless = "SELECT instr(zeroblob(99000000) || 'a', zeroblob(40000000) || 'b')"
+    code = (
+        "import sys\n"
+        "from cranfield.matching.read_only import _Bounds, _Reader\n"
+        "reader = _Reader('sqlite', sys.argv[1], _Bounds(600, 10))\n"
+        "reader.start()\n"
+        "print(reader._process.pid, flush=True)\n"
+        "reader.ask(sys.argv[2])\n"
+    )
+    uri = (sqlite_place.folder / "corpus.db").as_uri()
+    parent = subprocess.Popen([sys.executable, "-c", code, uri, endless], stdout=subprocess.PIPE, text=True)
+    assert parent.stdout is not None
+    child = int(parent.stdout.readline())
+    time.sleep(0.5)
+    parent.kill()
+    parent.wait()
+    parent.stdout.close()
+    until = time.monotonic() + 15
+    while runs(child) and time.monotonic() < until:
+        time.sleep(0.1)
+    assert not runs(child)
+
+
+def runs(process: int) -> bool:
+    """Whether a process does anything; one that ended and was not asked about does not."""
+    done = subprocess.run(["ps", "-o", "stat=", "-p", str(process)], capture_output=True, text=True, check=False)
+    return done.stdout.strip()[:1] not in {"", "Z"}

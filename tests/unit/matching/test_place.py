@@ -59,7 +59,13 @@ def test_lines_from_0_are_moved_to_lines_from_1(text, lines):
         ("src\\a.py::Index.add", None, Place("src/a.py", None, "src/a.py::Index.add")),
         ("src/a.cpp::ns::Type::go", None, Place("src/a.cpp", None, "src/a.cpp::ns::Type::go")),
         ("src/a.py::0", None, Place("src/a.py", None, "src/a.py")),
-        ("src/a.rs:12:5", None, Place("src/a.rs:12", (5, 5), "src/a.rs:12")),  # a column is not understood
+        ("src/a.rs:12:5", None, Place("src/a.rs", (12, 12), "src/a.rs")),  # a line and a column
+        ("a:12:5-14:9", None, Place("a", (12, 14), "a")),
+        ("src/a.rs#L12C5-L14C9", None, Place("src/a.rs", (12, 14), "src/a.rs")),
+        ("src/a.py::Index.add:3-9", None, Place("src/a.py", (3, 9), "src/a.py::Index.add")),
+        ("src/a.py::Index.add::2:3-9", None, Place("src/a.py", (3, 9), "src/a.py::Index.add")),
+        ("http://host:8080/a.rs:3-9", None, Place("http:/host:8080/a.rs", (3, 9), "http:/host:8080/a.rs")),
+        ("http://host:8080", None, Place("http:/host:8080", None, "http:/host:8080")),  # a port is no line
         ("", None, Place("", None, "")),
     ],
 )

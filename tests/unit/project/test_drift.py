@@ -11,6 +11,8 @@ import pytest
 from cranfield.errors import TestSetError
 from cranfield.model import Entity, File, Query, Span, Target, TestSet
 from cranfield.project.drift import held_to, rehash
+from cranfield.repo.drift import verify
+from cranfield.repo.snapshot import take
 
 TODAY = date(2026, 11, 21)
 CODE = "def one():\n    return 1\n\n\ndef two():\n    return 2\n"
@@ -126,3 +128,32 @@ def test_rehash_does_not_anchor_old_lines_to_new_text(folder: Path) -> None:
     again = rehash(held_to(tied, folder), folder, today=TODAY)
     assert again.meta.anchors["src/a.py:6-7"] == tied.meta.anchors["src/a.py:5-6"]
     assert held_to(again, folder).notes == again.notes
+
+
+SOURCES = {
+    "windows line ends": "def one():\r\n    return 1\r\n\r\n\r\ndef two():\r\n    return 2\r\n",
+    "tabs": "def one():\n\treturn 1\n\n\ndef two():\n\treturn 2\n",
+    "a byte order mark": "\ufeff" + CODE,
+    "no line feed at the end": CODE.rstrip(),
+    "twice the same": CODE.replace("two", "one"),
+    "no Python": "def one(:\n\n\n\n\n\n",
+}
+
+
+@pytest.mark.parametrize("text", SOURCES.values(), ids=SOURCES)
+def test_what_was_just_tied_holds_and_tying_again_adds_history_alone(folder: Path, text: str) -> None:
+    (folder / "src/a.py").write_bytes(text.encode())
+    targets: dict[str, tuple[Target, ...]] = {
+        "q1": (Entity("src/a.py::one"),) if "(:" not in text else (),
+        "q2": (Span("src/a.py", 1, 2), Span("src/a.py", 2, 5), Span("src/a.py", 6, 6)),
+        "q3": (File("src/a.py"), Entity("src/page.md::Guide > Use")),
+    }
+    if "(:" in text:
+        targets["q2"] = (Span("src/a.py", 1, 1),)
+    (folder / "src/page.md").write_text("# Guide\n\n## Use\n\none\n\n## Use\n\ntwo\n")
+    tied = rehash(replace(code_set(), targets=targets), folder, today=TODAY)
+    report = verify(tied, take(folder))
+    assert {finding.state for finding in report.findings} == {"unchanged"}
+    again = rehash(tied, folder, today=TODAY)
+    assert replace(again, meta=replace(again.meta, history=tied.meta.history)) == tied
+    assert len(again.meta.history) == 2

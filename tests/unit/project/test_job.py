@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from cranfield.errors import ConfigError, TestSetError, UsageError
+from cranfield.errors import ConfigError, PreflightError, TestSetError, UsageError
 from cranfield.formats.run_jsonl import read_run
 from cranfield.project.job import Job, run_job
 
@@ -116,10 +116,14 @@ def test_each_test_set_has_its_own_folder_and_a_summary_stands_on_top(two: tuple
         assert {f"{name}/{one}" for one in (*own, "runs/wrong.jsonl", "runs/right.jsonl")} <= files
     assert {str(path.relative_to(folder / "out")) for path in job.written} <= files
     text = (folder / "out" / "report.md").read_text()
-    rows = [line for line in text.splitlines() if line.startswith(("| code", "| docs"))]
+    rows = [
+        line
+        for line in text.splitlines()
+        if line.startswith(("| [code](code/report.html)", "| [docs](docs/report.html)"))
+    ]
     assert ["not distinguished" in row for row in rows] == [True, True]
-    assert "\n- code, code/report.html: right is not" in text
-    assert "\n- docs, docs/report.html: right is not" in text
+    assert "\n- code: right is not" in text
+    assert "\n- docs: right is not" in text
     assert 'mode: "docs"' in rows[1]
     assert not (folder / "out" / ".partial").exists()
 
@@ -160,6 +164,20 @@ def test_what_is_wrong_with_any_set_is_said_before_anything_is_asked(tmp_path: P
     with pytest.raises(TestSetError) as caught:
         run_job(config, out=tmp_path / "out")
     assert {Path(str(problem.path)).name for problem in caught.value.problems} == {"code.yaml", "docs.yaml"}
+    assert not (tmp_path / "asked.txt").exists()
+
+
+def test_a_system_that_is_not_there_hides_no_set_that_cannot_be_read(tmp_path: Path) -> None:
+    config = several(tmp_path, SEVERAL.replace("[sh, answer.sh, code,", "[no-such-program, answer.sh, code,"))
+    with pytest.raises(PreflightError) as alone:
+        run_job(config, out=tmp_path / "out")
+    assert len(alone.value.problems) == 1, "said once, though two sets ask it"
+    (tmp_path / "docs.yaml").write_text("cranfield_testset: 1\nname: t\n")
+    with pytest.raises(TestSetError) as both:
+        run_job(config, out=tmp_path / "out")
+    said = str(both.value)
+    assert "no-such-program" in said
+    assert "docs.yaml" in said
     assert not (tmp_path / "asked.txt").exists()
 
 

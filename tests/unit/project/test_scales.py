@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import log2
 
 import pytest
 
 from cranfield.errors import MeasureError, TestSetError, UsageError
+from cranfield.evaluation.classes import by_class
+from cranfield.measures import parse
 from cranfield.model import Query, Rating, TestSet
+from cranfield.project.recipe import compare, with_primary
 from cranfield.project.scales import evaluate_on_scales, scales_of
 
 
@@ -198,3 +202,50 @@ def test_what_cannot_be_mapped_is_said():
         scored(single(30, 0), "P@2")
     with pytest.raises(TestSetError, match="holds no ratings"):
         evaluate_on_scales(TestSet("s", (Query("q1"),), {"q1": {"d1": 1.0}}), {"q1": ["d1"]}, ["P@2"])
+
+
+TWO_SCALES = rated([[10, 9, 1], [4, 5, 5], [1, 1, 2], [7, 8, 9]], [[4, 5, 5], [1, 1, 2]])
+LISTS = {"q1": ["d2", "d1", "x", "d4", "d3"], "q2": ["d2", "d1"]}
+
+
+@pytest.mark.parametrize("first", ["nDCG(d)@10", "P@3", "nDCG@10"])
+def test_a_measure_added_later_is_on_its_own_scale_whatever_the_first_one_is(first):
+    asked = evaluate_on_scales(TWO_SCALES, LISTS, [first, "P@5", "RR@5"], scale="detail")
+    added = with_primary(evaluate_on_scales(TWO_SCALES, LISTS, [first, "P@5"], scale="detail"), "RR@5")
+    assert asked.summaries[parse("RR@5")] == added.summaries[parse("RR@5")]
+    assert added.summaries[parse("RR@5")].mean == pytest.approx((1 + 1 / 2) / 2)  # binary: 1 is not relevant
+
+
+@pytest.mark.parametrize(
+    ("measures", "primary", "why"),
+    [
+        (["P@3"], "nDCG(d)@10", "the run was not ranked on the detail scale"),
+        (["P@3"], "nDCG@10", "the run was not ranked on the graded scale"),
+        (["nDCG@10", "DCG(d)@5"], "nDCG(d)@10", "it is there on the graded scale"),
+    ],
+)
+def test_a_measure_is_not_added_on_a_scale_that_is_not_its_own(measures, primary, why):
+    evaluation = evaluate_on_scales(TWO_SCALES, LISTS, measures, scale="detail")
+    with pytest.raises(UsageError, match=why):
+        with_primary(evaluation, primary)
+
+
+def test_a_measure_on_two_scales_is_not_compared():
+    one, other = (
+        evaluate_on_scales(TWO_SCALES, LISTS, ["P@3", spelling], scale="detail")
+        for spelling in ("nDCG(d)@10", "nDCG@10")
+    )
+    assert one.testset.digest == other.testset.digest
+    with pytest.raises(UsageError, match="nDCG@10 is on two scales, detail and graded"):
+        compare(one, other)
+
+
+def test_the_table_of_a_class_has_each_measure_on_its_own_scale():
+    queries = tuple(Query(query.id, query_class="canonical") for query in TWO_SCALES.queries)
+    testset = replace(TWO_SCALES, queries=queries)
+    (table,) = by_class(evaluate_on_scales(testset, LISTS, ["nDCG(d)@10", "P@3"], scale="detail"))
+    # canonical: RR@10 and P@1, both binary
+    assert [one.summary.mean for one in table.measures] == pytest.approx([(1 + 1 / 2) / 2, 1 / 2])
+    (table,) = by_class(evaluate_on_scales(testset, LISTS, ["nDCG(d)@10"], scale="detail"))
+    assert [one.summary.mean for one in table.measures] == [None, None]
+    assert all("ask for the measure" in why for one in table.measures for why in one.unscored.values())

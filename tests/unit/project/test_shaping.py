@@ -83,3 +83,22 @@ def test_judgments_and_strata_come_from_other_files(tmp_path: Path):
         ("hard", "first"),
         ("hard", "second"),
     ]
+
+
+@pytest.mark.parametrize("asked", [{"scale": "graded"}, {"to_scale": "binary"}, {"consensus": "median"}])
+def test_what_is_asked_about_ratings_of_a_set_without_any_is_refused(asked):
+    with pytest.raises(TestSetError, match="holds no ratings"):
+        shaped(KINDS, Shaping(**asked))
+
+
+def test_a_value_named_for_a_class_that_no_query_has_is_said():
+    found = with_classes(KINDS, "kind:symbol=A,symbl=prose")
+    assert found.notes == ("classes by kind: no query is 'symbl'",)
+    assert with_classes(KINDS, "kind:symbol=A").notes == ()
+
+
+def test_a_query_that_something_is_relevant_to_is_not_made_negative():
+    with pytest.raises(TestSetError, match="of class negative: q1, q2"):
+        with_classes(KINDS, "kind:symbol=N,question=negative")
+    nothing = replace(KINDS, grades={**KINDS.grades, "q1": {"d": 0}})
+    assert classes(with_classes(nothing, "kind:symbol=N")) == ["negative", "", "root"]

@@ -174,3 +174,24 @@ def test_a_repository_without_a_commit_has_its_tracked_files(tmp_path: Path, rep
     repository.git("-C", str(tmp_path / "new"), "add", "a.py")
     snapshot = take(tmp_path / "new")
     assert (list(snapshot.files), snapshot.commit) == (["a.py"], "")
+
+
+def test_a_damaged_list_of_files_is_refused(repository: Any) -> None:
+    (repository.root / ".git/index").write_bytes(b"junk")
+    with pytest.raises(UsageError, match="git does not list the files of this repository"):
+        take(repository.root)
+
+
+def test_a_program_that_cannot_be_run_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "a.py").write_text("x = 1\n")
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin/git").write_text("no program\n")
+    monkeypatch.setenv("PATH", os.fspath(tmp_path / "bin"))
+    assert "a.py" in take(tmp_path).files
+    with pytest.raises(UsageError, match="no program `git` that can be run: permission denied"):
+        take(tmp_path, "HEAD")
+
+
+def test_an_empty_name_is_no_commit(repository: Any) -> None:
+    with pytest.raises(UsageError, match="no commit ''"):
+        take(repository.root, "")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import time
 from textwrap import dedent
 
 import pytest
@@ -492,3 +493,30 @@ def test_a_missing_library_is_an_error_only_where_its_symbols_are_needed(monkeyp
     monkeypatch.undo()
     grammar._parser.cache_clear()
     assert len(symbols("a.go", GO)) == 1 + len(GO_SYMBOLS)
+
+
+HOSTILE = {
+    "headings without end": ("a.md", "# a\n" * 100_000, 100_000),
+    "headings each under the next": ("a.md", "".join(f"{'#' * (1 + n % 6)} h{n}\n" for n in range(60_000)), 60_000),
+    "blank lines at the end": ("a.txt", "a" + "\n" * 500_000, 0),
+    "blank lines in a header": ("a.h", "\n" * 500_000 + "int a;", 0),
+    "functions of one declaration": ("a.js", "var a=function(){}" + ",a=function(){}" * 20_000, 20_001),
+    "types in types": ("a.rs", "impl a" + "<a" * 50_000 + ">" * 50_000 + "{ fn f(){} }", 1),
+    "a long receiver": ("a.go", "package a\nfunc (a " + "b" * 500_000 + "[) f() {}", 1),
+}
+
+
+@pytest.mark.parametrize(("path", "text", "expected"), HOSTILE.values(), ids=HOSTILE)
+def test_hostile_files_are_read_in_time_that_grows_with_their_length(path: str, text: str, expected: int) -> None:
+    """What grew with the square of it took minutes and more."""
+    started = time.monotonic()
+    assert len(symbols(path, text)) == 1 + expected
+    assert time.monotonic() - started < 20
+
+
+@pytest.mark.parametrize(
+    ("name", "plain"),
+    [("A<B<C>>D", "AD"), ("a<b", "a<b"), ("a>b", "a>b"), ("<a><b>c", "c"), ("<a<b>c", "<ac"), ("a<b>>c", "a>c")],
+)
+def test_arguments_in_angle_brackets_are_left_out_of_a_name(name: str, plain: str) -> None:
+    assert grammar._without_arguments(name) == plain

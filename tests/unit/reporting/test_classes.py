@@ -14,7 +14,7 @@ import pytest
 
 from cranfield.errors import UnknownNameError
 from cranfield.evaluation.values import Comparison, Evaluation
-from cranfield.model import Answer, Hit, Legacy, Meta, Negative, Outcome, Query, Run, Span, TestSet
+from cranfield.model import Answer, Hit, Legacy, Meta, Negative, Outcome, Pattern, Query, Run, Span, TestSet
 from cranfield.project.recipe import compare, evaluate
 from cranfield.reporting import RENDERERS, comparison_document, evaluation_document, render, results_payload
 from cranfield.reporting.document import Document, HitLists, Table
@@ -61,9 +61,9 @@ def test_each_class_has_a_table_of_its_own_with_what_is_right(kinds: Comparison)
     document = comparison_document(kinds)
     captions = [table.caption for table in named(document, "classes")]
     assert [caption.split(",")[0] for caption in captions] == ["E", "H", "N"]
-    assert captions[0] == "E, modern and legacy form, 3 queries. Right: The modern form stands above the legacy one"
+    assert captions[0] == "E, modern and legacy form, 3 queries. The modern form stands above the legacy one"
     assert [row[0] for row in named(document, "classes")[1].rows] == ["P@5", "P@10"]
-    assert [section.name for section in document.sections][:2] == ["measures", "classes"]
+    assert [section.name for section in document.sections][:3] == ["measures", "warnings", "classes"]
     assert document.verdict is not None
 
 
@@ -144,7 +144,7 @@ def test_a_contrast_has_both_sides_and_the_gain(kinds: Comparison) -> None:
     document = comparison_document(kinds, contrasts=ASKED)
     (table,) = named(document, "contrasts")
     assert [row[0] for row in table.rows] == ["plain", "weighted", "B minus A"]
-    assert table.caption == "nDCG@10 by part: standard against hard"
+    assert table.caption == "nDCG@10 by part: standard minus hard"
     page = render(document, "text")
     assert "weighted, standard: at the ceiling: mean 1.000 of 1, and 3 of 3 queries have the maximum" in page
     found = json.loads(render(document, "json"))["contrasts"]
@@ -236,3 +236,13 @@ def test_where_nothing_should_be_found_nothing_is_expected(kinds: Comparison) ->
     lists = side_by_side("n", [("", kinds.baseline)])
     assert lists.expected == "nothing"
     assert [line.note for line in lists.lists[0].hits] == ["not relevant"]
+
+
+def test_a_long_pattern_is_in_full_once_and_short_beside_each_result() -> None:
+    regex = "^(" + "|".join(f"alternative{n}" for n in range(30)) + ")$"
+    truth = TestSet("long", (Query("q"),), targets={"q": (Pattern(regex, credit="every", expected_count=2),)})
+    lists = side_by_side("q", [("A", evaluate(truth, {"q": ["alternative1", "alternative2"]}))])
+    assert regex in lists.expected
+    notes = [hit.note for hit in lists.lists[0].hits]
+    assert all(note.startswith("matches ^(alternative0|") for note in notes)
+    assert max(map(len, notes)) <= len("matches , grade 1") + 72

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from cranfield.evaluation.values import Comparison, Evaluation
 from cranfield.reporting import comparison_document, evaluation_document, render
-from cranfield.reporting.renderers.csv_text import guard
+from cranfield.reporting.document import Column, Document, Link, Table
+from cranfield.reporting.renderers.csv_text import guard, render_csv
 
 
 def rows(text: str) -> list[dict[str, str]]:
@@ -85,3 +86,8 @@ def test_wild_ids_come_back_as_one_cell(evil: Comparison) -> None:
     assert {row["query"] for row in found} >= {"'=1+1 1", "<script>alert(1)</script> 0", "half \\x80 of it 4"}
     columns = {"query", "measure", "baseline", "candidate", "delta", "bucket", "baseline_outcome", "candidate_outcome"}
     assert all(set(row) == columns for row in found)
+
+
+def test_a_link_is_its_text() -> None:
+    table = Table((Column("test set"),), [(Link("=code", "code/report.html"),)], "Sets")
+    assert render_csv(Document("Title", (), (), lambda: table, dict)) == "test set\n'=code\n"

@@ -27,6 +27,7 @@ from cranfield.reporting.document import (
     HitList,
     HitLists,
     KeyValues,
+    Link,
     Paragraph,
     Section,
     Table,
@@ -234,3 +235,27 @@ def test_pages_and_pictures_are_made_with_libraries_imported_late() -> None:
     code = "import sys, cranfield.reporting; print({'jinja2', 'vl_convert', 'scipy'} & set(sys.modules))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "set()"
+
+
+@pytest.mark.parametrize(
+    ("path", "href"),
+    [
+        ("code/report.html", "code/report.html"),
+        ("a b/ü?#.html", "a%20b/%C3%BC%3F%23.html"),
+        ("javascript:alert(1)", "javascript%3Aalert%281%29"),
+        ('"><script>', "%22%3E%3Cscript%3E"),
+        ("/etc/passwd", ""),
+        ("//elsewhere.example/x", ""),
+        ("", ""),
+        ("\\\\elsewhere", "%5C%5Celsewhere"),
+    ],
+)
+def test_a_link_leads_to_a_relative_path_or_nowhere(path: str, href: str) -> None:
+    cell = Link("<b>code</b>", path)
+    assert cell.href == href
+    table = Table((Column("test set"),), [(cell,)], "Sets")
+    sections = (Section("one", "One", (table,)),)
+    shown = render_html(Document("Title", (), sections, lambda: table, dict))
+    assert "&lt;b&gt;code&lt;/b&gt;" in shown
+    assert (f'<a href="{href}">&lt;b&gt;code&lt;/b&gt;</a>' in shown) == bool(href)
+    assert shown.count("<a ") == 2 + bool(href)  # the way to the content, one section, and the cell

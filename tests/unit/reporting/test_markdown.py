@@ -6,7 +6,7 @@ import pytest
 
 from cranfield.evaluation.values import Comparison, Evaluation
 from cranfield.reporting import comparison_document, evaluation_document, render
-from cranfield.reporting.document import Column, Document, Section, Table
+from cranfield.reporting.document import Column, Document, Link, Section, Table
 from cranfield.reporting.renderers.markdown import MOST_ROWS, code, escape, paragraph, render_markdown
 
 NOTHING = Table((Column("query"),), [], "nothing")
@@ -114,3 +114,17 @@ def test_hits_are_marked_with_what_they_match(comparison: Comparison, patterned:
     assert r"| 1 | `doc://a/1` | About doc://a/1 | **matches \^doc://a, grade 1** |" in text
     assert r"| 2 | `doc://a/2` | About doc://a/2 | again \^doc://a: credited above |" in text
     assert "| 3 | `other` | About other | not relevant |" in text
+
+
+@pytest.mark.parametrize(
+    ("cell", "shown"),
+    [
+        (Link("code", "code/report.html"), "| [code](code/report.html) |"),
+        (Link("a]b", "a)b"), r"| [a\]b](a%29b) |"),
+        (Link("code", "/absolute"), "| code |"),
+    ],
+)
+def test_a_link_leads_to_a_relative_path_or_nowhere(cell: Link, shown: str) -> None:
+    table = Table((Column("test set"),), [(cell,)], "Sets")
+    document = Document("Title", (), (Section("one", "One", (table,)),), lambda: table, dict)
+    assert shown in render_markdown(document).splitlines()

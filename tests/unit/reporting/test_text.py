@@ -15,6 +15,7 @@ from cranfield.reporting.document import (
     HitList,
     HitLists,
     KeyValues,
+    Link,
     Paragraph,
     Section,
     Table,
@@ -160,3 +161,20 @@ def test_a_stamp_stands_at_both_ends(stamp: str) -> None:
     lines = render_text(document(Paragraph("x"), stamp=stamp)).splitlines()
     assert lines.count(f"*** {stamp} ***") == 2
     assert lines[-1] == f"*** {stamp} ***"
+
+
+def test_headings_of_numbers_fold_before_a_table_is_split() -> None:
+    # 25 of the name + 6 * 11 of headings + 6 gaps of 2 = 103; one heading folded to `number`, 0000: 98.
+    columns = (Column("of"), *(Column(f"number {place:04}", "value") for place in range(6)))
+    table = Table(columns, [("a system with a long name", *[0.5] * 6)], "Values")
+    lines = render_text(document(table)).splitlines()
+    above = lines.index("Values:") + 1
+    assert lines[above].split() == ["number"]
+    assert lines[above + 1].split()[:4] == ["of", "0000", "number", "0001"]
+    assert lines[above + 3].split()[-6:] == ["0.5000"] * 6
+    assert max(map(width, lines)) == 98
+
+
+def test_a_link_is_its_text() -> None:
+    table = Table((Column("test set"),), [(Link("code", "code/report.html"),)], "Sets")
+    assert render_text(document(table)).splitlines()[-1] == "code"

@@ -43,6 +43,7 @@ def test_judgments_are_added_to_a_query_that_is_there():
     ("addition", "messages"),
     [
         (Addition("q9"), ["is new and has no text", "is new and expects nothing"]),
+        (Addition("q9", " \t", grades={"a": 1}), ["is new and has no text"]),
         (Addition("q9", "nine", negative=True, grades={"a": 1}), ["is negative and expects something"]),
         (Addition("q3", grades={"a": 1}), ["is negative and expects something"]),
         (Addition("q1", negative=True), ["is negative and expects something"]),

@@ -14,6 +14,7 @@ from cranfield.cli.testset.common import (
     OutOption,
     SetArgument,
     TodayOption,
+    alone,
     day_of,
     note,
     read_set,
@@ -67,8 +68,9 @@ def add_command(
         grades=dict(_graded(text, "--relevant") for text in relevant or ()),
         targets=_targets(entities or (), spans or (), patterns or (), files or ()),
     )
-    changed = added(read_set(testset), addition, day_of(today))
-    rewrite(testset, out, changed, query_id)
+    with alone(testset):
+        changed = added(read_set(testset), addition, day_of(today))
+        rewrite(testset, out, changed, query_id)
     note(f"wrote {out or testset}: {_said(addition)}; {len(changed.queries)} queries, {changed.digest[:19]}")
 
 

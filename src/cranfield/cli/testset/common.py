@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import os
+import re
 import tempfile
+from collections import Counter
+from contextlib import contextmanager, suppress
+from dataclasses import replace
 from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -10,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from cranfield.formats.registry import Format
     from cranfield.model import TestSet
@@ -26,8 +31,27 @@ ForceOption = Annotated[bool, typer.Option("--force", help="Replace what is ther
 TodayOption = Annotated[
     str | None, typer.Option("--today", metavar="DATE", help="Another day than today, such as 2026-11-21.")
 ]
+_COMMENT = re.compile(rb"(?:^|\s)#")
 PACKED = (b"\x1f\x8b", b"\x28\xb5\x2f\xfd")
 """How gzip and Zstandard files begin."""
+
+
+@contextmanager
+def alone(path: Path) -> Iterator[None]:
+    """Have other commands that change test sets in the same folder wait, so that no change is lost."""
+    import fcntl
+
+    folder = path.resolve().parent
+    if not folder.is_dir():  # whoever reads says so
+        yield
+        return
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        with suppress(OSError):  # a file system without locks
+            fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(handle)
 
 
 def day_of(text: str | None) -> date:
@@ -83,13 +107,17 @@ def note(sentence: str) -> None:
 
 
 def refuse_existing(path: Path, *, force: bool) -> None:
-    """Refuse to replace a file that nobody allowed to be replaced.
+    """Refuse to replace a file that nobody allowed to be replaced, and what can never be one.
 
     Raises:
-        UsageError: it is there.
+        UsageError: it is there; it is a device or a pipe; or its folder is not there.
     """
     from cranfield.errors import UsageError
 
+    if not path.parent.is_dir():
+        raise UsageError("no such folder", path=str(path.parent))
+    if path.exists() and not (path.is_file() or path.is_dir()):
+        raise UsageError("a device or a pipe cannot be replaced", path=str(path), expected="a file")
     if path.exists() and not force:
         raise UsageError("the file is there already", path=str(path), hint="--force replaces it")
 
@@ -108,11 +136,16 @@ def rewrite(path: Path, out: Path | None, changed: TestSet, query_id: str | None
         TestSetError: its format cannot hold what the set holds now.
     """
     from cranfield.errors import UsageError
-    from cranfield.formats.files import write_text
+    from cranfield.formats.files import refusal, write_text
     from cranfield.formats.meta_file import format_of, holds_meta, write_again
 
     target = path if out is None else out
-    if str(target) == "-" or target.suffix in {".gz", ".zst"} or (out is None and _is_packed(path)):
+    in_place = out is None and path.exists()
+    if (
+        str(target) == "-"
+        or target.suffix in {".gz", ".zst"}
+        or (in_place and (_is_packed(path) or not (path.is_file() or path.is_dir())))
+    ):
         raise UsageError(
             "cannot be changed in place", path=str(path), hint="--out FILE writes the changed set to a file"
         )
@@ -120,27 +153,39 @@ def rewrite(path: Path, out: Path | None, changed: TestSet, query_id: str | None
         _refuse_losses(changed, entry, path)
         write_again(changed, path, entry)
         return
+    if target.is_dir():
+        raise UsageError("this is a folder", path=str(target), expected="a file")
+    read_twice = path.is_file()  # a stream gives its bytes once
     with tempfile.TemporaryDirectory(prefix="cranfield-") as folder:
         known = out is not None or target.suffix in {".yaml", ".yml", ".json"}
         draft = Path(folder) / f"draft{target.suffix if known else '.yaml'}"
         _write_whole(changed, draft, target)
         text = draft.read_text(encoding="utf-8")
-        kept = None if str(path) == "-" else _with_comments(path, text, changed, query_id, draft)
-    if kept is None and str(path) != "-" and _has_comments(path):
+        kept = _with_comments(path, text, changed, query_id, draft) if read_twice else None
+    if kept is None and read_twice and _has_comments(path):
         note(f"note: the comments of {path} are not in {target}")
-    write_text(target, [text if kept is None else kept])
+    elif kept is not None and (lost := _written_anew(path, kept)):
+        lines = f"line {lost[0]}" if len(lost) == 1 else f"lines {', '.join(map(str, lost))}"
+        note(f"note: comments in what was changed are not in {target}: {lines} of the old text")
+    try:
+        write_text(Path(os.path.realpath(target)), [text if kept is None else kept])  # a link stays one
+    except OSError as error:
+        raise UsageError(refusal(target, error)) from error
 
 
 def _write_whole(changed: TestSet, draft: Path, target: Path) -> None:
+    from cranfield.errors import InputError
     from cranfield.formats.convert import write_testset
 
-    _refuse(write_testset(changed, draft), target)
+    try:
+        losses = write_testset(changed, draft)
+    except InputError as error:  # it names the draft, which nobody knows
+        raise type(error)([replace(problem, path=str(target)) for problem in error.problems]) from None
+    _refuse(losses, target)
 
 
 def _refuse_losses(changed: TestSet, entry: Format, path: Path) -> None:
     """Refuse a format that has no room for something beside what stands in the file beside it."""
-    from dataclasses import replace
-
     from cranfield.formats.convert import fitted
 
     _refuse(fitted(replace(changed, meta=type(changed.meta)()), entry, path)[1], path)
@@ -191,4 +236,15 @@ def _is_packed(path: Path) -> bool:
 
 def _has_comments(path: Path) -> bool:
     with path.open("rb") as stream:
-        return any(line.startswith(b"#") or b" #" in line for line in stream)
+        return any(_COMMENT.search(line) for line in stream)
+
+
+def _written_anew(path: Path, kept: str) -> list[int]:
+    """Lines with a comment, as far as a line alone shows it, that a text made of the old one no longer has."""
+    there = Counter(line.strip() for line in kept.encode().splitlines())
+    lost = []
+    for number, line in enumerate(path.read_bytes().splitlines(), start=1):
+        there[line.strip()] -= 1
+        if there[line.strip()] < 0 and _COMMENT.search(line):
+            lost.append(number)
+    return lost

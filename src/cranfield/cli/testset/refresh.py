@@ -19,6 +19,8 @@ from cranfield.cli.testset.common import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from cranfield.testsets.refresh import Plan, Renewal
 
 EXIT_NO_AGREEMENT = 1
@@ -79,6 +81,7 @@ def refresh_command(
 
     if (plan is None) == (labels is None):
         raise UsageError("refresh is done in two steps", expected="--plan SHEET first; then --labels SHEET --out NEW")
+    _refuse_same({"SET": testset, "--log": log, "--plan": plan, "--queries-out": queries, "--labels": labels})
     asked = read_query_log(log)
     for sentence in asked.notes:
         note(f"note: {sentence}")
@@ -93,6 +96,16 @@ def refresh_command(
     refuse_existing(out, force=force)
     renewal = renew(made, read_sheet(labels), rule=consensus, version=version, seed=seed, today=day_of(today))
     _finish(renewal, kappa, out)
+
+
+def _refuse_same(files: Mapping[str, Path | None]) -> None:
+    """Refuse two roles for one file: what is read here would be written over."""
+    from cranfield.errors import UsageError
+
+    roles: dict[Path, str] = {}
+    for role, path in files.items():
+        if path is not None and (first := roles.setdefault(path.resolve(), role)) != role:
+            raise UsageError(f"{first} and {role} are the same file", path=str(path), expected="a file for each")
 
 
 def _write_plan(

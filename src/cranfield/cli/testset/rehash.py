@@ -12,6 +12,7 @@ from cranfield.cli.testset.common import (
     SetArgument,
     SetFormatOption,
     TodayOption,
+    alone,
     day_of,
     note,
     read_set,
@@ -46,13 +47,14 @@ def rehash_command(
         raise UsageError("standard input cannot be written to", hint="--out FILE writes the set to a file")
     if out is not None:
         refuse_existing(out, force=force)
-    judged = read_set(testset, testset_format)
-    held = rehash(judged, repo, at=at, today=day_of(today), allow_drift=allow_drift)
-    for sentence in held.notes[len(judged.notes) :]:
-        note(f"note: {sentence}")
-    if out is None and not holds_meta(format_of(testset, testset_format)):
-        write_meta(held, meta_path(testset))
-        note(f"wrote {meta_path(testset)}")
-    else:
-        write_anew(held, testset, out, testset_format)
+    with alone(testset):
+        judged = read_set(testset, testset_format)
+        held = rehash(judged, repo, at=at, today=day_of(today), allow_drift=allow_drift)
+        for sentence in held.notes[len(judged.notes) :]:
+            note(f"note: {sentence}")
+        if out is None and not holds_meta(format_of(testset, testset_format)):
+            write_meta(held, meta_path(testset))
+            note(f"wrote {meta_path(testset)}")
+        else:
+            write_anew(held, testset, out, testset_format)
     typer.echo(held.meta.history[-1])

@@ -11,6 +11,7 @@ from cranfield.cli.testset.common import (
     OutOption,
     SetArgument,
     TodayOption,
+    alone,
     day_of,
     note,
     read_set,
@@ -36,17 +37,18 @@ def split_command(
     from cranfield.errors import UsageError
     from cranfield.testsets.split import split, with_split
 
-    judged = read_set(testset)
-    if judged.meta.split is not None and not force:
-        raise UsageError(
-            "the set has a held-out part already",
-            path=str(testset),
-            hint="--force draws anew: what was held out may have been looked at",
-        )
-    if out is not None:
-        refuse_existing(out, force=force)
-    drawn = split(judged, share=share, seed=seed, by=by)
-    rewrite(testset, out, with_split(judged, drawn, day_of(today)))
+    with alone(testset):
+        judged = read_set(testset)
+        if judged.meta.split is not None and not force:
+            raise UsageError(
+                "the set has a held-out part already",
+                path=str(testset),
+                hint="--force draws anew: what was held out may have been looked at",
+            )
+        if out is not None:
+            refuse_existing(out, force=force)
+        drawn = split(judged, share=share, seed=seed, by=by)
+        rewrite(testset, out, with_split(judged, drawn, day_of(today)))
     n = len(drawn.held_out)
     within = f", drawn within {', '.join(drawn.by)}" if drawn.by else ""
     note(f"wrote {out or testset}: {len(judged.queries) - n} queries to evaluate, {n} held out{within}, seed {seed}")

@@ -60,6 +60,7 @@ def _environment() -> Environment:
     )
     environment.filters["cell"] = _cell
     environment.filters["tone"] = lambda cell: getattr(cell, "tone", "")
+    environment.filters["href"] = lambda cell: getattr(cell, "href", "")
     environment.filters["lines"] = lambda text: Markup("{}").format(escape(printable_lines(text)))
     environment.filters["pictures"] = _drawer()
     return environment

@@ -21,6 +21,7 @@ from cranfield.reporting.document import (
     Figure,
     HitLists,
     KeyValues,
+    Link,
     Paragraph,
     Table,
     VerdictBlock,
@@ -129,7 +130,8 @@ def _table(table: Table) -> Iterator[str]:
 
 def _cell(column: Column, cell: Cell) -> str:
     text = column.text(cell)
-    return code(text, in_table=True) if column.kind == "code" else escape(text)
+    shown = code(text, in_table=True) if column.kind == "code" else escape(text)
+    return f"[{shown}]({cell.href})" if isinstance(cell, Link) and cell.href else shown
 
 
 def _row(cells: list[str]) -> str:

@@ -37,7 +37,7 @@ LEFT_OUT = "Pictures, result lists and details are in the HTML report."
 def render_text(document: Document) -> str:
     """Verdict first, then the sections in order."""
     lines = [*_underlined(printable(document.title), "=")]
-    lines += [printable(line) for line in document.subtitle]
+    lines += [part for line in document.subtitle for part in _wrapped(line)]
     if document.stamp:
         lines += ["", f"*** {document.stamp} ***"]
     if document.verdict is not None:
@@ -107,8 +107,12 @@ def _table(table: Table) -> Iterator[str]:
         footer = [column.text(cell) for column, cell in zip(table.columns, table.footer, strict=True)]
     everything = [*rows, *([footer] if footer else [])]
     widths = _widths(table.columns, everything)
+    headings = [
+        textwrap.wrap(column.title, room, break_long_words=False) if column.is_numeric else [column.title]
+        for column, room in zip(table.columns, widths, strict=True)
+    ]
     for part in _parts(table.columns, widths):
-        yield from _lines(table.columns, rows, footer, widths, part)
+        yield from _lines(table.columns, headings, rows, footer, widths, part)
     if len(shown) < len(table.rows):
         yield f"... and {len(table.rows) - len(shown)} more"
 
@@ -119,12 +123,23 @@ def _figure(figure: Figure) -> Iterator[str]:
 
 
 def _widths(columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> list[int]:
-    """Room of each column; where a line would be too long, columns of text give way, the widest first."""
-    widths = [
-        max(width(column.title), *(width(row[place]) for row in rows)) if rows else width(column.title)
-        for place, column in enumerate(columns)
-    ]
-    while sum(widths) + len(GAP) * (len(widths) - 1) > LINE:
+    """Room of each column; where a line would be too long, headings of numbers fold, then columns of text give way."""
+    cells = [max((width(row[place]) for row in rows), default=0) for place in range(len(columns))]
+    widths = [max(width(column.title), room) for column, room in zip(columns, cells, strict=True)]
+    folded = [max(room, *map(width, column.title.split() or [""])) for column, room in zip(columns, cells, strict=True)]
+
+    def too_long() -> int:
+        return sum(widths) + len(GAP) * (len(widths) - 1) - LINE
+
+    while too_long() > 0:
+        can_fold = [
+            place for place, column in enumerate(columns) if column.is_numeric and widths[place] > folded[place]
+        ]
+        if not can_fold:
+            break
+        widest = max(can_fold, key=lambda place: widths[place] - folded[place])
+        widths[widest] = folded[widest]
+    while too_long() > 0:
         can_give = [
             place
             for place, column in enumerate(columns)
@@ -156,6 +171,7 @@ def _parts(columns: Sequence[Column], widths: Sequence[int]) -> list[list[int]]:
 
 def _lines(
     columns: Sequence[Column],
+    headings: Sequence[Sequence[str]],
     rows: Sequence[Sequence[str]],
     footer: Sequence[str] | None,
     widths: Sequence[int],
@@ -168,7 +184,10 @@ def _lines(
         )
 
     rule = "-" * (sum(widths[place] for place in part) + len(GAP) * (len(part) - 1))
-    yield line([column.title for column in columns])
+    tallest = max(len(headings[place]) for place in part)
+    stacked = [[""] * (tallest - len(words)) + list(words) for words in headings]
+    for level in range(tallest):
+        yield line([words[level] if level < len(words) else "" for words in stacked])
     yield rule
     for row in rows:
         yield line(row)

@@ -23,11 +23,14 @@ from cranfield.reporting.document import (
     Table,
 )
 from cranfield.reporting.facts import first_ranks
+from cranfield.reporting.printable import shorten_to
 from cranfield.reporting.sections.movement import query_table, rank_cells
 from cranfield.reporting.sections.naming import SIDES, has_texts, sides, sign_of, text_of
 
 SHOWN_QUERIES = 5
 EXPECTED_ITEMS = 6
+MATCHED = 72
+"""Columns of a pattern or predicate beside a result that it matches; it stands in full above the lists."""
 
 
 def worst_and_best(comparison: Comparison) -> Section:
@@ -174,14 +177,14 @@ def _hit_line(hit: RankedHit) -> HitLine:
     # Where it lies is said where the id does not say it.
     title = ", ".join(part for part in (hit.title, hit.span and f"at {hit.span}") if part)
     if hit.item is not None and not hit.credited:
-        return HitLine(hit.rank, hit.id, title, f"again {hit.item}: credited above", "even")
+        return HitLine(hit.rank, hit.id, title, f"again {shorten_to(hit.item, MATCHED)}: credited above", "even")
     if hit.state is State.UNJUDGED:
         return HitLine(hit.rank, hit.id, title, "not judged", "open")
     if hit.state is State.POOLED:
         return HitLine(hit.rank, hit.id, title, "in the pool, not judged", "open")
     if hit.level < 1:
         return HitLine(hit.rank, hit.id, title, "not relevant")
-    matched = "expected" if hit.item == hit.id else f"matches {hit.item}"
+    matched = "expected" if hit.item == hit.id else f"matches {shorten_to(hit.item or '', MATCHED)}"
     return HitLine(hit.rank, hit.id, title, f"{matched}, grade {hit.level}", "good")
 
 

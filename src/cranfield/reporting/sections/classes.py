@@ -9,7 +9,7 @@ from cranfield.evaluation.classes import ALPHA, ClassComparison, ClassResult, Fo
 from cranfield.evaluation.values import Comparison, Evaluation
 from cranfield.model import QueryClass
 from cranfield.numbers import format_count, format_level, format_p
-from cranfield.reporting.document import Block, Cell, Column, Paragraph, Section, Table, Toned
+from cranfield.reporting.document import Block, Bullets, Cell, Column, Paragraph, Section, Table, Toned
 from cranfield.reporting.sections.naming import interval_tone, side_names, some
 from cranfield.stats.result import TestResult
 
@@ -65,11 +65,14 @@ def _measured(query_class: QueryClass, systems: Sequence[tuple[str, ClassResult]
             failed: Cell = Toned(len(result.failed), "bad") if result.failed else 0
             rows.append((*cells, (about.ci_low, about.ci_high), about.n, failed))
     blocks: list[Block] = [Table(columns, rows, _caption(query_class, systems[0][1]), shown=None)]
+    said: list[str] = []
     for name, result in systems:
         lead = f"{name}: " if several else ""
         if result.forms is not None:
-            blocks.append(Paragraph(lead + _forms(result.forms)))
-        blocks += [Paragraph(lead + sentence, "note") for sentence in _unscored(result)]
+            said.append(lead + _forms(result.forms))
+        said += [lead + sentence for sentence in _unscored(result)]
+    if said:
+        blocks.append(Bullets(tuple(said)))
     return blocks
 
 
@@ -106,24 +109,22 @@ def _compared(one: ClassComparison, comparison: Comparison) -> list[Block]:
             )
         )
     blocks: list[Block] = [Table(columns, rows, _caption(one.query_class, one.sides[0]), shown=None)]
-    names = side_names(comparison)
-    if one.too_few:
-        blocks.append(Paragraph(f"{_sentence(one.too_few)}.", "note"))
-    for name, side in zip(names, one.sides, strict=True):
+    said = [f"{_sentence(one.too_few)}."] if one.too_few else []
+    for name, side in zip(side_names(comparison), one.sides, strict=True):
         if side.forms is not None:
-            blocks.append(Paragraph(f"{name}: {_forms(side.forms, told=bool(one.too_few))}"))
+            said.append(f"{name}: {_forms(side.forms, told=bool(one.too_few))}")
         if side.failed:
-            blocks.append(
-                Paragraph(f"{name}: {len(side.failed)} failed and count as 0: {some(side.failed)}.", "warning")
-            )
-        blocks += [Paragraph(f"{name}: {sentence}", "note") for sentence in _unscored(side)]
+            said.append(f"{name}: {len(side.failed)} failed and count as 0: {some(side.failed)}.")
+        said += [f"{name}: {sentence}" for sentence in _unscored(side)]
+    if said:
+        blocks.append(Bullets(tuple(said)))
     return blocks
 
 
 def _caption(query_class: QueryClass, result: ClassResult) -> str:
     n = len(result.query_ids)
     queries = f"{format_count(n)} {'query' if n == 1 else 'queries'}"
-    return f"{query_class.letter}, {query_class.title}, {queries}. Right: {query_class.sentence.rstrip('.')}"
+    return f"{query_class.letter}, {query_class.title}, {queries}. {query_class.sentence.rstrip('.')}"
 
 
 def _forms(forms: FormWins, *, told: bool = False) -> str:

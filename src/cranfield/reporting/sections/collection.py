@@ -6,9 +6,23 @@ from collections.abc import Sequence
 
 from cranfield.evaluation.values import Comparison, Evaluation
 from cranfield.model import CallLog, Outcome
-from cranfield.reporting.document import Block, Bullets, Cell, Code, Column, Details, Paragraph, Section, Table, Toned
+from cranfield.numbers import format_count
+from cranfield.reporting.document import (
+    Block,
+    Bullets,
+    Cell,
+    Code,
+    Column,
+    Details,
+    KeyValues,
+    Paragraph,
+    Section,
+    Table,
+    Toned,
+)
 from cranfield.reporting.facts import duplicates, judged_share, latency, outcome_counts
 from cranfield.reporting.printable import first_line
+from cranfield.reporting.sections.naming import some
 
 SHOWN_FAILURES = 10
 HEAD_CHARS = 800
@@ -34,10 +48,25 @@ def collection(systems: Systems, depth: int | None, unpaired: Comparison | None 
     """Outcome counts, failures, duplicates and judged share of every system."""
     blocks: list[Block] = [_outcomes(systems), *_failures(systems), *_coverage(systems, depth)]
     if unpaired is not None and unpaired.dropped:
-        rows: list[tuple[Cell, ...]] = list(unpaired.dropped.items())
-        table = Table((Column("query", "code"), Column("why")), rows, "Left out of the comparison")
-        blocks += [Paragraph(f"{len(rows)} queries could not be paired on {unpaired.primary}.", "warning"), table]
+        blocks += _unpaired(unpaired)
     return Section("collection", "Outcomes and failures", tuple(blocks))
+
+
+def _unpaired(comparison: Comparison) -> list[Block]:
+    """Queries left out of the comparison, by why; every one by name behind a line that opens."""
+    reasons: dict[str, list[str]] = {}
+    for query_id, why in comparison.dropped.items():
+        reasons.setdefault(why, []).append(query_id)
+    rows: list[tuple[Cell, ...]] = [(why, len(ids), some(ids)) for why, ids in reasons.items()]
+    columns = (Column("why"), Column("queries", "count"), Column("which", "code"))
+    n = len(comparison.dropped)
+    queries = "1 query" if n == 1 else f"{format_count(n)} queries"
+    names = tuple((f"{why} ({format_count(len(ids))})", ", ".join(ids)) for why, ids in reasons.items())
+    return [
+        Paragraph(f"{queries} could not be paired on {comparison.primary}.", "warning"),
+        Table(columns, rows, "Left out of the comparison"),
+        Details("Queries left out", (KeyValues(names),)),
+    ]
 
 
 def _failed(evaluation: Evaluation) -> list[str]:

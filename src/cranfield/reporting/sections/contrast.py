@@ -56,7 +56,7 @@ def _table(contrasts: Sequence[StrataContrast]) -> Table:
         Column("n", "count"),
         Column(first.b, "value"),
         Column("n", "count"),
-        Column(f"{first.a} minus {first.b}", "delta"),
+        Column("difference", "delta"),
         Column(f"{level} interval", "delta interval"),
         Column("p", "p"),
         Column("g", "effect"),
@@ -72,7 +72,7 @@ def _table(contrasts: Sequence[StrataContrast]) -> Table:
         )
         for one in contrasts
     ]
-    return Table(columns, rows, f"{first.measure} by {first.key}: {first.a} against {first.b}", shown=None)
+    return Table(columns, rows, f"{first.measure} by {first.key}: {first.a} minus {first.b}", shown=None)
 
 
 def contrasts_payload(contrasts: Sequence[StrataContrast]) -> list[dict[str, Any]]:

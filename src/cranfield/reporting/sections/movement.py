@@ -45,8 +45,8 @@ BUCKET_TONES: Mapping[str, Tone] = {
 NOT_FOUND, FAILED = "not found", "failed"
 EN_DASH = "\u2013"
 SINGLE_LANES = 5
-PASTED_QUERIES = 60
-"""Queries that a text report lists, the largest gains first; the largest losses stand in a table of their own."""
+PASTED_QUERIES = 20
+"""A text report lists the queries where there are no more: with more, those that lost and gained most say it."""
 LAST_RANKS = (10, 20, 50, 100, 1000)
 
 
@@ -134,7 +134,7 @@ def _difference_figure(comparison: Comparison) -> Figure | None:
             query_table(comparison, sorted(found, key=lambda query_id: -sign * found[query_id])), shown=PASTED_QUERIES
         ),
         legend,
-        pasted=True,
+        pasted=len(found) <= PASTED_QUERIES,
     )
 
 

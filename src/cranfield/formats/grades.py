@@ -1,9 +1,8 @@
-"""Small parts that readers and writers of judgments in text share: grades, strata in columns."""
+"""Grades as text: read as everybody writes a number, written as people write one."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
 
 WHOLE_UNDER = 1e15
 """Above it, a whole number written without its exponent is longer than with it."""
@@ -27,8 +26,3 @@ def whole(grade: float) -> float:
 def short(grade: float) -> str:
     """A grade as people write it: `2`, `0.5`."""
     return repr(whole(grade))
-
-
-def column_strata(columns: Mapping[int, str], cells: Sequence[str]) -> dict[str, str]:
-    """Strata of one row: name to value, where the cell says something."""
-    return {name: cells[place] for place, name in columns.items() if cells[place]}

@@ -1,0 +1,85 @@
+"""A change woven into the text of a test set, whatever that text looks like: the file reads back as what was meant."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from datetime import date
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from cranfield.cli.testset.common import read_set, rewrite
+from cranfield.model import File, TestSet
+from cranfield.testsets.edit import Addition, added
+from cranfield.testsets.split import split, with_split
+
+TODAY = date(2026, 11, 21)
+HEADS = (
+    "cranfield_testset: 1\nname: s\n",
+    "# top\ncranfield_testset: 1 # one\nname: 's'  # name\nversion: \"1\"\n",
+    "---\ncranfield_testset: 1\nname: s\ndescription: |\n  two\n  # no comment\n\n",
+    '\ufeffcranfield_testset: 1\nname: "s"\n',
+    "%YAML 1.1\n---\ncranfield_testset: 1\nname: s\n",
+    "name: s\ncranfield_testset: 1\nmeta: {history: [a, b]}\n",
+    "cranfield_testset: 1\nname: s\ndescription: >-\n  folded\n  text\nmeta:\n  history:\n  - a # c\n  - b\n",
+)
+ENTRIES = (
+    "- id: q{n}\n  text: t{n}\n  judgments: {{a: 1, b: 0}}\n",
+    "- {{id: q{n}, text: t{n}, judgments: {{a: 1}}}}\n",
+    "# before\n- id: q{n}   # c\n  text: |\n    block\n    # no comment\n  judgments:\n    a: 1\n    # in\n    b: 2\n\n",
+    '- text: "é \\u2028 {n}"\n  judgments: &j{n} {{a: 1}}\n  id: q{n}\n',
+    "-\n  id: q{n}\n  text: >\n    fold\n\n    more\n  judgments: {{a: 1}}\n",
+    "- id: q{n}\n  judgments: {{a: 1}}\n  text: |+\n    keep\n\n\n",
+    "- id: 'q{n}'\n  text: \"a\n    b\"\n  spans: ['a.py:1-2']\n",
+    "- ? id\n  : q{n}\n  text: x\n  patterns: [{{regex: 'a#b'}}, {{regex: \"x: y\"}}]\n",
+)
+TAILS = (
+    "",
+    "# end\n",
+    "...\n",
+    'version: "2"\n',
+    "\n\n   \n",
+    "sources:\n  - {name: x, pattern: y}\n",
+    "# no line feed",
+)
+TEXTS = ("x", "a: b # c", "é\n y", "- x", "'\"", "yes", "1e3", "null", "a\tb", "\u2028x\x85")
+
+
+@st.composite
+def sets(draw: st.DrawFn) -> str:
+    head, tail = draw(st.sampled_from(HEADS)), draw(st.sampled_from(TAILS))
+    if "version" in head and "version" in tail:
+        tail = ""
+    entries = [
+        one.format(n=n) for n, one in enumerate(draw(st.lists(st.sampled_from(ENTRIES), min_size=2, max_size=4)))
+    ]
+    indent = " " * draw(st.sampled_from([0, 2, 4]))
+    body = "".join(indent + line if line.strip() else line for line in "".join(entries).splitlines(keepends=True))
+    text = f"{head}queries:{draw(st.sampled_from(['', ' # c', ' &all', ' !!seq']))}\n{body}{tail}"
+    return text.replace("\n", draw(st.sampled_from(["\n", "\r\n"])))
+
+
+def changed(testset: TestSet, how: str, text: str) -> tuple[TestSet, str | None]:
+    if how == "split":
+        return with_split(testset, split(testset, share=0.5, by=()), TODAY), None
+    if how == "new":
+        return added(testset, Addition("new", text, {"k": "v"}, grades={"z": 1}), TODAY), "new"
+    query_id = testset.query_ids[-1]
+    if testset.targets.get(query_id):
+        return added(testset, Addition(query_id, targets=[File("f: #x")]), TODAY), query_id
+    return added(testset, Addition(query_id, grades={"z z": 2}), TODAY), query_id
+
+
+@settings(max_examples=40, deadline=None)
+@given(sets(), st.sampled_from(["split", "new", "old"]), st.sampled_from(TEXTS))
+def test_what_is_written_reads_back_as_what_was_meant(written: str, how: str, text: str) -> None:
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "set.yaml"
+        path.write_bytes(written.encode())
+        meant, query_id = changed(read_set(path), how, text)
+        rewrite(path, None, meant, query_id)
+        again = read_set(path)
+        names = [field.name for field in fields(TestSet) if field.compare and field.name != "notes"]
+        assert {name: getattr(again, name) for name in names} == {name: getattr(meant, name) for name in names}

@@ -1,0 +1,94 @@
+"""Telling formats apart: a sample of every format, laid before every row of the table."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from cranfield.errors import CranfieldError
+from cranfield.formats.convert import write_testset
+from cranfield.formats.registry import Head, Kind
+from cranfield.formats.run_jsonl import write_run
+from cranfield.formats.run_table import write_run_table
+from cranfield.formats.sniff import FORMATS, told
+from cranfield.formats.trec import write_trec_run
+from cranfield.model import Answer, Entity, GroupedJudgment, Hit, Outcome, Pattern, Query, Run, Span, TestSet
+
+QUERIES = (Query("q1", "boots"), Query("q2", "red dress"))
+BY_ID = TestSet("s", QUERIES, {"q1": {"d1": 1.0, "d2": 2.0}, "q2": {"d1": 1.0}})
+BY_TARGET = {"golden-json": Entity("a.py::f"), "spans-csv": Span("a.py", 1, 9), "patterns": Pattern("^a")}
+RUN = Run("r", {"q1": Answer(Outcome.ANSWERED, (Hit("d1", 0.5), Hit("d2", 0.25)))}, order="descending")
+RUNS = {"jsonl": write_run, "run-table": write_run_table, "trec": write_trec_run}
+
+NAMED = {"subtopics", "judges", "preferences", "quepid-book-csv"}
+"""Formats that look like another one, and have to be named."""
+TWICE = {
+    "graded-yaml": ["graded-yaml", "yaml"],
+    "graded-yaml (json)": ["graded-yaml", "yaml"],
+    "rre": ["rre", "yaml"],
+    "table (tsv)": ["table", "qrels"],
+    "run-table (tsv)": ["run-table", "qrels"],
+    "parquet-qrels": ["parquet", "parquet-qrels"],
+}
+"""Samples that several rows claim. The first row is asked first: a key `queries` alone is taken for a test set whose version
+is missing, and a header row of four columns over numbers looks like qrels. Of Parquet, the kind that is wanted decides."""
+
+
+def write_sample(name: str, path: Path) -> None:
+    """A file of a format: `name`, or `name (variant)`."""
+    entry = FORMATS[name.partition(" ")[0]]
+    if entry.kind == "run":
+        RUNS[entry.name](RUN, path)
+    elif entry.kind == "queries":
+        write = entry.write
+        assert write is not None
+        write(TestSet("s", QUERIES), path)
+    elif entry.name in BY_TARGET:
+        write_testset(
+            TestSet("s", QUERIES, targets=dict.fromkeys(("q1", "q2"), (BY_TARGET[entry.name],))), path, entry.name
+        )
+    else:
+        write_testset(BY_ID, path, entry.name)
+
+
+SAMPLES: dict[str, tuple[str, Kind]] = {
+    **{
+        name: ("sample", entry.kind)
+        for name, entry in FORMATS.items()
+        if (entry.writer or name in RUNS) and name not in NAMED and not entry.is_folder
+    },
+    "yaml (json)": ("sample.json", "testset"),
+    "graded-yaml (json)": ("sample.json", "testset"),
+    "table (jsonl)": ("sample.jsonl", "testset"),
+    "table (tsv)": ("sample.tsv", "testset"),
+    "run-table (tsv)": ("sample.tsv", "run"),
+    "beir (qrels)": ("folder/qrels/test.tsv", "testset"),
+    "beir": ("folder", "testset"),
+}
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+def test_a_sample_is_claimed_by_its_own_row_alone_or_the_order_is_stated(tmp_path: Path, name: str) -> None:
+    end, kind = SAMPLES[name]
+    write_sample(name, tmp_path / end.partition("/")[0])
+    path = tmp_path / end
+    head = Head(path.read_bytes() if path.is_file() else b"", path)
+    own = name.partition(" ")[0]
+    assert [entry.name for entry in FORMATS.values() if entry.fits(head)] == TWICE.get(name, [own])
+    assert told(path, kind, None, CranfieldError).name == own
+
+
+def test_every_format_has_a_sample_or_has_to_be_named() -> None:
+    without = set(FORMATS) - {name.partition(" ")[0] for name in SAMPLES}
+    assert without == NAMED | {"parquet", "ir_datasets"}  # a table of bytes like the other's; a name and no file
+
+
+@pytest.mark.parametrize("name", sorted(NAMED - {"quepid-book-csv"}))
+def test_what_has_to_be_named_is_claimed_as_what_it_looks_like(tmp_path: Path, name: str) -> None:
+    entry = FORMATS[name]
+    groups = {"q1": (GroupedJudgment("d1", "1", 1.0, "a" if name == "preferences" else ""),)}
+    grouped = TestSet("s", QUERIES[:1], {"q1": {"d1": 1.0}}, groups=groups, grouping=entry.grouping)
+    write_testset(grouped, tmp_path / "sample", name)
+    head = Head((tmp_path / "sample").read_bytes())
+    assert [one.name for one in FORMATS.values() if one.fits(head)] == ([] if name == "preferences" else ["qrels"])
