@@ -27,6 +27,8 @@ GOT_CHARS = 80
 """A quoted piece of the user's input is cut at this many characters."""
 
 SHOWN_PROBLEMS = 20
+LISTED_NAMES = 12
+"""Known names that a message lists; of more it says how many there are."""
 """A message lists at most this many problems and counts the rest."""
 
 
@@ -185,7 +187,7 @@ def unknown_name(
     hints = [f"did you mean {near[0]}?"] if near else []
     if command:
         hints.append(f"`{command}` lists them.")
-    listed = ", ".join(names) if len(names) <= 12 else f"one of {len(names)} {kind}s"
+    listed = ", ".join(names) if len(names) <= LISTED_NAMES else f"one of {len(names)} {kind}{'es' if kind.endswith('s') else 's'}"
     return Problem(
         f"unknown {kind} {shorten(got)}", path=path, expected=listed, hint=" ".join(hints) if hints else None
     )

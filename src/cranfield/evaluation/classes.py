@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from cranfield.errors import MeasureError, Problem
-from cranfield.evaluation.evaluate import summarise
+from cranfield.evaluation.evaluate import clipped, difference_range, summarise
 from cranfield.evaluation.scales import NOT_ON_ITS_SCALE, ranking_for
 from cranfield.evaluation.values import Comparison, Evaluation, Summary
 from cranfield.measures import CATALOGUE, Measure, compute, parse_all
@@ -199,7 +199,7 @@ def _measured(measure: Measure, part: Ranking, evaluation: Evaluation) -> ClassM
         ranking = only_queries(own, np.array([query_id in members for query_id in own.query_ids], dtype=np.bool_))
     values, scored, unscored = compute(measure, ranking)
     known = {q: v for q, v, s in zip(ranking.query_ids, values.tolist(), scored.tolist(), strict=True) if s}
-    return ClassMeasure(measure, summarise(values[scored]), known, unscored)
+    return ClassMeasure(measure, summarise(values[scored], measure=measure), known, unscored)
 
 
 def _forms(ranking: Ranking, measured: ClassMeasure) -> FormWins:
@@ -255,14 +255,15 @@ def _difference(
     result: TestResult | None,
 ) -> ClassDifference:
     difference = differences(*values)
-    low, high = t_interval(difference, 1 - alpha) or (None, None)
+    interval = clipped(t_interval(difference, 1 - alpha), difference, difference_range(measure))
+    low, high = interval or (None, None)
     if query_class.test == "permutation" and result is not None:
         low, high = result.ci_low, result.ci_high
     before, after = (dict(zip(paired, side.tolist(), strict=True)) for side in values)
     return ClassDifference(
         measure=measure,
-        baseline=summarise(values[0], 1 - alpha),
-        candidate=summarise(values[1], 1 - alpha),
+        baseline=summarise(values[0], 1 - alpha, measure=measure),
+        candidate=summarise(values[1], 1 - alpha, measure=measure),
         delta=describe(difference).mean,
         ci_low=low,
         ci_high=high,

@@ -9,7 +9,7 @@ import numpy as np
 
 from cranfield.errors import Problem, UnknownNameError, UsageError
 from cranfield.evaluation.buckets import bucket_queries, move_queries
-from cranfield.evaluation.evaluate import summarise
+from cranfield.evaluation.evaluate import clipped, difference_range, summarise
 from cranfield.evaluation.strata import strata_of
 from cranfield.evaluation.values import Comparison, Evaluation, Limits, MeasureComparison, StratumComparison, Verdict
 from cranfield.evaluation.verdict import MEAN_DIFFERENCE, broken_limits, broken_pairs, decide, disagreements, unpaired
@@ -181,8 +181,8 @@ def _compare_measure(
     declared = tests.get(options.test)
     return MeasureComparison(
         measure=measure,
-        baseline=summarise(a, 1 - options.alpha),
-        candidate=summarise(b, 1 - options.alpha),
+        baseline=summarise(a, 1 - options.alpha, measure=measure),
+        candidate=summarise(b, 1 - options.alpha, measure=measure),
         delta=about.mean,
         ci_low=declared.ci_low if declared else None,
         ci_high=declared.ci_high if declared else None,
@@ -249,7 +249,8 @@ def _strata(
     rows = []
     for key, value, query_ids in strata_of(baseline.testset, tuple(differences)):
         difference = np.array([differences[query_id] for query_id in query_ids])
-        low, high = t_interval(difference, level) or (None, None)
+        interval = clipped(t_interval(difference, level), difference, difference_range(primary))
+        low, high = interval or (None, None)
         means = [describe(_values(side, primary, query_ids)).mean for side in (baseline, candidate)]
         rows.append(
             StratumComparison(key, value, len(query_ids), means[0], means[1], describe(difference).mean, low, high)

@@ -90,16 +90,37 @@ def evaluate_ranking(
     )
 
 
-def summarise(values: FloatQ, level: float = 0.95, weights: FloatQ | None = None) -> Summary:
+def clipped(
+    interval: tuple[float, float] | None, values: FloatQ, within: tuple[float, float]
+) -> tuple[float, float] | None:
+    """An interval cut to where a mean can be; as it is where a value lies beyond, as under conventions that allow it."""
+    low, high = within
+    if interval is None or not values.size or values.min() < low or values.max() > high:
+        return interval
+    return max(interval[0], low), min(interval[1], high)
+
+
+def difference_range(measure: Measure) -> tuple[float, float]:
+    """Where the difference of two values of a measure can be."""
+    low, high = CATALOGUE[measure.name].range
+    return low - high, high - low
+
+
+def summarise(
+    values: FloatQ, level: float = 0.95, weights: FloatQ | None = None, *, measure: Measure | None = None
+) -> Summary:
     """Mean, median, spread, t interval and the other means of the scored values.
 
     Args:
         values: float64[n], of the scored queries.
         level: of the interval.
         weights: float64[n], how often each query is asked; None where that is not known.
+        measure: what they are values of: its mean can be nowhere but in its range.
     """
     about = describe(values)
     interval = t_interval(values, level, about)
+    if measure is not None:
+        interval = clipped(interval, values, CATALOGUE[measure.name].range)
     low, high = interval if interval is not None else (None, None)
     return Summary(
         about.mean,
@@ -118,7 +139,7 @@ def summarise(values: FloatQ, level: float = 0.95, weights: FloatQ | None = None
 def _summary(measure: Measure, result: Scored, weights: FloatQ) -> Summary:
     """As the measure is summed up."""
     values, scored, _ = result
-    summary = summarise(values[scored], weights=weights[scored])
+    summary = summarise(values[scored], weights=weights[scored], measure=measure)
     aggregate = CATALOGUE[measure.name].aggregate
     if aggregate == "sum":
         return replace(summary, aggregate=aggregate, mean=summary.total, ci_low=None, ci_high=None)

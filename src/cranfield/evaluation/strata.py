@@ -44,5 +44,5 @@ def summaries_by_stratum(evaluation: Evaluation, measure: Measure) -> tuple[Stra
         places = np.array([evaluation.index[query_id] for query_id in query_ids])
         places = places[scored[places]]
         weights = np.array([evaluation.testset.by_id[evaluation.query_ids[i]].weight for i in places.tolist()])
-        rows.append(StratumSummary(key, value, summarise(values[places], weights=weights)))
+        rows.append(StratumSummary(key, value, summarise(values[places], weights=weights, measure=measure)))
     return tuple(rows)

@@ -57,7 +57,7 @@ def _chosen(path: Path, name: str | None) -> Format:
     known = written_formats()
     if name is not None:
         if name not in known:
-            raise UnknownNameError.among("test set format that is written", name, known)
+            raise UnknownNameError.among("written test set format", name, known)
         return known[name]
     by_end = OTHER_ENDS | {entry.suffix: key for key, entry in reversed(known.items()) if entry.suffix}
     end = max((end for end in by_end if unpacked_name(path).lower().endswith(end)), key=len, default=None)

@@ -11,7 +11,7 @@ from cranfield.measures.measure import Gains, Parameter
 from cranfield.ranking.value import FloatQ
 
 NEEDS_COUNT = "how many documents match its pattern is not known (expected_count)"
-NOTHING_UNJUDGED = "its truth is a pattern: nothing can be unjudged"
+NOTHING_UNJUDGED = "its truth is a rule: nothing can be unjudged"
 NOTHING_RETURNED = "nothing was returned"
 TOO_LARGE = "its grades are too large for this gain"
 

@@ -141,7 +141,7 @@ def with_classes(testset: TestSet, spec: str) -> TestSet:
         value: LETTERS.get(value, value) for value in values if LETTERS.get(value, value) in QUERY_CLASSES
     }
     if not values & set(known):
-        listed = ", ".join(sorted(values)) or f"no query has a stratum {key!r}"
+        listed = ", ".join(sorted(values)) or "no query that has it"
         raise TestSetError(
             f"stratum {key!r} names no class of question",
             expected="a name or letter of " + ", ".join(QUERY_CLASSES),

@@ -7,16 +7,18 @@ import pytest
 
 from cranfield import Answer, Hit, Outcome, Pattern, Query, Run, TestSet, evaluate, parse
 from cranfield.errors import MeasureError, NoCommonQueryError, UsageError
+from cranfield.model import Span
 
 TWO = TestSet("two", (Query("q1"), Query("q2")), {"q1": {"a": 1}, "q2": {"b": 1}})
 
 
 def test_a_summary_has_mean_median_spread_interval_and_n():
-    # RR 1 and 0: mean .5, std sqrt(.5) = .7071, t interval .5 ± 12.7062 * .7071 / sqrt(2) = .5 ± 6.3531
+    # RR 1 and 0: mean .5, std sqrt(.5) = .7071, t interval .5 ± 12.7062 * .7071 / sqrt(2) = .5 ± 6.3531: beyond 0 to 1,
+    # where no mean of RR can be
     summary = evaluate(TWO, {"q1": ["a"], "q2": ["x"]}, measures=["RR"]).summaries[parse("RR")]
     assert (summary.mean, summary.median, summary.n) == (0.5, 0.5, 2)
     assert summary.std == pytest.approx(0.70710678)
-    assert (summary.ci_low, summary.ci_high) == pytest.approx((0.5 - 6.3531024, 0.5 + 6.3531024))
+    assert (summary.ci_low, summary.ci_high) == (0.0, 1.0)
 
 
 def test_lists_keep_their_order_and_scores_sort():
@@ -60,7 +62,7 @@ def test_a_measure_asked_by_name_is_refused_where_no_query_allows_it():
         evaluate(EVERY, {"q1": ["a"]}, measures=["RR", "nDCG@10", "Judged@10"])
     assert [problem.message for problem in caught.value.problems] == [
         "nDCG@10 cannot be computed for any query: how many documents match its pattern is not known (expected_count)",
-        "Judged@10 cannot be computed for any query: its truth is a pattern: nothing can be unjudged",
+        "Judged@10 cannot be computed for any query: its truth is a rule: nothing can be unjudged",
     ]
 
 
@@ -120,3 +122,11 @@ def test_grades_between_0_and_1_are_not_said_to_count_as_0_in_ndcg():
 def test_a_text_is_no_list_of_ids():
     with pytest.raises(UsageError, match="the answer to a query is no list; expected a list of document ids"):
         evaluate(TestSet("set", (Query("q"),), {"q": {"a": 1}}), {"q": "abc"})
+
+
+def test_an_interval_is_not_cut_where_a_convention_lets_values_out_of_their_range() -> None:
+    """Both spans' results are paid for one span, 1 + 1/log2(3) = 1.63 over 1; the other query has 0."""
+    testset = TestSet("two", (Query("q1"), Query("q2")), targets={q: (Span("a", 1, 9),) for q in ("q1", "q2")})
+    run = {"q1": ["a:1-5", "a:5-9"], "q2": ["b:1-2"]}
+    evaluation = evaluate(testset, run, measures=["nDCG@10"], convention="octocode")
+    assert evaluation.summaries[evaluation.measures[0]].ci_high > 1

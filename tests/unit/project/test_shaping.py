@@ -36,7 +36,7 @@ def test_values_that_are_no_classes_are_named_ones():
     ("spec", "error", "said"),
     [
         ("kind", TestSetError, "names no class of question"),
-        ("colour", TestSetError, "no query has a stratum 'colour'"),
+        ("colour", TestSetError, "no query that has it"),
         ("kind:symbol", UsageError, "KEY:value=class"),
         ("kind:symbol=canonicle", UnknownNameError, "did you mean canonical?"),
     ],
