@@ -187,7 +187,11 @@ def unknown_name(
     hints = [f"did you mean {near[0]}?"] if near else []
     if command:
         hints.append(f"`{command}` lists them.")
-    listed = ", ".join(names) if len(names) <= LISTED_NAMES else f"one of {len(names)} {kind}{'es' if kind.endswith('s') else 's'}"
+    listed = (
+        ", ".join(names)
+        if len(names) <= LISTED_NAMES
+        else f"one of {len(names)} {kind}{'es' if kind.endswith('s') else 's'}"
+    )
     return Problem(
         f"unknown {kind} {shorten(got)}", path=path, expected=listed, hint=" ".join(hints) if hints else None
     )

@@ -12,13 +12,16 @@ from cranfield.cli.shared import (
     EXIT_INCONCLUSIVE,
     EXIT_SYSTEM,
     EXIT_VERDICT,
+    ContrastOption,
     FailOn,
     FailOnOption,
     Format,
     FormatOption,
     SeedOption,
+    contrasts_of,
     deliver,
     leave,
+    today,
 )
 
 if TYPE_CHECKING:
@@ -45,6 +48,7 @@ def run_command(
     allow_drift: Annotated[
         bool, typer.Option("--allow-drift", help="Go on with a test set that is no longer true of its repository.")
     ] = False,
+    contrast: ContrastOption = None,
     fail_on: FailOnOption = None,
     output: FormatOption = Format.TEXT,
 ) -> None:
@@ -55,7 +59,16 @@ def run_command(
     """
     from cranfield.project.job import run_job
 
-    job = run_job(config, out=out, systems=systems or None, seed=seed, pilot=pilot, allow_drift=allow_drift)
+    job = run_job(
+        config,
+        out=out,
+        systems=systems or None,
+        seed=seed,
+        pilot=pilot,
+        allow_drift=allow_drift,
+        contrasts=contrasts_of(contrast),
+        today=today(),
+    )
     deliver(job.document, output, None)
     for path in job.written:
         typer.echo(f"wrote {path}", err=True)

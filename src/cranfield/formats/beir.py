@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from cranfield.errors import ProblemList, TestSetError, shorten
+from cranfield.errors import Problem, ProblemList, TestSetError, shorten
 from cranfield.formats.counting import n_of
 from cranfield.formats.delimited import read_sheet, write_sheet, write_unicode
 from cranfield.formats.files import MAX_PROBLEMS, opened, shown, stem
@@ -49,13 +49,22 @@ def read_beir(path: Path | str) -> TestSet:
         qrels, splits = path, ()
         folder = path.absolute().parent.parent if path.absolute().parent.name == QRELS else None
         folder = folder if folder is not None and _file(folder, QUERIES) else None
-    judged = _judgments(qrels)
+    texts = _Texts(_file(folder, QUERIES) if folder is not None else None)
+    found: list[Problem] = []
+    try:
+        judged = _judgments(qrels)
+    except TestSetError as error:
+        found, judged = [*error.problems], TestSet(stem(path), ())
+    try:
+        texts.read(judged.query_ids)
+    except TestSetError as error:
+        found += error.problems
+    if found:
+        raise TestSetError(found)
     notes = list(judged.notes)
     if splits:
         others = ", ".join(sorted(other.name for other in splits))
         notes.append(f"judgments are of {qrels.name}; naming {others} in {QRELS} takes another split")
-    texts = _Texts(_file(folder, QUERIES) if folder is not None else None)
-    texts.read(judged.query_ids)
     notes += texts.notes(judged.query_ids)
     notes += _unknown_documents(judged, _file(folder, CORPUS) if folder is not None else None)
     name = _name(path, folder, qrels)

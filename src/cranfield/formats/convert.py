@@ -10,13 +10,15 @@ from pathlib import Path
 from cranfield.errors import Problem, ProblemList, TestSetError, UnknownNameError, shorten
 from cranfield.formats.counting import n_of
 from cranfield.formats.features import FEATURES, QUIET, is_judged, only_grades
-from cranfield.formats.files import unpacked_name
+from cranfield.formats.files import suffix_of, unpacked_name
 from cranfield.formats.registry import ANY_GRADE, NO_SUBGROUP, Format
 from cranfield.formats.sniff import FORMATS
 from cranfield.model import TestSet
 
 SHOWN_IDS = 5
 """So many query ids are named where more are meant."""
+CHEAP = 100_000
+"""A written set of so many judgments is read back."""
 
 
 def write_testset(testset: TestSet, path: Path | str, format: str | None = None) -> tuple[str, ...]:  # noqa: A002  the option's own name
@@ -34,14 +36,25 @@ def write_testset(testset: TestSet, path: Path | str, format: str | None = None)
         TestSetError: nothing that is expected would be left, queries lack what the format needs, or ids cannot stand in it.
         UnknownNameError: there is no such format.
     """
-    path = Path(path)
+    return convert(testset, Path(path), format)[1]
+
+
+def convert(testset: TestSet, path: Path, format: str | None = None) -> tuple[TestSet, tuple[str, ...]]:  # noqa: A002  as above
+    """As `write_testset`, with the test set that was written: of `CHEAP` judgments at most, as it reads back."""
     entry = _chosen(path, format)
     fitting, sentences = fitted(testset, entry, path)
-    write = entry.write
+    write, read = entry.write, entry.read
     if write is None:
         raise TestSetError("not written: this format is only read", path=str(path), got=entry.name)
     write(fitting, path)
-    return sentences
+    again = read(path) if read is not None and _size(fitting) <= CHEAP else None
+    return again if isinstance(again, TestSet) else fitting, sentences
+
+
+def format_after(source: Format, path: Path, out: Path) -> Format:
+    """The format of a changed copy: that of its source, where it is written and the names end alike; else that of the name."""
+    alike = suffix_of(path) == suffix_of(out)
+    return source if alike and source.writer else _chosen(out, None)
 
 
 def written_formats() -> dict[str, Format]:

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, Literal, overload
 
-from cranfield.errors import CranfieldError, MissingExtraError, Problem
+from cranfield.errors import CranfieldError, MissingExtraError, Problem, UsageError
 
 GZIP_MAGIC = b"\x1f\x8b"
 ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
@@ -272,18 +272,25 @@ def write_text(path: Path, parts: Iterable[str], *, errors: str = "strict") -> N
 def write_bytes(path: Path, parts: Iterable[bytes]) -> None:
     """Write bytes as `write_text` writes text: all of them or none; packed where the name ends in `.gz` or `.zst`.
 
+    A link stays one: what it leads to is replaced.
+
     Raises:
+        UsageError: it is a device or a pipe, which nothing replaces.
+        OSError: the system would not take it.
         MissingExtraError: it is to be Zstandard, and no library is there to pack it.
     """
+    target = Path(os.path.realpath(path))
+    if target.exists() and not (target.is_file() or target.is_dir()):
+        raise UsageError("a device or a pipe cannot be replaced", path=str(path), expected="a file")
     if found := _PACKED.search(path.name):
         packer = _gzip if found[1].lower() == "gz" else _zstd_packer(shown(path))
         parts = [packer(b"".join(parts))]
-    handle, temporary = tempfile.mkstemp(prefix=f".{path.name[:100]}.", suffix=".part", dir=path.parent)
+    handle, temporary = tempfile.mkstemp(prefix=f".{path.name[:100]}.", suffix=".part", dir=target.parent)
     try:
         with os.fdopen(handle, "wb") as stream:
             stream.writelines(parts)
         Path(temporary).chmod(_default_mode())
-        Path(temporary).replace(path)
+        Path(temporary).replace(target)
     except BaseException:
         Path(temporary).unlink(missing_ok=True)
         raise

@@ -326,8 +326,26 @@ def _unknown(path: Path, kind: Kind, head: Head, other: Format | None) -> Proble
         names = format_names(kind)
         named = "NAME" if len(names) > MAX_SENTENCES else "|".join(names)
         hint = f"where the content does not tell, {OPTION[kind]} {named} does"
+    if (broken := _broken_json(path, head)) is not None:
+        return broken
     got = shorten(head.first_line.decode("utf-8", "replace")) if head.first_line else "comments only"
     return Problem(f"not a {WHAT[kind]}", path=shown(path), expected=expected, got=got, hint=hint)
+
+
+def _broken_json(path: Path, head: Head) -> Problem | None:
+    """Where a whole file that begins as JSON stops being it; None where it is JSON, or none of it, or JSON lines."""
+    if not head.first_line.startswith((b"{", b"[")) or len(head.data) >= HEAD_BYTES:
+        return None
+    try:
+        json.loads(head.data)
+    except json.JSONDecodeError as error:
+        if error.msg == "Extra data":
+            return None
+        message = f"this JSON cannot be read: {error.msg[0].lower()}{error.msg[1:]}"
+        return Problem(message, path=shown(path), line=error.lineno, column=error.colno)
+    except (ValueError, RecursionError):
+        return None
+    return None
 
 
 def _is_log(head: Head) -> bool:

@@ -158,7 +158,8 @@ class _QrelsReader:
                 hint=(
                     "keep one of the two lines"
                     if columns[1] == first_columns[1]
-                    else "column 2 differs, as where several raters or subtopics are in one file: keep one of them"
+                    else "column 2 differs, as where several raters or subtopics are in one file: keep one of them, or read them "
+                    "all with --testset-format judges or subtopics"
                 ),
             )
 

@@ -16,7 +16,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterable
-from pathlib import PurePath
+from pathlib import Path, PurePath
 from typing import Any
 
 LINE = 200
@@ -114,10 +114,21 @@ def may_read(action: int, one: str | None, two: str | None, *_: str | None) -> i
     return sqlite3.SQLITE_OK if reads or calls or looks or declares else sqlite3.SQLITE_DENY
 
 
+def is_sqlite(path: str) -> bool:
+    """Whether a file begins as SQLite's do: DuckDB would look for an extension that reads it."""
+    try:
+        with Path(path).open("rb") as stream:
+            return stream.read(15) == b"SQLite format 3"
+    except OSError:
+        return False  # DuckDB says what is wrong
+
+
 def open_duckdb(path: str, seconds: float, rows: int) -> Asker:
     """Open a file so that nothing but reading of it is possible; the arguments are those of `open_sqlite`."""
     import duckdb
 
+    if is_sqlite(path):
+        raise Refused("this is an SQLite database, and no DuckDB file")
     try:
         connection = duckdb.connect(path, read_only=True, config=DUCKDB_SETTINGS)
     except duckdb.Error as error:

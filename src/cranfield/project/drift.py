@@ -56,7 +56,8 @@ def rehash(
         allow_drift: take moved and drifted places as they stand now. One that is not there gets no anchor.
 
     Raises:
-        TestSetError: a place is not there, or is not what it was anchored to, and that is not allowed.
+        TestSetError: a place is not there, or is not what it was anchored to, and that is not allowed; or nothing that
+            is expected is there at all.
         UsageError: there is no such folder or commit.
     """
     snapshot = take(repo, at)
@@ -72,6 +73,11 @@ def rehash(
     expected = places(testset, snapshot)
     here = {label: anchor_of(place, outlines) for label, place in expected.items()}
     anchors = {label: anchor for label, anchor in here.items() if not isinstance(anchor, str)}
+    if expected and not anchors and not report.unparsed:
+        raise TestSetError(
+            f"test set {testset.name!r}: none of {_count(len(expected), 'expected place')} is in {report.where}",
+            hint="--repo names the folder that the paths of the set are counted from",
+        )
     missing = [f"{label} ({why})" for label, why in here.items() if isinstance(why, str)]
     hashes = {path: snapshot.sha256(path) for path in sorted({place.path for place in expected.values()})}
     source_files = {path: digest for path, digest in hashes.items() if digest is not None}

@@ -8,6 +8,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from cranfield.config import Config, SetConfig, load_config
 from cranfield.errors import InputError, PreflightError, TestSetError, UsageError
 from cranfield.evaluation.compare import CompareOptions
 from cranfield.evaluation.compare import compare as compare_evaluations
+from cranfield.evaluation.contrast import Asked, contrast_strata
 from cranfield.evaluation.values import Comparison, Evaluation, Limits
 from cranfield.evaluation.verdict import broken_limits
 from cranfield.formats.files import refusal
@@ -62,12 +64,22 @@ class _Part:
     systems: Sequence[CommandSystem]
     options: CompareOptions
     held: Sequence[Held]
+    dry: Evaluation
+    """What it would be if no system found anything."""
 
     @property
     def same(self) -> dict[str, Any]:
         """What makes a collection of it the same."""
         systems = {system.name: system.config_digest for system in self.systems}
         return {"testset": self.testset.digest, "systems": systems, "k": self.k}
+
+
+@dataclass(frozen=True)
+class _Told:
+    """What reports say beside the results."""
+
+    contrasts: tuple[Asked, ...]
+    today: date | None
 
 
 def run_job(
@@ -78,6 +90,8 @@ def run_job(
     seed: int = 0,
     pilot: bool = False,
     allow_drift: bool = False,
+    contrasts: Sequence[Asked] = (),
+    today: date | None = None,
 ) -> Job:
     """Collect the systems of a config, score and compare them, and write the results into `out`.
 
@@ -89,6 +103,8 @@ def run_job(
         seed: of everything random.
         pilot: stamp everything made as not for the record.
         allow_drift: go on with a test set that is no longer true of its repository.
+        contrasts: (key, value, value) of strata to contrast.
+        today: to say when a test set is overdue for new queries; None does not say.
 
     Raises:
         InputError: config or test set, with all their problems.
@@ -100,10 +116,14 @@ def run_job(
         raise UsageError("--allow-drift is about a repository", hint="name it in the config with `repo: DIR`")
     _require_folder(out)
     parts = _prepared(config, systems, seed, allow_drift=allow_drift)
+    for part in parts:
+        for asked in contrasts:
+            contrast_strata(part.dry, *asked)  # what is not there is refused before a query is run
+    told = _Told(tuple(contrasts), today)
     if config.testsets is None:
-        return _run(parts[0], out, pilot=pilot)
+        return _run(parts[0], out, told, pilot=pilot)
     done = Done(out)
-    jobs = {part.name: _run(part, out / part.name, pilot=pilot, done=done) for part in parts}
+    jobs = {part.name: _run(part, out / part.name, told, pilot=pilot, done=done) for part in parts}
     document = summary(jobs, {part.name: part.said.params for part in parts})
     on_top = tuple(out / name for name in (REPORT, MARKDOWN))
     for path in on_top:
@@ -138,14 +158,15 @@ def _part(
     shaping = Shaping(repo=repo, allow_drift=allow_drift and repo is not None)
     testset = load(config.folder / one.path, shaping=shaping)
     names = _chosen(config, one, systems)
-    options = _options(config, one, testset, seed)
+    dry = _dry(config, one, testset)
+    options = _options(config, one, dry, seed)
     chosen = {system.name: system for system in systems_of(config, names, one.params)}
     ordered = [chosen[name] for name in names]
     k = one.k or config.k
-    return _Part(name, testset, one, k, config.convention, ordered, options, preflight(ordered, k=k))
+    return _Part(name, testset, one, k, config.convention, ordered, options, preflight(ordered, k=k), dry)
 
 
-def _run(part: _Part, out: Path, *, pilot: bool, done: Done | None = None) -> Job:
+def _run(part: _Part, out: Path, told: _Told, *, pilot: bool, done: Done | None = None) -> Job:
     """Ask, score and report one test set."""
     progress = progress_on(sys.stderr)
     same = {**part.same, "pilot": pilot}
@@ -166,7 +187,7 @@ def _run(part: _Part, out: Path, *, pilot: bool, done: Done | None = None) -> Jo
         )
         for name in names
     )
-    return _report(evaluations, part.options, part.held, out)
+    return _report(evaluations, part, told, out)
 
 
 def _require_folder(out: Path) -> None:
@@ -198,11 +219,15 @@ def _chosen(config: Config, one: SetConfig, systems: Sequence[str] | None) -> li
     )
 
 
-def _options(config: Config, one: SetConfig, testset: TestSet, seed: int) -> CompareOptions:
+def _dry(config: Config, one: SetConfig, testset: TestSet) -> Evaluation:
     """What will be computed; refused here, before any query runs, where this test set does not allow it."""
     unanswered = Run("none", {query_id: Answer(Outcome.EMPTY) for query_id in testset.query_ids})
     dry = evaluate(testset, unanswered, measures=one.measures, convention=config.convention)
-    dry = with_primary(dry, one.primary)
+    return with_primary(dry, one.primary)
+
+
+def _options(config: Config, one: SetConfig, dry: Evaluation, seed: int) -> CompareOptions:
+    """What is declared before the numbers are seen."""
     primary: Measure = parse_all([one.primary])[0] if one.primary is not None else dry.measures[0]
     return CompareOptions(
         primary=primary,
@@ -214,14 +239,19 @@ def _options(config: Config, one: SetConfig, testset: TestSet, seed: int) -> Com
     )
 
 
-def _report(evaluations: tuple[Evaluation, ...], options: CompareOptions, held: Sequence[Held], out: Path) -> Job:
-    preflight_lines = [(check.system, check.check, check.found) for check in held]
+def _report(evaluations: tuple[Evaluation, ...], part: _Part, told: _Told, out: Path) -> Job:
+    options = part.options
+    preflight_lines = [(check.system, check.check, check.found) for check in part.held]
     comparison: Comparison | None = None
     if len(evaluations) == 2:
         comparison = compare_evaluations(evaluations[0], evaluations[1], options)
-        document = comparison_document(comparison, preflight=preflight_lines)
+        document = comparison_document(
+            comparison, preflight=preflight_lines, contrasts=told.contrasts, today=told.today
+        )
     else:
-        document = evaluation_document(evaluations, preflight=preflight_lines, by_query=True)
+        document = evaluation_document(
+            evaluations, preflight=preflight_lines, by_query=True, contrasts=told.contrasts, today=told.today
+        )
     written = tuple(out / name for name in (RESULTS, REPORT, MARKDOWN))
     for path in written:
         save_report(document, path)

@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from itertools import combinations
 
+from cranfield.formats.counting import n_of
 from cranfield.matching.place import overlap, path_of
 from cranfield.model import Legacy, Pattern, Span, Target, TestSet
 from cranfield.model.query_class import negative_of
@@ -110,7 +111,8 @@ def shared_targets(testset: TestSet) -> Iterator[Complaint]:
             holders[label].append(query_id)
         for earlier, n in shared.items():
             if 2 * n > len(labels):
-                yield query_id, f"{n} of its {len(labels)} expected places are those of query {earlier}"
+                are = "is one" if n == 1 else "are those"
+                yield query_id, f"{n} of its {n_of(len(labels), 'expected places')} {are} of query {earlier}"
 
 
 def only_legacy(testset: TestSet) -> Iterator[Complaint]:
@@ -139,4 +141,5 @@ def idle_sources(testset: TestSet) -> Iterator[Complaint]:
             yield "", f"no judged document is of source {name} ({pattern.pattern})"
     strange = sorted(doc_id for doc_id in doc_ids if not any(p.search(doc_id) for p in patterns.values()))
     if strange:
-        yield "", f"{len(strange)} judged documents are of no source (first: {strange[0]})"
+        are = "is" if len(strange) == 1 else "are"
+        yield "", f"{n_of(len(strange), 'judged documents')} {are} of no source (first: {strange[0]})"

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterator
 from datetime import date, timedelta
 
+from cranfield.formats.counting import n_of
 from cranfield.model import TestSet
 from cranfield.testsets.check_judgments import Complaint
 from cranfield.testsets.drawing import strata_keys, stratum
@@ -70,7 +71,7 @@ def near_repeats(testset: TestSet) -> Iterator[Complaint]:
     if n_cut:
         yield (
             "",
-            f"{n_cut} texts share rare words with more than {MOST_COMPARED} earlier ones, and were compared with so many alone",
+            f"texts that share rare words with more than {MOST_COMPARED} earlier ones, and were compared with so many alone: {n_cut}",
         )
 
 
@@ -99,7 +100,8 @@ def lost_split(testset: TestSet) -> Iterator[Complaint]:
     split = testset.meta.split
     gone = [] if split is None else [query_id for query_id in split.held_out if query_id not in testset.by_id]
     if gone:
-        yield "", f"{len(gone)} held-out queries are not in the set: {', '.join(gone[:5])}"
+        are = "is" if len(gone) == 1 else "are"
+        yield "", f"{n_of(len(gone), 'held-out queries')} {are} not in the set: {', '.join(gone[:5])}"
 
 
 def unreadable_date(testset: TestSet) -> Iterator[Complaint]:

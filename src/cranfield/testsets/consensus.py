@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cranfield.errors import TestSetError, UsageError
+from cranfield.formats.counting import n_of
 from cranfield.model import Rating, TestSet
 from cranfield.stats.arguments import FloatN
 from cranfield.stats.consensus import DEFAULT_RULE, ConsensusRule, SlotTable, combined, rule_named
@@ -137,7 +138,8 @@ def with_consensus(
     on_scale = slots_on_scale(rated.table, row, to=to, scale=scale, declared=testset.meta.scale)
     values = combined(on_scale.table.packed(), row.name, scale=on_scale.scale)
     grades, kept, changed = _regraded(testset, rated.pairs, values, keep=not named)
-    made = f"grades are made of {len(rated.table.item)} ratings of {len(rated.pairs)} pairs by the rule {row.name}"
+    ratings, pairs = n_of(len(rated.table.item), "ratings"), n_of(len(rated.pairs), "pairs")
+    made = f"grades are made of {ratings} of {pairs} by the rule {row.name}"
     counted = {
         f"judgments beside ratings that stay as they are, as no rule is named: {kept}": kept,
         f"judgments that are not what the rule makes of their ratings, and follow it now: {changed}": changed,

@@ -96,8 +96,12 @@ def added(testset: TestSet, addition: Addition, today: date) -> TestSet:
         targets = (*testset.targets.get(query.id, ()), *addition.targets)
         changed = replace(changed, targets={**testset.targets, query.id: targets})
     n = len(addition.grades) + len(addition.targets)
-    judged = f"{n} judgment{'' if n == 1 else 's'}"
-    sentence = f"changed query {query.id} ({judged} added)" if old else f"added query {query.id} ({judged})"
+    judged = "negative" if addition.negative else f"{n} judgment{'' if n == 1 else 's'}"
+    sentence = (
+        f"changed query {query.id} ({judged}{'' if addition.negative else ' added'})"
+        if old
+        else f"added query {query.id} ({judged})"
+    )
     return recorded(changed, sentence, today)
 
 

@@ -1,6 +1,7 @@
 """The labelling sheet: a row for each new query and candidate document, with a column for each of two raters.
 
-Strata of the new queries stand in columns too, `stratum:KEY`: a value in one row of a query is enough.
+Strata of the new queries stand in columns too, `stratum:KEY`: a value in one row of a query is enough. A sheet with a
+row for each rating (`query_id`, `doc_id`, `rater`, `grade`) is read as well.
 """
 
 from __future__ import annotations
@@ -18,6 +19,8 @@ from cranfield.formats.files import opened, shown, write_text
 from cranfield.model import Query
 
 COLUMNS = ("query_id", "query", "doc_id")
+LONG = ("rater", "grade")
+"""Columns of a sheet with a row for each rating."""
 DEFAULT_RATERS = ("rater1", "rater2")
 STRATUM = "stratum:"
 """Begins the heading of a column of strata."""
@@ -99,13 +102,17 @@ def read_sheet(path: Path) -> Labels:
     lines = csv.reader(io.StringIO(text, newline=""))
     problems = ProblemList(TestSetError)
     try:
-        raters, places = _header(next(lines, []), shown(path))
+        names = [cell.strip() for cell in next(lines, [])]
         filled = [(lines.line_num, cells) for cells in lines if any(cell.strip() for cell in cells)]
     except csv.Error as error:
         raise TestSetError(f"no CSV: {error}", path=shown(path), line=lines.line_num) from None
+    asked, columns = filled, {name: place for place, name in enumerate(names)}
+    if {"query_id", "doc_id", *LONG} <= set(names):
+        names, filled = _wide(names, filled, shown(path), problems)
+    raters, places = _header(names, shown(path))
+    strata = _strata(asked, columns, shown(path), problems)
     made = [_row(cells, line, places, raters, shown(path), problems) for line, cells in filled]
     rows = [row for row in made if row is not None]
-    strata = _strata(filled, places, shown(path), problems)
     first: dict[tuple[str, str], int] = {}
     for row in rows:
         if first.setdefault((row.query_id, row.doc_id), row.line) != row.line:
@@ -119,15 +126,38 @@ def read_sheet(path: Path) -> Labels:
     return Labels(shown(path), raters, tuple(rows), strata)
 
 
-def _header(cells: Sequence[str], path: str) -> tuple[tuple[str, str], Mapping[str, int]]:
-    names = [cell.strip() for cell in cells]
+def _wide(
+    names: Sequence[str], filled: Sequence[tuple[int, list[str]]], path: str, problems: ProblemList
+) -> tuple[list[str], list[tuple[int, list[str]]]]:
+    """A sheet with a row for each rating as one with a column for each rater; columns that both have stand first."""
+    places = {name: place for place, name in enumerate(names)}
+    rater_place, grade_place = (places[name] for name in LONG)
+    kept = [place for place, name in enumerate(names) if name not in LONG]
+    raters: dict[str, None] = {}
+    pairs: dict[tuple[str, str], tuple[int, list[str], dict[str, str]]] = {}
+    for line, cells in filled:
+        rater = _cell(cells, rater_place)
+        query_id, doc_id = (_cell(cells, places[name]) for name in ("query_id", "doc_id"))
+        if not rater:
+            problems.add("no rater", path=path, line=line)
+            continue
+        _, _, grades = pairs.setdefault((query_id, doc_id), (line, [_cell(cells, place) for place in kept], {}))
+        if rater in grades:
+            problems.add(f"{rater} labels {doc_id} twice for {query_id}", path=path, line=line)
+        raters.setdefault(rater)
+        grades.setdefault(rater, _cell(cells, grade_place))
+    rows = [(line, [*cells, *(grades.get(rater, "") for rater in raters)]) for line, cells, grades in pairs.values()]
+    return [*(names[place] for place in kept), *raters], rows
+
+
+def _header(names: Sequence[str], path: str) -> tuple[tuple[str, str], Mapping[str, int]]:
     raters = [name for name in names if name and name not in COLUMNS and not name.startswith(STRATUM)]
     if {"query_id", "doc_id"} - set(names) or len(raters) != N_RATERS or len(set(names)) != len(names):
         raise TestSetError(
             "not a labelling sheet of two raters",
             path=path,
             line=1,
-            expected="columns query_id, query, doc_id, and one for each of two raters",
+            expected="columns query_id, query, doc_id, and one for each of two raters; or query_id, doc_id, rater, grade",
             got=shorten(",".join(names)),
         )
     return (raters[0], raters[1]), {name: place for place, name in enumerate(names) if name}

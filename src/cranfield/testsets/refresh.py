@@ -9,6 +9,7 @@ from hashlib import sha256
 from typing import Literal
 
 from cranfield.errors import Problem, TestSetError, UsageError
+from cranfield.formats.counting import n_of
 from cranfield.model import Query, Rating, TestSet
 from cranfield.numbers import format_interval, format_value
 from cranfield.stats.agreement import Coefficient, cohens_kappa
@@ -66,8 +67,11 @@ class Renewal:
         if kappa.value is None:
             return f"Cohen's kappa of {raters} is not defined (n={kappa.n}): {kappa.note}"
         note = f" ({kappa.note})" if kappa.note else ""
-        interval = "" if kappa.ci_low is None else f", 95 % interval {format_interval((kappa.ci_low, kappa.ci_high))}"
-        return f"Cohen's kappa of {raters} is {format_value(kappa.value)}{interval}, n={kappa.n}{note}"
+        return f"Cohen's kappa of {raters} is {format_value(kappa.value)}{_interval(kappa)}, n={kappa.n}{note}"
+
+
+def _interval(kappa: Coefficient) -> str:
+    return "" if kappa.ci_low is None else f", 95 % interval {format_interval((kappa.ci_low, kappa.ci_high))}"
 
 
 def plan_refresh(
@@ -90,18 +94,20 @@ def plan_refresh(
     if sample not in SAMPLES:
         raise UsageError(f"sample is {sample!r}", expected=", ".join(SAMPLES))
     if not 1 <= n <= len(testset.queries):
-        raise UsageError(f"{n} queries are to be replaced", expected=f"1 to {len(testset.queries)}, as the set has")
+        raise UsageError(
+            f"{n_of(n, 'queries')} to be replaced", expected=f"1 to {len(testset.queries)}, as the set has"
+        )
     unknown = [query_id for query_id in drop if query_id not in testset.by_id]
     if unknown:
         raise UsageError(f"queries to drop that are not in the set: {', '.join(unknown)}")
     if drop and len(set(drop)) != n:
-        raise UsageError(f"{len(set(drop))} queries are to be dropped", expected=f"{n}, as many as come")
+        raise UsageError(f"{n_of(len(set(drop)), 'queries')} to be dropped", expected=f"{n}, as many as come")
     chosen, n_known = _chosen(testset, log, n, sample, seed)
     if len(chosen) < n:
         raise UsageError(
-            f"the log has {len(chosen)} queries that the set has not",
+            f"the log has {n_of(len(chosen), 'queries')} that the set has not",
             expected=f"{n}",
-            got=f"{len(log.counts)} queries, {n_known} of them in the set or nearly so",
+            got=f"{n_of(len(log.counts), 'queries')}, {n_known} of them in the set or nearly so",
         )
     leaving = (
         tuple(query_id for query_id in testset.query_ids if query_id in set(drop))
@@ -185,8 +191,8 @@ def renew(
     n = len(plan.new)
     written = "not defined" if kappa.value is None else format_value(kappa.value)
     sentence = (
-        f"replaced {n} of {len(plan.testset.queries)} queries by queries of a log (sample {plan.sample}, seed {plan.seed}), "
-        f"labelled by {' and '.join(labels.raters)}, Cohen's kappa {written}, n={kappa.n}, grades by {rule}"
+        f"replaced {n} of {n_of(len(plan.testset.queries), 'queries')} by queries of a log (sample {plan.sample}, seed {plan.seed}), "
+        f"labelled by {' and '.join(labels.raters)}, Cohen's kappa {written}{_interval(kappa)}, n={kappa.n}, grades by {rule}"
     )
     graded = replace(graded, version=version or next_version(plan.testset.version, today), notes=())
     return Renewal(plan, recorded(graded, sentence, today), labels.raters, kappa)

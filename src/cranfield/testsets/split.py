@@ -8,6 +8,7 @@ from datetime import date
 from typing import Literal, TypeVar
 
 from cranfield.errors import TestSetError, UsageError
+from cranfield.formats.counting import n_of
 from cranfield.model import Meta, Split, TestSet
 from cranfield.testsets.drawing import check_keys, draw, share_of, strata_keys
 from cranfield.testsets.expected import paths_of
@@ -39,14 +40,14 @@ def split(testset: TestSet, *, share: float = DEFAULT_SHARE, seed: int = 0, by: 
     total = share_of(n, share)
     if not 0 < total < n:
         raise UsageError(
-            f"a share of {share:g} of {n} queries is {total}", expected="at least one query in either part"
+            f"a share of {share:g} of {n_of(n, 'queries')} is {total}", expected="at least one query in either part"
         )
     return Split(seed, share, keys, draw(testset, total, keys, seed, "held out"))
 
 
 def with_split(testset: TestSet, drawn: Split, today: date) -> TestSet:
     """The set with a split stored, and a sentence of it in its history."""
-    share = f"{len(drawn.held_out)} of {len(testset.queries)} queries"
+    share = f"{len(drawn.held_out)} of {n_of(len(testset.queries), 'queries')}"
     within = f" within {', '.join(drawn.by)}" if drawn.by else ""
     sentence = f"{today.isoformat()}: held out {share}{within}, seed {drawn.seed}"
     return replace(testset, meta=replace(testset.meta, split=drawn, history=(*testset.meta.history, sentence)))

@@ -112,3 +112,12 @@ def test_a_folder_is_written_whole_or_not_at_all(tmp_path):
     with pytest.raises(TestSetError, match="judged by a rule"):
         write_beir(TestSet("t", (Query("q", "one"),), targets={"q": (Pattern("x"),)}), tmp_path / "other")
     assert [path.name for path in tmp_path.iterdir()] == ["new"]
+
+
+def test_what_is_wrong_in_both_files_of_a_folder_is_told_at_once(tmp_path):
+    (tmp_path / "qrels").mkdir()
+    (tmp_path / "qrels" / "test.tsv").write_text("query-id\tcorpus-id\tscore\nq1\td1\thigh\n")
+    (tmp_path / "queries.jsonl").write_text('{"_id": "q1"}\n')
+    with pytest.raises(TestSetError) as caught:
+        read_beir(tmp_path)
+    assert [problem.line for problem in caught.value.problems] == [2, 1]

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 import zstandard
 
-from cranfield.errors import MissingExtraError, RunFormatError, TestSetError
+from cranfield.errors import MissingExtraError, RunFormatError, TestSetError, UsageError
 from cranfield.formats.files import DamagedZstdError, opened, read_bytes, refusal, stem, write_text
 from cranfield.formats.sniff import read_testset, sniff_run
 from cranfield.formats.trec import read_qrels
@@ -264,3 +264,20 @@ def test_a_pipe_may_be_read_more_than_once(tmp_path):
     for _ in range(2):
         with opened(pipe, RunFormatError) as stream:
             assert stream.read() == b"q1 Q0 a 1 2 t\n"
+
+
+def test_a_link_stays_and_what_it_leads_to_is_replaced(tmp_path: Path) -> None:
+    (tmp_path / "away").mkdir()
+    (tmp_path / "away/file").write_text("old")
+    (tmp_path / "link").symlink_to("away/file")
+    write_text(tmp_path / "link", ["new"])
+    assert (tmp_path / "link").is_symlink()
+    assert (tmp_path / "away/file").read_text() == "new"
+    assert sorted(path.name for path in tmp_path.rglob("*")) == ["away", "file", "link"]
+
+
+def test_a_pipe_is_not_replaced(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(UsageError, match="a device or a pipe cannot be replaced"):
+        write_text(tmp_path / "pipe", ["new"])
+    assert (tmp_path / "pipe").is_fifo()

@@ -168,3 +168,9 @@ def test_a_bad_first_line_does_not_hide_what_a_file_is(tmp_path: Path) -> None:
         read_testset(path)
     with pytest.raises(TestSetError, match=r"a\.qrels:1: 3 columns"):
         read_qrels(path)
+
+
+def test_json_that_is_cut_short_is_told_where(tmp_path):
+    (tmp_path / "cut.json").write_text('[{"query_id": "q1",\n')
+    with pytest.raises(TestSetError, match=r"cut\.json:2:1: this JSON cannot be read"):
+        read_testset(tmp_path / "cut.json")

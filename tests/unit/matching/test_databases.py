@@ -543,3 +543,10 @@ def runs(process: int) -> bool:
     """Whether a process does anything; one that ended and was not asked about does not."""
     done = subprocess.run(["ps", "-o", "stat=", "-p", str(process)], capture_output=True, text=True, check=False)
     return done.stdout.strip()[:1] not in {"", "Z"}
+
+
+def test_a_file_of_another_database_is_told_as_none(tmp_path):
+    sqlite3.connect(tmp_path / "corpus.db").execute("CREATE TABLE t (id)").connection.commit()
+    testset = TestSet("t", (Query("q"),), targets={"q": (Predicate("SELECT id FROM t"),)})
+    with pytest.raises(TestSetError, match="an SQLite database, and no DuckDB file"):
+        ask(testset, tmp_path, places={"corpus": "duckdb:corpus.db"})

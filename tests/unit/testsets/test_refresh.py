@@ -50,6 +50,8 @@ def test_twenty_of_fifty_queries_are_replaced_and_the_next_version_says_so():
     assert renewal.kappa.n == 60
     assert renewal.exceeds(0.6)
     assert renewal.kappa.ci_low < renewal.kappa.value < renewal.kappa.ci_high
+    interval = f"{renewal.kappa.ci_low:.4f} to {renewal.kappa.ci_high:.4f}"
+    assert f"Cohen's kappa {renewal.kappa.value:.4f}, 95 % interval {interval}, n=60" in new.meta.history[-1]
 
 
 def test_grades_follow_from_the_ratings_which_are_kept():
@@ -120,9 +122,9 @@ def test_those_who_leave_may_be_named():
 @pytest.mark.parametrize(
     ("n", "more", "message"),
     [
-        (51, {}, "51 queries are to be replaced"),
-        (0, {}, "0 queries are to be replaced"),
-        (2, {"drop": ["q01"]}, "1 queries are to be dropped"),
+        (51, {}, "51 queries to be replaced"),
+        (0, {}, "0 queries to be replaced"),
+        (2, {"drop": ["q01"]}, "1 query to be dropped"),
         (1, {"drop": ["q99"]}, "not in the set: q99"),
         (1, {"sample": "best"}, "sample is 'best'"),
     ],
@@ -133,7 +135,7 @@ def test_a_plan_that_cannot_be_made_is_refused(n, more, message):
 
 
 def test_a_log_with_too_few_new_queries_is_refused():
-    with pytest.raises(UsageError, match="the log has 1 queries that the set has not"):
+    with pytest.raises(UsageError, match="the log has 1 query that the set has not"):
         plan_refresh(CLINIC, QueryLog({"finding number1": 1, "other": 1}, 2), 2)
 
 
@@ -247,3 +249,42 @@ def test_strata_of_the_sheet_are_those_of_the_new_queries():
     labels = replace(labels_for(plan, AGREED), strata={query.id: {"kind": "paraphrase"}})
     new = renew(plan, labels, today=TODAY).testset
     assert new.by_id[query.id].strata == {"kind": "paraphrase"}
+
+
+LONG = "query_id,doc_id,rater,grade,stratum:kind\nq1,d1,ann,2,\nq1,d1,bob,1,task\nq1,d2,bob,0,\nq1,d2,ann,1,\n"
+
+
+def test_a_sheet_may_have_a_row_for_each_rating(tmp_path):
+    (tmp_path / "long.csv").write_text(LONG)
+    (tmp_path / "wide.csv").write_text("query_id,doc_id,ann,bob,stratum:kind\nq1,d1,2,1,task\nq1,d2,1,0,\n")
+    long, wide = read_sheet(tmp_path / "long.csv"), read_sheet(tmp_path / "wide.csv")
+    assert [(row.query_id, row.doc_id, row.grades) for row in long.rows] == [
+        ("q1", "d1", (2.0, 1.0)),
+        ("q1", "d2", (1.0, 0.0)),
+    ]
+    assert (long.raters, long.strata) == (wide.raters, wide.strata) == (("ann", "bob"), {"q1": {"kind": "task"}})
+    assert [row.line for row in long.rows] == [2, 4]
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        ("q1,d1,ann,1,\n", "long.csv:6: ann labels d1 twice for q1"),
+        ("q1,d3,ann,1,\n", "long.csv:6: no grade by bob"),
+        ("q1,d3,,1,\n", "long.csv:6: no rater"),
+        ("q1,d3,ann,x,\nq1,d3,bob,1,\n", "long.csv:6: the grade by ann is none"),
+        ("q1,d1,cy,1,\nq1,d2,cy,1,\n", "not a labelling sheet of two raters"),
+        ("q1,d2,ann,1,code\n", "query q1 has two values of kind"),
+    ],
+)
+def test_what_is_wrong_with_rows_of_ratings_is_told_with_its_line(tmp_path, more, message):
+    (tmp_path / "long.csv").write_text(LONG + more)
+    with pytest.raises(TestSetError) as refused:
+        read_sheet(tmp_path / "long.csv")
+    assert message in str(refused.value)
+
+
+def test_a_sheet_with_strata_and_without_queries_is_none(tmp_path):
+    (tmp_path / "long.csv").write_text("doc_id,rater,grade,stratum:kind\nd1,ann,1,x\n")
+    with pytest.raises(TestSetError, match="not a labelling sheet of two raters"):
+        read_sheet(tmp_path / "long.csv")

@@ -188,3 +188,27 @@ def test_leaks_and_shared_entities_of_knowcode_are_counted(shared_data):
     # 24 hold the last name of an expected symbol, one more the name of its class alone.
     assert sum(f.check == "leaks" for f in findings) == 25
     assert not [f for f in findings if f.level == "error"]
+
+
+@pytest.mark.parametrize(
+    ("testset", "message"),
+    [
+        (replace(CLEAN, sources=(Source("x", "^[ab]$"),)), "1 judged document is of no source (first: c)"),
+        (replace(CLEAN, sources=(Source("x", "^a$"),)), "2 judged documents are of no source (first: b)"),
+        (replace(CLEAN, meta=Meta(split=Split(0, 0.2, (), ("q9",)))), "1 held-out query is not in the set: q9"),
+        (
+            replace(CLEAN, meta=Meta(split=Split(0, 0.2, (), ("q8", "q9")))),
+            "2 held-out queries are not in the set: q8, q9",
+        ),
+        (
+            TestSet(
+                "t",
+                (Query("q1", "one thing"), Query("q2", "quite another")),
+                targets={"q1": (Entity("ab"),), "q2": (Entity("ab"),)},
+            ),
+            "1 of its 1 expected place is one of query q1",
+        ),
+    ],
+)
+def test_one_is_said_as_one(testset, message):
+    assert [finding.message for finding in validate(testset, today=TODAY)] == [message]

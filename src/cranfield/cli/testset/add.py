@@ -42,7 +42,9 @@ def add_command(
     strata: Annotated[list[str] | None, _many("--stratum", "KEY=VALUE", "What kind of query; repeat.")] = None,
     query_class: Annotated[str, typer.Option("--class", metavar="CLASS", help="Its class: a name or letter.")] = "",
     negative: Annotated[bool, typer.Option("--negative", help="Nothing should be found.")] = False,
-    relevant: Annotated[list[str] | None, _many("--relevant", "DOC[=GRADE]", "A judged document; repeat.")] = None,
+    relevant: Annotated[
+        list[str] | None, _many("--relevant", "DOC[=GRADE]", "A judged document; a grade follows the last `=`; repeat.")
+    ] = None,
     entities: Annotated[
         list[str] | None, _many("--entity", "PATH::NAME[=GRADE]", "An expected symbol; repeat.")
     ] = None,
@@ -53,7 +55,11 @@ def add_command(
     force: ForceOption = False,
     today: TodayOption = None,
 ) -> None:
-    """Add a query, or judgments of one. Counts, date and history of the set are kept true."""
+    """Add a query, or judgments of one. Counts, date and history of the set are kept true.
+
+    A grade is what follows the last `=`; without any `=` it is 1. An id that holds `=` is given with its grade: `a=b=1`.
+    """
+    from cranfield.formats.counting import n_of
     from cranfield.testsets.edit import Addition, added
 
     _refuse_repeats(relevant or ())
@@ -71,11 +77,13 @@ def add_command(
     with alone(testset):
         changed = added(read_set(testset), addition, day_of(today))
         rewrite(testset, out, changed, query_id)
-    note(f"wrote {out or testset}: {_said(addition)}; {len(changed.queries)} queries, {changed.digest[:19]}")
+    note(f"wrote {out or testset}: {_said(addition)}; {n_of(len(changed.queries), 'queries')}, {changed.digest[:19]}")
 
 
 def _said(addition: Addition) -> str:
     n = len(addition.grades) + len(addition.targets)
+    if addition.negative:
+        return f"negative query {addition.query_id} added"
     return f"query {addition.query_id} with {n} judgment{'' if n == 1 else 's'} added"
 
 
@@ -107,9 +115,14 @@ def _graded(text: str, flag: str) -> tuple[str, float]:
     try:
         number = float(grade)
     except ValueError:
-        return text, 1.0  # ids may hold a `=`
-    if not name or not math.isfinite(number):
-        raise UsageError(f"{flag} {shorten(text)}", expected="what is judged, and maybe =GRADE")
+        number = math.nan
+    if not math.isfinite(number):
+        hint = f"an id that holds `=` is given with its grade: {flag} {shorten(text + '=1')}"
+        raise UsageError(
+            f"{flag} {shorten(text)}", expected="a number after the last `=`", got=shorten(grade), hint=hint
+        )
+    if not name:
+        raise UsageError(f"{flag} {shorten(text)}", expected="what is judged, before `=GRADE`")
     return name, number
 
 

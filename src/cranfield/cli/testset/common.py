@@ -32,6 +32,7 @@ TodayOption = Annotated[
     str | None, typer.Option("--today", metavar="DATE", help="Another day than today, such as 2026-11-21.")
 ]
 _COMMENT = re.compile(rb"(?:^|\s)#")
+NOT_CARRIED = "the file says more than is carried over"
 PACKED = (b"\x1f\x8b", b"\x28\xb5\x2f\xfd")
 """How gzip and Zstandard files begin."""
 
@@ -122,22 +123,32 @@ def refuse_existing(path: Path, *, force: bool) -> None:
         raise UsageError("the file is there already", path=str(path), hint="--force replaces it")
 
 
-def rewrite(path: Path, out: Path | None, changed: TestSet, query_id: str | None = None) -> None:
-    """Put a changed test set in the place of its file, or beside it; comments of the rest of a YAML file stay.
+def rewrite(
+    path: Path, out: Path | None, changed: TestSet, query_id: str | None = None, named: str | None = None
+) -> tuple[Path, ...]:
+    """Put a changed test set in the place of its file, or beside it, in the format of that file.
+
+    Another ending of `out` says another format. Comments of the rest of a YAML file stay.
 
     Args:
         path: the file that the set was read from.
         out: another file to write instead.
         changed: what it should hold.
         query_id: the query that was changed, where one was.
+        named: the format of `path`, where its content does not tell.
+
+    Returns:
+        The files that were written.
 
     Raises:
         UsageError: the file is a stream, or packed, and no other was named.
-        TestSetError: its format cannot hold what the set holds now.
+        TestSetError: its format cannot hold what the set holds now, or what the file holds.
     """
     from cranfield.errors import UsageError
-    from cranfield.formats.files import refusal, write_text
-    from cranfield.formats.meta_file import format_of, holds_meta, write_again
+    from cranfield.formats.convert import format_after
+    from cranfield.formats.keys_kept import keys_lost
+    from cranfield.formats.meta_file import format_of, write_again
+    from cranfield.formats.sniff import FORMATS
 
     target = path if out is None else out
     in_place = out is None and path.exists()
@@ -149,16 +160,39 @@ def rewrite(path: Path, out: Path | None, changed: TestSet, query_id: str | None
         raise UsageError(
             "cannot be changed in place", path=str(path), hint="--out FILE writes the changed set to a file"
         )
-    if out is None and not holds_meta(entry := format_of(path)):
-        _refuse_losses(changed, entry, path)
-        write_again(changed, path, entry)
-        return
-    if target.is_dir():
+    source = format_of(path, named)
+    if target.is_dir() and not source.is_folder:
         raise UsageError("this is a folder", path=str(target), expected="a file")
+    entry = source if out is None else format_after(source, path, out)
+    if entry is source:
+        _refuse(_not_read(changed), target, NOT_CARRIED)
+    else:
+        for sentence in _not_read(changed):
+            note(f"note: {sentence}")
+    if entry is FORMATS["yaml"]:
+        _rewrite_yaml(path, target, changed, query_id)
+        return (target,)
+    held = _held(changed, entry, target)
+    if entry is source:
+        keys = [f"not carried over: the key {key!r}" for key in keys_lost(path, held, entry)]
+        _refuse(keys, target, NOT_CARRIED)
+        if path.is_file() and any(line.startswith(b"#") for line in path.read_bytes().splitlines()):
+            note(f"note: the comments of {path} are not in {target}")
+    return write_again(held, target, entry)
+
+
+def _not_read(changed: TestSet) -> list[str]:
+    """What the file of a set says that its reader did not carry: it would be gone with the file."""
+    return [sentence for sentence in changed.notes if sentence.startswith(("not carried over", "its makers say"))]
+
+
+def _rewrite_yaml(path: Path, target: Path, changed: TestSet, query_id: str | None) -> None:
+    from cranfield.errors import UsageError
+    from cranfield.formats.files import refusal, write_text
+
     read_twice = path.is_file()  # a stream gives its bytes once
     with tempfile.TemporaryDirectory(prefix="cranfield-") as folder:
-        known = out is not None or target.suffix in {".yaml", ".yml", ".json"}
-        draft = Path(folder) / f"draft{target.suffix if known else '.yaml'}"
+        draft = Path(folder) / ("draft.json" if target.suffix.lower() == ".json" else "draft.yaml")
         _write_whole(changed, draft, target)
         text = draft.read_text(encoding="utf-8")
         kept = _with_comments(path, text, changed, query_id, draft) if read_twice else None
@@ -168,7 +202,7 @@ def rewrite(path: Path, out: Path | None, changed: TestSet, query_id: str | None
         lines = f"line {lost[0]}" if len(lost) == 1 else f"lines {', '.join(map(str, lost))}"
         note(f"note: comments in what was changed are not in {target}: {lines} of the old text")
     try:
-        write_text(Path(os.path.realpath(target)), [text if kept is None else kept])  # a link stays one
+        write_text(target, [text if kept is None else kept])
     except OSError as error:
         raise UsageError(refusal(target, error)) from error
 
@@ -178,28 +212,32 @@ def _write_whole(changed: TestSet, draft: Path, target: Path) -> None:
     from cranfield.formats.convert import write_testset
 
     try:
-        losses = write_testset(changed, draft)
+        losses = write_testset(changed, draft, "yaml")
     except InputError as error:  # it names the draft, which nobody knows
         raise type(error)([replace(problem, path=str(target)) for problem in error.problems]) from None
     _refuse(losses, target)
 
 
-def _refuse_losses(changed: TestSet, entry: Format, path: Path) -> None:
-    """Refuse a format that has no room for something beside what stands in the file beside it."""
+def _held(changed: TestSet, entry: Format, path: Path) -> TestSet:
+    """The set as a format holds it; refused where it has no room for something but what stands in the file beside it."""
     from cranfield.formats.convert import fitted
+    from cranfield.formats.meta_file import holds_meta
 
-    _refuse(fitted(replace(changed, meta=type(changed.meta)()), entry, path)[1], path)
+    bare = changed if holds_meta(entry) else replace(changed, meta=type(changed.meta)())
+    held, losses = fitted(bare, entry, path)
+    _refuse(losses, path)
+    return replace(held, meta=changed.meta)
 
 
-def _refuse(losses: Sequence[str], target: Path) -> None:
+def _refuse(losses: Sequence[str], target: Path, why: str = "the format cannot hold what the set holds now") -> None:
     from cranfield.errors import TestSetError
 
     if losses:
         raise TestSetError(
-            "the format cannot hold what the set holds now",
+            f"not written: {why}",
             path=str(target),
             got="; ".join(losses),
-            hint="`cranfield testset convert` makes a YAML file of it, which holds everything",
+            hint="--out NEW.yaml writes the changed set as YAML, and says what that has no room for",
         )
 
 

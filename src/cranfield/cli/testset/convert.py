@@ -27,7 +27,8 @@ def convert_command(
     shaping: Shaping,
 ) -> None:
     """Write a test set in another format. What that format cannot hold is said."""
-    from cranfield.formats.convert import write_testset
+    from cranfield.formats.convert import convert
+    from cranfield.formats.counting import n_of
     from cranfield.formats.meta_file import format_of
     from cranfield.project.shaping import AS_IT_IS, shaped
 
@@ -35,10 +36,11 @@ def convert_command(
     testset = read_set(source, told)
     if shaping != AS_IT_IS or testset.ratings:
         testset = shaped(testset, shaping, source.parent)
-    losses = write_testset(testset, out, to)
+    written, losses = convert(testset, out, to)
     if told is None:
         note(f"{source} is read as {format_of(source).sentence}")
     for sentence in (*testset.notes, *losses):
         note(f"note: {sentence}")
-    n = len(testset.queries)
-    note(f"wrote {out}: {n} {'query' if n == 1 else 'queries'} read, {testset.digest[:19]}")
+    n, n_read = len(written.queries), len(testset.queries)
+    of = "" if n == n_read else f"{n} of "
+    note(f"wrote {out}: {of}{n_of(n_read, 'queries')}, {written.digest[:19]}")

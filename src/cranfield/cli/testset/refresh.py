@@ -81,6 +81,8 @@ def refresh_command(
 
     if (plan is None) == (labels is None):
         raise UsageError("refresh is done in two steps", expected="--plan SHEET first; then --labels SHEET --out NEW")
+    if not -1 <= kappa <= 1:  # nor is it a number
+        raise UsageError(f"--kappa is {kappa:g}", expected="a number from -1 to 1")
     _refuse_same({"SET": testset, "--log": log, "--plan": plan, "--queries-out": queries, "--labels": labels})
     asked = read_query_log(log)
     for sentence in asked.notes:
@@ -112,6 +114,7 @@ def _write_plan(
     made: Plan, plan: Path, queries: Path | None, runs: list[Path], depth: int, raters: str, *, force: bool
 ) -> None:
     from cranfield.errors import UsageError
+    from cranfield.formats.counting import n_of
     from cranfield.formats.files import write_text
     from cranfield.testsets.drawing import CLASS, strata_keys
     from cranfield.testsets.labels import N_RATERS, write_sheet
@@ -130,17 +133,18 @@ def _write_plan(
     rows = write_sheet(plan, made.new, pools, names, keys)
     if queries is not None:
         write_text(queries, [f"{query.id}\t{query.text}\n" for query in made.new])
-    note(f"drawn ({made.sample}, seed {made.seed}): {len(made.new)} of {made.n_log} queries of the log")
+    note(f"drawn ({made.sample}, seed {made.seed}): {len(made.new)} of {n_of(made.n_log, 'queries')} of the log")
     if made.n_known:
         note(f"passed over: {made.n_known} that are in the set, or nearly so")
     note(f"leaving: {', '.join(made.leaving)}")
-    note(f"wrote {plan}: {rows} rows to label")
+    note(f"wrote {plan}: {n_of(rows, 'rows')} to label")
     if not runs:
         note("note: no run was given, so the sheet names no documents: ask the systems, and plan again with --run")
 
 
 def _finish(renewal: Renewal, kappa: float, out: Path) -> None:
     from cranfield.formats.convert import write_testset
+    from cranfield.formats.counting import n_of
 
     note(renewal.sentence)
     if not renewal.exceeds(kappa):
@@ -151,6 +155,8 @@ def _finish(renewal: Renewal, kappa: float, out: Path) -> None:
     for sentence in write_testset(renewal.testset, out):
         note(f"note: {sentence}")
     old, new = renewal.plan.testset, renewal.testset
-    note(f"wrote {out}: version {new.version}, {len(new.queries)} queries, {len(renewal.plan.new)} of them new")
+    note(
+        f"wrote {out}: version {new.version}, {n_of(len(new.queries), 'queries')}, {len(renewal.plan.new)} of them new"
+    )
     if old.meta.split is not None:
         note("note: the held-out part is gone with the queries that left; `cranfield testset split` draws another")

@@ -35,6 +35,7 @@ def split_command(
 ) -> None:
     """Draw and store the queries held out. Every stratum gives its share."""
     from cranfield.errors import UsageError
+    from cranfield.formats.counting import n_of
     from cranfield.testsets.split import split, with_split
 
     with alone(testset):
@@ -51,4 +52,6 @@ def split_command(
         rewrite(testset, out, with_split(judged, drawn, day_of(today)))
     n = len(drawn.held_out)
     within = f", drawn within {', '.join(drawn.by)}" if drawn.by else ""
-    note(f"wrote {out or testset}: {len(judged.queries) - n} queries to evaluate, {n} held out{within}, seed {seed}")
+    note(
+        f"wrote {out or testset}: {n_of(len(judged.queries) - n, 'queries')} to evaluate, {n} held out{within}, seed {seed}"
+    )

@@ -23,10 +23,13 @@ def stats_command(
     """Count what a test set holds. Strata are crossed two by two."""
     from itertools import combinations
 
+    from cranfield.errors import UsageError
     from cranfield.reporting.testset import statistics_document
     from cranfield.testsets.drawing import check_keys
     from cranfield.testsets.statistics import statistics
 
     judged = opened_set(testset, testset_format)
     check_keys(judged, by or ())
+    if by and len(set(by)) == 1:
+        raise UsageError(f"--by {by[0]} is one stratum", expected="two or more to cross; each alone is counted anyway")
     deliver(statistics_document(statistics(judged, list(combinations(by, 2)) if by else None)), output, None)

@@ -68,20 +68,13 @@ def verify_command(
 
 def write_anew(changed: TestSet, source: Path, out: Path | None, named: str | None) -> None:
     """Write a changed set in the format it was read in, with a file beside it where that has no room for all of it."""
-    from cranfield.formats.meta_file import format_of, holds_meta, write_again
-
-    entry = format_of(source, named)
-    if holds_meta(entry):
-        rewrite(source, out, changed)
-        written: tuple[Path, ...] = (out or source,)
-    else:
-        written = write_again(changed, out or source, entry)
-    for path in written:
+    for path in rewrite(source, out, changed, named=named):
         note(f"wrote {path}")
 
 
 def drift_document(name: str, report: DriftReport) -> Document:
     """States with their counts, then every place that is not unchanged."""
+    from cranfield.formats.counting import n_of
     from cranfield.repo.drift import STATES
     from cranfield.reporting.document import Bullets, Document, Paragraph, Section
 
@@ -105,7 +98,9 @@ def drift_document(name: str, report: DriftReport) -> Document:
         sections.append(Section("not-parsed", "Not parsed", (Bullets(troubles),)))
     return Document(
         title=f"Drift of {name}",
-        subtitle=(f"{len(report.findings)} expected places, {len(report.drifted)} drifted; looked at {report.where}",),
+        subtitle=(
+            f"{n_of(len(report.findings), 'expected places')}, {len(report.drifted)} drifted; looked at {report.where}",
+        ),
         sections=tuple(sections),
         tidy=lambda: _table(HEADINGS, [_row(finding) for finding in report.findings], "Expected places"),
         payload=lambda: _payload(name, report),

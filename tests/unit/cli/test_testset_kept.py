@@ -1,0 +1,194 @@
+"""What commands that change a test set keep of its file: its format, and all that the file says."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from typer.testing import CliRunner
+
+from cranfield.cli.main import command_line
+from cranfield.formats.golden_json import read_golden_json
+from cranfield.formats.meta_file import format_of
+from cranfield.formats.sniff import read_testset
+
+GOLDEN = [
+    {"query_id": "q1", "query_text": "one", "expected_entities": ["a.py::f"]},
+    {"query_id": "q2", "query_text": "two", "expected_entities": ["a.py::g"]},
+]
+FULL = [GOLDEN[0] | {"validation": {"human_reviewed": True}, "must_mention_facts": ["x", "y"]}, GOLDEN[1]]
+ADD = ("--id", "q3", "--text", "three", "--entity", "a.py::h")
+SPANS = "id,query,result1\nq1,one,a.py:1-2:1\nq2,two,a.py:4-5:2\n"
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "g.json").write_text(json.dumps(GOLDEN))
+    (tmp_path / "full.json").write_text(json.dumps(FULL))
+    (tmp_path / "spans.csv").write_text(SPANS)
+    (tmp_path / "code").mkdir()
+    (tmp_path / "code/a.py").write_text("def f():\n    return 1\n\ndef g():\n    return 2\n")
+    return tmp_path
+
+
+def looked_after(*arguments, code=0):
+    done = CliRunner().invoke(command_line("testset"), ["testset", *map(str, arguments)])
+    assert done.exit_code == code, (done.exit_code, done.stdout, done.stderr)
+    return done
+
+
+def test_a_query_more_leaves_a_golden_set_a_golden_set(folder):
+    looked_after("add", "g.json", *ADD)
+    written = json.loads((folder / "g.json").read_text())
+    assert [record["expected_entities"] for record in written] == [["a.py::f"], ["a.py::g"], ["a.py::h"]]
+    assert read_golden_json("g.json").meta.history[-1].endswith("added query q3 (1 judgment)")
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("add", "full.json", *ADD),
+        ("split", "full.json", "--share", "0.5"),
+        ("rehash", "full.json", "--repo", "code"),
+        ("add", "full.json", *ADD, "--out", "other.json"),
+        ("split", "full.json", "--share", "0.5", "--out", "other.json"),
+        ("rehash", "full.json", "--repo", "code", "--out", "other.json"),
+        ("verify", "full.json", "--repo", "code", "--out", "other.json"),
+    ],
+)
+def test_a_file_that_says_more_than_is_written_is_not_replaced(folder, command):
+    there = sorted(folder.rglob("*"))
+    said = looked_after(*command, code=2).stderr
+    assert "2 facts that an answer must mention; not carried over: 1 validation of records" in said
+    assert "Hint: --out NEW.yaml" in said
+    assert json.loads((folder / "full.json").read_text()) == FULL
+    assert sorted(folder.rglob("*")) == there
+
+
+def test_another_ending_is_another_format_and_what_it_leaves_is_said(folder):
+    done = looked_after("add", "full.json", *ADD, "--out", "new.yaml")
+    assert "note: not carried over: 1 validation of records" in done.stderr
+    assert (format_of(folder / "new.yaml").name, read_testset("new.yaml").query_ids) == ("yaml", ("q1", "q2", "q3"))
+
+
+@pytest.mark.parametrize(
+    ("command", "out", "name"),
+    [
+        (("split", "g.json", "--share", "0.5"), "new.json", "golden-json"),
+        (("rehash", "g.json", "--repo", "code"), "new.json", "golden-json"),
+        (("verify", "g.json", "--repo", "code"), "new.json", "golden-json"),
+        (("rehash", "g.json", "--repo", "code"), "new.yaml", "yaml"),
+        (("verify", "spans.csv", "--repo", "code"), "new.csv", "spans-csv"),
+        (("verify", "spans.csv", "--repo", "code"), "new.yaml", "yaml"),
+    ],
+)
+def test_a_changed_copy_has_the_format_of_its_source_where_the_names_end_alike(folder, command, out, name):
+    looked_after(*command, "--out", out)
+    assert format_of(folder / out).name == name
+    assert read_testset(out).digest == read_testset(command[1]).digest
+
+
+@pytest.mark.parametrize(
+    ("given", "doc_id", "grade"),
+    [("a", "a", 1), ("a=2", "a", 2), ("a=b=2", "a=b", 2), ("a=0.5", "a", 0.5), ("a= 3", "a", 3)],
+)
+def test_the_last_equals_sign_begins_the_grade(folder, given, doc_id, grade):
+    (folder / "x.qrels").write_text("q1 0 z 1\n")
+    looked_after("add", "x.qrels", "--id", "q1", "--relevant", given)
+    assert read_testset("x.qrels").grades["q1"] == {"z": 1, doc_id: grade}
+
+
+@pytest.mark.parametrize("grade", ["high", "nan", "inf", "", "1,5"])
+@pytest.mark.parametrize("flag", ["--relevant", "--entity", "--file", "--span"])
+def test_a_grade_that_is_none_is_named(folder, flag, grade):
+    said = looked_after("add", "g.json", "--id", "q1", flag, f"a={grade}", code=2).stderr
+    assert f"expected a number after the last `=`, got '{grade}'" in said
+    assert json.loads((folder / "g.json").read_text()) == GOLDEN
+
+
+def test_help_says_where_a_grade_begins():
+    assert "A grade is what follows the last `=`" in " ".join(looked_after("add", "--help").stdout.split())
+
+
+def test_convert_counts_what_it_wrote(folder):
+    (folder / "set.yaml").write_text(
+        "cranfield_testset: 1\nname: s\nqueries:\n"
+        "  - {id: a, text: one, judgments: {x: 1}}\n  - {id: b, text: two, negative: true}\n"
+    )
+    said = looked_after("convert", "set.yaml", "out.qrels").stderr
+    assert f"wrote out.qrels: 1 of 2 queries, {read_testset('out.qrels').digest[:19]}\n" in said
+    said = looked_after("convert", "set.yaml", "out.yaml").stderr
+    assert f"wrote out.yaml: 2 queries, {read_testset('set.yaml').digest[:19]}\n" in said
+
+
+def test_one_stratum_makes_no_matrix(folder):
+    (folder / "x.yaml").write_text(
+        "cranfield_testset: 1\nname: s\nqueries:\n"
+        "  - {id: a, text: one, strata: {kind: x, size: y}, judgments: {x: 1}}\n"
+    )
+    for keys in (["kind"], ["kind", "kind"]):
+        flags = [word for key in keys for word in ("--by", key)]
+        assert (
+            "--by kind is one stratum; expected two or more" in looked_after("stats", "x.yaml", *flags, code=2).stderr
+        )
+    assert "kind by size" in looked_after("stats", "x.yaml", "--by", "kind", "--by", "size").stdout
+
+
+@pytest.mark.parametrize("bound", ["3", "-1.5", "nan", "inf"])
+def test_kappa_cannot_have_to_exceed_what_it_never_is(folder, bound):
+    (folder / "log.tsv").write_text("three\t1\n")
+    said = looked_after("refresh", "g.json", "--log", "log.tsv", "--n", 1, "--plan", "s.csv", "--kappa", bound, code=2)
+    assert f"--kappa is {bound}; expected a number from -1 to 1" in said.stderr
+    assert not (folder / "s.csv").exists()
+
+
+@pytest.mark.parametrize("name", ["g.json", "spans.csv"])
+def test_a_repository_that_has_nothing_of_a_set_does_not_hold_it(folder, name):
+    (folder / "other").mkdir()
+    (folder / "other/b.py").write_text("def f():\n    return 1\n")
+    there = sorted(folder.rglob("*"))
+    said = looked_after("rehash", name, "--repo", "other", "--allow-drift", code=2).stderr
+    assert "none of 2 expected places is in " in said
+    assert sorted(folder.rglob("*")) == there
+
+
+def test_a_negative_query_is_called_so(folder):
+    (folder / "set.yaml").write_text(
+        "cranfield_testset: 1\nname: s\nqueries:\n  - {id: a, text: one, judgments: {x: 1}}\n"
+    )
+    said = looked_after("add", "set.yaml", "--id", "n2", "--text", "two", "--negative").stderr
+    assert "wrote set.yaml: negative query n2 added; 2 queries" in said
+    assert read_testset("set.yaml").meta.history[-1].endswith("added query n2 (negative)")
+
+
+@pytest.mark.parametrize(("old", "new"), [("g.json", "link.json"), ("spans.csv", "link.csv")])
+def test_a_link_leads_to_what_was_written(folder, old, new):
+    (folder / "away").mkdir()
+    (folder / old).rename(folder / "away" / old)
+    (folder / new).symlink_to(f"away/{old}")
+    looked_after("split", new, "--share", "0.5")
+    assert (folder / new).is_symlink()
+    looked_after("convert", new, "out.yaml")
+    looked_after("convert", "out.yaml", new, "--to", format_of(folder / new).name, "--force")
+    assert (folder / new).is_symlink()
+    assert read_testset(folder / "away" / old).query_ids == ("q1", "q2")
+
+
+@pytest.mark.parametrize(("key", "value"), [("correct", True), ("schema_version", 2)])
+def test_a_key_that_would_be_gone_without_a_word_is_named(folder, key, value):
+    text = json.dumps([GOLDEN[0] | {key: value}, GOLDEN[1] | {"provenance": {}}])
+    (folder / "g.json").write_text(text)
+    said = looked_after("add", "g.json", *ADD, code=2).stderr
+    assert f"the file says more than is carried over; got not carried over: the key '{key}'" in said
+    assert (folder / "g.json").read_text() == text
+    assert sorted(path.name for path in folder.iterdir()) == ["code", "full.json", "g.json", "spans.csv"]
+
+
+def test_comments_of_columns_that_are_not_kept_are_said(folder):
+    (folder / "x.qrels").write_text("# by ann\nq1 0 z 1\n")
+    assert (
+        "note: the comments of x.qrels are not in x.qrels"
+        in looked_after("add", "x.qrels", "--id", "q1", "--relevant", "a").stderr
+    )
+    assert "comments" not in looked_after("add", "x.qrels", "--id", "q1", "--relevant", "b").stderr
