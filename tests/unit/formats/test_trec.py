@@ -117,7 +117,10 @@ def test_judgments_of_several_raters_in_one_file_are_refused(shared_data: Path) 
         read_qrels(shared_data / "trec_eval" / "qrels.123")
     problem = caught.value.problems[0]
     assert (problem.line, problem.expected, problem.got) == (3686, "0, as on line 5", "3")
-    assert problem.hint == "column 2 differs, as where several raters or subtopics are in one file: keep one of them"
+    assert problem.hint == (
+        "column 2 differs, as where several raters or subtopics are in one file: keep one of them, or read them all with "
+        "--testset-format judges or subtopics"
+    )
 
 
 def test_comments_do_not_change_what_qrels_mean_but_for_ids_with_a_hash(shared_data: Path) -> None:

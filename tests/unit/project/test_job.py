@@ -237,3 +237,25 @@ def test_a_set_that_drifted_from_its_repository_is_refused_and_allowed_by_the_ca
     config.write_text(config.read_text().replace("repo: repo\n", ""))
     with pytest.raises(UsageError, match="--allow-drift is about a repository"):
         run_job(config, out=tmp_path / "out", allow_drift=True)
+
+
+STRATIFIED = """\
+cranfield_testset: 1
+name: t
+queries:
+  - {id: q1, text: a, strata: {kind: x}, patterns: [{regex: ^a$}]}
+  - {id: q2, text: a, strata: {kind: x}, patterns: [{regex: ^a$}]}
+  - {id: q3, text: b, strata: {kind: y}, patterns: [{regex: ^a$}]}
+  - {id: q4, text: b, strata: {kind: y}, patterns: [{regex: ^a$}]}
+"""
+
+
+def test_strata_are_contrasted_and_one_that_is_not_there_is_refused_before_anything_is_asked(tmp_path: Path) -> None:
+    config = project(tmp_path, "measures: [RR]\nlimits: {max_failed_share: null}")
+    (tmp_path / "queries.yaml").write_text(STRATIFIED)
+    with pytest.raises(UsageError, match="zz"):
+        run_job(config, out=tmp_path / "out", contrasts=[("kind", "x", "zz")])
+    assert not (tmp_path / "asked").exists()
+    job = run_job(config, out=tmp_path / "out", contrasts=[("kind", "x", "y")])
+    assert "contrasts" in job.document.payload()
+    assert (tmp_path / "asked").exists()
