@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import itertools
 import math
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +19,7 @@ HEAD_BYTES = 1 << 20
 FIRST_LINES = 10
 """How many lines are looked at for columns."""
 
+_LINE = re.compile(rb"[^\r\n]+")
 Kind = Literal["testset", "run", "queries"]
 
 ANY_ID = r"[^\s\x00-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]+( [^\s\x00-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]+)*"
@@ -41,7 +43,7 @@ class Head:
     @property
     def first_line(self) -> bytes:
         """The first line that is not blank and no `#` comment; empty when there is none."""
-        lines = (line.strip() for line in self.data.splitlines())
+        lines = (found[0].strip() for found in _LINE.finditer(self.data))
         return next((line for line in lines if line and not line.startswith(b"#")), b"")
 
     @property

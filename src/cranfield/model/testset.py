@@ -101,6 +101,7 @@ class TestSet:
     def digest(self) -> str:
         """SHA-256 over queries and judgments, in id order; name, version and description do not enter."""
         hasher = sha256(b"cranfield testset 1\n")
+        by_query = bool(self.files or self.legacy or self.ratings)
         for query in sorted(self.queries, key=lambda query: query.id):
             record: list[object] = [
                 query.id,
@@ -116,7 +117,8 @@ class TestSet:
                 )
             if query.weight != 1:
                 record.append({"weight": query.weight})
-            if more := self._more(query):
+            has_more = by_query or query.query_class or query.negative is not None
+            if has_more and (more := self._more(query)):
                 record.append(more)
             text = _ENCODER.encode(record)
             hasher.update(text.encode("utf-8", "surrogatepass") + b"\n")
