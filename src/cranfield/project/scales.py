@@ -22,7 +22,7 @@ from cranfield.project.recipe import RunLike, evaluate
 from cranfield.ranking.value import Ranking
 from cranfield.stats.consensus import rule_named
 from cranfield.stats.scale import LEVELS, Scale, scale_named, scale_of
-from cranfield.testsets.consensus import rated_pairs, ratings_of, with_consensus
+from cranfield.testsets.consensus import MADE, rated_pairs, ratings_of, with_consensus
 
 ON_DETAIL = re.compile(r"\w+\(d\)\s*(@.*)?")
 """How SearchTweak writes a graded measure of the detail scale: `nDCG(d)@10`."""
@@ -103,9 +103,11 @@ def evaluate_on_scales(
         on_scale = replace(on_scale, ratings={})  # its grades are all that this part is about
         parts[to] = evaluate(on_scale, run, measures=group, convention=convention, **options)
     joined = _joined(tuple(asked), parts, said)
+    # What was made of the ratings when the set was read is not what is scored here.
+    notes = tuple(note for note in testset.notes if not note.startswith(MADE))
     return replace(
         joined,
-        testset=replace(testset, grades=joined.testset.grades),
+        testset=replace(testset, grades=joined.testset.grades, notes=notes),
         scales={measure: own or first for measure, own in asked.items()},
         on_scales={to: part.ranking for to, part in parts.items()},
     )

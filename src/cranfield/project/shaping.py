@@ -196,6 +196,8 @@ def _with_grades(testset: TestSet, shaping: Shaping) -> TestSet:
     from cranfield.testsets.consensus import with_consensus
 
     graded = with_consensus(testset, shaping.consensus, to=shaping.to_scale, scale=shaping.scale)
+    # A convention has a rule of its own, where nobody names one.
+    graded = replace(graded, consensus=shaping.consensus or testset.consensus)
     if shaping.to_scale is not None:  # what the raters said is on another scale than the grades
         return replace(graded, ratings={})
     if shaping.scale is not None:

@@ -23,6 +23,9 @@ NAMED_PAIRS = 3
 Pair = tuple[str, str]
 """Query id and document id."""
 
+MADE = "grades are made of"
+"""How the note on a consensus begins."""
+
 
 @dataclass(frozen=True)
 class RatedPairs:
@@ -139,7 +142,7 @@ def with_consensus(
     values = combined(on_scale.table.packed(), row.name, scale=on_scale.scale)
     grades, kept, changed = _regraded(testset, rated.pairs, values, keep=not named)
     ratings, pairs = n_of(len(rated.table.item), "ratings"), n_of(len(rated.pairs), "pairs")
-    made = f"grades are made of {ratings} of {pairs} by the rule {row.name}"
+    made = f"{MADE} {ratings} of {pairs} by the rule {row.name}"
     counted = {
         f"judgments beside ratings that stay as they are, as no rule is named: {kept}": kept,
         f"judgments that are not what the rule makes of their ratings, and follow it now: {changed}": changed,

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from cranfield import evaluate, load
 from cranfield.errors import CranfieldError, TestSetError, UnknownNameError, UsageError
 from cranfield.model import Query, Span, TestSet
 from cranfield.project.shaping import Shaping, databases_of, shaped, with_classes
@@ -102,3 +103,16 @@ def test_a_query_that_something_is_relevant_to_is_not_made_negative():
         with_classes(KINDS, "kind:symbol=N,question=negative")
     nothing = replace(KINDS, grades={**KINDS.grades, "q1": {"d": 0}})
     assert classes(with_classes(nothing, "kind:symbol=N")) == ["negative", "", "root"]
+
+
+def test_a_convention_makes_grades_by_its_own_rule_where_nobody_names_one(tmp_path: Path):
+    """On the binary scale 8, 10 and 9 are 1 each, 1 and 2 are 0 and 1: even votes, which leave d2 unjudged."""
+    (tmp_path / "rated.yaml").write_text(
+        "cranfield_testset: 1\nname: rated\nqueries:\n"
+        "  - {id: q1, text: a, ratings: {d1: {ann: 8, bob: 10, cy: 9}, d2: {ann: 1, bob: 2}}}\n"
+    )
+    testset = load(tmp_path / "rated.yaml", shaping=Shaping(scale="detail"))
+    scored = evaluate(testset, {"q1": ["d1", "d2"]}, measures=["P@2"], convention="searchtweak")
+    assert scored.value("P@2", "q1") == 1  # of the one judged result
+    named = load(tmp_path / "rated.yaml", shaping=Shaping(scale="detail", consensus="mean"))
+    assert (testset.consensus, named.consensus) == ("", "mean")
