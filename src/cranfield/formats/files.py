@@ -57,6 +57,15 @@ def suffix_of(path: Path) -> str:
     return Path(unpacked_name(path)).suffix.lower()
 
 
+META_SUFFIX = ".meta.json"
+
+
+def meta_path(path: Path) -> Path:
+    """The file beside a test set that says what its own format has no room for."""
+    place = path if path.name else path.resolve()  # a folder may be the one we are in
+    return place.with_name(place.name + META_SUFFIX)
+
+
 def refusal(path: Path, error: OSError | EOFError | zlib.error) -> Problem:
     """Say why the system would not give or take a file."""
     where = shown(path)

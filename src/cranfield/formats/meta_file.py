@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from cranfield.errors import ProblemList, TestSetError
-from cranfield.formats.files import STDIN, refusal, write_text
+from cranfield.formats.files import STDIN, meta_path, refusal, write_text
 from cranfield.formats.located import load_located, validate
 from cranfield.formats.registry import Format
 from cranfield.formats.sniff import FORMATS, told
@@ -18,14 +18,6 @@ from cranfield.formats.testset_models import MetaModel
 from cranfield.formats.testset_write import document_of
 from cranfield.formats.testset_yaml import meta_of
 from cranfield.model import Meta, TestSet
-
-SUFFIX = ".meta.json"
-
-
-def meta_path(path: Path) -> Path:
-    """The file beside a test set."""
-    place = path if path.name else path.resolve()  # a folder may be the one we are in
-    return place.with_name(place.name + SUFFIX)
 
 
 def read_meta(path: Path) -> Meta:

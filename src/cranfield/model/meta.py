@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import date, timedelta
 
 DEFAULT_REFRESH_DAYS = 90
 
@@ -64,3 +65,11 @@ class Meta:
     """Digest of the version that this one was made from."""
     history: tuple[str, ...] = ()
     """What was done, a sentence each, the latest last."""
+
+    def days_overdue(self, today: date) -> int:
+        """Days since it should have been refreshed; 0 where it is not overdue, or nobody said when it was made."""
+        try:
+            due = date.fromisoformat(self.made) + timedelta(days=self.refresh_days)
+        except (ValueError, OverflowError):
+            return 0
+        return max((today - due).days, 0)

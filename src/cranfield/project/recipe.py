@@ -11,6 +11,7 @@ from cranfield.errors import NoCommonQueryError, Problem, UsageError, shorten
 from cranfield.evaluation.evaluate import evaluate_ranking, name_queries
 from cranfield.evaluation.scales import RATED_BY_SLOT
 from cranfield.evaluation.values import Comparison, Evaluation, Limits
+from cranfield.formats.files import meta_path
 from cranfield.formats.sniff import RunFormat, read_testset, sniff_run
 from cranfield.measures import DEFAULT_MEASURES, Measure, parse_all
 from cranfield.model import DEFAULT_CONVENTION, Answer, Convention, Hit, Outcome, Run, TestSet, convention_named
@@ -58,13 +59,10 @@ def load(
     return shaped(read, shaping)
 
 
-META_SUFFIX = ".meta.json"
-
-
 def _read(path: Path, format: str | None) -> TestSet:  # noqa: A002 - as above
     """A test set as its file has it, with what a file beside it says."""
     testset = read_testset(path, format)
-    if not path.with_name(path.name + META_SUFFIX).exists():
+    if not meta_path(path).exists():
         return testset
     from cranfield.formats.meta_file import with_meta
 

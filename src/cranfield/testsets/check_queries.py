@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator
-from datetime import date, timedelta
+from datetime import date
 
 from cranfield.formats.counting import n_of
 from cranfield.model import TestSet
@@ -112,15 +112,9 @@ def unreadable_date(testset: TestSet) -> Iterator[Complaint]:
 
 def overdue(testset: TestSet, today: date) -> Iterator[Complaint]:
     """A set older than its refresh interval."""
-    made = _date(testset.meta.made)
-    if made is None:
-        return
-    due = made + timedelta(days=testset.meta.refresh_days)
-    if today > due:
-        yield (
-            "",
-            f"its refresh is overdue by {(today - due).days} days: made {made}, every {testset.meta.refresh_days} days",
-        )
+    late, meta = testset.meta.days_overdue(today), testset.meta
+    if late:
+        yield "", f"its refresh is overdue by {late} days: made {meta.made}, every {meta.refresh_days} days"
 
 
 def _date(text: str) -> date | None:

@@ -235,7 +235,11 @@ def test_a_property_that_is_denied_is_broken_by_an_example(key, name):
         return
     strategy = cases(key, TRAITS[name][0]["spellings"])
     try:
-        find(strategy, lambda case: not HOLDS[key](*case), settings=settings(max_examples=3000, database=None, derandomize=True))
+        find(
+            strategy,
+            lambda case: not HOLDS[key](*case),
+            settings=settings(max_examples=3000, database=None, derandomize=True),
+        )
     except NoSuchExample:
         pytest.fail(f"{key} seems to hold for {name}")
 

@@ -116,3 +116,11 @@ def test_a_convention_makes_grades_by_its_own_rule_where_nobody_names_one(tmp_pa
     assert scored.value("P@2", "q1") == 1  # of the one judged result
     named = load(tmp_path / "rated.yaml", shaping=Shaping(scale="detail", consensus="mean"))
     assert (testset.consensus, named.consensus) == ("", "mean")
+
+
+def test_a_test_set_may_be_the_folder_we_are_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    (tmp_path / "qrels").mkdir()
+    (tmp_path / "qrels" / "test.tsv").write_text("query-id\tcorpus-id\tscore\nq1\td1\t1\n")
+    (tmp_path / "queries.jsonl").write_text('{"_id": "q1", "text": "a"}\n')
+    monkeypatch.chdir(tmp_path)
+    assert load(".").grades == {"q1": {"d1": 1}}

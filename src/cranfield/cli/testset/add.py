@@ -138,7 +138,9 @@ def _targets(
         place, grade = _graded(text, "--span")
         match = _SPAN.fullmatch(place)
         if match is None or not 1 <= int(match["start"]) <= int(match["end"]):
-            problems.append(Problem(f"--span {shorten(text)}", expected="PATH:FIRST-LAST, lines counted from 1"))
+            problems.append(
+                Problem(f"--span {shorten(text)}", expected="PATH:FIRST-LAST[=GRADE], lines counted from 1")
+            )
         else:
             found.append(Span(match["path"], int(match["start"]), int(match["end"]), grade))
     for text in patterns:

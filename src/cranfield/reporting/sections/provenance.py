@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from datetime import date, timedelta
+from datetime import date
 
 from cranfield.evaluation.values import Comparison
 from cranfield.model import TestSet
@@ -60,14 +60,8 @@ def _inputs(systems: Systems) -> tuple[tuple[str, str], ...]:
 
 def overdue(testset: TestSet, today: date | None) -> tuple[str, ...]:
     """Say when a test set is older than it may be; nothing where its age, or the day, is not known."""
-    if today is None or not testset.meta.made:
-        return ()
-    try:
-        due = date.fromisoformat(testset.meta.made) + timedelta(days=testset.meta.refresh_days)
-    except (ValueError, OverflowError):
-        return ()
-    late = (today - due).days
-    if late <= 0:
+    late = 0 if today is None else testset.meta.days_overdue(today)
+    if not late:
         return ()
     days = "1 day" if late == 1 else f"{format_count(late)} days"
     age = f"made on {testset.meta.made}, to be refreshed after {format_count(testset.meta.refresh_days)} days"
