@@ -12,10 +12,11 @@ import re
 import signal
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, as_completed, wait
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from queue import Empty, SimpleQueue
 
 from cranfield.errors import UsageError, shorten
 from cranfield.formats.files import refusal
@@ -218,7 +219,7 @@ def _ask(system: System, queries: Sequence[Query], k: int, take: _Take) -> None:
     futures: list[Future[None]] = []
     try:
         futures += [executor.submit(ask_one, query) for query in queries]
-        for future in as_completed(futures):
+        for future in _as_finished(futures):
             future.result()
     except BaseException:
         stopping.set()
@@ -226,6 +227,25 @@ def _ask(system: System, queries: Sequence[Query], k: int, take: _Take) -> None:
         raise
     finally:
         executor.shutdown(wait=True, cancel_futures=True)
+
+
+def _as_finished(futures: Sequence[Future[None]]) -> Iterator[Future[None]]:
+    """Each future when it is done, looking up now and then.
+
+    A signal that comes in the moment before a wait without end is heard only when that wait is over, and by then a
+    slow call would have been waited for.
+    """
+    finished: SimpleQueue[Future[None]] = SimpleQueue()
+    for future in futures:
+        future.add_done_callback(finished.put)
+    left = len(futures)
+    while left:
+        try:
+            future = finished.get(timeout=_STOP_POLL_S)
+        except Empty:
+            continue
+        left -= 1
+        yield future
 
 
 def _end_calls(system: System, futures: Sequence[Future[None]]) -> None:

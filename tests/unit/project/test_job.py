@@ -71,7 +71,7 @@ systems:
   wrong: {command: [sh, answer.sh, code, "{query}"], extract: {regex: 'doc:\\S+'}}
   right: {command: [sh, answer.sh, "{params.mode}", "{query}"], extract: {regex: 'doc:\\S+'}}
 """
-ANSWER = 'echo "$1 $2" >> asked.txt; if [ -e broken ] && [ "$1" = docs ]; then kill -TERM $PPID; sleep 5; fi; echo "doc:$1:$2"\n'
+ANSWER = 'echo "$1 $2" >> asked.txt; if [ -e broken ] && [ "$1" = docs ]; then kill -TERM $PPID; sleep 60; fi; echo "doc:$1:$2"\n'
 
 
 def several(folder: Path, config: str = SEVERAL, docs: str = "") -> Path:

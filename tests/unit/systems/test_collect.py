@@ -1,4 +1,5 @@
 import json
+import signal
 import threading
 import time
 from pathlib import Path
@@ -9,7 +10,8 @@ from cranfield.errors import UsageError
 from cranfield.formats.run_jsonl import read_run
 from cranfield.model import Answer, CallLog, Hit, Outcome, Query
 from cranfield.systems import collect, collect_all
-from cranfield.systems.system import System
+from cranfield.systems.collect import Interrupted
+from cranfield.systems.system import CallInterruptedError, System
 
 COUNTING = """
 import os, sys
@@ -399,3 +401,28 @@ def test_concurrency_pays(make_system, testset_of):
     began = time.monotonic()
     collect(testset_of(*"abcdef"), system)
     assert time.monotonic() - began < 6 * 0.5
+
+
+class Deaf(InCode):
+    """Its call sends us SIGTERM in its own thread, so that the waiting main thread is not woken, and then hangs."""
+
+    def __init__(self):
+        super().__init__(self._hang)
+        self._ended = threading.Event()
+
+    def _hang(self, query, k):
+        time.sleep(0.5)  # until the main thread waits
+        signal.pthread_kill(threading.get_ident(), signal.SIGTERM)
+        if self._ended.wait(40):
+            raise CallInterruptedError
+        return hit_of(query, k)
+
+    def interrupt(self):
+        self._ended.set()
+
+
+def test_a_signal_that_does_not_wake_us_is_heard_before_the_call_under_way_ends(tmp_path, testset_of):
+    began = time.monotonic()
+    with pytest.raises(Interrupted):
+        collect_all(testset_of("a", "b"), [Deaf()], out_dir=tmp_path / "out")
+    assert time.monotonic() - began < 20
