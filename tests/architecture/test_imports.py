@@ -19,7 +19,7 @@ PACKAGE = Path(cranfield.__file__).parent
 
 EVERYTHING_BELOW_CLI = {
     *("model", "formats", "matching", "ranking", "measures", "stats"),
-    *("evaluation", "systems", "config", "reporting", "demo", "trec_eval", "compat", "repo", "testsets"),
+    *("evaluation", "systems", "config", "gate", "reporting", "demo", "trec_eval", "compat", "repo", "testsets"),
 }
 # Room to what it may import besides itself and `errors`. A dotted entry opens that one module, not its room.
 TABLE: dict[str, set[str]] = {
@@ -36,8 +36,9 @@ TABLE: dict[str, set[str]] = {
     "evaluation": {"model", "numbers", "ranking", "measures", "stats"},
     "config": {"model", "formats"},
     "systems": {"model", "formats", "config"},
+    "gate": {"model", "numbers", "stats", "formats", "ranking.value", "measures", "evaluation", "config"},
     "reporting": {
-        *("model", "numbers", "formats.files", "evaluation", "measures", "testsets"),
+        *("model", "numbers", "formats.files", "evaluation", "measures", "testsets", "gate.result"),
         *("ranking.value", "stats.table", "stats.result", "stats.agreement", "stats.coefficients", "stats.consensus"),
     },
     "trec_eval": {"model", "formats", "ranking", "measures", "evaluation", "stats"},
@@ -45,6 +46,7 @@ TABLE: dict[str, set[str]] = {
     "demo": {"model", "formats"},
     "project": EVERYTHING_BELOW_CLI,
     "cli": {*EVERYTHING_BELOW_CLI, "project"},
+    "pytest_plugin": {*EVERYTHING_BELOW_CLI, "project"},
     # The face (cranfield/__init__.py) and `python -m cranfield` only point at the rooms.
     "": {*EVERYTHING_BELOW_CLI, "project"},
     "__main__": {"cli"},

@@ -7,7 +7,7 @@ they are.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from cranfield.config.expression import (
@@ -17,9 +17,17 @@ from cranfield.config.expression import (
     compile_path,
     compile_result_regex,
 )
-from cranfield.config.models import Check, Config, Extract, SystemConfig
-from cranfield.config.template import PLACEHOLDERS, is_placeholder, placeholders
+from cranfield.config.models import KINDS, Check, Config, Extract, SystemConfig
+from cranfield.config.presets import PRESETS, filled
+from cranfield.config.template import (
+    PLACEHOLDERS,
+    REQUEST_PLACEHOLDERS,
+    is_placeholder,
+    placeholders,
+    texts,
+)
 from cranfield.errors import ConfigError, Problem, unknown_name
+from cranfield.formats.validation import problems_of
 from cranfield.model import CONVENTIONS
 
 SUMMARY_FILES = frozenset({"report.html", "report.md", "results.json"})
@@ -43,6 +51,7 @@ def check_config(config: Config) -> Iterator[Finding]:
         yield ("convention",), unknown_name("convention", config.convention, CONVENTIONS)
     yield from _check_sets(config)
     yield from _check_names(config)
+    yield from _check_fusions(config)
     for name, system in config.systems.items():
         for place, problem in check_system(system):
             yield ("systems", name, *place), problem
@@ -50,21 +59,44 @@ def check_config(config: Config) -> Iterator[Finding]:
 
 def check_system(system: SystemConfig) -> Iterator[Finding]:
     """Everything wrong with one system that is well-formed; places start inside the system."""
-    yield from _check_command(system.command)
+    kinds = [kind for kind in KINDS if getattr(system, kind) is not None]
+    if len(kinds) != 1:
+        got = " and ".join(kinds) or "none"
+        yield (), Problem("what the system is", expected=f"exactly one of {', '.join(KINDS)}", got=got)
+        return
+    yield from _CHECKS.get(system.kind, _nothing)(system)
     yield from _check_env(system)
-    yield from _in("extract", _check_extract(system.extract))
-    yield from _compiles(("empty",), system.empty, compile_empty_regex)
+    if system.with_ is not None and system.kind not in TAKES_WITH:
+        yield ("with",), Problem(f"with goes with {', '.join(TAKES_WITH)}", got=system.kind)
+    yield from _check_reading(system)
     for index, check in enumerate(system.preflight):
         for place, problem in _check_check(check):
             yield ("preflight", index, *place), problem
-    if system.order != "given" and not _has_score(system.extract):
-        yield (
-            ("order",),
-            Problem(
-                f"results are to be sorted by score, {system.order}, and no score is extracted",
-                hint="name it in extract (a group called score, or score: PATH), or say order: given.",
-            ),
-        )
+
+
+TAKES_WITH = ("preset", "plugin", "python")
+NEEDS_EXTRACT = frozenset({"command", "http", "mcp"})
+NEVER_EXTRACTS = frozenset({"run", "fusion"})
+
+
+def _check_reading(system: SystemConfig) -> Iterator[Finding]:
+    """How the answers of a system are read."""
+    if system.extract is None:
+        if system.kind in NEEDS_EXTRACT:
+            yield (), Problem("missing key 'extract'", expected="how results are read: regex, json or jsonl")
+    elif system.kind in NEVER_EXTRACTS:
+        yield ("extract",), Problem(f"a {system.kind} has its results already", hint="leave extract out.")
+    else:
+        yield from _in("extract", _check_extract(system.extract))
+        if system.order != "given" and not _has_score(system.extract):
+            yield (
+                ("order",),
+                Problem(
+                    f"results are to be sorted by score, {system.order}, and no score is extracted",
+                    hint="name it in extract (a group called score, or score: PATH), or say order: given.",
+                ),
+            )
+    yield from _compiles(("empty",), system.empty, compile_empty_regex)
 
 
 def require_valid(name: str, system: SystemConfig) -> None:
@@ -137,28 +169,185 @@ def _check_sets(config: Config) -> Iterator[Finding]:
     yield from _check_cases("testsets", config.testsets or {})
 
 
-def _check_command(command: list[str]) -> Iterator[Finding]:
+def _nothing(system: SystemConfig) -> Iterator[Finding]:  # noqa: ARG001 - the shape of the others
+    return iter(())
+
+
+def _check_placeholders(place: Place, element: str, known: Sequence[str]) -> Iterator[Finding]:
+    for name in placeholders(element):
+        if not is_placeholder(name, known):
+            near = [*known]
+            if "." in name:  # {param.min_ios}, {params.min ios}
+                near.append("params." + name.split(".", 1)[1])
+            problem = unknown_name("placeholder", name, near)
+            literal = f"{{{{{name}}}}} is the literal text {{{name}}}."
+            hint = f"{problem.hint} {literal}" if problem.hint else literal
+            yield place, replace(problem, expected=", ".join(known), hint=hint)
+
+
+def _check_command(system: SystemConfig) -> Iterator[Finding]:
+    command = system.command or []
     for index, element in enumerate(command):
-        for name in placeholders(element):
-            if not is_placeholder(name):
-                known = [*PLACEHOLDERS]
-                if "." in name:  # {param.min_ios}, {params.min ios}
-                    known.append("params." + name.split(".", 1)[1])
-                problem = unknown_name("placeholder", name, known)
-                literal = f"{{{{{name}}}}} is the literal text {{{name}}}."
-                hint = f"{problem.hint} {literal}" if problem.hint else literal
-                yield ("command", index), replace(problem, expected=", ".join(PLACEHOLDERS), hint=hint)
-    names = {name for element in command[1:] for name in placeholders(element)}
-    if not command[0].strip():
-        yield ("command", 0), Problem("the program's name is blank")
-    if any(name != "python" for name in placeholders(command[0]) if is_placeholder(name)):
-        yield ("command", 0), Problem("the program itself cannot depend on the query", got=command[0])
-    if "query" not in names and not any(name.startswith("params.") for name in names) and _all_known(command):
+        yield from _check_placeholders(("command", index), element, PLACEHOLDERS)
+    yield from _check_program("command", command)
+    if not _depends_on_query(command[1:], PLACEHOLDERS):
         yield ("command",), Problem("no {query}: the system would be given the same call for every query")
 
 
-def _all_known(command: list[str]) -> bool:
-    return all(is_placeholder(name) for element in command for name in placeholders(element))
+def _check_program(key: str, command: list[str]) -> Iterator[Finding]:
+    if not command[0].strip():
+        yield (key, 0), Problem("the program's name is blank")
+    if any(name != "python" for name in placeholders(command[0]) if is_placeholder(name)):
+        yield (key, 0), Problem("the program itself cannot depend on the query", got=command[0])
+
+
+def _depends_on_query(said: object, known: Sequence[str]) -> bool:
+    """Whether a query changes the call; true too where a placeholder is misspelt, which is said already."""
+    names = {name for text in texts(said) for name in placeholders(text)}
+    return any(name == "query" or name.startswith("params.") or not is_placeholder(name, known) for name in names)
+
+
+def _check_lines(system: SystemConfig) -> Iterator[Finding]:
+    for index, element in enumerate(system.lines or []):
+        for name in placeholders(element):
+            if is_placeholder(name) and name != "python":
+                hint = "each query comes on stdin, as a line of JSON: query, k and params."
+                yield ("lines", index), Problem("the program is started once, for all queries", got=element, hint=hint)
+    yield from _check_program("lines", system.lines or [])
+
+
+OPENS_DOORS = frozenset({"authorization", "proxy-authorization", "cookie", "x-api-key", "api-key", "x-auth-token"})
+"""Headers that hold a secret."""
+
+
+def _check_http(system: SystemConfig) -> Iterator[Finding]:
+    http = system.http
+    if http is None:
+        return
+    bodies = [key for key, body in (("json", http.json_), ("form", http.form), ("text", http.text)) if body is not None]
+    if len(bodies) > 1:
+        yield ("http",), Problem("the body", expected="at most one of json, form and text", got=" and ".join(bodies))
+    if bodies and http.method == "GET":
+        yield ("http", "method"), Problem("a GET has no body", hint="say POST, or put what is asked in parameters.")
+    parts = {
+        "url": http.url,
+        "headers": http.headers,
+        "basic": http.basic,
+        "parameters": http.parameters,
+        "json": http.json_,
+        "form": http.form,
+        "text": http.text,
+    }
+    for key, part in parts.items():
+        for text in texts(part):
+            yield from _check_placeholders(("http", key), text, REQUEST_PLACEHOLDERS)
+    if not _depends_on_query(parts, REQUEST_PLACEHOLDERS):
+        yield ("http",), Problem("no {query}: the system would be given the same request for every query")
+    yield from _check_url(("http", "url"), http.url)
+    yield from _check_headers(("http", "headers"), http.headers)
+    if http.basic is not None and any(not _is_from_env(part) for part in http.basic.partition(":")[::2]):
+        yield (
+            ("http", "basic"),
+            Problem("user and password come from the environment", expected="{env.USER}:{env.PASSWORD}"),
+        )
+
+
+def _check_url(place: Place, url: str) -> Iterator[Finding]:
+    if not url.startswith(("http://", "https://")) and not url.startswith("{env."):
+        yield place, Problem("not the address of a service", expected="http://... or https://...")
+    elif "@" in url.partition("//")[2].partition("/")[0]:
+        hint = "say basic: '{env.USER}:{env.PASSWORD}'."
+        yield place, Problem("an address holds no user and password", hint=hint)
+
+
+def _check_headers(place: Place, headers: Mapping[str, str]) -> Iterator[Finding]:
+    for name, value in headers.items():
+        if name.casefold() in OPENS_DOORS and "{env." not in value:
+            hint = f"put it in the environment, and write {name}: '{{env.NAME}}'."
+            yield (*place, name), Problem("what opens a door does not stand in a file", hint=hint)
+
+
+def _is_from_env(text: str) -> bool:
+    names = list(placeholders(text))
+    return len(names) == 1 and text == f"{{{names[0]}}}" and names[0].startswith("env.")
+
+
+def _check_mcp(system: SystemConfig) -> Iterator[Finding]:
+    mcp = system.mcp
+    if mcp is None:
+        return
+    if (mcp.command is None) == (mcp.url is None):
+        got = "none" if mcp.command is None else "both"
+        yield ("mcp",), Problem("where the tool is", expected="exactly one of command and url", got=got)
+    if mcp.command is not None:
+        yield from (((("mcp", *place), problem)) for place, problem in _check_program("command", mcp.command))
+        if mcp.headers:
+            yield ("mcp", "headers"), Problem("headers go with url")
+    if mcp.url is not None:
+        yield from _check_url(("mcp", "url"), mcp.url)
+        yield from _check_headers(("mcp", "headers"), mcp.headers)
+    for text in texts(mcp.arguments):
+        yield from _check_placeholders(("mcp", "arguments"), text, REQUEST_PLACEHOLDERS)
+    if not _depends_on_query(mcp.arguments, REQUEST_PLACEHOLDERS):
+        yield ("mcp", "arguments"), Problem("no {query}: the tool would be called the same way for every query")
+
+
+def _check_python(system: SystemConfig) -> Iterator[Finding]:
+    module, colon, name = (system.python or "").partition(":")
+    parts = [*module.split("."), *name.split(".")]
+    if not colon or not all(part.isidentifier() for part in parts):
+        yield ("python",), Problem("not the name of a function", expected="module:name", got=system.python)
+
+
+def _check_preset(system: SystemConfig) -> Iterator[Finding]:
+    name = system.preset or ""
+    if name not in PRESETS:
+        yield ("preset",), unknown_name("preset", name, PRESETS)
+        return
+    problems = list(problems_of(PRESETS[name].settings, system.with_ or {}))
+    for place, problem in problems:
+        yield ("with", *place), problem
+    if not problems:
+        yield from ((("with",), problem) for _, problem in check_system(filled(system)))
+
+
+def _check_fusions(config: Config) -> Iterator[Finding]:
+    for name, system in config.systems.items():
+        if system.fusion is None:
+            continue
+        for index, part in enumerate(system.fusion.of):
+            if part not in config.systems:
+                yield ("systems", name, "fusion", "of", index), unknown_name("system", part, config.systems)
+        if len(set(system.fusion.of)) < len(system.fusion.of):
+            yield ("systems", name, "fusion", "of"), Problem("a system is named twice", hint="give it a weight.")
+        for part in system.fusion.weights:
+            if part not in system.fusion.of:
+                place = ("systems", name, "fusion", "weights", part)
+                yield place, unknown_name("part of the fusion", part, system.fusion.of)
+        if name in _below(config, name):
+            yield ("systems", name, "fusion", "of"), Problem("the fusion is made of itself")
+
+
+def _below(config: Config, name: str) -> set[str]:
+    """Every system that a fusion is made of, at any depth."""
+    found: set[str] = set()
+    left = [name]
+    while left:
+        system = config.systems.get(left.pop())
+        parts = system.fusion.of if system is not None and system.fusion is not None else []
+        left += [part for part in parts if part not in found]
+        found |= set(parts)
+    return found
+
+
+_CHECKS: dict[str, Callable[[SystemConfig], Iterator[Finding]]] = {
+    "command": _check_command,
+    "http": _check_http,
+    "python": _check_python,
+    "mcp": _check_mcp,
+    "lines": _check_lines,
+    "preset": _check_preset,
+}
 
 
 def _check_env(system: SystemConfig) -> Iterator[Finding]:

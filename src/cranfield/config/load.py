@@ -12,7 +12,7 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 
 from cranfield.config.check import Finding, check_config, dotted
-from cranfield.config.models import NAME_PATTERN, Config, SetConfig, SystemConfig
+from cranfield.config.models import KINDS, NAME_PATTERN, Config, SetConfig, SystemConfig
 from cranfield.errors import ConfigError, Problem, ProblemList
 from cranfield.formats.located import Located, load_located, validate
 
@@ -84,7 +84,7 @@ def _salvaged(data: Mapping[str, Any], check: Callable[[Config], Iterator[Findin
     written = data.get("systems")
     for name, system in written.items() if isinstance(written, dict) else ():
         if isinstance(system, dict) and re.fullmatch(NAME_PATTERN, name):
-            systems[name] = _sound_parts(SystemConfig, system, _SOUND_SYSTEM)
+            systems[name] = _sound_system(system)
     sound: dict[str, Any] = {"systems": {"x": _SOUND_SYSTEM}}
     if "testset" in data:
         sound["testset"] = "x"
@@ -100,6 +100,15 @@ def _salvaged(data: Mapping[str, Any], check: Callable[[Config], Iterator[Findin
         for place, problem in check(config)
         if place not in left_out and not (place[:1] == ("testsets",) and place[2:3] == ("systems",))
     )
+
+
+def _sound_system(system: Mapping[str, Any]) -> dict[str, Any]:
+    """The parts of a system that are well-formed; a command where it does not say what it is, or not soundly."""
+    bare = {key: value for key, value in _SOUND_SYSTEM.items() if key not in KINDS or not set(KINDS) & set(system)}
+    if "extract" not in system:
+        bare.pop("extract")
+    parts = _sound_parts(SystemConfig, system, bare)
+    return parts if set(KINDS) & set(parts) else dict(_SOUND_SYSTEM)
 
 
 def _sound_set(one: object) -> dict[str, Any]:

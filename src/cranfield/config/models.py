@@ -7,6 +7,7 @@ that refer to each other, patterns that must compile) is in `check`; reading the
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import combinations
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -46,6 +47,18 @@ class Strict(BaseModel):
     )
 
 
+Name = Annotated[str, Field(pattern=f"^{NAME_PATTERN}$")]
+ComponentName = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_-]{0,63}$")]
+FusionMethod = Literal["rrf", "sum"]
+Normalisation = Literal["min-max", "z", "none"]
+KINDS = ("command", "http", "python", "mcp", "lines", "run", "fusion", "preset", "plugin")
+"""What a system can be: a system has exactly one of these keys."""
+
+
+def _at_most_one_of(*names: str) -> dict[str, Any]:
+    return {"not": {"anyOf": [{"required": list(pair)} for pair in combinations(names, 2)]}}
+
+
 def _exactly_one_of(*names: str) -> dict[str, Any]:
     return {"oneOf": [{"required": [name]} for name in names]}
 
@@ -76,6 +89,10 @@ class Extract(Strict):
     lines the document is the list of all lines."""
 
 
+OWN_FORM = Extract(json="hits", id="id", score="score", title="title", span="span")
+"""How an answer is read where nothing is said: an object with `hits`, each with an `id` and perhaps more."""
+
+
 class JsonValue(Strict):
     """A value that a JSON file must hold."""
 
@@ -104,29 +121,149 @@ class Check(Strict):
     """A query that must return at least one result."""
 
 
-class SystemConfig(Strict):
-    """A system under test: a command, and how its output is read."""
+class Http(Strict):
+    """A request to an HTTP service."""
 
-    command: Annotated[list[Text], Field(min_length=1)]
+    model_config = ConfigDict(json_schema_extra=_at_most_one_of("json", "form", "text"))
+
+    url: Text
+    """Address. Placeholders in it are percent-encoded."""
+    method: Literal["GET", "POST", "PUT"] | None = None
+    """POST where there is a body, GET where there is none."""
+    headers: dict[str, Text] = Field(default_factory=dict)
+    """Headers of the request. What opens a door comes from the environment: `Authorization: Bearer {env.TOKEN}`."""
+    basic: Text | None = None
+    """User and password, from the environment: `{env.USER}:{env.PASSWORD}`."""
+    parameters: dict[str, Any] = Field(default_factory=dict)
+    """Of the URL's query string; a list gives a parameter several times."""
+    json_: Any = Field(default=None, alias="json")
+    """Body as JSON. A string that is nothing but a placeholder takes its value with its type: `size: "{k}"` is a number.
+    A member whose parameter is absent is left out."""
+    form: dict[str, Any] | None = None
+    """Body as a form."""
+    text: str | None = None
+    """Body as text, as it stands."""
+    http2: bool = True
+    """Speak HTTP/2 where the service offers it."""
+    ca: Text | None = None
+    """File of the certificates to trust in place of the usual ones, relative to the config file."""
+
+
+class Mcp(Strict):
+    """A tool of an MCP server, over stdio or HTTP."""
+
+    model_config = ConfigDict(json_schema_extra=_exactly_one_of("command", "url"))
+
+    command: Annotated[list[Text], Field(min_length=1)] | None = None
+    """Program that serves on stdin and stdout; it is started once."""
+    url: Text | None = None
+    """Address of a server over HTTP."""
+    headers: dict[str, Text] = Field(default_factory=dict)
+    """Of every request to `url`; what opens a door comes from the environment."""
+    tool: Text
+    """Name of the tool. A server without it fails the preflight."""
+    arguments: dict[str, Any] = Field(default_factory=lambda: {"query": "{query}"})
+    """What the tool is called with, filled in like the body of an HTTP request."""
+
+
+class Fusion(Strict):
+    """The results of several systems made one list."""
+
+    of: Annotated[list[Name], Field(min_length=2)]
+    """Names of the systems, of this file."""
+    method: FusionMethod = "rrf"
+    """`rrf`: reciprocal ranks; `sum`: weighted sum of normalised scores."""
+    rrf_k: Annotated[float, Field(ge=0)] = 60
+    """The constant of reciprocal-rank fusion: a result at rank r gets 1 / (rrf_k + r)."""
+    weights: dict[Name, Annotated[float, Field(ge=0)]] = Field(
+        default_factory=dict, json_schema_extra={"additionalProperties": False}
+    )
+    """Weight of a system; 1 where it is not named."""
+    normalise: Normalisation = "min-max"
+    """Of the scores of `sum`, per query: `min-max` to 0 to 1, `z` to mean 0 and spread 1, or as they are."""
+    depth: Annotated[int, Field(ge=1)] | None = None
+    """Results asked of each system; without it, 100 or k, whichever is more."""
+
+
+class SystemConfig(Strict):
+    """A system under test: what it is, how it is asked, and how its answers are read."""
+
+    model_config = ConfigDict(json_schema_extra=_exactly_one_of(*KINDS))
+
+    command: Annotated[list[Text], Field(min_length=1)] | None = None
     """Program and arguments; no shell reads them. `{query}`, `{k}`, `{params.NAME}` and `{python}` are filled in. An
     argument whose parameter is absent is dropped, with the flag before it. Put `--` before `{query}` where the program
     takes options, so that a query that starts with `-` is still a query."""
+    http: Http | None = None
+    """A request to an HTTP service."""
+    python: Text | None = None
+    """A function, `module:name`, called as `name(query, k)`, plain or async; with `with`, what makes that function."""
+    mcp: Mcp | None = None
+    """A tool of an MCP server."""
+    lines: Annotated[list[Text], Field(min_length=1)] | None = None
+    """A program that stays: started once, it reads a JSON object a line and answers each with a line."""
+    run: Text | None = None
+    """A run file, in any format that is read: its answers are taken as they are. Relative to the config file."""
+    fusion: Fusion | None = None
+    """Other systems of this file, fused."""
+    preset: Text | None = None
+    """A form filled in for a search engine: `elasticsearch`, `sqlite` ...; what it needs is in `with`."""
+    plugin: Text | None = None
+    """A kind of system that an installed package brings; what it needs is in `with`."""
+    with_: dict[str, Any] | None = Field(default=None, alias="with")
+    """Settings of a `preset` or `plugin`, and of what makes a `python` function."""
+
     cwd: str = "."
-    """Working directory, relative to the config file."""
+    """Working directory, relative to the config file; modules of `python` are looked for here first."""
     env: dict[str, Secret] = Field(default_factory=dict)
     """Environment variables set on top of Cranfield's own. Values are secrets: reports name the variables only."""
+    params: dict[ParamName, Annotated[PlainScalar, AfterValidator(without_nul)]] = Field(
+        default_factory=dict, json_schema_extra=CLOSED
+    )
+    """Given with every query, as `{params.NAME}`; what a test set or a query says itself goes first."""
+    components: Annotated[list[ComponentName], Field(min_length=2)] | None = None
+    """Parts that can be switched on and off: `{params.components}` is a comma-separated list of those that are on,
+    `{params.NAME}` is `true` or `false` of each. All are on, but in `cranfield components`."""
     timeout_s: Annotated[float, Field(gt=0)] = 30.0
-    """Seconds a call may take before it is killed and counted as a timeout."""
+    """Seconds a call may take before it is ended and counted as a timeout."""
     concurrency: Annotated[int, Field(ge=1, le=MAX_CONCURRENCY)] = 1
     """Calls at a time. Latency is only worth reading at 1."""
+    rate_per_s: Annotated[float, Field(gt=0)] | None = None
+    """Most calls begun in a second; without it, as many as there is room for."""
+    retries: Annotated[int, Field(ge=0, le=20)] | None = None
+    """Times a call is tried again after 429, 5xx or a broken connection, waiting longer each time; without it 3 for
+    `http` and for `mcp` over HTTP, none for the rest. Only what ends well or for good is an answer; retries are counted."""
+    backoff_s: Annotated[float, Field(gt=0)] = 0.5
+    """Seconds before the first retry, doubled each time, unless the service says how long to wait."""
     order: Order = "given"
     """The list stands in the order given, or is sorted by score: descending (higher is better) or ascending."""
-    extract: Extract
-    """How results are read from the output."""
+    extract: Extract | None = None
+    """How results are read from the output. `lines`, `python` and presets know without; a run and a fusion have none."""
     empty: str | None = None
     """Regular expression that tells an honest empty list from output that could not be read."""
+    depends: list[Text] = Field(default_factory=list)
+    """Files and folders, relative to `cwd`, whose change makes it another system: answers kept of it before are no longer
+    used. Files named in a command, and the module of a function, count without being named."""
     preflight: list[Check] = Field(default_factory=list)
-    """What must hold before the first query is run, besides that the program exists."""
+    """What must hold before the first query is run, besides what its kind needs."""
+
+    @property
+    def kind(self) -> str:
+        """Which of `KINDS` it is; with several or none, the first that is not refused by `check`."""
+        return next((kind for kind in KINDS if getattr(self, kind) is not None), KINDS[0])
+
+
+class Collect(Strict):
+    """How systems are asked."""
+
+    warm_up: Annotated[int, Field(ge=0)] = 0
+    """Queries asked of each system beforehand, whose answers are thrown away."""
+    repeats: Annotated[int, Field(ge=1, le=100)] = 1
+    """Times each query is asked. The first answer is scored; what differs later is reported."""
+    cache_h: Annotated[float, Field(ge=0)] = 24.0
+    """Hours for which answers are kept, and used again when nothing has changed; 0 keeps none."""
+    seed: Annotated[int, Field(ge=0)] = 0
+    """Of the order in which systems take turns."""
 
 
 class Limits(Strict):
@@ -136,9 +273,6 @@ class Limits(Strict):
     """Largest share of queries on which a system may fail; null sets no limit."""
     min_judged_share: Share | None = None
     """Smallest share of the shown results that somebody must have judged; null sets no limit."""
-
-
-Name = Annotated[str, Field(pattern=f"^{NAME_PATTERN}$")]
 
 
 class SetConfig(Strict):
@@ -190,6 +324,8 @@ class Config(Strict):
     """Significance level."""
     margin: Annotated[float, Field(gt=0)] | None = None
     """Difference too small to matter; without it no verdict says equivalent."""
+    collect: Collect = Field(default_factory=Collect)
+    """How systems are asked: warm-up, repeats, how long answers are kept."""
     limits: Limits = Field(default_factory=Limits)
     """Failures and coverage beyond which the comparison is invalid."""
     baseline: str | None = None

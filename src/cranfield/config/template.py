@@ -1,23 +1,29 @@
-"""The placeholders of a command: what may stand in braces, and how an argv list is filled in.
+"""Placeholders: what may stand in braces, and how an argv list, a text or a JSON value is filled in.
 
-`{query}`, `{k}`, `{python}` and `{params.NAME}` are placeholders. `{{word}}` is the literal text `{word}`; braces round
-anything that is not a plain word (a JSON body, say) stay as they are. Nothing here starts a program.
+`{query}`, `{k}`, `{params.NAME}`, and `{python}` in a command, `{env.NAME}` in a request, are placeholders. `{{word}}`
+is the literal text `{word}`; braces round anything that is not a plain word (a JSON body, say) stay as they are. Nothing
+here starts a program.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 from cranfield.model import Scalar
 
 PARAMS = "params."
+ENV = "env."
 PLACEHOLDERS = ("query", "k", "python", PARAMS + "NAME")
 """What a command may hold, for messages and documentation."""
+REQUEST_PLACEHOLDERS = ("query", "k", PARAMS + "NAME", ENV + "NAME")
+"""What a request, or the arguments of a tool, may hold."""
 
 _WORD = r"[A-Za-z_][\w.\-]*"
 _BRACES = re.compile(rf"\{{\{{(?P<literal>{_WORD})\}}\}}|\{{(?P<name>{_WORD})\}}")
 _PARAM_NAME = re.compile(r"params\.[A-Za-z_][\w.\-]*")
+_ENV_NAME = re.compile(r"env\.[A-Za-z_][A-Za-z0-9_]*")
 _NOT_FLAGS = frozenset({"-", "--"})
 
 
@@ -28,9 +34,67 @@ def placeholders(element: str) -> Iterator[str]:
             yield match["name"]
 
 
-def is_placeholder(name: str) -> bool:
-    """True for a name that `fill` knows how to fill in."""
-    return name in {"query", "k", "python"} or _PARAM_NAME.fullmatch(name) is not None
+def is_placeholder(name: str, known: Sequence[str] = PLACEHOLDERS) -> bool:
+    """True for a name that `fill` (or, with those of a request, `fill_value`) knows how to fill in."""
+    if name.startswith(ENV):
+        return ENV + "NAME" in known and _ENV_NAME.fullmatch(name) is not None
+    return name in known or _PARAM_NAME.fullmatch(name) is not None
+
+
+def texts(value: object) -> Iterator[str]:
+    """Every text of a JSON value, keys too: where placeholders may stand."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping):
+        for key, item in value.items():
+            yield str(key)
+            yield from texts(item)
+    elif isinstance(value, list | tuple):
+        for item in value:
+            yield from texts(item)
+
+
+def request_values(
+    *, query: str, k: int, params: Mapping[str, Scalar], environment: Mapping[str, str]
+) -> dict[str, Scalar]:
+    """What the placeholders of a request stand for, each with its type."""
+    values: dict[str, Scalar] = {"query": query, "k": k}
+    values |= {PARAMS + name: value for name, value in params.items()}
+    return values | {ENV + name: value for name, value in environment.items()}
+
+
+ABSENT = object()
+"""What `fill_value` makes of a text that needs a parameter or variable that is not there."""
+
+
+def fill_value(value: object, values: Mapping[str, Scalar]) -> Any:
+    """Fill in a JSON value, in a single pass; `ABSENT` for a text that needs what is not there.
+
+    A text that is nothing but a placeholder becomes the value with its type. Of a mapping or list, what is absent is left
+    out. Keys stay as they are.
+    """
+    if isinstance(value, str):
+        return _filled_text(value, values)
+    if isinstance(value, Mapping):
+        filled = {key: fill_value(item, values) for key, item in value.items()}
+        return {key: item for key, item in filled.items() if item is not ABSENT}
+    if isinstance(value, list | tuple):
+        return [item for item in (fill_value(one, values) for one in value) if item is not ABSENT]
+    return value
+
+
+def _filled_text(text: str, values: Mapping[str, Scalar]) -> Any:
+    if any(is_placeholder(name, REQUEST_PLACEHOLDERS) and name not in values for name in placeholders(text)):
+        return ABSENT
+    whole = _BRACES.fullmatch(text)
+    if whole is not None and whole["name"] in values:
+        return values[whole["name"]]
+    return fill_text(text, {name: as_argument(value) for name, value in values.items()})
+
+
+def fill_text(text: str, values: Mapping[str, str]) -> str:
+    """Fill in one text, in a single pass; braces round a name that is not there stay."""
+    return _BRACES.sub(lambda match: _replacement(match, values), text)
 
 
 def as_argument(value: Scalar) -> str:
@@ -57,7 +121,7 @@ def fill(command: Sequence[str], *, query: str, k: int, python: str, params: Map
                 filled.pop()
             flag_kept = False
             continue
-        filled.append(_BRACES.sub(lambda match: _replacement(match, values), element))
+        filled.append(fill_text(element, values))
         # The flag is told by what the config says, never by what a query happens to start with.
         flag_kept = element.startswith("-") and "=" not in element and element not in _NOT_FLAGS
     return filled

@@ -17,7 +17,7 @@ from cranfield.model import Answer, CallLog, Hit, Outcome
 
 ANSWER_KEYS = ("query_id", "outcome", "reason", "fields", "hits", "log")
 HIT_KEYS = ("id", "score", "title", "span")
-LOG_KEYS = ("latency_ms", "stdout_head", "stderr_head")
+LOG_KEYS = ("latency_ms", "stdout_head", "stderr_head", "attempts", "repeat_ms", "unstable", "cached")
 
 _LONE_SURROGATE = re.compile("[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc00-\udfff]")
 _KINDS = {dict: "an object", list: "a list", str: "a string", float: "a finite number"}
@@ -96,9 +96,20 @@ def _hit_record(query_id: str, rank: int, hit: Hit) -> dict[str, Any]:
 
 def log_record(log: CallLog) -> dict[str, Any]:
     """The log of one call as plain data."""
-    record: dict[str, Any] = {"latency_ms": log.latency_ms}
-    record |= {key: getattr(log, key) for key in LOG_KEYS[1:] if getattr(log, key)}
-    return record
+    record = {key: getattr(log, key) for key in LOG_KEYS}
+    record |= {key: list(record[key]) for key in ("repeat_ms", "unstable")}
+    return {key: value for key, value in record.items() if key == "latency_ms" or value != _USUAL.get(key)}
+
+
+_USUAL: dict[str, Any] = {
+    "stdout_head": "",
+    "stderr_head": "",
+    "attempts": 1,
+    "repeat_ms": [],
+    "unstable": [],
+    "cached": False,
+}
+"""What a log says where the record is silent."""
 
 
 def answer_from_record(record: object) -> tuple[str, Answer, CallLog | None]:
@@ -190,8 +201,26 @@ class RecordReader:
         log = self.mapping(value, name, LOG_KEYS)
         if log is not self._not_there and "latency_ms" not in log:
             self.wrong(f"missing key 'latency_ms' in {name}")
-        heads = [self.text(log, key, of=name) or "" for key in LOG_KEYS[1:]]
-        return CallLog(self.number(log, "latency_ms", of=name) or 0.0, *heads)
+        attempts = self.number(log, "attempts", of=name)
+        return CallLog(
+            latency_ms=self.number(log, "latency_ms", of=name) or 0.0,
+            stdout_head=self.text(log, "stdout_head", of=name) or "",
+            stderr_head=self.text(log, "stderr_head", of=name) or "",
+            attempts=1 if attempts is None else int(attempts),
+            repeat_ms=tuple(self._listed(log, "repeat_ms", float)),
+            unstable=tuple(self._listed(log, "unstable", str)),
+            cached=log.get("cached") is True,
+        )
+
+    def _listed(self, owner: Mapping[str, Any], key: str, kind: type) -> list[Any]:
+        """A list of texts, or of finite numbers; empty when absent."""
+        value = owner.get(key, [])
+        sound = isinstance(value, list) and all(
+            isinstance(one, str) if kind is str else _finite(one) is not None for one in value
+        )
+        if not sound:
+            self.wrong(f"wrong value for log.{key}", expected="a list", got=shorten(value))
+        return [kind(one) for one in value] if sound else []
 
     def _not(self, name: str, value: object, kind: type) -> None:
         self.wrong(f"wrong value for {name}", expected=_KINDS[kind], got=shorten(value))

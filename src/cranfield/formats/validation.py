@@ -6,7 +6,7 @@ Nothing here knows a format: the models do.
 from __future__ import annotations
 
 import types
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar, Union, get_args, get_origin
 
@@ -74,17 +74,28 @@ def validate(located: Located, model: type[AnyModel], problems: ProblemList) -> 
     try:
         return model.model_validate(located.top)
     except ValidationError as error:
-        found: dict[tuple[Loc, str], _Finding] = {}
-        for detail in error.errors(include_url=False):
-            loc, owners = _place(detail["loc"], model)
-            finding = _finding(detail, loc, owners)
-            earlier = found.setdefault((loc, finding.group), finding)
-            if earlier is not finding:
-                earlier.merge(finding)
-        for finding in found.values():
-            if finding.group != "value" or not _is_explained(finding.loc, found):
-                problems.problems.append(finding.problem(located))
+        problems.problems += [finding.problem(located) for finding in _findings(error, model)]
         return None
+
+
+def problems_of(model: type[BaseModel], values: object) -> Iterator[tuple[Loc, Problem]]:
+    """Everything in plain values that does not fit `model`: where it stands in them, and the problem without a place."""
+    try:
+        model.model_validate(values)
+    except ValidationError as error:
+        for finding in _findings(error, model):
+            yield finding.loc, finding.said()
+
+
+def _findings(error: ValidationError, model: type[BaseModel]) -> list[_Finding]:
+    found: dict[tuple[Loc, str], _Finding] = {}
+    for detail in error.errors(include_url=False):
+        loc, owners = _place(detail["loc"], model)
+        finding = _finding(detail, loc, owners)
+        earlier = found.setdefault((loc, finding.group), finding)
+        if earlier is not finding:
+            earlier.merge(finding)
+    return [f for f in found.values() if f.group != "value" or not _is_explained(f.loc, found)]
 
 
 def _is_explained(loc: Loc, found: Iterable[tuple[Loc, str]]) -> bool:
@@ -151,6 +162,12 @@ class _Finding:
             got=self.got,
             hint=self.hint,
         )
+
+    def said(self) -> Problem:
+        """The problem, without the place."""
+        if self.known is not None:
+            return unknown_name("key", str(self.loc[-1]), self.known)
+        return Problem(self.message, expected=" or ".join(self._wanted()) or None, got=self.got, hint=self.hint)
 
     def _wanted(self) -> list[str]:
         """What was expected, each kind of number once."""

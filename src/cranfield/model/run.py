@@ -15,7 +15,7 @@ Order = Literal["given", "descending", "ascending"]
 
 
 class Outcome(StrEnum):
-    """What became of one query. The three failures are never mixed up with an honest empty list."""
+    """What became of one query. The failures are never mixed up with an honest empty list."""
 
     ANSWERED = "answered"
     EMPTY = "empty"
@@ -23,6 +23,8 @@ class Outcome(StrEnum):
     TIMEOUT = "timeout"
     NONZERO_EXIT = "nonzero exit"
     """The program ended with an error, or could not be started."""
+    ERROR = "error"
+    """The call failed: a refused connection, an HTTP status, an exception, an error of a tool."""
     UNPARSABLE = "unparsable"
     """The program ended well, and its output is not what the config says it is."""
     MISSING = "missing"
@@ -30,8 +32,8 @@ class Outcome(StrEnum):
 
     @property
     def is_failure(self) -> bool:
-        """True for timeout, non-zero exit and unparsable output."""
-        return self in {Outcome.TIMEOUT, Outcome.NONZERO_EXIT, Outcome.UNPARSABLE}
+        """True for timeout, non-zero exit, error and unparsable output."""
+        return self in {Outcome.TIMEOUT, Outcome.NONZERO_EXIT, Outcome.ERROR, Outcome.UNPARSABLE}
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,9 +66,18 @@ class CallLog:
     """What differs from one collection to the next: kept beside a run, never in its digest."""
 
     latency_ms: float
+    """Of the attempt that ended the call; waiting between attempts is not in it."""
     stdout_head: str = ""
     """The first characters of the raw output, so that a parse problem can be seen."""
     stderr_head: str = ""
+    attempts: int = 1
+    """Times the call was tried: 1 and its retries."""
+    repeat_ms: tuple[float, ...] = ()
+    """Latency of each time the query was asked again."""
+    unstable: tuple[str, ...] = ()
+    """For each of those times that brought another answer, the first difference: `rank 2: d7, then d9`."""
+    cached: bool = False
+    """The answer was kept from an earlier collection; latency and the rest are of that one."""
 
 
 @dataclass(frozen=True)

@@ -27,7 +27,7 @@ from cranfield.project.rules import check_rules
 from cranfield.project.several import Done, summary
 from cranfield.project.shaping import Shaping
 from cranfield.reporting import Document, comparison_document, evaluation_document, save_report
-from cranfield.systems import CommandSystem, Held, collect_all, preflight, progress_on, systems_of
+from cranfield.systems import Adapter, Held, collect_all, preflight, progress_on, systems_of
 
 RESULTS, REPORT, MARKDOWN = "results.json", "report.html", "report.md"
 
@@ -61,7 +61,7 @@ class _Part:
     said: SetConfig
     k: int
     convention: str
-    systems: Sequence[CommandSystem]
+    systems: Sequence[Adapter]
     options: CompareOptions
     held: Sequence[Held]
     dry: Evaluation

@@ -1,12 +1,15 @@
 """Systems under test: how they are asked, checked beforehand, and collected from."""
 
+from cranfield.systems.adapter import Adapter
+from cranfield.systems.build import systems_of
 from cranfield.systems.collect import Interrupted, collect, collect_all
-from cranfield.systems.command import CommandSystem, systems_of
+from cranfield.systems.command import CommandSystem
 from cranfield.systems.preflight import Held, preflight
 from cranfield.systems.progress import Progress, progress_on
 from cranfield.systems.system import CallInterruptedError, Interruptible, System
 
 __all__ = [
+    "Adapter",
     "CallInterruptedError",
     "CommandSystem",
     "Held",

@@ -7,189 +7,115 @@ unparsable. The reason given with a failure is the same on every machine; the pr
 from __future__ import annotations
 
 import os
+import shlex
+import shutil
 import signal
 import sys
-import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterator, Mapping
+from functools import partial
 from pathlib import Path
-from threading import Event, Lock
-from types import MappingProxyType
-from typing import Any
+from threading import Event
 
-from cranfield.config.check import require_valid
-from cranfield.config.load import system_config
-from cranfield.config.models import Config, SystemConfig
 from cranfield.config.template import fill
-from cranfield.config.written import config_digest, public_config
-from cranfield.errors import UnknownNameError
-from cranfield.model import Answer, CallLog, Order, Outcome, Query, Scalar
-from cranfield.systems.extract import Extractor
-from cranfield.systems.mask import Mask
+from cranfield.model import Outcome, Scalar
+from cranfield.systems.adapter import Adapter, CheckFailedError, Reply, Step, failed
 from cranfield.systems.process import MAX_OUTPUT_BYTES, End, Finished, run_process
 from cranfield.systems.system import CallInterruptedError
-
-HEAD_CHARS = 2_000
-"""Kept of each stream in the log."""
 
 _OURS_PERHAPS = frozenset({signal.SIGTERM, signal.SIGINT, signal.SIGHUP})
 _INTERRUPTION_LAG_S = 0.5
 
 
-class CommandSystem:
+class CommandSystem(Adapter):
     r"""A command of cranfield.yaml, ready to be asked.
 
     Example:
-        >>> from cranfield.config import SystemConfig
         >>> from cranfield.model import Query
-        >>> echo = SystemConfig.model_validate({"command": ["echo", "doc:{query}"], "extract": {"regex": r"doc:\S+"}})
-        >>> answer, log = CommandSystem("echo", echo).search(Query("q1", "grid"), k=10)
+        >>> echo = CommandSystem.of("echo", command=["echo", "doc:{query}"], extract={"regex": r"doc:\S+"})
+        >>> answer, log = echo.search(Query("q1", "grid"), k=10)
         >>> answer.outcome.value, [hit.id for hit in answer.hits]
         ('answered', ['doc:grid'])
     """
 
-    def __init__(
-        self,
-        name: str,
-        config: SystemConfig,
-        folder: Path | str = ".",
-        params: Mapping[str, Scalar] = MappingProxyType({}),
-    ) -> None:
-        """Prepare a command; raise `ConfigError` with all that is wrong with it.
+    def attempt(self, query: str, k: int, params: Mapping[str, Scalar], interrupted: Event) -> Reply:
+        """Run the command once."""
+        finished = run_process(
+            self._argv(query, k, params),
+            cwd=self.cwd,
+            env=self.environment,
+            timeout_s=self.config.timeout_s,
+            interrupted=interrupted,
+        )
+        _raise_if_interrupted(finished, interrupted)
+        output, stderr = (stream.decode("utf-8", "replace") for stream in (finished.stdout, finished.stderr))
+        return self._reply(finished, output, stderr)
 
-        Args:
-            name: its name in reports.
-            config: what to run and how to read it.
-            folder: what `cwd` is relative to: the config file's folder.
-            params: given with every query, part of what is measured; a query's own go first.
-        """
-        require_valid(name, config)
-        self.name = name
-        self.config = config
-        self.params = dict(params)
-        self.cwd = Path(folder).absolute() / config.cwd
-        self._extractor = Extractor(config)
-        self._calls: set[Event] = set()
-        self._lock = Lock()
-        secrets = {key: value.get_secret_value() for key, value in config.env.items()}
-        self.environment: Mapping[str, str] = {**os.environ, **secrets}
-        self.mask = Mask(secrets)
+    def request(self, query: str, k: int, params: Mapping[str, Scalar]) -> str:
+        """The command line, quoted as a shell would want it; no shell reads it."""
+        return shlex.join(self._argv(query, k, params))
 
-    @classmethod
-    def of(cls, name: str, *, folder: Path | str = ".", **settings: Any) -> CommandSystem:
-        r"""Make a system from what would stand under its name in cranfield.yaml.
+    def ready_steps(self) -> Iterator[Step]:
+        """That the program is there and may be run."""
+        written = (self.config.command or [""])[0]
+        (program,) = fill([written], query="", k=0, python=sys.executable, params={})
+        yield f"command {written}", partial(found_program, self, program)
 
-        Args:
-            name: its name in reports.
-            folder: what `cwd` is relative to.
-            settings: `command`, `extract`, `timeout_s` and the other keys of a system.
+    def depends_on(self) -> Iterator[Path]:
+        """Besides what is named, every file that an argument names."""
+        yield from super().depends_on()
+        for argument in self._argv("", 0, self.config.params):
+            if argument and (self.cwd / argument).is_file():
+                yield self.cwd / argument
 
-        Raises:
-            ConfigError: with everything that is wrong.
+    def _argv(self, query: str, k: int, params: Mapping[str, Scalar]) -> list[str]:
+        return fill(self.config.command or [], query=query, k=k, python=sys.executable, params=params)
 
-        Example:
-            >>> CommandSystem.of("echo", command=["echo", "doc:{query}"], extract={"regex": r"doc:\S+"}).order
-            'given'
-        """
-        return cls(name, system_config(name, settings), folder)
-
-    @property
-    def order(self) -> Order:
-        """Whether the list stands as given or is to be sorted by score."""
-        return self.config.order
-
-    @property
-    def concurrency(self) -> int:
-        """Calls that may be under way at a time."""
-        return self.config.concurrency
-
-    @property
-    def config_digest(self) -> str:
-        """SHA-256 over the configuration as written; values of the environment and params of the set included."""
-        return config_digest(self.config, self.params)
-
-    def public_config(self) -> Mapping[str, Any]:
-        """The configuration as written, with the names of the environment's variables only, and params of the set."""
-        return {**public_config(self.config), **({"params": self.params} if self.params else {})}
-
-    def search(self, query: Query, k: int) -> tuple[Answer, CallLog]:
-        """Run the command once; every failure of the program is an answer with its outcome and reason."""
-        params = {**self.params, **query.params}
-        argv = fill(self.config.command, query=query.text, k=k, python=sys.executable, params=params)
-        interrupted = Event()
-        with self._lock:
-            self._calls.add(interrupted)
-        began = time.perf_counter()
-        try:
-            finished = run_process(
-                argv,
-                cwd=self.cwd,
-                env=self.environment,
-                timeout_s=self.config.timeout_s,
-                interrupted=interrupted,
-            )
-            latency_ms = (time.perf_counter() - began) * 1000
-            self._raise_if_interrupted(finished, interrupted)
-        finally:
-            with self._lock:
-                self._calls.discard(interrupted)
-        output = finished.stdout.decode("utf-8", "replace")
-        log = CallLog(latency_ms, self._head(output), self._head(finished.stderr.decode("utf-8", "replace")))
-        return self._answer(finished, output, k), log
-
-    def interrupt(self) -> None:
-        """Kill every call under way; later calls are not touched."""
-        with self._lock:
-            for call in self._calls:
-                call.set()
-
-    def _raise_if_interrupted(self, finished: Finished, interrupted: Event) -> None:
-        # Whoever ends us often ends our whole tree, children first: a call that died of such a signal says nothing
-        # about the system until it is clear that we go on.
-        if finished.status is not None and -finished.status in _OURS_PERHAPS:
-            interrupted.wait(_INTERRUPTION_LAG_S)
-        if interrupted.is_set() and finished.status != 0:
-            raise CallInterruptedError
-
-    def _answer(self, finished: Finished, output: str, k: int) -> Answer:
+    def _reply(self, finished: Finished, output: str, stderr: str) -> Reply:
+        reply = Reply(output, stderr)
         if finished.end is End.NOT_STARTED:
-            return Answer(Outcome.NONZERO_EXIT, reason=f"could not be started: {finished.why}")
-        if finished.end is End.TIMEOUT:
-            return Answer(Outcome.TIMEOUT, reason=f"no answer in {self.config.timeout_s:g} s")
-        if finished.end is End.TOO_MUCH_OUTPUT:
-            return Answer(Outcome.UNPARSABLE, reason=f"over {MAX_OUTPUT_BYTES // 1024**2} MB of output")
-        if finished.status:
-            return Answer(Outcome.NONZERO_EXIT, reason=_exit_reason(finished.status))
-        return self._extractor.read(output, k)
-
-    def _head(self, text: str) -> str:
-        return self.mask.hide(text)[:HEAD_CHARS]
+            reply = failed(f"could not be started: {finished.why}", outcome=Outcome.NONZERO_EXIT)
+        elif finished.end is End.TIMEOUT:
+            reply = failed(f"no answer in {self.config.timeout_s:g} s", outcome=Outcome.TIMEOUT)
+        elif finished.end is End.TOO_MUCH_OUTPUT:
+            reply = failed(f"over {MAX_OUTPUT_BYTES // 1024**2} MB of output", outcome=Outcome.UNPARSABLE)
+        elif finished.status:
+            reply = failed(exit_reason(finished.status), outcome=Outcome.NONZERO_EXIT)
+        return Reply(output, stderr, reply.answer)
 
 
-def systems_of(
-    config: Config, names: Iterable[str] | None = None, params: Mapping[str, Scalar] = MappingProxyType({})
-) -> list[CommandSystem]:
-    """The systems of a config, in the order of the file; only those in `names` where given.
-
-    Args:
-        config: what was loaded.
-        names: of the systems; None is all.
-        params: given with every query of the test set they are asked.
+def found_program(system: Adapter, program: str) -> str:
+    """Check that a program is there and may be run.
 
     Raises:
-        UnknownNameError: a name that is not in the config.
+        CheckFailedError: it is not.
     """
-    wanted = None if names is None else set(names)
-    for name in sorted(wanted or ()):
-        if name not in config.systems:
-            raise UnknownNameError.among("system", name, config.systems)
-    return [
-        CommandSystem(name, system, config.folder, params)
-        for name, system in config.systems.items()
-        if wanted is None or name in wanted
-    ]
+    if os.sep not in program:
+        if shutil.which(program, path=system.environment.get("PATH")):
+            return "on PATH"
+        in_cwd = (system.cwd / program).is_file()
+        hint = f"a program in the working directory is written ./{program}." if in_cwd else None
+        raise CheckFailedError("a program on PATH", "no program of that name", hint)
+    path = system.cwd / program
+    if path.is_dir():
+        raise CheckFailedError("an executable file", "a folder")
+    if not path.exists():
+        raise CheckFailedError("an executable file", "nothing there", "the path is relative to the system's cwd.")
+    if not os.access(path, os.X_OK):
+        raise CheckFailedError("an executable file", "a file that may not be executed", f"chmod +x {program}")
+    return "an executable file"
 
 
-def _exit_reason(status: int) -> str:
+def _raise_if_interrupted(finished: Finished, interrupted: Event) -> None:
+    # Whoever ends us often ends our whole tree, children first: a call that died of such a signal says nothing
+    # about the system until it is clear that we go on.
+    if finished.status is not None and -finished.status in _OURS_PERHAPS:
+        interrupted.wait(_INTERRUPTION_LAG_S)
+    if interrupted.is_set() and finished.status != 0:
+        raise CallInterruptedError
+
+
+def exit_reason(status: int) -> str:
+    """`exit status 3`, `killed by SIGSEGV`."""
     if status > 0:
         return f"exit status {status}"
     try:

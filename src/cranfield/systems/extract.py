@@ -18,7 +18,7 @@ from cranfield.config.expression import (
     compile_path,
     compile_result_regex,
 )
-from cranfield.config.models import SystemConfig
+from cranfield.config.models import OWN_FORM, SystemConfig
 from cranfield.model import Answer, Hit, Order, Outcome
 
 MAX_HITS = 10_000
@@ -33,7 +33,7 @@ class Extractor:
     """Reads one system's output as its config says."""
 
     def __init__(self, config: SystemConfig) -> None:
-        extract = config.extract
+        extract = config.extract or OWN_FORM
         self._order: Order = config.order
         self._empty = None if config.empty is None else compile_empty_regex(config.empty)
         self._regex = None if extract.regex is None else compile_result_regex(extract.regex)

@@ -7,20 +7,17 @@ raised. What held is reported too: it belongs to the evidence.
 from __future__ import annotations
 
 import json
-import os
-import shutil
-import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
 from cranfield.config.expression import compile_path
 from cranfield.config.models import JsonValue
-from cranfield.config.template import fill
 from cranfield.errors import PreflightError, Problem, shorten
 from cranfield.model import Query
-from cranfield.systems.command import CommandSystem
+from cranfield.systems.adapter import Adapter, CheckFailedError, Step
+from cranfield.systems.command import found_program
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,20 +31,8 @@ class Held:
     """What was found: `"/data/search.db"`."""
 
 
-class _CheckFailedError(Exception):
-    def __init__(self, expected: str, found: str, hint: str | None = None) -> None:
-        super().__init__(expected, found)
-        self.expected = expected
-        self.found = found
-        self.hint = hint
-
-
-_Step = tuple[str, Callable[[], str]]
-"""What is checked, and the function that says what it found or raises."""
-
-
-def preflight(systems: Iterable[CommandSystem], *, k: int = 10) -> tuple[Held, ...]:
-    """Check all systems: that the program is there, then what the config spells.
+def preflight(systems: Iterable[Adapter], *, k: int = 10) -> tuple[Held, ...]:
+    """Check all systems: what each kind of system needs, then what the config spells.
 
     Args:
         systems: what is to be measured.
@@ -74,13 +59,13 @@ def preflight(systems: Iterable[CommandSystem], *, k: int = 10) -> tuple[Held, .
     return tuple(held)
 
 
-def _take(system: CommandSystem, steps: Iterable[_Step], held: list[Held]) -> list[Problem]:
+def _take(system: Adapter, steps: Iterable[Step], held: list[Held]) -> list[Problem]:
     hide = system.mask.hide
     failed = []
     for label, check in steps:
         try:
             held.append(Held(system.name, hide(label), hide(check())))
-        except _CheckFailedError as failure:
+        except CheckFailedError as failure:
             failed.append(
                 Problem(
                     hide(label),
@@ -93,17 +78,15 @@ def _take(system: CommandSystem, steps: Iterable[_Step], held: list[Held]) -> li
     return failed
 
 
-def _folder_steps(system: CommandSystem) -> Iterator[_Step]:
+def _folder_steps(system: Adapter) -> Iterator[Step]:
     yield f"cwd {system.config.cwd}", partial(_folder, system.cwd)
 
 
-def _file_steps(system: CommandSystem) -> Iterator[_Step]:
-    written = system.config.command[0]
-    program = fill([written], query="", k=0, python=sys.executable, params={})[0]
-    yield f"command {written}", partial(_program, system, program)
+def _file_steps(system: Adapter) -> Iterator[Step]:
+    yield from system.ready_steps()
     for check in system.config.preflight:
         if check.binary is not None:
-            yield f"binary {check.binary}", partial(_program, system, check.binary)
+            yield f"binary {check.binary}", partial(found_program, system, check.binary)
         if check.file is not None:
             path = system.cwd / check.file
             named = f"file {check.file}"
@@ -117,7 +100,7 @@ def _file_steps(system: CommandSystem) -> Iterator[_Step]:
                 yield named, partial(_exists, path)
 
 
-def _probe_steps(system: CommandSystem, k: int) -> Iterator[_Step]:
+def _probe_steps(system: Adapter, k: int) -> Iterator[Step]:
     for check in system.config.preflight:
         if check.probe is not None:
             yield f"probe {shorten(check.probe)}", partial(_probe, system, check.probe, k)
@@ -127,24 +110,7 @@ def _folder(path: Path) -> str:
     if path.is_dir():
         return "a folder"
     found = "a file" if path.exists() else "nothing there"
-    raise _CheckFailedError("a folder", found, "cwd is relative to the config file.")
-
-
-def _program(system: CommandSystem, program: str) -> str:
-    if os.sep not in program:
-        if shutil.which(program, path=system.environment.get("PATH")):
-            return "on PATH"
-        in_cwd = (system.cwd / program).is_file()
-        hint = f"a program in the working directory is written ./{program}." if in_cwd else None
-        raise _CheckFailedError("a program on PATH", "no program of that name", hint)
-    path = system.cwd / program
-    if path.is_dir():
-        raise _CheckFailedError("an executable file", "a folder")
-    if not path.exists():
-        raise _CheckFailedError("an executable file", "nothing there", "the path is relative to the system's cwd.")
-    if not os.access(path, os.X_OK):
-        raise _CheckFailedError("an executable file", "a file that may not be executed", f"chmod +x {program}")
-    return "an executable file"
+    raise CheckFailedError("a folder", found, "cwd is relative to the config file.")
 
 
 def _exists(path: Path) -> str:
@@ -156,14 +122,14 @@ def _contains(path: Path, text: str) -> str:
     data = _read(path)
     if text.encode("utf-8", "surrogatepass") in data:
         return "found"
-    raise _CheckFailedError(f"the text {shorten(text)}", f"{len(data)} bytes without it")
+    raise CheckFailedError(f"the text {shorten(text)}", f"{len(data)} bytes without it")
 
 
 def _equals(path: Path, text: str) -> str:
     found = _read(path).decode("utf-8", "replace").strip()
     if found == text.strip():
         return shorten(found)
-    raise _CheckFailedError(shorten(text), shorten(found))
+    raise CheckFailedError(shorten(text), shorten(found))
 
 
 def _equals_json(path: Path, wanted: JsonValue) -> str:
@@ -173,11 +139,11 @@ def _equals_json(path: Path, wanted: JsonValue) -> str:
     try:
         found = _as_json(compile_path(wanted.path).search(json.loads(_read(path).decode("utf-8-sig"))))
     except (json.JSONDecodeError, UnicodeDecodeError):
-        raise _CheckFailedError(f"{wanted.path} = {expected}", "a file that is not JSON") from None
+        raise CheckFailedError(f"{wanted.path} = {expected}", "a file that is not JSON") from None
     except (JMESPathError, ValueError, RecursionError):
-        raise _CheckFailedError(f"{wanted.path} = {expected}", "JSON in which the path cannot be evaluated") from None
+        raise CheckFailedError(f"{wanted.path} = {expected}", "JSON in which the path cannot be evaluated") from None
     if found != expected:
-        raise _CheckFailedError(expected, found)
+        raise CheckFailedError(expected, found)
     return found
 
 
@@ -185,23 +151,23 @@ def _as_json(value: object) -> str:
     return json.dumps(value, sort_keys=True, ensure_ascii=False, default=str)
 
 
-def _probe(system: CommandSystem, text: str, k: int) -> str:
+def _probe(system: Adapter, text: str, k: int) -> str:
     answer, log = system.search(Query("preflight", text), k)
     if answer.hits:
         return "1 result" if len(answer.hits) == 1 else f"{len(answer.hits)} results"
     found = answer.outcome.value + (f" ({answer.reason})" if answer.reason else "")
     wrote = log.stderr_head.strip() or log.stdout_head.strip()
-    raise _CheckFailedError("at least one result", found, f"it wrote {shorten(wrote)}" if wrote else None)
+    raise CheckFailedError("at least one result", found, f"it wrote {shorten(wrote)}" if wrote else None)
 
 
 def _read(path: Path) -> bytes:
     try:
         return path.read_bytes()
     except FileNotFoundError:
-        raise _CheckFailedError("a file", "nothing there", "the path is relative to the system's cwd.") from None
+        raise CheckFailedError("a file", "nothing there", "the path is relative to the system's cwd.") from None
     except IsADirectoryError:
-        raise _CheckFailedError("a file", "a folder") from None
+        raise CheckFailedError("a file", "a folder") from None
     except PermissionError:
-        raise _CheckFailedError("a file", "a file that may not be read") from None
+        raise CheckFailedError("a file", "a file that may not be read") from None
     except OSError as error:
-        raise _CheckFailedError("a file", f"a file that cannot be read ({error.strerror})") from None
+        raise CheckFailedError("a file", f"a file that cannot be read ({error.strerror})") from None

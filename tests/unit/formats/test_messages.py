@@ -182,7 +182,7 @@ LOG_HINT = "\nHint: it holds latencies and raw output only; without the file the
         ),
         (
             '{"query_id":"q1","latency_ms":1,"x":""}',
-            ":2: unknown key 'x'; expected latency_ms, stderr_head, stdout_head.",
+            ":2: unknown key 'x'; expected attempts, cached, latency_ms, repeat_ms, stderr_head, stdout_head, unstable.",
         ),
     ],
 )

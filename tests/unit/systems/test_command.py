@@ -8,7 +8,9 @@ import pytest
 from cranfield.config import SystemConfig
 from cranfield.errors import ConfigError, UnknownNameError
 from cranfield.model import Outcome, Query
-from cranfield.systems.command import HEAD_CHARS, CommandSystem, systems_of
+from cranfield.systems.adapter import HEAD_CHARS
+from cranfield.systems.build import systems_of
+from cranfield.systems.command import CommandSystem
 from cranfield.systems.system import CallInterruptedError, Interruptible, System
 
 ECHO_ARGV = "import sys, json; print(json.dumps({'r': sys.argv[1:]}))"

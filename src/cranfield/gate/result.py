@@ -1,0 +1,106 @@
+"""What a gate says, as values. Nothing is computed here."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+from cranfield.evaluation.values import Evaluation
+
+Status = Literal["passed", "failed", "inconclusive"]
+GateStatus = Literal["passed", "failed", "inconclusive", "invalid"]
+"""`invalid`: the system failed on more queries than the rules allow, so that no other number counts."""
+
+
+@dataclass(frozen=True, slots=True)
+class RuleResult:
+    """One rule and what came of it."""
+
+    kind: str
+    """Which rule of the table: `floor`, `drop` ..."""
+    rule: str
+    """The rule in words: `P@1 is 1 on every query with difficulty: easy`."""
+    status: Status
+    got: str
+    """The number that decided, in exact decimals as it was compared: `0.4120`, `-5.0 %`."""
+    expected: str
+    """The bound it was held against: `at least 0.40`."""
+    sentence: str
+    """A line a person can paste: what happened, with n and interval where there is one."""
+    queries: tuple[str, ...] = ()
+    """Ids of the queries that broke the rule, or that lost most where it is about a mean."""
+
+
+@dataclass(frozen=True, slots=True)
+class MeasureChange:
+    """One measure now and in the baseline, over the queries that both have a value for."""
+
+    measure: str
+    current: float | None
+    baseline: float | None
+    delta: float | None
+    ci_low: float | None
+    ci_high: float | None
+    n: int
+
+
+@dataclass(frozen=True, slots=True)
+class StratumChange:
+    """The primary measure within one stratum, now and in the baseline."""
+
+    key: str
+    value: str
+    n: int
+    current: float | None
+    baseline: float | None
+    delta: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class QueryChange:
+    """The primary measure on one query, now and in the baseline."""
+
+    query_id: str
+    text: str
+    current: float | None
+    baseline: float | None
+    outcome: str
+    """What became of the call: `answered`, `timeout` ..."""
+
+
+@dataclass(frozen=True, slots=True)
+class BaselineFacts:
+    """Where a baseline came from."""
+
+    path: str
+    ref: str
+    """The git ref it was read from; empty where it was read from the working tree."""
+    system: str
+    commit: str
+    accepted: str
+    """ISO date."""
+
+
+@dataclass(frozen=True)
+class GateResult:
+    """All rules of one system on one test set, and the evidence."""
+
+    status: GateStatus
+    sentence: str
+    """The verdict in a line: `failed: 2 of 7 rules`."""
+    rules: tuple[RuleResult, ...]
+    evaluation: Evaluation
+    primary: str
+    baseline: BaselineFacts | None = None
+    """None where no rule needs one."""
+    measures: tuple[MeasureChange, ...] = ()
+    strata: tuple[StratumChange, ...] = ()
+    worse: tuple[QueryChange, ...] = ()
+    """Queries that got worse or broke a rule, the worst first."""
+    notes: tuple[str, ...] = field(default=())
+    """What else a reader must know: a pilot, unjudged results, an old cache."""
+
+    @property
+    def is_passed(self) -> bool:
+        """True when every rule was kept."""
+        return self.status == "passed"

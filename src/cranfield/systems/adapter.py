@@ -1,0 +1,279 @@
+"""What every configured system has in common: its name and settings, attempts and retries, reading, interruption.
+
+An adapter says how one attempt is made, what has to be there first, and what is sent; the rest is here.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from threading import Event, Lock
+from types import MappingProxyType
+from typing import Any, Self
+
+from cranfield.config.check import require_valid
+from cranfield.config.load import system_config
+from cranfield.config.models import SystemConfig
+from cranfield.config.presets import filled
+from cranfield.config.written import config_digest, public_config
+from cranfield.model import Answer, CallLog, Order, Outcome, Query, Scalar
+from cranfield.systems.extract import Extractor
+from cranfield.systems.mask import Mask
+from cranfield.systems.system import CallInterruptedError
+
+HEAD_CHARS = 2_000
+"""Kept of each stream in the log."""
+MAX_WAIT_S = 60.0
+"""Longest wait before a retry, whatever the service asks for."""
+
+Step = tuple[str, Callable[[], str]]
+"""What is checked before the first query, and the function that says what it found or raises `CheckFailedError`."""
+
+
+class CheckFailedError(Exception):
+    """A check before the first query did not hold."""
+
+    def __init__(self, expected: str, found: str, hint: str | None = None) -> None:
+        super().__init__(expected, found)
+        self.expected = expected
+        self.found = found
+        self.hint = hint
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """What one attempt brought back: output that is still to be read, or an answer."""
+
+    output: str = ""
+    stderr: str = ""
+    answer: Answer | None = None
+    """Ready, or the failure the attempt ended in; None: `output` is read as the config says."""
+    may_retry: bool = False
+    """It failed in a way that may pass: too many requests, an error of the service, a broken connection."""
+    retry_after_s: float | None = None
+    """How long the service says to wait."""
+
+
+def failed(reason: str, *, outcome: Outcome = Outcome.ERROR, output: str = "", may_retry: bool = False) -> Reply:
+    """An attempt that failed; `reason` is the same on every machine: no path, no time, no secret."""
+    return Reply(output, answer=Answer(outcome, reason=reason), may_retry=may_retry)
+
+
+@dataclass(frozen=True, slots=True)
+class Exchange:
+    """One call in full, for a person to look at; no secret is in it."""
+
+    request: str
+    output: str
+    """The raw answer of the last attempt."""
+    stderr: str
+    answer: Answer
+    log: CallLog
+
+
+class Adapter(ABC):
+    """A system of cranfield.yaml, ready to be asked; one subclass a kind."""
+
+    retries = 0
+    """Retries where the config does not say."""
+
+    def __init__(
+        self,
+        name: str,
+        config: SystemConfig,
+        folder: Path | str = ".",
+        params: Mapping[str, Scalar] = MappingProxyType({}),
+    ) -> None:
+        """Prepare a system; nothing is started. Raises `ConfigError` with all that is wrong with it.
+
+        Args:
+            name: its name in reports.
+            config: what it is and how it is read.
+            folder: what `cwd` and other paths are relative to: the config file's folder.
+            params: given with every query, part of what is measured; a query's own go first.
+        """
+        require_valid(name, config)
+        self.name = name
+        self.written = config
+        self.config = filled(config)
+        self.set_params = dict(params)
+        self.folder = Path(folder).absolute()
+        self.cwd = self.folder / self.config.cwd
+        self.parts: Mapping[str, Adapter] = {}
+        """Systems that a fusion is made of."""
+        self._calls: set[Event] = set()
+        self._lock = Lock()
+        secrets = {key: value.get_secret_value() for key, value in self.config.env.items()}
+        self.environment: Mapping[str, str] = {**os.environ, **secrets}
+        self.mask = Mask(secrets)
+        self.prepare()
+
+    @classmethod
+    def of(cls, name: str, *, folder: Path | str = ".", **settings: Any) -> Self:
+        r"""Make a system from what would stand under its name in cranfield.yaml.
+
+        Args:
+            name: its name in reports.
+            folder: what `cwd` is relative to.
+            settings: the keys of a system; `with_` for `with`.
+
+        Raises:
+            ConfigError: with everything that is wrong.
+
+        Example:
+            >>> from cranfield.systems import CommandSystem
+            >>> CommandSystem.of("echo", command=["echo", "doc:{query}"], extract={"regex": r"doc:\S+"}).order
+            'given'
+        """
+        written = {key.removesuffix("_"): value for key, value in settings.items()}
+        return cls(name, system_config(name, written), folder)
+
+    def prepare(self) -> None:  # noqa: B027 - most kinds need nothing
+        """Make what the calls of this kind need; nothing is started yet."""
+
+    @abstractmethod
+    def attempt(self, query: str, k: int, params: Mapping[str, Scalar], interrupted: Event) -> Reply:
+        """Ask once. Every failure of the system is a reply.
+
+        Args:
+            query: its text.
+            k: results asked for.
+            params: of the system, the set and the query.
+            interrupted: once set, the attempt ends and raises `CallInterruptedError`.
+        """
+
+    @abstractmethod
+    def request(self, query: str, k: int, params: Mapping[str, Scalar]) -> str:
+        """What an attempt sends, for a person to read; secrets may stand in it, and are hidden by who shows it."""
+
+    def ready_steps(self) -> Iterator[Step]:
+        """What its kind needs before the first query: the program, the tool, a variable of the environment."""
+        return iter(())
+
+    def close(self) -> None:  # noqa: B027 - most kinds start nothing
+        """End what was started; it is started again where it is asked again."""
+
+    @property
+    def order(self) -> Order:
+        """Whether the list stands as given or is to be sorted by score."""
+        return self.config.order
+
+    @property
+    def concurrency(self) -> int:
+        """Calls that may be under way at a time."""
+        return self.config.concurrency
+
+    @property
+    def rate_per_s(self) -> float | None:
+        """Most calls begun in a second."""
+        return self.config.rate_per_s
+
+    @property
+    def config_digest(self) -> str:
+        """SHA-256 over the configuration as written; values of `env` and params of the set included."""
+        return config_digest(self.written, self.set_params)
+
+    def public_config(self) -> Mapping[str, Any]:
+        """The configuration as written, with the names of the environment's variables only, and params of the set."""
+        written = public_config(self.written)
+        params = {**written.get("params", {}), **self.set_params}
+        return {**written, **({"params": params} if params else {})}
+
+    def depends_on(self) -> Iterator[Path]:
+        """Files and folders whose content is part of what is measured."""
+        return (self.cwd / path for path in self.config.depends)
+
+    def params_of(self, query: Query) -> dict[str, Scalar]:
+        """What is given with a query: of the system, of the set, of the query itself; the later goes first."""
+        named = self.config.components or []
+        switches: dict[str, Scalar] = {"components": ",".join(named)} if named else {}
+        switches |= dict.fromkeys(named, True)
+        return {**switches, **self.config.params, **self.set_params, **query.params}
+
+    def search(self, query: Query, k: int) -> tuple[Answer, CallLog]:
+        """Ask, and again where a failure may pass; every failure of the system is an answer with its reason."""
+        exchange = self.ask(query, k)
+        return exchange.answer, exchange.log
+
+    def ask(self, query: Query, k: int, *, is_shown: bool = False) -> Exchange:
+        """One call in full.
+
+        Args:
+            query: what to ask.
+            k: results asked for.
+            is_shown: keep the request and all of the output, for a person.
+        """
+        params = self.params_of(query)
+        interrupted = Event()
+        with self._lock:
+            self._calls.add(interrupted)
+        try:
+            reply, latency_ms, attempts = self._attempts(query.text, k, params, interrupted)
+        finally:
+            with self._lock:
+                self._calls.discard(interrupted)
+        answer = self._extractor.read(reply.output, k) if reply.answer is None else reply.answer
+        if answer.reason is not None:
+            tried = f" (tried {attempts} times)" if attempts > 1 else ""
+            answer = Answer(answer.outcome, answer.hits, self.mask.hide(answer.reason) + tried, answer.fields)
+        hide = self.mask.hide
+        log = CallLog(latency_ms, hide(reply.output)[:HEAD_CHARS], hide(reply.stderr)[:HEAD_CHARS], attempts)
+        if not is_shown:
+            return Exchange("", "", "", answer, log)
+        return Exchange(hide(self.request(query.text, k, params)), hide(reply.output), hide(reply.stderr), answer, log)
+
+    def interrupt(self) -> None:
+        """End every call under way; later calls are not touched."""
+        with self._lock:
+            for call in self._calls:
+                call.set()
+
+    @cached_property
+    def _extractor(self) -> Extractor:
+        return Extractor(self.config)
+
+    def _attempts(
+        self, query: str, k: int, params: Mapping[str, Scalar], interrupted: Event
+    ) -> tuple[Reply, float, int]:
+        """The last reply, its milliseconds, and how many attempts it took."""
+        taken: list[float] = []
+
+        def attempt() -> Reply:
+            began = time.perf_counter()
+            reply = self.attempt(query, k, params, interrupted)
+            taken.append((time.perf_counter() - began) * 1000)
+            return reply
+
+        allowed = 1 + (self.retries if self.config.retries is None else self.config.retries)
+        reply = attempt() if allowed == 1 else _retried(attempt, allowed, self.config.backoff_s, interrupted)
+        return reply, taken[-1], len(taken)
+
+
+def _retried(attempt: Callable[[], Reply], allowed: int, backoff_s: float, interrupted: Event) -> Reply:
+    """Try until it ends well or for good, waiting as long as the service asks, else twice as long each time."""
+    from tenacity import RetryCallState, Retrying, retry_if_result, stop_after_attempt, wait_random_exponential
+
+    grows = wait_random_exponential(multiplier=backoff_s, min=backoff_s / 2, max=MAX_WAIT_S)
+
+    def wait_s(state: RetryCallState) -> float:
+        asked = state.outcome.result().retry_after_s if state.outcome else None
+        return min(asked, MAX_WAIT_S) if asked is not None else grows(state)
+
+    def sleep(seconds: float) -> None:
+        if interrupted.wait(seconds):
+            raise CallInterruptedError
+
+    retrying = Retrying(
+        stop=stop_after_attempt(allowed),
+        wait=wait_s,
+        sleep=sleep,
+        retry=retry_if_result(lambda reply: reply.may_retry),
+        retry_error_callback=lambda state: state.outcome.result() if state.outcome else None,
+    )
+    reply: Reply = retrying(attempt)
+    return reply
