@@ -62,7 +62,7 @@ QRELS_MESSAGES: dict[str, tuple[str | bytes, str]] = {
     ),
 }
 
-OUTCOMES = "answered, empty, missing, nonzero exit, timeout, unparsable"
+OUTCOMES = "answered, empty, error, missing, nonzero exit, timeout, unparsable"
 RUN_MESSAGES: dict[str, tuple[str | bytes, str]] = {
     "empty": ("", ': the file is empty; expected a header line {"cranfield_run":1,…}.'),
     "no header": (
