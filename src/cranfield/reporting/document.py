@@ -136,6 +136,8 @@ class Code:
     kind: ClassVar[str] = "code"
     text: str
     caption: str = ""
+    pasted: bool = False
+    """A pasted text report shows it too."""
 
 
 @dataclass(frozen=True, slots=True)

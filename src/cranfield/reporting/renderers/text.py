@@ -13,6 +13,7 @@ from typing import Any
 from cranfield.reporting.document import (
     Block,
     Bullets,
+    Code,
     Column,
     Details,
     Document,
@@ -122,6 +123,14 @@ def _figure(figure: Figure) -> Iterator[str]:
         yield from _table(figure.table)
 
 
+def _code(block: Code) -> Iterator[str]:
+    if not block.pasted:
+        return
+    if block.caption:
+        yield from _wrapped(block.caption + ":")
+    yield from (f"  {printable(line)}" for line in block.text.splitlines())
+
+
 def _widths(columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> list[int]:
     """Room of each column; where a line would be too long, headings of numbers fold, then columns of text give way."""
     cells = [max((width(row[place]) for row in rows), default=0) for place in range(len(columns))]
@@ -222,5 +231,6 @@ _WRITERS: Mapping[str, Callable[[Any], Iterator[str]]] = {
     KeyValues.kind: _key_values,
     Table.kind: _table,
     Figure.kind: _figure,
+    Code.kind: _code,
 }
 """What a pasted report holds. Blocks of another kind are left out."""

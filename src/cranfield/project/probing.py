@@ -1,0 +1,264 @@
+"""Looking at systems: one query to one of them, the systems of a config, the presets; as documents."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from cranfield.config import Config, SystemConfig, load_config
+from cranfield.config.presets import PRESETS, Preset, filled
+from cranfield.config.written import public_config
+from cranfield.errors import Problem, UnknownNameError, UsageError, shorten
+from cranfield.model import Query, Scalar
+from cranfield.project.rules import check_rules
+from cranfield.reporting.document import Code, Column, Document, KeyValues, Paragraph, Section, Table
+from cranfield.systems import Adapter, systems_of
+from cranfield.systems.adapter import Exchange
+from cranfield.systems.preflight import preflight
+
+
+@dataclass(frozen=True, slots=True)
+class Probe:
+    """What came of a single query."""
+
+    document: Document
+    is_failure: bool
+
+
+def probe(
+    config_path: Path,
+    name: str,
+    query: str,
+    *,
+    k: int | None = None,
+    params: Sequence[str] = (),
+    testset: str | None = None,
+) -> Probe:
+    """Ask one system of a config one query, after its preflight.
+
+    Args:
+        config_path: cranfield.yaml.
+        name: of the system.
+        query: its text.
+        k: results to ask for; None as the config has it.
+        params: `NAME=VALUE`, given with the query.
+        testset: name of the set whose params are given, in a config of several.
+
+    Raises:
+        InputError: the config, with all its problems, or a name that is not in it.
+        PreflightError: something it needs is not there.
+    """
+    config = load_config(config_path, also=check_rules)
+    given = _params(params)
+    said = _set_params(config, testset)
+    (system,) = systems_of(config, [name], said)
+    asked = k or config.k
+    try:
+        preflight([system], k=asked)
+        exchange = system.ask(Query("probe", query, params=given), asked, is_shown=True)
+    finally:
+        system.close()
+    return Probe(_exchange_document(system, query, asked, exchange), exchange.answer.outcome.is_failure)
+
+
+def _set_params(config: Config, testset: str | None) -> Mapping[str, Scalar]:
+    if testset is None:
+        return {} if config.testsets is not None else config.sets[""].params
+    if config.testsets is None:
+        raise UsageError("the config has one test set, without a name", hint="leave --testset out")
+    if testset not in config.sets:
+        raise UnknownNameError.among("test set", testset, config.sets)
+    return config.sets[testset].params
+
+
+def _params(written: Sequence[str]) -> dict[str, Scalar]:
+    """`NAME=VALUE` options, each value read as YAML reads it: `true`, `5`, `ios`."""
+    import yaml
+
+    found: dict[str, Scalar] = {}
+    problems = []
+    for one in written:
+        name, equals, text = one.partition("=")
+        try:
+            value = yaml.safe_load(text)
+        except yaml.YAMLError:
+            value = text
+        if not equals or not name.strip():
+            problems.append(Problem(f"--param is {shorten(one)}", expected="NAME=VALUE"))
+        else:
+            found[name.strip()] = value if isinstance(value, str | int | float | bool) else text
+    if problems:
+        raise UsageError(problems)
+    return found
+
+
+def _exchange_document(system: Adapter, query: str, k: int, exchange: Exchange) -> Document:
+    answer, log = exchange.answer, exchange.log
+    outcome = answer.outcome.value + (f": {answer.reason}" if answer.reason else "")
+    facts = [
+        ("outcome", outcome),
+        ("hits", f"{len(answer.hits)} (asked for {k})"),
+        ("latency", f"{log.latency_ms:.1f} ms"),
+        ("attempts", str(log.attempts)),
+        ("order", "as given" if system.order == "given" else f"by score, {system.order}"),
+        *((f"field {name}", json.dumps(value, ensure_ascii=False)) for name, value in answer.fields.items()),
+    ]
+    table = _hits_table(exchange)
+    sections = [
+        Section("request", "Request", (Code(exchange.request, "what was sent; secrets are hidden", pasted=True),)),
+        Section("raw", "Raw answer", tuple(_raw(exchange))),
+        Section("hits", "What was read from it", (KeyValues(tuple(facts)), table)),
+    ]
+    return Document(
+        title=f"{system.name}: {shorten(query)}",
+        subtitle=(f"{system.config.kind}, k = {k}",),
+        sections=tuple(sections),
+        tidy=lambda: table,
+        payload=lambda: _exchange_payload(system, query, k, exchange),
+    )
+
+
+def _raw(exchange: Exchange) -> list[Code | Paragraph]:
+    raw: list[Code | Paragraph] = []
+    if exchange.output:
+        raw.append(Code(exchange.output, "as it came", pasted=True))
+    if exchange.stderr:
+        raw.append(Code(exchange.stderr, "on stderr", pasted=True))
+    return raw or [Paragraph("Nothing came back.")]
+
+
+def _hits_table(exchange: Exchange) -> Table:
+    columns = (Column("rank", "count"), Column("id"), Column("score", "value"), Column("title"), Column("span"))
+    rows = [
+        (rank, hit.id, hit.score, hit.title or "", hit.span or "") for rank, hit in enumerate(exchange.answer.hits, 1)
+    ]
+    return Table(columns, rows, "Hits in the order they came, before any sort or cut", shown=None)
+
+
+def _exchange_payload(system: Adapter, query: str, k: int, exchange: Exchange) -> dict[str, Any]:
+    answer, log = exchange.answer, exchange.log
+    hits = [
+        {key: value for key in ("id", "score", "title", "span", "tokens") if (value := getattr(hit, key)) is not None}
+        for hit in answer.hits
+    ]
+    return {
+        "system": system.name,
+        "kind": system.config.kind,
+        "query": query,
+        "k": k,
+        "request": exchange.request,
+        "output": exchange.output,
+        "stderr": exchange.stderr,
+        "outcome": answer.outcome.value,
+        "reason": answer.reason,
+        "fields": dict(answer.fields),
+        "hits": hits,
+        "latency_ms": log.latency_ms,
+        "attempts": log.attempts,
+    }
+
+
+def systems_document(config_path: Path) -> Document:
+    """The systems of a config, a line each; nothing is started."""
+    config = load_config(config_path, also=check_rules)
+    columns = (
+        Column("system"),
+        Column("kind"),
+        Column("what"),
+        Column("timeout"),
+        Column("concurrency", "count"),
+        Column("components"),
+    )
+    rows = [
+        (
+            name,
+            f"{system.kind} {system.preset}" if system.preset else system.kind,
+            _what(filled(system)),
+            f"{system.timeout_s:g} s",
+            system.concurrency,
+            ", ".join(system.components or ()),
+        )
+        for name, system in config.systems.items()
+    ]
+    table = Table(columns, rows, "`cranfield system probe NAME QUERY` asks one of them", shown=None)
+    return Document(
+        title=f"{len(rows)} systems" if len(rows) > 1 else "1 system",
+        subtitle=(str(config_path),),
+        sections=(Section("systems", "Systems", (table,)),),
+        tidy=lambda: table,
+        payload=lambda: {"systems": {name: public_config(system) for name, system in config.systems.items()}},
+    )
+
+
+def _what(system: SystemConfig) -> str:
+    """The command, address, function or file, as written."""
+    if system.http is not None:
+        return system.http.url
+    if system.mcp is not None:
+        return f"{system.mcp.tool} of {system.mcp.url or ' '.join(system.mcp.command or ())}"
+    if system.fusion is not None:
+        return f"{system.fusion.method} of {', '.join(system.fusion.of)}"
+    written = getattr(system, system.kind)
+    return " ".join(written) if isinstance(written, list) else str(written)
+
+
+def filled_yaml(config_path: Path, name: str) -> str:
+    """A system of a config as YAML, its preset filled in."""
+    config = load_config(config_path, also=check_rules)
+    if name not in config.systems:
+        raise UnknownNameError.among("system", name, config.systems)
+    return _yaml({name: public_config(filled(config.systems[name]))})
+
+
+def _yaml(value: object) -> str:
+    import yaml
+
+    text: str = yaml.safe_dump(value, sort_keys=False, allow_unicode=True, width=120)
+    return text
+
+
+def presets_document(name: str | None = None) -> Document:
+    """The table of presets; or one of them, with what its `with` takes and what it comes to."""
+    if name is not None and name not in PRESETS:
+        raise UnknownNameError.among("preset", name, PRESETS)
+    if name is not None:
+        return _preset_document(PRESETS[name])
+    rows = [(preset.name, preset.title, ", ".join(_needed(preset))) for preset in PRESETS.values()]
+    columns = (Column("preset"), Column("what it asks"), Column("needs"))
+    table = Table(columns, rows, "`cranfield system presets NAME` shows one in full", shown=None)
+    return Document(
+        title="Presets",
+        subtitle=("forms of other kinds of system, filled in",),
+        sections=(Section("presets", "Presets", (table,)),),
+        tidy=lambda: table,
+        payload=lambda: {preset.name: preset.settings.model_json_schema() for preset in PRESETS.values()},
+    )
+
+
+def _needed(preset: Preset) -> list[str]:
+    return [field.alias or name for name, field in preset.settings.model_fields.items() if field.is_required()]
+
+
+def _preset_document(preset: Preset) -> Document:
+    written = SystemConfig.model_validate({"preset": preset.name, "with": dict(preset.example)})
+    columns = (Column("setting"), Column("needed"), Column("what it is"))
+    rows = [
+        (field.alias or name, "yes" if field.is_required() else "", " ".join((field.description or "").split()))
+        for name, field in preset.settings.model_fields.items()
+    ]
+    table = Table(columns, rows, "Settings of `with`", shown=None)
+    said = _yaml({"preset": preset.name, "with": dict(preset.example)})
+    comes_to = _yaml(public_config(filled(written)))
+    return Document(
+        title=f"preset {preset.name}",
+        subtitle=(preset.title,),
+        sections=(
+            Section("settings", "Settings", (table,)),
+            Section("example", "Example", (Code(said, "what is written", pasted=True), Code(comes_to, "what it comes to", pasted=True))),
+        ),
+        tidy=lambda: table,
+        payload=lambda: dict(preset.settings.model_json_schema()),
+    )
