@@ -1,4 +1,4 @@
-"""All that `make bench` measures: start-up, judgments, files, memory, parts. `everything.py S M [--resume] [--write]`."""
+"""All that `make bench` measures: start-up, judgments, significance, files, memory, parts. `everything.py S M [--resume] [--write]`."""
 
 from __future__ import annotations
 
@@ -36,6 +36,7 @@ def main() -> int:
     in_memory = [size for size in options.sizes if size != "L"]
     failed = call("startup.py", keep="startup.txt")
     failed |= call("judgments.py", keep="judgments.txt")
+    failed |= call("significance.py", keep="significance.txt")
     failed |= call("engine.py", *options.sizes, *resume, *engine)
     if in_memory:
         failed |= call("memory_door.py", *in_memory, *resume)

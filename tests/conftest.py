@@ -6,6 +6,9 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
+import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -49,6 +52,54 @@ def chromium() -> str:
         if found := shutil.which(name):
             return found
     pytest.skip("no Chromium here (Debian: apt-get install chromium)")
+
+
+@pytest.fixture(scope="session")
+def postgres_server() -> Iterator[str]:
+    """The address of a PostgreSQL server of the tests' own, on a socket in a folder; run by another user where we are root."""
+    import psycopg
+
+    found = sorted(Path("/usr/lib/postgresql").glob("*/bin/postgres"))
+    if not found and (on_path := shutil.which("postgres")):
+        found = [Path(on_path).resolve()]
+    if not found:
+        pytest.skip("no PostgreSQL server here (Debian: apt-get install postgresql)")
+    programs = found[-1].parent
+    other: dict[str, str] = {"user": "nobody", "group": "nogroup"} if os.getuid() == 0 else {}
+    with tempfile.TemporaryDirectory(prefix="cranfield-pg-") as name:
+        folder = Path(name)
+        if other:
+            shutil.chown(folder, **other)
+        make = [
+            programs / "initdb",
+            "-D",
+            folder / "data",
+            "-U",
+            "owner",
+            "--auth=trust",
+            "-E",
+            "UTF8",
+            "--locale=C",
+            "-N",
+        ]
+        subprocess.run(make, check=True, capture_output=True, cwd=folder, **other)
+        run = [programs / "postgres", "-D", folder / "data", "-k", folder, "-c", "listen_addresses=", "-c", "fsync=off"]
+        with (folder / "log").open("wb") as log:
+            process = subprocess.Popen(run, stdout=log, stderr=log, cwd=folder, **other)
+        address, until = f"postgresql://owner@/postgres?host={folder}", time.monotonic() + 60
+        try:
+            while True:
+                try:
+                    psycopg.connect(address).close()
+                    break
+                except psycopg.OperationalError:
+                    if time.monotonic() > until or process.poll() is not None:
+                        raise
+                    time.sleep(0.05)
+            yield address
+        finally:
+            process.terminate()
+            process.wait(30)
 
 
 def pytest_configure(config: pytest.Config) -> None:

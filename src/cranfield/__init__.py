@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from cranfield.errors import CranfieldError
+    from cranfield.evaluation.many_values import ManyComparison
     from cranfield.evaluation.values import Comparison, Evaluation, Limits, Verdict
     from cranfield.measures import Measure, parse
     from cranfield.model import Answer, Convention, Hit, Outcome, Pattern, Query, Run, TestSet
-    from cranfield.project.recipe import compare, evaluate, load
+    from cranfield.project.recipe import compare, compare_many, evaluate, load
     from cranfield.project.report import report
     from cranfield.project.shaping import Shaping
     from cranfield.systems import CommandSystem, collect
@@ -22,10 +23,11 @@ __version__ = "0.1.0"
 
 _HOMES = {
     "cranfield.errors": ("CranfieldError",),
+    "cranfield.evaluation.many_values": ("ManyComparison",),
     "cranfield.evaluation.values": ("Comparison", "Evaluation", "Limits", "Verdict"),
     "cranfield.measures": ("Measure", "parse"),
     "cranfield.model": ("Answer", "Convention", "Hit", "Outcome", "Pattern", "Query", "Run", "TestSet"),
-    "cranfield.project.recipe": ("compare", "evaluate", "load"),
+    "cranfield.project.recipe": ("compare", "compare_many", "evaluate", "load"),
     "cranfield.project.report": ("report",),
     "cranfield.project.shaping": ("Shaping",),
     "cranfield.systems": ("CommandSystem", "collect"),
@@ -41,6 +43,7 @@ __all__ = [
     "Evaluation",
     "Hit",
     "Limits",
+    "ManyComparison",
     "Measure",
     "Outcome",
     "Pattern",
@@ -51,6 +54,7 @@ __all__ = [
     "Verdict",
     "collect",
     "compare",
+    "compare_many",
     "evaluate",
     "load",
     "parse",

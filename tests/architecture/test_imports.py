@@ -18,7 +18,7 @@ import cranfield
 PACKAGE = Path(cranfield.__file__).parent
 
 EVERYTHING_BELOW_CLI = {
-    *("model", "formats", "matching", "ranking", "measures", "stats"),
+    *("model", "formats", "matching", "ranking", "measures", "stats", "forge"),
     *("evaluation", "systems", "config", "gate", "reporting", "demo", "trec_eval", "compat", "repo", "testsets"),
 }
 # Room to what it may import besides itself and `errors`. A dotted entry opens that one module, not its room.
@@ -44,6 +44,7 @@ TABLE: dict[str, set[str]] = {
     "trec_eval": {"model", "formats", "ranking", "measures", "evaluation", "stats"},
     "compat": {"model", "formats", "ranking", "measures", "evaluation", "stats", "trec_eval"},
     "demo": {"model", "formats"},
+    "forge": set(),
     "project": EVERYTHING_BELOW_CLI,
     "cli": {*EVERYTHING_BELOW_CLI, "project"},
     "pytest_plugin": {*EVERYTHING_BELOW_CLI, "project"},

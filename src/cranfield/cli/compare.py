@@ -1,9 +1,10 @@
-"""`cranfield compare`: is the candidate better than the baseline?"""
+"""`cranfield compare`: is the candidate better than the baseline? Which of many systems is best?"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NamedTuple, TypedDict
 
 import typer
 
@@ -14,6 +15,7 @@ from cranfield.cli.shared import (
     ConventionOption,
     DepthOption,
     DuplicatesChoice,
+    FailOn,
     FailOnOption,
     Format,
     FormatOption,
@@ -31,9 +33,42 @@ from cranfield.cli.shared import (
     one_stdin,
     today,
 )
+from cranfield.errors import Problem, UsageError
 
 if TYPE_CHECKING:
+    from cranfield.evaluation.values import Evaluation, Limits
     from cranfield.project.shaping import Shaping
+
+Contrasts = Sequence[tuple[str, str, str]]
+
+BaselineLessOption = Annotated[
+    bool, typer.Option("--baseline-less", help="Of three runs or more, the first is no baseline.")
+]
+SensitivityOption = Annotated[
+    bool,
+    typer.Option(
+        "--sensitivity",
+        help="Of two runs: would other measures, cutoffs, tests, queries or judgments say otherwise?",
+    ),
+]
+TestOption = Annotated[
+    str,
+    typer.Option(
+        "--test",
+        metavar="NAME",
+        help="Procedure of the verdict and its interval: permutation, t, wilcoxon, sign or bootstrap.",
+    ),
+]
+MarginOption = Annotated[
+    float | None,
+    typer.Option(
+        "--margin", metavar="X", help="Largest difference that does not matter; without it nothing is equivalent."
+    ),
+]
+MoreArgument = Annotated[
+    list[Path] | None,
+    typer.Argument(metavar="[MORE]...", help="Runs of more systems: every pair is compared, adjusted for being many."),
+]
 
 
 @shaping_options
@@ -43,25 +78,14 @@ def compare_command(
     candidate: Annotated[
         Path, typer.Argument(metavar="CANDIDATE", help="The run of the system that would replace it.")
     ],
+    more: MoreArgument = None,
     *,
     measures: MeasureOption = None,
     primary: Annotated[
         str | None, typer.Option("--primary", metavar="MEASURE", help="Measure of the verdict; default the first.")
     ] = None,
-    test: Annotated[
-        str,
-        typer.Option(
-            "--test",
-            metavar="NAME",
-            help="Procedure of the verdict and its interval: permutation, t, wilcoxon, sign or bootstrap.",
-        ),
-    ] = "permutation",
-    margin: Annotated[
-        float | None,
-        typer.Option(
-            "--margin", metavar="X", help="Largest difference that does not matter; without it nothing is equivalent."
-        ),
-    ] = None,
+    test: TestOption = "permutation",
+    margin: MarginOption = None,
     alpha: Annotated[float, typer.Option("--alpha", metavar="X", help="Share of false alarms to accept.")] = 0.05,
     seed: SeedOption = 0,
     convention: ConventionOption = "trec",
@@ -76,6 +100,8 @@ def compare_command(
     min_judged: Annotated[
         float | None, typer.Option("--min-judged", metavar="SHARE", help="Less judged than this, and it is invalid.")
     ] = None,
+    baseline_less: BaselineLessOption = False,
+    sensitivity: SensitivityOption = False,
     fail_on: FailOnOption = None,
     output: FormatOption = Format.TEXT,
     html: HtmlOption = None,
@@ -83,14 +109,14 @@ def compare_command(
     run_format: RunFormatOption = None,
     shaping: Shaping,
 ) -> None:
-    """Compare two runs query by query, and reach a verdict with its evidence."""
+    """Compare two runs query by query, or three and more at once, and reach a verdict with its evidence."""
     from cranfield.evaluation.values import Limits
-    from cranfield.project.recipe import compare, evaluate, load, told_apart, with_primary
-    from cranfield.reporting import comparison_document
+    from cranfield.project.recipe import evaluate, load, told_apart, with_primary
 
+    runs = [baseline, candidate, *(more or ())]
+    _refuse(many=len(runs) > 2, baseline_less=baseline_less, sensitivity=sensitivity, fail_on=fail_on)
     contrasts = contrasts_of(contrast)
     judged = load(testset, format=testset_format, shaping=shaping)
-    runs = [baseline, candidate]
     one_stdin([testset, *runs])
     note_reader(runs)
     evaluations = [
@@ -110,16 +136,110 @@ def compare_command(
         )
         for run in runs
     ]
-    comparison = compare(
-        *told_apart(evaluations, runs),
-        primary=primary,
-        test=test,
-        alpha=alpha,
-        margin=margin,
-        seed=seed,
-        limits=Limits(max_failed, min_judged),
-    )
-    deliver(comparison_document(comparison, contrasts=contrasts, today=today()), output, html)
-    leave(comparison.verdict.name, fail_on)
-    if comparison.verdict.name == "invalid":
+    evaluations = told_apart(evaluations, runs)
+    declared: Declared = {
+        "primary": primary,
+        "test": test,
+        "alpha": alpha,
+        "margin": margin,
+        "seed": seed,
+        "limits": Limits(max_failed, min_judged),
+    }
+    if more:
+        names = _many(evaluations, declared, contrasts, output, html, baseline_less=baseline_less)
+    else:
+        again = Again((runs[0], runs[1]), run_format, shaping) if sensitivity else None
+        names = _two(evaluations, declared, contrasts, output, html, again)
+    for name in names:
+        leave(name, fail_on)
+    if "invalid" in names:
         raise typer.Exit(EXIT_SYSTEM)
+
+
+class Declared(TypedDict):
+    """What is declared before the numbers are seen."""
+
+    primary: str | None
+    test: str
+    alpha: float
+    margin: float | None
+    seed: int
+    limits: Limits
+
+
+class Again(NamedTuple):
+    """What it takes to score both runs anew, on other grades."""
+
+    runs: tuple[Path, Path]
+    run_format: str | None
+    shaping: Shaping
+
+
+def _refuse(*, many: bool, baseline_less: bool, sensitivity: bool, fail_on: Sequence[FailOn] | None) -> None:
+    """Options that do not go with so many runs, all of them."""
+    problems = []
+    if many and sensitivity:
+        problems.append(Problem("--sensitivity is about two runs", hint="compare the two in question alone"))
+    if baseline_less and not many:
+        problems.append(
+            Problem("--baseline-less is about three runs or more", hint="of two, the first is the baseline")
+        )
+    if many and baseline_less and {FailOn.BETTER, FailOn.WORSE} & set(fail_on or ()):
+        problems.append(Problem("--fail-on better and worse are about a baseline", hint="leave out --baseline-less"))
+    if many and FailOn.EQUIVALENT in (fail_on or ()):
+        problems.append(
+            Problem("--fail-on equivalent is about two runs", expected="better, worse or not-distinguished")
+        )
+    if problems:
+        raise UsageError(problems)
+
+
+def _two(
+    evaluations: Sequence[Evaluation],
+    declared: Declared,
+    contrasts: Contrasts,
+    output: Format,
+    html: Path | None,
+    again: Again | None,
+) -> list[str]:
+    """Compare two and deliver the report; the verdict."""
+    from cranfield.project.recipe import compare
+    from cranfield.reporting import comparison_document
+
+    first, second = evaluations
+    comparison = compare(first, second, **declared)
+    varied = None
+    if again is not None:
+        from cranfield.project.sensitivity import sensitivity
+
+        shaping = again.shaping
+        varied = sensitivity(
+            comparison,
+            runs=again.runs,
+            scale=shaping.scale,
+            to_scale=shaping.to_scale,
+            run_format=again.run_format,
+        )
+    deliver(comparison_document(comparison, contrasts=contrasts, today=today(), sensitivity=varied), output, html)
+    return [comparison.verdict.name]
+
+
+def _many(
+    evaluations: Sequence[Evaluation],
+    declared: Declared,
+    contrasts: Contrasts,
+    output: Format,
+    html: Path | None,
+    *,
+    baseline_less: bool,
+) -> list[str]:
+    """Compare three or more and deliver the report; the verdict, and each against the baseline, as words to fail on."""
+    from cranfield.project.recipe import compare_many
+    from cranfield.reporting import many_document
+
+    many = compare_many(evaluations, baseline=None if baseline_less else evaluations[0].name, **declared)
+    deliver(many_document(many, contrasts=contrasts, today=today()), output, html)
+    if many.verdict.name == "invalid":
+        return ["invalid"]
+    against = {pair.verdict for pair in many.against} - {"not distinguished"}
+    return [*(name for name in ("worse", "better") if name in against), many.verdict.name]

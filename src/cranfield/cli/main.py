@@ -14,9 +14,27 @@ import typer
 from cranfield import __version__
 from cranfield.cli.shared import State, handled
 
-COMMANDS = ("demo", "run", "evaluate", "compare", "explain", "testset", "system", "agreement", "measures", "trec_eval")
+COMMANDS = (
+    "demo",
+    "run",
+    "evaluate",
+    "compare",
+    "gate",
+    "baseline",
+    "components",
+    "grid",
+    "power",
+    "history",
+    "explain",
+    "testset",
+    "system",
+    "ci",
+    "agreement",
+    "measures",
+    "trec_eval",
+)
 """In the order help lists them; each is `NAME_command` of its own module, with `SETTINGS` where it has any."""
-GROUPS = frozenset({"testset", "system"})
+GROUPS = frozenset({"baseline", "testset", "system", "ci"})
 """Those that are packages of commands, with their names in `SUBCOMMANDS`."""
 
 

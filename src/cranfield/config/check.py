@@ -7,9 +7,10 @@ they are.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
 
+from cranfield.config.check_http import check_basic, check_headers, check_url, check_values
 from cranfield.config.expression import (
     ExpressionError,
     compile_empty_regex,
@@ -20,6 +21,7 @@ from cranfield.config.expression import (
 from cranfield.config.models import KINDS, Check, Config, Extract, SystemConfig
 from cranfield.config.presets import PRESETS, filled
 from cranfield.config.template import (
+    ENV,
     PLACEHOLDERS,
     REQUEST_PLACEHOLDERS,
     is_placeholder,
@@ -126,14 +128,9 @@ def _check_names(config: Config) -> Iterator[Finding]:
             yield (role,), unknown_name("system", name, config.systems)
     if config.baseline is not None and config.baseline == config.candidate:
         yield ("candidate",), Problem("baseline and candidate are the same system", hint="name two systems.")
-    if len(config.systems) > 2 and any(one.systems is None for one in config.sets.values()):
-        missing = [role for role in ("baseline", "candidate") if getattr(config, role) is None]
-        if missing:
-            said = " and ".join(missing)
-            yield (
-                ("systems",),
-                Problem(f"{len(config.systems)} systems and no {said}", hint=f"name the {said}: `{missing[0]}: NAME`."),
-            )
+    if len(config.systems) > 2 and config.candidate is not None and config.baseline is None:
+        hint = "name the baseline too, or leave the candidate out to compare all systems."
+        yield ("candidate",), Problem(f"a candidate among {len(config.systems)} systems and no baseline", hint=hint)
     for name in config.systems:
         if name.endswith(".log"):
             yield ("systems", name), Problem(f"{name} would be the name of another run's log", hint="drop the .log")
@@ -208,16 +205,23 @@ def _depends_on_query(said: object, known: Sequence[str]) -> bool:
 
 
 def _check_lines(system: SystemConfig) -> Iterator[Finding]:
-    for index, element in enumerate(system.lines or []):
+    hint = "each query comes on stdin, as a line of JSON: query, k and params."
+    yield from _check_started_once(("lines",), system.lines or [], hint)
+
+
+def _check_started_once(place: Place, command: list[str], hint: str) -> Iterator[Finding]:
+    """A program that stays is given no query on its command line."""
+    if not command[0].strip():
+        yield (*place, 0), Problem("the program's name is blank")
+    for index, element in enumerate(command):
         for name in placeholders(element):
-            if is_placeholder(name) and name != "python":
-                hint = "each query comes on stdin, as a line of JSON: query, k and params."
-                yield ("lines", index), Problem("the program is started once, for all queries", got=element, hint=hint)
-    yield from _check_program("lines", system.lines or [])
-
-
-OPENS_DOORS = frozenset({"authorization", "proxy-authorization", "cookie", "x-api-key", "api-key", "x-auth-token"})
-"""Headers that hold a secret."""
+            if name == "python":
+                continue
+            if is_placeholder(name):
+                problem = Problem("the program is started once, for all queries", got=element, hint=hint)
+                yield (*place, index), problem
+            else:
+                yield from _check_placeholders((*place, index), f"{{{name}}}", ("python",))
 
 
 def _check_http(system: SystemConfig) -> Iterator[Finding]:
@@ -243,28 +247,11 @@ def _check_http(system: SystemConfig) -> Iterator[Finding]:
             yield from _check_placeholders(("http", key), text, REQUEST_PLACEHOLDERS)
     if not _depends_on_query(parts, REQUEST_PLACEHOLDERS):
         yield ("http",), Problem("no {query}: the system would be given the same request for every query")
-    yield from _check_url(("http", "url"), http.url)
-    yield from _check_headers(("http", "headers"), http.headers)
-    if http.basic is not None and any(not _is_from_env(part) for part in http.basic.partition(":")[::2]):
-        yield (
-            ("http", "basic"),
-            Problem("user and password come from the environment", expected="{env.USER}:{env.PASSWORD}"),
-        )
-
-
-def _check_url(place: Place, url: str) -> Iterator[Finding]:
-    if not url.startswith(("http://", "https://")) and not url.startswith("{env."):
-        yield place, Problem("not the address of a service", expected="http://... or https://...")
-    elif "@" in url.partition("//")[2].partition("/")[0]:
-        hint = "say basic: '{env.USER}:{env.PASSWORD}'."
-        yield place, Problem("an address holds no user and password", hint=hint)
-
-
-def _check_headers(place: Place, headers: Mapping[str, str]) -> Iterator[Finding]:
-    for name, value in headers.items():
-        if name.casefold() in OPENS_DOORS and "{env." not in value:
-            hint = f"put it in the environment, and write {name}: '{{env.NAME}}'."
-            yield (*place, name), Problem("what opens a door does not stand in a file", hint=hint)
+    yield from check_url(("http", "url"), http.url)
+    yield from check_headers(("http", "headers"), http.headers)
+    yield from check_values(("http",), http.parameters, http.form or {})
+    is_from_env = all(_is_from_env(part) for part in (http.basic or "").partition(":")[::2])
+    yield from check_basic(("http", "basic"), http.basic, http.headers, is_from_env=is_from_env)
 
 
 def _is_from_env(text: str) -> bool:
@@ -280,16 +267,30 @@ def _check_mcp(system: SystemConfig) -> Iterator[Finding]:
         got = "none" if mcp.command is None else "both"
         yield ("mcp",), Problem("where the tool is", expected="exactly one of command and url", got=got)
     if mcp.command is not None:
-        yield from (((("mcp", *place), problem)) for place, problem in _check_program("command", mcp.command))
+        hint = "what the tool is given for a query stands in arguments."
+        yield from _check_started_once(("mcp", "command"), mcp.command, hint)
         if mcp.headers:
             yield ("mcp", "headers"), Problem("headers go with url")
     if mcp.url is not None:
-        yield from _check_url(("mcp", "url"), mcp.url)
-        yield from _check_headers(("mcp", "headers"), mcp.headers)
+        yield from check_url(("mcp", "url"), mcp.url)
+        yield from check_headers(("mcp", "headers"), mcp.headers)
+        for key, part in (("url", mcp.url), ("headers", mcp.headers)):
+            for text in texts(part):
+                yield from _check_opened_once(("mcp", key), text)
     for text in texts(mcp.arguments):
         yield from _check_placeholders(("mcp", "arguments"), text, REQUEST_PLACEHOLDERS)
     if not _depends_on_query(mcp.arguments, REQUEST_PLACEHOLDERS):
         yield ("mcp", "arguments"), Problem("no {query}: the tool would be called the same way for every query")
+
+
+def _check_opened_once(place: Place, text: str) -> Iterator[Finding]:
+    """What a session is opened with holds variables of the environment, and no query."""
+    for name in placeholders(text):
+        if is_placeholder(name, REQUEST_PLACEHOLDERS) and not name.startswith(ENV):
+            hint = "what the tool is given for a query stands in arguments."
+            yield place, Problem("the session is opened once, for all queries", got=text, hint=hint)
+        else:
+            yield from _check_placeholders(place, f"{{{name}}}", (ENV + "NAME",))
 
 
 def _check_python(system: SystemConfig) -> Iterator[Finding]:
@@ -297,6 +298,14 @@ def _check_python(system: SystemConfig) -> Iterator[Finding]:
     parts = [*module.split("."), *name.split(".")]
     if not colon or not all(part.isidentifier() for part in parts):
         yield ("python",), Problem("not the name of a function", expected="module:name", got=system.python)
+    if system.env and system.with_ is None:
+        hint = "a function that `with` calls is given it, where it has a parameter `environment`."
+        yield ("env",), Problem("a function sees the environment that Cranfield runs in, and no other", hint=hint)
+
+
+def _check_run(system: SystemConfig) -> Iterator[Finding]:
+    if "order" in system.model_fields_set:
+        yield ("order",), Problem("a run file says itself how it is ordered", hint="leave order out.")
 
 
 def _check_preset(system: SystemConfig) -> Iterator[Finding]:
@@ -346,6 +355,7 @@ _CHECKS: dict[str, Callable[[SystemConfig], Iterator[Finding]]] = {
     "python": _check_python,
     "mcp": _check_mcp,
     "lines": _check_lines,
+    "run": _check_run,
     "preset": _check_preset,
 }
 
@@ -367,7 +377,7 @@ def _check_extract(extract: Extract) -> Iterator[Finding]:
     yield from _compiles(("json",), extract.json_, compile_list_path)
     if isinstance(extract.jsonl, str):
         yield from _compiles(("jsonl",), extract.jsonl, compile_list_path)
-    for key in ("id", "score", "title", "span"):
+    for key in ("id", "score", "title", "span", "tokens"):
         if kinds == ["regex"] and getattr(extract, key) is not None:
             yield (key,), Problem(f"a regex takes the {key} from a group", hint=f"name the group: (?P<{key}>...).")
         else:

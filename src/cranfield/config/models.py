@@ -13,7 +13,6 @@ from typing import Annotated, Any, Literal
 
 from pydantic import (
     AfterValidator,
-    BaseModel,
     BeforeValidator,
     ConfigDict,
     Field,
@@ -22,6 +21,9 @@ from pydantic import (
     WithJsonSchema,
 )
 
+from cranfield.config.gate import GateConfig
+from cranfield.config.grid import GridConfig
+from cranfield.config.strict import Strict
 from cranfield.formats.located import PlainScalar, Text, source_text
 from cranfield.formats.testset_fields import CLOSED, ParamName, without_nul
 from cranfield.model import DEFAULT_CONVENTION, Order
@@ -37,14 +39,6 @@ Secret = Annotated[
     WithJsonSchema({"type": ["string", "number", "boolean"], "writeOnly": True}),
 ]
 Share = Annotated[float, Field(ge=0, le=1)]
-
-
-class Strict(BaseModel):
-    """Base of every part: unknown keys are problems, values are not coerced, nothing changes after loading."""
-
-    model_config = ConfigDict(
-        extra="forbid", frozen=True, strict=True, allow_inf_nan=False, use_attribute_docstrings=True
-    )
 
 
 Name = Annotated[str, Field(pattern=f"^{NAME_PATTERN}$")]
@@ -70,7 +64,7 @@ class Extract(Strict):
 
     regex: str | None = None
     """Regular expression over the output, in document order. The id is the group named `id`, else group 1, else the
-    whole match; groups named `score`, `title` and `span` are kept where they are."""
+    whole match; groups named `score`, `title`, `span` and `tokens` are kept where they are."""
     json_: str | None = Field(default=None, alias="json")
     """JMESPath of the list of results in one JSON document: `results`, `hits.hits[]`."""
     jsonl: Literal[True] | str | None = None
@@ -84,13 +78,11 @@ class Extract(Strict):
     """JMESPath of the title in a result."""
     span: str | None = None
     """JMESPath of the place inside the document (`12-40`) in a result."""
+    tokens: str | None = None
+    """JMESPath of what reading a result costs, in tokens, in a result."""
     fields: dict[str, str] = Field(default_factory=dict)
     """Name to JMESPath: what is kept of the document as a whole, per query (confidence, answer, tokens). For JSON
     lines the document is the list of all lines."""
-
-
-OWN_FORM = Extract(json="hits", id="id", score="score", title="title", span="span")
-"""How an answer is read where nothing is said: an object with `hits`, each with an `id` and perhaps more."""
 
 
 class JsonValue(Strict):
@@ -328,6 +320,10 @@ class Config(Strict):
     """How systems are asked: warm-up, repeats, how long answers are kept."""
     limits: Limits = Field(default_factory=Limits)
     """Failures and coverage beyond which the comparison is invalid."""
+    gate: GateConfig | None = None
+    """Rules that `cranfield gate` holds a system to."""
+    grid: GridConfig | None = None
+    """Settings of a system that `cranfield grid` tries."""
     baseline: str | None = None
     """Name of system A; with exactly two systems, the first by default."""
     candidate: str | None = None

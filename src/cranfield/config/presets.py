@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from cranfield.config.models import Strict, SystemConfig
+from cranfield.config import presets_http, presets_sql
+from cranfield.config.models import SystemConfig
+from cranfield.config.strict import Strict
+from cranfield.config.written import public_config
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +28,59 @@ class Preset:
     """A `with` that is enough, for the documentation and the tests."""
 
 
-PRESETS: dict[str, Preset] = {}
+_TABLE = (
+    Preset(
+        "elasticsearch",
+        "Elasticsearch: a multi-field match over HTTP",
+        presets_http.Elasticsearch,
+        presets_http.elasticsearch,
+        {"url": "http://localhost:9200", "index": "docs", "fields": {"title": 2, "body": 1}},
+    ),
+    Preset(
+        "opensearch",
+        "OpenSearch: a multi-field match over HTTP",
+        presets_http.OpenSearch,
+        presets_http.opensearch,
+        {"url": "http://localhost:9200", "index": "docs", "fields": {"title": 2, "body": 1}},
+    ),
+    Preset(
+        "solr",
+        "Solr: edismax over the JSON Request API",
+        presets_http.Solr,
+        presets_http.solr,
+        {"url": "http://localhost:8983/solr", "collection": "docs", "fields": {"title": 2, "body": 1}},
+    ),
+    Preset(
+        "vespa",
+        "Vespa: user input in YQL over the query API",
+        presets_http.Vespa,
+        presets_http.vespa,
+        {"url": "http://localhost:8080", "source": "doc", "ranking": "bm25"},
+    ),
+    Preset(
+        "qdrant",
+        "Qdrant: points nearest to a text, which the server makes a vector of",
+        presets_http.Qdrant,
+        presets_http.qdrant,
+        {"url": "http://localhost:6333", "collection": "docs", "vector": "bm25"},
+    ),
+    Preset(
+        "sqlite",
+        "SQLite: an FTS5 table, in this process",
+        presets_sql.Sqlite,
+        presets_sql.sqlite,
+        {"database": "docs.db", "table": "docs", "weights": {"title": 2}},
+    ),
+    Preset(
+        "postgres",
+        "PostgreSQL: full-text search",
+        presets_sql.Postgres,
+        presets_sql.postgres,
+        {"dsn_env": "DATABASE_URL", "table": "docs", "columns": {"title": "A", "body": "D"}},
+    ),
+)
+
+PRESETS: dict[str, Preset] = {preset.name: preset for preset in _TABLE}
 
 
 def filled(system: SystemConfig) -> SystemConfig:
@@ -39,4 +95,16 @@ def filled(system: SystemConfig) -> SystemConfig:
     preset = PRESETS[system.preset]
     base = SystemConfig.model_validate(preset.fill(preset.settings.model_validate(system.with_ or {})))
     written = system.model_fields_set - {"preset", "with_"}
-    return base.model_copy(update={name: getattr(system, name) for name in written})
+    said = {name: getattr(system, name) for name in written}
+    if base.depends:  # its paths are relative to the config file, those of a system to its `cwd`
+        said["depends"] = [*(os.path.relpath(path, system.cwd) for path in base.depends), *system.depends]
+    return base.model_copy(update=said)
+
+
+def filled_form(system: SystemConfig) -> dict[str, Any]:
+    """What would be written in cranfield.yaml in place of a preset; of the environment the sorted names only.
+
+    Raises:
+        KeyError, pydantic.ValidationError: as `filled`.
+    """
+    return public_config(filled(system))

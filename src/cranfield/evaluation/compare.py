@@ -12,7 +12,16 @@ from cranfield.evaluation.buckets import bucket_queries, move_queries
 from cranfield.evaluation.evaluate import clipped, difference_range, summarise
 from cranfield.evaluation.strata import strata_of
 from cranfield.evaluation.values import Comparison, Evaluation, Limits, MeasureComparison, StratumComparison, Verdict
-from cranfield.evaluation.verdict import MEAN_DIFFERENCE, broken_limits, broken_pairs, decide, disagreements, unpaired
+from cranfield.evaluation.verdict import (
+    MEAN_DIFFERENCE,
+    NONINFERIORITY,
+    broken_limits,
+    broken_pairs,
+    decide,
+    disagreements,
+    sign_of,
+    unpaired,
+)
 from cranfield.measures import CATALOGUE, Measure
 from cranfield.measures.kernels import first_relevant_rank
 from cranfield.ranking.value import FloatQ
@@ -21,7 +30,7 @@ from cranfield.stats.effect import USUAL_POWER, cohens_dz, minimal_detectable_ef
 from cranfield.stats.interval import t_interval
 from cranfield.stats.multiplicity import holm
 from cranfield.stats.noise import differences
-from cranfield.stats.paired import mcnemar
+from cranfield.stats.paired import mcnemar, noninferiority
 from cranfield.stats.permutation import EXACT_UP_TO
 from cranfield.stats.result import TestResult
 from cranfield.stats.table import DEFAULT_DRAWS, TESTS, run_tests
@@ -83,7 +92,7 @@ def compare(baseline: Evaluation, candidate: Evaluation, options: CompareOptions
             theirs.
     """
     options = options or CompareOptions()
-    shared = _shared_measures(baseline, candidate)
+    shared = shared_measures(baseline, candidate)
     primary = options.primary or shared[0]
     if primary not in shared:
         known = ", ".join(str(measure) for measure in shared)
@@ -132,7 +141,13 @@ def compare(baseline: Evaluation, candidate: Evaluation, options: CompareOptions
     )
 
 
-def _shared_measures(baseline: Evaluation, candidate: Evaluation) -> tuple[Measure, ...]:
+def shared_measures(baseline: Evaluation, candidate: Evaluation) -> tuple[Measure, ...]:
+    """Measures that both were evaluated on, in the baseline's order.
+
+    Raises:
+        UsageError: they do not belong together: other test sets, conventions, depths or scales, or a measure that is one
+            number over all queries.
+    """
     if baseline.testset.digest != candidate.testset.digest:
         raise UsageError(
             "the two systems were evaluated on different test sets",
@@ -178,6 +193,8 @@ def _compare_measure(
     about = describe(difference)
     margin = options.margin if is_primary else None
     tests = run_tests(a, b, alpha=options.alpha, seed=options.seed, n_draws=options.n_draws, margin=margin)
+    if margin is not None:
+        tests[NONINFERIORITY] = _not_worse(difference, measure, margin, options.alpha)
     declared = tests.get(options.test)
     return MeasureComparison(
         measure=measure,
@@ -198,6 +215,15 @@ def _compare_measure(
         delta_std=about.std,
         differences=dict(zip(query_ids, difference.tolist(), strict=True)),
     )
+
+
+def _not_worse(difference: FloatQ, measure: Measure, margin: float, alpha: float) -> TestResult:
+    """Whether a loss of the margin or more is ruled out, whichever way is up; its interval is of candidate minus baseline."""
+    if sign_of(measure) > 0:
+        return noninferiority(difference, margin, alpha=alpha)
+    result = noninferiority(-difference, margin, alpha=alpha)
+    low, high = (None if end is None else -end for end in (result.ci_high, result.ci_low))
+    return replace(result, ci_low=low, ci_high=high)
 
 
 def _values(evaluation: Evaluation, measure: Measure, query_ids: Sequence[str]) -> FloatQ:

@@ -14,6 +14,9 @@ from cranfield.stats.table import TESTS
 MEAN_DIFFERENCE = "mean difference"
 """What the delta of a comparison is; an interval about anything else has to say so."""
 
+NONINFERIORITY = "noninferiority"
+"""Name of the test that a loss of the margin or more is ruled out; it runs where a margin is stated, and decides nothing."""
+
 JUDGED_DEPTH = 10
 """Depth of the judged share that `min_judged_share` looks at when the primary measure has no cutoff."""
 
@@ -43,19 +46,53 @@ def decide(
             f"No verdict on {candidate} against {baseline}: the comparison does not count.",
             tuple(broken_limits),
         )
-    low, high = declared.ci_low, declared.ci_high
-    sign = 1 if CATALOGUE[declared.measure.name].higher_is_better else -1
-    if margin is not None and low is not None and high is not None and -margin < low and high < margin:
+    sign = sign_of(declared.measure)
+    name = claimed(declared.ci_low, declared.ci_high, sign=sign, margin=margin)
+    if name == "equivalent":
         lean = _lean(declared.delta, sign)
-        return "equivalent", f"{candidate} is equivalent to {baseline} within ±{margin:g}{lean}: {numbers}.", ()
-    if (low is not None and low > 0) or (high is not None and high < 0):
-        name: VerdictName = "better" if (low is not None and low > 0) == (sign > 0) else "worse"
-        return name, f"{candidate} is {name} than {baseline}: {numbers}.", ()
-    return (
-        "not distinguished",
-        f"{candidate} is not distinguished from {baseline}: {numbers}.",
-        _what_could_be_seen(declared),
-    )
+        sentence = f"{candidate} is equivalent to {baseline} within ±{margin:g}{lean}: {numbers}."
+        return name, sentence, _no_regression(declared, alpha)
+    if name == "not distinguished":
+        sentence = f"{candidate} is not distinguished from {baseline}: {numbers}."
+        return name, sentence, (*_no_regression(declared, alpha), *_what_could_be_seen(declared))
+    return name, f"{candidate} is {name} than {baseline}: {numbers}.", _no_regression(declared, alpha)
+
+
+def _no_regression(declared: MeasureComparison, alpha: float) -> tuple[str, ...]:
+    """Where a margin is stated: whether a loss as large is ruled out."""
+    result = declared.tests.get(NONINFERIORITY)
+    if result is None:
+        return ()
+    p, margin = result.extra.get("p_noninferior"), result.extra.get("margin")
+    if not isinstance(p, float) or not isinstance(margin, float | int):
+        return ()
+    about = f"(one-sided t test, p {format_p(p)})"
+    if p <= alpha:
+        return (f"not worse than the margin: a loss of {margin:g} or more is ruled out {about}",)
+    return (f"a loss of {margin:g} or more is not ruled out {about}",)
+
+
+def sign_of(measure: Measure) -> int:
+    """1 where a higher value is better, else -1."""
+    return 1 if CATALOGUE[measure.name].higher_is_better else -1
+
+
+def claimed(low: float | None, high: float | None, *, sign: int, margin: float | None = None) -> VerdictName:
+    """What an interval of the difference allows to be claimed of the candidate, limits aside.
+
+    Args:
+        low: its lower end; None where it has none.
+        high: its upper end.
+        sign: 1 where a higher value is better, else -1.
+        margin: largest difference that does not matter.
+    """
+    if margin is not None and low is not None and high is not None and -margin < low and high < margin:
+        return "equivalent"
+    if low is not None and low > 0:
+        return "better" if sign > 0 else "worse"
+    if high is not None and high < 0:
+        return "worse" if sign > 0 else "better"
+    return "not distinguished"
 
 
 def broken_limits(evaluations: Sequence[Evaluation], primary: Measure, limits: Limits) -> list[str]:

@@ -16,7 +16,7 @@ from cranfield.errors import Problem, RunFormatError, shorten, unknown_name
 from cranfield.model import Answer, CallLog, Hit, Outcome
 
 ANSWER_KEYS = ("query_id", "outcome", "reason", "fields", "hits", "log")
-HIT_KEYS = ("id", "score", "title", "span")
+HIT_KEYS = ("id", "score", "title", "span", "tokens")
 LOG_KEYS = ("latency_ms", "stdout_head", "stderr_head", "attempts", "repeat_ms", "unstable", "cached")
 
 _LONE_SURROGATE = re.compile("[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc00-\udfff]")
@@ -81,7 +81,7 @@ def answer_record(query_id: str, answer: Answer, log: CallLog | None = None) -> 
 
 
 def _hit_record(query_id: str, rank: int, hit: Hit) -> dict[str, Any]:
-    record: dict[str, Any] = {"id": hit.id, "score": hit.score, "title": hit.title, "span": hit.span}
+    record: dict[str, Any] = {key: getattr(hit, key) for key in HIT_KEYS}
     if hit.score is not None:
         score = _finite(hit.score)
         if score is None:
@@ -194,7 +194,7 @@ class RecordReader:
             hit = self.mapping(entry, name, HIT_KEYS)
             hit_id = self.text(hit, "id", required=True, of=name) or ""
             title, span = self.text(hit, "title", of=name), self.text(hit, "span", of=name)
-            yield Hit(hit_id, self.number(hit, "score", of=name), title, span)
+            yield Hit(hit_id, self.number(hit, "score", of=name), title, span, self.number(hit, "tokens", of=name))
 
     def log(self, value: object, name: str) -> CallLog:
         """The log of a call."""
@@ -202,24 +202,28 @@ class RecordReader:
         if log is not self._not_there and "latency_ms" not in log:
             self.wrong(f"missing key 'latency_ms' in {name}")
         attempts = self.number(log, "attempts", of=name)
+        cached = log.get("cached", False)
+        if not isinstance(cached, bool):
+            self.wrong(f"wrong value for {name}.cached", expected="true or false", got=shorten(cached))
         return CallLog(
             latency_ms=self.number(log, "latency_ms", of=name) or 0.0,
             stdout_head=self.text(log, "stdout_head", of=name) or "",
             stderr_head=self.text(log, "stderr_head", of=name) or "",
             attempts=1 if attempts is None else int(attempts),
-            repeat_ms=tuple(self._listed(log, "repeat_ms", float)),
-            unstable=tuple(self._listed(log, "unstable", str)),
-            cached=log.get("cached") is True,
+            repeat_ms=tuple(self._listed(log, "repeat_ms", float, of=name)),
+            unstable=tuple(self._listed(log, "unstable", str, of=name)),
+            cached=cached is True,
         )
 
-    def _listed(self, owner: Mapping[str, Any], key: str, kind: type) -> list[Any]:
+    def _listed(self, owner: Mapping[str, Any], key: str, kind: type, *, of: str) -> list[Any]:
         """A list of texts, or of finite numbers; empty when absent."""
         value = owner.get(key, [])
         sound = isinstance(value, list) and all(
             isinstance(one, str) if kind is str else _finite(one) is not None for one in value
         )
         if not sound:
-            self.wrong(f"wrong value for log.{key}", expected="a list", got=shorten(value))
+            expected = "a list of strings" if kind is str else "a list of finite numbers"
+            self.wrong(f"wrong value for {of}.{key}", expected=expected, got=shorten(value))
         return [kind(one) for one in value] if sound else []
 
     def _not(self, name: str, value: object, kind: type) -> None:

@@ -9,7 +9,8 @@ from cranfield.evaluation.values import Evaluation
 
 Status = Literal["passed", "failed", "inconclusive"]
 GateStatus = Literal["passed", "failed", "inconclusive", "invalid"]
-"""`invalid`: the system failed on more queries than the rules allow, so that no other number counts."""
+"""`invalid`: a limit of the config is broken, so that no number counts: too many failures where no rule speaks of them, or too
+few judged results."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,3 +105,21 @@ class GateResult:
     def is_passed(self) -> bool:
         """True when every rule was kept."""
         return self.status == "passed"
+
+
+@dataclass(frozen=True)
+class BaselineChange:
+    """What accepting a baseline changes, shown before anything is written."""
+
+    testset: str
+    """Name of the test set where a config has several; empty otherwise."""
+    path: str
+    facts: tuple[tuple[str, str, str], ...]
+    """What is set to something else: its name, what it was, what it will be. Empty text where there was none."""
+    measures: tuple[MeasureChange, ...]
+    """`current` is of the run, `baseline` of the file that is there; without a difference where the two do not fit."""
+    worse: tuple[QueryChange, ...] = ()
+    """On the primary measure, the worst first."""
+    better: tuple[QueryChange, ...] = ()
+    primary: str = ""
+    notes: tuple[str, ...] = ()

@@ -257,7 +257,11 @@ def _preset_document(preset: Preset) -> Document:
         subtitle=(preset.title,),
         sections=(
             Section("settings", "Settings", (table,)),
-            Section("example", "Example", (Code(said, "what is written", pasted=True), Code(comes_to, "what it comes to", pasted=True))),
+            Section(
+                "example",
+                "Example",
+                (Code(said, "what is written", pasted=True), Code(comes_to, "what it comes to", pasted=True)),
+            ),
         ),
         tidy=lambda: table,
         payload=lambda: dict(preset.settings.model_json_schema()),

@@ -19,6 +19,7 @@ from cranfield.project.shaping import AS_IT_IS, Shaping, shaped
 from cranfield.ranking import REPORTED_HITS, Duplicates, Missing, RankedFile, rank_file, rank_run
 
 if TYPE_CHECKING:
+    from cranfield.evaluation.many_values import ManyComparison
     from cranfield.ranking.memory import RankedAnswers
 
 Reading = Mapping[str, str | int | None]
@@ -230,6 +231,42 @@ def compare(
     measure = parse_all([str(primary)])[0] if primary is not None else None
     options = CompareOptions(measure, test, alpha, margin, seed, limits=limits or Limits())
     return compare_evaluations(baseline, candidate, options)
+
+
+def compare_many(
+    evaluations: Sequence[Evaluation],
+    *,
+    baseline: str | None = None,
+    primary: str | Measure | None = None,
+    test: str = "permutation",
+    alpha: float = 0.05,
+    margin: float | None = None,
+    seed: int = 0,
+    limits: Limits | None = None,
+) -> ManyComparison:
+    """Compare three evaluations or more of one test set, every pair of them, and say which systems are best.
+
+    Args:
+        evaluations: what `evaluate` returned for each run, under different names.
+        baseline: name of the system that is, where there is one: each of the others is also compared with it.
+        primary: measure that decides, declared beforehand; None is the first one evaluated.
+        test: procedure of every pair; its p-values are adjusted by Holm over all pairs.
+        alpha: share of false alarms to accept, in the whole family of pairs.
+        margin: largest difference that does not matter; it is shown and decides nothing.
+        seed: of everything random; the same seed gives the same answer.
+        limits: when a comparison does not count.
+
+    Raises:
+        UsageError: the systems do not belong together, two have one name, or an option is out of bounds.
+    """
+    if not all(isinstance(evaluation, Evaluation) for evaluation in evaluations):
+        raise UsageError("compare_many takes evaluations", expected="what `evaluate` returns, for each of the runs")
+    from cranfield.evaluation.compare import CompareOptions
+    from cranfield.evaluation.many import compare_many as compare_evaluations
+
+    measure = parse_all([str(primary)])[0] if primary is not None else None
+    options = CompareOptions(measure, test, alpha, margin, seed, limits=limits or Limits())
+    return compare_evaluations(evaluations, options, baseline=baseline)
 
 
 def as_run(answers: Mapping[str, Sequence[str]] | Mapping[str, Mapping[str, float]], name: str) -> Run:

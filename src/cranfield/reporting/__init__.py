@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from cranfield.reporting.build import comparison_document, evaluation_document
     from cranfield.reporting.document import Document
+    from cranfield.reporting.many import many_document
     from cranfield.reporting.payload import comparison_payload, evaluation_payload, results_payload, to_json
     from cranfield.reporting.rendering import RENDERERS, render, save_report
 
@@ -21,6 +22,7 @@ __all__ = [
     "comparison_payload",
     "evaluation_document",
     "evaluation_payload",
+    "many_document",
     "render",
     "results_payload",
     "save_report",
@@ -30,6 +32,7 @@ __all__ = [
 _HOMES = {
     "build": ("comparison_document", "evaluation_document"),
     "document": ("Document",),
+    "many": ("many_document",),
     "payload": ("comparison_payload", "evaluation_payload", "results_payload", "to_json"),
     "rendering": ("RENDERERS", "render", "save_report"),
 }

@@ -8,6 +8,7 @@ from functools import partial
 
 from cranfield import __version__
 from cranfield.evaluation.contrast import Asked
+from cranfield.evaluation.sensitivity import Sensitivity
 from cranfield.evaluation.values import Comparison, Evaluation
 from cranfield.numbers import format_count
 from cranfield.reporting.document import PILOT_STAMP, Document, Section
@@ -15,13 +16,15 @@ from cranfield.reporting.payload import comparison_payload, evaluation_payload, 
 from cranfield.reporting.sections.answers import by_query as every_query
 from cranfield.reporting.sections.answers import lowest, worst_and_best
 from cranfield.reporting.sections.classes import classes_compared, classes_measured
-from cranfield.reporting.sections.collection import collection, latencies, warnings
+from cranfield.reporting.sections.collection import collection, warnings
 from cranfield.reporting.sections.contrast import contrasts_compared, contrasts_measured, strata_contrasts
+from cranfield.reporting.sections.latency import latencies
 from cranfield.reporting.sections.measures import compared_measures, measured_systems
 from cranfield.reporting.sections.movement import differences, movement
 from cranfield.reporting.sections.naming import side_names
 from cranfield.reporting.sections.paired_tests import paired_tests
 from cranfield.reporting.sections.provenance import Preflight, overdue, provenance
+from cranfield.reporting.sections.sensitivity import sensitivity_section
 from cranfield.reporting.sections.strata import breakdown, means_by_stratum
 from cranfield.reporting.sections.verdict import verdict_block
 from cranfield.reporting.tidy import tidy_comparison, tidy_evaluations
@@ -35,6 +38,7 @@ def comparison_document(
     preflight: Preflight = (),
     contrasts: Sequence[Asked] = (),
     today: date | None = None,
+    sensitivity: Sensitivity | None = None,
 ) -> Document:
     """The report of a comparison, verdict first.
 
@@ -43,6 +47,7 @@ def comparison_document(
         preflight: (system, check, found) of every check that held before the first query.
         contrasts: (key, value, value) of strata to contrast.
         today: to say when the test set is overdue for new queries; None does not say.
+        sensitivity: what variations of it would claim, where that was asked for.
 
     Raises:
         UsageError: a contrast of strata that are not there.
@@ -53,6 +58,7 @@ def comparison_document(
     sections: list[Section | None] = [
         compared_measures(comparison),
         warnings(systems, overdue(comparison.baseline.testset, today)),
+        sensitivity_section(sensitivity) if sensitivity is not None else None,
         classes_compared(comparison),
         differences(comparison),
         movement(comparison),
@@ -60,18 +66,18 @@ def comparison_document(
         strata_contrasts(contrasted),
         worst_and_best(comparison),
         paired_tests(comparison),
-        latencies(systems),
+        latencies(systems, comparison),
         collection(systems, comparison.primary.depth, comparison),
         provenance(systems, preflight, comparison),
     ]
     return Document(
         title=f"Is {comparison.candidate.name} better than {comparison.baseline.name}?",
-        subtitle=(f"{names[0]} (baseline)", f"{names[1]} (candidate)", _rules(comparison.baseline)),
+        subtitle=(f"{names[0]} (baseline)", f"{names[1]} (candidate)", rules_of(comparison.baseline)),
         sections=tuple(section for section in sections if section is not None),
         tidy=partial(tidy_comparison, comparison),
-        payload=partial(comparison_payload, comparison, contrasted),
-        record=partial(results_payload, comparison, contrasted),
-        verdict=verdict_block(comparison),
+        payload=partial(comparison_payload, comparison, contrasted, sensitivity),
+        record=partial(results_payload, comparison, contrasted, sensitivity),
+        verdict=verdict_block(comparison, sensitivity),
         stamp=PILOT_STAMP if comparison.pilot else "",
         made_by=MADE_BY,
     )
@@ -113,8 +119,8 @@ def evaluation_document(
         provenance(systems, preflight),
     ]
     return Document(
-        title=_named([evaluation.name for evaluation in evaluations]),
-        subtitle=(_rules(evaluations[0]),),
+        title=names_of([evaluation.name for evaluation in evaluations]),
+        subtitle=(rules_of(evaluations[0]),),
         sections=tuple(section for section in sections if section is not None),
         tidy=partial(tidy_evaluations, evaluations),
         payload=partial(evaluation_payload, evaluations, contrasted),
@@ -124,7 +130,8 @@ def evaluation_document(
     )
 
 
-def _rules(evaluation: Evaluation) -> str:
+def rules_of(evaluation: Evaluation) -> str:
+    """What was scored, and by whose rules: the line under the title."""
     testset = evaluation.testset
     version = f" {testset.version}" if testset.version else ""
     queries = format_count(len(testset.queries))
@@ -134,5 +141,6 @@ def _rules(evaluation: Evaluation) -> str:
     )
 
 
-def _named(names: Sequence[str]) -> str:
+def names_of(names: Sequence[str]) -> str:
+    """`a, b and c`."""
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"

@@ -100,9 +100,9 @@ def _named_bars(best_first: Sequence[Bar], title: str, screen: Screen) -> Spec:
     ]
     bar_marks = {
         "mark": {"type": "bar", "height": ROW - 5},
-        "encoding": {"x": _differences(title, screen), "y": _named_rows(), "color": _as_is("colour")},
+        "encoding": {"x": _differences(title, screen), "y": _named_rows(), "color": as_is("colour")},
     }
-    return _spec(values, [bar_marks, _zero_rule("x")], _frame(screen.width, ROW * len(rows), _room_for(labels)))
+    return spec_of(values, [bar_marks, _zero_rule("x")], frame_of(screen.width, ROW * len(rows), room_for(labels)))
 
 
 def _skyline(best_first: Sequence[Bar], title: str, screen: Screen) -> Spec:
@@ -112,7 +112,7 @@ def _skyline(best_first: Sequence[Bar], title: str, screen: Screen) -> Spec:
         {"from": place, "to": place + 1, "delta": delta, "colour": _colour(gain)}
         for place, (gain, delta) in enumerate(zip(gains, deltas, strict=True))
     ]
-    frame = _frame(screen.width, screen.skyline_height, left=62, axis=8)
+    frame = frame_of(screen.width, screen.skyline_height, left=62, axis=8)
     # A gap between bars only where they are wide enough to spare one.
     gap = 1 if frame["width"] / len(values) >= 3 else 0
     across = {"axis": None, "scale": {"domain": [0, len(values)], "nice": False}}
@@ -123,10 +123,10 @@ def _skyline(best_first: Sequence[Bar], title: str, screen: Screen) -> Spec:
             "x2": {"field": "to"},
             "y": _differences(title, screen),
             "y2": {"datum": 0},
-            "color": _as_is("colour"),
+            "color": as_is("colour"),
         },
     }
-    return _spec(values, [bar_marks, _zero_rule("y")], frame)
+    return spec_of(values, [bar_marks, _zero_rule("y")], frame)
 
 
 def grouped(values: Sequence[float], most: int) -> list[float]:
@@ -157,16 +157,16 @@ def whiskers(rows: Sequence[Whisker], title: str, screen: Screen, margin: float 
             "x": _differences(title, screen) | {"field": "low"},
             "x2": {"field": "high"},
             "y": _named_rows(),
-            "color": _as_is("colour"),
+            "color": as_is("colour"),
         },
     }
     dot = {
         "transform": [{"filter": "isValid(datum.delta)"}],
         "mark": {"type": "point", "filled": True, "size": 100, "opacity": 1},
-        "encoding": {"x": _differences(title, screen), "y": _named_rows(), "color": _as_is("colour")},
+        "encoding": {"x": _differences(title, screen), "y": _named_rows(), "color": as_is("colour")},
     }
     layers = [*_margin_band(margin), _zero_rule("x"), line, _cap("low"), _cap("high"), dot]
-    return _spec(values, layers, _frame(screen.width, WHISKER_ROW * len(rows), _room_for(labels)))
+    return spec_of(values, layers, frame_of(screen.width, WHISKER_ROW * len(rows), room_for(labels)))
 
 
 def _cap(end: str) -> Rule:
@@ -177,7 +177,7 @@ def _cap(end: str) -> Rule:
         "encoding": {
             "x": {"field": end, "type": "quantitative"},
             "y": _named_rows(),
-            "color": _as_is("colour"),
+            "color": as_is("colour"),
         },
     }
 
@@ -225,8 +225,8 @@ def slopes(pairs: Mapping[tuple[str, str], int], lanes: Sequence[str], screen: S
             "x2": {"field": "x2"},
             "y": {"field": "y", "type": "quantitative", **down},
             "y2": {"field": "y2"},
-            "color": _as_is("colour"),
-            "size": _as_is("thick"),
+            "color": as_is("colour"),
+            "size": as_is("thick"),
         },
     }
     counts: tuple[Counter[str], Counter[str]] = (Counter(), Counter())
@@ -242,8 +242,8 @@ def slopes(pairs: Mapping[tuple[str, str], int], lanes: Sequence[str], screen: S
         _column_head("A", 0),
         _column_head("B", 1),
     ]
-    frame = _frame(screen.slope_width, LANE * len(lanes), _room_for(lanes) + beside, right=beside, axis=6, top=26)
-    return _spec(values, [line, *words], frame)
+    frame = frame_of(screen.slope_width, LANE * len(lanes), room_for(lanes) + beside, right=beside, axis=6, top=26)
+    return spec_of(values, [line, *words], frame)
 
 
 def _lane_words(words: Sequence[str], at: int, align: str, distance: float) -> Rule:
@@ -277,12 +277,13 @@ def told_apart(labels: Sequence[str], chars: int) -> list[str]:
     return apart
 
 
-def _room_for(labels: Sequence[str]) -> float:
+def room_for(labels: Sequence[str]) -> float:
+    """Pixels that the longest of some words takes beside an axis."""
     longest = max((width_of(label.rstrip(NOTHING_TO_SEE)) for label in labels), default=0)
     return longest * CHARACTER + 18
 
 
-def _frame(
+def frame_of(
     width: float, height: float, left: float, *, right: float = 20, top: float = 6, axis: float = AXIS_ROOM
 ) -> Spec:
     """A drawing area of exactly this size, whatever the fonts: nothing is fitted by measuring words."""
@@ -294,7 +295,8 @@ def _frame(
     }
 
 
-def _spec(values: Sequence[Mapping[str, Any]], layers: Sequence[Rule], frame: Spec) -> Spec:
+def spec_of(values: Sequence[Mapping[str, Any]], layers: Sequence[Rule], frame: Spec) -> Spec:
+    """The whole specification: data, layers, frame, and what all pictures have in common."""
     axis = {
         "labelFontSize": 12,
         "titleFontSize": 12,
@@ -331,7 +333,8 @@ def _named_rows() -> Rule:
     return {"field": "label", "type": "nominal", "sort": None, "axis": {"title": None, "grid": False}}
 
 
-def _as_is(field: str) -> Rule:
+def as_is(field: str) -> Rule:
+    """A channel whose data are what is drawn: a colour, a thickness."""
     return {"field": field, "type": "quantitative" if field == "thick" else "nominal", "scale": None, "legend": None}
 
 

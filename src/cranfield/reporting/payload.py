@@ -24,6 +24,7 @@ from cranfield.stats.result import TestResult
 
 if TYPE_CHECKING:
     from cranfield.evaluation.contrast import StrataContrast
+    from cranfield.evaluation.sensitivity import Sensitivity
 
 SCHEMA_VERSION = 1
 LINES_AT_ONCE = 512
@@ -35,7 +36,9 @@ def evaluation_payload(evaluations: Sequence[Evaluation], contrasts: Sequence[St
     return _payload(evaluations, ("numpy",)) | _contrasts(contrasts)
 
 
-def comparison_payload(comparison: Comparison, contrasts: Sequence[StrataContrast] = ()) -> dict[str, Any]:
+def comparison_payload(
+    comparison: Comparison, contrasts: Sequence[StrataContrast] = (), sensitivity: Sensitivity | None = None
+) -> dict[str, Any]:
     """What `cranfield compare --format json` prints: both evaluations, and everything the comparison found."""
     verdict = comparison.verdict
     payload = _payload((comparison.baseline, comparison.candidate), ("numpy", "scipy")) | {
@@ -56,23 +59,25 @@ def comparison_payload(comparison: Comparison, contrasts: Sequence[StrataContras
             "min_judged_share": comparison.limits.min_judged_share,
         },
         "comparisons": {str(measure): _compared(about) for measure, about in comparison.measures.items()},
-        "rank_one": _test(comparison.rank_one),
+        "rank_one": test_payload(comparison.rank_one),
         "buckets": {name: list(query_ids) for name, query_ids in comparison.buckets.items()},
         "moves": {name: list(query_ids) for name, query_ids in comparison.moves.items()},
         "strata": [_stratum(stratum) for stratum in comparison.strata],
         "unpaired": dict(comparison.dropped),
     }
-    return payload | _classes(comparison) | _contrasts(contrasts)
+    return payload | _classes(comparison) | _contrasts(contrasts) | _sensitivity(sensitivity)
 
 
 def results_payload(
-    result: Comparison | Sequence[Evaluation], contrasts: Sequence[StrataContrast] = ()
+    result: Comparison | Sequence[Evaluation],
+    contrasts: Sequence[StrataContrast] = (),
+    sensitivity: Sensitivity | None = None,
 ) -> dict[str, Any]:
     """What `results.json` holds: the payload, and for each query its text, strata, and each side's answer."""
     places: dict[str, dict[str, Any]] = {}
     evaluations: Sequence[Evaluation]
     if isinstance(result, Comparison):
-        payload, evaluations = comparison_payload(result, contrasts), (result.baseline, result.candidate)
+        payload, evaluations = comparison_payload(result, contrasts, sensitivity), (result.baseline, result.candidate)
         for key, partition in (("bucket", result.buckets), ("move", result.moves)):
             for name, query_ids in partition.items():
                 for query_id in query_ids:
@@ -134,6 +139,14 @@ def _contrasts(contrasts: Sequence[StrataContrast]) -> dict[str, Any]:
     from cranfield.reporting.sections.contrast import contrasts_payload
 
     return {"contrasts": contrasts_payload(contrasts)}
+
+
+def _sensitivity(sensitivity: Sensitivity | None) -> dict[str, Any]:
+    if sensitivity is None:
+        return {}
+    from cranfield.reporting.sections.sensitivity import sensitivity_payload
+
+    return {"sensitivity": sensitivity_payload(sensitivity)}
 
 
 def _classes(result: Evaluation | Comparison) -> dict[str, Any]:
@@ -297,11 +310,12 @@ def _compared(about: MeasureComparison) -> dict[str, Any]:
         "baseline_std": about.baseline.std,
         "candidate_std": about.candidate.std,
         "delta_std": about.delta_std,
-        "tests": {name: _test(result) for name, result in about.tests.items()},
+        "tests": {name: test_payload(result) for name, result in about.tests.items()},
     }
 
 
-def _test(result: TestResult) -> dict[str, Any]:
+def test_payload(result: TestResult) -> dict[str, Any]:
+    """One test, for JSON."""
     record: dict[str, Any] = {
         "statistic": result.statistic,
         "p_two_sided": result.p_two_sided,

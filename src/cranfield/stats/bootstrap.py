@@ -133,7 +133,8 @@ def _bias(sums: FloatN, total: float) -> float:
 def _resampled_sums(fixed: FixedPoint, seed: int, n_rows: int) -> FloatN:
     sums = np.empty(n_rows)
     for start, indices in index_blocks(seed, n_rows, len(fixed.units)):
-        sums[start : start + len(indices)] = fixed.units[indices].sum(axis=1)
+        # Every index is under n; "clip" only spares NumPy the search for one that is not.
+        sums[start : start + len(indices)] = np.take(fixed.units, indices, mode="clip").sum(axis=1)
     return sums
 
 

@@ -28,10 +28,9 @@ def subset_blocks(seed: int, n_rows: int, n: int) -> Iterator[tuple[int, NDArray
         The number of the first row, and uint8[rows, n] of 0 and 1.
     """
     words = -(-n // 64)
-    for start, raw in _chunks(seed, SIGNS, n_rows, n, words):
-        packed = raw.astype("<u8", copy=False).view(np.uint8).reshape(-1, words * 8)
-        for at, rows in _blocks(len(packed), n):
-            yield start + at, np.unpackbits(packed[at : at + rows], axis=1, count=n, bitorder="little")
+    for start, raw in _drawn(seed, SIGNS, n_rows, n, words):
+        packed = raw.astype("<u8", copy=False).view(np.uint8)
+        yield start, np.unpackbits(packed, axis=1, count=n, bitorder="little")
 
 
 def counted_subset_blocks(n_rows: int, n: int) -> Iterator[tuple[int, NDArray[np.uint8]]]:
@@ -54,20 +53,21 @@ def index_blocks(seed: int, n_rows: int, n: int) -> Iterator[tuple[int, NDArray[
         The number of the first row, and int64[rows, n].
     """
     words = -(-n // 2)
-    for start, raw in _chunks(seed, RESAMPLES, n_rows, n, words):
-        halves = raw.astype("<u8", copy=False).view("<u4").reshape(-1, words * 2)[:, :n]
-        for at, rows in _blocks(len(halves), n):
-            wide = halves[at : at + rows].astype(np.uint64)
-            yield start + at, ((wide * np.uint64(n)) >> np.uint64(32)).astype(np.int64)
+    for start, raw in _drawn(seed, RESAMPLES, n_rows, n, words):
+        wide = raw.astype("<u8", copy=False).view("<u4")[:, :n].astype(np.uint64)
+        wide *= np.uint64(n)
+        wide >>= np.uint64(32)
+        yield start, wide.view(np.int64)  # under n, so the sign bit is never set
 
 
-def _chunks(seed: int, purpose: int, n_rows: int, n: int, words: int) -> Iterator[tuple[int, NDArray[np.uint64]]]:
-    """The first row of each chunk, and `words` random 64-bit numbers per row."""
+def _drawn(seed: int, purpose: int, n_rows: int, n: int, words: int) -> Iterator[tuple[int, NDArray[np.uint64]]]:
+    """The number of the first row, and uint64[rows, words] of random numbers: chunk by chunk, each in blocks."""
     chunk = max(1, min(CHUNK_ROWS, CHUNK_CELLS // n))
-    for number, start in enumerate(range(0, n_rows, chunk)):
-        rows = min(chunk, n_rows - start)
+    for number, first in enumerate(range(0, n_rows, chunk)):
         generator = np.random.PCG64(np.random.SeedSequence(seed, spawn_key=(purpose, number)))
-        yield start, np.asarray(generator.random_raw(rows * words), dtype=np.uint64)
+        for at, rows in _blocks(min(chunk, n_rows - first), n):
+            raw = np.asarray(generator.random_raw(rows * words), dtype=np.uint64)
+            yield first + at, raw.reshape(rows, words)
 
 
 def _blocks(n_rows: int, n: int) -> Iterator[tuple[int, int]]:

@@ -61,20 +61,20 @@ def minimal_detectable_effect(std: float, n: int, alpha: float = 0.05, power: fl
         return None
     critical = t_quantile(1 - alpha / 2, n - 1)
     low, high = 0.0, 1.0
-    while _power(high, critical, n - 1) < power:
+    while power_of_shift(high, critical, n - 1) < power:
         low, high = high, 2 * high
     while high - low > 1e-13 * high:
         middle = (low + high) / 2
         if not low < middle < high:
             break
-        if _power(middle, critical, n - 1) < power:
+        if power_of_shift(middle, critical, n - 1) < power:
             low = middle
         else:
             high = middle
     return high * std / math.sqrt(n)
 
 
-def _power(shift: float, critical: float, df: int) -> float:
+def power_of_shift(shift: float, critical: float, df: int) -> float:
     """Probability that a t variable shifted by `shift` leaves [-critical, critical]."""
     from scipy.special import nctdtr
 

@@ -16,7 +16,7 @@ from cranfield.stats.noise import differences, nonzero, settle
 from cranfield.stats.result import NO_QUERY, TestResult, untested
 from cranfield.stats.wilcoxon import wilcoxon
 
-__all__ = ["bootstrap", "mcnemar", "paired_t", "sign_test", "tost", "wilcoxon"]
+__all__ = ["bootstrap", "mcnemar", "noninferiority", "paired_t", "sign_test", "tost", "wilcoxon"]
 
 ONE_QUERY = "one query has no spread (n < 2)"
 ALL_EQUAL = "every query differs by the same amount: no spread to test against, t is infinite"
@@ -100,6 +100,50 @@ def tost(difference: Values, margin: float, *, alpha: float = 0.05) -> TestResul
         nearer = t_low if p_low >= p_high else t_high
         statistic, note = (nearer if math.isfinite(nearer) else None), None
     extra = {"margin": margin, "p_equivalence": max(p_low, p_high), "p_above_low": p_low, "p_below_high": p_high}
+    return TestResult(statistic, None, None, ci_low=low, ci_high=high, note=note, extra=extra)
+
+
+def noninferiority(difference: Values, margin: float, *, alpha: float = 0.05) -> TestResult:
+    """One one-sided t test: is the mean difference certainly above -`margin`? A larger gain is no objection.
+
+    Args:
+        difference: candidate minus baseline, one per query; turned round for a measure of which less is better.
+        margin: largest loss that does not matter; 0 or more. At 0 it asks whether the candidate is better.
+        alpha: of the test.
+
+    Returns:
+        t against -margin, and the interval at 1 - 2 alpha (none for alpha of .5 or more): its lower end is above -margin
+        exactly when the test rejects a loss of the margin or more. `extra["p_noninferior"]` is the p-value of that;
+        `extra["p_inferior"]` is that of the other side, a loss certainly beyond the margin. `p_two_sided` and
+        `p_one_sided` are None, as they would speak of a difference from zero.
+
+    Conventions:
+        all differences equal: no t, p 0 above -margin, 1 on it or below, and a note · under two queries: no p-value, and a
+        note.
+
+    Source:
+        Walker & Nowacki 2011, J. Gen. Intern. Med. 26(2). Equal to the lower test of
+        `statsmodels.stats.weightstats.ttost_paired`.
+
+    Raises:
+        UsageError: a margin under 0.
+    """
+    check_alpha(alpha)
+    if not 0 <= margin < math.inf:
+        raise UsageError(f"margin is {margin:g}", expected="a number of 0 or more, in units of the measure")
+    vector = as_vector(difference, "differences")
+    about = describe(vector)
+    if about.mean is None or about.std is None:
+        return untested(ONE_QUERY if about.n else NO_QUERY)
+    low, high = (t_interval(vector, 1 - 2 * alpha) if alpha < 0.5 else None) or (None, None)
+    if about.std == 0:
+        p_above, p_below = _step(-margin - about.mean), _step(about.mean + margin)
+        statistic, note = None, ALL_EQUAL if about.mean else ALL_ZERO
+    else:
+        t = (about.mean + margin) / (about.std / math.sqrt(about.n))
+        p_above, p_below = t_tail(t, about.n - 1), t_tail(-t, about.n - 1)
+        statistic, note = (t if math.isfinite(t) else None), None
+    extra = {"margin": margin, "p_noninferior": p_above, "p_inferior": p_below}
     return TestResult(statistic, None, None, ci_low=low, ci_high=high, note=note, extra=extra)
 
 

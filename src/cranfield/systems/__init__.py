@@ -2,7 +2,7 @@
 
 from cranfield.systems.adapter import Adapter
 from cranfield.systems.build import systems_of
-from cranfield.systems.collect import Interrupted, collect, collect_all
+from cranfield.systems.collect import CollectOptions, Interrupted, collect, collect_all
 from cranfield.systems.command import CommandSystem
 from cranfield.systems.preflight import Held, preflight
 from cranfield.systems.progress import Progress, progress_on
@@ -11,6 +11,7 @@ from cranfield.systems.system import CallInterruptedError, Interruptible, System
 __all__ = [
     "Adapter",
     "CallInterruptedError",
+    "CollectOptions",
     "CommandSystem",
     "Held",
     "Interrupted",

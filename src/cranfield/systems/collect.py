@@ -11,30 +11,57 @@ import os
 import re
 import signal
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+import time
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
-from queue import Empty, SimpleQueue
 
 from cranfield.errors import UsageError, shorten
 from cranfield.formats.files import refusal
 from cranfield.formats.run_jsonl import write_run
-from cranfield.model import Answer, CallLog, Query, Run, TestSet
-from cranfield.systems.journal import Journal
-from cranfield.systems.progress import Progress, Silent
-from cranfield.systems.system import CallInterruptedError, Interruptible, System
+from cranfield.model import Answer, CallLog, Run, TestSet
+from cranfield.systems.cache import Cache, DamagedError, cache_key, kept_since
+from cranfield.systems.dispatch import Call, Dispatcher, in_turn
+from cranfield.systems.fingerprint import UndigestedError, surroundings
+from cranfield.systems.journal import Answers, Journal, Kept, difference
+from cranfield.systems.progress import Progress, Silent, printable
+from cranfield.systems.system import System
 
 PARTIAL = ".partial"
 """Folder of the journals, under the output folder."""
 RUNS = "runs"
 """Folder of the finished runs, under the output folder."""
 
-_STOP_POLL_S = 0.1
 _FILE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
-_Take = Callable[[Query, Answer, CallLog], None]
+
+@dataclass(frozen=True, slots=True)
+class CollectOptions:
+    """How systems are asked, and which earlier answers are good enough."""
+
+    warm_up: int = 0
+    """Queries asked of each system beforehand, the first of the test set; their answers are thrown away."""
+    repeats: int = 1
+    """Times each query is asked. The first answer counts; how the others differ is noted in its log."""
+    seed: int = 0
+    """Of the order in which systems take turns."""
+    cache_dir: Path | None = None
+    """Folder of the answers that are kept for another time; None neither uses nor keeps any."""
+    cache_h: float = 24.0
+    """Hours after which an answer is too old to be used again; 0 neither uses nor keeps any."""
+    refresh: bool = False
+    """Use no kept answer, and keep the new ones in their place."""
+
+    def __post_init__(self) -> None:
+        """Refuse numbers that mean nothing."""
+        for name, least in (("warm_up", 0), ("repeats", 1), ("cache_h", 0)):
+            if not getattr(self, name) >= least:
+                raise UsageError(f"{name} is too small", expected=f"{least} or more", got=str(getattr(self, name)))
+
+
+_USUAL = CollectOptions()
 
 
 class Interrupted(KeyboardInterrupt):
@@ -54,36 +81,32 @@ class Interrupted(KeyboardInterrupt):
 
 
 def collect(
-    testset: TestSet, system: System, *, k: int = 10, pilot: bool = False, progress: Progress | None = None
+    testset: TestSet,
+    system: System,
+    *,
+    k: int = 10,
+    pilot: bool = False,
+    options: CollectOptions = _USUAL,
+    progress: Progress | None = None,
 ) -> Run:
     """Ask one system every query and keep the answers in memory.
 
     Args:
         testset: whose queries are asked.
-        system: what is measured.
+        system: what is measured; it is left open.
         k: results asked for, and kept by the ranking.
         pilot: stamp the run as not for the record.
+        options: warm-up, repeats and kept answers.
         progress: told of each answer; silent by default.
 
     Returns:
         The run, its answers in the order of the test set.
     """
     _require_k(k)
-    progress = progress or Silent()
-    answers: dict[str, Answer] = {}
-    logs: dict[str, CallLog] = {}
-
-    def take(query: Query, answer: Answer, log: CallLog) -> None:
-        answers[query.id] = answer
-        logs[query.id] = log
-        progress.advance(query, answer)
-
-    progress.start(system.name, len(testset.queries), 0)
-    try:
-        _ask(system, testset.queries, k, take)
-    finally:
-        progress.finish()
-    return _run_of(testset, system, answers, logs, k=k, pilot=pilot)
+    if options.cache_dir is not None:
+        _require_names([system.name])
+    collection = _Collection(testset, [system], k, pilot, options, progress or Silent())
+    return collection.ask({system.name: Answers()})[system.name]
 
 
 def collect_all(
@@ -93,19 +116,21 @@ def collect_all(
     out_dir: Path | str,
     k: int = 10,
     pilot: bool = False,
+    options: CollectOptions = _USUAL,
     progress: Progress | None = None,
 ) -> dict[str, Run]:
-    """Ask every system every query, one system after the other, and write `runs/NAME.jsonl` for each.
+    """Ask every system every query, the systems taking turns, and write `runs/NAME.jsonl` for each.
 
     Every answer is written down as it comes. Cut short by Ctrl-C, SIGTERM or a kill, the same call goes on from there
     and asks nothing twice but what was under way. A call for another test set, config, k or pilot starts afresh.
 
     Args:
         testset: whose queries are asked.
-        systems: what is measured; names are file names and differ.
+        systems: what is measured; names are file names and differ. They are left open.
         out_dir: made where it is not there.
         k: results asked for, and kept by the ranking.
         pilot: stamp the runs as not for the record.
+        options: warm-up, repeats, turns and kept answers.
         progress: told of each answer; silent by default.
 
     Returns:
@@ -118,166 +143,202 @@ def collect_all(
     _require_k(k)
     _require_names([system.name for system in systems])
     out_dir = Path(out_dir)
-    collection = _Collection(testset, systems, out_dir, k, pilot, progress or Silent())
+    collection = _Collection(testset, systems, k, pilot, options, progress or Silent())
     try:
         with _sigterm_interrupts():
             (out_dir / PARTIAL).mkdir(parents=True, exist_ok=True)
             with _locked(out_dir):
-                return collection.run()
+                return _written(collection, out_dir)
     except KeyboardInterrupt:
         total = len(testset.queries) * len(systems)
-        raise Interrupted(collection.collected, total, out_dir) from None
+        raise Interrupted(collection.n_collected, total, out_dir) from None
     except OSError as error:
         raise UsageError(refusal(Path(error.filename or out_dir), error)) from error
 
 
+def _written(collection: _Collection, out_dir: Path) -> dict[str, Run]:
+    """Collect with journals, and write the runs."""
+    journals: dict[str, Journal] = {}
+    collection.answers = journals
+    try:
+        for system in collection.systems:
+            journals[system.name] = _journal(collection, system, out_dir / PARTIAL)
+        runs = collection.ask(journals)
+        (out_dir / RUNS).mkdir(exist_ok=True)
+        for name, run in runs.items():
+            write_run(run, out_dir / RUNS / f"{name}.jsonl")
+        # Only now: until every run is written, the journals are all there is.
+        for journal in journals.values():
+            journal.remove()
+        with suppress(OSError):  # journals set aside stay
+            (out_dir / PARTIAL).rmdir()
+        return runs
+    finally:
+        for journal in journals.values():
+            journal.close()
+
+
+def _journal(collection: _Collection, system: System, folder: Path) -> Journal:
+    name, note = system.name, collection.progress.note
+    around = collection.around.get(name)
+    journal = Journal(folder, name, {"config": system.config_digest, "surroundings": around, **collection.same})
+    if journal.set_aside:
+        note(f"{name}: starting afresh, because {journal.set_aside}")
+    if journal.kept:
+        n_kept, total = len(journal.kept), len(collection.testset.queries)
+        again = f"remove {folder} to ask all again"
+        note(f"{name}: going on after {n_kept} of {total} answers collected before ({again})")
+    return journal
+
+
 @dataclass
 class _Collection:
-    """One call of `collect_all`."""
+    """One call of `collect` or `collect_all`."""
 
     testset: TestSet
     systems: Sequence[System]
-    out_dir: Path
     k: int
     pilot: bool
+    options: CollectOptions
     progress: Progress
-    journals: dict[str, Journal] = field(default_factory=dict)
+    answers: Mapping[str, Answers] = field(default_factory=dict)
+    """System name to what is there so far."""
 
     @property
-    def collected(self) -> int:
-        return sum(len(journal.answers) for journal in self.journals.values())
+    def n_collected(self) -> int:
+        return sum(len(answers.kept) for answers in self.answers.values())
 
-    def run(self) -> dict[str, Run]:
+    @cached_property
+    def same(self) -> dict[str, object]:
+        """What makes two collections from one system the same, besides what the system is."""
+        return {"testset": self.testset.digest, "k": self.k, "repeats": self.options.repeats, "pilot": self.pilot}
+
+    @cached_property
+    def around(self) -> dict[str, str]:
+        """System name to the digest of what it depends on; what cannot be told is not there."""
+        known: dict[Path, str] = {}
+        found = {system.name: self._surroundings(system, known) for system in self.systems}
+        return {name: digest for name, digest in found.items() if digest is not None}
+
+    @cached_property
+    def cache(self) -> Cache | None:
+        folder, hours = self.options.cache_dir, self.options.cache_h
+        return None if folder is None or not hours else Cache(folder, hours)
+
+    def ask(self, answers: Mapping[str, Answers]) -> dict[str, Run]:
+        """Ask whatever is not among `answers` yet, and add it to them."""
+        self.answers = answers
+        if self.cache is not None and not self.options.refresh:
+            for system in self.systems:
+                self._reuse(self.cache, system)
+        dispatcher = Dispatcher(self.systems, self.k)
+        self._warm_up(dispatcher)
         try:
             for system in self.systems:
-                self.journals[system.name] = self._journal(system)
-            runs = {system.name: self._collect(system, self.journals[system.name]) for system in self.systems}
-            (self.out_dir / RUNS).mkdir(exist_ok=True)
-            for name, run in runs.items():
-                write_run(run, self.out_dir / RUNS / f"{name}.jsonl")
-            # Only now: until every run is written, the journals are all there is.
-            for journal in self.journals.values():
-                journal.remove()
-            with suppress(OSError):  # journals set aside stay
-                (self.out_dir / PARTIAL).rmdir()
-            return runs
-        finally:
-            for journal in self.journals.values():
-                journal.close()
-
-    def _journal(self, system: System) -> Journal:
-        same = {
-            "testset": self.testset.digest,
-            "config": system.config_digest,
-            "k": self.k,
-            "pilot": self.pilot,
-        }
-        journal = Journal(self.out_dir / PARTIAL, system.name, same)
-        if journal.set_aside:
-            self.progress.note(f"{system.name}: starting afresh, because {journal.set_aside}")
-        if journal.answers:
-            kept, total = len(journal.answers), len(self.testset.queries)
-            again = f"remove {self.out_dir / PARTIAL} to ask all again"
-            self.progress.note(f"{system.name}: going on after {kept} of {total} answers collected before ({again})")
-        return journal
-
-    def _collect(self, system: System, journal: Journal) -> Run:
-        def take(query: Query, answer: Answer, log: CallLog) -> None:
-            journal.append(query.id, answer, log)
-            self.progress.advance(query, answer)
-
-        left = [query for query in self.testset.queries if query.id not in journal.answers]
-        self.progress.start(system.name, len(self.testset.queries), len(journal.answers))
-        try:
-            _ask(system, left, self.k, take)
+                self.progress.start(system.name, self._n_calls, answers[system.name].n_calls)
+            for time_asked in range(1, self.options.repeats + 1):
+                dispatcher.ask(self._left(time_asked), self._take)
         finally:
             self.progress.finish()
-        return _run_of(self.testset, system, journal.answers, journal.logs, k=self.k, pilot=self.pilot)
+        for system in self.systems:
+            self._say_what_differs(system)
+        if self.cache is not None:
+            self._keep(self.cache)
+        return {system.name: self._run(system) for system in self.systems}
 
+    @property
+    def _n_calls(self) -> int:
+        return len(self.testset.queries) * self.options.repeats
 
-def _ask(system: System, queries: Sequence[Query], k: int, take: _Take) -> None:
-    """Ask with as many threads as the system allows; `take` is called by one at a time."""
-    lock = threading.Lock()
-    stopping = threading.Event()
+    def _warm_up(self, dispatcher: Dispatcher) -> None:
+        first = self.testset.queries[: self.options.warm_up]
+        systems = [system for system in self.systems if self.answers[system.name].n_calls < self._n_calls]
+        if first and systems:
+            self.progress.note(f"warming up: the first {len(first)} of the queries, whose answers are thrown away")
+            dispatcher.ask(in_turn(first, systems, seed=self.options.seed, time_asked=0), lambda *_: None)
 
-    def ask_one(query: Query) -> None:
-        if stopping.is_set():
+    def _left(self, time_asked: int) -> list[Call]:
+        """The calls for the n-th time a query is asked that are still to be made."""
+        calls = in_turn(self.testset.queries, self.systems, seed=self.options.seed, time_asked=time_asked)
+        return [call for call in calls if self.answers[call.system.name].times_asked(call.query.id) < time_asked]
+
+    def _take(self, call: Call, answer: Answer, log: CallLog) -> None:
+        answers, query_id = self.answers[call.system.name], call.query.id
+        if query_id in answers.kept:
+            differs = difference(answers.kept[query_id].answer, answer, call.system.order)
+            answers.append_again(query_id, log.latency_ms, differs)
+        else:
+            answers.append(query_id, Kept(answer, log, time.time()))
+        self.progress.advance(call.system.name, call.query, answer, log)
+
+    def _say_what_differs(self, system: System) -> None:
+        kept = self.answers[system.name].kept
+        unstable = [query_id for query_id in self.testset.query_ids if kept[query_id].log.unstable]
+        if unstable:
+            said = f"{unstable[0]}: {kept[unstable[0]].log.unstable[0]}"
+            how_many = f"{len(unstable)} of {len(kept)} queries had another answer when they were asked again"
+            self.progress.note(f"{system.name}: {how_many} ({printable(said)})")
+
+    def _surroundings(self, system: System, known: dict[Path, str]) -> str | None:
+        try:
+            return surroundings(system, known)
+        except UndigestedError as why:
+            if self.cache is not None:
+                hint = "name in `depends` a small file that changes with them"
+                self.progress.note(f"{system.name}: its answers are not kept for another time: {why} ({hint})")
+            return None
+
+    def _reuse(self, cache: Cache, system: System) -> None:
+        """Take over answers that an earlier collection kept."""
+        if system.name not in self.around:
             return
         try:
-            answer, log = system.search(query, k)
-        except CallInterruptedError:
+            found = cache.read(system.name, self._key(system))
+        except DamagedError:
+            self.progress.note(f"{system.name}: what was kept of it is damaged, and is not used")
             return
-        except BaseException:
-            stopping.set()  # here, so that this thread does not go on to the next query
-            raise
-        if stopping.is_set() and answer.outcome.is_failure:
-            return  # it may have failed because everything is being stopped
-        with lock:
-            take(query, answer, log)
+        except OSError as error:
+            self.progress.note(f"{system.name}: what was kept of it cannot be read: {error.strerror}")
+            return
+        answers = self.answers[system.name]
+        used = {query_id: kept for query_id, kept in found.items() if query_id not in answers.kept}
+        answers.kept.update(used)
+        if used:
+            how_many = f"{len(used)} of {len(self.testset.queries)} answers kept from {kept_since(used.values())}"
+            self.progress.note(f"{system.name}: {how_many}; --refresh asks again")
 
-    executor = ThreadPoolExecutor(max_workers=max(system.concurrency, 1), thread_name_prefix=system.name)
-    futures: list[Future[None]] = []
-    try:
-        futures += [executor.submit(ask_one, query) for query in queries]
-        for future in _as_finished(futures):
-            future.result()
-    except BaseException:
-        stopping.set()
-        _end_calls(system, futures)
-        raise
-    finally:
-        executor.shutdown(wait=True, cancel_futures=True)
+    def _keep(self, cache: Cache) -> None:
+        """Keep answers for another time, those of each system where they are all of one and the same."""
+        known: dict[Path, str] = {}
+        for system in self.systems:
+            name, kept = system.name, self.answers[system.name].kept
+            if name not in self.around or all(one.log.cached for one in kept.values()):
+                continue
+            if self._surroundings(system, known) != self.around[name]:
+                self.progress.note(f"{name}: its answers are not kept for another time: its files changed meanwhile")
+                continue
+            try:
+                cache.write(name, self._key(system), kept.items())
+            except OSError as error:
+                self.progress.note(f"{name}: its answers could not be kept for another time: {error.strerror}")
+        cache.tidy()
 
+    def _key(self, system: System) -> str:
+        return cache_key(system, self.around[system.name], self.same)
 
-def _as_finished(futures: Sequence[Future[None]]) -> Iterator[Future[None]]:
-    """Each future when it is done, looking up now and then.
-
-    A signal that comes in the moment before a wait without end is heard only when that wait is over, and by then a
-    slow call would have been waited for.
-    """
-    finished: SimpleQueue[Future[None]] = SimpleQueue()
-    for future in futures:
-        future.add_done_callback(finished.put)
-    left = len(futures)
-    while left:
-        try:
-            future = finished.get(timeout=_STOP_POLL_S)
-        except Empty:
-            continue
-        left -= 1
-        yield future
-
-
-def _end_calls(system: System, futures: Sequence[Future[None]]) -> None:
-    under_way = [future for future in futures if not future.cancel()]
-    while under_way:
-        if isinstance(system, Interruptible):
-            system.interrupt()
-        # Again and again: a call may have been on its way when the first interruption came.
-        under_way = list(wait(under_way, timeout=_STOP_POLL_S).not_done)
-
-
-def _run_of(
-    testset: TestSet,
-    system: System,
-    answers: Mapping[str, Answer],
-    logs: Mapping[str, CallLog],
-    *,
-    k: int,
-    pilot: bool,
-) -> Run:
-    ids = testset.query_ids
-    return Run(
-        name=system.name,
-        answers={query_id: answers[query_id] for query_id in ids},
-        depth=k,
-        order=system.order,
-        logs={query_id: logs[query_id] for query_id in ids if query_id in logs},
-        testset_digest=testset.digest,
-        config_digest=system.config_digest,
-        pilot=pilot,
-        config=system.public_config(),
-    )
+    def _run(self, system: System) -> Run:
+        kept = {query_id: self.answers[system.name].kept[query_id] for query_id in self.testset.query_ids}
+        return Run(
+            name=system.name,
+            answers={query_id: one.answer for query_id, one in kept.items()},
+            depth=self.k,
+            order=system.order,
+            logs={query_id: one.log for query_id, one in kept.items()},
+            testset_digest=self.testset.digest,
+            config_digest=system.config_digest,
+            pilot=self.pilot,
+            config=system.public_config(),
+        )
 
 
 def _require_k(k: int) -> None:

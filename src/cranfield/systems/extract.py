@@ -1,4 +1,4 @@
-"""From what a program printed to hits: by regex, from one JSON document, or from JSON lines.
+"""From what a program printed to hits: by regex, from one JSON document, from JSON lines, or in Cranfield's own form.
 
 All hits or none: a result that cannot be read is never left out, because those after it would move up a rank. Nothing
 is sorted, cut to k or de-duplicated here; the ranking does that, once.
@@ -7,7 +7,6 @@ is sorted, cut to k or de-duplicated here; the ranking does that, once.
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
@@ -18,29 +17,26 @@ from cranfield.config.expression import (
     compile_path,
     compile_result_regex,
 )
-from cranfield.config.models import OWN_FORM, SystemConfig
+from cranfield.config.models import Extract, SystemConfig
 from cranfield.model import Answer, Hit, Order, Outcome
-
-MAX_HITS = 10_000
-"""Results kept of one answer, or ten times k where that is more."""
-
-
-class UnreadableError(Exception):
-    """The output is not what the config says it is; the message is the reason a report shows."""
+from cranfield.systems.own_form import read_answer
+from cranfield.systems.values import UnreadableError, id_of, kept, kind_of, number_in, score_of, text_of, tokens_of
 
 
 class Extractor:
     """Reads one system's output as its config says."""
 
     def __init__(self, config: SystemConfig) -> None:
-        extract = config.extract or OWN_FORM
+        self._is_own_form = config.extract is None
+        extract = config.extract or Extract()
         self._order: Order = config.order
         self._empty = None if config.empty is None else compile_empty_regex(config.empty)
         self._regex = None if extract.regex is None else compile_result_regex(extract.regex)
         self._list = None if extract.json_ is None else compile_list_path(extract.json_)
         self._is_lines = extract.jsonl is not None
         self._line = compile_list_path(extract.jsonl) if isinstance(extract.jsonl, str) else None
-        named = {"id": extract.id or "@", "score": extract.score, "title": extract.title, "span": extract.span}
+        named = {name: getattr(extract, name) for name in ("score", "title", "span", "tokens")}
+        named["id"] = extract.id or "@"
         self._paths = {name: compile_path(path) for name, path in named.items() if path is not None}
         self._fields = {name: compile_path(path) for name, path in extract.fields.items()}
 
@@ -48,6 +44,8 @@ class Extractor:
         """What the output answers: hits, an honest empty list, or a failure with its reason."""
         output = output.removeprefix("\ufeff")
         try:
+            if self._is_own_form:
+                return read_answer(_json_document(output), k, self._order)
             hits, fields = self._read(output, k)
         except UnreadableError as error:
             if self._empty is not None and self._empty.search(output):
@@ -57,7 +55,7 @@ class Extractor:
 
     def _read(self, output: str, k: int) -> tuple[tuple[Hit, ...], Mapping[str, Any]]:
         if self._regex is not None:
-            return self._kept(self._from_regex(output), k), {}
+            return kept(self._from_regex(output), k, self._order), {}
         if self._is_lines:
             document: object = list(_json_lines(output))
             results: Iterable[object] = self._from_lines(document)
@@ -65,19 +63,7 @@ class Extractor:
             document = _json_document(output)
             results = self._from_document(document)
         fields = {name: _pick(path, document, f"extract.fields.{name}") for name, path in self._fields.items()}
-        return self._kept(self._hits(results), k), fields
-
-    def _kept(self, hits: Iterator[Hit], k: int) -> tuple[Hit, ...]:
-        limit = max(MAX_HITS, 10 * k)
-        kept: list[Hit] = []
-        for hit in hits:
-            if len(kept) == limit:
-                if self._order == "given":
-                    break
-                # The best may be among those not read yet.
-                raise UnreadableError(f"over {limit} results, to be sorted by score")
-            kept.append(hit)
-        return tuple(kept)
+        return kept(self._hits(results), k, self._order), fields
 
     def _from_regex(self, output: str) -> Iterator[Hit]:
         pattern = self._regex
@@ -87,12 +73,13 @@ class Extractor:
         group: int | str = "id" if "id" in names else min(pattern.groups, 1)
         position = 0
         for position, match in enumerate(pattern.finditer(output), start=1):
-            score = match["score"] if "score" in names else None
+            named = {name: match[name] for name in names}
             yield Hit(
-                _id(match[group], position),
-                self._score(_number(score), position),
-                match["title"] if "title" in names else None,
-                match["span"] if "span" in names else None,
+                id_of(match[group], position),
+                score_of(number_in(named.get("score")), position, self._order),
+                named.get("title"),
+                named.get("span"),
+                tokens_of(number_in(named.get("tokens")), position),
             )
         if not position:
             empty = "empty is not set" if self._empty is None else "empty did not match"
@@ -103,7 +90,7 @@ class Extractor:
             return []
         results = _pick(self._list, document, "extract.json")
         if not isinstance(results, list):
-            raise UnreadableError(f"extract.json gave {_kind(results)}, not a list")
+            raise UnreadableError(f"extract.json gave {kind_of(results)}, not a list")
         return results
 
     def _from_lines(self, lines: object) -> Iterator[object]:
@@ -126,49 +113,12 @@ class Extractor:
         for position, result in enumerate(results, start=1):
             values = {name: _pick(path, result, f"extract.{name}") for name, path in self._paths.items()}
             yield Hit(
-                _id(values["id"], position),
-                self._score(values.get("score"), position),
-                _text(values.get("title")),
-                _text(values.get("span")),
+                id_of(values["id"], position),
+                score_of(values.get("score"), position, self._order),
+                text_of(values.get("title")),
+                text_of(values.get("span")),
+                tokens_of(values.get("tokens"), position),
             )
-
-    def _score(self, value: object, position: int) -> float | None:
-        if value is None and self._order == "given":
-            return None
-        if isinstance(value, int | float) and not isinstance(value, bool):
-            try:
-                score = float(value)
-            except OverflowError:
-                score = math.inf
-            if math.isfinite(score):
-                return score
-        raise UnreadableError(f"result {position} has no score that is a finite number")
-
-
-def _number(text: str | None) -> object:
-    """The number a regex found; what is not one stays text, for `_score` to refuse."""
-    if text is None:
-        return None
-    try:
-        return float(text)
-    except ValueError:
-        return text
-
-
-def _id(value: object, position: int) -> str:
-    if isinstance(value, int) and not isinstance(value, bool):
-        return str(value)
-    if isinstance(value, str) and value.strip():
-        return value
-    if value is None or value == "" or isinstance(value, str):
-        raise UnreadableError(f"result {position} has no id")
-    raise UnreadableError(f"result {position} has {_kind(value)} for an id")
-
-
-def _text(value: object) -> str | None:
-    if value is None or isinstance(value, str):
-        return value
-    return json.dumps(value, ensure_ascii=False, sort_keys=True)
 
 
 def _pick(path: Path, value: object, where: str) -> Any:
@@ -203,16 +153,3 @@ def _json_lines(output: str) -> Iterator[object]:
 
 def _no_constant(name: str) -> object:
     raise ValueError(name)
-
-
-def _kind(value: object) -> str:
-    """What a JSON value is, in words."""
-    if value is None:
-        return "null"
-    if isinstance(value, bool):
-        return "true or false"
-    if isinstance(value, str):
-        return "text"
-    if isinstance(value, dict):
-        return "an object"
-    return "a list" if isinstance(value, list) else "a number"

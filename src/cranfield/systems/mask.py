@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+from base64 import b64encode, urlsafe_b64encode
+from collections.abc import Iterator, Mapping
+from html import escape
+from urllib.parse import quote, quote_plus
 
 SHORTEST_SECRET = 4
 """Values shorter than this (`C`, `1`, `yes`) keep no secret, and hiding them would garble every output."""
 
 
 class Mask:
-    """Hides values of the environment; each is replaced by its variable's name, `${TOKEN}`."""
+    """Hides values of the environment, however they are spelled; each is replaced by its variable's name, `${TOKEN}`."""
 
     def __init__(self, secrets: Mapping[str, str]) -> None:
-        hidden = {value: f"${{{name}}}" for name, value in secrets.items() if len(value) >= SHORTEST_SECRET}
+        hidden = {
+            spelling: f"${{{name}}}"
+            for name, value in secrets.items()
+            if len(value) >= SHORTEST_SECRET
+            for spelling in spellings(value)
+        }
         # The longest first, for one value may hold another.
         self._hidden = sorted(hidden.items(), key=lambda item: (-len(item[0]), item[0]))
 
@@ -21,3 +30,27 @@ class Mask:
         for value, name in self._hidden:
             text = text.replace(value, name)
         return text
+
+
+def spellings(value: str) -> Iterator[str]:
+    """A value as it is, and as it stands in an address, a form, a JSON or HTML text, or a basic `Authorization`."""
+    data = value.encode("utf-8", "surrogateescape")
+    percented = quote(data, safe=""), quote_plus(data), quote(data)
+    yield value
+    for text in percented:
+        yield text
+        yield _lower_escapes(text)
+    for is_ascii in (True, False):
+        quoted = json.dumps(value, ensure_ascii=is_ascii)[1:-1]
+        yield quoted
+        yield quoted.replace("/", "\\/")
+    yield escape(value)
+    for encoded in (b64encode(data), urlsafe_b64encode(data)):
+        yield encoded.decode("ascii")
+        yield encoded.decode("ascii").rstrip("=")
+
+
+def _lower_escapes(text: str) -> str:
+    """`a%2FB` as `a%2fB`."""
+    head, *rest = text.split("%")
+    return "%".join([head, *(part[:2].lower() + part[2:] for part in rest)])

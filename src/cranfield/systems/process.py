@@ -79,7 +79,7 @@ def run_process(
             bufsize=0,
         )
     except (OSError, ValueError) as error:
-        return Finished(End.NOT_STARTED, why=_why_not_started(error, cwd))
+        return Finished(End.NOT_STARTED, why=why_not_started(error, cwd))
     try:
         guard.started(process.pid)
         with _Output(process, max_output_bytes) as output:
@@ -175,7 +175,8 @@ def _signal_group(group: int, number: signal.Signals) -> None:
         os.killpg(group, number)
 
 
-def _why_not_started(error: OSError | ValueError, cwd: Path) -> str:
+def why_not_started(error: OSError | ValueError, cwd: Path) -> str:
+    """Why a program could not be started, in words that are the same on every machine."""
     if not cwd.is_dir():
         return "its working directory is not there"
     if isinstance(error, FileNotFoundError):

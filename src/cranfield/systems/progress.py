@@ -12,7 +12,7 @@ import unicodedata
 from contextlib import suppress
 from typing import TYPE_CHECKING, Protocol, TextIO
 
-from cranfield.model import Answer, Outcome, Query
+from cranfield.model import Answer, CallLog, Outcome, Query
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -31,13 +31,13 @@ _TURNS_READING = frozenset("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u20
 
 
 class Progress(Protocol):
-    """Told what happens during a collection, one call at a time."""
+    """Told what happens during a collection, one call at a time; systems are asked in turn, so each call names its own."""
 
     def start(self, system: str, total: int, done: int) -> None:
-        """A system's turn: `total` queries, of which `done` were answered earlier."""
+        """A system will be asked `total` times in all, of which `done` were answered earlier. Said of each beforehand."""
         ...
 
-    def advance(self, query: Query, answer: Answer) -> None:
+    def advance(self, system: str, query: Query, answer: Answer, log: CallLog) -> None:
         """One more query was answered, or failed."""
         ...
 
@@ -46,7 +46,7 @@ class Progress(Protocol):
         ...
 
     def finish(self) -> None:
-        """The system's turn is over, or cut short."""
+        """All systems are done, or cut short."""
         ...
 
 
@@ -56,7 +56,7 @@ class Silent:
     def start(self, system: str, total: int, done: int) -> None:
         """Show nothing."""
 
-    def advance(self, query: Query, answer: Answer) -> None:
+    def advance(self, system: str, query: Query, answer: Answer, log: CallLog) -> None:
         """Show nothing."""
 
     def note(self, text: str) -> None:
@@ -71,31 +71,35 @@ class Plain:
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
-        self._pace = _Pace("", 0, 0)
-        self._shown_at = 0.0
+        self._paces: dict[str, _Pace] = {}
+        self._shown_at: dict[str, float] = {}
 
     def start(self, system: str, total: int, done: int) -> None:
         """Begin counting."""
-        self._pace = _Pace(system, total, done)
-        self._shown_at = time.monotonic()
+        self._paces[system] = _Pace(system, total, done)
+        self._shown_at[system] = time.monotonic()
 
-    def advance(self, query: Query, answer: Answer) -> None:
+    def advance(self, system: str, query: Query, answer: Answer, log: CallLog) -> None:
         """A line where the query failed, is the last, or it is time for one."""
-        pace = self._pace
-        pace.done += 1
+        pace = self._paces[system]
+        pace.count_call(answer, log)
         now = time.monotonic()
-        due = pace.total <= SMALL or now >= self._shown_at + PLAIN_INTERVAL_S or pace.done == pace.total
+        due = pace.total <= SMALL or now >= self._shown_at[system] + PLAIN_INTERVAL_S or pace.done == pace.total
         if due or answer.outcome.is_failure:
-            self._shown_at = now
+            self._shown_at[system] = now
             told = f"  {failure(answer)}" if answer.outcome.is_failure else ""
-            self._write(f"{pace.system} {pace.count} {printable(query.text)}{told}  ({pace.speed})")
+            self._write(f"{pace.label} {printable(query.text)}{told}  ({pace.speed})")
 
     def note(self, text: str) -> None:
         """A line."""
         self._write(printable(text, chars=None))
 
     def finish(self) -> None:
-        """Nothing is left open."""
+        """A line for each system of which there is more to say than its last line did."""
+        for pace in self._paces.values():
+            if pace.trouble:
+                self._write(f"{pace.label} {pace.trouble}")
+        self._paces.clear()
 
     def _write(self, line: str) -> None:
         # A log that nobody reads any more is no reason to lose a collection.
@@ -105,22 +109,49 @@ class Plain:
 
 
 class Live:
-    """One line that is redrawn, on a terminal; failures and notes scroll by above it."""
+    """A line for each system that is redrawn, on a terminal; failures and notes scroll by above them."""
 
     def __init__(self, stream: TextIO, console: Console | None = None) -> None:
         from rich.console import Console
 
         self._console = console or Console(file=stream)
         self._bar: RichBar | None = None
-        self._task: TaskID | None = None
-        self._pace = _Pace("", 0, 0)
+        self._paces: dict[str, tuple[_Pace, TaskID]] = {}
 
     def start(self, system: str, total: int, done: int) -> None:
-        """Draw the line."""
+        """Draw the line of a system."""
+        pace = _Pace(system, total, done)
+        bar = self._bar or self._drawn()
+        task = bar.add_task("", total=total, completed=done, count=pace.label, speed="")
+        self._paces[system] = (pace, task)
+
+    def advance(self, system: str, query: Query, answer: Answer, log: CallLog) -> None:
+        """Redraw the line; a failure is printed above."""
+        pace, task = self._paces[system]
+        pace.count_call(answer, log)
+        shown = printable(query.text)
+        if answer.outcome.is_failure:
+            self._print(f"{pace.label} {shown}  {failure(answer)}")
+        if self._bar is not None:
+            self._bar.update(task, completed=pace.done, description=shown, count=pace.label, speed=pace.speed)
+
+    def note(self, text: str) -> None:
+        """Print a line above."""
+        self._print(printable(text, chars=None))
+
+    def finish(self) -> None:
+        """Take the lines away and leave one a system that says how far it came."""
+        if self._bar is not None:
+            self._bar.stop()
+            self._bar = None
+        for pace, _ in self._paces.values():
+            self._print(f"{pace.label} {pace.speed}" + (f", {pace.trouble}" if pace.trouble else ""))
+        self._paces.clear()
+
+    def _drawn(self) -> RichBar:
         from rich.progress import BarColumn, TextColumn
         from rich.progress import Progress as RichBar
 
-        self._pace = _Pace(system, total, done)
         self._bar = RichBar(
             TextColumn("{task.fields[count]}", markup=False),
             BarColumn(bar_width=20),
@@ -131,32 +162,8 @@ class Live:
             redirect_stdout=False,  # results that are printed meanwhile belong to stdout
             redirect_stderr=False,
         )
-        self._task = self._bar.add_task("", total=total, completed=done, count=self._label(), speed="")
         self._bar.start()
-
-    def advance(self, query: Query, answer: Answer) -> None:
-        """Redraw the line; a failure is printed above it."""
-        pace = self._pace
-        pace.done += 1
-        shown = printable(query.text)
-        if answer.outcome.is_failure:
-            self._print(f"{self._label()} {shown}  {failure(answer)}")
-        if self._bar is not None and self._task is not None:
-            self._bar.update(self._task, completed=pace.done, description=shown, count=self._label(), speed=pace.speed)
-
-    def note(self, text: str) -> None:
-        """Print a line above."""
-        self._print(printable(text, chars=None))
-
-    def finish(self) -> None:
-        """Take the line away and leave one that says how far it came."""
-        if self._bar is not None:
-            self._bar.stop()
-            self._bar = None
-            self._print(f"{self._label()} {self._pace.speed}")
-
-    def _label(self) -> str:
-        return f"{self._pace.system} {self._pace.count}"
+        return self._bar
 
     def _print(self, text: str) -> None:
         self._console.print(text, markup=False, highlight=False, emoji=False, soft_wrap=True)
@@ -188,12 +195,25 @@ class _Pace:
         self.system = system
         self.total = total
         self.done = done
+        self.n_failed = 0
+        self.n_retried = 0
         self._done_at_start = done
         self._started = time.monotonic()
 
+    def count_call(self, answer: Answer, log: CallLog) -> None:
+        self.done += 1
+        self.n_failed += answer.outcome.is_failure
+        self.n_retried += log.attempts > 1
+
     @property
-    def count(self) -> str:
-        return f"[{self.done}/{self.total}]"
+    def label(self) -> str:
+        return f"{self.system} [{self.done}/{self.total}]"
+
+    @property
+    def trouble(self) -> str:
+        """`2 failed, 3 tried more than once`; empty where nothing was."""
+        counts = ((self.n_failed, "failed"), (self.n_retried, "tried more than once"))
+        return ", ".join(f"{n} {what}" for n, what in counts if n)
 
     @property
     def speed(self) -> str:

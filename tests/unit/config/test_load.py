@@ -157,10 +157,12 @@ def test_a_problem_is_said_with_its_line(problems_of, text, line, said):
     assert said in problems[0][1]
 
 
-def test_three_systems_need_to_be_told_which_two_are_compared(problems_of, load):
-    said = problems_of(systems("a", "b", "c"))
-    assert [(line, "no baseline and candidate" in text) for line, text in said] == [(3, True)]
+def test_three_systems_are_all_compared_unless_two_are_named(problems_of, load):
+    assert load(systems("a", "b", "c")).pair is None
+    assert load(systems("a", "b", "c", top="baseline: c\n")).pair is None
     assert load(systems("a", "b", "c", top="baseline: c\ncandidate: a\n")).pair == ("c", "a")
+    said = problems_of(systems("a", "b", "c", top="candidate: a\n"))
+    assert [(line, "a candidate among 3 systems and no baseline" in text) for line, text in said] == [(2, True)]
 
 
 def test_names_that_one_file_system_takes_for_the_same_are_refused(problems_of):
@@ -268,11 +270,11 @@ def test_sets_whose_names_one_file_system_takes_for_the_same_are_refused(problem
     assert [(line, "testsets docs and Docs differ only" in text) for line, text in said] == [(3, True)]
 
 
-def test_every_set_that_names_its_systems_makes_the_pair_of_the_top_needless(load, problems_of):
-    text = systems("a", "b", "c").replace("testset: q.yaml", "testsets: {x: {path: x, systems: [a, c]}}")
-    assert load(text).sets["x"].systems == ["a", "c"]
-    said = problems_of(text.replace("testsets: {", "testsets: {y: {path: y}, "))
-    assert ["no baseline and candidate" in text for _, text in said] == [True]
+def test_a_set_can_name_its_systems_out_of_many(load):
+    text = systems("a", "b", "c").replace("testset: q.yaml", "testsets: {x: {path: x, systems: [a, c]}, y: {path: y}}")
+    config = load(text)
+    assert config.sets["x"].systems == ["a", "c"]
+    assert config.sets["y"].systems is None
 
 
 def test_problems_of_several_sets_are_said_at_once_beside_all_else(problems_of):

@@ -69,6 +69,17 @@ def test_a_second_writing_gives_the_same_bytes(tmp_path: Path) -> None:
     assert (tmp_path / "a.log.jsonl").read_bytes() == (tmp_path / "b.log.jsonl").read_bytes()
 
 
+def test_a_log_says_what_was_tried_again_repeated_or_kept_and_nothing_where_nothing_was(tmp_path: Path) -> None:
+    log = CallLog(12.5, attempts=3, repeat_ms=(11.0, 13.5), unstable=("rank 2: d7, then d9",), cached=True)
+    run = Run("old", {"q": Answer(Outcome.EMPTY)}, logs={"q": log})
+    write_run(run, tmp_path / "old.jsonl")
+    assert (tmp_path / "old.log.jsonl").read_text().splitlines()[1] == (
+        '{"attempts":3,"cached":true,"latency_ms":12.5,"query_id":"q","repeat_ms":[11.0,13.5],'
+        '"unstable":["rank 2: d7, then d9"]}'
+    )
+    assert read_run(tmp_path / "old.jsonl") == run
+
+
 def test_the_order_of_keys_in_what_was_collected_does_not_show(tmp_path: Path) -> None:
     for name, fields in (("a", {"x": 1, "y": {"p": 1, "q": 2}}), ("b", {"y": {"q": 2, "p": 1}, "x": 1})):
         write_run(Run("r", {"q": Answer(Outcome.ANSWERED, fields=fields)}), tmp_path / f"{name}.jsonl")
@@ -153,7 +164,7 @@ json_values: st.SearchStrategy[Any] = st.recursive(
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(every_text, inner, max_size=3),
     max_leaves=6,
 )
-hits = st.builds(Hit, every_text, scores, st.none() | every_text, st.none() | every_text)
+hits = st.builds(Hit, every_text, scores, st.none() | every_text, st.none() | every_text, scores)
 answers = st.builds(
     Answer,
     st.sampled_from(Outcome),
@@ -161,7 +172,16 @@ answers = st.builds(
     st.none() | every_text,
     st.dictionaries(every_text, json_values, max_size=3),
 )
-logs = st.builds(CallLog, st.floats(0, 1e9), every_text, every_text)
+logs = st.builds(
+    CallLog,
+    st.floats(0, 1e9),
+    every_text,
+    every_text,
+    st.integers(1, 9),
+    st.lists(st.floats(0, 1e9), max_size=3).map(tuple),
+    st.lists(every_text, max_size=3).map(tuple),
+    st.booleans(),
+)
 runs = st.builds(
     Run,
     every_text,
@@ -203,6 +223,19 @@ def test_any_record_survives_a_round_trip(query_id: str, answer: Answer, log: Ca
         ({}, "missing key 'query_id'.\nmissing key 'outcome'."),
         ({"query_id": "q", "outcome": "empty", "log": 3}, "wrong value for log; expected an object, got 3."),
         ({"query_id": "q", "outcome": "empty", "log": {}}, "missing key 'latency_ms' in log."),
+        (
+            {
+                "query_id": "q",
+                "outcome": "empty",
+                "log": {"latency_ms": 1, "attempts": "2", "repeat_ms": [True], "unstable": "x", "cached": 1},
+            },
+            (
+                "wrong value for log.attempts; expected a finite number, got '2'.\n"
+                "wrong value for log.cached; expected true or false, got 1.\n"
+                "wrong value for log.repeat_ms; expected a list of finite numbers, got [True].\n"
+                "wrong value for log.unstable; expected a list of strings, got 'x'."
+            ),
+        ),
         ({"query_id": "q", "outcome": "empty", "hits": [{}]}, "missing key 'id' in hits[0]."),
         ({"query_id": "q", "outcome": "empty", "hits": [3]}, "wrong value for hits[0]; expected an object, got 3."),
         ({"query_id": "q", "outcome": "empty", "fields": 3}, "wrong value for fields; expected an object, got 3."),

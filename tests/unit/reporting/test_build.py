@@ -75,7 +75,7 @@ def test_only_a_difference_beyond_its_interval_is_good_or_bad_news() -> None:
 
 def test_failures_are_counted_and_told_with_what_the_program_wrote(comparison: Comparison) -> None:
     outcomes, failures, _ = tables(comparison_document(comparison), "collection")
-    assert [column.title for column in outcomes.columns][3:6] == ["timeout", "nonzero exit", "unparsable"]
+    assert [column.title for column in outcomes.columns][3:7] == ["timeout", "nonzero exit", "error", "unparsable"]
     assert outcomes.rows[1][3] == Toned(1, "bad")
     assert failures.rows == [("B weighted", "q8", "timeout", "no answer in 30 s", "boom: index locked")]
 
@@ -114,9 +114,12 @@ def test_latency_is_there_only_where_it_was_taken(
     comparison: Comparison, testset: TestSet, runs: tuple[Run, Run]
 ) -> None:
     table = tables(comparison_document(comparison), "latency")[0]
-    # A took 10 to 17 ms: median 13.5, the last is 17; B's failed call took 30 s
-    assert table.rows[0] == ("A plain", 8, 13.5, pytest.approx(16.65), pytest.approx(16.93), 17.0)
-    assert table.rows[1][-1] == 30_000.0
+    # A took 10 to 17 ms: mean and median 13.5, the last is 17; B's failed call took 30 s
+    calls = tables(comparison_document(comparison), "latency")[1]
+    assert calls.rows[0] == ("A plain", 8, 13.5, 13.5, pytest.approx(16.65), pytest.approx(16.93), 17.0, 0, 0, 0.0)
+    assert calls.rows[1][6:8] == (30_000.0, 1)
+    # 7 queries were answered on both sides, each in the same time
+    assert table.rows[0] == ("median difference", "0.000 ms", "0.000 to 0.000 ms", "not distinguished", 7)
     bare = [evaluate(testset, replace(run, logs={})) for run in runs]
     assert "latency" not in [part.name for part in comparison_document(compare(*bare)).sections]
 

@@ -44,6 +44,7 @@ def test_evaluate_has_the_promised_shape(pair: tuple[Evaluation, Evaluation], te
         "empty": 1,
         "timeout": 1,
         "nonzero exit": 0,
+        "error": 0,
         "unparsable": 0,
         "missing": 0,
     }

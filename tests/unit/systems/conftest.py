@@ -1,5 +1,9 @@
+import importlib.util
 import os
+import shutil
+import sys
 import time
+from contextlib import ExitStack, closing
 from pathlib import Path
 
 import pytest
@@ -7,6 +11,7 @@ import pytest
 from cranfield.config import SystemConfig
 from cranfield.model import Query, TestSet
 from cranfield.systems.command import CommandSystem
+from cranfield.systems.http import HttpSystem
 
 FAST_PYTHON = ["{python}", "-I", "-S"]
 
@@ -93,3 +98,67 @@ def wait_for():
         pytest.fail(f"waited {within_s} s for nothing")
 
     return _wait
+
+
+PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "all_proxy", "no_proxy")
+
+
+@pytest.fixture(scope="session")
+def servers():
+    """The module of test servers, beside this file."""
+    spec = importlib.util.spec_from_file_location("cranfield_test_servers", Path(__file__).with_name("servers.py"))
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture
+def serve(servers, monkeypatch: pytest.MonkeyPatch):
+    """Start an HTTP server that answers as told; it ends with the test. No proxy of the environment stands between."""
+    for name in PROXIES:
+        monkeypatch.delenv(name, raising=False)
+    with ExitStack() as stack:
+
+        def _serve(answer, context=None):
+            service = servers.Service(answer, context)
+            stack.callback(service.close)
+            return service
+
+        yield _serve
+
+
+@pytest.fixture
+def http_system(tmp_path: Path):
+    """A system that asks an HTTP service; closed with the test."""
+    with ExitStack() as stack:
+
+        def _http_system(url: str, *, http=None, **config) -> HttpSystem:
+            config.setdefault("extract", {"json": "hits", "id": "id"})
+            request = {"url": url, "parameters": {"q": "{query}"}, **(http or {})}
+            written = SystemConfig.model_validate({"http": request, "backoff_s": 0.001, **config})
+            system = HttpSystem("service", written, tmp_path)
+            stack.callback(system.close)
+            return system
+
+        yield _http_system
+
+
+@pytest.fixture(scope="session")
+def postgres(servers):
+    """Address of a PostgreSQL server with the documents of `servers.DOCS` in a table."""
+    import psycopg
+
+    found = sorted(Path("/usr/lib/postgresql").glob("*/bin/postgres"))
+    if not found and (on_path := shutil.which("postgres")):
+        found = [Path(on_path).resolve()]
+    if not found:
+        pytest.skip("no PostgreSQL server here (Debian: apt-get install postgresql)")
+    with servers.postgres_server(found[-1].parent) as address:
+        with closing(psycopg.connect(address, autocommit=True)) as connection:
+            connection.execute("CREATE TABLE docs (id text PRIMARY KEY, title text, body text)")
+            with connection.cursor() as cursor:
+                cursor.executemany("INSERT INTO docs VALUES (%s, %s, %s)", servers.DOCS)
+            connection.execute("ALTER TABLE docs ADD COLUMN words tsvector")
+            connection.execute("UPDATE docs SET words = to_tsvector('english', title || ' ' || body)")
+        yield address

@@ -33,7 +33,7 @@ class Told:
     def start(self, system, total, done):
         self.starts.append((system, total, done))
 
-    def advance(self, query, answer):
+    def advance(self, system, query, answer, log):
         self.advanced.append((query.id, answer.outcome))
 
     def note(self, text):
@@ -181,7 +181,7 @@ class TestOnDisk:
         seen = []
 
         class Watching(Told):
-            def advance(self, query, answer):
+            def advance(self, system, query, answer, log):
                 seen.append(b"".join(written(out).values()))
 
         collect_all(testset_of("a", "fail"), [system], out_dir=out, progress=Watching())
@@ -231,19 +231,45 @@ class TestOnDisk:
             collect_all(testset_of("a"), [InCode(hit_of)], out_dir=tmp_path / "out")
         assert "out" in str(caught.value)
 
+    def test_systems_are_left_open_for_whoever_made_them(self, testset_of, tmp_path):
+        class Closing(InCode):
+            is_open = True
+
+            def close(self):
+                self.is_open = False
+
+        system = Closing(hit_of)
+        collect_all(testset_of("a"), [system], out_dir=tmp_path / "out")
+        collect(testset_of("a"), system)
+        assert system.is_open
+
 
 class TestGoingOn:
     @pytest.fixture
-    def cut_short(self, make_system, testset_of, tmp_path, calls):
-        """Two systems of three queries; the second system fails us in its second query."""
+    def breaking(self, tmp_path, wait_for):
+        """A system that fails us in some of its queries, when the other system has answered all of its own."""
 
-        def _cut(**options):
+        def _breaking(*query_ids, after):
+            journal = tmp_path / "out" / ".partial" / "sut.jsonl"
+
             def search(query, k):
-                if query.id == "q2":
+                if query.id in query_ids:
+                    wait_for(lambda: journal.read_bytes().count(b"\n") == 1 + after)
                     raise ZeroDivisionError
                 return hit_of(query, k)
 
-            second = InCode(search)
+            system = InCode(search)
+            system.concurrency = 4  # all of its calls wait, and there is room for one of the other
+            return system
+
+        return _breaking
+
+    @pytest.fixture
+    def cut_short(self, make_system, testset_of, tmp_path, calls, breaking):
+        """Two systems of three queries; the second system fails us in its second query."""
+
+        def _cut(**options):
+            second = breaking("q2", "q3", after=3)
             with pytest.raises(ZeroDivisionError):
                 collect_all(
                     testset_of("a", "b", "c"), [make_system(COUNTING), second], out_dir=tmp_path / "out", **options
@@ -296,6 +322,23 @@ class TestGoingOn:
         kept = (tmp_path / "out" / ".partial" / "set-aside" / "sut-1.jsonl").read_text(encoding="utf-8")
         assert kept.count("\n") == 4  # the header and three answers
 
+    def test_a_program_that_changed_meanwhile_is_asked_afresh(
+        self, cut_short, make_system, testset_of, tmp_path, told, calls
+    ):
+        cut_short()
+        systems = [make_system(COUNTING + "# built again"), InCode(hit_of)]
+        collect_all(testset_of("a", "b", "c"), systems, out_dir=tmp_path / "out", progress=told)
+        assert len(calls()) == 6
+        assert "sut: starting afresh, because what the system depends on changed" in told.notes[0]
+
+    def test_a_journal_of_another_version_is_set_aside(self, cut_short, make_system, testset_of, tmp_path, told, calls):
+        cut_short()
+        journal = tmp_path / "out" / ".partial" / "sut.jsonl"
+        journal.write_bytes(journal.read_bytes().replace(b'"journal":2', b'"journal":1', 1))
+        self.again(make_system, testset_of("a", "b", "c"), tmp_path, told)
+        assert len(calls()) == 6
+        assert "because it was written by another version of Cranfield" in told.notes[0]
+
     def test_a_pilot_never_becomes_the_record(self, cut_short, make_system, testset_of, tmp_path, told, calls):
         cut_short(pilot=True)
         runs = self.again(make_system, testset_of("a", "b", "c"), tmp_path, told)
@@ -316,17 +359,14 @@ class TestGoingOn:
 
     @pytest.mark.parametrize("kept_bytes", [-1, -2, -40])
     def test_a_last_line_that_was_cut_off_is_dropped_and_asked_again(
-        self, cut_short, make_system, testset_of, tmp_path, told, calls, kept_bytes
+        self, cut_short, make_system, testset_of, tmp_path, told, calls, breaking, kept_bytes
     ):
         cut_short()
         journal = tmp_path / "out" / ".partial" / "sut.jsonl"
         journal.write_bytes(journal.read_bytes()[:kept_bytes])
-
-        def broken(query, k):
-            raise ZeroDivisionError
-
+        broken = breaking("q1", "q2", "q3", after=3)
         with pytest.raises(ZeroDivisionError):
-            collect_all(testset_of("a", "b", "c"), [make_system(COUNTING), InCode(broken)], out_dir=tmp_path / "out")
+            collect_all(testset_of("a", "b", "c"), [make_system(COUNTING), broken], out_dir=tmp_path / "out")
         mended = [json.loads(line) for line in journal.read_bytes().splitlines()]
         assert [record.get("query_id") for record in mended] == [None, "q1", "q2", "q3"]
         runs = self.again(make_system, testset_of("a", "b", "c"), tmp_path, told)
@@ -355,29 +395,23 @@ class TestGoingOn:
         assert "because it is damaged" in told.notes[0]
         assert len(calls()) == 6
 
-    def test_failures_are_answers_too_and_are_not_asked_again(self, make_system, testset_of, tmp_path, calls):
+    def test_failures_are_answers_too_and_are_not_asked_again(self, make_system, testset_of, tmp_path, calls, breaking):
         source = COUNTING + "\nsys.exit(4)"
-
-        def broken(query, k):
-            raise ZeroDivisionError
-
         with pytest.raises(ZeroDivisionError):
-            collect_all(testset_of("a"), [make_system(source), InCode(broken)], out_dir=tmp_path / "out")
+            collect_all(testset_of("a"), [make_system(source), breaking("q1", after=1)], out_dir=tmp_path / "out")
         runs = collect_all(testset_of("a"), [make_system(source), InCode(hit_of)], out_dir=tmp_path / "out")
         assert calls() == ["a"]
         assert runs["sut"].answers["q1"] == Answer(Outcome.NONZERO_EXIT, reason="exit status 4")
         assert runs["sut"].logs["q1"].stdout_head == "docs://a\n"
 
-    def test_an_id_that_is_no_unicode_survives_journal_and_run(self, make_system, testset_of, tmp_path, calls):
+    def test_an_id_that_is_no_unicode_survives_journal_and_run(
+        self, make_system, testset_of, tmp_path, calls, breaking
+    ):
         ids = ["a\ud800", "\udc00b", "c\u2028d\u00e9"]
         source = f"{COUNTING.replace('print', '#')}\nprint({json.dumps({'r': ids})!r})"
         system = make_system(source, extract={"json": "r"})
-
-        def broken(query, k):
-            raise ZeroDivisionError
-
         with pytest.raises(ZeroDivisionError):
-            collect_all(testset_of("x"), [system, InCode(broken)], out_dir=tmp_path / "out")
+            collect_all(testset_of("x"), [system, breaking("q1", after=1)], out_dir=tmp_path / "out")
         runs = collect_all(testset_of("x"), [system, InCode(hit_of)], out_dir=tmp_path / "out")
         assert calls() == ["x"]
         assert [hit.id for hit in runs["sut"].answers["q1"].hits] == ids

@@ -4,7 +4,8 @@ import pytest
 
 from cranfield.config import SystemConfig
 from cranfield.model import Hit, Outcome
-from cranfield.systems.extract import MAX_HITS, Extractor
+from cranfield.systems.extract import Extractor
+from cranfield.systems.values import MAX_HITS
 
 
 def read(output: str, extract: dict, *, k: int = 10, **config):
@@ -212,3 +213,56 @@ class TestManyResults:
         output = " ".join(f"d{number}={number}" for number in range(MAX_HITS + 1))
         answer = read(output, {"regex": r"(?P<id>d\d+)=(?P<score>\d+)"}, order="descending")
         assert (answer.outcome, answer.reason) == (Outcome.UNPARSABLE, "over 10000 results, to be sorted by score")
+
+
+def own_form(output: str, **config):
+    return Extractor(SystemConfig.model_validate({"lines": ["x"], **config})).read(output, 10)
+
+
+class TestOwnForm:
+    def test_hits_are_ids_pairs_or_objects_and_fields_go_with_the_answer(self):
+        hits = '["d1", ["d2", 2], {"id": "d3", "score": 1, "title": "T", "span": "1-2", "tokens": 30, "more": 1}]'
+        answer = own_form(f'{{"hits": {hits}, "fields": {{"confidence": 0.5, "local": true}}, "took": 3}}')
+        assert answer.hits == (Hit("d1"), Hit("d2", 2.0), Hit("d3", 1.0, "T", "1-2", 30.0))
+        assert answer.fields == {"confidence": 0.5, "local": True}
+
+    @pytest.mark.parametrize("output", ['{"hits": []}', "[]", '{"hits": [], "error": null, "fields": null}'])
+    def test_no_hit_is_an_honest_empty_list(self, output):
+        answer = own_form(output)
+        assert (answer.outcome, answer.hits, answer.fields) == (Outcome.EMPTY, (), {})
+
+    @pytest.mark.parametrize(
+        ("output", "outcome", "reason"),
+        [
+            ('{"error": "no index\\nsee the log"}', Outcome.ERROR, "no index"),
+            ('{"error": ""}', Outcome.ERROR, "an error without words"),
+            ('{"error": {"code": 3}, "hits": []}', Outcome.ERROR, '{"code": 3}'),
+            ('{"results": []}', Outcome.UNPARSABLE, 'the answer is an object without "hits"'),
+            ("null", Outcome.UNPARSABLE, "the answer is null, not a list of hits, or an object with hits"),
+            ('{"hits": [{"id": "d1"}, {"doc": 2}]}', Outcome.UNPARSABLE, "result 2 has no id"),
+            ('{"hits": [{"id": "d1", "tokens": "3"}]}', Outcome.UNPARSABLE, "result 1 has tokens that are no finite"),
+            ("", Outcome.UNPARSABLE, "the output is blank, not JSON"),
+            ("No results", Outcome.EMPTY, None),
+        ],
+    )
+    def test_what_cannot_be_read_has_a_reason(self, output, outcome, reason):
+        answer = own_form(output, empty="^No results")
+        assert answer.outcome is outcome
+        assert answer.reason == reason or answer.reason.startswith(reason)
+
+    def test_where_the_score_orders_each_hit_has_one(self):
+        assert own_form('{"hits": ["d1"]}', order="descending").outcome is Outcome.UNPARSABLE
+
+
+class TestTokens:
+    def test_what_a_result_costs_is_read_by_path_or_by_group(self):
+        by_path = read('{"r": [{"u": "a", "n": 12}, {"u": "b"}]}', {"json": "r", "id": "u", "tokens": "n"})
+        assert by_path.hits == (Hit("a", tokens=12.0), Hit("b"))
+        by_group = read("a 12\nb 0\n", {"regex": r"(?P<id>\w) (?P<tokens>\d+)"})
+        assert by_group.hits == (Hit("a", tokens=12.0), Hit("b", tokens=0.0))
+
+    @pytest.mark.parametrize("tokens", ["-1", '"12"', "true", "1e999", "[]"])
+    def test_what_is_no_number_of_0_or_more_is_unparsable(self, tokens):
+        answer = read(f'{{"r": [{{"u": "a", "n": {tokens}}}]}}', {"json": "r", "id": "u", "tokens": "n"})
+        assert answer.outcome is Outcome.UNPARSABLE
+        assert answer.reason == "result 1 has tokens that are no finite number of 0 or more"

@@ -14,13 +14,15 @@ import pytest
 from cranfield.formats.run_jsonl import read_run
 
 DRIVER = """
-import sys
+import asyncio, os, sys
 from pathlib import Path
+from threading import Event
 from cranfield.config import SystemConfig
-from cranfield.model import Query, TestSet
-from cranfield.systems import CommandSystem, Interrupted, collect, collect_all
+from cranfield.model import Answer, CallLog, Hit, Outcome, Query, TestSet
+from cranfield.systems import CollectOptions, CommandSystem, Interrupted, collect, collect_all
+from cranfield.systems.loop import loop
 
-here, out, concurrency = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])
+here, out, concurrency, names = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3]), sys.argv[4]
 testset = TestSet("t", tuple(Query(f"q{n}", f"text{n}") for n in range(20)))
 config = SystemConfig.model_validate({
     "command": ["{python}", "-I", "-S", "search.py", "{query}"],
@@ -28,12 +30,44 @@ config = SystemConfig.model_validate({
     "concurrency": concurrency,
     "timeout_s": 100.0,
 })
-systems = [CommandSystem(name, config, here) for name in ("old", "new")]
+
+class Asynchronous:
+    name, order, config_digest = "new", "given", "sha256:new"
+
+    def __init__(self):
+        self.concurrency = concurrency
+        self.calls = []
+
+    def public_config(self):
+        return {}
+
+    def search(self, query, k):
+        interrupted = Event()
+        self.calls.append(interrupted)
+        return loop().run(self.answer(query.text), timeout_s=100, interrupted=interrupted), CallLog(1.0)
+
+    async def answer(self, text):
+        calls = os.open("calls.txt", os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+        os.write(calls, f"new {text} {os.getpid()}\\n".encode())
+        os.close(calls)
+        if text == "text7" and os.path.exists("slow"):
+            await asyncio.sleep(300)
+        if os.path.exists("paced"):
+            await asyncio.sleep(0.05)
+        return Answer(Outcome.ANSWERED, (Hit("docs://" + text),))
+
+    def interrupt(self):
+        for call in self.calls:
+            call.set()
+
+made = {"old": lambda: CommandSystem("old", config, here), "new": Asynchronous}
+systems = [made[name]() for name in names.split(",")]
+options = CollectOptions(repeats=int(sys.argv[5]))
 try:
     if out == "memory":
         collect(testset, systems[0])
     else:
-        collect_all(testset, systems, out_dir=here / out)
+        collect_all(testset, systems, out_dir=here / out, options=options)
 except Interrupted as interrupted:
     print(interrupted)
     raise SystemExit(130)
@@ -44,13 +78,15 @@ except KeyboardInterrupt:
 SEARCH = """
 import os, sys, time
 calls = os.open("calls.txt", os.O_WRONLY | os.O_APPEND | os.O_CREAT)
-os.write(calls, f"{sys.argv[1]} {os.getpid()}\\n".encode())
+os.write(calls, f"old {sys.argv[1]} {os.getpid()}\\n".encode())
 if sys.argv[1] == "text7" and os.path.exists("slow"):
     time.sleep(300)
 if os.path.exists("paced"):
     time.sleep(0.05)
 print("docs://" + sys.argv[1])
 """
+
+EVERY_QUERY = [(name, f"text{n}") for name in ("old", "new") for n in range(20)]
 
 
 @pytest.fixture
@@ -60,8 +96,8 @@ def start(tmp_path, script):
     script(DRIVER, "driver.py")
     started = []
 
-    def _start(out: str = "out", concurrency: int = 1):
-        command = [sys.executable, "driver.py", str(tmp_path), out, str(concurrency)]
+    def _start(out: str = "out", concurrency: int = 1, systems: str = "old,new", repeats: int = 1):
+        command = [sys.executable, "driver.py", str(tmp_path), out, str(concurrency), systems, str(repeats)]
         process = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         started.append(process)
         return process
@@ -74,24 +110,25 @@ def start(tmp_path, script):
 
 @pytest.fixture
 def calls(tmp_path):
-    """Query text and process id of every call so far."""
+    """System and query text of every call so far, with the id of the process that answers."""
 
-    def _calls() -> list[tuple[str, int]]:
+    def _calls() -> list[tuple[tuple[str, str], int]]:
         path = tmp_path / "calls.txt"
         lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
-        return [(text, int(pid)) for text, pid in (line.split() for line in lines)]
+        return [((name, text), int(pid)) for name, text, pid in (line.split() for line in lines)]
 
     return _calls
 
 
 @pytest.fixture
 def kept(tmp_path):
-    """Query ids in the journal of the first system."""
+    """Systems and query ids in the journals."""
 
-    def _kept(out: str = "out") -> list[str]:
-        path = tmp_path / out / ".partial" / "old.jsonl"
-        lines = path.read_bytes().split(b"\n")[1:-1] if path.exists() else []
-        return [json.loads(line)["query_id"] for line in lines]
+    def _kept() -> list[tuple[str, str]]:
+        found = []
+        for path in sorted((tmp_path / "out" / ".partial").glob("*.jsonl"), reverse=True):
+            found += [(path.stem, json.loads(line)["query_id"]) for line in path.read_bytes().split(b"\n")[1:-1]]
+        return found
 
     return _kept
 
@@ -100,14 +137,19 @@ def kept(tmp_path):
 def stuck(tmp_path, start, calls, wait_for, kept):
     """Start a collection and wait until it hangs on one query, with all it can answer answered."""
 
-    def _stuck(concurrency: int):
+    def _stuck(concurrency: int, systems: str = "old,new"):
         (tmp_path / "slow").touch()
-        process = start(concurrency=concurrency)
-        # One at a time, the queries after the slow one wait for it.
-        n_kept = 7 if concurrency == 1 else 19
-        wait_for(lambda: len(kept()) == n_kept and "text7" in dict(calls()))
+        process = start(concurrency=concurrency, systems=systems)
+        n_systems = len(systems.split(","))
+        # One call at a time: all that comes after the slow one, of either system, waits for it.
+        n_kept, n_stuck = (7 * n_systems, 1) if concurrency == 1 else (19 * n_systems, n_systems)
+
+        def hanging() -> dict[tuple[str, str], int]:
+            return {call: pid for call, pid in calls() if call[1] == "text7"}
+
+        wait_for(lambda: len(kept()) == n_kept and len(hanging()) == n_stuck)
         (tmp_path / "slow").unlink()
-        return process, dict(calls())["text7"]
+        return process, hanging()
 
     return _stuck
 
@@ -117,10 +159,10 @@ def stuck(tmp_path, start, calls, wait_for, kept):
 def test_a_collection_that_was_killed_goes_on_without_asking_twice(
     tmp_path, start, calls, kept, stuck, gone, number, concurrency
 ):
-    process, slow_call = stuck(concurrency)
+    process, slow_calls = stuck(concurrency)
     process.send_signal(number)
     said, errors = process.communicate(timeout=20)
-    assert gone(slow_call), "a call outlived the collection"
+    assert all(gone(pid) for pid in slow_calls.values()), "a call outlived the collection"
     if number is signal.SIGKILL:
         assert process.returncode == -signal.SIGKILL
     else:
@@ -128,14 +170,13 @@ def test_a_collection_that_was_killed_goes_on_without_asking_twice(
         assert (process.returncode, errors) == (130, "")
         n_kept = len(kept())
         assert said == f"interrupted: {n_kept} of 40 answers are kept in {out}; the same command goes on from there.\n"
-    assert "q7" not in kept()
+    assert not {(name, "q7") for name, _ in slow_calls} & set(kept())
     assert not (tmp_path / "out" / "runs").exists()
 
     again = start(concurrency=concurrency)
     assert (again.wait(60), again.communicate()) == (0, ("", ""))
-    counts = Counter(text for text, _ in calls())
-    # two systems; only the call that was under way is asked once more
-    assert counts == {f"text{n}": 3 if n == 7 else 2 for n in range(20)}
+    # only the calls that were under way are asked once more
+    assert Counter(call for call, _ in calls()) == Counter([*EVERY_QUERY, *slow_calls])
     assert not (tmp_path / "out" / ".partial").exists()
 
     whole = start("whole", concurrency)
@@ -145,44 +186,52 @@ def test_a_collection_that_was_killed_goes_on_without_asking_twice(
         assert pieced == (tmp_path / "whole" / "runs" / f"{name}.jsonl").read_bytes()
 
 
-def test_killed_again_and_again_at_any_moment_it_still_ends_with_every_answer_once(tmp_path, start, calls, wait_for):
+@pytest.mark.parametrize("repeats", [1, 2])
+def test_killed_again_and_again_at_any_moment_it_still_ends_with_every_answer_once(
+    tmp_path, start, calls, wait_for, repeats
+):
     (tmp_path / "paced").touch()
     rng = random.Random(5)
     kills = 8
     for _ in range(kills):
         before = len(calls())
-        process = start(concurrency=2)
+        process = start(concurrency=2, repeats=repeats)
         wait_for(lambda before=before: len(calls()) > before)
         time.sleep(0.05 * rng.random())
         process.kill()
         process.wait()
     assert not (tmp_path / "out" / "runs").exists(), "over before the last kill: this showed nothing"
-    assert start(concurrency=2).wait(60) == 0
-    assert 40 <= len(calls()) <= 40 + 2 * kills
+    assert start(concurrency=2, repeats=repeats).wait(60) == 0
+    counts = Counter(call for call, _ in calls())
+    assert set(counts) == set(EVERY_QUERY)
+    assert min(counts.values()) == repeats
+    assert 40 * repeats <= counts.total() <= 40 * repeats + 2 * kills
     for name in ("old", "new"):
         run = read_run(tmp_path / "out" / "runs" / f"{name}.jsonl")
         assert [(key, answer.hits[0].id) for key, answer in run.answers.items()] == [
             (f"q{n}", f"docs://text{n}") for n in range(20)
         ]
+        assert {len(log.repeat_ms) for log in run.logs.values()} == {repeats - 1}
 
 
 def test_a_call_that_died_of_the_signal_that_ends_us_all_is_not_taken_for_a_failure_of_the_system(start, kept, stuck):
-    process, slow_call = stuck(1)
-    os.kill(slow_call, signal.SIGTERM)
+    process, slow_calls = stuck(1, "old")
+    os.kill(slow_calls["old", "text7"], signal.SIGTERM)
     time.sleep(0.1)
     process.send_signal(signal.SIGTERM)
     assert process.wait(20) == 130
-    assert kept() == [f"q{n}" for n in range(7)]
+    assert kept() == [("old", f"q{n}") for n in range(7)]
 
 
-def test_a_second_interruption_does_no_harm(tmp_path, start, kept, stuck, gone):
-    process, slow_call = stuck(1)
+@pytest.mark.parametrize("systems", ["old", "new"])
+def test_a_second_interruption_does_no_harm(kept, stuck, gone, systems):
+    process, slow_calls = stuck(1, systems)
     for _ in range(3):
         process.send_signal(signal.SIGINT)
         time.sleep(0.02)
     assert process.wait(20) in {130, 99, 1, -signal.SIGINT}
-    assert gone(slow_call)
-    assert kept() == [f"q{n}" for n in range(7)]
+    assert gone(slow_calls[systems, "text7"])
+    assert kept() == [(systems, f"q{n}") for n in range(7)]
 
 
 def test_without_files_an_interruption_is_a_keyboard_interrupt_and_ends_the_calls(
@@ -190,7 +239,7 @@ def test_without_files_an_interruption_is_a_keyboard_interrupt_and_ends_the_call
 ):
     (tmp_path / "slow").touch()
     process = start("memory")
-    wait_for(lambda: "text7" in dict(calls()))
+    wait_for(lambda: ("old", "text7") in dict(calls()))
     process.send_signal(signal.SIGINT)
     assert process.wait(20) == 99
-    assert gone(dict(calls())["text7"])
+    assert gone(dict(calls())["old", "text7"])

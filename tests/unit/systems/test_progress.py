@@ -4,12 +4,13 @@ import sys
 
 import pytest
 
-from cranfield.model import Answer, Hit, Outcome, Query
+from cranfield.model import Answer, CallLog, Hit, Outcome, Query
 from cranfield.systems import progress_on
 from cranfield.systems.progress import SMALL, Live, Plain, printable
 
 FOUND = Answer(Outcome.ANSWERED, (Hit("a"),))
 HANG = Answer(Outcome.TIMEOUT, reason="no answer in 30 s")
+LOG = CallLog(1.0)
 
 
 class Terminal(io.StringIO):
@@ -41,7 +42,7 @@ def test_a_small_test_set_has_a_line_for_each_query_with_rate_and_time_left(plai
     progress, lines = plain
     progress.start("old", 3, 0)
     for query in queries(3):
-        progress.advance(query, FOUND)
+        progress.advance("old", query, FOUND, LOG)
     progress.finish()
     assert [line.split("  (")[0] for line in lines()] == ["old [1/3] text 1", "old [2/3] text 2", "old [3/3] text 3"]
     assert re.fullmatch(r"old \[1/3\] text 1  \(\d+\.\d/s, \d+ s left\)", lines()[0])
@@ -52,11 +53,38 @@ def test_a_large_test_set_has_few_lines_but_every_failure_and_the_last(plain):
     progress, lines = plain
     progress.start("old", SMALL + 1, 0)
     for number, query in enumerate(queries(SMALL + 1), start=1):
-        progress.advance(query, HANG if number == 7 else FOUND)
+        progress.advance("old", query, HANG if number == 7 else FOUND, LOG)
     assert [line.split("  (")[0] for line in lines()] == [
         "old [7/101] text 7  timeout: no answer in 30 s",
         "old [101/101] text 101",
     ]
+
+
+def test_systems_that_take_turns_each_have_their_own_count(plain):
+    progress, lines = plain
+    for system in ("old", "new"):
+        progress.start(system, 2, 0)
+    for query in queries(2):
+        for system in ("old", "new"):
+            progress.advance(system, query, FOUND, LOG)
+    progress.finish()
+    assert [line.split("  (")[0] for line in lines()] == [
+        "old [1/2] text 1",
+        "new [1/2] text 1",
+        "old [2/2] text 2",
+        "new [2/2] text 2",
+    ]
+
+
+def test_the_end_says_how_many_failed_and_how_many_were_tried_again_where_any_were(plain):
+    progress, lines = plain
+    for system in ("old", "new"):
+        progress.start(system, 3, 0)
+    for query, answer, attempts in zip(queries(3), [FOUND, HANG, FOUND], [3, 2, 1], strict=True):
+        progress.advance("old", query, answer, CallLog(1.0, attempts=attempts))
+        progress.advance("new", query, FOUND, LOG)
+    progress.finish()
+    assert lines()[6:] == ["old [3/3] 1 failed, 2 tried more than once"]
 
 
 def test_what_was_collected_before_is_counted_but_does_not_make_it_look_faster(plain, monkeypatch):
@@ -64,7 +92,7 @@ def test_what_was_collected_before_is_counted_but_does_not_make_it_look_faster(p
     monkeypatch.setattr("cranfield.systems.progress.time.monotonic", lambda: next(clock))
     progress, lines = plain  # its own first clock was read before
     progress.start("old", 50, 40)
-    progress.advance(Query("q", "grid"), FOUND)
+    progress.advance("old", Query("q", "grid"), FOUND, LOG)
     # one in 2 s: 0.5/s; 9 left: 18 s
     assert lines() == ["old [41/50] grid  (2.0 s each, 18 s left)"]
 
@@ -80,14 +108,14 @@ def test_what_was_collected_before_is_counted_but_does_not_make_it_look_faster(p
 def test_each_kind_of_failure_is_called_by_its_name(plain, answer, said):
     progress, lines = plain
     progress.start("old", 1, 0)
-    progress.advance(Query("q", "grid"), answer)
+    progress.advance("old", Query("q", "grid"), answer, LOG)
     assert said in lines()[0]
 
 
 def test_an_empty_list_is_no_failure(plain):
     progress, lines = plain
     progress.start("old", 1, 0)
-    progress.advance(Query("q", "grid"), Answer(Outcome.EMPTY))
+    progress.advance("old", Query("q", "grid"), Answer(Outcome.EMPTY), LOG)
     assert "empty" not in lines()[0]
 
 
@@ -97,7 +125,7 @@ HOSTILE = "a\x1b[31m\nb\r[red]c[/red] [/] :smile: \u202ed\x00"
 def test_hostile_text_stays_on_its_line_and_controls_nothing(plain):
     progress, lines = plain
     progress.start("old", 1, 0)
-    progress.advance(Query("q", HOSTILE), Answer(Outcome.UNPARSABLE, reason="odd \x1b]0;title\x07\n"))
+    progress.advance("old", Query("q", HOSTILE), Answer(Outcome.UNPARSABLE, reason="odd \x1b]0;title\x07\n"), LOG)
     assert len(lines()) == 1
     assert not re.search(r"[\x00-\x1f\x7f\u202e]", lines()[0])
     assert r"a\u001b[31m\u000ab\u000d[red]c[/red] [/] :smile: \u202ed" in lines()[0]
@@ -106,7 +134,7 @@ def test_hostile_text_stays_on_its_line_and_controls_nothing(plain):
 def test_on_a_terminal_hostile_text_is_neither_markup_nor_control(live):
     progress, shown = live
     progress.start("old", 2, 0)
-    progress.advance(Query("q", HOSTILE), HANG)
+    progress.advance("old", Query("q", HOSTILE), HANG, LOG)
     progress.note(f"{HOSTILE}: a note")
     progress.finish()
     assert "\x1b[31m" not in shown()
@@ -118,11 +146,23 @@ def test_on_a_terminal_failures_scroll_by_and_the_last_line_says_how_far_it_came
     progress, shown = live
     progress.start("old", 3, 0)
     for query, answer in zip(queries(3), [FOUND, HANG, FOUND], strict=True):
-        progress.advance(query, answer)
+        progress.advance("old", query, answer, LOG)
     progress.finish()
     assert "old [2/3] text 2  timeout: no answer in 30 s" in shown()
-    assert re.search(r"old \[3/3\] \d+\.\d/s, took 0 s\n$", shown())
+    assert re.search(r"old \[3/3\] \d+\.\d/s, took 0 s, 1 failed\n$", shown())
     assert "\x1b[?25h" in shown(), "the cursor is given back"
+
+
+def test_on_a_terminal_each_system_has_a_line_and_leaves_one(live):
+    progress, shown = live
+    for system in ("old", "new"):
+        progress.start(system, 2, 0)
+    for query in queries(2):
+        progress.advance("new", query, FOUND, CallLog(1.0, attempts=2))
+    progress.finish()
+    old, new = shown().split("\n")[-3:-1]
+    assert old.endswith("old [0/2] nothing asked")
+    assert re.fullmatch(r"new \[2/2\] \d+\.\d/s, took 0 s, 2 tried more than once", new)
 
 
 def test_on_a_terminal_stdout_is_left_alone_meanwhile(live):
@@ -147,7 +187,7 @@ def test_a_log_that_nobody_reads_any_more_is_no_reason_to_stop():
 
     progress = Plain(Closed())
     progress.start("old", 1, 0)
-    progress.advance(Query("q", "grid"), FOUND)
+    progress.advance("old", Query("q", "grid"), FOUND, LOG)
     progress.note("still here")
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from cranfield.evaluation.values import Comparison, Evaluation
+from cranfield.evaluation.verdict import sign_of
 from cranfield.measures import CATALOGUE, Measure
 from cranfield.model import Outcome
 from cranfield.model.query_class import NEGATIVE, class_of
@@ -25,7 +26,7 @@ from cranfield.reporting.document import (
 from cranfield.reporting.facts import first_ranks
 from cranfield.reporting.printable import shorten_to
 from cranfield.reporting.sections.movement import query_table, rank_cells
-from cranfield.reporting.sections.naming import SIDES, has_texts, sides, sign_of, text_of
+from cranfield.reporting.sections.naming import SIDES, has_texts, sides, text_of
 
 SHOWN_QUERIES = 5
 EXPECTED_ITEMS = 6

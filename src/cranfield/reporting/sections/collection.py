@@ -1,8 +1,8 @@
-"""What happened while the systems were asked: outcomes, failures, duplicates, judged share, latency, warnings."""
+"""What happened while the systems were asked: outcomes, failures, duplicates, judged share, changed answers, warnings."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from cranfield.evaluation.values import Comparison, Evaluation
 from cranfield.model import CallLog, Outcome
@@ -20,11 +20,11 @@ from cranfield.reporting.document import (
     Table,
     Toned,
 )
-from cranfield.reporting.facts import duplicates, judged_share, latency, outcome_counts
+from cranfield.reporting.facts import duplicates, judged_share, outcome_counts
 from cranfield.reporting.printable import first_line
 from cranfield.reporting.sections.naming import some
 
-SHOWN_FAILURES = 10
+SHOWN_FAILURES = SHOWN_CHANGES = 10
 HEAD_CHARS = 800
 """Shown of each stream of a failed call; the log beside the run keeps more."""
 
@@ -34,7 +34,9 @@ Systems = Sequence[tuple[str, Evaluation]]
 
 def warnings(systems: Systems, of_testset: Sequence[str] = ()) -> Section | None:
     """Sentences a reader must know before quoting a number; those that all systems share are said once."""
-    told = [(label, (*_failed(evaluation), *evaluation.warnings)) for label, evaluation in systems]
+    told = [
+        (label, (*_failed(evaluation), *_unsteady(evaluation), *evaluation.warnings)) for label, evaluation in systems
+    ]
     shared = [
         sentence for sentence in systems[0][1].warnings if all(sentence in each.warnings for _, each in systems[1:])
     ]
@@ -46,24 +48,36 @@ def warnings(systems: Systems, of_testset: Sequence[str] = ()) -> Section | None
 
 def collection(systems: Systems, depth: int | None, unpaired: Comparison | None = None) -> Section:
     """Outcome counts, failures, duplicates and judged share of every system."""
-    blocks: list[Block] = [_outcomes(systems), *_failures(systems), *_coverage(systems, depth)]
-    if unpaired is not None and unpaired.dropped:
-        blocks += _unpaired(unpaired)
+    blocks: list[Block] = [
+        _outcomes(systems),
+        *_failures(systems),
+        *_changed_answers(systems),
+        *_coverage(systems, depth),
+    ]
+    if unpaired is not None:
+        blocks += left_out(unpaired.dropped, str(unpaired.primary))
     return Section("collection", "Outcomes and failures", tuple(blocks))
 
 
-def _unpaired(comparison: Comparison) -> list[Block]:
-    """Queries left out of the comparison, by why; every one by name behind a line that opens."""
+def left_out(dropped: Mapping[str, str], primary: str) -> list[Block]:
+    """Queries left out of a comparison, by why; every one by name behind a line that opens. Nothing where none was.
+
+    Args:
+        dropped: query id to why.
+        primary: the measure.
+    """
+    if not dropped:
+        return []
     reasons: dict[str, list[str]] = {}
-    for query_id, why in comparison.dropped.items():
+    for query_id, why in dropped.items():
         reasons.setdefault(why, []).append(query_id)
     rows: list[tuple[Cell, ...]] = [(why, len(ids), some(ids)) for why, ids in reasons.items()]
     columns = (Column("why"), Column("queries", "count"), Column("which", "code"))
-    n = len(comparison.dropped)
+    n = len(dropped)
     queries = "1 query" if n == 1 else f"{format_count(n)} queries"
     names = tuple((f"{why} ({format_count(len(ids))})", ", ".join(ids)) for why, ids in reasons.items())
     return [
-        Paragraph(f"{queries} could not be paired on {comparison.primary}.", "warning"),
+        Paragraph(f"{queries} could not be paired on {primary}.", "warning"),
         Table(columns, rows, "Left out of the comparison"),
         Details("Queries left out", (KeyValues(names),)),
     ]
@@ -87,7 +101,9 @@ def _outcomes(systems: Systems) -> Table:
         cells: list[Cell] = [Toned(n, "bad") if n and name in bad else n for name, n in counted.items()]
         rows.append((label, *cells, len(evaluation.query_ids)))
     columns = (Column("system"), *(Column(name, "count") for name in counts[0]), Column("queries", "count"))
-    return Table(columns, rows, "What became of the queries. Timeout, nonzero exit and unparsable output are failures")
+    return Table(
+        columns, rows, "What became of the queries. Timeout, nonzero exit, error and unparsable output are failures"
+    )
 
 
 def _failed_outcomes(evaluation: Evaluation) -> list[tuple[str, int]]:
@@ -152,21 +168,44 @@ def _coverage(systems: Systems, depth: int | None) -> list[Block]:
     return [table, *(Paragraph(reason) for reason in reasons)]
 
 
-def latencies(systems: Systems) -> Section | None:
-    """Percentiles of the time a call took; None where no run has its times."""
+def _changed_answers(systems: Systems) -> list[Block]:
+    """Queries whose answer was another when they were asked again; what was asked once is not said to be steady."""
     rows: list[tuple[Cell, ...]] = []
+    said = []
     for label, evaluation in systems:
-        if (times := latency(evaluation)) is not None:
-            rows.append((label, times.n, times.p50_ms, times.p95_ms, times.p99_ms, times.max_ms))
+        logs = evaluation.run.logs if evaluation.run is not None else {}
+        again = {query_id: log for query_id, log in logs.items() if log.repeat_ms or log.unstable}
+        changed = {query_id: log for query_id, log in again.items() if log.unstable}
+        for query_id, log in changed.items():
+            rows.append(
+                (label, query_id, len(log.unstable), max(len(log.repeat_ms), len(log.unstable)), log.unstable[0])
+            )
+        if again and not changed:
+            times = max(len(log.repeat_ms) for log in again.values())
+            what = "once more" if times == 1 else f"{format_count(times)} times more"
+            said.append(
+                Paragraph(f"{label}: {format_count(len(again))} queries were asked {what}, and no answer changed.")
+            )
     if not rows:
-        return None
+        return [*said]
     columns = (
         Column("system"),
-        Column("calls", "count"),
-        Column("p50", "ms"),
-        Column("p95", "ms"),
-        Column("p99", "ms"),
-        Column("max", "ms"),
+        Column("query", "code"),
+        Column("changed", "count"),
+        Column("asked again", "count"),
+        Column("first difference", "code"),
     )
-    blocks: list[Block] = [Table(columns, rows, "Time per call, the program's start included")]
-    return Section("latency", "Latency", tuple(blocks))
+    table = Table(columns, rows, "Answers that changed when the same query was asked again", shown=SHOWN_CHANGES)
+    return [*said, table] if len(rows) <= SHOWN_CHANGES else [*said, Details(table.caption, (table,), pasted=True)]
+
+
+def _unsteady(evaluation: Evaluation) -> list[str]:
+    """A sentence where a system gave the same query another answer; nothing where it did not."""
+    logs = evaluation.run.logs if evaluation.run is not None else {}
+    again = [log for log in logs.values() if log.repeat_ms or log.unstable]
+    changed = sum(bool(log.unstable) for log in again)
+    if not changed:
+        return []
+    return [
+        f"{changed} of {len(again)} queries brought another answer when they were asked again; the first one counts"
+    ]

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from cranfield.evaluation.values import Comparison, Evaluation
+from cranfield.evaluation.verdict import sign_of
 from cranfield.numbers import format_count, format_delta
 from cranfield.reporting import charts
 from cranfield.reporting.document import (
@@ -24,7 +25,7 @@ from cranfield.reporting.document import (
     Toned,
 )
 from cranfield.reporting.facts import first_ranks
-from cranfield.reporting.sections.naming import has_texts, sides, sign_of, some, text_of, tone_of
+from cranfield.reporting.sections.naming import has_texts, sides, some, text_of, tone_of
 from cranfield.reporting.sections.paired_tests import rank_one_sentence
 
 BUCKET_TONES: Mapping[str, Tone] = {

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from string import ascii_uppercase
 
 from cranfield.evaluation.values import Comparison, Evaluation
+from cranfield.evaluation.verdict import sign_of
 from cranfield.measures import CATALOGUE, Measure
 from cranfield.reporting import charts
 from cranfield.reporting.document import Tone
@@ -12,6 +14,11 @@ from cranfield.reporting.document import Tone
 SIDES = ("A", "B")
 NAMED = 5
 """A cell names at most this many queries and counts the rest."""
+
+
+def letters(n: int) -> list[str]:
+    """Short names for n systems: letters, or numbers where there are too many."""
+    return list(ascii_uppercase[:n]) if n <= len(ascii_uppercase) else [str(place) for place in range(1, n + 1)]
 
 
 def sides(comparison: Comparison) -> tuple[tuple[str, Evaluation], tuple[str, Evaluation]]:
@@ -22,11 +29,6 @@ def sides(comparison: Comparison) -> tuple[tuple[str, Evaluation], tuple[str, Ev
 def side_names(comparison: Comparison) -> tuple[str, str]:
     """`A plain`, `B weighted`."""
     return f"A {comparison.baseline.name}", f"B {comparison.candidate.name}"
-
-
-def sign_of(measure: Measure) -> int:
-    """1 where a higher value is better, else -1."""
-    return 1 if CATALOGUE[measure.name].higher_is_better else -1
 
 
 def tone_of(delta: float | None, measure: Measure) -> Tone:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from cranfield.evaluation.values import Comparison
+from cranfield.evaluation.verdict import NONINFERIORITY
 from cranfield.numbers import UNKNOWN, format_count, format_p
 from cranfield.reporting.document import Bullets, Cell, Column, Details, Section, Table
 from cranfield.stats.result import TestResult
@@ -24,7 +25,7 @@ def paired_tests(comparison: Comparison) -> Section:
             result.p_one_sided,
             result.p_adjusted,
             (result.ci_low, result.ci_high),
-            result.note or "",
+            _note(result),
         )
         for name, result in about.tests.items()
     ]
@@ -45,6 +46,22 @@ def paired_tests(comparison: Comparison) -> Section:
     return Section("tests", "Paired tests", (table, Details("What the tests ask", (Bullets(_questions(comparison)),))))
 
 
+OF_A_MARGIN = {"p_equivalence": "within the margin", "p_noninferior": "not worse than the margin"}
+"""P-values of tests that ask of a margin, and not of a difference: what a small one says."""
+
+NOT_WORSE = (
+    "noninferiority, one one-sided t test: Is a loss of the margin or more ruled out? A gain is no objection. "
+    "Interval: mean difference: Student's t at 1 - 2 alpha."
+)
+
+
+def _note(result: TestResult) -> str:
+    said = [
+        f"{what}: p {format_p(p)}" for key, what in OF_A_MARGIN.items() if isinstance(p := result.extra.get(key), float)
+    ]
+    return "; ".join([*said, *([result.note] if result.note else [])])
+
+
 def _questions(comparison: Comparison) -> tuple[str, ...]:
     from cranfield.stats.table import TESTS
 
@@ -55,6 +72,7 @@ def _questions(comparison: Comparison) -> tuple[str, ...]:
             f"{spec.name}, {spec.title}: {spec.sentence}" + (f" Interval: {spec.interval}." if spec.interval else "")
             for spec in asked
         ),
+        *((NOT_WORSE,) if NONINFERIORITY in comparison.measures[comparison.primary].tests else ()),
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from cranfield.evaluation.sensitivity import Sensitivity
 from cranfield.evaluation.values import Comparison, VerdictName
 from cranfield.numbers import format_delta, format_delta_interval, format_level, format_p, format_value
 from cranfield.reporting.document import Fact, Tone, VerdictBlock
@@ -18,14 +19,17 @@ TONES: Mapping[VerdictName, Tone] = {
 }
 
 
-def verdict_block(comparison: Comparison) -> VerdictBlock:
+def verdict_block(comparison: Comparison, sensitivity: Sensitivity | None = None) -> VerdictBlock:
     """The verdict with its sentence, its numbers, and whatever speaks against it."""
     verdict = comparison.verdict
+    varied: tuple[Fact, ...] = ()
+    if sensitivity is not None and sensitivity.variations:
+        varied = (Fact("Variations", f"{sensitivity.n_agree} of {len(sensitivity.variations)}", "agree"),)
     return VerdictBlock(
         name=verdict.name,
         sentence=verdict.sentence,
         tone=TONES[verdict.name],
-        facts=_facts(comparison),
+        facts=(*_facts(comparison), *varied),
         reasons=verdict.reasons,
         disagreements=verdict.disagreements,
     )

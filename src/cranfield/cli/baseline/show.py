@@ -1,0 +1,25 @@
+"""`cranfield baseline show`: what the baseline of the gate says."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from cranfield.cli.gate import ConfigArgument
+from cranfield.cli.shared import Format, FormatOption, deliver
+
+
+def show_command(
+    config: ConfigArgument = Path("cranfield.yaml"),
+    *,
+    baseline_ref: Annotated[
+        str | None, typer.Option("--baseline-ref", metavar="REF", help="As this git ref has it: origin/main.")
+    ] = None,
+    output: FormatOption = Format.TEXT,
+) -> None:
+    """Show what was accepted, when, of which system, and its means."""
+    from cranfield.project.baseline import show
+
+    deliver(show(config, baseline_ref), output, None)

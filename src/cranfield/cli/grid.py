@@ -1,0 +1,47 @@
+"""`cranfield grid`: the best settings of a system, judged on queries that had no say in the choice."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from cranfield.cli.shared import EXIT_SYSTEM, FailOnOption, Format, FormatOption, SeedOption, deliver, leave
+
+
+def grid_command(
+    config: Annotated[Path, typer.Argument(metavar="CONFIG", help="The configuration, with a `grid:` block.")] = Path(
+        "cranfield.yaml"
+    ),
+    *,
+    testset: Annotated[
+        str | None, typer.Option("--set", metavar="NAME", help="Which test set, where the config has several.")
+    ] = None,
+    out: Annotated[
+        Path, typer.Option("--out", metavar="DIR", help="Folder for results.json, report.html, report.md and runs.")
+    ] = Path("cranfield-grid"),
+    seed: SeedOption = 0,
+    pilot: Annotated[bool, typer.Option("--pilot", help="Stamp everything made as not for the record.")] = False,
+    no_cache: Annotated[bool, typer.Option("--no-cache", help="Use no answer that was kept, and keep none.")] = False,
+    refresh: Annotated[
+        bool, typer.Option("--refresh", help="Use no answer that was kept, and keep the new ones.")
+    ] = False,
+    fail_on: FailOnOption = None,
+    output: FormatOption = Format.TEXT,
+) -> None:
+    """Try every combination of settings, choose the best on some queries, and judge it on the others.
+
+    The verdict is of the held-out queries: the winner against the config as it is written. An interrupted collection is
+    kept: the same command goes on from there.
+    """
+    from cranfield.project.grid import run_grid
+
+    job = run_grid(config, out=out, of=testset, seed=seed, pilot=pilot, keep=not no_cache, refresh=refresh)
+    deliver(job.document, output, None)
+    for path in job.written:
+        typer.echo(f"wrote {path}", err=True)
+    if job.broken_limits:
+        raise typer.Exit(EXIT_SYSTEM)
+    if job.result.comparison is not None:
+        leave(job.result.comparison.verdict.name, fail_on)

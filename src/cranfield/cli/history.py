@@ -1,0 +1,74 @@
+"""`cranfield history`: a measure over time, and the first bad run."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from cranfield.cli.shared import Format, FormatOption, HtmlOption, deliver
+from cranfield.errors import UsageError, shorten
+
+
+def history_command(
+    config: Annotated[
+        Path, typer.Argument(metavar="CONFIG", help="The configuration whose history it is, or its folder.")
+    ] = Path("cranfield.yaml"),
+    *,
+    measure: Annotated[
+        str | None,
+        typer.Option(
+            "-m", "--measure", metavar="MEASURE", help="Default: the one that decided in the latest evaluation."
+        ),
+    ] = None,
+    system: Annotated[str | None, typer.Option("--system", metavar="NAME", help="Only this system.")] = None,
+    testset: Annotated[
+        str | None, typer.Option("--testset", metavar="NAME", help="Only the test set of this name.")
+    ] = None,
+    since: Annotated[
+        str | None, typer.Option("--since", metavar="TIME", help="From this day or time on: 2026-11-01, in UTC.")
+    ] = None,
+    pilots: Annotated[bool, typer.Option("--pilots", help="Show pilots too.")] = False,
+    first_bad: Annotated[
+        bool, typer.Option("--first-bad", help="Find the first bad run on the test set as it is now.")
+    ] = False,
+    below: Annotated[float | None, typer.Option("--below", metavar="X", help="Bad is a mean worse than this.")] = None,
+    drop: Annotated[
+        float | None,
+        typer.Option("--drop", metavar="X", help="Bad is a mean worse than the best before it by more than this."),
+    ] = None,
+    output: FormatOption = Format.TEXT,
+    html: HtmlOption = None,
+) -> None:
+    """Draw a measure over time, by commit; scores on different test sets are never joined.
+
+    Every `cranfield run` writes a line. `--first-bad` names the first bad run and the last good one before it; without
+    `--below` or `--drop`, bad is a mean whose whole interval is worse than the best before it.
+    """
+    from dataclasses import replace
+
+    from cranfield.evaluation.history import Chosen, Rule, history_report
+    from cranfield.project.history import read_history, with_commits
+    from cranfield.reporting.history import history_document
+
+    if below is not None and drop is not None:
+        raise UsageError("--below and --drop are two rules", expected="one of them")
+    rule = Rule(below, drop) if first_bad or below is not None or drop is not None else None
+    folder = config if config.is_dir() else config.parent
+    history = read_history(folder)
+    chosen = Chosen(measure, system, testset, _time(since), pilots, rule)
+    report = history_report(history.points, chosen, history.damaged)
+    found = tuple(with_commits(one, folder) for one in report.first_bad)
+    deliver(history_document(replace(report, first_bad=found)), output, html)
+
+
+def _time(text: str | None) -> datetime | None:
+    if text is None:
+        return None
+    try:
+        found = datetime.fromisoformat(text)
+    except ValueError:
+        raise UsageError(f"--since is {shorten(text)}", expected="a day or a time such as 2026-11-01") from None
+    return found if found.tzinfo is not None else found.replace(tzinfo=UTC)

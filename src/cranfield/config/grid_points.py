@@ -1,0 +1,215 @@
+"""From the `grid:` block to systems: every point, checked like a system that stands in the file.
+
+A place is what a person would write in the system, with dots. Points that come to the same system are one.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from hashlib import sha256
+from typing import Any
+
+from cranfield.config.check import Finding, check_config
+from cranfield.config.grid import MOST_POINTS, GridConfig
+from cranfield.config.models import Config, SystemConfig
+from cranfield.config.presets import filled
+from cranfield.config.template import placeholders, texts
+from cranfield.errors import Problem, unknown_name
+from cranfield.formats.validation import problems_of
+
+TAKES_ANY_PARAM = frozenset({"python", "lines", "plugin"})
+"""Kinds of system that are given all params, whatever they are called."""
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """One setting of the system."""
+
+    name: str
+    """Of the system that it makes: `hybrid.3f9a01bc`, the same in any grid; the system's own where it is the config as
+    written."""
+    settings: Mapping[str, Any]
+    """Dotted place to value."""
+    system: SystemConfig
+    same: tuple[Mapping[str, Any], ...] = ()
+    """Later settings that come to the same system."""
+
+
+def grid_points(config: Config, grid: GridConfig) -> list[Point]:
+    """Every point that is a system of its own, in the order of the file, the last place varied first.
+
+    Raises:
+        pydantic.ValidationError: a point is no system; `check_grid` says where.
+    """
+    written = config.systems[grid.system]
+    own = _effective(written)
+    points: dict[str, Point] = {}
+    for values in itertools.product(*grid.over.values()):
+        settings = dict(zip(grid.over, values, strict=True))
+        system = SystemConfig.model_validate(_with(written, settings))
+        effective = _effective(system)
+        if effective in points:
+            found = points[effective]
+            points[effective] = replace(found, same=(*found.same, settings))
+            continue
+        name = grid.system if effective == own else f"{grid.system}.{sha256(effective.encode()).hexdigest()[:8]}"
+        points[effective] = Point(name, settings, written if effective == own else system)
+    return list(points.values())
+
+
+def with_systems(config: Config, systems: Mapping[str, SystemConfig]) -> Config:
+    """The same config with more systems, which may be made of those that are there."""
+    return config.model_copy(update={"systems": {**config.systems, **systems}})
+
+
+def check_grid(config: Config) -> Iterator[Finding]:
+    """Everything wrong with the grid of a config that is well-formed, each with its place in the file."""
+    grid = config.grid
+    if grid is None:
+        return
+    if grid.system not in config.systems:
+        yield ("grid", "system"), unknown_name("system", grid.system, config.systems)
+        return
+    n = math.prod(len(values) for values in grid.over.values())
+    if n > MOST_POINTS:
+        hint = "try fewer values at a time."
+        yield ("grid", "over"), Problem("points of the grid", expected=f"at most {MOST_POINTS}", got=str(n), hint=hint)
+        return
+    if isinstance(grid.held_out, str) and not all(part.strip() for part in grid.held_out.partition("=")):
+        expected = "a share such as 0.3, or KEY=VALUE such as split=test"
+        yield ("grid", "held_out"), Problem("what is held out", expected=expected, got=grid.held_out)
+    problems = [*_check_places(config, grid)]
+    yield from problems
+    if not problems:
+        yield from _check_points(config, grid)
+
+
+def _check_places(config: Config, grid: GridConfig) -> Iterator[Finding]:
+    """Each value in its place, alone."""
+    written = config.systems[grid.system]
+    for key, values in grid.over.items():
+        place = ("grid", "over", key)
+        problem = _unknown_place(config, grid.system, key)
+        if problem is not None:
+            yield place, problem
+            continue
+        if len({json.dumps(value, default=str, sort_keys=True) for value in values}) < len(values):
+            yield place, Problem(f"{key} takes a value twice")
+        for index, value in enumerate(values):
+            for where, problem in problems_of(SystemConfig, _with(written, {key: value})):
+                said = (
+                    problem if where == tuple(key.split(".")) else replace(problem, message=f"{key}: {problem.message}")
+                )
+                yield (*place, index), said
+
+
+def _check_points(config: Config, grid: GridConfig) -> Iterator[Finding]:
+    """All points as systems beside the others: names that refer to each other, expressions that must compile."""
+    known = {str(finding[1]) for finding in check_config(config)}
+    points = grid_points(config, grid)
+    for point in points:
+        how = point.system.fusion
+        if how is not None and not any(how.weights.get(part, 1.0) for part in how.of):
+            said = ", ".join(f"{key} {value}" for key, value in point.settings.items())
+            yield ("grid", "over"), Problem("every part of the fusion has weight 0", got=said)
+        for place, problem in check_config(with_systems(config, {grid.system: point.system})):
+            if place[:2] != ("systems", grid.system) or str(problem) in known:
+                continue
+            known.add(str(problem))
+            inside = ".".join(map(str, place[2:]))
+            key = next((one for one in grid.over if inside.startswith(one)), None)
+            yield (("grid", "over", key) if key else ("grid", "over")), problem
+
+
+def _unknown_place(config: Config, name: str, key: str) -> Problem | None:
+    """What is wrong with a place where no value could be right."""
+    system = config.systems[name]
+    if key.partition(".")[0] == "env":
+        return Problem("a grid is shown in full, and env holds secrets", got=key, hint="vary params instead.")
+    known: list[str] | None
+    if key.startswith("params."):
+        params = _params_of(config, name)
+        known = None if params is None else [f"params.{one}" for one in sorted(params)]
+    elif key.startswith("fusion.weights.") and system.fusion is not None:
+        known = [f"fusion.weights.{one}" for one in system.fusion.of]
+    else:
+        known = sorted(_places(system))
+    if known is None or key in known:
+        return None
+    return unknown_name("place", key, known)
+
+
+def _places(system: SystemConfig) -> set[str]:
+    """Every place that the system has or could have: keys of its models, two deep, and what is written, deeper."""
+    found: set[str] = set()
+    for name, field in SystemConfig.model_fields.items():
+        found.add(field.alias or name)
+        inner = getattr(system, name)
+        for inner_name, inner_field in getattr(type(inner), "model_fields", {}).items():
+            found.add(f"{field.alias or name}.{inner_field.alias or inner_name}")
+    return found | set(_written_places(_plain(system)))
+
+
+def _written_places(value: object, above: str = "") -> Iterator[str]:
+    if isinstance(value, Mapping):
+        for key, inner in value.items():
+            yield f"{above}{key}"
+            yield from _written_places(inner, f"{above}{key}.")
+
+
+def _params_of(config: Config, name: str) -> set[str] | None:
+    """Params that a system, or what it is made of, is given or fills in; None where it takes any."""
+    found: set[str] = set()
+    left, seen = [name], set[str]()
+    while left:
+        one = left.pop()
+        system = config.systems.get(one)
+        if system is None or one in seen:
+            continue
+        seen.add(one)
+        whole = filled(system)
+        if whole.kind in TAKES_ANY_PARAM:
+            return None
+        said = whole.model_dump(by_alias=True, exclude_unset=True, exclude={"env"})
+        named = (name for text in texts(said) for name in placeholders(text))
+        found |= {name.removeprefix("params.") for name in named if name.startswith("params.")}
+        found |= set(whole.params)
+        left += whole.fusion.of if whole.fusion is not None else []
+    return found
+
+
+def _with(system: SystemConfig, settings: Mapping[str, Any]) -> dict[str, Any]:
+    """The system as it was written, with other values in some places."""
+    data = _plain(system)
+    for key, value in settings.items():
+        steps = key.split(".", 1) if key.startswith("params.") else key.split(".")
+        if key.startswith("fusion.weights."):
+            steps = key.split(".", 2)
+        inner = data
+        for step in steps[:-1]:
+            below = inner.get(step)
+            inner[step] = dict(below) if isinstance(below, Mapping) else {}
+            inner = inner[step]
+        inner[steps[-1]] = value
+    return data
+
+
+def _plain(system: SystemConfig) -> dict[str, Any]:
+    """As written; secrets stay what they are."""
+    return system.model_dump(by_alias=True, exclude_unset=True)
+
+
+def _effective(system: SystemConfig) -> str:
+    """The same text for two configs that are the same system: without what its fusion does not look at."""
+    data = _plain(system)
+    data.pop("env", None)  # no place of a grid, and secret
+    if system.fusion is not None:
+        how = {**system.fusion.model_dump(), "rrf_k": float(system.fusion.rrf_k)}
+        del how["normalise" if system.fusion.method == "rrf" else "rrf_k"]
+        how["weights"] = {name: float(system.fusion.weights.get(name, 1.0)) for name in system.fusion.of}
+        data["fusion"] = how
+    return json.dumps(data, sort_keys=True, default=str)

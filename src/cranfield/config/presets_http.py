@@ -1,0 +1,308 @@
+"""Presets that are requests to a search server: what `with` takes, and the form that is filled in with it.
+
+Each form says which version of the server's API it was written for. A form has no powers of its own: what it gives could
+stand in cranfield.yaml, and `filled_form` shows it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
+from urllib.parse import quote
+
+from pydantic import Field
+
+from cranfield.config.strict import Strict
+from cranfield.formats.located import Text
+
+VariableName = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
+Boost = Annotated[float, Field(ge=0)]
+
+
+class Service(Strict):
+    """What every search server's preset takes."""
+
+    url: Text
+    """Address of the server, or `{env.NAME}`."""
+    basic_env: Annotated[list[VariableName], Field(min_length=2, max_length=2)] | None = None
+    """Names of the two variables that hold user and password."""
+    ca: Text | None = None
+    """File of the certificates to trust, relative to the config file."""
+    parameters: dict[str, Any] = Field(default_factory=dict)
+    """More parameters for the address."""
+    body: dict[str, Any] = Field(default_factory=dict)
+    """More members for the body. One that the form has is replaced; null takes it out."""
+
+
+class Lucene(Service):
+    """What Elasticsearch and OpenSearch take alike."""
+
+    index: Text
+    """Name of the index, alias or data stream; several with commas between."""
+    fields: dict[str, Boost] = Field(default_factory=dict)
+    """Fields to search, each with its boost; without any, those that the index searches by default."""
+    type: Literal["best_fields", "most_fields", "cross_fields", "phrase", "phrase_prefix", "bool_prefix"] = (
+        "best_fields"
+    )
+    """How the fields' scores come together."""
+    operator: Literal["or", "and"] = "or"
+    """Whether one word is enough, or all must be there."""
+    filter: Any = None
+    """Clause of the query DSL, or list of them, that results must fit; `{params.NAME}` may stand in it."""
+    id_field: Text | None = None
+    """Field of the source that holds the document id; without it, `_id`."""
+    title_field: Text | None = None
+    """Field of the source that holds a title to show."""
+
+
+class Elasticsearch(Lucene):
+    """Settings of the preset `elasticsearch`."""
+
+    api_key_env: VariableName | None = None
+    """Name of the variable that holds an API key, encoded as Kibana shows it."""
+
+
+class OpenSearch(Lucene):
+    """Settings of the preset `opensearch`."""
+
+    token_env: VariableName | None = None
+    """Name of the variable that holds a bearer token (JWT)."""
+
+
+class Solr(Service):
+    """Settings of the preset `solr`; `url` is the address up to and with `/solr`."""
+
+    collection: Text
+    """Name of the collection or core."""
+    handler: Text = "select"
+    """Request handler."""
+    fields: dict[str, Boost] = Field(default_factory=dict)
+    """Fields to search, each with its boost (`qf`); without any, as the handler says."""
+    parser: Text = "edismax"
+    """Query parser (`defType`)."""
+    solr_params: dict[str, Any] = Field(default_factory=dict)
+    """More of the parser's parameters: `mm`, `pf`, `tie`, `bq` ..."""
+    filter: list[Text] = Field(default_factory=list)
+    """Filter queries (`fq`). One with a parameter that a query does not have is left out: `{!term f=lang}{params.lang}`."""
+    id_field: Text = "id"
+    """Field that holds the document id."""
+    title_field: Text | None = None
+    """Field that holds a title to show."""
+    token_env: VariableName | None = None
+    """Name of the variable that holds a bearer token (JWT)."""
+
+
+class Vespa(Service):
+    """Settings of the preset `vespa`."""
+
+    source: Text = "sources *"
+    """What YQL selects from: a schema's name, or all sources."""
+    grammar: Literal["weakAnd", "all", "any", "phrase", "web", "tokenize", "linguistics"] = "weakAnd"
+    """How the query is read. `tokenize`, `linguistics` and `phrase` know words only; the others quotes, `-` and
+    `field:word` too."""
+    index: Text | None = None
+    """Field or fieldset that words are looked for in; without it, the fieldset `default`."""
+    ranking: Text | None = None
+    """Rank profile; without it, the schema's default."""
+    filter: Text | None = None
+    """YQL condition that results must fit. A value from a query stands in `body`, and here as `@name`."""
+    id_field: Text | None = None
+    """Summary field that holds the document id; without it, the id of the hit (`id:namespace:type::key`)."""
+    title_field: Text | None = None
+    """Summary field that holds a title to show."""
+    token_env: VariableName | None = None
+    """Name of the variable that holds a bearer token (Vespa Cloud)."""
+
+
+class Qdrant(Service):
+    """Settings of the preset `qdrant`."""
+
+    collection: Text
+    """Name of the collection."""
+    model: Text = "qdrant/bm25"
+    """Model by which the server makes a vector of the query."""
+    vector: Text | None = None
+    """Name of the vector to search (`using`); without it, the collection's only one."""
+    filter: dict[str, Any] | None = None
+    """Qdrant filter (`must`, `should`, `must_not`); `{params.NAME}` may stand in it."""
+    id_field: Text | None = None
+    """Payload field that holds the document id; without it, the point's id."""
+    title_field: Text | None = None
+    """Payload field that holds a title to show."""
+    api_key_env: VariableName | None = None
+    """Name of the variable that holds the API key."""
+
+
+def elasticsearch(said: Elasticsearch) -> Mapping[str, Any]:
+    """Search API of Elasticsearch 8 and 9: `POST /{index}/_search` with `multi_match`.
+
+    A search that reached some shards only is an error here, not a shorter list: `allow_partial_search_results=false`.
+    """
+    return _lucene(said, _authorization("ApiKey", said.api_key_env))
+
+
+def opensearch(said: OpenSearch) -> Mapping[str, Any]:
+    """Search API of OpenSearch 2 and 3: `POST /{index}/_search` with `multi_match`, as Elasticsearch's."""
+    return _lucene(said, _authorization("Bearer", said.token_env))
+
+
+def _lucene(said: Lucene, headers: Mapping[str, str]) -> Mapping[str, Any]:
+    match: dict[str, Any] = {"query": "{query}", "type": said.type, "operator": said.operator}
+    if said.fields:
+        match["fields"] = _boosted(said.fields)
+    query: dict[str, Any] = {"multi_match": match}
+    if said.filter is not None:
+        query = {"bool": {"must": [query], "filter": said.filter}}
+    shown = [field for field in (said.id_field, said.title_field) if field is not None]
+    return _form(
+        said,
+        f"{_segment(said.index)}/_search",
+        headers=headers,
+        parameters={"allow_partial_search_results": False},
+        body={"query": query, "size": "{k}", "_source": shown or False},
+        extract={
+            "json": "hits.hits",
+            "id": _path("_source", said.id_field) if said.id_field else "_id",
+            "score": "_score",
+            **({"title": _path("_source", said.title_field)} if said.title_field else {}),
+        },
+    )
+
+
+def solr(said: Solr) -> Mapping[str, Any]:
+    """JSON Request API of Solr 7.2 to 9: `POST /solr/{collection}/{handler}`.
+
+    From 7.2 on `{!...}` in a query is plain text to any parser but `lucene`. `expandMacros=false` keeps `${...}` plain too.
+    """
+    params = {"defType": said.parser}
+    if said.fields:
+        params["qf"] = " ".join(_boosted(said.fields))
+    shown = [said.id_field, "score", *([said.title_field] if said.title_field else [])]
+    body: dict[str, Any] = {
+        "query": "{query}",
+        "limit": "{k}",
+        "fields": shown,
+        "params": {**params, **said.solr_params},
+    }
+    if said.filter:
+        body["filter"] = said.filter
+    return _form(
+        said,
+        f"{_segment(said.collection)}/{_segment(said.handler)}",
+        headers=_authorization("Bearer", said.token_env),
+        parameters={"expandMacros": False},
+        body=body,
+        extract={
+            "json": "response.docs",
+            "id": _path(said.id_field),
+            "score": "score",
+            **({"title": _path(said.title_field)} if said.title_field else {}),
+        },
+    )
+
+
+def vespa(said: Vespa) -> Mapping[str, Any]:
+    """Query API of Vespa 8: `POST /search/` with YQL; the query itself is a parameter that YQL refers to.
+
+    A reply with errors, or cut short by the server's timeout, is not read as an answer. No `children` are no results.
+    """
+    said_of_input = f'grammar: "{said.grammar}"'
+    if said.index is not None:
+        said_of_input += f", defaultIndex: {json.dumps(said.index)}"
+    condition = f"{{{said_of_input}}}userInput(@text)"
+    if said.filter is not None:
+        condition = f"({condition}) and ({said.filter})"
+    body: dict[str, Any] = {
+        "yql": f"select * from {said.source} where {condition}",  # noqa: S608 - what a query says is a parameter of it
+        "text": "{query}",
+        "hits": "{k}",
+    }
+    if said.ranking is not None:
+        body["ranking.profile"] = said.ranking
+    return _form(
+        said,
+        "search/",
+        headers=_authorization("Bearer", said.token_env),
+        body=body,
+        extract={
+            "json": "!(root.errors) && !(root.coverage.degraded.timeout) && root.fields && (root.children || `[]`)",
+            "id": _path("fields", said.id_field) if said.id_field else "id",
+            "score": "relevance",
+            **({"title": _path("fields", said.title_field)} if said.title_field else {}),
+        },
+    )
+
+
+def qdrant(said: Qdrant) -> Mapping[str, Any]:
+    """Query API of Qdrant 1.15 and later: `POST /collections/{collection}/points/query` with inference by the server.
+
+    The server makes the vector: with `qdrant/bm25` itself, with other models where inference is set up.
+    """
+    shown = [field for field in (said.id_field, said.title_field) if field is not None]
+    body: dict[str, Any] = {
+        "query": {"nearest": {"text": "{query}", "model": said.model}},
+        "limit": "{k}",
+        "with_payload": shown or False,
+    }
+    if said.vector is not None:
+        body["using"] = said.vector
+    if said.filter is not None:
+        body["filter"] = said.filter
+    return _form(
+        said,
+        f"collections/{_segment(said.collection)}/points/query",
+        headers={} if said.api_key_env is None else {"api-key": f"{{env.{said.api_key_env}}}"},
+        body=body,
+        extract={
+            "json": "result.points",
+            "id": _path("payload", said.id_field) if said.id_field else "id",
+            "score": "score",
+            **({"title": _path("payload", said.title_field)} if said.title_field else {}),
+        },
+    )
+
+
+def _form(
+    said: Service,
+    path: str,
+    *,
+    headers: Mapping[str, str],
+    body: Mapping[str, Any],
+    extract: Mapping[str, Any],
+    parameters: Mapping[str, Any] | None = None,
+) -> Mapping[str, Any]:
+    """The keys of a system that is such a request."""
+    parameters = {**(parameters or {}), **said.parameters}
+    request: dict[str, Any] = {"url": f"{said.url.rstrip('/')}/{path}", "method": "POST"}
+    if headers:
+        request["headers"] = dict(headers)
+    if said.basic_env is not None:
+        user, password = said.basic_env
+        request["basic"] = f"{{env.{user}}}:{{env.{password}}}"
+    if parameters:
+        request["parameters"] = parameters
+    request["json"] = {key: value for key, value in {**body, **said.body}.items() if value is not None}
+    if said.ca is not None:
+        request["ca"] = said.ca
+    return {"http": request, "extract": dict(extract)}
+
+
+def _authorization(scheme: str, variable: str | None) -> Mapping[str, str]:
+    return {} if variable is None else {"Authorization": f"{scheme} {{env.{variable}}}"}
+
+
+def _boosted(fields: Mapping[str, float]) -> list[str]:
+    """`title^2`, `body`: as Lucene's query parsers write a boost."""
+    return [name if boost == 1 else f"{name}^{float(boost):g}" for name, boost in fields.items()]
+
+
+def _segment(name: str) -> str:
+    """A name as a step of an address; placeholders, commas and wildcards stay."""
+    return quote(name, safe="{},*-_.~")
+
+
+def _path(*steps: str) -> str:
+    """A JMESPath through objects; a dot in a name is a step of its own, as in the servers' field names."""
+    names = [name for step in steps for name in step.split(".")]
+    return ".".join(name if name.isidentifier() and name.isascii() else json.dumps(name) for name in names)

@@ -1,0 +1,261 @@
+"""How long systems take to answer, beside how well: percentiles of one system, and the paired difference of two.
+
+Latencies are milliseconds of the attempt that ended a call, one a query. They come from a run's logs; a run file of another
+tool has none.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cranfield.evaluation.values import Evaluation
+from cranfield.model import CallLog, Outcome
+from cranfield.stats.arguments import check_alpha, check_draws
+from cranfield.stats.draws import index_blocks
+
+DEFAULT_RESAMPLES = 2_000
+"""Samples of queries behind an interval of a latency difference: its ends are steady to a few hundredths of its width."""
+
+FEWEST_QUERIES = 6
+"""Under this many there is no interval: all differences having one sign is no rarer than 1 in 20 by chance."""
+
+Spread = tuple[float | None, float | None]
+
+
+@dataclass(frozen=True, slots=True)
+class LatencySummary:
+    """How long one system took, over the queries it was asked."""
+
+    n: int
+    """Calls, those that failed included."""
+    mean_ms: float
+    p50_ms: float
+    p95_ms: float
+    p99_ms: float
+    max_ms: float
+    n_timeouts: int
+    n_errors: int
+    """Calls that failed otherwise."""
+    n_retried: int
+    """Calls that took more than one attempt."""
+    n_cached: int
+    """Answers kept from an earlier collection, whose latencies are of that one."""
+    concurrency: int
+    """Calls that were under way at once, at most, as the configuration says."""
+
+    @property
+    def cached_share(self) -> float:
+        """Share of the answers that were kept from an earlier collection."""
+        return self.n_cached / self.n
+
+
+@dataclass(frozen=True, slots=True)
+class LatencyDifference:
+    """One number of the latencies, candidate minus baseline, in milliseconds."""
+
+    what: str
+    """`median difference`, `difference of p50` or `difference of p95`."""
+    delta_ms: float
+    ci_ms: Spread
+    """Percentiles of resampled queries, at 1 - alpha; None under 6 queries."""
+
+    @property
+    def word(self) -> str:
+        """`slower` or `faster` where the interval excludes zero, else `not distinguished`."""
+        low, high = self.ci_ms
+        if low is not None and low > 0:
+            return "slower"
+        return "faster" if high is not None and high < 0 else "not distinguished"
+
+
+@dataclass(frozen=True, slots=True)
+class LatencyImpact:
+    """What a candidate does to the time a call takes, over the queries that both sides answered."""
+
+    baseline: LatencySummary
+    candidate: LatencySummary
+    n: int
+    """Queries answered on both sides: a failed call has no latency that could be compared."""
+    median: LatencyDifference | None
+    """Of the differences query by query; None where no query was answered on both sides."""
+    p50: LatencyDifference | None
+    p95: LatencyDifference | None
+    sentence: str
+    alpha: float
+    cautions: tuple[str, ...] = ()
+    """Why the times may not be comparable: kept answers, several calls at once, retries."""
+
+
+def latency_summary(evaluation: Evaluation) -> LatencySummary | None:
+    """Percentiles and counts of one system's calls; None where nobody took the times."""
+    logs = _logs(evaluation)
+    if not logs:
+        return None
+    times = np.array([log.latency_ms for log in logs.values()])
+    outcomes = dict(zip(evaluation.query_ids, evaluation.ranking.outcomes, strict=True))
+    failed = [outcomes[query_id] for query_id in logs if outcomes[query_id].is_failure]
+    timeouts = failed.count(Outcome.TIMEOUT)
+    p50, p95, p99 = np.percentile(times, [50, 95, 99]).tolist()
+    return LatencySummary(
+        n=len(times),
+        mean_ms=math.fsum(times.tolist()) / len(times),
+        p50_ms=p50,
+        p95_ms=p95,
+        p99_ms=p99,
+        max_ms=float(times.max()),
+        n_timeouts=timeouts,
+        n_errors=len(failed) - timeouts,
+        n_retried=sum(log.attempts > 1 for log in logs.values()),
+        n_cached=sum(log.cached for log in logs.values()),
+        concurrency=_concurrency(evaluation),
+    )
+
+
+def latency_impact(
+    baseline: Evaluation,
+    candidate: Evaluation,
+    *,
+    alpha: float = 0.05,
+    seed: int = 0,
+    n_draws: int = DEFAULT_RESAMPLES,
+) -> LatencyImpact | None:
+    """How much slower or faster the candidate answers, paired by query, with intervals.
+
+    Queries are drawn anew from those that both sides answered; an interval holds the middle 1 - alpha of what the number
+    then is. Percentiles are numpy's (linear between neighbours).
+
+    Args:
+        baseline: the system that is.
+        candidate: the system that would replace it; differences are candidate minus baseline.
+        alpha: intervals cover 1 - alpha.
+        seed: of the resamples.
+        n_draws: resamples.
+
+    Returns:
+        The impact; None where the calls of either side were not timed.
+
+    Source:
+        Efron & Tibshirani 1993, An Introduction to the Bootstrap, 13.
+    """
+    check_alpha(alpha)
+    check_draws(seed, n_draws)
+    about = latency_summary(baseline), latency_summary(candidate)
+    if about[0] is None or about[1] is None:
+        return None
+    sides = _answered(baseline), _answered(candidate)
+    shared = [query_id for query_id in sides[0] if query_id in sides[1]]
+    a, b = (np.array([side[query_id] for query_id in shared], dtype=np.float64) for side in sides)
+    median, p50, p95 = _differences(a, b, alpha, seed, n_draws) if shared else (None, None, None)
+    names = baseline.name, candidate.name
+    return LatencyImpact(
+        about[0],
+        about[1],
+        len(shared),
+        median,
+        p50,
+        p95,
+        sentence=_sentence(median, names, len(shared)),
+        alpha=alpha,
+        cautions=tuple(
+            f"{name}: {caution}" for side, name in zip(about, names, strict=True) if side for caution in cautions(side)
+        ),
+    )
+
+
+def cautions(about: LatencySummary) -> list[str]:
+    """Why the times of a system may not be what they seem, a sentence each."""
+    said = []
+    if about.n_cached:
+        said.append(
+            f"{about.n_cached} of {about.n} answers were kept from an earlier collection, and so were their times"
+        )
+    if about.concurrency > 1:
+        said.append(f"up to {about.concurrency} calls were under way at once, and may have waited for each other")
+    if about.n_retried:
+        said.append(f"{about.n_retried} of {about.n} calls took more than one attempt; the time is that of the last")
+    return said
+
+
+def _logs(evaluation: Evaluation) -> Mapping[str, CallLog]:
+    """Query id to log, of the queries that count, in their order."""
+    logs = evaluation.run.logs if evaluation.run is not None else {}
+    return {query_id: logs[query_id] for query_id in evaluation.query_ids if query_id in logs}
+
+
+def _answered(evaluation: Evaluation) -> dict[str, float]:
+    """Query id to latency, of the calls that brought an answer, were it an empty one."""
+    outcomes = dict(zip(evaluation.query_ids, evaluation.ranking.outcomes, strict=True))
+    return {
+        query_id: log.latency_ms
+        for query_id, log in _logs(evaluation).items()
+        if not outcomes[query_id].is_failure and outcomes[query_id] is not Outcome.MISSING
+    }
+
+
+def _concurrency(evaluation: Evaluation) -> int:
+    said = evaluation.run.config.get("concurrency", 1) if evaluation.run is not None else 1
+    return said if isinstance(said, int) else 1
+
+
+def _differences(
+    a: NDArray[np.float64], b: NDArray[np.float64], alpha: float, seed: int, n_draws: int
+) -> tuple[LatencyDifference, LatencyDifference, LatencyDifference]:
+    observed = np.median(b - a), *(np.percentile(b, [50, 95]) - np.percentile(a, [50, 95]))
+    intervals: list[Spread] = [(None, None)] * 3
+    if len(a) >= FEWEST_QUERIES:
+        drawn = np.concatenate([_resampled(a, b, rows) for _, rows in index_blocks(seed, n_draws, len(a))])
+        ends = np.percentile(drawn, [100 * alpha / 2, 100 * (1 - alpha / 2)], axis=0)
+        intervals = [(low, high) for low, high in ends.T.tolist()]
+    names = ("median difference", "difference of p50", "difference of p95")
+    first, second, third = (
+        LatencyDifference(name, float(delta), interval)
+        for name, delta, interval in zip(names, observed, intervals, strict=True)
+    )
+    return first, second, third
+
+
+def _resampled(a: NDArray[np.float64], b: NDArray[np.float64], rows: NDArray[np.int64]) -> NDArray[np.float64]:
+    """float64[rows, 3]: the three differences of each sample of queries."""
+    one, other = a[rows], b[rows]
+    of_percentiles = np.percentile(other, [50, 95], axis=1) - np.percentile(one, [50, 95], axis=1)
+    return np.column_stack([np.median(other - one, axis=1), of_percentiles.T])
+
+
+def _sentence(found: LatencyDifference | None, names: tuple[str, str], n: int) -> str:
+    """`new is slower than old by 12.1 ms [8.0, 17.2] at the median (n = 50).`"""
+    baseline, candidate = names
+    if found is None:
+        return f"No query was answered by both {baseline} and {candidate}: their times cannot be compared."
+    low, high = found.ci_ms
+    if low is None or high is None:
+        (delta,) = signed_ms(found.delta_ms)
+        return f"{candidate} against {baseline}: {delta} ms at the median; {n} queries are too few for an interval."
+    if found.word == "not distinguished":
+        delta, *ends = signed_ms(found.delta_ms, low, high)
+        return (
+            f"{candidate} is neither slower nor faster than {baseline} as far as {n} queries can tell: {delta} ms "
+            f"[{', '.join(ends)}] at the median."
+        )
+    delta, *ends = (text.lstrip(PLUS_OR_MINUS) for text in signed_ms(found.delta_ms, *sorted((low, high), key=abs)))
+    return f"{candidate} is {found.word} than {baseline} by {delta} ms [{', '.join(ends)}] at the median (n = {n})."
+
+
+PLUS_OR_MINUS = "+\u2212"
+
+
+def signed_ms(*milliseconds: float) -> list[str]:
+    """Differences of milliseconds with their signs and without their unit, all to the same decimals.
+
+    Example:
+        >>> signed_ms(12.04, -0.5), signed_ms(0.0)
+        (['+12.0', '\u22120.5'], ['0.000'])
+    """
+    largest = max(map(abs, milliseconds), default=0.0)
+    decimals = 0 if largest >= 100 else 1 if largest >= 1 else 3
+    texts = [f"{number:+,.{decimals}f}".replace("-", "\u2212") for number in milliseconds]
+    return [text if text.strip(PLUS_OR_MINUS + "0.,") else text.lstrip(PLUS_OR_MINUS) for text in texts]

@@ -1,0 +1,349 @@
+"""Many evaluations of one test set at once: which systems are best, and which of them can be told apart.
+
+Only queries count that every system has a value for, so that each pair is about the same queries as every other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from itertools import combinations, pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cranfield.errors import Problem, UnknownNameError, UsageError
+from cranfield.evaluation.compare import CompareOptions, shared_measures
+from cranfield.evaluation.evaluate import summarise
+from cranfield.evaluation.many_values import (
+    Agreement,
+    ManyComparison,
+    ManyVerdict,
+    PairComparison,
+    PairVerdict,
+    Ranks,
+    StratumRow,
+)
+from cranfield.evaluation.strata import strata_of
+from cranfield.evaluation.values import Evaluation, Limits, Summary
+from cranfield.evaluation.verdict import broken_limits, sign_of
+from cranfield.measures import CATALOGUE, Measure
+from cranfield.numbers import format_p, format_percent, format_value
+from cranfield.ranking.value import FloatQ
+from cranfield.stats.multiplicity import holm
+from cranfield.stats.noise import differences
+from cranfield.stats.omnibus import cliques, critical_difference, friedman, mean_ranks, permutation_omnibus
+from cranfield.stats.permutation import permutations
+from cranfield.stats.rank_correlation import kendall_tau
+from cranfield.stats.result import TestResult
+from cranfield.stats.table import TESTS, Paired
+
+FEWEST_SYSTEMS = 3
+FloatQS = NDArray[np.float64]
+"""Queries by systems."""
+
+
+def compare_many(
+    evaluations: Sequence[Evaluation], options: CompareOptions | None = None, *, baseline: str | None = None
+) -> ManyComparison:
+    """Compare three systems or more, every pair of them.
+
+    Args:
+        evaluations: on one test set, with different names.
+        options: what was declared beforehand. The margin decides nothing here: it is shown beside the differences.
+        baseline: name of the system that is, where there is one: each of the others is also compared with it alone.
+
+    Conventions:
+        the p-values of all pairs are adjusted together (Holm); those against the baseline are a family of their own · the
+        intervals are of each pair alone, and not adjusted · a system is best when no other is better by the adjusted p.
+
+    Raises:
+        UsageError: fewer than three systems, two of the same name, or systems that do not belong together.
+        UnknownNameError: the baseline is none of them.
+    """
+    options = options or CompareOptions()
+    measures = _shared(evaluations, baseline)
+    primary = options.primary or measures[0]
+    if primary not in measures:
+        raise UsageError(
+            f"primary measure {primary} was not evaluated on every system", expected=f"one of {_listed(measures)}"
+        )
+    if CATALOGUE[primary.name].diagnostic:
+        raise UsageError(f"{primary} says how far other numbers go, and decides nothing", expected="a quality measure")
+    query_ids = common_queries(evaluations, primary)
+    values = _matrix(evaluations, primary, query_ids)
+    names = [evaluation.name for evaluation in evaluations]
+    pairs = _pairs(values, list(combinations(range(len(names)), 2)), names, primary, options)
+    against: tuple[PairComparison, ...] = ()
+    if baseline is not None:
+        first = names.index(baseline)
+        against = _pairs(
+            values, [(first, other) for other in range(len(names)) if other != first], names, primary, options
+        )
+    summaries = {measure: _summaries(evaluations, measure, options.alpha) for measure in measures}
+    dropped = _dropped(evaluations, primary, query_ids)
+    many = ManyComparison(
+        evaluations=tuple(evaluations),
+        primary=primary,
+        options=options,
+        verdict=ManyVerdict("not distinguished", "", ()),
+        query_ids=query_ids,
+        summaries=summaries,
+        pairs=pairs,
+        omnibus={
+            "permutation": permutation_omnibus(values, seed=options.seed),
+            "friedman": friedman(values, higher_is_better=sign_of(primary) > 0),
+        },
+        ranks=_ranks(values, names, primary, options.alpha),
+        agreements=_agreements(summaries),
+        strata=_strata(evaluations, primary, query_ids, options.alpha),
+        baseline=baseline,
+        against=against,
+        dropped=dropped,
+    )
+    return replace(many, verdict=_verdict(many))
+
+
+def common_queries(evaluations: Sequence[Evaluation], measure: Measure) -> tuple[str, ...]:
+    """Queries that every system has a value of the measure for, in the first one's order."""
+    return tuple(
+        query_id
+        for query_id in evaluations[0].query_ids
+        if all(query_id in each.index and each.scored[measure][each.index[query_id]] for each in evaluations)
+    )
+
+
+def _shared(evaluations: Sequence[Evaluation], baseline: str | None) -> tuple[Measure, ...]:
+    """Measures that all systems were evaluated on; refuses systems that do not belong together."""
+    names = [evaluation.name for evaluation in evaluations]
+    problems = []
+    if len(names) < FEWEST_SYSTEMS:
+        problems.append(Problem(f"{len(names)} systems", expected="three or more", hint="`compare` takes two"))
+    twice = [name for name in dict.fromkeys(names) if names.count(name) > 1]
+    if twice:
+        problems.append(Problem(f"more than one system is called {', '.join(twice)}", expected="a name for each"))
+    if problems:
+        raise UsageError(problems)
+    if baseline is not None and baseline not in names:
+        raise UnknownNameError.among("system", baseline, names)
+    found = [shared_measures(*two) for two in pairwise(evaluations)]
+    shared = tuple(measure for measure in evaluations[0].measures if all(measure in each for each in found))
+    if not shared:
+        raise UsageError("the evaluations share no measure")
+    return shared
+
+
+def _listed(measures: Sequence[Measure]) -> str:
+    return ", ".join(map(str, measures))
+
+
+def _matrix(evaluations: Sequence[Evaluation], measure: Measure, query_ids: Sequence[str]) -> FloatQS:
+    return np.column_stack([_column(evaluation, measure, query_ids) for evaluation in evaluations])
+
+
+def _column(evaluation: Evaluation, measure: Measure, query_ids: Sequence[str]) -> FloatQ:
+    rows = np.array([evaluation.index[query_id] for query_id in query_ids], dtype=np.int64)
+    return np.asarray(evaluation.values[measure][rows], dtype=np.float64)
+
+
+def _summaries(evaluations: Sequence[Evaluation], measure: Measure, alpha: float) -> tuple[Summary, ...]:
+    query_ids = common_queries(evaluations, measure)
+    return tuple(summarise(_column(each, measure, query_ids), 1 - alpha, measure=measure) for each in evaluations)
+
+
+def _pairs(
+    values: FloatQS,
+    places: Sequence[tuple[int, int]],
+    names: Sequence[str],
+    primary: Measure,
+    options: CompareOptions,
+) -> tuple[PairComparison, ...]:
+    """The declared test on each pair, adjusted by Holm over them all."""
+    if not len(values):
+        return ()
+    deltas = [differences(values[:, first], values[:, second]) for first, second in places]
+    results = _tested(values, places, deltas, options)
+    adjusted = holm([result.p_two_sided for result in results])
+    sign = sign_of(primary)
+    rows = []
+    for (first, second), delta, result, p in zip(places, deltas, results, adjusted, strict=True):
+        wins, losses = int((delta * sign > 0).sum()), int((delta * sign < 0).sum())
+        rows.append(
+            PairComparison(
+                names[first],
+                names[second],
+                float(delta.mean()),
+                replace(result, p_adjusted=p),
+                wins,
+                len(delta) - wins - losses,
+                losses,
+                _told_apart(result, p, sign, options.alpha),
+            )
+        )
+    return tuple(rows)
+
+
+def _tested(
+    values: FloatQS, places: Sequence[tuple[int, int]], deltas: Sequence[FloatQ], options: CompareOptions
+) -> list[TestResult]:
+    drawn = {"alpha": options.alpha, "seed": options.seed, "n_draws": options.n_draws}
+    if options.test == "permutation":  # all pairs with the same sign patterns
+        return permutations(np.column_stack(deltas), **drawn)  # type: ignore[arg-type]
+    run = TESTS[options.test].run
+    return [
+        run(Paired(values[:, first], values[:, second], delta, options.alpha, options.seed, options.n_draws))
+        for (first, second), delta in zip(places, deltas, strict=True)
+    ]
+
+
+def _told_apart(result: TestResult, p_adjusted: float | None, sign: int, alpha: float) -> PairVerdict:
+    """By the adjusted p; the way it goes is that of the one-sided p, which is the test's own."""
+    if p_adjusted is None or p_adjusted > alpha or result.p_one_sided is None:
+        return "not distinguished"
+    up = result.p_one_sided < 0.5
+    return "better" if up == (sign > 0) else "worse"
+
+
+def _ranks(values: FloatQS, names: Sequence[str], primary: Measure, alpha: float) -> Ranks | None:
+    if not len(values):
+        return None
+    means = mean_ranks(values, higher_is_better=sign_of(primary) > 0).tolist()
+    distance = critical_difference(len(values), len(names), alpha)
+    groups = tuple(tuple(names[place] for place in group) for group in cliques(means, distance))
+    return Ranks(tuple(means), distance, groups)
+
+
+def _agreements(summaries: Mapping[Measure, Sequence[Summary]]) -> tuple[Agreement, ...]:
+    means = {
+        measure: [(about.mean or 0.0) * sign_of(measure) for about in row]
+        for measure, row in summaries.items()
+        if not CATALOGUE[measure.name].diagnostic and all(about.mean is not None for about in row)
+    }
+    return tuple(Agreement(a, b, kendall_tau(means[a], means[b])) for a, b in combinations(means, 2))
+
+
+def _strata(
+    evaluations: Sequence[Evaluation], primary: Measure, query_ids: Sequence[str], alpha: float
+) -> tuple[StratumRow, ...]:
+    return tuple(
+        StratumRow(
+            key,
+            value,
+            len(some),
+            tuple(summarise(_column(each, primary, some), 1 - alpha, measure=primary) for each in evaluations),
+        )
+        for key, value, some in strata_of(evaluations[0].testset, query_ids)
+    )
+
+
+def _dropped(evaluations: Sequence[Evaluation], primary: Measure, query_ids: Sequence[str]) -> dict[str, str]:
+    """Queries that do not count, each with the first system it lacks a value for."""
+    kept = set(query_ids)
+    everywhere = dict.fromkeys(query_id for each in evaluations for query_id in each.query_ids)
+    dropped: dict[str, str] = {}
+    for query_id in everywhere:
+        if query_id in kept:
+            continue
+        lacking = next(each for each in evaluations if not _has_value(each, primary, query_id))
+        if query_id not in lacking.index:
+            dropped[query_id] = f"{lacking.name} does not answer it"
+        else:
+            dropped[query_id] = f"no value: {lacking.unscored[primary].get(query_id, '')}"
+    return dropped
+
+
+def _has_value(evaluation: Evaluation, measure: Measure, query_id: str) -> bool:
+    return query_id in evaluation.index and bool(evaluation.scored[measure][evaluation.index[query_id]])
+
+
+def _broken(many: ManyComparison) -> list[str]:
+    limits: Limits = many.options.limits
+    broken = broken_limits(many.evaluations, many.primary, limits)
+    lost = sum(any(_has_value(each, many.primary, query_id) for each in many.evaluations) for query_id in many.dropped)
+    total = len(many.query_ids) + len(many.dropped)
+    if limits.max_failed_share is not None and total and lost / total > limits.max_failed_share:
+        broken.append(
+            f"{many.primary} has a value for some systems only on {lost} of {total} queries ({format_percent(lost / total)}); "
+            f"the limit is {format_percent(limits.max_failed_share)} (limits.max_failed_share, --max-failed)"
+        )
+    return broken
+
+
+def _verdict(many: ManyComparison) -> ManyVerdict:
+    k = len(many.evaluations)
+    if broken := _broken(many):
+        return ManyVerdict(
+            "invalid", f"No verdict on these {k} systems: the comparison does not count.", (), tuple(broken)
+        )
+    beaten = {
+        pair.first if pair.verdict == "better" else pair.second
+        for pair in many.pairs
+        if pair.verdict != "not distinguished"
+    }
+    names = many.names
+    best = tuple(names[place] for place in many.best_first if names[place] not in beaten)
+    how = f"({many.primary}, n = {len(many.query_ids)}, {many.options.test}, {len(many.pairs)} pairs, Holm)"
+    if len(best) == k:
+        said = f"None of the {k} systems is distinguished from another {how}."
+        return ManyVerdict("not distinguished", said, best, _why_not(many), _otherwise(many, best))
+    means = dict(zip(names, many.summaries[many.primary], strict=True))
+    shown = [f"{name} ({format_value(means[name].mean)})" for name in best]
+    if not best:
+        said = f"No system is best: each of the {k} is beaten by another {how}."
+        return ManyVerdict("several best", said, (), (), _otherwise(many, best))
+    if len(best) == 1:
+        over = sum(pair.verdict != "not distinguished" and best[0] in (pair.first, pair.second) for pair in many.pairs)
+        others = (
+            "each of the others" if over == k - 1 else f"{over} of the {k - 1} others, which beat or equal the rest"
+        )
+        said = f"{shown[0]} is best of {k} systems: better than {others} {how}."
+        return ManyVerdict("one best", said, best, _against(many), _otherwise(many, best))
+    both = f"{', '.join(shown[:-1])} and {shown[-1]}"
+    apart = "each other" if len(best) == 2 else "one another"
+    said = f"{both} are best of {k} systems, and not distinguished from {apart} {how}."
+    return ManyVerdict("several best", said, best, _against(many), _otherwise(many, best))
+
+
+def _against(many: ManyComparison) -> tuple[str, ...]:
+    """Each system against the baseline, by what was found; nothing without a baseline."""
+    found = {
+        word: [pair.second for pair in many.against if pair.verdict == word]
+        for word in ("better", "worse", "not distinguished")
+    }
+    said = [f"{word}: {', '.join(names)}" for word, names in found.items() if names]
+    return (f"against {many.baseline}, {'; '.join(said)}",) if said else ()
+
+
+def _why_not(many: ManyComparison) -> tuple[str, ...]:
+    said = list(_against(many))
+    if len(many.query_ids) < 2:
+        said.append("fewer than two queries have a value for every system: nothing can be tested")
+    return tuple(said)
+
+
+def _otherwise(many: ManyComparison, best: Sequence[str]) -> tuple[str, ...]:
+    """What else was looked at and says something else, a sentence each."""
+    said = []
+    some_pair = len(best) < len(many.evaluations)
+    for name, result in many.omnibus.items():
+        p = result.p_two_sided
+        if p is not None and (p <= many.options.alpha) != some_pair:
+            word = (
+                "finds a difference among them, and no pair does"
+                if not some_pair
+                else "finds no difference, and a pair does"
+            )
+            said.append(f"the {name} test of all systems {word} (p {format_p(p)})")
+    leader = many.names[many.best_first[0]]
+    for measure, row in many.summaries.items():
+        if measure == many.primary or CATALOGUE[measure.name].diagnostic:
+            continue
+        means = [(about.mean or 0.0) * sign_of(measure) for about in row]
+        first = many.names[means.index(max(means))]
+        if means[many.best_first[0]] < max(means) and first not in best:
+            said.append(f"{measure} puts {first} first, and {leader} is first by {many.primary}")
+    if many.dropped:
+        said.append(
+            f"{len(many.dropped)} queries do not count, as not every system has a value of {many.primary} for them"
+        )
+    return tuple(said)

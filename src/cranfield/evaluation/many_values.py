@@ -1,0 +1,127 @@
+"""What a comparison of many systems is, as values. Nothing is computed here."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from cranfield.evaluation.compare import CompareOptions
+from cranfield.evaluation.values import Evaluation, Summary
+from cranfield.evaluation.verdict import sign_of
+from cranfield.measures import Measure
+from cranfield.stats.permutation import EXACT_UP_TO
+from cranfield.stats.result import TestResult
+
+ManyVerdictName = Literal["invalid", "one best", "several best", "not distinguished"]
+PairVerdict = Literal["better", "worse", "not distinguished"]
+
+
+@dataclass(frozen=True, slots=True)
+class PairComparison:
+    """Two of the systems on the primary measure: `second` minus `first`."""
+
+    first: str
+    second: str
+    delta: float
+    result: TestResult
+    """The declared test; its p is adjusted within the family it was looked at in, its interval is not."""
+    wins: int
+    """Queries on which `second` does better."""
+    ties: int
+    losses: int
+    verdict: PairVerdict
+    """Of `second` against `first`, by the adjusted p."""
+
+
+@dataclass(frozen=True, slots=True)
+class StratumRow:
+    """The primary measure of every system within one stratum, in the order of the systems."""
+
+    key: str
+    value: str
+    n: int
+    summaries: tuple[Summary, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Ranks:
+    """How the systems rank query by query, and how far apart mean ranks have to be."""
+
+    means: tuple[float, ...]
+    """Mean rank of each system; 1 is best, and ties share theirs."""
+    critical_difference: float
+    """Nemenyi's, at alpha."""
+    groups: tuple[tuple[str, ...], ...]
+    """Systems whose mean ranks are not further apart than that."""
+
+
+@dataclass(frozen=True, slots=True)
+class Agreement:
+    """Whether two measures put the systems in the same order."""
+
+    a: Measure
+    b: Measure
+    tau: float | None
+    """Kendall's tau-b of the means; None where one of them ties all systems."""
+
+
+@dataclass(frozen=True, slots=True)
+class ManyVerdict:
+    """Which systems are best, and why."""
+
+    name: ManyVerdictName
+    sentence: str
+    best: tuple[str, ...]
+    """Systems that no other is better than, the highest mean first; empty where the comparison does not count."""
+    reasons: tuple[str, ...] = ()
+    disagreements: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class ManyComparison:
+    """Three systems or more on the queries that all of them have a value for."""
+
+    evaluations: tuple[Evaluation, ...]
+    primary: Measure
+    options: CompareOptions
+    verdict: ManyVerdict
+    query_ids: tuple[str, ...]
+    """Queries that count for the primary measure."""
+    summaries: Mapping[Measure, tuple[Summary, ...]]
+    """Of each measure, every system's, over the queries that all systems have a value of it for."""
+    pairs: tuple[PairComparison, ...]
+    """All pairs, in the order of the systems; p adjusted by Holm over all of them."""
+    omnibus: Mapping[str, TestResult]
+    """Tests that all systems are alike: `permutation` and `friedman`."""
+    ranks: Ranks | None
+    """None where no query counts."""
+    agreements: tuple[Agreement, ...]
+    """Every pair of quality measures."""
+    strata: tuple[StratumRow, ...]
+    baseline: str | None = None
+    against: tuple[PairComparison, ...] = ()
+    """Every other system minus the baseline; p adjusted by Holm over these alone. Empty without a baseline."""
+    dropped: Mapping[str, str] = field(default_factory=dict)
+    """Query id to why it does not count for the primary measure."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The systems, in the order given."""
+        return tuple(evaluation.name for evaluation in self.evaluations)
+
+    @property
+    def pilot(self) -> bool:
+        """True when any system is not for the record."""
+        return any(evaluation.pilot for evaluation in self.evaluations)
+
+    @property
+    def n_draws(self) -> int:
+        """Random sign patterns of a permutation test; 0 where all of them were counted."""
+        return self.options.n_draws if len(self.query_ids) > EXACT_UP_TO else 0
+
+    @property
+    def best_first(self) -> tuple[int, ...]:
+        """Places of the systems, by the mean of the primary measure."""
+        means = [summary.mean or 0.0 for summary in self.summaries[self.primary]]
+        return tuple(sorted(range(len(means)), key=lambda place: (-sign_of(self.primary) * means[place], place)))

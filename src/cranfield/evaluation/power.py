@@ -1,0 +1,176 @@
+"""How many queries the next comparison needs, from how far the differences of this one spread."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from cranfield.errors import UsageError
+from cranfield.evaluation.compare import CompareOptions, compare
+from cranfield.evaluation.values import Evaluation
+from cranfield.measures import Measure
+from cranfield.ranking.value import FloatQ
+from cranfield.stats.describe import describe
+from cranfield.stats.effect import USUAL_POWER, minimal_detectable_effect
+from cranfield.stats.interval import t_interval
+from cranfield.stats.power import TRIALS, check_power, power_of, queries_needed, resampled_power
+
+FEWEST_DRAWS = 2
+ROUND = (1.0, 2.0, 5.0)
+RESAMPLED_UP_TO = 20_000
+"""More queries than this are not drawn anew: by then means spread like a bell, whatever the differences do."""
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """A true difference, a number of queries, and how often the one is found with the other."""
+
+    difference: float
+    n: int | None
+    """None is more than 10 million."""
+    power: float | None
+    given: str
+    """What was given: `difference`, `queries`, or `both`."""
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class PowerPlan:
+    """What n queries can show, and how many a difference needs, by a two-sided paired t test."""
+
+    names: tuple[str, str]
+    testset: str
+    measure: Measure
+    n: int
+    """Queries with a value on both sides."""
+    n_nonzero: int
+    delta: float
+    ci_low: float
+    ci_high: float
+    """t interval of the observed mean difference at 1 - alpha."""
+    std: float
+    """Of the differences: what everything here is reckoned from."""
+    alpha: float
+    power: float
+    seed: int
+    planned: tuple[Planned, ...]
+    observed_power: float
+    """Power for a true difference as large as the observed one. It says nothing that the p-value has not said."""
+    resampled: Planned | None
+    """The power of one of them by resampling these differences; None where there would be too many to draw, or where no
+    draw of these has such a mean."""
+    trials: int = TRIALS
+
+
+def plan(
+    baseline: Evaluation,
+    candidate: Evaluation,
+    *,
+    measure: Measure | None = None,
+    difference: float | None = None,
+    queries: int | None = None,
+    alpha: float = 0.05,
+    power: float = USUAL_POWER,
+    seed: int = 0,
+) -> PowerPlan:
+    """Reckon from two systems on the same queries.
+
+    Args:
+        baseline: the system that is.
+        candidate: another one: the spread of the differences depends on the pair.
+        measure: None is the first that both have.
+        difference: true difference to be found; None is a choice of round ones.
+        queries: number of queries; None is a choice of round ones. Given both, the power of the two together.
+        alpha: of the test.
+        power: how often the difference should be found.
+        seed: of the resampling.
+
+    Raises:
+        UsageError: the two do not belong together; or no query differs, so there is no spread to reckon from.
+    """
+    check_power(power, alpha)
+    compared = compare(baseline, candidate, CompareOptions(measure, alpha=alpha, seed=seed, n_draws=FEWEST_DRAWS))
+    about = compared.measures[compared.primary]
+    vector = np.array(list(about.differences.values()), dtype=np.float64)
+    described = describe(vector)
+    interval = t_interval(vector, 1 - alpha)
+    if described.mean is None or described.std is None or interval is None:
+        raise UsageError(
+            f"{about.measure} has a value on both sides for {about.n} of the queries",
+            expected="2 or more, to know a spread",
+        )
+    if not described.std:
+        raise UsageError(
+            f"{about.measure} differs by the same amount on all {about.n} queries: there is no spread to reckon from",
+            hint="take two systems that differ as much as those you mean to compare",
+        )
+    rows = _rows(described.std, about.n, difference, queries, alpha, power)
+    return PowerPlan(
+        names=(baseline.name, candidate.name),
+        testset=baseline.testset.name,
+        measure=about.measure,
+        n=about.n,
+        n_nonzero=about.n_nonzero,
+        delta=described.mean,
+        ci_low=interval[0],
+        ci_high=interval[1],
+        std=described.std,
+        alpha=alpha,
+        power=power,
+        seed=seed,
+        planned=rows,
+        observed_power=power_of(described.std, described.mean, about.n, alpha=alpha),
+        resampled=_second_opinion(vector, rows, about.n, alpha, seed),
+    )
+
+
+def _rows(
+    std: float, n: int, difference: float | None, queries: int | None, alpha: float, power: float
+) -> tuple[Planned, ...]:
+    if difference is not None and queries is not None:
+        return (Planned(difference, queries, power_of(std, difference, queries, alpha=alpha), "both"),)
+    if difference is not None:
+        return (_needed(std, difference, alpha, power),)
+    if queries is not None:
+        return (_shown(std, queries, alpha, power, ""),)
+    here = minimal_detectable_effect(std, n, alpha, power) or std
+    sizes = sorted({n, *(int(size) for size in round_numbers(max(n / 4, 10), n * 10))})
+    return (
+        *(_shown(std, size, alpha, power, "as many as here" if size == n else "") for size in sizes),
+        *(_needed(std, size, alpha, power) for size in round_numbers(here / 5, here * 2)),
+    )
+
+
+def _needed(std: float, difference: float, alpha: float, power: float) -> Planned:
+    n = queries_needed(std, difference, alpha=alpha, power=power)
+    return Planned(difference, n, None if n is None else power_of(std, difference, n, alpha=alpha), "difference")
+
+
+def _shown(std: float, n: int, alpha: float, power: float, note: str) -> Planned:
+    shown = minimal_detectable_effect(std, n, alpha, power)
+    if shown is None:
+        raise UsageError(f"{n} queries", expected="2 or more: one has no spread")
+    return Planned(shown, n, power, "queries", note)
+
+
+def _second_opinion(vector: FloatQ, rows: tuple[Planned, ...], n: int, alpha: float, seed: int) -> Planned | None:
+    """The only row, or the row of as many queries as here, by resampling."""
+    row = next((row for row in rows if len(rows) == 1 or row.n == n), rows[0])
+    if row.n is None or row.n > RESAMPLED_UP_TO:
+        return None
+    share = resampled_power(vector, row.difference, row.n, alpha=alpha, seed=seed)
+    return None if share is None else Planned(row.difference, row.n, share, row.given)
+
+
+def round_numbers(low: float, high: float) -> list[float]:
+    """The numbers 1, 2 and 5 times a power of ten from `low` to `high`.
+
+    Example:
+        >>> round_numbers(0.03, 0.3)
+        [0.05, 0.1, 0.2]
+    """
+    decades = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+    numbers = [float(f"{digit:g}e{decade}") for decade in decades for digit in ROUND]
+    return [number for number in numbers if low <= number <= high]

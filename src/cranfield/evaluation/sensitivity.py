@@ -1,0 +1,304 @@
+"""Would the verdict be another, had something else been declared? The same pair of systems, one choice varied at a time.
+
+Nothing here decides: the declared measure, test and queries do. What is varied is said beforehand, in the tables below, so
+that nobody picks the variations that suit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Literal
+
+import numpy as np
+
+from cranfield.errors import CranfieldError
+from cranfield.evaluation.margins import unjudged_margin
+from cranfield.evaluation.scales import NOT_ON_ITS_SCALE, ranking_for
+from cranfield.evaluation.strata import strata_of
+from cranfield.evaluation.values import Comparison, Evaluation, VerdictName
+from cranfield.evaluation.verdict import MEAN_DIFFERENCE, claimed, sign_of
+from cranfield.measures import Measure, compute, parse_all
+from cranfield.ranking.value import FloatQ, Ranking
+from cranfield.stats.noise import differences
+from cranfield.stats.table import TESTS, Paired
+
+Family = Literal["measure", "cutoff", "test", "consensus rule", "without a stratum", "unjudged documents"]
+
+MEASURES = (
+    *("nDCG@5", "nDCG@10", "nDCG@20"),
+    *("AP", "AP@10", "RR", "RR@10"),
+    *("P@1", "P@5", "P@10"),
+    *("R@5", "R@10", "R@20"),
+)
+"""The other measures that are looked at, whoever asks."""
+
+CUTOFFS = (1, 3, 5, 10, 20, 50, 100)
+"""Of the primary measure, as far as the lists go."""
+
+SENSITIVITY_DRAWS = 10_000
+"""Random draws of one variation: fewer than of a verdict, for there are many."""
+
+MOST_STRATA = 20
+"""A key with more values is no group of queries that one would leave out."""
+
+FEWEST_QUERIES = 6
+"""With fewer left no test rejects at 5 %, and a variation says nothing."""
+
+Regraded = tuple[Evaluation, Evaluation] | str
+"""Both sides on other grades, or why there is no such thing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Variation:
+    """One choice varied, and what would then be claimed."""
+
+    family: Family
+    name: str
+    """What was chosen instead: `AP`, `wilcoxon`, `without type: paraphrase`."""
+    delta: float
+    """Mean of candidate minus baseline."""
+    ci_low: float | None
+    ci_high: float | None
+    n: int
+    verdict: VerdictName
+
+
+@dataclass(frozen=True)
+class Sensitivity:
+    """Every variation beside the verdict that was declared."""
+
+    verdict: VerdictName
+    """Of the comparison as it was declared."""
+    variations: tuple[Variation, ...]
+    left_out: tuple[str, ...]
+    """What could not be varied, and why, a sentence each."""
+    test: str
+    n_draws: int
+    """Random draws of each variation, where its test draws."""
+
+    @property
+    def disagreeing(self) -> tuple[Variation, ...]:
+        """Variations that would claim something else."""
+        return tuple(one for one in self.variations if one.verdict != self.verdict)
+
+    @property
+    def n_agree(self) -> int:
+        """How many would claim the same."""
+        return len(self.variations) - len(self.disagreeing)
+
+    @property
+    def line(self) -> str:
+        """`17 of 21 variations agree: better`."""
+        if not self.variations:
+            return f"No variation could be tried: {self.verdict}"
+        return f"{self.n_agree} of {len(self.variations)} variations agree: {self.verdict}"
+
+
+def sensitivity(
+    comparison: Comparison,
+    *,
+    regraded: Mapping[str, Regraded] | None = None,
+    n_draws: int = SENSITIVITY_DRAWS,
+) -> Sensitivity:
+    """Vary one choice of a comparison at a time, and see what would be claimed.
+
+    Measures: those of `MEASURES`. Cutoffs: the primary measure at those of `CUTOFFS`. Tests: the others that give an
+    interval. Strata: each left out in turn. Unjudged documents: those of the candidate all relevant and those of the
+    baseline none, and the other way round. A document that both return then counts as relevant for one side alone: the
+    truth lies between the two. Consensus rules come with `regraded`.
+
+    Args:
+        comparison: as it was declared; its limits, alpha, margin and seed hold for every variation. A margin is about the
+            mean difference, so a test of something else is tried without.
+        regraded: name of a consensus rule to both sides evaluated on the grades it makes, or to why there are none.
+        n_draws: random draws of each variation; never more than the comparison had.
+
+    Returns:
+        The variations. None where the comparison does not count: then nothing does.
+    """
+    declared = comparison.n_draws or n_draws
+    n_draws = min(n_draws, declared)
+    if comparison.verdict.name == "invalid":
+        return Sensitivity("invalid", (), ("the comparison does not count, however it is made",), comparison.test, 0)
+    tried = _Tried(comparison, n_draws)
+    tried.measured("measure", comparison.primary)  # what gives the same values is no variation
+    found: list[Variation | str] = [
+        *_measures(tried),
+        *_cutoffs(tried),
+        *_tests(tried),
+        *_rules(tried, regraded or {}),
+        *_strata(tried),
+        *_unjudged(tried),
+    ]
+    variations = tuple(one for one in found if isinstance(one, Variation))
+    left_out = tuple(dict.fromkeys(one for one in found if isinstance(one, str)))
+    return Sensitivity(comparison.verdict.name, variations, left_out, comparison.test, n_draws)
+
+
+@dataclass(frozen=True, slots=True)
+class _Tried:
+    """What is tried is this comparison, with one thing changed."""
+
+    comparison: Comparison
+    n_draws: int
+    seen: dict[tuple[bytes, bytes], str] = field(default_factory=dict)
+    """Values of both sides to the measure that gave them."""
+
+    def pair(
+        self, family: Family, name: str, a: FloatQ, b: FloatQ, measure: Measure, test: str = ""
+    ) -> Variation | str:
+        """The variation of one value per query on each side; why not, where too few are left."""
+        comparison = self.comparison
+        if len(a) < FEWEST_QUERIES:
+            return f"{name}: {len(a)} queries are too few"
+        spec = TESTS[test or comparison.test]
+        difference = differences(a, b)
+        result = spec.run(Paired(a, b, difference, comparison.alpha, comparison.seed, self.n_draws))
+        margin = comparison.margin if spec.estimates == MEAN_DIFFERENCE else None
+        verdict = claimed(result.ci_low, result.ci_high, sign=sign_of(measure), margin=margin)
+        return Variation(family, name, float(difference.mean()), result.ci_low, result.ci_high, len(a), verdict)
+
+    def measured(self, family: Family, measure: Measure) -> Variation | str:
+        """The variation of another measure."""
+        sides = []
+        for side in (self.comparison.baseline, self.comparison.candidate):
+            ranking = ranking_for(side, measure)
+            if ranking is None:
+                return f"{measure}: {NOT_ON_ITS_SCALE}"
+            try:
+                sides.append(_scored(measure, ranking))
+            except CranfieldError as error:
+                return f"{measure}: {error}"
+        a, b = sides
+        shared = [query_id for query_id in a if query_id in b]
+        if not shared:
+            return f"{measure}: it has no value for any query"
+        values = _values(a, shared), _values(b, shared)
+        same = self.seen.setdefault((values[0].tobytes(), values[1].tobytes()), str(measure))
+        if same != str(measure):
+            return f"{measure}: the same as {same} on these lists"
+        return self.pair(family, str(measure), *values, measure)
+
+
+def _scored(measure: Measure, ranking: Ranking) -> dict[str, float]:
+    values, scored, _ = compute(measure, ranking)
+    return {
+        query_id: value
+        for query_id, value, known in zip(ranking.query_ids, values.tolist(), scored.tolist(), strict=True)
+        if known
+    }
+
+
+def _values(values: Mapping[str, float], query_ids: Sequence[str]) -> FloatQ:
+    return np.array([values[query_id] for query_id in query_ids], dtype=np.float64)
+
+
+def _primary(comparison: Comparison, query_ids: Sequence[str]) -> tuple[FloatQ, FloatQ]:
+    """The primary measure of both sides for some queries."""
+    baseline, candidate = comparison.baseline, comparison.candidate
+    return tuple(
+        np.array([side.values[comparison.primary][side.index[query_id]] for query_id in query_ids], dtype=np.float64)
+        for side in (baseline, candidate)
+    )  # type: ignore[return-value]  # two sides
+
+
+def _depth(comparison: Comparison) -> int:
+    """How far down the longest list goes."""
+    rankings = [side.ranking for side in (comparison.baseline, comparison.candidate)]
+    return max(int(ranking.n_returned.max(initial=0)) for ranking in rankings)
+
+
+def _too_deep(measure: Measure, depth: int) -> bool:
+    return measure.depth is not None and measure.depth > depth
+
+
+def _measures(tried: _Tried) -> Iterator[Variation | str]:
+    primary, depth = tried.comparison.primary, _depth(tried.comparison)
+    for measure in parse_all(MEASURES):
+        if measure == primary or _of_one_kind(measure, primary):
+            continue
+        yield f"{measure}: no list goes as deep" if _too_deep(measure, depth) else tried.measured("measure", measure)
+
+
+def _cutoffs(tried: _Tried) -> Iterator[Variation | str]:
+    primary, depth = tried.comparison.primary, _depth(tried.comparison)
+    if not isinstance(primary.cutoff, int):
+        return
+    for cutoff in CUTOFFS:
+        measure = replace(primary, cutoff=cutoff)
+        if measure != primary:
+            yield f"{measure}: no list goes as deep" if _too_deep(measure, depth) else tried.measured("cutoff", measure)
+
+
+def _of_one_kind(measure: Measure, primary: Measure) -> bool:
+    """The primary measure at another cutoff has a family of its own."""
+    return isinstance(primary.cutoff, int) and replace(measure, cutoff=primary.cutoff) == primary
+
+
+def _tests(tried: _Tried) -> Iterator[Variation | str]:
+    comparison = tried.comparison
+    a, b = _primary(comparison, tuple(comparison.measures[comparison.primary].differences))
+    for name, spec in TESTS.items():
+        if spec.can_declare and name != comparison.test:
+            yield tried.pair("test", name, a, b, comparison.primary, test=name)
+
+
+def _rules(tried: _Tried, regraded: Mapping[str, Regraded]) -> Iterator[Variation | str]:
+    primary = tried.comparison.primary
+    for rule, pair in regraded.items():
+        if isinstance(pair, str):
+            yield f"rule {rule}: {pair}"
+            continue
+        sides = [
+            {query_id: value for query_id in side.query_ids if (value := side.value(primary, query_id)) is not None}
+            for side in pair
+        ]
+        shared = [query_id for query_id in sides[0] if query_id in sides[1]]
+        yield tried.pair("consensus rule", rule, _values(sides[0], shared), _values(sides[1], shared), primary)
+
+
+def _strata(tried: _Tried) -> Iterator[Variation | str]:
+    comparison = tried.comparison
+    query_ids = tuple(comparison.measures[comparison.primary].differences)
+    groups: dict[str, list[tuple[str, frozenset[str]]]] = {}
+    for key, value, members in strata_of(comparison.baseline.testset, query_ids):
+        groups.setdefault(key, []).append((value, frozenset(members)))
+    for key, found in groups.items():
+        if len(found) > MOST_STRATA:
+            yield f"{key}: {len(found)} values are more than {MOST_STRATA}, and none is left out"
+            continue
+        for value, without in found:
+            kept = [query_id for query_id in query_ids if query_id not in without]
+            name = f"without {key}: {value}"
+            yield tried.pair("without a stratum", name, *_primary(comparison, kept), comparison.primary)
+
+
+def _unjudged(tried: _Tried) -> Iterator[Variation | str]:
+    comparison = tried.comparison
+    primary = comparison.primary
+    margins = []
+    for side in (comparison.baseline, comparison.candidate):
+        ranking = ranking_for(side, primary)
+        if ranking is None:
+            yield f"unjudged documents: {NOT_ON_ITS_SCALE}"
+            return
+        margins.append(unjudged_margin(primary, ranking))
+    if any(margin.why for margin in margins):
+        yield f"unjudged documents: {next(margin.why for margin in margins if margin.why)}"
+        return
+    if not any(margin.n_results for margin in margins):
+        yield "unjudged documents: all that counts is judged"
+        return
+    query_ids = tuple(comparison.measures[primary].differences)
+    ends = [
+        [
+            np.array([values[side.index[query_id]] for query_id in query_ids])
+            for side, values in ((comparison.baseline, first), (comparison.candidate, second))
+        ]
+        for first, second in ((margins[0].low, margins[1].high), (margins[0].high, margins[1].low))
+    ]
+    names = ("only the candidate's relevant", "only the baseline's relevant")
+    for name, (a, b) in zip(names, ends, strict=True):
+        known = ~(np.isnan(a) | np.isnan(b))
+        yield tried.pair("unjudged documents", name, a[known], b[known], primary)

@@ -1,0 +1,228 @@
+"""Requests to a forge's API: the token, pages, waiting and trying again, and what a refusal means."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
+
+from cranfield import __version__
+from cranfield.errors import UsageError, shorten
+
+if TYPE_CHECKING:
+    from httpx2 import Response
+    from tenacity import RetryCallState
+
+ATTEMPTS = 5
+"""Times a request is made before its failure is believed."""
+BACKOFF_S = 0.5
+MAX_WAIT_S = 60.0
+"""Longest wait before another try; a forge that asks for more is not waited for."""
+TIMEOUT_S = 30.0
+TOO_MANY = 429
+PER_PAGE = 100
+MAX_PAGES = 1000
+_PASSING = frozenset({TOO_MANY, 500, 502, 503, 504})
+"""Statuses that may be another a moment later."""
+_GONE = frozenset({404, 410})
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """Where an API is and how it is entered."""
+
+    forge: str
+    """Its name, in messages."""
+    url: str
+    """Base address, without a slash at the end."""
+    headers: Mapping[str, str]
+    """Of every request; the token is in one of them."""
+    hints: Mapping[int, str]
+    """Status to what there is to check."""
+
+
+class Api:
+    """A client of one API; a context manager, which closes its connections."""
+
+    def __init__(self, access: Access) -> None:
+        from httpx2 import Client, InvalidURL
+
+        # What is no header is refused here: the client would show it in its own message.
+        if not all(value.isascii() and value.isprintable() for value in access.headers.values()):
+            raise UsageError(
+                f"the token for {access.forge} cannot be one", expected="letters, digits and signs on a line"
+            )
+        self._access = access
+        headers = {"User-Agent": f"cranfield/{__version__}", **access.headers}
+        self._client = Client(headers=headers, timeout=TIMEOUT_S, follow_redirects=False)
+        try:
+            url = self._client.build_request("GET", access.url).url
+        except InvalidURL:
+            url = None
+        if url is None or url.scheme not in {"http", "https"} or not url.host:
+            expected = "an address such as https://api.example.org"
+            raise UsageError(f"this is no address of {access.forge}", expected=expected, got=shorten(access.url))
+
+    def __enter__(self) -> Self:
+        """The client itself."""
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        """Close its connections."""
+        self._client.close()
+
+    def call(self, method: str, path: str, body: object = None) -> Any:
+        """The JSON that a request brings back; None where there is none.
+
+        Raises:
+            UsageError: the forge refused, with its status and what to check; or it could not be reached.
+        """
+        return self._json(self._sent(method, self._access.url + path, body))
+
+    def call_if_there(self, method: str, path: str, body: object = None) -> tuple[bool, Any]:
+        """As `call`, and whether what it is about is still there."""
+        response = self._sent(method, self._access.url + path, body, may_be_gone=True)
+        return (False, None) if response.status_code in _GONE else (True, self._json(response))
+
+    def listed(self, path: str) -> Iterator[Any]:
+        """Every member of a list, page after page.
+
+        Raises:
+            UsageError: as `call`; or a page is no list, or the next one is on another server.
+        """
+        url = f"{self._access.url}{path}{'&' if '?' in path else '?'}per_page={PER_PAGE}"
+        for _ in range(MAX_PAGES):
+            response = self._sent("GET", url)
+            page = self._json(response)
+            if not isinstance(page, list):
+                raise UsageError(f"{self._access.forge} did not answer with a list", got=shorten(page))
+            yield from page
+            following = response.links.get("next", {}).get("url")
+            if following is None:
+                return
+            url = self._same_server(following)
+        raise UsageError(f"{self._access.forge} lists more than {MAX_PAGES} pages of comments")
+
+    def _same_server(self, url: str) -> str:
+        """The address of a next page; the token goes to no other server."""
+        from httpx2 import URL, InvalidURL
+
+        try:
+            ours, theirs = URL(self._access.url), URL(url)
+        except InvalidURL:
+            raise UsageError(f"{self._access.forge} names a next page that is no address", got=shorten(url)) from None
+        if (ours.scheme, ours.host, ours.port) != (theirs.scheme, theirs.host, theirs.port):
+            raise UsageError(
+                f"{self._access.forge} names a next page on another server",
+                expected=str(ours.host),
+                got=str(theirs.host),
+                hint="give the address of its API with --url",
+            )
+        return url
+
+    def _sent(self, method: str, url: str, body: object = None, *, may_be_gone: bool = False) -> Response:
+        """The answer to a request, tried again where that may help."""
+        from httpx2 import HTTPError
+        from tenacity import (
+            Retrying,
+            retry_if_exception_type,
+            retry_if_result,
+            stop_after_attempt,
+            wait_random_exponential,
+        )
+
+        grows = wait_random_exponential(multiplier=BACKOFF_S, min=BACKOFF_S / 2, max=MAX_WAIT_S)
+
+        def wait_s(state: RetryCallState) -> float:
+            outcome = state.outcome
+            asked = None if outcome is None or outcome.failed else _asked_to_wait(outcome.result())
+            return grows(state) if asked is None else asked
+
+        retrying = Retrying(
+            stop=stop_after_attempt(ATTEMPTS),
+            wait=wait_s,
+            retry=retry_if_exception_type(HTTPError) | retry_if_result(_may_pass),
+            retry_error_callback=lambda state: state.outcome.result() if state.outcome else None,
+        )
+        try:
+            response: Response = retrying(self._client.request, method, url, json=body)
+        except HTTPError as error:
+            why = str(error) or type(error).__name__
+            raise UsageError(
+                f"{self._access.forge} cannot be reached (tried {ATTEMPTS} times): {why}", path=self._access.url
+            ) from None
+        if response.is_success or (may_be_gone and response.status_code in _GONE):
+            return response
+        raise self._refused(method, response)
+
+    def _refused(self, method: str, response: Response) -> UsageError:
+        status = response.status_code
+        hint = self._access.hints.get(status)
+        if _is_limited(response):
+            hint = "it asks to wait longer than a minute: start the job again later"
+        elif response.is_redirect:
+            hint = "the repository may have moved: give its name of today with --repo, or the address with --url"
+        return UsageError(
+            f"{self._access.forge} refused {method} with HTTP status {status}",
+            path=response.url.path,
+            got=shorten(_message(response)),
+            hint=hint,
+        )
+
+    def _json(self, response: Response) -> Any:
+        if not response.content:
+            return None
+        try:
+            return response.json()
+        except ValueError:
+            raise UsageError(
+                f"{self._access.forge} did not answer in JSON",
+                path=str(response.url.host),
+                got=shorten(response.text),
+                hint="is this the address of its API? --url",
+            ) from None
+
+
+def _may_pass(response: Response) -> bool:
+    """Whether the same request may do better after a wait that is worth it."""
+    passing = response.status_code in _PASSING or _is_limited(response)
+    return passing and (_asked_to_wait(response) or 0) <= MAX_WAIT_S
+
+
+def _is_limited(response: Response) -> bool:
+    """Too many requests, as forges say it: by status, or as a refusal that names its end."""
+    if response.status_code == TOO_MANY:
+        return True
+    if response.status_code != 403:
+        return False
+    spent = response.headers.get("x-ratelimit-remaining") == "0"
+    return spent or "retry-after" in response.headers or "rate limit" in _message(response).lower()
+
+
+def _asked_to_wait(response: Response) -> float | None:
+    """Seconds that the forge says to wait; None where it does not say."""
+    import time
+    from email.utils import parsedate_to_datetime
+
+    said = response.headers.get("retry-after")
+    if said is None:
+        reset = response.headers.get("x-ratelimit-reset", "")
+        spent = response.headers.get("x-ratelimit-remaining") == "0"
+        return max(float(reset) - time.time(), 0.0) if spent and reset.isdecimal() else None
+    if said.isdecimal():
+        return float(said)
+    try:
+        return max(parsedate_to_datetime(said).timestamp() - time.time(), 0.0)
+    except (ValueError, TypeError, OverflowError):
+        return None
+
+
+def _message(response: Response) -> str:
+    """What a refusal says of itself."""
+    try:
+        said = response.json()
+    except ValueError:
+        return response.text
+    message = said.get("message", said.get("error", said)) if isinstance(said, dict) else said
+    return message if isinstance(message, str) else str(message)

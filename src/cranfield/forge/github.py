@@ -1,0 +1,152 @@
+"""Comments on a pull request of GitHub, and what its Actions say of the job that runs."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from cranfield.errors import UsageError, shorten
+from cranfield.forge.api import Access, Api
+from cranfield.forge.comment import Comment
+
+API = "https://api.github.com"
+BODY_LIMIT = 65_536
+"""Characters a comment may have."""
+_REF = re.compile(r"refs/pull/(\d+)/")
+_REPO = re.compile(r"[A-Za-z0-9._-]+/[A-Za-z0-9._-]+")
+_PERMISSION = (
+    "the token may not write here: the job needs `permissions: pull-requests: write`, and a pull request from a fork has "
+    "a token that only reads"
+)
+_HINTS = {
+    401: "GITHUB_TOKEN is not valid, or no longer",
+    403: _PERMISSION,
+    404: "is the name of the repository right, is that the number of a pull request, and may the token see it?",
+    422: "GitHub does not take the comment as it is",
+}
+
+
+class PullRequest:
+    """The comments of one pull request."""
+
+    body_limit = BODY_LIMIT
+
+    def __init__(self, api: Api, repo: str, number: int) -> None:
+        self._api = api
+        self._repo = repo
+        self._number = number
+
+    def author_id(self) -> int:
+        """Who the token belongs to, asked in the one way that every kind of token may."""
+        said = self._api.call("POST", "/graphql", {"query": "query { viewer { login databaseId } }"})
+        try:
+            return int(said["data"]["viewer"]["databaseId"])
+        except (KeyError, TypeError, ValueError):
+            raise UsageError("GitHub does not say whose token this is", got=shorten(said)) from None
+
+    def comments(self) -> Iterator[Comment]:
+        """All comments; those on lines of the change are another kind, and are not among them."""
+        return (_comment(one) for one in self._api.listed(f"/repos/{self._repo}/issues/{self._number}/comments"))
+
+    def create(self, body: str) -> Comment:
+        """Write a new one."""
+        path = f"/repos/{self._repo}/issues/{self._number}/comments"
+        return _comment(self._api.call("POST", path, {"body": body}))
+
+    def update(self, comment: Comment, body: str) -> Comment | None:
+        """Write one anew; None where it is no longer there."""
+        path = f"/repos/{self._repo}/issues/comments/{comment.id}"
+        is_there, said = self._api.call_if_there("PATCH", path, {"body": body})
+        return _comment(said) if is_there else None
+
+    def delete(self, comment: Comment) -> None:
+        """Take one away."""
+        self._api.call_if_there("DELETE", f"/repos/{self._repo}/issues/comments/{comment.id}")
+
+
+def access(environ: Mapping[str, str], url: str | None = None) -> Access:
+    """How the API is entered: by `GITHUB_TOKEN`, at the address that the job's environment names unless one is given.
+
+    Raises:
+        UsageError: there is no token.
+    """
+    token = environ.get("GITHUB_TOKEN", "").strip()
+    if not token:
+        raise UsageError(
+            "there is no token for GitHub",
+            expected="GITHUB_TOKEN in the environment",
+            hint="give the step `env: GITHUB_TOKEN: ${{ github.token }}`",
+        )
+    headers = {
+        "Authorization": f"Bearer {token}",
+        "Accept": "application/vnd.github+json",
+        "X-GitHub-Api-Version": "2022-11-28",
+    }
+    return Access("GitHub", (url or environ.get("GITHUB_API_URL") or API).rstrip("/"), headers, _HINTS)
+
+
+def place(environ: Mapping[str, str], repo: str | None, number: int | None) -> tuple[str, int]:
+    """Repository and number of the pull request: as given, else as the job's environment says.
+
+    Raises:
+        UsageError: neither says, or a name is none.
+    """
+    repo = repo or environ.get("GITHUB_REPOSITORY", "")
+    if not _REPO.fullmatch(repo) or {".", ".."} & set(repo.split("/")):
+        raise UsageError(
+            "which repository?" if not repo else "this is not the name of a repository",
+            expected="--repo OWNER/NAME, or GITHUB_REPOSITORY",
+            got=shorten(repo) if repo else None,
+        )
+    if number is None:
+        found = _REF.match(environ.get("GITHUB_REF", ""))
+        number = int(found[1]) if found else _number_of_event(environ)
+    if number is None:
+        raise UsageError(
+            "which pull request?",
+            expected="--number N, or a job that runs for one",
+            hint="a job of a push has none: run it `on: pull_request`",
+        )
+    return repo, number
+
+
+def _number_of_event(environ: Mapping[str, str]) -> int | None:
+    """The number in what started the job, where it is about a pull request."""
+    path = environ.get("GITHUB_EVENT_PATH")
+    if not path:
+        return None
+    try:
+        event = json.loads(Path(path).read_bytes())
+    except (OSError, ValueError):
+        raise UsageError(
+            "cannot be read as the event of a job", path="GITHUB_EVENT_PATH", hint="or give --number N"
+        ) from None
+    if not isinstance(event, dict):
+        return None
+    issue, after = event.get("issue"), event.get("workflow_run")
+    requests = after.get("pull_requests") if isinstance(after, dict) else None
+    told = [
+        event.get("pull_request"),
+        issue if isinstance(issue, dict) and "pull_request" in issue else None,
+        requests[0] if isinstance(requests, list) and len(requests) == 1 else None,
+    ]
+    numbers = (one.get("number") for one in told if isinstance(one, dict))
+    return next((number for number in numbers if type(number) is int and number > 0), None)
+
+
+def _comment(said: Any) -> Comment:
+    try:
+        author = said["user"]
+        # The account of somebody who left is null.
+        author_id = 0 if author is None else int(author["id"])
+        return Comment(int(said["id"]), author_id, said.get("body") or "", str(said.get("html_url", "")))
+    except (KeyError, TypeError, ValueError, AttributeError):
+        raise UsageError("GitHub did not answer with a comment", got=shorten(said)) from None
+
+
+def thread(api: Api, repo: str, number: int) -> PullRequest:
+    """The comments of a pull request."""
+    return PullRequest(api, repo, number)

@@ -1,0 +1,284 @@
+"""The baseline: what a system scored once, accepted by a person and committed beside the config.
+
+A file of JSON for people to read and to diff: keys sorted, one query a line. Nothing but `cranfield baseline accept`
+writes it, and no run ever takes its own result for one. It is read strictly: with every problem, each with its line.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from cranfield import __version__
+from cranfield.errors import InputError, Problem, ProblemList
+from cranfield.evaluation.values import Evaluation
+from cranfield.formats.files import decode, read_bytes, shown, write_text
+from cranfield.formats.located import Located, located_text, validate
+from cranfield.formats.tree import Unreadable
+from cranfield.gate.decimals import exact, mean
+from cranfield.measures import CATALOGUE
+from cranfield.model import Outcome
+
+VERSION = 1
+MEAN_DECIMALS = 6
+"""Means are in the file for people; what is compared are the values."""
+ACCEPT = "cranfield baseline accept"
+BY_HAND = f"a baseline is not edited and not merged by hand: take one side whole, or make it anew by `{ACCEPT}`"
+
+
+@dataclass(frozen=True)
+class Baseline:
+    """What is in the file."""
+
+    system: str
+    config_digest: str
+    """Of the system's config; empty where a run file did not say."""
+    testset: str
+    testset_version: str
+    testset_digest: str
+    convention: str
+    k: int
+    measures: tuple[str, ...]
+    """Sorted."""
+    values: Mapping[str, tuple[float | None, ...]]
+    """Query id to its values, in the order of `measures`; None where it has none."""
+    outcomes: Mapping[str, str]
+    accepted: str
+    """ISO date."""
+    commit: str
+    """Of the repository when it was accepted; empty outside of one."""
+    reason: str
+    cranfield: str = __version__
+
+    def values_of(self, measure: str) -> Mapping[str, float]:
+        """Query id to value, of the queries that have one."""
+        if measure not in self.measures:
+            return {}
+        column = self.measures.index(measure)
+        return {query_id: value for query_id, row in self.values.items() if (value := row[column]) is not None}
+
+    def mean_of(self, measure: str) -> float | None:
+        """The mean of its values; None where there is none."""
+        values = self.values_of(measure)
+        return float(mean([exact(value) for value in values.values()])) if values else None
+
+
+def baseline_of(
+    evaluation: Evaluation, *, k: int, accepted: str, commit: str, reason: str, config_digest: str
+) -> Baseline:
+    """An evaluation as a baseline: every measure that is averaged over queries."""
+    measures = {str(one): one for one in evaluation.measures if CATALOGUE[one.name].aggregate == "mean"}
+    names = tuple(sorted(measures))
+    outcomes = dict(zip(evaluation.query_ids, (one.value for one in evaluation.ranking.outcomes), strict=True))
+    return Baseline(
+        system=evaluation.name,
+        config_digest=config_digest,
+        testset=evaluation.testset.name,
+        testset_version=evaluation.testset.version,
+        testset_digest=evaluation.testset.digest,
+        convention=evaluation.ranking.convention.name,
+        k=k,
+        measures=names,
+        values={
+            query_id: tuple(evaluation.value(measures[name], query_id) for name in names)
+            for query_id in sorted(evaluation.query_ids)
+        },
+        outcomes=outcomes,
+        accepted=accepted,
+        commit=commit,
+        reason=reason,
+    )
+
+
+def baseline_text(baseline: Baseline) -> str:
+    """The file: the same baseline gives the same bytes."""
+    head = _head(baseline)
+    head["digest"] = _digest(baseline)
+    lines = [f"  {_json(key)}: {_json(value)}," for key, value in sorted(head.items())]
+    queries = [f"    {_json(query_id)}: {_json(_record(baseline, query_id))}" for query_id in sorted(baseline.values)]
+    return "{\n" + "\n".join(lines) + '\n  "queries": {\n' + ",\n".join(queries) + "\n  }\n}\n"
+
+
+def write_baseline(baseline: Baseline, path: Path) -> None:
+    """Write the file; a reader sees the old one or the new one, never a part."""
+    write_text(path, [baseline_text(baseline)], errors="surrogatepass")
+
+
+def read_baseline(path: Path) -> Baseline:
+    """Read the file.
+
+    Raises:
+        InputError: with all that is wrong with it, each with its line.
+    """
+    if not path.exists():
+        hint = f"`{ACCEPT}` makes one of a run that you have looked at; commit it"
+        raise InputError("there is no baseline", path=shown(path), hint=hint)
+    return parse_baseline(decode(read_bytes(path, InputError), path, InputError), shown(path))
+
+
+def parse_baseline(text: str, name: str) -> Baseline:
+    """The text of a file as a baseline; `name` is what problems call the file. Raises as `read_baseline`."""
+    try:
+        located = located_text(text, Path(name), is_json=True)
+    except Unreadable as unreadable:
+        raise InputError([replace(problem, path=name) for problem in unreadable.problems]) from None
+    problems = ProblemList(InputError)
+    model = validate(located, _File, problems)
+    if model is not None:
+        problems.problems += _inconsistent(located, model)
+    problems.raise_if_any()
+    if model is None:
+        raise InputError("not a baseline", path=name)
+    baseline = model.content()
+    if _head(baseline)["means"] != model.means:
+        raise InputError(replace(located.problem("the means are not those of the values", ("means",)), hint=BY_HAND))
+    if _digest(baseline) != model.digest:
+        line, column = located.mark(("digest",))
+        what = "the content is not what was accepted: its digest differs"
+        raise InputError(what, path=name, line=line, column=column, hint=BY_HAND)
+    return baseline
+
+
+def misfits(
+    baseline: Baseline, evaluation: Evaluation, *, k: int, measures: Sequence[str], name: str
+) -> tuple[Problem, ...]:
+    """Why a baseline is of another experiment than this evaluation, and cannot be held against it; nothing where it can."""
+    testset = evaluation.testset
+    said = {
+        "test set": (_short(baseline.testset_digest), _short(testset.digest)),
+        "convention": (baseline.convention, evaluation.ranking.convention.name),
+        "k": (str(baseline.k), str(k)),
+    }
+    problems = [
+        Problem(f"the baseline is of another {what}", path=name, expected=now, got=before)
+        for what, (before, now) in said.items()
+        if before != now
+    ]
+    absent = [measure for measure in measures if measure not in baseline.measures]
+    if absent:
+        listed = ", ".join(baseline.measures)
+        problems.append(Problem(f"the baseline has no {', '.join(absent)}", path=name, got=listed))
+    hint = f"look at the results on what is there now, then say so: `{ACCEPT} --reason '...'`"
+    return tuple(replace(problem, hint=hint) for problem in problems)
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
+
+
+class _Query(_Strict):
+    outcome: str
+    values: dict[str, float | None]
+
+
+class _TestSet(_Strict):
+    digest: str
+    name: str
+    version: str
+
+
+class _File(_Strict):
+    """The keys of the file."""
+
+    accepted: str = Field(pattern=r"^\d{4}-\d\d-\d\d$")
+    version: Literal[1] = Field(alias="cranfield_baseline")
+    commit: str
+    config_digest: str
+    convention: str
+    cranfield: str
+    digest: str
+    k: int = Field(ge=1)
+    means: dict[str, float | None]
+    measures: list[str] = Field(min_length=1)
+    queries: dict[str, _Query] = Field(min_length=1)
+    reason: str
+    system: str
+    testset: _TestSet
+
+    def content(self) -> Baseline:
+        return Baseline(
+            system=self.system,
+            config_digest=self.config_digest,
+            testset=self.testset.name,
+            testset_version=self.testset.version,
+            testset_digest=self.testset.digest,
+            convention=self.convention,
+            k=self.k,
+            measures=tuple(self.measures),
+            values={
+                query_id: tuple(query.values[measure] for measure in self.measures)
+                for query_id, query in self.queries.items()
+            },
+            outcomes={query_id: query.outcome for query_id, query in self.queries.items()},
+            accepted=self.accepted,
+            commit=self.commit,
+            reason=self.reason,
+            cranfield=self.cranfield,
+        )
+
+
+def _inconsistent(located: Located, model: _File) -> list[Problem]:
+    """What the types alone do not tell."""
+    problems = []
+    if sorted(set(model.measures)) != model.measures:
+        problems.append(located.problem("measures are not sorted, or stand twice", ("measures",)))
+    outcomes = {outcome.value for outcome in Outcome}
+    for query_id, query in model.queries.items():
+        place = ("queries", query_id)
+        if set(query.values) != set(model.measures):
+            expected, got = ", ".join(model.measures), ", ".join(sorted(query.values)) or "none"
+            problems.append(located.problem(f"values of query {query_id!r}", place, expected=expected, got=got))
+        if query.outcome not in outcomes:
+            expected = " or ".join(sorted(outcomes))
+            problems.append(
+                located.problem(f"outcome of query {query_id!r}", place, expected=expected, got=query.outcome[:80])
+            )
+    return problems
+
+
+def _head(baseline: Baseline) -> dict[str, Any]:
+    means = {measure: baseline.mean_of(measure) for measure in baseline.measures}
+    return {
+        "accepted": baseline.accepted,
+        "commit": baseline.commit,
+        "config_digest": baseline.config_digest,
+        "convention": baseline.convention,
+        "cranfield": baseline.cranfield,
+        "cranfield_baseline": VERSION,
+        "k": baseline.k,
+        "means": {name: None if value is None else round(value, MEAN_DECIMALS) for name, value in means.items()},
+        "measures": list(baseline.measures),
+        "reason": baseline.reason,
+        "system": baseline.system,
+        "testset": {
+            "digest": baseline.testset_digest,
+            "name": baseline.testset,
+            "version": baseline.testset_version,
+        },
+    }
+
+
+def _record(baseline: Baseline, query_id: str) -> dict[str, Any]:
+    values = dict(zip(baseline.measures, baseline.values[query_id], strict=True))
+    return {"outcome": baseline.outcomes[query_id], "values": values}
+
+
+def _digest(baseline: Baseline) -> str:
+    """SHA-256 over everything that counts, and what people are told of it."""
+    queries = {query_id: _record(baseline, query_id) for query_id in baseline.values}
+    text = _json({**_head(baseline), "queries": queries})
+    return "sha256:" + sha256(b"cranfield baseline 1\n" + text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def _json(value: object) -> str:
+    return json.dumps(value, sort_keys=True, ensure_ascii=False, allow_nan=False)
+
+
+def _short(digest: str) -> str:
+    return digest[:19]

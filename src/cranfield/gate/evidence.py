@@ -1,0 +1,107 @@
+"""What the rules are held against: one evaluation, and the baseline where there is one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+
+import numpy as np
+
+from cranfield.evaluation.values import Evaluation
+from cranfield.gate.baseline import Baseline
+from cranfield.gate.decimals import exact
+from cranfield.measures import CATALOGUE, Measure, compute, parse
+from cranfield.model import Outcome
+from cranfield.ranking.value import Silence
+
+Values = Mapping[str, Fraction]
+"""Query id to the exact value of a measure, of the queries that have one."""
+Where = Mapping[str, str] | None
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """An evaluation as rules look at it."""
+
+    evaluation: Evaluation
+    baseline: Baseline | None = None
+    test: str = "permutation"
+    """Whose intervals are looked at, where a rule does not say."""
+    alpha: float = 0.05
+    seed: int = 0
+    _known: dict[str, Values] = field(default_factory=dict, compare=False)
+
+    def values(self, measure: str) -> Values:
+        """The values of now."""
+        if measure not in self._known:
+            self._known[measure] = self._computed(parse(measure))
+        return self._known[measure]
+
+    def _computed(self, measure: Measure) -> Values:
+        one = self.evaluation
+        if measure in one.values:
+            values, scored = one.values[measure], one.scored[measure]
+        else:
+            values, scored, _ = compute(measure, one.ranking)
+        found = zip(one.query_ids, values.tolist(), scored.tolist(), strict=True)
+        return {query_id: exact(value) for query_id, value, has in found if has}
+
+    def before(self, measure: str) -> Values:
+        """The values of the baseline; nothing where there is none."""
+        if self.baseline is None:
+            return {}
+        return {query_id: exact(value) for query_id, value in self.baseline.values_of(str(parse(measure))).items()}
+
+    def queries(self, where: Where = None) -> tuple[str, ...]:
+        """Ids of the queries of some strata, in their order; of all where none are named."""
+        by_id = self.evaluation.testset.by_id
+        return tuple(
+            query_id
+            for query_id in self.evaluation.query_ids
+            if all(by_id[query_id].strata.get(key) == value for key, value in (where or {}).items())
+        )
+
+    def groups(self, where: Where, by: str | None) -> Iterator[tuple[str, tuple[str, ...]]]:
+        """The queries a rule is about, and what to call them: all in one, or stratum by stratum."""
+        queries = self.queries(where)
+        if by is None:
+            yield named(where), queries
+            return
+        by_id = self.evaluation.testset.by_id
+        values = sorted({by_id[query_id].strata[by] for query_id in queries if by in by_id[query_id].strata})
+        for value in values:
+            label = named({**(where or {}), by: value})
+            yield label, tuple(query_id for query_id in queries if by_id[query_id].strata.get(by) == value)
+
+    @property
+    def unanswered(self) -> Mapping[str, str]:
+        """Query id to outcome, of every query that failed or has no answer.
+
+        Where nothing should be found, a file of results that has no line for the query has answered it.
+        """
+        ranking = self.evaluation.ranking
+        kept = np.zeros(ranking.n_queries, dtype=bool) if ranking.silence is None else ranking.silence == Silence.KEPT
+        rows = zip(ranking.query_ids, ranking.outcomes, kept.tolist(), strict=True)
+        return {
+            query_id: outcome.value
+            for query_id, outcome, silent in rows
+            if outcome.is_failure or (outcome is Outcome.MISSING and not silent)
+        }
+
+    @property
+    def latencies(self) -> Sequence[float]:
+        """Milliseconds of each call, where somebody took them."""
+        run = self.evaluation.run
+        asked = set(self.evaluation.query_ids)
+        return [] if run is None else [log.latency_ms for query_id, log in run.logs.items() if query_id in asked]
+
+
+def direction(measure: str) -> int:
+    """1 where more is better, -1 where less is."""
+    return 1 if CATALOGUE[parse(measure).name].higher_is_better else -1
+
+
+def named(where: Where) -> str:
+    """`difficulty: easy, area: code`; empty for all queries."""
+    return ", ".join(f"{key}: {value}" for key, value in (where or {}).items())

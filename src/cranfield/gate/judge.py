@@ -1,0 +1,342 @@
+"""One function a kind of rule: what it asks and the evidence in, what came of it out.
+
+Everything is compared as exact fractions. A rule that applies to no query fails: nothing was shown.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+
+import numpy as np
+
+from cranfield.config.gate import Amount, Drop, Failures, Floor, JudgedShare, LatencyCeiling, Ratchet
+from cranfield.gate.decimals import as_text, exact, mean, percent_text
+from cranfield.gate.evidence import Evidence, Values, direction, named
+from cranfield.gate.result import RuleResult, Status
+from cranfield.measures import CATALOGUE, parse
+from cranfield.numbers import format_count, format_level
+from cranfield.stats.noise import differences
+from cranfield.stats.table import DEFAULT_DRAWS, TESTS, Paired
+
+MOST_QUERIES = 10
+"""Queries that a rule about a mean names; a rule about single queries names them all."""
+WORST_FIRST: tuple[Status, ...] = ("failed", "inconclusive", "passed")
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """What came of a rule within one group of queries."""
+
+    label: str
+    status: Status
+    got: str
+    """The number that decided."""
+    sentence: str
+    queries: tuple[str, ...] = ()
+    room: Fraction = Fraction(0)
+    """How far from its bound it was: of the groups that kept a rule, the one with least room is told."""
+
+
+def floor(asked: Floor, evidence: Evidence) -> RuleResult:
+    """A bound on a mean, stratum by stratum or over all; or on every query."""
+    if asked.every_query is not None:
+        return _every_query(asked, asked.every_query, evidence)
+    values, sign = evidence.values(asked.measure), direction(asked.measure)
+    how, bound, keeps = _bound(asked)
+    parts = []
+    for label, queries in evidence.groups(asked.where, asked.by):
+        scored = {query_id: values[query_id] for query_id in queries if query_id in values}
+        if not scored:
+            if not is_silent(asked.measure, asked.by):
+                parts.append(_nothing(label, asked.measure, queries))
+            continue
+        got = mean(scored.values())
+        text = as_text(got, bound)
+        kept = keeps(got)
+        sentence = f"{asked.measure} is {text}{_of(label)}, {how} is asked (n = {format_count(len(scored))})"
+        under = {query_id: value for query_id, value in scored.items() if sign * value <= sign * bound}
+        worst = () if kept else _lowest(under, sign)
+        parts.append(Part(label, "passed" if kept else "failed", text, sentence, worst, sign * (got - bound)))
+    return _result("floor", floor_words(asked), how, parts)
+
+
+def _bound(asked: Floor) -> tuple[str, Fraction, Callable[[Fraction], bool]]:
+    """The bound in words, the bound, and whether a mean keeps it."""
+    if asked.at_least is not None:
+        bound = Fraction(asked.at_least)
+        return f"at least {asked.at_least:f}", bound, lambda got: got >= bound
+    if asked.at_most is not None:
+        bound = Fraction(asked.at_most)
+        return f"at most {asked.at_most:f}", bound, lambda got: got <= bound
+    above = asked.above if asked.above is not None else Decimal(0)
+    bound = Fraction(above)
+    return f"more than {above:f}", bound, lambda got: got > bound
+
+
+def floor_words(asked: Floor) -> str:
+    """`P@1 is 1 or better on every query of difficulty: easy`."""
+    if asked.every_query is not None:
+        return f"{asked.measure} is {asked.every_query:f} or better on every query{_of(named(asked.where))}"
+    within = f" in each {asked.by}" if asked.by else ""
+    return f"{asked.measure} is {_bound(asked)[0]}{within}{_of(named(asked.where))}"
+
+
+def _every_query(asked: Floor, bound: Decimal, evidence: Evidence) -> RuleResult:
+    values, sign = evidence.values(asked.measure), direction(asked.measure)
+    queries = evidence.queries(asked.where)
+    scored = {query_id: values[query_id] for query_id in queries if query_id in values}
+    label, expected = named(asked.where), f"{bound:f} or better on every query"
+    if not scored:
+        return _result("floor", floor_words(asked), expected, [_nothing(label, asked.measure, queries)])
+    # A query that has no value because of what the system returned has not shown what is asked of every query.
+    lost = [query_id for query_id in queries if query_id not in values and _asks_for(asked.measure, query_id, evidence)]
+    under = [query_id for query_id, value in scored.items() if sign * value < sign * Fraction(bound)]
+    broken = (*under, *lost)
+    total = len(scored) + len(lost)
+    got = f"{format_count(total - len(broken))} of {format_count(total)} queries"
+    sentence = f"{asked.measure} is {bound:f} or better on {got}{_of(label)}"
+    part = Part(label, "failed" if broken else "passed", got, sentence, broken)
+    return _result("floor", floor_words(asked), expected, [part])
+
+
+def _asks_for(measure: str, query_id: str, evidence: Evidence) -> bool:
+    """Whether a query without a value now would have one for another answer: it has one in the baseline, or it failed."""
+    return query_id in evidence.before(measure) or query_id in evidence.unanswered
+
+
+def drop(asked: Drop, evidence: Evidence) -> RuleResult:
+    """How far a mean fell below the baseline's, query by query."""
+    now, before, sign = evidence.values(asked.measure), evidence.before(asked.measure), direction(asked.measure)
+    parts = []
+    for label, queries in evidence.groups(asked.where, asked.by):
+        lost = tuple(query_id for query_id in queries if query_id in before and query_id not in now)
+        pairs = [query_id for query_id in queries if query_id in before and query_id in now]
+        if lost:
+            sentence = f"{format_count(len(lost))} queries had a value of {asked.measure} and have none now{_of(label)}"
+            parts.append(Part(label, "failed", "no value", sentence, lost))
+        elif not pairs and not is_silent(asked.measure, asked.by):
+            parts.append(_nothing(label, asked.measure, queries))
+        elif pairs:
+            falls = {query_id: sign * (before[query_id] - now[query_id]) for query_id in pairs}
+            compared = (
+                mean([before[query_id] for query_id in pairs]),
+                mean([now[query_id] for query_id in pairs]),
+            )
+            parts.append(_fall(asked, label, compared, falls, evidence))
+    return _result("drop", drop_words(asked), f"a drop of at most {asked.at_most}", parts)
+
+
+def drop_words(asked: Drop) -> str:
+    """`nDCG@10 drops by at most 5 %`."""
+    within = f" in each {asked.by}" if asked.by else ""
+    surely = ", as far as the interval tells" if asked.significant else ""
+    return f"{asked.measure} drops by at most {asked.at_most}{within}{_of(named(asked.where))}{surely}"
+
+
+def _fall(
+    asked: Drop, label: str, means: tuple[Fraction, Fraction], falls: Mapping[str, Fraction], evidence: Evidence
+) -> Part:
+    """One group: the means before and now, and by how much each query fell."""
+    before, now = means
+    margin, fall = asked.at_most.of(abs(before)), mean(falls.values())
+    got = _fall_text(asked.at_most, before, fall, margin, direction(asked.measure))
+    numbers = f"{asked.measure} was {as_text(before)} and is {as_text(now)}{_of(label)}: {got}"
+    status: Status = "passed" if fall <= margin else "failed"
+    if asked.significant:
+        status, interval = _surely(asked, falls, margin, evidence)
+        numbers += f", {interval}"
+    sentence = f"{numbers}; a drop of at most {asked.at_most} is allowed (n = {format_count(len(falls))})"
+    lost_most = () if status == "passed" else _lowest({one: -fall for one, fall in falls.items() if fall > 0}, 1)
+    return Part(label, status, got, sentence, lost_most, margin - fall)
+
+
+def _fall_text(at_most: Amount, before: Fraction, fall: Fraction, margin: Fraction, sign: int) -> str:
+    """The change as the rule counts it, `-5.0 %` or `-0.0200`, never rounded onto the bound that it broke."""
+    change, bound = -sign * fall, -sign * margin
+    if at_most.is_percent and before:
+        return percent_text(change / abs(before), bound / abs(before), signed=True)
+    return as_text(change, bound, signed=True)
+
+
+def _surely(asked: Drop, falls: Mapping[str, Fraction], margin: Fraction, evidence: Evidence) -> tuple[Status, str]:
+    """Where the interval of the mean fall lies: beyond the margin, inside it, or across."""
+    alpha = asked.alpha if asked.alpha is not None else evidence.alpha
+    test = asked.test or evidence.test
+    low, high = interval_of([float(fall) for fall in falls.values()], test, alpha, evidence.seed)
+    ends = ["unbounded" if end is None else as_text(exact(end), signed=True) for end in (low, high)]
+    said = f"{format_level(alpha)} interval of the drop {ends[0]} to {ends[1]} ({test})"
+    if low is not None and exact(low) > margin:
+        return "failed", said
+    if high is not None and exact(high) <= margin:
+        return "passed", said
+    return "inconclusive", said
+
+
+def interval_of(
+    change: Sequence[float], test: str, alpha: float, seed: int, n_draws: int = DEFAULT_DRAWS
+) -> tuple[float | None, float | None]:
+    """The interval of a mean difference by one of the tests; None where an end is not bounded."""
+    after = np.asarray(change, dtype=np.float64)
+    nothing = np.zeros_like(after)
+    found = TESTS[test].run(Paired(nothing, after, differences(nothing, after), alpha, seed, n_draws))
+    return found.ci_low, found.ci_high
+
+
+def ratchet(asked: Ratchet, evidence: Evidence) -> RuleResult:
+    """Queries that may not get worse, one by one."""
+    now, before, sign = evidence.values(asked.measure), evidence.before(asked.measure), direction(asked.measure)
+    queries = tuple(asked.queries) if asked.queries is not None else evidence.queries(asked.where)
+    held = [query_id for query_id in queries if query_id in before]
+    label, expected = named(asked.where), "no worse than in the baseline"
+    if not held:
+        return _result("ratchet", ratchet_words(asked), expected, [_nothing(label, asked.measure, queries)])
+    worse = [query_id for query_id in held if query_id not in now or sign * now[query_id] < sign * before[query_id]]
+    got = f"{format_count(len(worse))} of {format_count(len(held))} queries worse"
+    sentence = f"{asked.measure} is no worse than it was on {format_count(len(held) - len(worse))} of {format_count(len(held))} queries{_of(label)}"
+    if worse:
+        sentence += f"; worse: {_shifts(worse, before, now)}"
+    if len(held) < len(queries):
+        sentence += (
+            f"; {format_count(len(queries) - len(held))} have no value in the baseline, and nothing is said of them"
+        )
+    return _result(
+        "ratchet",
+        ratchet_words(asked),
+        expected,
+        [Part(label, "failed" if worse else "passed", got, sentence, tuple(worse))],
+    )
+
+
+def ratchet_words(asked: Ratchet) -> str:
+    """`RR does not get worse on q1, q7`."""
+    if asked.queries is None:
+        return f"{asked.measure} does not get worse on any query{_of(named(asked.where))}"
+    return f"{asked.measure} does not get worse on {_few(asked.queries)}"
+
+
+def judged(asked: JudgedShare, evidence: Evidence) -> RuleResult:
+    """The mean share of results that somebody judged."""
+    measure, bound, label = f"Judged@{asked.k}", asked.at_least.share, named(asked.where)
+    values, expected = evidence.values(measure), f"at least {asked.at_least}"
+    queries = evidence.queries(asked.where)
+    scored = {query_id: values[query_id] for query_id in queries if query_id in values}
+    if not scored:
+        return _result("judged", judged_words(asked), expected, [_nothing(label, measure, queries)])
+    got = mean(scored.values())
+    text = percent_text(got, bound)
+    sentence = f"{text} of the results are judged{_of(label)}, {expected} is asked ({measure}, n = {format_count(len(scored))})"
+    kept = got >= bound
+    part = Part(label, "passed" if kept else "failed", text, sentence, () if kept else _lowest(scored, 1))
+    return _result("judged", judged_words(asked), expected, [part])
+
+
+def judged_words(asked: JudgedShare) -> str:
+    """`Judged@10 is at least 80 %`."""
+    return f"Judged@{asked.k} is at least {asked.at_least}{_of(named(asked.where))}"
+
+
+def failures(asked: Failures, evidence: Evidence) -> RuleResult:
+    """Queries that failed or have no answer, counted."""
+    total, broken = evidence.evaluation.ranking.n_queries, evidence.unanswered
+    if not total:
+        return _result("failures", failures_words(asked), f"at most {asked.at_most}", [_nothing("", "answer", ())])
+    kept = len(broken) <= asked.at_most.of(Fraction(total))
+    got = f"{format_count(len(broken))} of {format_count(total)}"
+    counts: dict[str, int] = {}
+    for outcome in broken.values():
+        counts[outcome] = counts.get(outcome, 0) + 1
+    why = f" ({', '.join(f'{outcome} {count}' for outcome, count in sorted(counts.items()))})" if counts else ""
+    sentence = f"{got} queries failed or have no answer{why}, at most {asked.at_most} may"
+    part = Part("", "passed" if kept else "failed", got, sentence, () if kept else tuple(broken))
+    return _result("failures", failures_words(asked), f"at most {asked.at_most}", [part])
+
+
+def failures_words(asked: Failures) -> str:
+    """`at most 0 queries fail or have no answer`."""
+    what = "of the queries" if asked.at_most.is_percent else "queries"
+    return f"at most {asked.at_most} {what} fail or have no answer"
+
+
+def latency(asked: LatencyCeiling, evidence: Evidence) -> RuleResult:
+    """Percentiles of the time that calls took."""
+    times, words = evidence.latencies, latency_words(asked)
+    expected = ", ".join(f"p{percentile} at most {bound:f} ms" for percentile, bound in asked.bounds.items())
+    if not times:
+        part = Part("", "failed", "no time", "no call has a time: a run file of another tool has none")
+        return _result("latency", words, expected, [part])
+    parts = []
+    for percentile, bound in asked.bounds.items():
+        got = exact(float(np.percentile(times, percentile)))
+        text = as_text(got, Fraction(bound), decimals=1) + " ms"
+        sentence = (
+            f"p{percentile} of the latency is {text}, at most {bound:f} ms is asked (n = {format_count(len(times))})"
+        )
+        parts.append(Part(f"p{percentile}", "passed" if got <= bound else "failed", text, sentence))
+    return _result("latency", words, expected, parts)
+
+
+def latency_words(asked: LatencyCeiling) -> str:
+    """`p95 of the latency is at most 300 ms`."""
+    return ", ".join(
+        f"p{percentile} of the latency is at most {bound:f} ms" for percentile, bound in asked.bounds.items()
+    )
+
+
+def _result(kind: str, rule: str, expected: str, parts: Sequence[Part]) -> RuleResult:
+    """The groups of a rule as one: the worst decides, and of those that broke it all are told."""
+    if not parts:
+        parts = [Part("", "failed", "no query", "no query is in any such stratum: nothing was shown")]
+    status = next(status for status in WORST_FIRST if any(part.status == status for part in parts))
+    worst = [part for part in parts if part.status == status]
+    if len(parts) == 1:
+        got, sentence = parts[0].got, parts[0].sentence
+    elif status == "passed":
+        nearest = min(parts, key=lambda part: part.room)
+        got = f"{nearest.label} {nearest.got}"
+        sentence = f"{nearest.sentence}; that is the nearest of {format_count(len(parts))}"
+    else:
+        got = _few([f"{part.label} {part.got}" for part in worst])
+        sentence = "; ".join(part.sentence for part in worst)
+    queries = tuple(dict.fromkeys(query_id for part in worst for query_id in part.queries))
+    return RuleResult(kind, rule, status, got, expected, sentence, queries)
+
+
+def is_silent(measure: str, by: str | None) -> bool:
+    """Whether a stratum without a value is one that the test set gives none, whatever is answered: nothing should be
+    found there, say. It is passed over, with a note; where another answer would have had a value, it breaks the rule.
+    """
+    return by is not None and not CATALOGUE[parse(measure).name].unscored_by_run
+
+
+def _nothing(label: str, what: str, queries: Sequence[str]) -> Part:
+    """A rule that no query speaks to has not been kept."""
+    why = f"none of {format_count(len(queries))} queries has a value" if queries else "there is no such query"
+    return Part(label, "failed", "no query", f"{what} applies to no query{_of(label)} ({why}): nothing was shown")
+
+
+def _of(label: str) -> str:
+    return f" of {label}" if label else ""
+
+
+def _lowest(values: Values, sign: int) -> tuple[str, ...]:
+    """The ids of the worst few."""
+    return tuple(sorted(values, key=lambda query_id: (sign * values[query_id], query_id))[:MOST_QUERIES])
+
+
+def _few(queries: Iterable[str]) -> str:
+    listed = list(queries)
+    more = f" and {len(listed) - MOST_QUERIES} more" if len(listed) > MOST_QUERIES else ""
+    return ", ".join(listed[:MOST_QUERIES]) + more
+
+
+def _shifts(queries: Sequence[str], before: Values, now: Values) -> str:
+    """`q1 1.0000 to 0.5000`, of the first few."""
+
+    def shift(query_id: str) -> str:
+        after = as_text(now[query_id], before[query_id]) if query_id in now else "no value"
+        return f"{query_id} {as_text(before[query_id])} to {after}"
+
+    return _few([shift(query_id) for query_id in queries])

@@ -1,0 +1,109 @@
+"""A GateResult as JUnit XML, for the page of tests that a CI server shows.
+
+A rule is a test case. A rule that is broken is a failure; a rule whose numbers decide nothing is an error of the type
+`inconclusive`: skipped, it would be counted among what is well. Queries named by a rule that was not kept are test
+cases of their own, under that rule.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from xml.etree import ElementTree as ET
+
+from cranfield.gate.result import GateResult, RuleResult
+
+_NOT_XML = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufdcf\ufdf0-\ufffd\U00010000-\U0010ffff]")
+"""What XML 1.0 has no place for, and what it discourages: control characters, halves of characters."""
+_BLANKS = re.compile(r"\s+")
+COUNTS = ("tests", "failures", "errors")
+"""Of the root: sums of those of its suites."""
+
+
+def junit_xml(results: Sequence[tuple[str, GateResult]]) -> str:
+    """What a gate said, as the text of a JUnit XML file: a suite for each test set. Any text in it makes valid XML.
+
+    Args:
+        results: name of a test set in the config (empty where it is the only one), and what came of it.
+    """
+    root = ET.Element("testsuites", {"name": "cranfield gate"})
+    for name, result in results:
+        _add_suite(root, name, result)
+    for count in COUNTS:
+        root.set(count, str(sum(int(suite.get(count, "0")) for suite in root)))
+    ET.indent(root)
+    return '<?xml version="1.0" encoding="UTF-8"?>\n' + ET.tostring(root, encoding="unicode") + "\n"
+
+
+def _add_suite(root: ET.Element, name: str, result: GateResult) -> None:
+    system, of = result.evaluation.name, name or result.evaluation.testset.name or "the test set"
+    cases = list(_cases(result, _line(".".join(["cranfield", "gate", *([name] if name else []), system]))))
+    found = {"failures": "failure", "errors": "error"}
+    counts = {count: str(sum(case.find(tag) is not None for case in cases)) for count, tag in found.items()}
+    suite = ET.SubElement(root, "testsuite", {"name": _line(f"gate: {system} on {of}"), "tests": str(len(cases))})
+    suite.attrib.update({**counts, "skipped": "0", "time": "0"})
+    properties = ET.SubElement(suite, "properties")
+    for key, value in _properties(result):
+        ET.SubElement(properties, "property", {"name": key, "value": _line(value)})
+    suite.extend(cases)
+    ET.SubElement(suite, "system-out").text = _text("\n".join([result.sentence, *result.notes]))
+
+
+def _properties(result: GateResult) -> Iterator[tuple[str, str]]:
+    yield "status", result.status
+    yield "system", result.evaluation.name
+    yield "primary", result.primary
+    yield "testset", result.evaluation.testset.digest
+    yield "run", result.evaluation.run_digest
+    if (baseline := result.baseline) is not None:
+        yield "baseline", baseline.path
+        yield from (
+            (f"baseline.{key}", said) for key in ("ref", "commit", "accepted") if (said := getattr(baseline, key))
+        )
+
+
+def _cases(result: GateResult, classname: str) -> Iterator[ET.Element]:
+    texts = {query.id: query.text for query in result.evaluation.testset.queries}
+    for rule in result.rules:
+        yield _case(classname, f"{rule.kind}: {rule.rule}", rule, _details(rule))
+        if rule.status != "passed":
+            for query_id in rule.queries:
+                name = f"{rule.kind}: {rule.rule}: query {query_id}"
+                yield _case(classname, name, rule, f"query: {query_id} {texts.get(query_id, '')}".rstrip())
+    if result.status == "invalid" or (not result.is_passed and all(rule.status == "passed" for rule in result.rules)):
+        case = _empty_case(classname, "the evaluation counts")
+        found = {"type": result.status, "message": _line(result.sentence)}
+        ET.SubElement(case, "error", found).text = _text(result.sentence)
+        yield case
+
+
+def _case(classname: str, name: str, rule: RuleResult, details: str) -> ET.Element:
+    case = _empty_case(classname, name)
+    if rule.status == "failed":
+        ET.SubElement(case, "failure", {"type": rule.kind, "message": _line(rule.sentence)}).text = _text(details)
+    elif rule.status == "inconclusive":
+        ET.SubElement(case, "error", {"type": "inconclusive", "message": _line(rule.sentence)}).text = _text(details)
+    return case
+
+
+def _empty_case(classname: str, name: str) -> ET.Element:
+    return ET.Element("testcase", {"classname": classname, "name": _line(name), "time": "0"})
+
+
+def _details(rule: RuleResult) -> str:
+    lines = [rule.sentence, f"rule: {rule.rule}", f"expected: {rule.expected}", f"got: {rule.got}"]
+    return "\n".join([*lines, *(f"query: {query_id}" for query_id in rule.queries)])
+
+
+def _text(text: str) -> str:
+    """Text that XML has a place for; what it has none for is spelled by its number."""
+    return _NOT_XML.sub(_spelled, text)
+
+
+def _line(text: str) -> str:
+    return _BLANKS.sub(" ", _text(text)).strip()
+
+
+def _spelled(found: re.Match[str]) -> str:
+    number = ord(found.group())
+    return f"\\x{number:02x}" if number < 0x100 else f"\\u{number:04x}"

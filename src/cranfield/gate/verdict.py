@@ -1,0 +1,193 @@
+"""All rules of one system on one test set, and the evidence: a GateResult."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from cranfield.config.gate import Rule
+from cranfield.config.models import Limits as LimitsConfig
+from cranfield.evaluation.strata import strata_of
+from cranfield.evaluation.values import Limits
+from cranfield.evaluation.verdict import MEAN_DIFFERENCE, broken_limits
+from cranfield.gate.decimals import exact, mean
+from cranfield.gate.evidence import Evidence, direction
+from cranfield.gate.judge import interval_of, is_silent
+from cranfield.gate.result import (
+    BaselineFacts,
+    GateResult,
+    GateStatus,
+    MeasureChange,
+    QueryChange,
+    RuleResult,
+    StratumChange,
+)
+from cranfield.gate.rules import RULES, measure_of, words
+from cranfield.measures import CATALOGUE, Measure, parse
+from cranfield.numbers import format_count, format_percent
+from cranfield.stats.table import TESTS
+
+DEFAULT_TEST = "permutation"
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """What a gate holds a system to: its rules, and when no number counts at all."""
+
+    rules: Sequence[Rule]
+    limits: LimitsConfig
+    primary: Measure
+    facts: BaselineFacts | None = None
+    notes: tuple[str, ...] = ()
+
+
+def judge_all(evidence: Evidence, held: Held) -> GateResult:
+    """Hold an evaluation to its rules.
+
+    Invalid comes before failed, failed before inconclusive, and inconclusive before passed.
+    """
+    results = tuple(RULES[rule.kind].judge(rule.asked, evidence) for rule in held.rules)
+    broken = _broken_limits(evidence, held)
+    status = _status(results, broken)
+    return GateResult(
+        status=status,
+        sentence=_sentence(status, results, broken),
+        rules=results,
+        evaluation=evidence.evaluation,
+        primary=str(held.primary),
+        baseline=held.facts,
+        measures=tuple(_measure_changes(evidence, held)),
+        strata=tuple(_stratum_changes(evidence, str(held.primary))),
+        worse=tuple(_worse(evidence, str(held.primary), results)),
+        notes=(*broken, *held.notes, *_noticed(evidence, held)),
+    )
+
+
+def failed_too_often(evidence: Evidence, rules: Sequence[Rule], limits: LimitsConfig) -> list[str]:
+    """Why so many failures are beyond the limit of the config; a rule on failures takes the place of that limit."""
+    total, broken = evidence.evaluation.ranking.n_queries, len(evidence.unanswered)
+    most = limits.max_failed_share
+    if any(rule.failures is not None for rule in rules) or most is None or not total or broken <= exact(most) * total:
+        return []
+    said = f"{format_count(broken)} of {format_count(total)} queries failed or have no answer"
+    return [f"{said}; the limit is {format_percent(most)} (limits.max_failed_share)"]
+
+
+def no_baseline(evidence: Evidence, rules: Sequence[Rule], limits: LimitsConfig) -> list[str]:
+    """Why a run fails too often to be a baseline: a broken run would be a low bar for every later one."""
+    asked = [rule for rule in rules if rule.failures is not None]
+    results = [RULES[rule.kind].judge(rule.asked, evidence) for rule in asked]
+    broken = [result.sentence for result in results if result.status != "passed"]
+    return [*broken, *failed_too_often(evidence, rules, limits)]
+
+
+def _broken_limits(evidence: Evidence, held: Held) -> list[str]:
+    """Limits of the config beyond which nothing counts."""
+    judged = Limits(None, held.limits.min_judged_share)
+    return [
+        *failed_too_often(evidence, held.rules, held.limits),
+        *broken_limits((evidence.evaluation,), held.primary, judged),
+    ]
+
+
+def _status(results: Sequence[RuleResult], broken: Sequence[str]) -> GateStatus:
+    found = {result.status for result in results}
+    if broken:
+        return "invalid"
+    if "failed" in found or not results:
+        return "failed"
+    return "inconclusive" if "inconclusive" in found else "passed"
+
+
+def _sentence(status: GateStatus, results: Sequence[RuleResult], broken: Sequence[str]) -> str:
+    total = f"{len(results)} rule" + ("" if len(results) == 1 else "s")
+    if status == "invalid":
+        return f"invalid: {broken[0]}"
+    if not results:
+        return "failed: no rule is about this test set"
+    if status == "passed":
+        return "passed: the rule is kept" if len(results) == 1 else f"passed: all {total} are kept"
+    counts = {name: sum(result.status == name for result in results) for name in ("failed", "inconclusive")}
+    if status == "inconclusive":
+        return f"inconclusive: {counts['inconclusive']} of {total} cannot be told, none is broken"
+    unclear = f", {counts['inconclusive']} cannot be told" if counts["inconclusive"] else ""
+    return f"failed: {counts['failed']} of {total} broken{unclear}"
+
+
+def _measure_changes(evidence: Evidence, held: Held) -> Iterator[MeasureChange]:
+    spelled = [str(parse(measure)) for rule in held.rules if (measure := measure_of(rule)) is not None]
+    averaged = [str(one) for one in evidence.evaluation.measures if CATALOGUE[one.name].aggregate == "mean"]
+    test = evidence.test if TESTS[evidence.test].estimates == MEAN_DIFFERENCE else DEFAULT_TEST
+    for measure in dict.fromkeys((str(held.primary), *averaged, *spelled)):
+        now, before = evidence.values(measure), evidence.before(measure)
+        pairs = [query_id for query_id in now if query_id in before]
+        if not pairs:
+            current = float(mean(now.values())) if now else None
+            yield MeasureChange(measure, current, None, None, None, None, len(now))
+            continue
+        after, then = (mean([side[query_id] for query_id in pairs]) for side in (now, before))
+        change = [float(now[query_id] - before[query_id]) for query_id in pairs]
+        low, high = interval_of(change, test, evidence.alpha, evidence.seed)
+        yield MeasureChange(measure, float(after), float(then), float(after - then), low, high, len(pairs))
+
+
+def _stratum_changes(evidence: Evidence, primary: str) -> Iterator[StratumChange]:
+    now, before = evidence.values(primary), evidence.before(primary)
+    evaluation = evidence.evaluation
+    for key, value, query_ids in strata_of(evaluation.testset, evaluation.query_ids):
+        scored = [query_id for query_id in query_ids if query_id in now]
+        pairs = [query_id for query_id in scored if query_id in before]
+        if not pairs:
+            current = float(mean([now[query_id] for query_id in scored])) if scored else None
+            yield StratumChange(key, value, len(scored), current, None, None)
+            continue
+        after, then = (mean([side[query_id] for query_id in pairs]) for side in (now, before))
+        yield StratumChange(key, value, len(pairs), float(after), float(then), float(after - then))
+
+
+def _worse(evidence: Evidence, primary: str, results: Sequence[RuleResult]) -> Iterator[QueryChange]:
+    """Queries that lost on the primary measure, that a broken rule names, or that failed; the worst first."""
+    now, before, sign = evidence.values(primary), evidence.before(primary), direction(primary)
+    outcomes = _outcomes(evidence)
+    lost = {one for one in before if one not in now or sign * now[one] < sign * before[one]}
+    named = {one for result in results if result.status != "passed" for one in result.queries}
+    by_id = evidence.evaluation.testset.by_id
+
+    def badness(query_id: str) -> tuple[bool, float, str]:
+        if query_id not in now:
+            return (query_id not in before, float("-inf"), query_id)
+        gained = now[query_id] - before[query_id] if query_id in before else now[query_id]
+        return (query_id not in before, float(sign * gained), query_id)
+
+    for query_id in sorted((lost | named | set(evidence.unanswered)) & set(outcomes), key=badness):
+        current, then = (float(side[query_id]) if query_id in side else None for side in (now, before))
+        yield QueryChange(query_id, by_id[query_id].text, current, then, outcomes[query_id])
+
+
+def _outcomes(evidence: Evidence) -> Mapping[str, str]:
+    ranking = evidence.evaluation.ranking
+    return dict(zip(ranking.query_ids, (outcome.value for outcome in ranking.outcomes), strict=True))
+
+
+def _noticed(evidence: Evidence, held: Held) -> Iterator[str]:
+    """What else a reader must know."""
+    testset, run = evidence.evaluation.testset, evidence.evaluation.run
+    for rule in held.rules:
+        by = getattr(rule.asked, "by", None)
+        without = [query.id for query in testset.queries if by is not None and by not in query.strata]
+        if without:
+            yield f"queries without {by}: {format_count(len(without))}; nothing is said of them by: {words(rule)}"
+        measure = measure_of(rule)
+        if measure is not None and is_silent(measure, by):
+            values = evidence.values(measure)
+            for label, queries in evidence.groups(getattr(rule.asked, "where", None), by):
+                if not any(query_id in values for query_id in queries):
+                    yield f"{measure} has a value for no query of {label}: nothing is said of it by: {words(rule)}"
+    cached = sum(log.cached for log in run.logs.values()) if run is not None else 0
+    if cached:
+        total = len(run.logs) if run is not None else 0
+        yield f"{format_count(cached)} of {format_count(total)} answers, and their latencies, were kept from an earlier call"
+    unstable = [query_id for query_id, log in run.logs.items() if log.unstable] if run is not None else []
+    if unstable:
+        yield f"{format_count(len(unstable))} queries were answered otherwise when they were asked again"
+    yield from evidence.evaluation.warnings

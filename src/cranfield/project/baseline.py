@@ -1,0 +1,173 @@
+"""The job behind `cranfield baseline`: what a run would change, and the file, written only when it is asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+
+from cranfield.errors import Problem, SystemUnderTestError, UsageError
+from cranfield.evaluation.values import Evaluation
+from cranfield.formats.files import refusal, shown
+from cranfield.gate.baseline import Baseline, baseline_of, misfits, read_baseline, write_baseline
+from cranfield.gate.evidence import Evidence, direction
+from cranfield.gate.ref import commit_here, ref_named
+from cranfield.gate.result import BaselineChange, MeasureChange, QueryChange
+from cranfield.gate.rules import rules_of
+from cranfield.gate.verdict import no_baseline
+from cranfield.project.gate import Part, Source, digest_of, evaluations, prepared
+from cranfield.project.gate_plan import Plan, planned
+from cranfield.reporting import Document
+from cranfield.reporting.gate import baseline_document
+
+NOT_TO_COMPARE = "the baseline that is there is of another experiment: the means are not compared"
+
+
+@dataclass(frozen=True)
+class Accepted:
+    """What the baselines become, and which files were written: none where it was only looked at."""
+
+    document: Document
+    written: tuple[Path, ...]
+
+
+def accept(
+    config_path: Path,
+    *,
+    out: Path,
+    accepted: str,
+    reason: str = "",
+    source: Source | None = None,
+    dry_run: bool = False,
+) -> Accepted:
+    """Make the results of a run the baseline that the gate holds the system to, on every test set of the config.
+
+    Args:
+        config_path: cranfield.yaml.
+        out: folder of the run, where the system is asked now.
+        accepted: ISO date.
+        reason: why, in the words of who accepts it; it stands in the file.
+        source: a finished run; None asks the system.
+        dry_run: only say what would change.
+
+    Raises:
+        InputError: config, test set or run, with all their problems; or what is in the way is no baseline.
+        UsageError: a pilot.
+        SystemUnderTestError: more failures than the gate allows. No file is written.
+    """
+    plan = planned(config_path)
+    parts = prepared(plan)
+    commit = commit_here(plan.config.folder)
+    made: list[tuple[Path, Baseline, BaselineChange]] = []
+    problems: list[Problem] = []
+    for part, evaluation in evaluations(plan, parts, out, source or Source()):
+        problems += _refusals(plan, part, evaluation)
+        path = plan.baseline_path(part.name)
+        old = read_baseline(path) if path.exists() else None
+        new = baseline_of(
+            evaluation,
+            k=part.k,
+            accepted=accepted,
+            commit=commit,
+            reason=reason,
+            config_digest=digest_of(evaluation, part),
+        )
+        made.append((path, new, _change(part, evaluation, old, new, path)))
+    if problems:
+        raise SystemUnderTestError(problems)
+    if not dry_run:
+        for path, new, _ in made:
+            try:
+                write_baseline(new, path)
+            except OSError as error:
+                raise UsageError(refusal(path, error)) from error
+    document = baseline_document([change for _, _, change in made])
+    return Accepted(document, () if dry_run else tuple(path for path, _, _ in made))
+
+
+def show(config_path: Path, baseline_ref: str | None = None) -> Document:
+    """What the baselines of a config say, in the working tree or at a git ref.
+
+    Raises:
+        InputError: the config, or a baseline that cannot be read.
+        UsageError: there is no such ref, or no such file at it.
+    """
+    plan = planned(config_path)
+    ref = None if baseline_ref is None else ref_named(baseline_ref, plan.config.folder)
+    changes = []
+    for name in plan.config.sets:
+        path = plan.baseline_path(name)
+        if ref is None:
+            baseline, called = read_baseline(path), shown(path)
+        else:
+            from cranfield.gate.baseline import parse_baseline
+
+            called = ref.shown(path)
+            hint = "accept a baseline there first: `cranfield baseline accept`, commit, merge"
+            baseline = parse_baseline(ref.read(path, hint=hint).decode("utf-8", "replace"), called)
+        means = tuple(
+            MeasureChange(measure, None, baseline.mean_of(measure), None, None, None, len(baseline.values_of(measure)))
+            for measure in baseline.measures
+        )
+        facts = tuple((what, said, "") for what, said in _said(baseline))
+        changes.append(BaselineChange(name, called, facts, means))
+    return baseline_document(changes)
+
+
+def _refusals(plan: Plan, part: Part, evaluation: Evaluation) -> Iterator[Problem]:
+    rules = [rule for _, rule in rules_of(plan.gate, part.name)]
+    for sentence in no_baseline(Evidence(evaluation), rules, plan.config.limits):
+        where = f"test set {part.name}" if part.name else None
+        yield Problem(f"this is no baseline: {sentence}", path=where, hint="mend what fails, and run it anew")
+
+
+def _change(part: Part, evaluation: Evaluation, old: Baseline | None, new: Baseline, path: Path) -> BaselineChange:
+    primary = str(part.primary)
+    before = dict(_said(old)) if old is not None else {}
+    facts = tuple((what, before.get(what, ""), said) for what, said in _said(new))
+    fits = old is not None and not misfits(old, evaluation, k=part.k, measures=[], name=shown(path))
+    compared = old if fits else None
+    measures = []
+    for measure in new.measures:
+        is_, was = new.mean_of(measure), old.mean_of(measure) if old is not None else None
+        delta = is_ - was if compared is not None and is_ is not None and was is not None else None
+        measures.append(MeasureChange(measure, is_, was, delta, None, None, len(new.values_of(measure))))
+    worse, better = _moved(evaluation, compared, primary)
+    notes = (NOT_TO_COMPARE,) if old is not None and not fits else ()
+    return BaselineChange(part.name, shown(path), facts, tuple(measures), worse, better, primary, notes)
+
+
+def _said(baseline: Baseline) -> Iterator[tuple[str, str]]:
+    """What the head of a file says, by name."""
+    yield "system", baseline.system
+    yield "config", baseline.config_digest[:19]
+    yield "test set", f"{baseline.testset} {baseline.testset_version}".strip()
+    yield "test set digest", baseline.testset_digest[:19]
+    yield "queries", str(len(baseline.values))
+    yield "convention", baseline.convention
+    yield "k", str(baseline.k)
+    yield "accepted", baseline.accepted
+    yield "commit", baseline.commit[:12]
+    yield "reason", baseline.reason
+
+
+def _moved(
+    evaluation: Evaluation, old: Baseline | None, primary: str
+) -> tuple[tuple[QueryChange, ...], tuple[QueryChange, ...]]:
+    """Queries that got worse and better on the primary measure, those that moved most first."""
+    evidence = Evidence(evaluation, old)
+    now, before, sign = evidence.values(primary), evidence.before(primary), direction(primary)
+    ranking = evaluation.ranking
+    outcomes = dict(zip(ranking.query_ids, (outcome.value for outcome in ranking.outcomes), strict=True))
+    gains = {query_id: sign * (now[query_id] - before[query_id]) for query_id in before if query_id in now}
+    gains |= {query_id: Fraction(-1) for query_id in before if query_id not in now}
+    by_id = evaluation.testset.by_id
+
+    def change(query_id: str) -> QueryChange:
+        current = float(now[query_id]) if query_id in now else None
+        return QueryChange(query_id, by_id[query_id].text, current, float(before[query_id]), outcomes[query_id])
+
+    worse = sorted((one for one, gain in gains.items() if gain < 0), key=lambda one: (gains[one], one))
+    better = sorted((one for one, gain in gains.items() if gain > 0), key=lambda one: (-gains[one], one))
+    return tuple(change(one) for one in worse), tuple(change(one) for one in better)

@@ -1,0 +1,155 @@
+"""What a gate goes by: the config with its rules, from the working tree or, where a pull request must not loosen them, from
+a git ref.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+from cranfield.config import Config, SetConfig, load_config
+from cranfield.config.check import Finding, dotted
+from cranfield.config.gate import GateConfig
+from cranfield.errors import ConfigError, Problem, UnknownNameError, UsageError
+from cranfield.formats.files import shown
+from cranfield.formats.located import Located, load_located
+from cranfield.gate.ref import Ref, ref_named
+from cranfield.gate.rules import check_gate, words
+from cranfield.project.rules import check_rules
+
+OF_THE_REF = ("gate", "limits", "convention", "k", "measures", "primary", "test", "alpha")
+"""What a pull request could loosen: with a ref, all of it is read from there."""
+OF_THE_REF_IN_SETS = ("k", "measures", "primary")
+EXAMPLE = "say what must hold: gate: {rules: [floor: {measure: nDCG@10, at_least: 0.40}]}"
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """A config with the rules it is held to."""
+
+    path: Path
+    config: Config
+    gate: GateConfig
+    systems: Mapping[str, str]
+    """Name of a test set to the system that is gated on it."""
+    located: Located
+    """The file that the rules stand in, for the places of what is wrong with them."""
+    ref: Ref | None = None
+    notes: tuple[str, ...] = ()
+
+    def baseline_path(self, testset: str) -> Path:
+        """Where the baseline of a test set lies, as seen from where the config was named."""
+        return self.path.parent / self.gate.baseline_of(testset)
+
+
+def planned(config_path: Path, baseline_ref: str | None = None) -> Plan:
+    """A config and its gate; with a ref, the rules are those of the ref, and what differs is a note."""
+    config = load_config(config_path, also=_check)
+    if baseline_ref is None:
+        if config.gate is None:
+            raise ConfigError("the config has no gate", path=shown(config_path), hint=EXAMPLE)
+        located = load_located(config_path, ConfigError)
+        return Plan(config_path, config, config.gate, _systems_gated(config), located)
+    ref = ref_named(baseline_ref, config.folder)
+    theirs, located = _config_at(ref, config_path)
+    if theirs.gate is None:
+        hint = "a gate that is not there yet can hold nothing: run without --baseline-ref until it is merged"
+        raise UsageError(f"the config has no gate in {ref.name}", path=ref.shown(config_path), hint=hint)
+    ruled = _ruled(config, theirs, ref)
+    systems = _systems_gated(theirs)
+    for name in systems.values():
+        if name not in config.systems:
+            raise UnknownNameError.among("system", name, config.systems)
+    notes = tuple(_differences(config, theirs, ref))
+    return Plan(config_path, ruled, theirs.gate, systems, located, ref, notes)
+
+
+def _check(config: Config) -> Iterator[Finding]:
+    return chain(check_rules(config), check_gate(config))
+
+
+def _config_at(ref: Ref, config_path: Path) -> tuple[Config, Located]:
+    """The config as a ref has it; problems name the ref."""
+    hint = "a gate that is not there yet can hold nothing: run without --baseline-ref until it is merged"
+    text = ref.read(config_path, hint=hint)
+    name = ref.shown(config_path)
+    with tempfile.TemporaryDirectory() as folder:
+        copy = Path(folder) / config_path.name
+        copy.write_bytes(text)
+        try:
+            config = load_config(copy, also=_check)
+            located = load_located(copy, ConfigError)
+            _ = located.root, located.top
+        except ConfigError as error:
+            raise ConfigError([replace(problem, path=name) for problem in error.problems]) from None
+    located.path = Path(name)
+    return config, located
+
+
+def _ruled(config: Config, theirs: Config, ref: Ref) -> Config:
+    """This config with everything of the ref's that decides."""
+    if (config.testsets is None) != (theirs.testsets is None):
+        raise UsageError(f"there is one test set here and several in {ref.name}, or the other way round")
+    said: dict[str, Any] = {name: getattr(theirs, name) for name in OF_THE_REF}
+    if config.testsets is not None and theirs.testsets is not None:
+        gone = [name for name in theirs.testsets if name not in config.testsets]
+        if gone:
+            raise UsageError(f"test sets of {ref.name} are not here any more: {', '.join(gone)}")
+        said["testsets"] = {
+            name: config.testsets[name].model_copy(update={key: getattr(one, key) for key in OF_THE_REF_IN_SETS})
+            for name, one in theirs.testsets.items()
+        }
+    return config.model_copy(update=said)
+
+
+def _differences(config: Config, theirs: Config, ref: Ref) -> Iterator[str]:
+    """What this config would have decided by, and the ref does not: plainly, for a reader of the pull request."""
+    here, there = ([words(rule) for rule in one.gate.rules] if one.gate else [] for one in (config, theirs))
+    removed, added = [rule for rule in there if rule not in here], [rule for rule in here if rule not in there]
+    if removed or added:
+        parts = [f"only in {ref.name}: {'; '.join(removed)}"] if removed else []
+        parts += [f"only here, and not looked at: {'; '.join(added)}"] if added else []
+        yield f"rules differ from {ref.name}, whose rules count. {'. '.join(parts)}".replace("Only", "only")
+    changed = [name for name in OF_THE_REF[1:] if getattr(config, name) != getattr(theirs, name)]
+    if config.gate is not None and theirs.gate is not None:
+        changed += [
+            f"gate.{name}"
+            for name in ("system", "baseline")
+            if getattr(config.gate, name) != getattr(theirs.gate, name)
+        ]
+    if changed:
+        yield f"{', '.join(changed)} differ from {ref.name}, and are taken from there"
+    new = [name for name in config.testsets or {} if name not in (theirs.testsets or {})]
+    if new:
+        yield f"test sets that {ref.name} does not have are not looked at: {', '.join(new)}"
+
+
+def _systems_gated(config: Config) -> dict[str, str]:
+    """Which system is gated on each test set: the one named, the last of the set's own, the candidate or the only one."""
+    return {name: _system_gated(config, one) for name, one in config.sets.items()}
+
+
+def _system_gated(config: Config, one: SetConfig) -> str:
+    if config.gate is not None and config.gate.system is not None:
+        return config.gate.system
+    if one.systems is not None:
+        return one.systems[-1]
+    if config.pair is not None:
+        return config.pair[1]
+    if len(config.systems) == 1:
+        return next(iter(config.systems))
+    raise UsageError(
+        f"the config has {len(config.systems)} systems and does not say which is gated", hint="say gate: {system: NAME}"
+    )
+
+
+def placed(plan: Plan, findings: Iterable[Finding]) -> Iterator[Problem]:
+    """Findings with their places in the file that the rules stand in."""
+    for place, problem in findings:
+        line, column = plan.located.mark(place)
+        message = f"{dotted(place)}: {problem.message}"
+        yield replace(problem, message=message, path=shown(plan.located.path), line=line, column=column)

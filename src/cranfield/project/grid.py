@@ -1,0 +1,202 @@
+"""The whole job behind `cranfield grid`: every point collected, the best chosen on some queries and judged on the others."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from cranfield.config import Config, load_config
+from cranfield.config.check import Finding
+from cranfield.config.grid import HELD_OUT, GridConfig
+from cranfield.config.grid_points import Point, check_grid, grid_points, with_systems
+from cranfield.errors import UsageError
+from cranfield.evaluation.grid import GridPoint, GridResult, judge
+from cranfield.evaluation.verdict import broken_limits
+from cranfield.formats.counting import n_of
+from cranfield.model import Run, TestSet
+from cranfield.project.asking import Prepared, ask, collect_options, prepared, require_folder
+from cranfield.project.rules import check_rules
+from cranfield.reporting import Document, save_report
+from cranfield.reporting.grid import grid_document
+from cranfield.systems import systems_of
+from cranfield.testsets.drawing import check_keys, stratum
+from cranfield.testsets.split import only, part, split
+
+FILES = ("results.json", "report.html", "report.md")
+
+
+@dataclass(frozen=True)
+class Halves:
+    """A test set parted in two, and how."""
+
+    tuning: TestSet
+    held_out: TestSet
+    sentence: str
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class GridJob:
+    """What `run_grid` made."""
+
+    document: Document
+    result: GridResult
+    broken_limits: tuple[str, ...]
+    """Of the winner and of the config as written, on the held-out queries."""
+    written: tuple[Path, ...]
+
+
+def run_grid(
+    config_path: Path,
+    *,
+    out: Path,
+    of: str | None = None,
+    seed: int = 0,
+    pilot: bool = False,
+    keep: bool = True,
+    refresh: bool = False,
+) -> GridJob:
+    """Collect and score every point of a grid, judge the best of them, and write the report into `out`.
+
+    Args:
+        config_path: cranfield.yaml with a `grid:` block.
+        out: folder of `results.json`, `report.html`, `report.md` and `runs/`.
+        of: which test set, where the config has several.
+        seed: of the tests; the draw of the held-out queries has its own, in the config.
+        pilot: stamp everything made as not for the record.
+        keep: use answers that were kept, and keep the new ones.
+        refresh: use none that were kept.
+
+    Raises:
+        InputError: config or test set, with all their problems.
+        UsageError: there is no grid, or nothing that can be held out.
+        PreflightError: a check did not hold; no query was run.
+        Interrupted: cut short; the same call goes on from there.
+    """
+    config = load_config(config_path, also=_check)
+    if config.grid is None:
+        raise UsageError(
+            "the config has no grid", path=str(config_path), hint="say `grid: {system: NAME, over: {PLACE: [VALUES]}}`."
+        )
+    grid = config.grid
+    require_folder(out)
+    ready = prepared(config, of=of, seed=seed)
+    halves = halves_of(ready.testset, grid)
+    points = grid_points(config, grid)
+    configs = {grid.system: config.systems[grid.system]} | {point.name: point.system for point in points}
+    made = {system.name: system for system in systems_of(with_systems(config, configs), configs, ready.said.params)}
+    systems = [made[name] for name in configs]
+    runs, held = ask(
+        ready.testset,
+        systems,
+        config,
+        out,
+        k=ready.k,
+        pilot=pilot,
+        options=collect_options(config, keep=keep, refresh=refresh),
+    )
+    scored = [_scored(point, runs[point.name], ready, halves) for point in points]
+    result = judge(
+        grid.system,
+        scored,
+        _written(scored, grid, runs, ready, halves),
+        ready.options,
+        split=halves.sentence,
+        keys=tuple(grid.over),
+        notes=(*halves.notes, *_about_same(points)),
+    )
+    document = grid_document(result, preflight=[(check.system, check.check, check.found) for check in held])
+    written = tuple(out / file for file in FILES)
+    for path in written:
+        save_report(document, path)
+    sides = {point.name: point.held_out for point in (result.written, result.winner)}
+    broken = tuple(broken_limits(tuple(sides.values()), result.primary, ready.options.limits))
+    return GridJob(document, result, broken, written)
+
+
+def halves_of(testset: TestSet, grid: GridConfig) -> Halves:
+    """Part a test set: by a stratum that is named, else as it is stored, else by a seeded draw within the strata.
+
+    Raises:
+        UsageError: one of the parts would be empty, or no query has the stratum.
+    """
+    stored = testset.meta.split
+    notes: tuple[str, ...] = ()
+    if isinstance(grid.held_out, str):
+        key, _, value = (part.strip() for part in grid.held_out.partition("="))
+        check_keys(testset, [key])
+        held_out = {query.id for query in testset.queries if stratum(query, key) == value}
+        how = f"those of stratum {key}={value}"
+        if stored is not None and set(stored.held_out) - held_out:
+            n = len(set(stored.held_out) - held_out)
+            notes = (f"{n_of(n, 'queries')} that the test set holds back had a say in the choice",)
+    elif stored is not None:
+        held_out = set(part(testset, "held-out").query_ids)
+        how = "those that the test set holds back"
+    else:
+        share = HELD_OUT if grid.held_out is None else grid.held_out
+        drawn = split(testset, share=share, seed=grid.seed)
+        held_out = set(drawn.held_out)
+        within = f" within {', '.join(drawn.by)}" if drawn.by else ""
+        how = f"drawn{within}, share {share:g}, seed {grid.seed}"
+    tuning = set(testset.query_ids) - held_out
+    if not tuning or not held_out:
+        raise UsageError(
+            f"{n_of(len(held_out), 'queries')} held out of {len(testset.queries)}",
+            expected="at least one query in either part",
+        )
+    sentence = (
+        f"chosen on {n_of(len(tuning), 'queries')}, judged on the {len(held_out)} others ({how}); no query is in both"
+    )
+    return Halves(_named(testset, tuning, "tuning"), _named(testset, held_out, "held out"), sentence, notes)
+
+
+def _named(testset: TestSet, query_ids: Collection[str], name: str) -> TestSet:
+    return replace(only(testset, query_ids), name=f"{testset.name} ({name})")
+
+
+def _check(config: Config) -> Iterator[Finding]:
+    yield from check_rules(config)
+    yield from check_grid(config)
+
+
+def _scored(point: Point, run: Run, ready: Prepared, halves: Halves) -> GridPoint:
+    tuning, held_out = (ready.evaluated(_on(run, testset), testset) for testset in (halves.tuning, halves.held_out))
+    return GridPoint(point.name, point.settings, tuning, held_out, point.same)
+
+
+def _written(
+    scored: list[GridPoint], grid: GridConfig, runs: dict[str, Run], ready: Prepared, halves: Halves
+) -> GridPoint:
+    """The config as written: a point of the grid, or beside it."""
+    found = next((point for point in scored if point.name == grid.system), None)
+    if found is not None:
+        return found
+    tuning, held_out = (
+        ready.evaluated(_on(runs[grid.system], testset), testset) for testset in (halves.tuning, halves.held_out)
+    )
+    return GridPoint(grid.system, {}, tuning, held_out)
+
+
+def _on(run: Run, testset: TestSet) -> Run:
+    """The answers to the queries of one part."""
+    ids = testset.query_ids
+    return replace(
+        run,
+        answers={query_id: run.answers[query_id] for query_id in ids},
+        logs={query_id: run.logs[query_id] for query_id in ids if query_id in run.logs},
+        testset_digest=testset.digest,
+    )
+
+
+def _about_same(points: list[Point]) -> tuple[str, ...]:
+    n = sum(len(point.same) for point in points)
+    if not n:
+        return ()
+    return (
+        (
+            f"{n_of(n, 'points')} of {n + len(points)} come to the same system as another, and are not asked again: "
+            "rrf_k says nothing to sum, nor normalise to rrf"
+        ),
+    )

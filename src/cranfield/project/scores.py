@@ -1,0 +1,174 @@
+"""An evaluation to hold assertions against: means and values of any measure, of all queries or of some.
+
+Measures are computed when they are asked for. What was asked last is remembered, so that a test that fails can say which
+queries made it fail.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cranfield.errors import UnknownNameError, UsageError
+from cranfield.evaluation.evaluate import summarise
+from cranfield.evaluation.values import Evaluation
+from cranfield.measures import CATALOGUE, Measure, parse
+from cranfield.measures.kernels import first_relevant_rank
+from cranfield.project.recipe import with_primary
+
+DECIMALS = 12
+"""Kept of a number: a mean that is 0.4 is not a hair under it."""
+SHOWN = 10
+"""Queries that a failure names."""
+
+
+@dataclass
+class Shared:
+    """An evaluation that grows by a measure when one is asked for."""
+
+    evaluation: Evaluation
+
+    def with_measure(self, spelled: str) -> Measure:
+        """The measure, computed.
+
+        Raises:
+            UsageError: unknown, or one that no query allows.
+        """
+        measure = parse(spelled)
+        if measure not in self.evaluation.measures:
+            self.evaluation = with_primary(self.evaluation, measure)
+        return measure
+
+
+@dataclass(frozen=True, eq=False)
+class Scores:
+    """What one system scored on the queries of a test set, or on some of them."""
+
+    shared: Shared
+    query_ids: tuple[str, ...]
+    """Of the queries that are looked at."""
+    label: str = ""
+    """Which those are, where they are not all: `difficulty=easy`."""
+    asked: list[tuple[Scores, Measure]] = field(default_factory=list, repr=False)
+    """What was asked of these, and of those taken from them, in order."""
+
+    @classmethod
+    def of(cls, shared: Shared, asked: list[tuple[Scores, Measure]] | None = None) -> Scores:
+        """All queries of an evaluation; what is asked of them is noted in `asked`."""
+        return cls(shared, shared.evaluation.query_ids, asked=[] if asked is None else asked)
+
+    @property
+    def evaluation(self) -> Evaluation:
+        """The evaluation behind it, with its run, its ranking and all that was computed."""
+        return self.shared.evaluation
+
+    def mean(self, measure: str) -> float:
+        """Mean of a measure over these queries, to 12 decimals; as it is summed up where it is not by its mean.
+
+        Raises:
+            UsageError: an unknown measure; no query has a value, which is never a number.
+        """
+        computed, places = self._places(measure)
+        weights = np.array([self._weight(place) for place in places.tolist()])
+        summary = summarise(self.evaluation.values[computed][places], weights=weights, measure=computed)
+        if summary.mean is None:
+            raise UsageError(f"{computed} has no {summary.aggregate} on {self!r}")
+        return round(float(summary.mean), DECIMALS)
+
+    def values(self, measure: str) -> dict[str, float]:
+        """Query id to value, of those that have one, to 12 decimals."""
+        computed, places = self._places(measure)
+        values = self.evaluation.values[computed]
+        return {self.evaluation.query_ids[i]: round(float(values[i]), DECIMALS) for i in places.tolist()}
+
+    def worst(self, measure: str) -> float:
+        """The value of the query that does worst: the lowest, or the highest where less is better."""
+        values = self.values(measure).values()
+        return min(values) if CATALOGUE[parse(measure).name].higher_is_better else max(values)
+
+    def where(self, **strata: str) -> Scores:
+        """Only the queries of these strata: `where(difficulty="easy")`.
+
+        Raises:
+            UsageError: no query is of them.
+        """
+        queries = self.evaluation.testset.by_id
+        for key in strata:
+            self._require_key(key)
+        kept = tuple(
+            query_id
+            for query_id in self.query_ids
+            if all(queries[query_id].strata.get(key) == value for key, value in strata.items())
+        )
+        said = [*([self.label] if self.label else []), *(f"{key}={value}" for key, value in strata.items())]
+        if not kept:
+            known = {key: sorted(self._values_of(key)) for key in strata}
+            expected = "; ".join(f"{key}: {', '.join(values)}" for key, values in known.items())
+            raise UsageError(f"no query is of {', '.join(said)}", expected=expected)
+        return Scores(self.shared, kept, ", ".join(said), self.asked)
+
+    def by(self, key: str) -> dict[str, Scores]:
+        """Value of a stratum to its queries, in the order of the values.
+
+        Raises:
+            UsageError: no query has such a stratum.
+        """
+        self._require_key(key)
+        return {value: self.where(**{key: value}) for value in sorted(self._values_of(key))}
+
+    def __len__(self) -> int:
+        """How many queries these are."""
+        return len(self.query_ids)
+
+    def __repr__(self) -> str:
+        """What a failed assertion shows: system, test set, queries."""
+        which = f", {self.label}" if self.label else ""
+        return f"<{self.evaluation.name} on {self.evaluation.testset.name}: {len(self)} queries{which}>"
+
+    def told(self, measure: Measure) -> str:
+        """The queries that do worst by a measure, a line each, with what became of them."""
+        evaluation, queries = self.evaluation, self.evaluation.testset.by_id
+        values, scored = evaluation.values[measure], evaluation.scored[measure]
+        ranks = first_relevant_rank(evaluation.ranking)
+        sign = 1 if CATALOGUE[measure.name].higher_is_better else -1
+        places = sorted((evaluation.index[query_id] for query_id in self.query_ids), key=lambda i: sign * values[i])
+        places = [place for place in places if scored[place]]
+        at_fault = [place for place in places if values[place] != values[places[-1]]]
+        places = at_fault or places
+        lines = [f"{measure} on {self!r}, the worst first:"]
+        for place in places[:SHOWN]:
+            query_id, outcome = evaluation.query_ids[place], evaluation.ranking.outcomes[place]
+            rank, n = ranks[place], int(evaluation.ranking.n_returned[place])
+            found = f"first relevant at rank {rank:.0f}" if np.isfinite(rank) else f"nothing relevant in {n} results"
+            reason = evaluation.ranking.reasons.get(query_id, "")
+            found = f"{outcome.value}: {reason}" if outcome.is_failure else found
+            lines.append(f"  {query_id}  {values[place]:.4f}  {found}  {queries[query_id].text!r}")
+        if len(places) > SHOWN:
+            lines.append(f"  and {len(places) - SHOWN} more")
+        return "\n".join(lines)
+
+    def _places(self, spelled: str) -> tuple[Measure, NDArray[np.intp]]:
+        """The measure, and where in the arrays the queries are that have a value."""
+        measure = self.shared.with_measure(spelled)
+        self.asked.append((self, measure))
+        scored = self.evaluation.scored[measure]
+        places = np.array([self.evaluation.index[query_id] for query_id in self.query_ids], dtype=np.intp)
+        places = places[scored[places]]
+        if not len(places):
+            why = next(iter(self.evaluation.unscored[measure].values()), "no query")
+            raise UsageError(f"{measure} has no value on any of {self!r}", got=why)
+        return measure, places
+
+    def _weight(self, place: int) -> float:
+        return self.evaluation.testset.by_id[self.evaluation.query_ids[place]].weight
+
+    def _values_of(self, key: str) -> set[str]:
+        queries = (self.evaluation.testset.by_id[query_id] for query_id in self.query_ids)
+        return {query.strata[key] for query in queries if key in query.strata}
+
+    def _require_key(self, key: str) -> None:
+        known = {name for query in self.evaluation.testset.queries for name in query.strata}
+        if key not in known:
+            raise UnknownNameError.among("stratum", key, known)

@@ -1,0 +1,54 @@
+"""Where a repository stands, and which commits lie between two: for what was measured at some of them."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from cranfield.repo.snapshot import _git, _GitError, _resolve
+
+COMMIT_ID = re.compile(r"[0-9a-f]{7,64}")
+MOST_COMMITS = 200
+"""Between two commits so many are named, the latest."""
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """The commit a working folder is based on."""
+
+    commit: str
+    """Its full id."""
+    dirty: bool
+    """Tracked files are not as that commit has them."""
+
+
+def standing(folder: Path) -> Standing | None:
+    """Where the repository of a folder stands; None outside of one, before a first commit, and without git."""
+    try:
+        commit = _resolve(folder, "HEAD")
+        changed = _git(folder, "status", "--porcelain", "--untracked-files=no", "--ignore-submodules=dirty", "-z")
+    except _GitError:
+        return None
+    return Standing(commit, bool(changed))
+
+
+def commits_between(folder: Path, after: str, until: str) -> tuple[str, ...] | None:
+    """Commits that `until` has and `after` has not, latest first, a line each: short id and subject.
+
+    Args:
+        folder: in the repository.
+        after: id of a commit.
+        until: id of a later one.
+
+    Returns:
+        At most 200 lines, shown and not interpreted; None where git does not know one of the two.
+    """
+    if not (COMMIT_ID.fullmatch(after) and COMMIT_ID.fullmatch(until)):
+        return None
+    asked = ("--oneline", "--no-decorate", "--no-color", "--no-show-signature", f"--max-count={MOST_COMMITS}")
+    try:
+        out = _git(folder, "log", *asked, "--end-of-options", f"{after}..{until}")
+    except _GitError:
+        return None
+    return tuple(out.decode("utf-8", "replace").splitlines())

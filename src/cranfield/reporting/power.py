@@ -1,0 +1,133 @@
+"""How many queries are needed, as a Document: what `cranfield power` prints."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from cranfield.evaluation.power import Planned, PowerPlan
+from cranfield.numbers import (
+    format_count,
+    format_delta,
+    format_delta_interval,
+    format_level,
+    format_percent,
+    format_value,
+)
+from cranfield.reporting.document import Block, Bullets, Cell, Column, Document, KeyValues, Paragraph, Section, Table
+
+BEYOND = "more than 10,000,000"
+WHAT_IT_IS = (
+    "By a two-sided paired t test, from the spread of these differences. Two other systems spread otherwise: two that are "
+    "alike need fewer queries than two that are not."
+)
+NO_SECOND_OPINION = (
+    "No second opinion by resampling: the difference lies outside of all differences here, or there are too many queries "
+    "to draw."
+)
+OBSERVED_POWER = (
+    "It follows from the p-value and says nothing new: a difference that was missed always has little power."
+)
+TIDY = ("measure", "given", "difference", "queries", "power", "alpha", "note")
+
+
+def power_document(plan: PowerPlan) -> Document:
+    """The spread found, what n queries show, how many a difference needs, and a second opinion."""
+    sections = [Section("pair", "This pair", (KeyValues(_facts(plan)), Paragraph(OBSERVED_POWER, "note")))]
+    sections += [
+        Section(name, title, (table,))
+        for name, title, table in (
+            ("both", "How often it would be found", _table(plan, "both")),
+            ("queries", "What so many queries can show", _table(plan, "queries")),
+            ("difference", "How many queries a difference needs", _table(plan, "difference")),
+        )
+        if table.rows
+    ]
+    about: list[Block] = [Bullets((WHAT_IT_IS, *_second_opinion(plan)))]
+    return Document(
+        title="Queries needed",
+        subtitle=(f"{plan.names[1]} against {plan.names[0]}, {plan.measure}, test set {plan.testset}",),
+        sections=(*sections, Section("about", "How it is reckoned", tuple(about))),
+        tidy=lambda: Table(tuple(Column(name) for name in TIDY), _tidy(plan), "Queries needed", shown=None),
+        payload=lambda: _payload(plan),
+    )
+
+
+def _facts(plan: PowerPlan) -> tuple[tuple[str, str], ...]:
+    interval = format_delta_interval((plan.ci_low, plan.ci_high))
+    return (
+        ("queries on both sides", f"{format_count(plan.n)}, {format_count(plan.n_nonzero)} differ"),
+        ("mean difference", f"{format_delta(plan.delta)} ({format_level(plan.alpha)} interval {interval}, t)"),
+        ("their standard deviation", format_value(plan.std)),
+        ("power for such a difference", format_percent(plan.observed_power)),
+    )
+
+
+def _table(plan: PowerPlan, given: str) -> Table:
+    rows: list[tuple[Cell, ...]] = []
+    for row in plan.planned:
+        if row.given == given:
+            queries, difference = BEYOND if row.n is None else row.n, row.difference
+            first: tuple[Cell, Cell] = (difference, queries) if given == "difference" else (queries, difference)
+            rows.append((*first, *([row.power] if given == "both" else []), row.note))
+    noted = any(row[-1] for row in rows)
+    queries_column, difference_column = Column("queries", "count"), Column("true difference", "value")
+    columns = [difference_column, queries_column] if given == "difference" else [queries_column, difference_column]
+    if given == "both":
+        columns.append(Column("found", "percent"))
+    if noted:
+        columns.append(Column("note"))
+    return Table(tuple(columns), [row if noted else row[:-1] for row in rows], _caption(plan, given), shown=None)
+
+
+def _caption(plan: PowerPlan, given: str) -> str:
+    often = "" if given == "both" else f", found {format_percent(plan.power)} of the time"
+    return f"True differences of {plan.measure}{often}, alpha {plan.alpha:g}"
+
+
+def _second_opinion(plan: PowerPlan) -> Sequence[str]:
+    second = plan.resampled
+    if second is None or second.n is None:
+        return (NO_SECOND_OPINION,)
+    reckoned = next(
+        (row.power for row in plan.planned if (row.n, row.difference) == (second.n, second.difference)), None
+    )
+    sentence = (
+        f"A second opinion, from these differences as skewed as they are: {format_count(second.n)} queries are drawn from "
+        f"them {format_count(plan.trials)} times, so weighted that the mean is {format_delta(second.difference)}. The "
+        f"permutation test finds it {format_percent(second.power)} of the time; the t test's reckoning is "
+        f"{format_percent(reckoned)}."
+    )
+    return (sentence,)
+
+
+def _tidy(plan: PowerPlan) -> list[tuple[Cell, ...]]:
+    return [
+        (str(plan.measure), row.given, row.difference, row.n, row.power, plan.alpha, row.note) for row in plan.planned
+    ]
+
+
+def _payload(plan: PowerPlan) -> dict[str, Any]:
+    return {
+        "schema_version": 1,
+        "testset": plan.testset,
+        "baseline": plan.names[0],
+        "candidate": plan.names[1],
+        "measure": str(plan.measure),
+        "n": plan.n,
+        "n_nonzero": plan.n_nonzero,
+        "delta": plan.delta,
+        "ci_low": plan.ci_low,
+        "ci_high": plan.ci_high,
+        "std": plan.std,
+        "alpha": plan.alpha,
+        "power": plan.power,
+        "seed": plan.seed,
+        "observed_power": plan.observed_power,
+        "planned": [_planned(row) for row in plan.planned],
+        "resampled": None if plan.resampled is None else _planned(plan.resampled) | {"trials": plan.trials},
+    }
+
+
+def _planned(row: Planned) -> dict[str, Any]:
+    return {"given": row.given, "difference": row.difference, "queries": row.n, "power": row.power}

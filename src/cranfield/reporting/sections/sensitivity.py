@@ -1,0 +1,85 @@
+"""How many variations of a comparison would claim the same: those that would not come first."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from cranfield.evaluation.sensitivity import Sensitivity, Variation
+from cranfield.numbers import format_count
+from cranfield.reporting.document import Block, Bullets, Cell, Column, Details, Paragraph, Section, Table, Toned
+from cranfield.reporting.sections.verdict import TONES
+from cranfield.stats.table import TESTS
+
+
+def sensitivity_section(result: Sensitivity) -> Section:
+    """A line, the variations that disagree, all of them by family, and what could not be varied."""
+    blocks: list[Block] = [Paragraph(f"{result.line}.")]
+    if result.disagreeing:
+        blocks.append(Bullets(_otherwise(result), "warning"))
+    if result.variations:
+        blocks += [Paragraph(_how(result)), _table(result)]
+    if result.left_out:
+        blocks.append(Details("What could not be varied", (Bullets(result.left_out),), pasted=True))
+    return Section("sensitivity", "Would another choice say otherwise?", tuple(blocks))
+
+
+SPEAKS_FOR_ITSELF = ("measure", "cutoff", "without a stratum")
+"""Families whose variations need not be said with their family's name."""
+
+
+def _otherwise(result: Sensitivity) -> tuple[str, ...]:
+    """Every other verdict, with the variations that reach it."""
+    said: dict[str, list[str]] = {}
+    for one in result.disagreeing:
+        name = one.name if one.family in SPEAKS_FOR_ITSELF else f"{one.family}: {one.name}"
+        said.setdefault(one.verdict, []).append(name)
+    return tuple(f"{verdict}: {', '.join(names)}" for verdict, names in said.items())
+
+
+def _how(result: Sensitivity) -> str:
+    drawn = f", with {format_count(result.n_draws)} random draws" if result.test in {"permutation", "bootstrap"} else ""
+    return (
+        "One choice at a time is another than declared; the declared ones alone decide. Nothing is adjusted for being many. "
+        f"Each variation but those of the test is tried with the {TESTS[result.test].title}{drawn}."
+    )
+
+
+def _table(result: Sensitivity) -> Table:
+    ordered = sorted(result.variations, key=lambda one: one.verdict == result.verdict)  # stable: families stay together
+    columns = (
+        Column("varied"),
+        Column("to"),
+        Column("verdict"),
+        Column("difference", "delta"),
+        Column("interval", "delta interval"),
+        Column("n", "count"),
+    )
+    return Table(columns, [_row(one) for one in ordered], "Every variation, those that disagree first", shown=None)
+
+
+def _row(one: Variation) -> tuple[Cell, ...]:
+    verdict: Cell = Toned(one.verdict, TONES[one.verdict])
+    return (one.family, one.name, verdict, one.delta, (one.ci_low, one.ci_high), one.n)
+
+
+def sensitivity_payload(result: Sensitivity) -> dict[str, Any]:
+    """The variations, for JSON."""
+    return {
+        "line": result.line,
+        "n_agree": result.n_agree,
+        "n_variations": len(result.variations),
+        "n_draws": result.n_draws,
+        "variations": [
+            {
+                "varied": one.family,
+                "to": one.name,
+                "delta": one.delta,
+                "ci_low": one.ci_low,
+                "ci_high": one.ci_high,
+                "n": one.n,
+                "verdict": one.verdict,
+            }
+            for one in result.variations
+        ],
+        "left_out": list(result.left_out),
+    }

@@ -1,0 +1,204 @@
+"""How many queries a difference needs, reckoned before the next comparison from the spread of an earlier one.
+
+What n queries can show is `effect.minimal_detectable_effect`; here is the way back, the power in between, and a second
+opinion that draws from the user's own differences where a bell curve is no good picture of them.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cranfield.errors import UsageError
+from cranfield.stats.arguments import FloatN, Values, as_vector, check_alpha, check_draws
+from cranfield.stats.effect import USUAL_POWER, power_of_shift
+from cranfield.stats.interval import t_quantile
+from cranfield.stats.permutation import permutations
+
+MOST_QUERIES = 10_000_000
+"""Beyond this nobody judges."""
+
+TRIALS = 1_000
+"""Imagined test sets of the second opinion: its share is known to about 1 in 100."""
+
+TRIAL_DRAWS = 1_000
+"""Sign patterns of the permutation test in each."""
+
+TRIAL_CELLS = 1 << 22
+"""Differences held at once. No part of the answer."""
+
+TRIAL_SETS = 5
+"""What the random numbers are for; see `draws`."""
+
+
+def power_of(std: float, difference: float, n: int, *, alpha: float = 0.05) -> float:
+    """How often a two-sided paired t test on n queries finds a true mean difference.
+
+    Args:
+        std: standard deviation of the differences, 0 or more.
+        difference: the true mean difference, of either sign.
+        n: number of queries, 2 or more.
+        alpha: of the test.
+
+    Returns:
+        A probability; alpha where the difference is 0. Without spread it is 1.
+
+    Source:
+        Noncentral t. Equal to `statsmodels.stats.power.TTestPower().power(difference / std, n, alpha)`.
+
+    Example:
+        >>> round(power_of(0.3, 0.1, 50), 4)
+        0.6371
+    """
+    check_alpha(alpha)
+    _check_spread(std)
+    if n < 2:
+        raise UsageError(f"{n} queries", expected="2 or more: one has no spread")
+    if not math.isfinite(difference):
+        raise UsageError(f"difference is {difference:g}", expected="a finite number, in units of the measure")
+    if not std:
+        return 1.0 if difference else alpha
+    shift = abs(difference) / std * math.sqrt(n)
+    critical = t_quantile(1 - alpha / 2, n - 1)
+    if shift > critical + 40:  # 40 standard deviations beyond: the tail is nothing, and SciPy may say NaN
+        return 1.0
+    return min(1.0, power_of_shift(shift, critical, n - 1))
+
+
+def queries_needed(std: float, difference: float, *, alpha: float = 0.05, power: float = USUAL_POWER) -> int | None:
+    """Fewest queries on which a two-sided paired t test finds a true mean difference with probability `power`.
+
+    Args:
+        std: standard deviation of the differences.
+        difference: the true mean difference, of either sign; not 0.
+        alpha: of the test.
+        power: above alpha, below 1.
+
+    Returns:
+        2 or more; None where it is beyond 10 million.
+
+    Source:
+        Equal to `statsmodels.stats.power.TTestPower().solve_power(difference / std, alpha=alpha, power=power)`, rounded up.
+
+    Raises:
+        UsageError: a difference of 0, a negative spread, a power that is not between alpha and 1.
+
+    Example:
+        >>> queries_needed(0.3, 0.1)  # 73 queries have a power of .802, 72 one of .797
+        73
+    """
+    check_alpha(alpha)
+    check_power(power, alpha)
+    _check_spread(std)
+    if not 0 < abs(difference) < math.inf:
+        raise UsageError(f"difference is {difference:g}", expected="a number that is not 0, in units of the measure")
+    low, high = 1, 2  # `low` is not enough
+    while power_of(std, difference, high, alpha=alpha) < power:
+        if high >= MOST_QUERIES:
+            return None
+        low, high = high, min(2 * high, MOST_QUERIES)
+    while high - low > 1:
+        middle = (low + high) // 2
+        if power_of(std, difference, middle, alpha=alpha) < power:
+            low = middle
+        else:
+            high = middle
+    return high
+
+
+def resampled_power(
+    differences: Values, difference: float, n: int, *, alpha: float = 0.05, seed: int = 0, n_trials: int = TRIALS
+) -> float | None:
+    """How often the permutation test finds a difference in n queries drawn from these, as skewed as they are.
+
+    Queries are drawn with replacement, and those that gain more often than those that lose, or less often, so that the
+    mean is `difference`. Query i has the weight exp(t d_i), with the one t that does it: of all weights with this mean,
+    these are the nearest to equal ones. A query that did not differ still does not.
+
+    Args:
+        differences: candidate minus baseline of an earlier comparison, one per query.
+        difference: the true mean difference that is imagined.
+        n: queries in each imagined test set.
+        alpha: of the test.
+        seed: of the draws.
+        n_trials: imagined test sets.
+
+    Returns:
+        A share of `n_trials`: its standard error is at most .5 / sqrt(n_trials). None where `difference` is not between
+        the smallest and the largest of the differences: no weights have such a mean.
+
+    Source:
+        Efron & Tibshirani 1993, An Introduction to the Bootstrap, 16.5 and 25.3; Efron 1981, Can. J. Stat. 9(2) (tilting).
+
+    Raises:
+        UsageError: fewer than two differences, or n under 2.
+    """
+    check_alpha(alpha)
+    check_draws(seed, n_trials)
+    vector = as_vector(differences, "differences")
+    if len(vector) < 2 or n < 2:
+        raise UsageError(f"{len(vector)} differences, and {n} queries to draw", expected="2 or more of both")
+    if not vector.min() < difference < vector.max():
+        return None
+    upto = np.cumsum(tilted(vector, difference))
+    found, per_block = 0, max(1, TRIAL_CELLS // n)
+    for start in range(0, n_trials, per_block):
+        trials = range(start, min(start + per_block, n_trials))
+        drawn = np.column_stack([vector[_drawn(seed, trial, n, upto)] for trial in trials])
+        results = permutations(drawn, alpha=alpha, seed=seed, n_draws=TRIAL_DRAWS)
+        found += sum(result.p_two_sided is not None and result.p_two_sided <= alpha for result in results)
+    return found / n_trials
+
+
+def tilted(vector: FloatN, mean: float) -> FloatN:
+    """Weights exp(t d), adding up to 1, with which the mean is `mean`; that lies between the smallest and the largest.
+
+    Example:
+        >>> tilted(np.array([0.0, 1.0]), 0.75)
+        array([0.25, 0.75])
+    """
+    scaled = (vector - mean) / float(np.abs(vector - mean).max())
+    low, high = -1.0, 1.0
+    while _tilt(scaled, low) @ scaled > 0:
+        low *= 2
+    while _tilt(scaled, high) @ scaled < 0:
+        high *= 2
+    while high - low > 1e-13 * max(-low, high):
+        middle = (low + high) / 2
+        if not low < middle < high:
+            break
+        if _tilt(scaled, middle) @ scaled < 0:
+            low = middle
+        else:
+            high = middle
+    return _tilt(scaled, (low + high) / 2)
+
+
+def _tilt(scaled: FloatN, t: float) -> FloatN:
+    weights = np.exp(t * scaled - np.max(t * scaled))
+    return np.asarray(weights / weights.sum(), dtype=np.float64)
+
+
+def check_power(power: float, alpha: float) -> None:
+    """Refuse a power that no number of queries has.
+
+    Raises:
+        UsageError: not between alpha and 1.
+    """
+    if not alpha < power < 1:
+        raise UsageError(f"power is {power:g}", expected=f"a number between alpha ({alpha:g}) and 1, such as 0.8")
+
+
+def _check_spread(std: float) -> None:
+    if not 0 <= std < math.inf:
+        raise UsageError(f"standard deviation is {std:g}", expected="a number of 0 or more")
+
+
+def _drawn(seed: int, trial: int, n: int, upto: FloatN) -> NDArray[np.int64]:
+    """Places of n queries, by seed and trial alone; `upto` is the sum of the weights up to each."""
+    generator = np.random.PCG64(np.random.SeedSequence(seed, spawn_key=(TRIAL_SETS, trial)))
+    raw = np.asarray(generator.random_raw(n), dtype=np.uint64) >> np.uint64(11)
+    places = np.searchsorted(upto, raw.astype(np.float64) * 2.0**-53, side="right")
+    return np.minimum(places, len(upto) - 1)

@@ -1,0 +1,174 @@
+"""PostgreSQL's full-text search as a system under test: the preset `postgres`, and a function to call from Python."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from contextlib import suppress
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Literal
+
+from cranfield.errors import MissingExtraError, Problem, UsageError
+from cranfield.model import Hit, Scalar
+from cranfield.systems.engines.connections import Connections, OrNone
+
+if TYPE_CHECKING:
+    from psycopg import Connection
+    from psycopg.sql import Composable, Composed
+
+Words = Literal["websearch", "all", "any", "phrase", "raw"]
+Letter = Literal["A", "B", "C", "D"]
+DEFAULT_WEIGHTS: Mapping[Letter, float] = MappingProxyType({"A": 1.0, "B": 0.4, "C": 0.2, "D": 0.1})
+"""PostgreSQL's own."""
+_READS_QUERY = {
+    "websearch": "websearch_to_tsquery({config}, %(__query)s)",
+    "all": "plainto_tsquery({config}, %(__query)s)",
+    "any": "replace(plainto_tsquery({config}, %(__query)s)::text, ' & ', ' | ')::tsquery",
+    "phrase": "phraseto_tsquery({config}, %(__query)s)",
+    "raw": "to_tsquery({config}, %(__query)s)",
+}
+_STATEMENT = """
+SELECT {rank}({weights}, {vector}, cranfield_query, {normalisation}) AS score, {shown}
+FROM {table}, (SELECT {reads_query} AS cranfield_query) AS asked
+WHERE {vector} @@ cranfield_query{where}
+ORDER BY score DESC, {id}::text COLLATE "C"
+LIMIT %(__k)s"""
+
+
+def searcher(  # noqa: PLR0913 - one a setting of the preset
+    *,
+    dsn_env: str,
+    table: str,
+    id_column: str = "id",
+    title_column: str | None = None,
+    vector_column: str | None = None,
+    columns: Mapping[str, Letter] = MappingProxyType({}),
+    config: str = "english",
+    words: Words = "websearch",
+    rank: Literal["ts_rank", "ts_rank_cd"] = "ts_rank",
+    weights: Mapping[Letter, float] = MappingProxyType({}),
+    normalisation: int = 0,
+    where: str | None = None,
+    statement_timeout_s: float = 30.0,
+    environment: Mapping[str, str] = os.environ,
+) -> PostgresTable:
+    """Make a table something that answers queries; nothing is connected to yet.
+
+    Args:
+        dsn_env: name of the variable that holds the address.
+        table: table or view, with its schema where needed.
+        id_column: column of the document id.
+        title_column: column of a title to show.
+        vector_column: column of type `tsvector`; or `columns`.
+        columns: of text, each with its weight's letter.
+        config: text search configuration.
+        words: how the query is read.
+        rank: what ranks the results.
+        weights: what a letter counts for, where not as PostgreSQL has it.
+        normalisation: bit mask of how a document's length counts.
+        where: more of the SQL condition; `%(name)s` is a parameter of the query, null where it has none.
+        statement_timeout_s: seconds after which the server ends a query.
+        environment: where the variable is looked for.
+
+    Raises:
+        UsageError: the variable is not set, or not exactly one of `vector_column` and `columns` is given.
+        MissingExtraError: psycopg is not installed.
+    """
+    try:
+        import psycopg  # noqa: F401 - found out now, not at the first query
+        from psycopg.sql import SQL, Identifier, Literal
+    except ImportError:
+        raise MissingExtraError.for_extra("PostgreSQL", "postgres") from None
+    if not environment.get(dsn_env):
+        raise UsageError(Problem(f"the environment has no {dsn_env}", hint=f"export {dsn_env}=postgresql://..."))
+    if (vector_column is None) == (not columns):
+        got = "none" if vector_column is None else "both"
+        raise UsageError(Problem("what is searched", expected="exactly one of vector_column and columns", got=got))
+    name = Identifier(*table.split("."))
+    configuration = SQL("{}::regconfig").format(Literal(config))
+    vector: Composable = Identifier(vector_column) if vector_column is not None else _vector_of(columns, configuration)
+    counts = [float({**DEFAULT_WEIGHTS, **weights}[letter]) for letter in ("D", "C", "B", "A")]
+    statement = SQL(_STATEMENT).format(
+        rank=SQL(rank),
+        weights=SQL("{}::real[]").format(Literal(counts)),
+        vector=vector,
+        normalisation=Literal(int(normalisation)),
+        shown=SQL(", ").join(Identifier(one) for one in (id_column, title_column) if one is not None),
+        table=name,
+        reads_query=SQL(_READS_QUERY[words]).format(config=configuration),
+        where=SQL(f" AND ({where})") if where is not None else SQL(""),
+        id=Identifier(id_column),
+    )
+    dsn = environment[dsn_env]
+    return PostgresTable(Connections(lambda: _connection(dsn, statement_timeout_s)), statement, statement_timeout_s)
+
+
+class PostgresTable:
+    """Answers queries from a table; each call under way has a connection of its own."""
+
+    def __init__(
+        self, connections: Connections[Connection[tuple[object, ...]]], statement: Composed, timeout_s: float
+    ) -> None:
+        self._connections = connections
+        self._statement = statement
+        self._timeout_s = timeout_s
+
+    def search(self, query: str, k: int, /, **params: Scalar) -> list[Hit]:
+        """The best `k`: by rank, descending, and by id where that is equal.
+
+        Args:
+            query: its text.
+            k: results asked for.
+            params: for `where`.
+
+        Raises:
+            ConnectionError: the database cannot be reached, or the connection broke.
+            TimeoutError: the server ended the query.
+            ValueError: the server refused the statement.
+        """
+        import psycopg
+
+        given = OrNone(params, __query=query.replace("\0", " "), __k=k)
+        try:
+            with self._connections.one() as connection:
+                rows = connection.execute(self._statement, given).fetchall()
+        except psycopg.errors.QueryCanceled as error:
+            raise TimeoutError(f"the server ended the query after {self._timeout_s:g} s") from error
+        except psycopg.OperationalError as error:
+            if error.sqlstate is not None and not error.sqlstate.startswith(("08", "57P")):
+                raise ValueError(f"PostgreSQL: {type(error).__name__}") from error
+            raise ConnectionError("the database cannot be reached") from None
+        except psycopg.Error as error:
+            raise ValueError(f"PostgreSQL: {type(error).__name__}") from error
+        return [_hit(row) for row in rows]
+
+    def close(self) -> None:
+        """Close the connections."""
+        with suppress(OSError):
+            self._connections.close()
+
+
+def _hit(row: tuple[object, ...]) -> Hit:
+    score, doc_id, *title = row
+    return Hit(str(doc_id), float(str(score)), None if not title or title[0] is None else str(title[0]))
+
+
+def _vector_of(columns: Mapping[str, Letter], configuration: Composable) -> Composed:
+    from psycopg.sql import SQL, Identifier, Literal
+
+    parts = [
+        SQL("setweight(to_tsvector({}, coalesce({}::text, '')), {})").format(
+            configuration, Identifier(column), Literal(letter)
+        )
+        for column, letter in columns.items()
+    ]
+    return SQL("({})").format(SQL(" || ").join(parts))
+
+
+def _connection(dsn: str, timeout_s: float) -> Connection[tuple[object, ...]]:
+    import psycopg
+
+    connection = psycopg.connect(dsn, autocommit=True)
+    connection.execute("SET default_transaction_read_only = on")
+    connection.execute("SELECT set_config('statement_timeout', %s, false)", [str(int(timeout_s * 1000))])
+    return connection

@@ -1,0 +1,132 @@
+"""SQLite's FTS5 as a system under test: the preset `sqlite`, and a function to call from Python."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Mapping
+from pathlib import Path
+from types import MappingProxyType
+from typing import Literal
+from urllib.parse import quote
+
+from cranfield.errors import Problem, UsageError, unknown_name
+from cranfield.model import Hit, Scalar
+from cranfield.systems.engines.connections import Connections, OrNone
+
+Words = Literal["any", "all", "phrase", "raw"]
+
+
+def searcher(
+    *,
+    database: str,
+    table: str,
+    id_column: str = "id",
+    title_column: str | None = None,
+    weights: Mapping[str, float] = MappingProxyType({}),
+    words: Words = "any",
+    where: str | None = None,
+    folder: Path | str = ".",
+) -> Fts5Table:
+    """Make an FTS5 table something that answers queries.
+
+    Args:
+        database: file, relative to `folder`; opened for reading only.
+        table: the FTS5 table.
+        id_column: column of the document id, or `rowid`.
+        title_column: column of a title to show.
+        weights: of columns in `bm25()`; 1 where a column is not named.
+        words: results hold any of the query's words, all, or all in a row; `raw` takes the query as FTS5 syntax.
+        where: more of the SQL condition; `:name` is a parameter of the query, null where it has none.
+        folder: what `database` is relative to.
+
+    Raises:
+        UsageError: with everything that is wrong with file, table and columns.
+    """
+    path = Path(folder) / database
+    if not path.is_file():
+        raise UsageError(Problem(f"no database file {database}", hint="the path is relative to the config file."))
+    connections = Connections(lambda: _connection(path))
+    try:
+        with connections.one() as connection:
+            columns = _columns(connection, table)
+    except sqlite3.DatabaseError as error:
+        raise UsageError(Problem(f"{database} is no database that SQLite can read: {error}")) from None
+    named = (id_column, *([title_column] if title_column else []), *weights)
+    problems = [Problem(f"{database} has no table {table}")] if not columns else []
+    problems += [
+        unknown_name(f"column of {table}", name, columns)
+        for name in named
+        if columns and name not in columns and name != "rowid"
+    ]
+    if problems:
+        connections.close()
+        raise UsageError(problems)
+    shown = ", ".join(_quoted(name) for name in (id_column, title_column) if name is not None)
+    arguments = ", ".join([_quoted(table), *(f"{float(weights.get(name, 1))!r}" for name in columns)])
+    statement = (
+        f"SELECT -bm25({arguments}), {shown} FROM {_quoted(table)} WHERE {_quoted(table)} MATCH :__query"  # noqa: S608 - names are quoted
+        + (f" AND ({where})" if where is not None else "")
+        + " ORDER BY 1 DESC, 2 LIMIT :__k"
+    )
+    return Fts5Table(connections, statement, words)
+
+
+class Fts5Table:
+    """Answers queries from an FTS5 table; each call under way has a connection of its own."""
+
+    def __init__(self, connections: Connections[sqlite3.Connection], statement: str, words: Words) -> None:
+        self._connections = connections
+        self._statement = statement
+        self._words = words
+
+    def search(self, query: str, k: int, /, **params: Scalar) -> list[Hit]:
+        """The best `k`: by BM25, descending, and by id where that is equal.
+
+        Args:
+            query: its text.
+            k: results asked for.
+            params: for `where`.
+
+        Raises:
+            ValueError: FTS5 cannot read a `raw` query, or `where` is no condition.
+        """
+        match = match_of(query, self._words)
+        if not match:
+            return []
+        try:
+            with self._connections.one() as connection:
+                given = OrNone(params, __query=match, __k=k)
+                rows = connection.execute(self._statement, given).fetchall()
+        except sqlite3.Error as error:
+            raise ValueError(f"SQLite: {error}") from error
+        return [
+            Hit(str(row[1]), float(row[0]), None if len(row) < 3 or row[2] is None else str(row[2])) for row in rows
+        ]
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._connections.close()
+
+
+def match_of(query: str, words: Words) -> str:
+    """What stands after MATCH: words between blanks, each quoted, so that none is read as syntax; "" of none."""
+    if words == "raw":
+        return query.strip()
+    quoted = ['"' + word.replace('"', '""') + '"' for word in query.replace("\0", " ").split()]
+    if words == "phrase":
+        return " + ".join(quoted)
+    return (" OR " if words == "any" else " ").join(quoted)
+
+
+def _connection(path: Path) -> sqlite3.Connection:
+    connection = sqlite3.connect(f"file:{quote(str(path))}?mode=ro", uri=True, check_same_thread=False)
+    connection.execute("PRAGMA query_only = ON")
+    return connection
+
+
+def _columns(connection: sqlite3.Connection, table: str) -> list[str]:
+    return [row[1] for row in connection.execute(f"PRAGMA table_info({_quoted(table)})")]
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'

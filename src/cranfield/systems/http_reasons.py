@@ -1,0 +1,97 @@
+"""Why an exchange over HTTP did not come to its end: from a library's exception to words that are the same everywhere."""
+
+from __future__ import annotations
+
+import socket
+import ssl
+from collections.abc import Iterator
+from functools import cache
+
+Why = tuple[str, bool]
+"""The reason, and whether trying again may help."""
+
+_CERTIFICATE = {
+    9: "it is not valid yet",
+    10: "it has expired",
+    18: "it is signed by itself",
+    19: "its issuer is not trusted",
+    20: "its issuer is not trusted",
+    21: "its issuer is not trusted",
+    62: "it is for another host",
+    64: "it is for another host",
+}
+"""OpenSSL's verification result to words that are ours: its own differ between versions."""
+_CAUSES: tuple[tuple[type[BaseException], str], ...] = (
+    (socket.gaierror, "the host's name is not known"),
+    (ConnectionRefusedError, "the connection was refused"),
+)
+_BROKE_OFF = "the connection broke in the middle of the answer"
+_CLOSED = "the connection was closed before an answer"
+_NOT_HTTP = "what came back is not HTTP"
+
+
+@cache
+def failures() -> tuple[type[BaseException], ...]:
+    """What sending and receiving may raise, each of them a failure of the system."""
+    import httpx2
+
+    # OSError: certificates that cannot be read. ImportError, ValueError: a proxy that cannot be used, a host that is none.
+    return httpx2.HTTPError, httpx2.InvalidURL, OSError, ImportError, ValueError
+
+
+@cache
+def _errors() -> tuple[tuple[tuple[type[BaseException], ...], str, bool], ...]:
+    import httpx2
+
+    unsendable = httpx2.InvalidURL, httpx2.UnsupportedProtocol, httpx2.LocalProtocolError, ValueError
+    return (
+        ((httpx2.ProxyError,), "the proxy refused the connection", True),
+        (unsendable, "no request was made: its address or a header cannot be sent", False),
+        ((httpx2.ConnectError,), "no connection could be made", True),
+        ((httpx2.HTTPError,), _CLOSED, True),
+        ((Exception,), "no connection could be made", True),
+    )
+
+
+def why_broken(error: BaseException, *, has_begun: bool) -> Why:
+    """The reason an exchange ended early.
+
+    Args:
+        error: one of `failures`.
+        has_begun: whether a part of the answer had come.
+    """
+    causes = list(_causes(error))
+    for cause in causes:
+        if isinstance(cause, ssl.SSLCertVerificationError):
+            why = _CERTIFICATE.get(cause.verify_code, "it could not be verified")
+            return f"TLS: the certificate is not trusted: {why}", False
+    if has_begun:
+        return _BROKE_OFF, True
+    if any(isinstance(cause, ssl.SSLError) for cause in causes):
+        return "TLS: no secure connection could be agreed on", True
+    for cause in causes:
+        for kind, reason in _CAUSES:
+            if isinstance(cause, kind):
+                return reason, True
+    reason, may_pass = next((reason, may) for kinds, reason, may in _errors() if isinstance(error, kinds))
+    return (_NOT_HTTP if reason == _CLOSED and _is_garbage(causes) else reason), may_pass
+
+
+def _is_garbage(causes: list[BaseException]) -> bool:
+    """Something came back, and the parser of the protocol refused it."""
+    return any(type(cause).__module__.startswith(("h11.", "h2.", "hpack.")) for cause in causes)
+
+
+def _causes(error: BaseException) -> Iterator[BaseException]:
+    """An error, and all that it came from."""
+    seen: set[int] = set()
+    left: list[BaseException | None] = [error]
+    while left:
+        one = left.pop()
+        if one is None or id(one) in seen:
+            continue
+        seen.add(id(one))
+        yield one
+        left += [one.__cause__, one.__context__]
+        if isinstance(one, BaseExceptionGroup):
+            left += one.exceptions

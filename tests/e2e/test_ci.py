@@ -1,0 +1,330 @@
+"""The files of examples/ci and examples/pytest, run as a CI server would run them."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from importlib.metadata import entry_points
+from pathlib import Path
+from threading import Thread
+from typing import Any
+from xml.etree import ElementTree as ET
+
+import pytest
+import typer
+import yaml
+
+from cranfield.cli.main import command_line
+
+CHECKOUT = Path(__file__).resolve().parents[2]
+CI, SUITE = CHECKOUT / "examples" / "ci", CHECKOUT / "examples" / "pytest"
+WORKFLOWS = ("github-actions.yml", "gitlab-ci.yml")
+IS_INSTALLED = any(point.value == "cranfield.pytest_plugin" for point in entry_points(group="pytest11"))
+LOADED = () if IS_INSTALLED else ("-p", "cranfield.pytest_plugin")
+JOB_VARIABLES = re.compile(r"GITHUB_.*|GITLAB_.*|CI(_.*)?|.*_proxy|GIT_.*|PYTEST_.*", re.IGNORECASE)
+
+
+def loaded(name: str) -> dict[str, Any]:
+    return yaml.safe_load((CI / name).read_text())
+
+
+def scripts(name: str) -> list[str]:
+    """Every shell script of a workflow."""
+    jobs = loaded(name)
+    if "jobs" in jobs:
+        return [step["run"] for job in jobs["jobs"].values() for step in job["steps"] if "run" in step]
+    return [line for job in jobs.values() for line in job["script"]]
+
+
+def calls(script: str) -> Iterator[list[str]]:
+    """Arguments of every call of ours in a shell script."""
+    for command in re.split(r"&&|\|\||;|\n|\bthen\b", script):
+        words = shlex.split(command)
+        if words and words[0] == "cranfield":
+            yield words[1:]
+
+
+def step(name: str) -> str:
+    """The script of a named step of the GitHub workflow."""
+    steps = [step for job in loaded("github-actions.yml")["jobs"].values() for step in job["steps"]]
+    (found,) = [one["run"] for one in steps if one.get("name") == name]
+    return found
+
+
+@pytest.mark.parametrize(("name", "n_calls"), [(name, 2) for name in WORKFLOWS])
+def test_every_call_in_a_workflow_is_one_the_command_takes(name: str, n_calls: int) -> None:
+    found = [call for script in scripts(name) for call in calls(script)]
+    assert len(found) == n_calls
+    for call in found:
+        group: Any = typer.main.get_command(command_line())
+        arguments = list(call)
+        while hasattr(group, "commands"):
+            group = group.commands[arguments.pop(0)]
+        group.make_context("cranfield", arguments)  # raises where an option is unknown
+
+
+def test_a_call_that_the_command_does_not_take_is_found() -> None:
+    group: Any = typer.main.get_command(command_line())
+    with pytest.raises(Exception, match="No such option"):
+        group.commands["gate"].make_context("cranfield", ["--no-such-option"])
+
+
+def test_the_github_workflow_gives_no_more_than_is_needed() -> None:
+    workflow = loaded("github-actions.yml")
+    assert list(workflow[True]) == ["pull_request"]  # `on` is true to YAML 1.1
+    assert workflow["permissions"] == {}
+    gate, comment = workflow["jobs"]["gate"], workflow["jobs"]["comment"]
+    assert gate["permissions"] == {"contents": "read"}
+    assert comment["permissions"] == {"pull-requests": "write"}
+    used = [step["uses"] for step in comment["steps"] if "uses" in step]
+    assert not [name for name in used if "checkout" in name]
+    (checkout,) = [step for step in gate["steps"] if "checkout" in step.get("uses", "")]
+    assert checkout["with"] == {"fetch-depth": 0, "persist-credentials": False}
+    assert "head.repo.full_name == github.repository" in comment["if"]
+
+
+def test_no_script_of_a_workflow_has_text_of_a_pull_request_pasted_in() -> None:
+    """What a branch is called would be run by the shell: it comes by a variable."""
+    assert not [script for script in scripts("github-actions.yml") if "${{" in script]
+
+
+def test_the_gitlab_jobs_keep_the_report_and_need_a_token_to_comment() -> None:
+    jobs = loaded("gitlab-ci.yml")
+    gate, comment = jobs["search-quality"], jobs["search-quality-comment"]
+    assert gate["artifacts"]["when"] == "always"
+    assert gate["artifacts"]["reports"] == {"junit": "gate.xml"}
+    assert comment["needs"] == ["search-quality"]
+    assert comment["rules"] == [
+        {"if": '$CI_PIPELINE_SOURCE == "merge_request_event" && $GITLAB_TOKEN', "when": "always"}
+    ]
+
+
+GATE = """
+gate:
+  rules:
+    - floor: {measure: nDCG@10, at_least: 0.5}
+    - drop: {measure: nDCG@10, at_most: 5 %}
+"""
+
+
+def environment(**more: str) -> dict[str, str]:
+    plain = {name: value for name, value in os.environ.items() if not JOB_VARIABLES.fullmatch(name)}
+    return plain | {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}", "HOME": "/nonexistent"} | more
+
+
+def bash(folder: Path, script: str, **more: str) -> subprocess.CompletedProcess[str]:
+    command = ["bash", "-e", "-o", "pipefail", "-c", script]
+    return subprocess.run(command, cwd=folder, env=environment(**more), capture_output=True, text=True, timeout=120)
+
+
+def git(folder: Path, *arguments: str) -> None:
+    who = ["-c", "user.name=a", "-c", "user.email=a@example.org", "-c", "init.defaultBranch=main"]
+    subprocess.run(["git", *who, *arguments], cwd=folder, env=environment(), check=True, capture_output=True)
+
+
+@pytest.fixture
+def pull_request(tmp_path: Path) -> Path:
+    """A clone, on a branch, of a repository with a gate and an accepted baseline on main."""
+    origin, clone = tmp_path / "origin", tmp_path / "clone"
+    shutil.copytree(CHECKOUT / "examples" / "handbook", origin)
+    config = (origin / "cranfield.yaml").read_text()
+    (origin / "cranfield.yaml").write_text(config + "candidate: titles\n" + GATE)
+    accepted = bash(origin, "cranfield baseline accept --reason first")
+    assert accepted.returncode == 0, accepted.stderr
+    shutil.rmtree(origin / "cranfield-gate", ignore_errors=True)
+    git(origin, "init", "-q")
+    git(origin, "add", "cranfield.yaml", "cranfield-baseline.json", "handbook.json", "queries.yaml", "search.py")
+    git(origin, "commit", "-q", "-m", "search")
+    git(tmp_path, "clone", "-q", str(origin), str(clone))
+    git(clone, "checkout", "-q", "-b", "change")
+    return clone
+
+
+def test_the_steps_of_the_workflow_pass_what_is_as_good(pull_request: Path, tmp_path: Path) -> None:
+    summary = tmp_path / "summary.md"
+    done = bash(pull_request, step("Gate"), BASE="origin/main", GITHUB_STEP_SUMMARY=str(summary))
+    assert done.returncode == 0, done.stderr
+    root = ET.fromstring((pull_request / "gate.xml").read_bytes())
+    assert (root.attrib["tests"], root.attrib["failures"], root.attrib["errors"]) == ("2", "0", "0")
+    assert summary.read_text() == (pull_request / "gate.md").read_text()
+
+
+def test_the_steps_of_the_workflow_fail_what_is_worse_and_say_so(pull_request: Path, tmp_path: Path) -> None:
+    search = pull_request / "search.py"
+    search.write_text(search.read_text().replace("reverse=True", "reverse=False"))
+    config = pull_request / "cranfield.yaml"
+    config.write_text(config.read_text().replace("at_most: 5 %", "at_most: 100 %").replace("0.5}", "0}"))  # in vain
+    summary, output = tmp_path / "summary.md", tmp_path / "output"
+    done = bash(pull_request, step("Gate"), BASE="origin/main", GITHUB_STEP_SUMMARY=str(summary))
+    assert done.returncode == 1, done.stderr
+    root = ET.fromstring((pull_request / "gate.xml").read_bytes())
+    assert int(root.attrib["failures"]) >= 2
+    assert not list(root.iter("skipped"))
+    report = (pull_request / "gate.md").read_text()
+    assert summary.read_text() == report
+    assert "failed" in report.partition("<details")[0]  # the verdict is not folded
+    assert "![" not in report
+    assert bash(pull_request, step("Is there a report?"), GITHUB_OUTPUT=str(output)).returncode == 0
+    assert output.read_text() == "there=yes\n"
+
+
+def test_a_format_for_programs_does_not_switch_the_gate_off(pull_request: Path) -> None:
+    search = pull_request / "search.py"
+    search.write_text(search.read_text().replace("reverse=True", "reverse=False"))
+    done = bash(pull_request, "cranfield gate --baseline-ref origin/main --format json")
+    assert done.returncode == 1
+    assert json.loads(done.stdout)
+
+
+class Forge(BaseHTTPRequestHandler):
+    """As much of GitHub as one new comment takes."""
+
+    written: list[str]
+
+    def do_GET(self) -> None:
+        self.answer([])
+
+    def do_POST(self) -> None:
+        said = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        if self.path == "/graphql":
+            self.answer({"data": {"viewer": {"databaseId": 1}}})
+        else:
+            self.written.append(said["body"])
+            self.answer({"id": 5, "user": {"id": 1}, "body": said["body"], "html_url": "here"})
+
+    def answer(self, body: object) -> None:
+        data = json.dumps(body).encode()
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(data)))
+        self.end_headers()
+        self.wfile.write(data)
+
+    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002
+        """Keep quiet."""
+
+
+def test_the_step_that_comments_takes_the_report_of_the_gate(pull_request: Path) -> None:
+    queries = pull_request / "queries.yaml"
+    queries.write_text(queries.read_text().replace("lost key,", '"@all see #1 ![x](y) lost key",', 1))
+    assert bash(pull_request, "cranfield baseline accept").returncode == 0
+    search = pull_request / "search.py"
+    search.write_text(search.read_text().replace("reverse=True", "reverse=False"))
+    assert bash(pull_request, "cranfield gate --markdown gate.md").returncode == 1
+    assert "all see" in (pull_request / "gate.md").read_text()
+    server = HTTPServer(("127.0.0.1", 0), type("OneForge", (Forge,), {"written": []}))
+    thread = Thread(target=server.serve_forever, args=(0.01,))
+    thread.start()
+    try:
+        done = bash(
+            pull_request,
+            step("Comment"),
+            GITHUB_ACTIONS="true",
+            GITHUB_TOKEN="t",
+            GITHUB_API_URL=f"http://127.0.0.1:{server.server_port}",
+            GITHUB_REPOSITORY="owner/name",
+            GITHUB_REF="refs/pull/3/merge",
+        )
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+    assert (done.returncode, done.stdout, done.stderr) == (0, "comment created: here\n", "")
+    (body,) = server.RequestHandlerClass.written  # type: ignore[attr-defined]
+    assert body.startswith("<!-- cranfield: report -->\n")
+    assert "all see" in body
+    assert not re.search(r"(?<![A-Za-z0-9])@\w|!\[|#\d", body)
+
+
+@pytest.fixture
+def suite(tmp_path: Path) -> Path:
+    folder = tmp_path / "suite"
+    shutil.copytree(SUITE, folder, ignore=shutil.ignore_patterns("index.db", "__pycache__", ".pytest_cache"))
+    (folder / "pytest.ini").write_text("[pytest]\n")
+    return folder
+
+
+def run_suite(folder: Path, *more: str) -> subprocess.CompletedProcess[str]:
+    options = ["-q", *LOADED, "-p", "no:randomly", "-p", "no:cacheprovider", "--strict-markers"]
+    command = [sys.executable, "-m", "pytest", *options, *more]
+    return subprocess.run(command, cwd=folder, env=environment(), capture_output=True, text=True, timeout=120)
+
+
+def built(folder: Path) -> None:
+    command = [sys.executable, "build_index.py"]
+    done = subprocess.run(command, cwd=folder, check=True, capture_output=True, text=True, timeout=120)
+    assert re.fullmatch(r"\d{3} entities\n", done.stdout)
+
+
+def test_the_six_assertions_of_the_suite_hold(suite: Path) -> None:
+    built(suite)
+    done = run_suite(suite)
+    assert done.returncode == 0, done.stdout
+    assert "6 passed" in done.stdout
+
+
+def test_each_of_the_six_assertions_can_fail(suite: Path) -> None:
+    built(suite)
+    search = suite / "search.py"
+    search.write_text(search.read_text().replace("return [doc_id for (doc_id,) in found]", 'return ["x.py::x"]'))
+    done = run_suite(suite)
+    assert done.returncode == 1
+    assert "6 failed" in done.stdout
+    assert "nothing relevant in 1 results" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("missing", "said"), [("index.db", "unable to open database file"), ("golden.json", "no such file")]
+)
+def test_without_its_data_the_suite_is_red_and_skips_nothing(suite: Path, missing: str, said: str) -> None:
+    built(suite)
+    (suite / missing).unlink()
+    done = run_suite(suite)
+    assert done.returncode == 1
+    assert "6 errors" in done.stdout
+    assert "skipped" not in done.stdout
+    assert said in done.stdout
+
+
+def test_an_assertion_is_a_line_and_the_suite_a_few(suite: Path) -> None:
+    lines = (suite / "test_search_quality.py").read_text().splitlines()
+    assert sum(line.strip().startswith("assert ") for line in lines) == 6
+    assert sum(bool(line.strip()) for line in lines) <= 18
+
+
+ROUTED = """
+testset: {testsets}
+primary: RR
+systems:
+  routed:
+    command: ["{{python}}", answer.py, "{{query}}"]
+    extract: {{json: hits, id: id, fields: {{confidence: confidence, answered_locally: local, tokens: usage.tokens}}}}
+"""
+ANSWER = """
+import json, sys
+local = sys.argv[1] == "apple"
+print(json.dumps({"hits": [{"id": "a"}], "confidence": 0.9 if local else 0.2, "local": local, "usage": {"tokens": 120}}))
+"""
+
+
+def test_what_a_system_says_of_its_routing_travels_with_the_run(tmp_path: Path) -> None:
+    (tmp_path / "cranfield.yaml").write_text(ROUTED.format(testsets="set.yaml"))
+    (tmp_path / "answer.py").write_text(ANSWER)
+    (tmp_path / "set.yaml").write_text(
+        "cranfield_testset: 1\nname: t\nqueries:\n"
+        "  - {id: q1, text: apple, judgments: {a: 1}}\n  - {id: q2, text: pear, judgments: {b: 1}}\n"
+    )
+    done = bash(tmp_path, "cranfield run --format json")
+    assert done.returncode == 0, done.stderr
+    records = [json.loads(line) for line in (tmp_path / "cranfield-out/runs/routed.jsonl").read_text().splitlines()]
+    fields = {record["query_id"]: record["fields"] for record in records if "query_id" in record}
+    assert fields == {
+        "q1": {"confidence": 0.9, "answered_locally": True, "tokens": 120},
+        "q2": {"confidence": 0.2, "answered_locally": False, "tokens": 120},
+    }

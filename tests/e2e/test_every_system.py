@@ -1,0 +1,182 @@
+"""Every kind of system around the same engine gives the same hits; and real engines score what they are known to score."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import psycopg
+import pytest
+import yaml
+
+from cranfield import TestSet, evaluate
+from cranfield.config import load_config
+from cranfield.model import Query, Run
+from cranfield.systems import collect, preflight, systems_of
+
+ENGINES = Path(__file__).parent / "engines" / "engines.py"
+SOME = 25
+"""Queries asked of every kind of system; starting a program for each takes its time. None has a word twice, or
+a word of two parts, which are read in more than one way."""
+
+
+@pytest.fixture(scope="module")
+def corpus(shared_data: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the engines, and an index of each over the Cranfield collection."""
+    folder = tmp_path_factory.mktemp("engines")
+    shutil.copy(ENGINES, folder)
+    documents = shared_data / "cranfield" / "corpus.jsonl"
+    subprocess.run([sys.executable, "engines.py", "build", documents], cwd=folder, check=True)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def postgres(shared_data: Path, postgres_server: str) -> Iterator[str]:
+    """Address of a database with the collection in a table, title and text as one column."""
+    lines = (shared_data / "cranfield" / "corpus.jsonl").read_text(encoding="utf-8").splitlines()
+    with closing(psycopg.connect(postgres_server, autocommit=True)) as connection:
+        connection.execute("CREATE DATABASE collection")
+    address = postgres_server.replace("/postgres?", "/collection?")
+    with closing(psycopg.connect(address, autocommit=True)) as connection:
+        connection.execute("CREATE TABLE docs (id text PRIMARY KEY, words tsvector)")
+        with connection.cursor() as cursor:
+            rows = [(one["_id"], one["title"] + " " + one["text"]) for one in map(json.loads, lines)]
+            cursor.executemany("INSERT INTO docs VALUES (%s, to_tsvector('english', %s))", rows)
+    yield address
+    with closing(psycopg.connect(postgres_server, autocommit=True)) as connection:
+        connection.execute("DROP DATABASE collection WITH (FORCE)")
+
+
+@pytest.fixture(scope="module")
+def testset(shared_data: Path) -> TestSet:
+    """The 225 queries; Cleverdon's code 1 is a complete answer, so a grade is 5 minus the code."""
+    lines = (shared_data / "cranfield" / "queries.jsonl").read_text(encoding="utf-8").splitlines()
+    queries = tuple(Query(one["_id"], one["text"]) for one in map(json.loads, lines))
+    grades: dict[str, dict[str, int]] = {query.id: {} for query in queries}
+    for line in (shared_data / "cranfield" / "qrels.txt").read_text(encoding="utf-8").splitlines():
+        query_id, _, doc_id, code = line.split()
+        if int(code) > 0:
+            grades[query_id][doc_id] = 5 - int(code)
+    return TestSet("cranfield", queries, grades)
+
+
+def served(folder: Path, *what: str) -> Iterator[int]:
+    """Start a server of one of the engines; its port."""
+    server = subprocess.Popen([sys.executable, "engines.py", *what], cwd=folder, stdout=subprocess.PIPE, text=True)
+    try:
+        assert server.stdout is not None
+        yield int(server.stdout.readline())
+    finally:
+        server.kill()
+        server.wait()
+        server.stdout.close()
+
+
+@pytest.fixture(scope="module")
+def http_port(corpus: Path) -> Iterator[int]:
+    yield from served(corpus, "http", "fts_plain")
+
+
+@pytest.fixture(scope="module")
+def mcp_port(corpus: Path) -> Iterator[int]:
+    yield from served(corpus, "mcp", "fts_plain", "http")
+
+
+def config_of(http_port: int, mcp_port: int) -> dict[str, object]:
+    python, engines = sys.executable, "engines.py"
+    read = {"json": "results", "id": "id", "score": "score"}
+    arguments = {"query": "{query}", "limit": "{k}"}
+    return {
+        "command": {
+            "command": [python, engines, "ask", "fts_plain", "{query}", "{k}"],
+            "extract": {"jsonl": True, "id": "id", "score": "score"},
+        },
+        "function": {"python": "engines:fts_plain"},
+        "coroutine": {"python": "engines:later"},
+        "lines": {"lines": [python, engines, "lines", "fts_plain"]},
+        "http": {
+            "http": {"url": f"http://127.0.0.1:{http_port}/search", "parameters": {"q": "{query}", "size": "{k}"}},
+            "extract": read,
+        },
+        "mcp-stdio": {
+            "mcp": {"command": [python, engines, "mcp", "fts_plain"], "tool": "search", "arguments": arguments},
+            "extract": read,
+        },
+        "preset": {
+            "preset": "sqlite",
+            "with": {"database": "fts.db", "table": "docs", "id_column": "id", "weights": {"title": 1, "body": 1}},
+        },
+        "mcp-http": {
+            "mcp": {"url": f"http://127.0.0.1:{mcp_port}/mcp", "tool": "search", "arguments": arguments},
+            "extract": read,
+        },
+    }
+
+
+@pytest.fixture(scope="module")
+def answers(corpus: Path, testset: TestSet, http_port: int, mcp_port: int) -> dict[str, Run]:
+    """What every kind of system answers to some of the queries."""
+    systems = config_of(http_port, mcp_port)
+    (corpus / "cranfield.yaml").write_text(yaml.safe_dump({"testset": "x", "systems": systems}), encoding="utf-8")
+    plain = [query for query in testset.queries if _is_plain(query.text.removesuffix(" ."))][:SOME]
+    some = TestSet("some", tuple(plain), {query.id: testset.grades[query.id] for query in plain})
+    ready = systems_of(load_config(corpus / "cranfield.yaml"))
+    try:
+        preflight(ready)
+        return {system.name: collect(some, system, k=10) for system in ready}
+    finally:
+        for system in ready:
+            system.close()
+
+
+def _is_plain(text: str) -> bool:
+    words = text.split()
+    return len(set(words)) == len(words) and all(word.isalpha() for word in words)
+
+
+KINDS = ("function", "coroutine", "lines", "http", "mcp-stdio", "mcp-http", "preset")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_same_engine_gives_the_same_hits_however_it_is_asked(answers: dict[str, Run], kind: str) -> None:
+    expected = answers["command"]
+    assert all(len(answer.hits) == 10 for answer in expected.answers.values())
+    assert answers[kind].answers == expected.answers
+
+
+# nDCG@10 with grades 5 minus the code, and AP, of the first thousand results of an OR of all words, as measured elsewhere;
+# how a tokenizer splits words, and which it leaves out, moves the third digit.
+KNOWN = {
+    "fts_plain": (0.3530, 0.2924),  # SQLite's own bm25, porter
+    "fts_titles": (0.3712, 0.3121),  # title five times the text
+    "tantivy": (0.3583, 0.2958),
+    "bm25s": (0.3432, 0.2795),
+    "postgres": (0.3231, 0.2626),  # ts_rank
+}
+NEAR = 0.008
+
+
+@pytest.mark.parametrize("engine", sorted(KNOWN))
+def test_real_engines_score_what_they_are_known_to_score(
+    corpus: Path, testset: TestSet, engine: str, request: pytest.FixtureRequest
+) -> None:
+    written: dict[str, object] = {"python": f"engines:{engine}", "order": "descending"}
+    if engine == "postgres":
+        address = request.getfixturevalue("postgres")
+        settings = {"dsn_env": "ADDRESS", "table": "docs", "vector_column": "words", "words": "any", "normalisation": 1}
+        written = {"preset": "postgres", "with": settings, "env": {"ADDRESS": address}}
+    (corpus / f"{engine}.yaml").write_text(yaml.safe_dump({"testset": "x", "systems": {engine: written}}))
+    (system,) = systems_of(load_config(corpus / f"{engine}.yaml"))
+    try:
+        preflight([system])
+        evaluated = evaluate(testset, collect(testset, system, k=1000), measures=["nDCG@10", "AP"])
+    finally:
+        system.close()
+    assert not evaluated.failures
+    found = tuple(evaluated.summaries[measure].mean for measure in evaluated.measures)
+    assert found == pytest.approx(KNOWN[engine], abs=0.00005 if engine == "fts_plain" else NEAR)

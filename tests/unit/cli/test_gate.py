@@ -1,0 +1,139 @@
+"""`cranfield gate` and `cranfield baseline`: exit codes that no format switches off, and what is printed."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from xml.etree import ElementTree as ET
+
+import pytest
+
+HOSTILE = "<img src=x> | @everyone [a](http://b) `c` \x1b[31m"
+CONFIG = """\
+testset: queries.yaml
+measures: [Success@5, RR]
+gate:
+  rules:
+    - {rule}
+systems:
+  new: {{run: new.run}}
+"""
+
+
+def project(folder: Path, rule: str, right: int = 70) -> Path:
+    """A hundred queries, of which so many find their document."""
+    lines = ["cranfield_testset: 1", "name: hundred", "queries:"]
+    results = []
+    for number in range(100):
+        text = json.dumps(HOSTILE if number == 99 else f"question {number}")
+        lines.append(f"  - {{id: q{number:02}, text: {text}, judgments: {{d: 1}}}}")
+        results.append(f"q{number:02} Q0 {'d' if number < right else 'x'} 1 9 s")
+    (folder / "queries.yaml").write_text("\n".join(lines) + "\n")
+    (folder / "new.run").write_text("\n".join(results) + "\n")
+    (folder / "cranfield.yaml").write_text(CONFIG.format(rule=rule))
+    return folder
+
+
+def cranfield(folder: Path, *arguments: str, **environ: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "cranfield", *arguments]
+    return subprocess.run(
+        command, cwd=folder, capture_output=True, text=True, timeout=120, env={**os.environ, **environ}
+    )
+
+
+@pytest.mark.parametrize("form", ["text", "json", "csv", "markdown"])
+@pytest.mark.parametrize(("right", "code"), [(70, 0), (69, 1)])
+def test_a_hit_rate_under_070_exits_with_1_in_every_format(tmp_path: Path, form: str, right: int, code: int) -> None:
+    project(tmp_path, "floor: {measure: Success@5, at_least: 0.70}", right)
+    done = cranfield(tmp_path, "gate", "--format", form)
+    assert done.returncode == code, done.stderr
+    assert ("passed" if right == 70 else "failed") in done.stdout
+
+
+def test_json_says_what_was_compared(tmp_path: Path) -> None:
+    project(tmp_path, "floor: {measure: Success@5, at_least: 0.70}", 69)
+    found = json.loads(cranfield(tmp_path, "gate", "--format", "json").stdout)
+    assert (found["status"], found["kind"]) == ("failed", "gate")
+    (rule,) = found["gates"][0]["rules"]
+    assert (rule["kind"], rule["status"], rule["got"], rule["expected"]) == (
+        "floor",
+        "failed",
+        "0.6900",
+        "at least 0.70",
+    )
+    assert json.loads((tmp_path / "cranfield-gate" / "gate.json").read_text()) == found
+
+
+def test_what_the_interval_cannot_tell_exits_with_4_and_broken_limits_with_3(tmp_path: Path) -> None:
+    project(tmp_path, "drop: {measure: Success@5, at_most: 0.05, significant: true}")
+    assert cranfield(tmp_path, "baseline", "accept").returncode == 0
+    project(tmp_path, "drop: {measure: Success@5, at_most: 0.05, significant: true}", 62)
+    done = cranfield(tmp_path, "gate")
+    assert done.returncode == 4, done.stdout + done.stderr
+    assert "inconclusive" in done.stdout
+    project(tmp_path, "floor: {measure: RR, at_least: 0}")
+    lines = (tmp_path / "new.run").read_text().splitlines()
+    (tmp_path / "new.run").write_text("\n".join(lines[:89]) + "\n")
+    done = cranfield(tmp_path, "gate", "--run", "new.run")
+    assert done.returncode == 3, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["gate", "none.yaml"], "none.yaml"),
+        (["gate"], "there is no baseline"),
+        (["gate", "--baseline-ref", "origin/main"], "needs a git repository"),
+        (["gate", "--from", "nowhere"], "error:"),
+        (["gate", "--markdown", "report.html"], ".md"),
+        (["baseline", "show"], "there is no baseline"),
+    ],
+)
+def test_what_cannot_be_used_exits_with_2_and_no_traceback(tmp_path: Path, arguments: list[str], said: str) -> None:
+    project(tmp_path, "drop: {measure: RR, at_most: 5 %}")
+    done = cranfield(tmp_path, *arguments, GIT_CEILING_DIRECTORIES=str(tmp_path.parent))
+    assert done.returncode == 2, done.stderr
+    assert said in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_pull_requests_report_has_its_verdict_first_and_nothing_that_is_obeyed(tmp_path: Path) -> None:
+    project(tmp_path, "drop: {measure: RR, at_most: 5 %}", 100)
+    cranfield(tmp_path, "baseline", "accept")
+    project(tmp_path, "drop: {measure: RR, at_most: 5 %}", 60)
+    done = cranfield(tmp_path, "gate", "--markdown", "report.md", "--junit", "gate.xml")
+    assert done.returncode == 1
+    report = (tmp_path / "report.md").read_text()
+    lines = report.splitlines()
+    assert lines[2] == "> **Verdict: failed.** 1 of 1 rule broken."
+    assert "RR was 1.0000 and is 0.6000: \u221240.0 %; a drop of at most 5 % is allowed (n = 100)" in lines[3]
+    assert "<details open>" in report
+    assert "<img" not in report
+    assert "![" not in report
+    assert "\\[a\\](http://b)" in report
+    assert "\x1b" not in report
+    assert "| RR | 1.0000 | 0.6000 | \u22120.4000 |" in report
+    root = ET.fromstring((tmp_path / "gate.xml").read_text())
+    assert root.attrib["failures"] != "0"
+
+
+def test_the_steps_summary_is_the_report(tmp_path: Path) -> None:
+    project(tmp_path, "floor: {measure: RR, at_least: 0}")
+    done = cranfield(tmp_path, "gate", "--step-summary", GITHUB_STEP_SUMMARY=str(tmp_path / "summary.md"))
+    assert done.returncode == 0, done.stderr
+    assert "**Verdict: passed.**" in (tmp_path / "summary.md").read_text()
+
+
+def test_a_baseline_is_shown_as_it_was_accepted(tmp_path: Path) -> None:
+    project(tmp_path, "drop: {measure: RR, at_most: 5 %}")
+    done = cranfield(tmp_path, "baseline", "accept", "--reason", "the first", "--dry-run")
+    assert done.returncode == 0, done.stderr
+    assert "nothing was written" in done.stderr
+    assert not (tmp_path / "cranfield-baseline.json").exists()
+    cranfield(tmp_path, "baseline", "accept", "--reason", "the first")
+    shown = cranfield(tmp_path, "baseline", "show").stdout
+    assert "the first" in shown
+    assert "0.7000" in shown

@@ -1,0 +1,241 @@
+"""Three systems and more: what is compared, what is adjusted, and what is said of it."""
+
+from __future__ import annotations
+
+import math
+import random
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from cranfield import Limits, Query, TestSet, compare, compare_many, evaluate, parse
+from cranfield.errors import UnknownNameError, UsageError
+from cranfield.evaluation.many_values import ManyComparison
+from cranfield.evaluation.values import Evaluation
+from cranfield.stats.multiplicity import holm
+
+RR, P1 = parse("RR"), parse("P@1")
+
+
+def set_of(n: int) -> TestSet:
+    queries = tuple(Query(f"q{i}", strata={"type": "even" if i % 2 == 0 else "odd"}) for i in range(n))
+    return TestSet("set", queries, {query.id: {"hit": 1} for query in queries})
+
+
+def lists_of(ranks: list[int | None]) -> dict[str, list[str]]:
+    """A list whose relevant document is at each rank; None: not there."""
+    return {
+        f"q{i}": [f"x{j}" for j in range(1, rank or 11)] + (["hit"] if rank else []) for i, rank in enumerate(ranks)
+    }
+
+
+def systems(measures: tuple[str, ...] = ("RR", "P@1"), **ranks: list[int | None]) -> list[Evaluation]:
+    testset = set_of(len(next(iter(ranks.values()))))
+    return [evaluate(testset, lists_of(some), measures=measures, name=name) for name, some in ranks.items()]
+
+
+def random_ranks(seed: int, n: int, best: int) -> list[int | None]:
+    draw = random.Random(seed)
+    return [draw.randrange(best, 9) for _ in range(n)]
+
+
+def four() -> list[Evaluation]:
+    return systems(
+        old=random_ranks(1, 40, 2), same=random_ranks(2, 40, 2), new=random_ranks(3, 40, 1), top=[1] * 36 + [2] * 4
+    )
+
+
+@pytest.fixture(scope="module")
+def many() -> ManyComparison:
+    return compare_many(four(), baseline="old", test="t")
+
+
+def test_every_pair_is_compared_once_in_the_order_given(many: ManyComparison) -> None:
+    assert [(pair.first, pair.second) for pair in many.pairs] == [
+        *[("old", "same"), ("old", "new"), ("old", "top")],
+        *[("same", "new"), ("same", "top"), ("new", "top")],
+    ]
+
+
+def test_a_pair_has_the_numbers_of_comparing_the_two_alone(many: ManyComparison) -> None:
+    evaluations = {evaluation.name: evaluation for evaluation in many.evaluations}
+    for pair in many.pairs:
+        alone = compare(evaluations[pair.first], evaluations[pair.second], test="t").measures[RR]
+        assert pair.delta == pytest.approx(alone.delta, abs=1e-15)
+        assert pair.result.p_two_sided == alone.tests["t"].p_two_sided
+        assert (pair.result.ci_low, pair.result.ci_high) == (alone.ci_low, alone.ci_high)
+
+
+@pytest.mark.parametrize("test", ["permutation", "wilcoxon", "t", "sign", "bootstrap"])
+def test_each_test_that_can_be_declared_gives_the_p_of_comparing_two(test: str) -> None:
+    evaluations = four()
+    pair = compare_many(evaluations, test=test).pairs[0]
+    alone = compare(evaluations[0], evaluations[1], test=test).measures[RR].tests[test]
+    assert pair.result.p_two_sided == alone.p_two_sided
+    assert pair.result.ci_low == alone.ci_low
+
+
+def test_the_statistics_are_those_of_scipy(many: ManyComparison) -> None:
+    columns = [evaluation.values[RR] for evaluation in many.evaluations]
+    for pair in many.pairs:
+        first, second = (columns[many.names.index(name)] for name in (pair.first, pair.second))
+        assert pair.result.p_two_sided == pytest.approx(stats.ttest_rel(second, first).pvalue, rel=1e-9)
+    friedman = stats.friedmanchisquare(*columns)
+    assert many.omnibus["friedman"].statistic == pytest.approx(friedman.statistic, rel=1e-12)
+    assert many.omnibus["friedman"].p_two_sided == pytest.approx(friedman.pvalue, rel=1e-9)
+    (agreement,) = many.agreements
+    means = [[float(evaluation.values[measure].mean()) for evaluation in many.evaluations] for measure in (RR, P1)]
+    assert agreement.tau == pytest.approx(stats.kendalltau(*means).statistic, abs=1e-12)
+    ranks = np.mean([stats.rankdata(-row) for row in np.column_stack(columns)], axis=0)
+    assert many.ranks is not None
+    assert many.ranks.means == pytest.approx(ranks.tolist(), abs=1e-12)
+
+
+def test_p_is_adjusted_over_all_pairs_and_against_the_baseline_over_those_alone(many: ManyComparison) -> None:
+    p_values = [pair.result.p_two_sided for pair in many.pairs]
+    assert [pair.result.p_adjusted for pair in many.pairs] == holm(p_values)
+    assert [pair.second for pair in many.against] == ["same", "new", "top"]
+    assert {pair.first for pair in many.against} == {"old"}
+    assert [pair.result.p_adjusted for pair in many.against] == holm(p_values[:3])
+
+
+def test_a_pair_is_told_apart_by_its_adjusted_p_alone() -> None:
+    # 12 queries; b rises on 8 and falls on 1 of 12: sign test on 9, p = 2 * (1 + 9) / 2**9 = .0391; three pairs: 3 * p > .05
+    a = [2] * 12
+    b = [1] * 8 + [3] + [2] * 3
+    found = compare_many(systems(a=a, b=b, c=a), test="sign")
+    first = found.pairs[0]
+    assert first.result.p_two_sided == pytest.approx(2 * (1 + 9) / 2**9)
+    assert first.result.p_adjusted == pytest.approx(3 * 2 * (1 + 9) / 2**9)
+    assert first.verdict == "not distinguished"
+
+
+def test_wins_ties_and_losses_add_up_to_the_queries() -> None:
+    found = compare_many(systems(a=[1, 2, 3, 4], b=[2, 2, 1, 1], c=[1, 2, 3, 4]))
+    assert [(pair.wins, pair.ties, pair.losses) for pair in found.pairs] == [(2, 1, 1), (0, 4, 0), (1, 1, 2)]
+
+
+def test_one_system_is_best() -> None:
+    found = compare_many(systems(a=[3] * 20, b=[2] * 20, c=[1] * 20))
+    assert found.verdict.name == "one best"
+    assert found.verdict.best == ("c",)
+    assert found.verdict.sentence == (
+        "c (1.0000) is best of 3 systems: better than each of the others (RR, n = 20, permutation, 3 pairs, Holm)."
+    )
+
+
+def test_two_systems_are_best_and_not_distinguished_from_each_other() -> None:
+    found = compare_many(systems(a=[3] * 20, b=[1, 2] * 10, c=[2, 1] * 10), baseline="a")
+    assert found.verdict.name == "several best"
+    assert found.verdict.best == ("b", "c")
+    assert "b (0.7500) and c (0.7500) are best of 3 systems, and not distinguished from each other" in (
+        found.verdict.sentence
+    )
+    assert found.verdict.reasons == ("against a, better: b, c",)
+
+
+def test_none_is_distinguished_where_all_are_the_same() -> None:
+    same = [1, 2, 3, None, 1, 2] * 3
+    found = compare_many(systems(a=same, b=same, c=same))
+    assert found.verdict.name == "not distinguished"
+    assert {pair.result.p_adjusted for pair in found.pairs} == {1.0}
+    assert found.omnibus["friedman"].p_two_sided == 1.0
+    assert found.agreements[0].tau is None
+
+
+def test_a_best_system_is_never_beaten_and_the_best_are_not_told_apart() -> None:
+    for seed in range(10):
+        found = compare_many(
+            systems(**{name: random_ranks(10 * seed + place, 30, place % 3 + 1) for place, name in enumerate("abcde")}),
+            test="t",
+        )
+        for pair in found.pairs:
+            loser = {"better": pair.first, "worse": pair.second}.get(pair.verdict)
+            assert loser not in found.verdict.best
+            if {pair.first, pair.second} <= set(found.verdict.best):
+                assert pair.verdict == "not distinguished"
+
+
+def test_where_less_is_better_the_lowest_mean_is_best() -> None:
+    found = compare_many(systems(("RankOfFirst",), a=[3] * 20, b=[2] * 20, c=[1] * 20))
+    assert found.verdict.best == ("c",)
+    assert [found.names[place] for place in found.best_first] == ["c", "b", "a"]
+    assert [pair.verdict for pair in found.pairs] == ["better"] * 3
+    assert [(pair.delta, pair.wins) for pair in found.pairs] == [(-1.0, 20), (-2.0, 20), (-1.0, 20)]
+    assert found.ranks is not None
+    assert found.ranks.means == (3.0, 2.0, 1.0)
+
+
+def test_queries_that_one_system_lacks_are_dropped_for_all_and_counted() -> None:
+    testset = set_of(12)
+    runs = {name: lists_of([rank] * 12) for name, rank in (("a", 1), ("b", 2), ("c", 3))}
+    del runs["b"]["q5"]
+    found = compare_many(
+        [evaluate(testset, run, measures=["RR"], name=name, missing="skip") for name, run in runs.items()]
+    )
+    assert found.dropped == {"q5": "b does not answer it"}
+    assert {summary.n for summary in found.summaries[RR]} == {11}
+    assert "1 queries do not count" in " ".join(found.verdict.disagreements)
+
+
+def test_too_many_dropped_queries_make_it_invalid() -> None:
+    testset = set_of(12)
+    runs = {name: lists_of([rank] * 12) for name, rank in (("a", 1), ("b", 2), ("c", 3))}
+    runs["b"] = {query: found for query, found in runs["b"].items() if query in {"q0", "q1", "q2"}}
+    evaluations = [evaluate(testset, run, measures=["RR"], name=name, missing="skip") for name, run in runs.items()]
+    found = compare_many(evaluations)
+    assert found.verdict.name == "invalid"
+    assert "9 of 12 queries (75.0 %)" in found.verdict.reasons[0]
+    assert compare_many(evaluations, limits=Limits(max_failed_share=None)).verdict.name != "invalid"
+
+
+def test_strata_are_means_of_every_system(many: ManyComparison) -> None:
+    even, odd = many.strata
+    assert (even.value, even.n, odd.value, odd.n) == ("even", 20, "odd", 20)
+    for place, evaluation in enumerate(many.evaluations):
+        assert even.summaries[place].mean == pytest.approx(float(evaluation.values[RR][0::2].mean()))
+
+
+def test_systems_within_the_critical_difference_share_a_group(many: ManyComparison) -> None:
+    assert many.ranks is not None
+    # Nemenyi: q(.95; 4, inf) = 3.633; 3.633 / sqrt(2) * sqrt(4 * 5 / (6 * 40))
+    assert many.ranks.critical_difference == pytest.approx(3.633 / math.sqrt(2) * math.sqrt(20 / 240), abs=1e-3)
+    rank = dict(zip(many.names, many.ranks.means, strict=True))
+    for group in many.ranks.groups:
+        assert max(rank[name] for name in group) - min(rank[name] for name in group) <= many.ranks.critical_difference
+
+
+def test_the_omnibus_test_is_named_where_it_says_otherwise_than_the_pairs() -> None:
+    found = compare_many(systems(a=random_ranks(5, 30, 1), b=random_ranks(6, 30, 1), c=random_ranks(7, 30, 1)))
+    assert found.verdict.name == "not distinguished"
+    p = found.omnibus["permutation"].p_two_sided
+    assert p is not None
+    assert bool([said for said in found.verdict.disagreements if "permutation" in said]) == (p <= 0.05)
+
+
+def test_the_order_of_the_systems_changes_no_number() -> None:
+    forward, backward = compare_many(four(), test="permutation"), compare_many(four()[::-1], test="permutation")
+    assert set(forward.verdict.best) == set(backward.verdict.best)
+    mirrored = {(pair.second, pair.first): pair for pair in backward.pairs}
+    for pair in forward.pairs:
+        other = mirrored[pair.first, pair.second]
+        assert other.delta == pytest.approx(-pair.delta)
+        assert other.result.p_adjusted == pair.result.p_adjusted
+
+
+def test_what_does_not_belong_together_is_refused() -> None:
+    one, two, three, _ = four()
+    with pytest.raises(UsageError, match=r"2 systems; expected three or more"):
+        compare_many([one, two])
+    with pytest.raises(UsageError, match="more than one system is called old"):
+        compare_many([one, two, replace(three, name="old")])
+    with pytest.raises(UnknownNameError, match=r"unknown system 'olt'; expected new, old, same"):
+        compare_many([one, two, three], baseline="olt")
+    with pytest.raises(UsageError, match="different test sets"):
+        compare_many([one, two, *systems(other=[1] * 8)])
+    with pytest.raises(UsageError, match="primary measure AP was not evaluated on every system"):
+        compare_many([one, two, three], primary="AP")
+    with pytest.raises(UsageError, match="compare_many takes evaluations"):
+        compare_many([one, two, "three"])  # type: ignore[list-item]

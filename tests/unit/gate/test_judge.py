@@ -1,0 +1,236 @@
+"""The rules, each on small evaluations: what keeps it, what breaks it, and what a rule says that applies to nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cranfield.config.gate import Rule
+from cranfield.evaluation.values import Evaluation
+from cranfield.formats.located import located_text
+from cranfield.gate.baseline import Baseline
+from cranfield.gate.evidence import Evidence
+from cranfield.gate.result import RuleResult
+from cranfield.gate.rules import RULES
+
+Found = Callable[..., Evaluation]
+Accepted = Callable[..., Baseline]
+
+
+def judged(text: str, evaluation: Evaluation, baseline: Baseline | None = None, **more: Any) -> RuleResult:
+    """What comes of a rule as it stands in YAML."""
+    rule = Rule.model_validate(located_text(text, Path("rule.yaml"), is_json=False).top)
+    return RULES[rule.kind].judge(rule.asked, Evidence(evaluation, baseline, **more))
+
+
+@pytest.mark.parametrize(
+    ("then", "now", "total", "status", "got"),
+    [
+        # The published scenario: a drop of more than 5 % fails, exactly 5 % does not.
+        (1000, 951, 1000, "passed", "\u22124.9 %"),
+        (1000, 950, 1000, "passed", "\u22125.0 %"),
+        (1000, 949, 1000, "failed", "\u22125.1 %"),
+        # (0.40 - 0.38) / 0.40 is 0.05000000000000004 in floats: 40 to 38 of 100 is 5 % and no more.
+        (40, 38, 100, "passed", "\u22125.0 %"),
+        (40, 37, 100, "failed", "\u22127.5 %"),
+        # 0.70 to 0.665
+        (700, 665, 1000, "passed", "\u22125.0 %"),
+        (700, 664, 1000, "failed", "\u22125.1 %"),
+        # A hair more than 5 %, which is never written as 5.0 %: (20000 - 18999) / 20000 is 5.005 %.
+        (2000, 1899, 2000, "failed", "\u22125.05 %"),
+        (100, 100, 100, "passed", "0.0 %"),
+        (38, 40, 100, "passed", "+5.3 %"),
+        (0, 0, 100, "passed", "0.0000"),
+    ],
+)
+def test_a_relative_drop_is_compared_exactly(
+    found: Found, accepted: Accepted, then: int, now: int, total: int, status: str, got: str
+) -> None:
+    baseline = accepted(found(then, total))
+    result = judged("drop: {measure: Success@5, at_most: 5 %}", found(now, total), baseline)
+    assert (result.status, result.got) == (status, got)
+    assert result.expected == "a drop of at most 5 %"
+
+
+@pytest.mark.parametrize(
+    ("at_most", "then", "now", "status"),
+    [
+        ("0.02", 40, 38, "passed"),  # 0.40 - 0.38 is 0.020000000000000018 in floats
+        ("0.019", 40, 38, "failed"),
+        ("0", 40, 40, "passed"),
+        ("0", 40, 39, "failed"),
+        ("0", 40, 41, "passed"),
+        ("2e-2", 40, 38, "passed"),
+    ],
+)
+def test_an_absolute_drop_is_compared_exactly(
+    found: Found, accepted: Accepted, at_most: str, then: int, now: int, status: str
+) -> None:
+    rule = f"drop: {{measure: Success@5, at_most: {at_most}}}"
+    assert judged(rule, found(now, 100), accepted(found(then, 100))).status == status
+
+
+def test_a_value_that_floats_add_up_to_is_the_value_it_stands_for(answered: Found, accepted: Accepted) -> None:
+    """Three of ten relevant documents found: 0.3. A baseline whose sum of 0.1 and 0.2 was kept is the same."""
+    now = answered({"q1": "RRR"}, missed={"q1": 7})
+    baseline = accepted(now, "R@10", {"q1": 0.1 + 0.2})
+    assert judged("drop: {measure: R@10, at_most: 0}", now, baseline).status == "passed"
+    assert judged("ratchet: {measure: R@10, queries: [q1]}", now, baseline).status == "passed"
+
+
+@pytest.mark.parametrize(
+    ("rule", "right", "status", "got"),
+    [
+        ("floor: {measure: Success@5, at_least: 0.70}", 70, "passed", "0.7000"),
+        ("floor: {measure: Success@5, at_least: 0.70}", 69, "failed", "0.6900"),
+        ("floor: {measure: Success@5, above: 0.70}", 70, "failed", "0.7000"),
+        ("floor: {measure: Success@5, above: 0.70}", 71, "passed", "0.7100"),
+        ("floor: {measure: Success@5, every_query: 1}", 100, "passed", "100 of 100 queries"),
+        ("floor: {measure: Success@5, every_query: 1}", 99, "failed", "99 of 100 queries"),
+    ],
+)
+def test_a_floor_that_is_reached_exactly_is_kept(found: Found, rule: str, right: int, status: str, got: str) -> None:
+    result = judged(rule, found(right, 100))
+    assert (result.status, result.got) == (status, got)
+
+
+def test_a_mean_of_thirds_reaches_the_half_that_it_is(answered: Found) -> None:
+    now = answered({"q1": "R--", "q2": "--R", "q3": "--R"})  # RR 1, 1/3, 1/3: mean 5/9
+    assert judged("floor: {measure: RR, at_least: 0.5555555555555555}", now).status == "passed"
+    assert judged("floor: {measure: RR, at_least: 0.5555555555555556}", now).status == "failed"
+
+
+STRATA: Mapping[str, Mapping[str, str]] = {
+    "q1": {"difficulty": "easy"},
+    "q2": {"difficulty": "easy"},
+    "q3": {"difficulty": "hard"},
+    "q4": {"difficulty": "hard"},
+}
+
+
+def test_a_floor_of_a_stratum_looks_at_that_stratum_alone(answered: Found) -> None:
+    now = answered({"q1": "R", "q2": "-R", "q3": "--", "q4": "--"}, strata=STRATA)
+    every = judged("floor: {measure: P@1, where: {difficulty: easy}, every_query: 1}", now)
+    assert (every.status, every.queries) == ("failed", ("q2",))
+    assert every.rule == "P@1 is 1 or better on every query of difficulty: easy"
+    assert judged("floor: {measure: RR, where: {difficulty: easy}, at_least: 0.75}", now).status == "passed"
+
+
+def test_no_stratum_may_be_at_zero_however_good_the_others_are(answered: Found) -> None:
+    rule = "floor: {measure: R@10, by: difficulty, above: 0}"
+    bad = judged(rule, answered({"q1": "R", "q2": "R", "q3": "--", "q4": "--"}, strata=STRATA))
+    assert (bad.status, bad.got, bad.queries) == ("failed", "difficulty: hard 0.0000", ("q3", "q4"))
+    good = judged(rule, answered({"q1": "R", "q2": "R", "q3": "--", "q4": "-R"}, strata=STRATA))
+    assert (good.status, good.got) == ("passed", "difficulty: hard 0.5000")  # the nearest of the two
+
+
+def test_a_drop_within_one_stratum_is_not_hidden_by_the_mean(answered: Found, accepted: Accepted) -> None:
+    then = answered({"q1": "R", "q2": "R", "q3": "-R", "q4": "-R"}, strata=STRATA)
+    now = answered({"q1": "R", "q2": "-R", "q3": "R", "q4": "R"}, strata=STRATA)
+    assert judged("drop: {measure: RR, at_most: 0}", now, accepted(then)).status == "passed"
+    by = judged("drop: {measure: RR, at_most: 0, by: difficulty}", now, accepted(then))
+    assert (by.status, by.got, by.queries) == ("failed", "difficulty: easy \u22120.2500", ("q2",))
+
+
+@pytest.mark.parametrize(
+    ("rule", "what"),
+    [
+        ("floor: {measure: RR, at_least: 0, where: {difficulty: none}}", "there is no such query"),
+        ("floor: {measure: RR, every_query: 0, where: {difficulty: none}}", "there is no such query"),
+        ("floor: {measure: RR, by: nothing, at_least: 0}", "nothing was shown"),
+        ("drop: {measure: RR, at_most: 100 %, where: {difficulty: none}}", "there is no such query"),
+        ("drop: {measure: RR, at_most: 100 %}", "none of 1 queries has a value"),  # without a baseline
+        ("ratchet: {measure: RR, where: {difficulty: none}}", "there is no such query"),
+        ("ratchet: {measure: RR, queries: [q9]}", "none of 1 queries has a value"),
+        ("judged: {k: 10, at_least: 0, where: {difficulty: none}}", "there is no such query"),
+        ("latency: {p95_ms: 1000}", "no call has a time"),
+    ],
+)
+def test_a_rule_that_applies_to_nothing_fails(answered: Found, rule: str, what: str) -> None:
+    result = judged(rule, answered({"q1": "R"}))
+    assert result.status == "failed"
+    assert what in result.sentence
+
+
+def test_a_ratchet_names_every_query_that_got_worse(answered: Found, accepted: Accepted) -> None:
+    then = answered({"q1": "R", "q2": "-R", "q3": "--R"})
+    now = answered({"q1": "-R", "q2": "R", "q3": "---"})
+    result = judged("ratchet: {measure: RR, queries: [q1, q2, q3]}", now, accepted(then))
+    assert (result.status, result.queries, result.got) == ("failed", ("q1", "q3"), "2 of 3 queries worse")
+    assert result.sentence.endswith("worse: q1 1.0000 to 0.5000, q3 0.3333 to 0.0000")
+    assert judged("ratchet: {measure: RR, queries: [q2]}", now, accepted(then)).status == "passed"
+
+
+def test_of_a_measure_where_less_is_better_more_is_worse(answered: Found, accepted: Accepted) -> None:
+    then = answered({"q1": "R", "q2": "R"}, measures=["RankOfFirst"])
+    now = answered({"q1": "-R", "q2": "R"}, measures=["RankOfFirst"])  # mean rank 1.5, was 1
+    assert judged("floor: {measure: RankOfFirst, at_most: 1.5}", now).status == "passed"
+    assert judged("floor: {measure: RankOfFirst, at_most: 1.4}", now).status == "failed"
+    assert judged("floor: {measure: RankOfFirst, every_query: 1}", now).queries == ("q1",)
+    assert judged("drop: {measure: RankOfFirst, at_most: 50 %}", now, accepted(then)).status == "passed"
+    worse = judged("drop: {measure: RankOfFirst, at_most: 49 %}", now, accepted(then))
+    assert (worse.status, worse.got) == ("failed", "+50.0 %")
+    assert judged("ratchet: {measure: RankOfFirst, queries: [q1]}", now, accepted(then)).status == "failed"
+
+
+def test_a_query_that_lost_its_value_is_a_loss_and_not_left_out(answered: Found, accepted: Accepted) -> None:
+    """The rank of the first relevant result is no number where none is returned: the mean of the rest gets better."""
+    then = answered({"q1": "R", "q2": "---R"}, measures=["RankOfFirst"])
+    now = answered({"q1": "R", "q2": "----"}, measures=["RankOfFirst"])
+    result = judged("drop: {measure: RankOfFirst, at_most: 100 %}", now, accepted(then))
+    assert (result.status, result.queries) == ("failed", ("q2",))
+    assert judged("ratchet: {measure: RankOfFirst, queries: [q2]}", now, accepted(then)).status == "failed"
+    assert judged("floor: {measure: RankOfFirst, every_query: 9}", now, accepted(then)).queries == ("q2",)
+
+
+def test_a_drop_that_must_be_certain_fails_passes_or_cannot_be_told(found: Found, accepted: Accepted) -> None:
+    rule = "drop: {measure: Success@5, at_most: 0.05, significant: true, alpha: 0.05}"
+    baseline = accepted(found(200, 200))
+    assert judged(rule, found(120, 200), baseline).status == "failed"  # 0.40 less: the interval is beyond 0.05
+    assert judged(rule, found(200, 200), baseline).status == "passed"  # no query differs: the interval is 0
+    unclear = judged(rule, found(185, 200), baseline)  # 0.075 less: the interval holds 0.05
+    assert unclear.status == "inconclusive"
+    assert "95 % interval of the drop +0.0" in unclear.sentence
+    assert "n = 200" in unclear.sentence
+    assert judged("drop: {measure: Success@5, at_most: 0.05}", found(185, 200), baseline).status == "failed"
+
+
+@pytest.mark.parametrize("total", [1, 3])
+def test_too_few_queries_decide_nothing(found: Found, accepted: Accepted, total: int) -> None:
+    rule = "drop: {measure: Success@5, at_most: 0.05, significant: true}"
+    assert judged(rule, found(0, total), accepted(found(total, total))).status == "inconclusive"
+
+
+@pytest.mark.parametrize(
+    ("at_most", "status"), [("0", "failed"), ("1", "failed"), ("2", "passed"), ("39 %", "failed"), ("40 %", "passed")]
+)
+def test_failures_and_missing_answers_are_counted_together(answered: Found, at_most: str, status: str) -> None:
+    """A timeout and a query without an answer, of five; an honest empty list is no failure."""
+    now = answered({"q1": "R", "q2": "!", "q3": "?", "q4": "", "q5": "R"})
+    result = judged(f"failures: {{at_most: {at_most}}}", now)
+    assert (result.status, result.got) == (status, "2 of 5")
+    assert result.queries == (() if status == "passed" else ("q2", "q3"))
+
+
+@pytest.mark.parametrize(("at_least", "status"), [("0.75", "passed"), ("75 %", "passed"), ("75.1 %", "failed")])
+def test_coverage_is_the_mean_share_that_is_judged(answered: Found, at_least: str, status: str) -> None:
+    now = answered({"q1": "RN", "q2": "R-"})  # 2 of 2 and 1 of 2 results
+    result = judged(f"judged: {{k: 10, at_least: {at_least}}}", now)
+    assert (result.status, result.got) == (status, "75.0 %")
+
+
+def test_latency_is_held_at_each_percentile_that_is_named(answered: Found) -> None:
+    now = answered({f"q{n}": "R" for n in range(5)}, latencies=[10.0, 20.0, 30.0, 40.0, 500.0])
+    assert judged("latency: {p50_ms: 30}", now).status == "passed"
+    both = judged("latency: {p50_ms: 30, p95_ms: 100}", now)
+    assert both.status == "failed"
+    # numpy's linear percentile: 40 + 0.8 * 460
+    assert both.got == "p95 408.0 ms"
+
+
+def test_every_kind_of_rule_is_judged_here() -> None:
+    text = Path(__file__).read_text(encoding="utf-8")
+    assert [name for name in RULES if f"{name}: {{" not in text] == []

@@ -1,0 +1,164 @@
+"""What can be wrong with a rule, told with its line before anything is asked; and the table that all of it is read from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from cranfield import Query, TestSet
+from cranfield.config import load_config
+from cranfield.config.check import Finding
+from cranfield.config.gate import RULE_KINDS, Amount, Rule
+from cranfield.config.models import Config
+from cranfield.errors import ConfigError
+from cranfield.formats.located import located_text
+from cranfield.gate.rules import RULES, check_fit, check_gate, measure_of, measures_held, rules_of, words
+
+SYSTEMS = "systems:\n  a: {run: a.run}\n  b: {run: b.run}\n"
+
+
+def loaded(folder: Path, gate: str, top: str = "testset: t.yaml\n") -> Config:
+    (folder / "c.yaml").write_text(f"{top}gate:\n{gate}\n{SYSTEMS}")
+
+    def also(config: Config) -> Iterator[Finding]:
+        return check_gate(config)
+
+    return load_config(folder / "c.yaml", also=also)
+
+
+def problems(folder: Path, gate: str, top: str = "testset: t.yaml\n") -> list[str]:
+    with pytest.raises(ConfigError) as caught:
+        loaded(folder, gate, top)
+    return [f"{problem.line}: {problem.message}" for problem in caught.value.problems]
+
+
+def test_the_table_and_the_keys_of_a_rule_are_the_same() -> None:
+    assert tuple(RULES) == RULE_KINDS
+
+
+@pytest.mark.parametrize("name", RULES)
+def test_every_example_of_the_table_is_a_rule_of_its_kind(name: str) -> None:
+    for example in RULES[name].examples:
+        rule = Rule.model_validate(located_text(example, Path("r.yaml"), is_json=False).top)
+        assert rule.kind == name
+        assert words(rule)
+
+
+@pytest.mark.parametrize(
+    ("rule", "problem"),
+    [
+        ("floor: {measure: RR}", "gate.rules[0].floor: needs exactly one of at_least, above, at_most, every_query, and has none"),
+        ("floor: {measure: RRR, at_least: 1}", "gate.rules[0].floor.measure: unknown measure 'RRR'"),
+        ("floor: {measure: gm_map, at_least: 1}", "gate.rules[0].floor.measure: gm_map is one number over all queries, and no mean"),
+        ("floor: {measure: RankOfFirst, at_least: 1}", "gate.rules[0].floor.measure: of RankOfFirst less is better"),
+        ("floor: {measure: RR, at_most: 1}", "gate.rules[0].floor.measure: of RR more is better"),
+        ("floor: {measure: RR, every_query: 1, by: x}", "gate.rules[0].floor: every_query looks at each query already: leave `by` out"),
+        ("floor: {measure: RR, at_least: '0.4'}", "gate.rules[0].floor.at_least: '0.4' is no number"),
+        ("floor: {measure: RR, at_least: .nan}", "gate.rules[0].floor.at_least: .nan is no number of at most 30 digits"),
+        ("floor: {measure: RR, at_least: 1e-99}", "gate.rules[0].floor.at_least: 1e-99 is no number of at most 30 digits"),
+        ("floor: {measure: RR, at_least: true}", "gate.rules[0].floor.at_least: true is no number"),
+        ("floor: {measure: RR, at_least: 0, where: {}}", "gate.rules[0].floor.where is empty"),
+        ("drop: {measure: RR, at_most: -1}", "gate.rules[0].drop.at_most: -1 is under 0"),
+        ("drop: {measure: RR, at_most: -5 %}", "gate.rules[0].drop.at_most: -5 % is under 0"),
+        ("drop: {measure: RR, at_most: 5, alpha: 0.1}", "gate.rules[0].drop: alpha and test go with `significant: true`"),
+        ("drop: {measure: RR, at_most: 5, significant: true, test: sign}", "gate.rules[0].drop.test: test sign gives no interval of a mean"),
+        ("drop: {measure: RR, at_most: 5, significant: true, test: tt}", "gate.rules[0].drop.test: unknown test 'tt'"),
+        ("ratchet: {measure: RR}", "gate.rules[0].ratchet: needs exactly one of queries, where, and has none"),
+        ("ratchet: {measure: RR, queries: []}", "gate.rules[0].ratchet.queries is empty"),
+        ("judged: {k: 0, at_least: 1}", "wrong value for gate.rules[0].judged.k"),
+        ("judged: {at_least: 101 %}", "gate.rules[0].judged: at_least is 101 %, and no share is above 1"),
+        ("failures: {at_most: 1.5}", "gate.rules[0].failures: at_most is 1.5: write a whole number of queries, or a share such as 2 %"),
+        ("latency: {}", "gate.rules[0].latency: needs one of p50_ms, p95_ms, p99_ms, or several"),
+        ("latency: {p90_ms: 1}", "unknown key 'p90_ms'"),
+        ("flor: {measure: RR}", "unknown key 'flor'"),
+        ("{floor: {measure: RR, at_least: 0}, failures: {at_most: 0}}", "gate.rules[0]: needs exactly one of floor, drop, ratchet, judged, failures, latency, and has floor and failures"),
+        ("testsets: [code]\n      failures: {at_most: 0}", "gate.rules[0].testsets[0]: unknown test set 'code'"),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_with_a_rule_is_told_with_its_line(tmp_path: Path, rule: str, problem: str) -> None:
+    found = problems(tmp_path, f"  rules:\n    - {rule}")
+    assert any(said.partition(": ")[2] == problem for said in found), found
+    assert {said.partition(":")[0] for said in found} <= {"4", "5"}
+
+
+def test_all_problems_are_told_at_once(tmp_path: Path) -> None:
+    gate = "  system: c\n  baseline: b.txt\n  rules:\n    - floor: {measure: X@0, at_least: 1}\n    - drop: {measure: RR, at_most: 1}"
+    assert problems(tmp_path, gate) == [
+        "3: gate.system: unknown system 'c'",
+        "4: gate.baseline: the name of a baseline ends in .json",
+        "6: gate.rules[0].floor.measure: unknown measure 'X'",
+    ]
+
+
+def test_no_rule_is_no_gate(tmp_path: Path) -> None:
+    assert problems(tmp_path, "  rules: []") == ["3: gate.rules is empty"]
+
+
+SEVERAL = "testsets:\n  code: {path: c.yaml}\n  docs: {path: d.yaml}\n"
+
+
+def test_several_test_sets_have_a_baseline_each(tmp_path: Path) -> None:
+    rules = "  rules:\n    - drop: {measure: RR, at_most: 1}\n    - failures: {at_most: 0}\n      testsets: [docs]"
+    gate = loaded(tmp_path, rules, SEVERAL).gate
+    assert gate is not None
+    assert gate.baseline_of("code") == "cranfield-baseline-code.json"
+    assert [[index for index, _ in rules_of(gate, name)] for name in ("code", "docs")] == [[0], [0, 1]]
+    assert words(gate.rules[1]) == "at most 0 queries fail or have no answer (test sets docs)"
+    named = loaded(tmp_path, "  baseline: 'gate/{testset}.json'\n" + rules, SEVERAL).gate
+    assert named is not None
+    assert named.baseline_of("docs") == "gate/docs.json"
+    assert problems(tmp_path, "  baseline: one.json\n" + rules, SEVERAL) == [
+        "5: gate.baseline: several test sets and one baseline: each has its own"
+    ]
+    alone = "  baseline: '{testset}.json'\n  rules:\n    - drop: {measure: RR, at_most: 1}"
+    assert problems(tmp_path, alone) == ["3: gate.baseline: {testset} is for a config with several test sets"]
+
+
+@pytest.mark.parametrize(
+    ("written", "amount", "share"),
+    [
+        ("5 %", "5 %", "1/20"),
+        ("5%", "5 %", "1/20"),
+        ("0.50", "0.50", "1/2"),
+        ("2.50 %", "2.50 %", "1/40"),
+        ("0", "0", "0"),
+    ],
+)
+def test_an_amount_is_kept_as_it_is_written(written: str, amount: str, share: str) -> None:
+    read = Rule.model_validate(located_text(f"failures: {{at_most: {written}}}" if written == "0" else f"drop: {{measure: RR, at_most: {written}}}", Path("r"), is_json=False).top).asked  # fmt: skip
+    at_most = getattr(read, "at_most")  # noqa: B009 - of one of two models
+    assert isinstance(at_most, Amount)
+    assert (str(at_most), str(at_most.share)) == (amount, share)
+
+
+def test_measures_that_need_a_baseline_have_one_spelling(tmp_path: Path) -> None:
+    gate = loaded(
+        tmp_path,
+        "  rules:\n    - drop: {measure: 'R(rel=1)@10', at_most: 1}\n    - ratchet: {measure: RR, queries: [q]}\n"
+        "    - floor: {measure: AP, at_least: 0}\n    - judged: {at_least: 0}",
+    ).gate
+    assert gate is not None
+    assert measures_held(gate.rules) == ["R@10", "RR"]
+    assert [measure_of(rule) for rule in gate.rules] == ["R(rel=1)@10", "RR", "AP", "Judged@10"]
+
+
+def test_strata_and_queries_that_are_not_there_are_found_on_the_test_set(tmp_path: Path) -> None:
+    testset = TestSet("t", (Query("q1", strata={"difficulty": "easy"}), Query("q2")))
+    gate = loaded(
+        tmp_path,
+        "  rules:\n    - floor: {measure: RR, at_least: 0, where: {dificulty: easy}}\n"
+        "    - floor: {measure: RR, at_least: 0, where: {difficulty: esay}}\n"
+        "    - drop: {measure: RR, at_most: 0, by: area}\n"
+        "    - ratchet: {measure: RR, queries: [q1, q3, 007]}",
+    ).gate
+    assert gate is not None
+    found = {".".join(map(str, place[2:])): problem.message for place, problem in check_fit(gate, "", testset)}
+    assert found == {
+        "0.floor.where.dificulty": "unknown stratum 'dificulty'",
+        "1.floor.where.difficulty": "unknown value of difficulty 'esay'",
+        "2.drop.by": "unknown stratum 'area'",
+        "3.ratchet.queries.1": "unknown query 'q3'",
+        "3.ratchet.queries.2": "unknown query '007'",
+    }

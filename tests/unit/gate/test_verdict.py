@@ -1,0 +1,109 @@
+"""All rules together: which outcome wins, what the changes are, and what else a reader is told."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pytest
+
+from cranfield.config.gate import Rule
+from cranfield.config.models import Limits
+from cranfield.evaluation.values import Evaluation
+from cranfield.formats.located import located_text
+from cranfield.gate.baseline import Baseline
+from cranfield.gate.evidence import Evidence
+from cranfield.gate.result import GateResult
+from cranfield.gate.verdict import Held, judge_all
+from cranfield.measures import parse
+
+Found = Callable[..., Evaluation]
+Accepted = Callable[..., Baseline]
+KEPT = "floor: {measure: RR, at_least: 0}"
+BROKEN = "floor: {measure: RR, at_least: 0.99}"
+UNCLEAR = "drop: {measure: RR, at_most: 0, significant: true}"
+STRATA = {"q1": {"d": "easy"}, "q2": {"d": "easy"}, "q3": {"d": "hard"}, "q4": {"d": "hard"}}
+
+
+def gate(
+    rules: Sequence[str], evaluation: Evaluation, baseline: Baseline | None = None, limits: Limits | None = None
+) -> GateResult:
+    made = [Rule.model_validate(located_text(text, Path("r.yaml"), is_json=False).top) for text in rules]
+    return judge_all(Evidence(evaluation, baseline), Held(made, limits or Limits(), parse("RR")))
+
+
+@pytest.mark.parametrize(
+    ("rules", "status", "sentence"),
+    [
+        ([KEPT], "passed", "passed: the rule is kept"),
+        ([KEPT, KEPT], "passed", "passed: all 2 rules are kept"),
+        ([KEPT, UNCLEAR], "inconclusive", "inconclusive: 1 of 2 rules cannot be told, none is broken"),
+        ([KEPT, UNCLEAR, BROKEN], "failed", "failed: 1 of 3 rules broken, 1 cannot be told"),
+        ([], "failed", "failed: no rule is about this test set"),
+    ],
+)
+def test_failed_wins_over_inconclusive_and_inconclusive_over_passed(
+    answered: Found, accepted: Accepted, rules: list[str], status: str, sentence: str
+) -> None:
+    then = answered({"q1": "R", "q2": "-R", "q3": "R", "q4": "R"})
+    now = answered({"q1": "-R", "q2": "R", "q3": "R", "q4": "R"})
+    result = gate(rules, now, accepted(then))
+    assert (result.status, result.sentence) == (status, sentence)
+    assert result.is_passed == (status == "passed")
+
+
+def test_more_failures_than_the_limits_make_every_number_void(answered: Found) -> None:
+    now = answered({"q1": "R", "q2": "!", "q3": "R", "q4": "?"})
+    result = gate([KEPT, BROKEN], now)
+    assert result.status == "invalid"
+    assert result.sentence == (
+        "invalid: 2 of 4 queries failed or have no answer; the limit is 10.0 % (limits.max_failed_share)"
+    )
+    assert gate([KEPT], now, limits=Limits(max_failed_share=0.5)).status == "passed"  # exactly half
+    assert gate([KEPT], now, limits=Limits(max_failed_share=None)).status == "passed"
+
+
+def test_a_rule_on_failures_takes_the_place_of_the_limit(answered: Found) -> None:
+    now = answered({"q1": "R", "q2": "!", "q3": "R", "q4": "?"})
+    assert gate([KEPT, "failures: {at_most: 1}"], now).status == "failed"
+    assert gate([KEPT, "failures: {at_most: 2}"], now).status == "passed"
+
+
+def test_a_limit_on_what_is_judged_still_holds(answered: Found) -> None:
+    now = answered({"q1": "R---"})
+    assert gate([KEPT], now, limits=Limits(min_judged_share=0.5)).status == "invalid"
+
+
+def test_the_changes_are_over_the_queries_that_both_have(answered: Found, accepted: Accepted) -> None:
+    then = answered({"q1": "R", "q2": "R", "q3": "-R", "q4": "-R"}, strata=STRATA)
+    now = answered({"q1": "R", "q2": "-R", "q3": "R", "q4": "!"}, strata=STRATA)
+    result = gate([KEPT, BROKEN], now, accepted(then))
+    change = {one.measure: one for one in result.measures}["RR"]
+    # then (1 + 1 + 1/2 + 1/2) / 4, now (1 + 1/2 + 1 + 0) / 4
+    assert (change.baseline, change.current, change.delta, change.n) == (0.75, 0.625, -0.125, 4)
+    assert [(one.value, one.baseline, one.current, one.delta, one.n) for one in result.strata] == [
+        ("easy", 1.0, 0.75, -0.25, 2),
+        ("hard", 0.5, 0.5, 0.0, 2),
+    ]
+    assert [(one.query_id, one.baseline, one.current, one.outcome) for one in result.worse] == [
+        ("q2", 1.0, 0.5, "answered"),
+        ("q4", 0.5, 0.0, "timeout"),
+    ]
+
+
+def test_without_a_baseline_there_are_numbers_and_no_change(answered: Found) -> None:
+    result = gate([KEPT], answered({"q1": "R", "q2": "-R"}))
+    assert result.baseline is None
+    assert [(one.current, one.baseline, one.delta) for one in result.measures if one.measure == "RR"] == [
+        (0.75, None, None)
+    ]
+    assert result.worse == ()
+
+
+def test_queries_without_the_stratum_are_counted_and_not_lost(answered: Found) -> None:
+    now = answered({"q1": "R", "q2": "R", "q5": "-"}, strata=STRATA)
+    result = gate(["floor: {measure: RR, by: d, above: 0}"], now)
+    assert result.status == "passed"
+    assert any(
+        note.startswith("queries without d: 1; nothing is said of them by: RR is more than 0") for note in result.notes
+    )

@@ -1,0 +1,151 @@
+"""The local history: what is written down, read back, and never lost."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta, timezone
+
+import pytest
+
+from cranfield.errors import UsageError
+from cranfield.model import Answer, CallLog, Hit, Outcome, Query, Run, TestSet
+from cranfield.project.history import FILE, append, read_history, record_of
+from cranfield.project.local import FOLDER
+from cranfield.project.recipe import evaluate
+from cranfield.repo.commits import Standing
+
+WHEN = datetime(2026, 11, 21, 10, 30, 15, 999, tzinfo=timezone(timedelta(hours=2)))
+COMMIT = Standing("c" * 40, dirty=True)
+
+
+@pytest.fixture
+def evaluation():
+    testset = TestSet(
+        "shop", (Query("q1"), Query("q2"), Query("q3")), {q: {"a": 1} for q in ("q1", "q2", "q3")}, version="2"
+    )
+    answers = {
+        "q1": Answer(Outcome.ANSWERED, (Hit("a"),)),
+        "q2": Answer(Outcome.ANSWERED, (Hit("b"), Hit("a"))),
+        "q3": Answer(Outcome.TIMEOUT, reason="no answer in 30 s"),
+    }
+    logs = {"q1": CallLog(10.0), "q2": CallLog(20.0), "q3": CallLog(30.0)}
+    run = Run("bm25", answers, depth=10, logs=logs, testset_digest=testset.digest, config_digest="sha256:" + "d" * 64)
+    return evaluate(testset, run, measures=["RR", "P@1"])
+
+
+def test_a_record_says_what_was_measured_on_what_and_where(evaluation):
+    (rr, _) = evaluation.measures
+    record = record_of(evaluation, when=WHEN, commit=COMMIT, primary=rr)
+    assert record["time"] == "2026-11-21T08:30:15Z"
+    assert (record["commit"], record["dirty"]) == ("c" * 40, True)
+    assert record["testset"] == {"name": "shop", "version": "2", "digest": evaluation.testset.digest}
+    assert (record["system"], record["k"], record["config_digest"]) == ("bm25", 10, "sha256:" + "d" * 64)
+    assert (record["queries"], record["failures"], record["primary"]) == (3, 1, "RR")
+    assert record["measures"]["RR"]["mean"] == pytest.approx((1 + 1 / 2 + 0) / 3)
+    assert record["latency_ms"] == {"p50": 20.0, "p95": pytest.approx(29.0)}
+    assert record["judged"] == pytest.approx((1 + 1 / 2) / 2)  # of the two queries that brought results
+
+
+def test_what_is_written_is_what_is_read(tmp_path, evaluation):
+    record = record_of(evaluation, when=WHEN, commit=COMMIT, primary=evaluation.measures[0])
+    pilot = record_of(replace(evaluation, pilot=True, run=None), when=WHEN)
+    path = append(tmp_path, record, pilot)
+    assert path == tmp_path / FOLDER / FILE
+    history = read_history(tmp_path)
+    first, second = history.points
+    assert history.damaged == ()
+    assert first.time == datetime(2026, 11, 21, 8, 30, 15, tzinfo=UTC)
+    assert (first.commit, first.dirty, first.pilot, first.version) == ("c" * 40, True, False, "2")
+    assert (first.p95_ms, first.n_failed, first.k, first.primary) == (pytest.approx(29.0), 1, 10, "RR")
+    assert first.measures["RR"].mean == evaluation.summaries[evaluation.measures[0]].mean
+    assert (second.commit, second.pilot, second.p95_ms, second.k, second.primary) == (None, True, None, None, None)
+
+
+def test_git_does_not_see_the_history(tmp_path, evaluation):
+    append(tmp_path, record_of(evaluation, when=WHEN))
+    assert (tmp_path / FOLDER / ".gitignore").read_text() == "*\n"
+
+
+GOOD = {
+    "cranfield_history": 1,
+    "time": "2026-11-21T08:30:15Z",
+    "testset": {"name": "shop", "version": "", "digest": "sha256:a"},
+    "system": "bm25",
+    "convention": "trec",
+    "measures": {"AP": {"mean": 0.5, "n": 3}},
+}
+
+
+@pytest.mark.parametrize(
+    ("line", "why"),
+    [
+        ('{"cranfield_history": 1, "ti', "not JSON"),
+        ("\xff\xfe", "not JSON"),
+        ("[1]", "not a record"),
+        ("[" * 100_000, "not JSON"),
+        (json.dumps(GOOD | {"cranfield_history": 2}), "not a record of version 1"),
+        (json.dumps(GOOD | {"time": "yesterday"}), "no time"),
+        (json.dumps(GOOD | {"time": "2026-11-21T08:30:15"}), "a time without its zone"),
+        (json.dumps(GOOD | {"testset": None}), "no testset"),
+        (json.dumps(GOOD | {"testset": {"name": "shop", "version": ""}}), "no digest"),
+        (json.dumps(GOOD | {"system": 3}), "no system"),
+        (json.dumps(GOOD | {"measures": {"AP": 0.5}}), "no AP"),
+        (json.dumps(GOOD | {"measures": {"AP": {"mean": "high"}}}), "mean is no number"),
+        (json.dumps(GOOD | {"measures": {"AP": {"mean": True}}}), "mean is no number"),
+        (json.dumps(GOOD | {"k": 1.5}), "k is no whole number"),
+        (json.dumps(GOOD | {"judged": float("nan")}), "not JSON"),
+        (json.dumps(GOOD | {"judged": 10**400}), "not JSON"),
+    ],
+)
+def test_a_line_that_cannot_be_read_is_named_and_the_rest_is_read(tmp_path, line, why):
+    folder = tmp_path / FOLDER
+    folder.mkdir()
+    good = json.dumps(GOOD)
+    (folder / FILE).write_bytes(f"{good}\n\n".encode() + line.encode("latin-1") + f"\n{good}\n".encode())
+    history = read_history(tmp_path)
+    assert len(history.points) == 2
+    assert history.damaged == ((3, why),)
+
+
+def test_a_line_that_a_crash_cut_off_spoils_no_other(tmp_path, evaluation):
+    (tmp_path / FOLDER).mkdir()
+    (tmp_path / FOLDER / FILE).write_text('{"cranfield_history": 1, "ti')
+    append(tmp_path, record_of(evaluation, when=WHEN))
+    append(tmp_path, record_of(evaluation, when=WHEN))
+    history = read_history(tmp_path)
+    assert (len(history.points), history.damaged) == (2, ((1, "not JSON"),))
+
+
+APPENDER = """
+import sys
+from pathlib import Path
+from cranfield.project.history import append
+record = {"cranfield_history": 1, "writer": int(sys.argv[2]), "filling": "x" * 20_000}
+for number in range(40):
+    append(Path(sys.argv[1]), record | {"number": number})
+"""
+
+
+def test_processes_that_write_at_once_lose_and_mix_nothing(tmp_path):
+    writers = [subprocess.Popen([sys.executable, "-c", APPENDER, str(tmp_path), str(number)]) for number in range(4)]
+    assert [writer.wait() for writer in writers] == [0, 0, 0, 0]
+    records = [json.loads(line) for line in (tmp_path / FOLDER / FILE).read_text().splitlines()]
+    for writer in range(4):
+        assert [record["number"] for record in records if record["writer"] == writer] == list(range(40))
+
+
+def test_no_history_is_said(tmp_path):
+    with pytest.raises(UsageError, match="there is no history here"):
+        read_history(tmp_path)
+    assert not (tmp_path / FOLDER).exists()
+
+
+def test_a_history_that_cannot_be_written_or_read_is_said(tmp_path, evaluation):
+    (tmp_path / FOLDER / FILE).mkdir(parents=True)
+    with pytest.raises(UsageError, match="this is a folder"):
+        append(tmp_path, record_of(evaluation, when=WHEN))
+    with pytest.raises(UsageError, match="this is a folder"):
+        read_history(tmp_path)
