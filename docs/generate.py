@@ -21,6 +21,7 @@ from python_markdown import attributes, docstring, fence, field_sentences, first
 
 import cranfield
 from cranfield import errors
+from cranfield.cli.main import COMMANDS, GROUPS
 from cranfield.formats.features import FEATURES
 from cranfield.formats.registry import never
 from cranfield.formats.sniff import FORMATS
@@ -56,21 +57,6 @@ OF_MODULES = {
     "cranfield.compat.ir_measures": ("calc", "calc_aggregate", "iter_calc", "evaluator", "parse_measure"),
 }
 """What the pages show that is not on the package's face, by module."""
-COMMANDS = ("run", "evaluate", "compare", "explain", "testset", "agreement", "trec_eval", "measures", "demo")
-TESTSET_COMMANDS = (
-    "convert",
-    "show",
-    "validate",
-    "stats",
-    "add",
-    "diff",
-    "verify",
-    "rehash",
-    "split",
-    "overfit",
-    "refresh",
-)
-"""What `cranfield testset` does, in the order of its pages."""
 
 
 def measures_page() -> str:
@@ -247,10 +233,18 @@ def cli_page() -> str:
     ]
     for command in COMMANDS:
         sections += [f"## cranfield {command}", fence(help_of(command))]
-        for inner in TESTSET_COMMANDS if command == "testset" else ():
+        for inner in subcommands(command):
             sections += [f"### cranfield {command} {inner}", fence(help_of(command, inner))]
     sections += ["## Environment variables", table(("variable", "what it says"), VARIABLES.items())]
     return "\n\n".join(sections)
+
+
+def subcommands(command: str) -> tuple[str, ...]:
+    """What a group of commands holds, in its order; nothing for a command."""
+    if command not in GROUPS:
+        return ()
+    inner: tuple[str, ...] = importlib.import_module(f"cranfield.cli.{command}").SUBCOMMANDS
+    return inner
 
 
 VARIABLES = {

@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from cranfield.project.recipe import compare, compare_many, evaluate, load
     from cranfield.project.report import report
     from cranfield.project.shaping import Shaping
-    from cranfield.systems import CommandSystem, collect
+    from cranfield.systems.collect import collect
+    from cranfield.systems.command import CommandSystem
 
 __version__ = "0.1.0"
 
@@ -30,7 +31,8 @@ _HOMES = {
     "cranfield.project.recipe": ("compare", "compare_many", "evaluate", "load"),
     "cranfield.project.report": ("report",),
     "cranfield.project.shaping": ("Shaping",),
-    "cranfield.systems": ("CommandSystem", "collect"),
+    "cranfield.systems.collect": ("collect",),
+    "cranfield.systems.command": ("CommandSystem",),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 

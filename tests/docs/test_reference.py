@@ -79,10 +79,11 @@ def test_every_command_has_its_help(generate: ModuleType) -> None:
     commands = re.findall(r"^  (\w+)  ", text.partition("Commands:")[2].partition("\n\n")[0], re.MULTILINE)
     assert sorted(commands) == sorted(generate.COMMANDS)
     assert [command for command in commands if f"Usage: cranfield {command} " not in text] == []
-    about_testsets = generate.help_of("testset").partition("Commands:")[2]
-    commands = re.findall(r"^  (\w+)  ", about_testsets, re.MULTILINE)
-    assert sorted(commands) == sorted(generate.TESTSET_COMMANDS)
-    assert [command for command in commands if f"Usage: cranfield testset {command} " not in text] == []
+    for group in generate.GROUPS:
+        about = generate.help_of(group).partition("Commands:")[2]
+        commands = re.findall(r"^  (\w+)  ", about, re.MULTILINE)
+        assert sorted(commands) == sorted(generate.subcommands(group))
+        assert [command for command in commands if f"Usage: cranfield {group} {command} " not in text] == []
 
 
 def test_every_choice_of_a_convention_has_its_sentence(markdown: ModuleType) -> None:

@@ -183,6 +183,13 @@ def test_a_format_for_programs_does_not_switch_the_gate_off(pull_request: Path) 
     assert json.loads(done.stdout)
 
 
+def test_a_summary_page_that_is_not_there_is_said_before_anything_is_asked(pull_request: Path) -> None:
+    done = bash(pull_request, "cranfield gate --step-summary")
+    assert done.returncode == 2
+    assert "GITHUB_STEP_SUMMARY is not set" in done.stderr
+    assert not (pull_request / "cranfield-gate").exists()
+
+
 class Forge(BaseHTTPRequestHandler):
     """As much of GitHub as one new comment takes."""
 
@@ -290,6 +297,16 @@ def test_without_its_data_the_suite_is_red_and_skips_nothing(suite: Path, missin
     assert "6 errors" in done.stdout
     assert "skipped" not in done.stdout
     assert said in done.stdout
+
+
+def test_the_same_six_are_rules_of_a_gate(suite: Path) -> None:
+    unbuilt = bash(suite, "cranfield gate")
+    assert (unbuilt.returncode, "index.db" in unbuilt.stderr) == (3, True)
+    built(suite)
+    done = bash(suite, "cranfield gate --junit gate.xml")
+    assert done.returncode == 0, done.stdout
+    root = ET.fromstring((suite / "gate.xml").read_bytes())
+    assert (root.attrib["tests"], root.attrib["failures"], root.attrib["errors"]) == ("6", "0", "0")
 
 
 def test_an_assertion_is_a_line_and_the_suite_a_few(suite: Path) -> None:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import shutil
+import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -109,6 +111,17 @@ def test_a_changed_test_set_is_refused(folder: Path) -> None:
     assert "cranfield baseline accept" in done.stderr
 
 
+def test_another_answer_of_the_database_that_judges_is_another_test_set(folder: Path) -> None:
+    """Fifteen questions are judged by what a database says: with other rows in it, other results are right."""
+    with closing(sqlite3.connect(folder / "corpus.db")) as database:
+        one = "select max(id) from entity where module = 'asyncio.locks' and is_async"
+        database.execute(f"delete from entity where id = ({one})")
+        database.commit()
+    done = cranfield(folder, "gate", "--from", ".")
+    assert done.returncode == 2, done.stdout
+    assert "the baseline is of another answer of the databases" in done.stderr
+
+
 def test_a_hostile_baseline_is_refused(folder: Path) -> None:
     baseline = folder / "cranfield-baseline.json"
     baseline.write_text(baseline.read_text().replace('"nDCG@10": 1.0}', '"nDCG@10": 0.01}'))
@@ -131,7 +144,7 @@ def test_a_pull_request_does_not_loosen_its_own_gate(folder: Path) -> None:
     assert cranfield(folder, "gate", "--from", "cranfield-gate").returncode == 0
     done = cranfield(folder, "gate", "--from", "cranfield-gate", "--baseline-ref", "main")
     assert done.returncode == 1, done.stdout + done.stderr
-    assert "rules differ from main, whose rules count" in done.stdout
+    assert "rules differ from main, and those of main count" in done.stdout
     unknown = cranfield(folder, "gate", "--baseline-ref", "origin/main")
     assert unknown.returncode == 2
     assert "fetch-depth: 0" in unknown.stderr

@@ -239,7 +239,4 @@ def _many(
 
     many = compare_many(evaluations, baseline=None if baseline_less else evaluations[0].name, **declared)
     deliver(many_document(many, contrasts=contrasts, today=today()), output, html)
-    if many.verdict.name == "invalid":
-        return ["invalid"]
-    against = {pair.verdict for pair in many.against} - {"not distinguished"}
-    return [*(name for name in ("worse", "better") if name in against), many.verdict.name]
+    return list(many.claims)

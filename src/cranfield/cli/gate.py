@@ -56,12 +56,14 @@ def gate_command(
     Exit codes: 0 every rule is kept; 1 a rule is broken; 4 none is broken and one cannot be told; 3 the system failed beyond
     the limits; 2 the call, the config, the baseline or the run cannot be used. They do not depend on what is printed.
     """
-    from cranfield.project.ci import append_step_summary, write_junit
+    from cranfield.project.ci import append_step_summary, summary_page, write_junit
     from cranfield.project.gate import Source, run_gate
     from cranfield.reporting import render, save_report
 
     if markdown is not None and markdown.suffix.lower() != ".md":
         raise typer.BadParameter("a file whose name ends in .md", param_hint="--markdown")
+    if step_summary:
+        summary_page()  # refused before anything is asked
     job = run_gate(config, out=out, source=Source(folder, run), baseline_ref=baseline_ref)
     written = list(job.written)
     if markdown is not None:

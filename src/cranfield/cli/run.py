@@ -38,7 +38,7 @@ def run_command(
     *,
     systems: Annotated[
         list[str] | None,
-        typer.Option("--system", metavar="NAME", help="Only this system; twice: baseline, then candidate."),
+        typer.Option("--system", metavar="NAME", help="Only this system; twice: baseline, then candidate; or more."),
     ] = None,
     out: Annotated[
         Path, typer.Option("--out", metavar="DIR", help="Folder for results.json, report.html, report.md and runs.")
@@ -49,13 +49,23 @@ def run_command(
         bool, typer.Option("--allow-drift", help="Go on with a test set that is no longer true of its repository.")
     ] = False,
     contrast: ContrastOption = None,
+    sensitivity: Annotated[
+        bool, typer.Option("--sensitivity", help="Of two systems, try whether the verdict hangs on one choice.")
+    ] = False,
+    no_cache: Annotated[
+        bool, typer.Option("--no-cache", help="Use no answers kept of an earlier run, and keep none.")
+    ] = False,
+    refresh: Annotated[
+        bool, typer.Option("--refresh", help="Use no answers kept of an earlier run, and keep these in their place.")
+    ] = False,
     fail_on: FailOnOption = None,
     output: FormatOption = Format.TEXT,
 ) -> None:
     """Ask every query of every system, score, compare and report.
 
-    An interrupted collection is kept: the same command goes on from there. Several test sets are run in turn, each into
-    a folder of its name, and the worst of them decides the exit code.
+    An interrupted collection is kept: the same command goes on from there. Answers of an earlier run are used again
+    where nothing has changed. Several test sets are run in turn, each into a folder of its name, and the worst of them
+    decides the exit code.
     """
     from cranfield.project.job import run_job
 
@@ -67,6 +77,9 @@ def run_command(
         pilot=pilot,
         allow_drift=allow_drift,
         contrasts=contrasts_of(contrast),
+        sensitivity=sensitivity,
+        keep=not no_cache,
+        refresh=refresh,
         today=today(),
     )
     deliver(job.document, output, None)
@@ -78,9 +91,12 @@ def run_command(
 
 def _exit_code(job: Job, fail_on: Sequence[FailOn] | None) -> int:
     """What one test set says of the run: a verdict that was asked for, or limits that were broken."""
-    if job.comparison is not None:
+    claims = (
+        [job.comparison.verdict.name] if job.comparison is not None else job.many.claims if job.many is not None else ()
+    )
+    for claim in claims:
         try:
-            leave(job.comparison.verdict.name, fail_on)
+            leave(claim, fail_on)
         except typer.Exit as asked:
             return asked.exit_code
     return EXIT_SYSTEM if job.broken_limits else 0

@@ -320,6 +320,19 @@ def _check_preset(system: SystemConfig) -> Iterator[Finding]:
         yield from ((("with",), problem) for _, problem in check_system(filled(system)))
 
 
+FROM_ITS_PARTS = ("timeout_s", "retries", "backoff_s", "order", "env", "cwd", "empty", "depends")
+"""Keys that would say nothing of a fusion: its parts have their own."""
+
+
+def _check_fusion(system: SystemConfig) -> Iterator[Finding]:
+    fusion = system.fusion
+    for key in FROM_ITS_PARTS:
+        if key in system.model_fields_set:
+            yield (key,), Problem(f"a fusion takes {key} from its parts", hint=f"say {key} with each of them.")
+    if fusion is not None and all(fusion.weights.get(part, 1) == 0 for part in fusion.of):
+        yield ("fusion", "weights"), Problem("every part has weight 0", expected="a weight above 0 for at least one")
+
+
 def _check_fusions(config: Config) -> Iterator[Finding]:
     for name, system in config.systems.items():
         if system.fusion is None:
@@ -357,6 +370,7 @@ _CHECKS: dict[str, Callable[[SystemConfig], Iterator[Finding]]] = {
     "lines": _check_lines,
     "run": _check_run,
     "preset": _check_preset,
+    "fusion": _check_fusion,
 }
 
 

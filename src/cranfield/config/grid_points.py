@@ -211,5 +211,7 @@ def _effective(system: SystemConfig) -> str:
         how = {**system.fusion.model_dump(), "rrf_k": float(system.fusion.rrf_k)}
         del how["normalise" if system.fusion.method == "rrf" else "rrf_k"]
         how["weights"] = {name: float(system.fusion.weights.get(name, 1.0)) for name in system.fusion.of}
-        data["fusion"] = how
+        heard = [name for name, weight in how["weights"].items() if weight]
+        # One list alone keeps its order, whatever the method.
+        data["fusion"] = how if len(heard) > 1 else {"of": heard, "depth": system.fusion.depth}
     return json.dumps(data, sort_keys=True, default=str)

@@ -12,6 +12,7 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 
 from cranfield.config.check import Finding, check_config, dotted
+from cranfield.config.grid_points import check_grid
 from cranfield.config.models import KINDS, NAME_PATTERN, Config, SetConfig, SystemConfig
 from cranfield.errors import ConfigError, Problem, ProblemList
 from cranfield.formats.located import Located, load_located, validate
@@ -39,6 +40,7 @@ def load_config(path: Path | str, *, also: Callable[[Config], Iterator[Finding]]
 
     def check(config: Config) -> Iterator[Finding]:
         yield from check_config(config)
+        yield from check_grid(config)
         if also is not None:
             yield from also(config)
 
@@ -98,7 +100,9 @@ def _salvaged(data: Mapping[str, Any], check: Callable[[Config], Iterator[Findin
     return (
         (place, problem)
         for place, problem in check(config)
-        if place not in left_out and not (place[:1] == ("testsets",) and place[2:3] == ("systems",))
+        if place not in left_out
+        and place[:1] != ("grid",)
+        and not (place[:1] == ("testsets",) and place[2:3] == ("systems",))
     )
 
 

@@ -252,8 +252,9 @@ class Collect(Strict):
     """Queries asked of each system beforehand, whose answers are thrown away."""
     repeats: Annotated[int, Field(ge=1, le=100)] = 1
     """Times each query is asked. The first answer is scored; what differs later is reported."""
-    cache_h: Annotated[float, Field(ge=0)] = 24.0
-    """Hours for which answers are kept, and used again when nothing has changed; 0 keeps none."""
+    cache_h: Annotated[float, Field(ge=0)] | None = None
+    """Hours for which answers are kept, and used again when nothing has changed; 0 keeps none. Without it 24, but none of
+    a system that is reached over a network and names nothing in `depends`: it can change without any file here changing."""
     seed: Annotated[int, Field(ge=0)] = 0
     """Of the order in which systems take turns."""
 
@@ -282,8 +283,8 @@ class SetConfig(Strict):
     """Measures to report; without it, as at the top."""
     primary: str | None = None
     """The measure that decides; without it, the first of this set's own `measures`, or as at the top."""
-    systems: Annotated[list[Name], Field(min_length=1, max_length=2)] | None = None
-    """Only these systems: one alone, or baseline and candidate; without it, as at the top."""
+    systems: Annotated[list[Name], Field(min_length=1)] | None = None
+    """Only these systems: one alone, baseline and candidate, or more; without it, as at the top."""
     repo: str | None = None
     """Folder of the repository that the set has to be true of; without it, as at the top."""
 

@@ -26,6 +26,8 @@ class Preset:
     """From the settings to the keys of a system, as they would be written in cranfield.yaml."""
     example: Mapping[str, Any]
     """A `with` that is enough, for the documentation and the tests."""
+    is_elsewhere: bool = False
+    """Its answers come from a server, though it is no form of `http` or `mcp`."""
 
 
 _TABLE = (
@@ -77,6 +79,7 @@ _TABLE = (
         presets_sql.Postgres,
         presets_sql.postgres,
         {"dsn_env": "DATABASE_URL", "table": "docs", "columns": {"title": "A", "body": "D"}},
+        is_elsewhere=True,
     ),
 )
 

@@ -68,18 +68,24 @@ ABSENT = object()
 
 
 def fill_value(value: object, values: Mapping[str, Scalar]) -> Any:
-    """Fill in a JSON value, in a single pass; `ABSENT` for a text that needs what is not there.
+    """Fill in a JSON value, in a single pass; `ABSENT` for a text that needs a parameter or variable that is not there.
 
     A text that is nothing but a placeholder becomes the value with its type. Of a mapping or list, what is absent is left
-    out. Keys stay as they are.
+    out; one inside that has nothing left is absent itself. Keys stay as they are.
     """
-    if isinstance(value, str):
-        return _filled_text(value, values)
     if isinstance(value, Mapping):
-        filled = {key: fill_value(item, values) for key, item in value.items()}
+        filled = {key: _filled(item, values) for key, item in value.items()}
         return {key: item for key, item in filled.items() if item is not ABSENT}
     if isinstance(value, list | tuple):
-        return [item for item in (fill_value(one, values) for one in value) if item is not ABSENT]
+        return [item for item in (_filled(one, values) for one in value) if item is not ABSENT]
+    return _filled(value, values)
+
+
+def _filled(value: object, values: Mapping[str, Scalar]) -> Any:
+    if isinstance(value, str):
+        return _filled_text(value, values)
+    if isinstance(value, Mapping | list | tuple):
+        return fill_value(value, values) or (ABSENT if value else value)
     return value
 
 

@@ -7,7 +7,7 @@ stay the same; nothing here looks from one stretch into another.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 from itertools import groupby
 
@@ -105,7 +105,7 @@ class FirstBad:
     n_good_after: int = 0
     """How many of these are good again."""
     latest_is_bad: bool = False
-    commits: tuple[str, ...] | None = field(default=None)
+    commits: tuple[str, ...] | None = None
     """Between good and bad, as git lists them; None where it cannot."""
 
 

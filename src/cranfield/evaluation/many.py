@@ -285,7 +285,7 @@ def _verdict(many: ManyComparison) -> ManyVerdict:
     how = f"({many.primary}, n = {len(many.query_ids)}, {many.options.test}, {len(many.pairs)} pairs, Holm)"
     if len(best) == k:
         said = f"None of the {k} systems is distinguished from another {how}."
-        return ManyVerdict("not distinguished", said, best, _why_not(many), _otherwise(many, best))
+        return ManyVerdict("not distinguished", said, (), _why_not(many), _otherwise(many, best))
     means = dict(zip(names, many.summaries[many.primary], strict=True))
     shown = [f"{name} ({format_value(means[name].mean)})" for name in best]
     if not best:
@@ -343,7 +343,7 @@ def _otherwise(many: ManyComparison, best: Sequence[str]) -> tuple[str, ...]:
         if means[many.best_first[0]] < max(means) and first not in best:
             said.append(f"{measure} puts {first} first, and {leader} is first by {many.primary}")
     if many.dropped:
-        said.append(
-            f"{len(many.dropped)} queries do not count, as not every system has a value of {many.primary} for them"
-        )
+        n = len(many.dropped)
+        count = "1 query does not count" if n == 1 else f"{n} queries do not count"
+        said.append(f"{count}, as not every system has a value of {many.primary} there")
     return tuple(said)

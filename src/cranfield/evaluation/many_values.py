@@ -73,7 +73,8 @@ class ManyVerdict:
     name: ManyVerdictName
     sentence: str
     best: tuple[str, ...]
-    """Systems that no other is better than, the highest mean first; empty where the comparison does not count."""
+    """Systems that no other is better than, the highest mean first; empty where no pair is told apart, and where the
+    comparison does not count."""
     reasons: tuple[str, ...] = ()
     disagreements: tuple[str, ...] = ()
 
@@ -114,6 +115,14 @@ class ManyComparison:
     def pilot(self) -> bool:
         """True when any system is not for the record."""
         return any(evaluation.pilot for evaluation in self.evaluations)
+
+    @property
+    def claims(self) -> tuple[str, ...]:
+        """The verdict, after what is claimed of any system against the baseline: words that a caller may fail on."""
+        if self.verdict.name == "invalid":
+            return ("invalid",)
+        against = {pair.verdict for pair in self.against}
+        return (*(word for word in ("worse", "better") if word in against), self.verdict.name)
 
     @property
     def n_draws(self) -> int:

@@ -19,7 +19,7 @@ from cranfield.stats.power import TRIALS, check_power, power_of, queries_needed,
 
 FEWEST_DRAWS = 2
 ROUND = (1.0, 2.0, 5.0)
-RESAMPLED_UP_TO = 20_000
+RESAMPLED_UP_TO = 10_000
 """More queries than this are not drawn anew: by then means spread like a bell, whatever the differences do."""
 
 

@@ -23,7 +23,7 @@ from cranfield.formats.located import Located, located_text, validate
 from cranfield.formats.tree import Unreadable
 from cranfield.gate.decimals import exact, mean
 from cranfield.measures import CATALOGUE
-from cranfield.model import Outcome
+from cranfield.model import Outcome, Predicate, TestSet
 
 VERSION = 1
 MEAN_DECIMALS = 6
@@ -55,6 +55,8 @@ class Baseline:
     """Of the repository when it was accepted; empty outside of one."""
     reason: str
     cranfield: str = __version__
+    answers_digest: str = ""
+    """Of what databases answered to the predicates of the test set, which its own digest leaves out; empty without any."""
 
     def values_of(self, measure: str) -> Mapping[str, float]:
         """Query id to value, of the queries that have one."""
@@ -93,7 +95,18 @@ def baseline_of(
         accepted=accepted,
         commit=commit,
         reason=reason,
+        answers_digest=answers_digest(evaluation.testset),
     )
+
+
+def answers_digest(testset: TestSet) -> str:
+    """SHA-256 over the documents that databases named for each predicate; empty for a test set without any."""
+    answers = {
+        query_id: [sorted(target.ids or ()) for target in targets if isinstance(target, Predicate)]
+        for query_id, targets in testset.targets.items()
+    }
+    said = {query_id: answer for query_id, answer in answers.items() if answer}
+    return "sha256:" + sha256(_json(said).encode("utf-8", "surrogatepass")).hexdigest() if said else ""
 
 
 def baseline_text(baseline: Baseline) -> str:
@@ -152,6 +165,7 @@ def misfits(
     testset = evaluation.testset
     said = {
         "test set": (_short(baseline.testset_digest), _short(testset.digest)),
+        "answer of the databases": (_short(baseline.answers_digest), _short(answers_digest(testset))),
         "convention": (baseline.convention, evaluation.ranking.convention.name),
         "k": (str(baseline.k), str(k)),
     }
@@ -178,6 +192,7 @@ class _Query(_Strict):
 
 
 class _TestSet(_Strict):
+    answers: str
     digest: str
     name: str
     version: str
@@ -220,6 +235,7 @@ class _File(_Strict):
             commit=self.commit,
             reason=self.reason,
             cranfield=self.cranfield,
+            answers_digest=self.testset.answers,
         )
 
 
@@ -257,6 +273,7 @@ def _head(baseline: Baseline) -> dict[str, Any]:
         "reason": baseline.reason,
         "system": baseline.system,
         "testset": {
+            "answers": baseline.answers_digest,
             "digest": baseline.testset_digest,
             "name": baseline.testset,
             "version": baseline.testset_version,

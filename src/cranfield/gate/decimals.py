@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from fractions import Fraction
+from functools import lru_cache
 
 from cranfield.numbers import MINUS
 
@@ -17,6 +18,7 @@ SAME = Fraction(1, 2**50)
 MOST_DECIMALS = 17
 
 
+@lru_cache(maxsize=65_536)
 def exact(value: float) -> Fraction:
     """The fraction that a value stands for.
 

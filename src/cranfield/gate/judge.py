@@ -195,9 +195,11 @@ def ratchet(asked: Ratchet, evidence: Evidence) -> RuleResult:
         return _result("ratchet", ratchet_words(asked), expected, [_nothing(label, asked.measure, queries)])
     worse = [query_id for query_id in held if query_id not in now or sign * now[query_id] < sign * before[query_id]]
     got = f"{format_count(len(worse))} of {format_count(len(held))} queries worse"
-    sentence = f"{asked.measure} is no worse than it was on {format_count(len(held) - len(worse))} of {format_count(len(held))} queries{_of(label)}"
+    sentence = f"{asked.measure} is no worse than it was on any of {format_count(len(held))} queries{_of(label)}"
     if worse:
-        sentence += f"; worse: {_shifts(worse, before, now)}"
+        sentence = (
+            f"{asked.measure} got worse on {got.removesuffix(' worse')}{_of(label)}: {_shifts(worse, before, now)}"
+        )
     if len(held) < len(queries):
         sentence += (
             f"; {format_count(len(queries) - len(held))} have no value in the baseline, and nothing is said of them"
@@ -255,9 +257,11 @@ def failures(asked: Failures, evidence: Evidence) -> RuleResult:
 
 
 def failures_words(asked: Failures) -> str:
-    """`at most 0 queries fail or have no answer`."""
-    what = "of the queries" if asked.at_most.is_percent else "queries"
-    return f"at most {asked.at_most} {what} fail or have no answer"
+    """`at most 2 queries fail or have no answer`."""
+    if asked.at_most.is_percent:
+        return f"at most {asked.at_most} of the queries fail or have no answer"
+    which = "1 query fails or has" if asked.at_most.number == 1 else f"{asked.at_most} queries fail or have"
+    return f"at most {which} no answer"
 
 
 def latency(asked: LatencyCeiling, evidence: Evidence) -> RuleResult:

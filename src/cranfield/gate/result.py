@@ -99,7 +99,11 @@ class GateResult:
     worse: tuple[QueryChange, ...] = ()
     """Queries that got worse or broke a rule, the worst first."""
     notes: tuple[str, ...] = field(default=())
-    """What else a reader must know: a pilot, unjudged results, an old cache."""
+    """What else a reader must know: rules that differ from those of a ref, answers that were kept, queries without a value."""
+    alpha: float = 0.05
+    """Of the intervals of `measures`: they cover 1 - alpha."""
+    test: str = "permutation"
+    """Whose intervals they are."""
 
     @property
     def is_passed(self) -> bool:

@@ -60,6 +60,8 @@ def judge_all(evidence: Evidence, held: Held) -> GateResult:
         strata=tuple(_stratum_changes(evidence, str(held.primary))),
         worse=tuple(_worse(evidence, str(held.primary), results)),
         notes=(*broken, *held.notes, *_noticed(evidence, held)),
+        alpha=evidence.alpha,
+        test=_mean_test(evidence.test),
     )
 
 
@@ -117,7 +119,7 @@ def _sentence(status: GateStatus, results: Sequence[RuleResult], broken: Sequenc
 def _measure_changes(evidence: Evidence, held: Held) -> Iterator[MeasureChange]:
     spelled = [str(parse(measure)) for rule in held.rules if (measure := measure_of(rule)) is not None]
     averaged = [str(one) for one in evidence.evaluation.measures if CATALOGUE[one.name].aggregate == "mean"]
-    test = evidence.test if TESTS[evidence.test].estimates == MEAN_DIFFERENCE else DEFAULT_TEST
+    test = _mean_test(evidence.test)
     for measure in dict.fromkeys((str(held.primary), *averaged, *spelled)):
         now, before = evidence.values(measure), evidence.before(measure)
         pairs = [query_id for query_id in now if query_id in before]
@@ -129,6 +131,11 @@ def _measure_changes(evidence: Evidence, held: Held) -> Iterator[MeasureChange]:
         change = [float(now[query_id] - before[query_id]) for query_id in pairs]
         low, high = interval_of(change, test, evidence.alpha, evidence.seed)
         yield MeasureChange(measure, float(after), float(then), float(after - then), low, high, len(pairs))
+
+
+def _mean_test(test: str) -> str:
+    """The test whose interval of a mean is shown: the declared one, unless it is about something else."""
+    return test if TESTS[test].estimates == MEAN_DIFFERENCE else DEFAULT_TEST
 
 
 def _stratum_changes(evidence: Evidence, primary: str) -> Iterator[StratumChange]:

@@ -47,13 +47,14 @@ class Prepared:
         return with_primary(scored, self.said.primary)
 
 
-def prepared(config: Config, *, of: str | None = None, seed: int = 0) -> Prepared:
+def prepared(config: Config, *, of: str | None = None, seed: int = 0, allow_drift: bool = False) -> Prepared:
     """The test set of a config, loaded and found to allow the measures.
 
     Args:
         config: what was loaded.
         of: which of its test sets, where it has several.
         seed: of everything random.
+        allow_drift: go on with a test set that is no longer true of its repository.
 
     Raises:
         InputError: the test set, with all its problems.
@@ -61,7 +62,7 @@ def prepared(config: Config, *, of: str | None = None, seed: int = 0) -> Prepare
     """
     said = _chosen(config, of)
     repo = None if said.repo is None else config.folder / said.repo
-    testset = load(config.folder / said.path, shaping=Shaping(repo=repo))
+    testset = load(config.folder / said.path, shaping=Shaping(repo=repo, allow_drift=allow_drift and repo is not None))
     unanswered = Run("none", {query_id: Answer(Outcome.EMPTY) for query_id in testset.query_ids})
     dry = with_primary(
         evaluate(testset, unanswered, measures=said.measures, convention=config.convention), said.primary
@@ -91,7 +92,7 @@ def collect_options(config: Config, *, keep: bool = True, refresh: bool = False)
         warm_up=said.warm_up,
         repeats=said.repeats,
         seed=said.seed,
-        cache_dir=local_folder(config.folder) / ANSWERS if keep and said.cache_h else None,
+        cache_dir=local_folder(config.folder) / ANSWERS if keep and said.cache_h != 0 else None,
         cache_h=said.cache_h,
         refresh=refresh,
     )

@@ -36,6 +36,22 @@ def write_junit(results: Sequence[tuple[str, GateResult]], path: Path) -> None:
         raise UsageError(refusal(path, error)) from error
 
 
+def summary_page(environ: Mapping[str, str] = os.environ) -> Path:
+    """The file that becomes the summary page of the step that runs.
+
+    Raises:
+        UsageError: nothing names one: this is no step of GitHub Actions.
+    """
+    named = environ.get(SUMMARY_VARIABLE)
+    if not named:
+        raise UsageError(
+            f"{SUMMARY_VARIABLE} is not set",
+            expected="a step of GitHub Actions, which names its summary page so",
+            hint="leave --step-summary away elsewhere: --format markdown prints the same report.",
+        )
+    return Path(named)
+
+
 def append_step_summary(text: str, environ: Mapping[str, str] = os.environ) -> str:
     """Append a Markdown report to the summary page of the step that runs.
 
@@ -49,14 +65,7 @@ def append_step_summary(text: str, environ: Mapping[str, str] = os.environ) -> s
     Raises:
         UsageError: there is no such page here, it is full, or it cannot be written.
     """
-    named = environ.get(SUMMARY_VARIABLE)
-    if not named:
-        raise UsageError(
-            f"{SUMMARY_VARIABLE} is not set",
-            expected="a step of GitHub Actions, which names its summary page so",
-            hint="leave --step-summary away elsewhere: --format markdown prints the same report.",
-        )
-    path = Path(named)
+    path = summary_page(environ)
     try:
         used = path.stat().st_size if path.exists() else 0
         begin = "\n\n" if used else ""

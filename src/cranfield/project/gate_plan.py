@@ -111,9 +111,11 @@ def _differences(config: Config, theirs: Config, ref: Ref) -> Iterator[str]:
     here, there = ([words(rule) for rule in one.gate.rules] if one.gate else [] for one in (config, theirs))
     removed, added = [rule for rule in there if rule not in here], [rule for rule in here if rule not in there]
     if removed or added:
-        parts = [f"only in {ref.name}: {'; '.join(removed)}"] if removed else []
-        parts += [f"only here, and not looked at: {'; '.join(added)}"] if added else []
-        yield f"rules differ from {ref.name}, whose rules count. {'. '.join(parts)}".replace("Only", "only")
+        yield f"rules differ from {ref.name}, and those of {ref.name} count"
+    if removed:
+        yield f"rules of {ref.name} that are not here: {'; '.join(removed)}"
+    if added:
+        yield f"rules that are only here, and not looked at: {'; '.join(added)}"
     changed = [name for name in OF_THE_REF[1:] if getattr(config, name) != getattr(theirs, name)]
     if config.gate is not None and theirs.gate is not None:
         changed += [
@@ -122,7 +124,7 @@ def _differences(config: Config, theirs: Config, ref: Ref) -> Iterator[str]:
             if getattr(config.gate, name) != getattr(theirs.gate, name)
         ]
     if changed:
-        yield f"{', '.join(changed)} differ from {ref.name}, and are taken from there"
+        yield f"other than in {ref.name}, and taken from there: {', '.join(changed)}"
     new = [name for name in config.testsets or {} if name not in (theirs.testsets or {})]
     if new:
         yield f"test sets that {ref.name} does not have are not looked at: {', '.join(new)}"

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from cranfield.config import Config, load_config
-from cranfield.config.check import Finding
+from cranfield.config import load_config
 from cranfield.config.grid import HELD_OUT, GridConfig
-from cranfield.config.grid_points import Point, check_grid, grid_points, with_systems
+from cranfield.config.grid_points import Point, grid_points, with_systems
 from cranfield.errors import UsageError
 from cranfield.evaluation.grid import GridPoint, GridResult, judge
 from cranfield.evaluation.verdict import broken_limits
@@ -74,7 +73,7 @@ def run_grid(
         PreflightError: a check did not hold; no query was run.
         Interrupted: cut short; the same call goes on from there.
     """
-    config = load_config(config_path, also=_check)
+    config = load_config(config_path, also=check_rules)
     if config.grid is None:
         raise UsageError(
             "the config has no grid", path=str(config_path), hint="say `grid: {system: NAME, over: {PLACE: [VALUES]}}`."
@@ -156,11 +155,6 @@ def _named(testset: TestSet, query_ids: Collection[str], name: str) -> TestSet:
     return replace(only(testset, query_ids), name=f"{testset.name} ({name})")
 
 
-def _check(config: Config) -> Iterator[Finding]:
-    yield from check_rules(config)
-    yield from check_grid(config)
-
-
 def _scored(point: Point, run: Run, ready: Prepared, halves: Halves) -> GridPoint:
     tuning, held_out = (ready.evaluated(_on(run, testset), testset) for testset in (halves.tuning, halves.held_out))
     return GridPoint(point.name, point.settings, tuning, held_out, point.same)
@@ -197,6 +191,6 @@ def _about_same(points: list[Point]) -> tuple[str, ...]:
     return (
         (
             f"{n_of(n, 'points')} of {n + len(points)} come to the same system as another, and are not asked again: "
-            "rrf_k says nothing to sum, nor normalise to rrf"
+            "rrf_k says nothing to sum, normalise nothing to rrf, and neither to one part alone"
         ),
     )

@@ -8,26 +8,28 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import date
+from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any
 
 from cranfield.config import Config, SetConfig, load_config
 from cranfield.errors import InputError, PreflightError, TestSetError, UsageError
-from cranfield.evaluation.compare import CompareOptions
 from cranfield.evaluation.compare import compare as compare_evaluations
 from cranfield.evaluation.contrast import Asked, contrast_strata
-from cranfield.evaluation.values import Comparison, Evaluation, Limits
+from cranfield.evaluation.many import compare_many
+from cranfield.evaluation.many_values import ManyComparison
+from cranfield.evaluation.values import Comparison, Evaluation
 from cranfield.evaluation.verdict import broken_limits
-from cranfield.formats.files import refusal
-from cranfield.measures import Measure, parse_all
-from cranfield.model import Answer, Outcome, Run, TestSet
-from cranfield.project.recipe import evaluate, load, with_primary
+from cranfield.measures import Measure
+from cranfield.project.asking import Prepared, ask, collect_options, each_once, prepared, require_folder
+from cranfield.project.history import append, record_of
 from cranfield.project.rules import check_rules
+from cranfield.project.sensitivity import sensitivity as tried_otherwise
 from cranfield.project.several import Done, summary
-from cranfield.project.shaping import Shaping
-from cranfield.reporting import Document, comparison_document, evaluation_document, save_report
-from cranfield.systems import Adapter, Held, collect_all, preflight, progress_on, systems_of
+from cranfield.repo.commits import standing
+from cranfield.reporting import Document, comparison_document, evaluation_document, many_document, save_report
+from cranfield.systems import Adapter, CollectOptions, Held, preflight, progress_on, systems_of
+from cranfield.systems.fingerprint import UndigestedError, surroundings
 
 RESULTS, REPORT, MARKDOWN = "results.json", "report.html", "report.md"
 
@@ -41,12 +43,14 @@ class Job:
     evaluations: tuple[Evaluation, ...]
     """Of one test set; none over several."""
     comparison: Comparison | None
-    """None when one system was run alone, and over several test sets."""
+    """Of two systems; None of one alone, of three or more, and over several test sets."""
     broken_limits: tuple[str, ...]
     written: tuple[Path, ...]
     report: Path
     primary: Measure | None = None
     """The measure that decides; None over several test sets."""
+    many: ManyComparison | None = None
+    """Of three systems or more."""
     parts: tuple[Job, ...] = ()
     """Over several test sets, what each of them made."""
 
@@ -57,21 +61,25 @@ class _Part:
 
     name: str
     """Empty where it is the only one."""
-    testset: TestSet
-    said: SetConfig
-    k: int
-    convention: str
+    ready: Prepared
     systems: Sequence[Adapter]
-    options: CompareOptions
     held: Sequence[Held]
-    dry: Evaluation
-    """What it would be if no system found anything."""
+    baseline: str | None
+    """Among three systems or more: the one that the others are held against."""
 
-    @property
-    def same(self) -> dict[str, Any]:
+    def same(self, options: CollectOptions) -> dict[str, Any]:
         """What makes a collection of it the same."""
-        systems = {system.name: system.config_digest for system in self.systems}
-        return {"testset": self.testset.digest, "systems": systems, "k": self.k}
+        systems = {system.name: [system.config_digest, _around(system)] for system in self.systems}
+        asked = {"k": self.ready.k, "repeats": options.repeats, "refresh": options.refresh}
+        return {"testset": self.ready.testset.digest, "systems": systems, **asked}
+
+
+def _around(system: Adapter) -> str:
+    """What the system depends on, as a digest; a sentence where that cannot be told."""
+    try:
+        return surroundings(system)
+    except UndigestedError as why:
+        return str(why)
 
 
 @dataclass(frozen=True)
@@ -80,9 +88,10 @@ class _Told:
 
     contrasts: tuple[Asked, ...]
     today: date | None
+    sensitivity: bool
 
 
-def run_job(
+def run_job(  # noqa: PLR0913 - each is an option of the command, and is typed by name
     config_path: Path,
     *,
     out: Path,
@@ -91,19 +100,28 @@ def run_job(
     pilot: bool = False,
     allow_drift: bool = False,
     contrasts: Sequence[Asked] = (),
+    sensitivity: bool = False,
+    keep: bool = True,
+    refresh: bool = False,
     today: date | None = None,
 ) -> Job:
     """Collect the systems of a config, score and compare them, and write the results into `out`.
+
+    Every evaluation is added to the history beside the config.
 
     Args:
         config_path: cranfield.yaml.
         out: folder of `results.json`, `report.html`, `report.md` and `runs/`. With several test sets each has these in a
             folder of its name, and `report.html` and `report.md` on top sum them up.
-        systems: one name to evaluate it alone, two to compare (baseline first); None is the pair of the config.
+        systems: one name to evaluate it alone, two to compare (baseline first), more to compare all of them; None is the
+            pair of the config, or all of its systems.
         seed: of everything random.
         pilot: stamp everything made as not for the record.
         allow_drift: go on with a test set that is no longer true of its repository.
         contrasts: (key, value, value) of strata to contrast.
+        sensitivity: of two systems, try whether the verdict hangs on one choice.
+        keep: use answers that were kept of an earlier call, and keep the new ones.
+        refresh: use none that were kept.
         today: to say when a test set is overdue for new queries; None does not say.
 
     Raises:
@@ -114,17 +132,23 @@ def run_job(
     config = load_config(config_path, also=check_rules)
     if allow_drift and not any(one.repo for one in config.sets.values()):
         raise UsageError("--allow-drift is about a repository", hint="name it in the config with `repo: DIR`")
-    _require_folder(out)
+    require_folder(out)
     parts = _prepared(config, systems, seed, allow_drift=allow_drift)
-    for part in parts:
-        for asked in contrasts:
-            contrast_strata(part.dry, *asked)  # what is not there is refused before a query is run
-    told = _Told(tuple(contrasts), today)
-    if config.testsets is None:
-        return _run(parts[0], out, told, pilot=pilot)
-    done = Done(out)
-    jobs = {part.name: _run(part, out / part.name, told, pilot=pilot, done=done) for part in parts}
-    document = summary(jobs, {part.name: part.said.params for part in parts})
+    told = _Told(tuple(contrasts), today, sensitivity)
+    options = collect_options(config, keep=keep, refresh=refresh)
+    try:
+        for part in parts:
+            for asked in contrasts:
+                contrast_strata(part.ready.dry, *asked)  # what is not there is refused before a query is run
+        if config.testsets is None:
+            return _run(config, parts[0], out, told, options, pilot=pilot)
+        done = Done(out)
+        jobs = {part.name: _run(config, part, out / part.name, told, options, pilot=pilot, done=done) for part in parts}
+    finally:
+        for part in parts:
+            for system in part.systems:
+                system.close()
+    document = summary(jobs, {part.name: part.ready.said.params for part in parts})
     on_top = tuple(out / name for name in (REPORT, MARKDOWN))
     for path in on_top:
         save_report(document, path)
@@ -154,107 +178,94 @@ def _prepared(config: Config, systems: Sequence[str] | None, seed: int, *, allow
 def _part(
     config: Config, name: str, one: SetConfig, systems: Sequence[str] | None, seed: int, *, allow_drift: bool
 ) -> _Part:
-    repo = None if one.repo is None else config.folder / one.repo
-    shaping = Shaping(repo=repo, allow_drift=allow_drift and repo is not None)
-    testset = load(config.folder / one.path, shaping=shaping)
+    ready = prepared(config, of=name or None, seed=seed, allow_drift=allow_drift)
     names = _chosen(config, one, systems)
-    dry = _dry(config, one, testset)
-    options = _options(config, one, dry, seed)
     chosen = {system.name: system for system in systems_of(config, names, one.params)}
     ordered = [chosen[name] for name in names]
-    k = one.k or config.k
-    return _Part(name, testset, one, k, config.convention, ordered, options, preflight(ordered, k=k), dry)
+    baseline = config.baseline if config.baseline in names else None
+    return _Part(name, ready, ordered, preflight(each_once(ordered), k=ready.k), baseline)
 
 
-def _run(part: _Part, out: Path, told: _Told, *, pilot: bool, done: Done | None = None) -> Job:
+def _chosen(config: Config, one: SetConfig, systems: Sequence[str] | None) -> list[str]:
+    if systems is not None:
+        if len(set(systems)) < len(systems):
+            raise UsageError("--system names a system twice", got=", ".join(systems))
+        return list(systems)
+    if one.systems is not None:
+        return list(one.systems)
+    return list(config.pair if config.pair is not None else config.systems)
+
+
+def _run(
+    config: Config,
+    part: _Part,
+    out: Path,
+    told: _Told,
+    options: CollectOptions,
+    *,
+    pilot: bool,
+    done: Done | None = None,
+) -> Job:
     """Ask, score and report one test set."""
     progress = progress_on(sys.stderr)
-    same = {**part.same, "pilot": pilot}
     names = [system.name for system in part.systems]
+    same = {**part.same(options), "pilot": pilot} if done is not None else {}
     runs = done.runs(part.name, same, names) if done is not None else None
     if runs is not None:
         progress.note(f"test set {part.name}: collected before, by the call that was cut short")
     else:
         if part.name:
             progress.note(f"test set {part.name}:")
-        runs = collect_all(part.testset, part.systems, out_dir=out, k=part.k, pilot=pilot, progress=progress)
+        ready = part.ready
+        runs, _ = ask(
+            ready.testset,
+            part.systems,
+            config,
+            out,
+            k=ready.k,
+            pilot=pilot,
+            options=options,
+            held=part.held,
+            progress=progress,
+        )
         if done is not None:
             done.add(part.name, same)
-    evaluations = tuple(
-        with_primary(
-            evaluate(part.testset, runs[name], measures=part.said.measures, convention=part.convention),
-            part.said.primary,
-        )
-        for name in names
-    )
+    evaluations = tuple(part.ready.evaluated(runs[name]) for name in names)
+    _remember(config, evaluations, part.ready.options.primary)
     return _report(evaluations, part, told, out)
 
 
-def _require_folder(out: Path) -> None:
-    """Refuse, before anything is asked, an output folder that can never be one."""
+def _remember(config: Config, evaluations: Sequence[Evaluation], primary: Measure | None) -> None:
+    """Add the evaluations to the history; a history that cannot be written is no reason to lose the results."""
+    when, commit = datetime.now(UTC), standing(config.folder)
+    records = [record_of(one, when=when, commit=commit, primary=primary) for one in evaluations]
     try:
-        in_the_way = next((path for path in (out, *out.parents) if path.exists() and not path.is_dir()), None)
-    except OSError as error:
-        raise UsageError(refusal(out, error)) from error
-    if in_the_way is not None:
-        raise UsageError("this is a file", path=str(in_the_way), expected="a folder for the results, --out")
-
-
-def _chosen(config: Config, one: SetConfig, systems: Sequence[str] | None) -> list[str]:
-    if systems is not None:
-        if len(systems) > 2 or len(set(systems)) < len(systems):
-            raise UsageError(
-                "--system takes one name, or two different ones: baseline, then candidate", got=", ".join(systems)
-            )
-        return list(systems)
-    if one.systems is not None:
-        return list(one.systems)
-    if config.pair is not None:
-        return list(config.pair)
-    if len(config.systems) == 1:
-        return list(config.systems)
-    raise UsageError(
-        f"the config has {len(config.systems)} systems and does not say which two to compare",
-        hint="name `baseline:` and `candidate:`, or give --system twice",
-    )
-
-
-def _dry(config: Config, one: SetConfig, testset: TestSet) -> Evaluation:
-    """What will be computed; refused here, before any query runs, where this test set does not allow it."""
-    unanswered = Run("none", {query_id: Answer(Outcome.EMPTY) for query_id in testset.query_ids})
-    dry = evaluate(testset, unanswered, measures=one.measures, convention=config.convention)
-    return with_primary(dry, one.primary)
-
-
-def _options(config: Config, one: SetConfig, dry: Evaluation, seed: int) -> CompareOptions:
-    """What is declared before the numbers are seen."""
-    primary: Measure = parse_all([one.primary])[0] if one.primary is not None else dry.measures[0]
-    return CompareOptions(
-        primary=primary,
-        test=config.test,
-        alpha=config.alpha,
-        margin=config.margin,
-        seed=seed,
-        limits=Limits(config.limits.max_failed_share, config.limits.min_judged_share),
-    )
+        append(config.folder, *records)
+    except UsageError as error:
+        progress_on(sys.stderr).note(f"the history was not written: {error}")
 
 
 def _report(evaluations: tuple[Evaluation, ...], part: _Part, told: _Told, out: Path) -> Job:
-    options = part.options
-    preflight_lines = [(check.system, check.check, check.found) for check in part.held]
+    options = part.ready.options
+    about: dict[str, Any] = {
+        "preflight": [(check.system, check.check, check.found) for check in part.held],
+        "contrasts": told.contrasts,
+        "today": told.today,
+    }
     comparison: Comparison | None = None
+    many: ManyComparison | None = None
     if len(evaluations) == 2:
         comparison = compare_evaluations(evaluations[0], evaluations[1], options)
-        document = comparison_document(
-            comparison, preflight=preflight_lines, contrasts=told.contrasts, today=told.today
-        )
+        tried = tried_otherwise(comparison) if told.sensitivity else None
+        document = comparison_document(comparison, sensitivity=tried, **about)
+    elif len(evaluations) > 2:
+        many = compare_many(evaluations, options, baseline=part.baseline)
+        document = many_document(many, **about)
     else:
-        document = evaluation_document(
-            evaluations, preflight=preflight_lines, by_query=True, contrasts=told.contrasts, today=told.today
-        )
+        document = evaluation_document(evaluations, by_query=True, **about)
     written = tuple(out / name for name in (RESULTS, REPORT, MARKDOWN))
     for path in written:
         save_report(document, path)
     primary = options.primary or evaluations[0].measures[0]
     broken = tuple(broken_limits(evaluations, primary, options.limits))
-    return Job(document, evaluations, comparison, broken, written, out / REPORT, primary)
+    return Job(document, evaluations, comparison, broken, written, out / REPORT, primary, many)

@@ -42,8 +42,10 @@ def sensitivity(
     if testset.ratings:
         sides = comparison.baseline, comparison.candidate
         given: tuple[RunLike | None, ...] = tuple(side.run for side in sides) if runs is None else runs
+        by_slot = comparison.baseline.ranking.convention.name == RATED_BY_SLOT
+        declared = testset.consensus or (RATED_BY_SLOT if by_slot else DEFAULT_RULE)  # a rule has the convention's name
         for rule in CONSENSUS:
-            if rule != (testset.consensus or DEFAULT_RULE):
+            if rule != declared:
                 regraded[rule] = _regraded(sides, given, str(comparison.primary), rule, scale, to_scale, reading)
     return vary(comparison, regraded=regraded, n_draws=n_draws)
 

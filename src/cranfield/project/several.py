@@ -107,6 +107,10 @@ def _said(params: Mapping[str, Scalar]) -> str:
 def _numbers(job: Job) -> tuple[Cell, ...]:
     """Queries, measure, both means, difference and verdict; of one system alone its mean."""
     measure = job.primary or job.evaluations[0].measures[0]
+    if job.many is not None:
+        verdict = job.document.verdict
+        named: Cell = Toned(verdict.name, verdict.tone) if verdict is not None else ""
+        return len(job.many.query_ids), str(measure), None, None, None, named
     if job.comparison is None:
         summary = job.evaluations[0].summaries[measure]
         broken = "invalid" if job.broken_limits else "one system, nothing to compare"

@@ -9,7 +9,7 @@ from cranfield import __version__
 from cranfield.evaluation.values import Evaluation
 from cranfield.gate.result import BaselineChange, GateResult, GateStatus, MeasureChange, QueryChange, StratumChange
 from cranfield.measures import CATALOGUE, parse
-from cranfield.numbers import format_count
+from cranfield.numbers import format_count, format_level
 from cranfield.reporting.document import (
     Block,
     Bullets,
@@ -93,7 +93,8 @@ def _primary(result: GateResult) -> tuple[str, str]:
 def _sections(name: str, result: GateResult) -> Iterator[Section]:
     link, of = (f"{name}-", f", {name}") if name else ("", "")
     yield Section(f"{link}rules", f"Rules{of}", (_rules(result),))
-    blocks: list[Block] = [_measures(result.measures, "Now, and in the baseline")]
+    interval = f"{format_level(result.alpha)} interval" if result.baseline is not None else ""
+    blocks: list[Block] = [_measures(result.measures, "Now, and in the baseline", interval)]
     if result.strata:
         blocks.append(Details(f"{result.primary} by stratum", (_strata(result),), pasted=True))
     if result.worse:
@@ -116,27 +117,17 @@ def _rules(result: GateResult) -> Table:
     return Table(columns, rows, "Every rule has to be kept", shown=None)
 
 
-def _measures(changes: Sequence[MeasureChange], caption: str) -> Table:
-    columns = (
-        Column("measure"),
-        Column("baseline", "value"),
-        Column("now", "value"),
-        Column("difference", "delta"),
-        Column("interval", "delta interval"),
-        Column("n", "count"),
-    )
-    rows: list[tuple[Cell, ...]] = [
-        (
-            one.measure,
-            one.baseline,
-            one.current,
-            Toned(one.delta, _tone(one.measure, one.delta)),
-            (one.ci_low, one.ci_high),
-            one.n,
-        )
-        for one in changes
-    ]
-    return Table(columns, rows, caption, shown=None)
+def _measures(changes: Sequence[MeasureChange], caption: str, interval: str = "") -> Table:
+    """A row a measure; with the interval of the difference where it is called something."""
+    columns = [Column("measure"), Column("baseline", "value"), Column("now", "value"), Column("difference", "delta")]
+    columns += [Column(interval, "delta interval")] if interval else []
+    rows: list[tuple[Cell, ...]] = []
+    for one in changes:
+        row: list[Cell] = [one.measure, one.baseline, one.current]
+        row.append(Toned(one.delta, _tone(one.measure, one.delta)))
+        row += [(one.ci_low, one.ci_high)] if interval else []
+        rows.append((*row, one.n))
+    return Table((*columns, Column("n", "count")), rows, caption, shown=None)
 
 
 def _strata(result: GateResult) -> Table:
@@ -243,6 +234,8 @@ def _one(name: str, result: GateResult) -> dict[str, Any]:
         "measures": [_fields(one) for one in result.measures],
         "strata": [_fields(one) for one in result.strata],
         "worse": [_fields(one) for one in result.worse],
+        "alpha": result.alpha,
+        "test": result.test,
         "notes": list(result.notes),
     }
 

@@ -26,7 +26,7 @@ NEVER_JOINED = "Scores on different test sets, or by different conventions, are 
 
 def history_document(report: HistoryReport) -> Document:
     """The first bad run where it was asked for, then a line for each system and test set, latest run first."""
-    sections = [_found(found) for found in report.first_bad]
+    sections = [_found(found, place) for place, found in enumerate(report.first_bad, start=1)]
     bad = {id(found.bad) for found in report.first_bad if found.bad is not None}
     sections += [_line(line, place, bad) for place, line in enumerate(report.lines, start=1)]
     notes = _notes(report)
@@ -116,13 +116,15 @@ def _mark(before: Past, point: Past) -> str:
     return f"test set {new}"
 
 
-def _found(found: FirstBad) -> Section:
+def _found(found: FirstBad, place: int) -> Section:
     line = found.line
     where = f"{line.system} on {line.testset}"
     latest = line.stretches[-1][-1]
     among = f"the {format_count(found.n)} evaluations on {latest.digest[:DIGEST_SHOWN]}"
     if found.bad is None:
-        return Section("first-bad", f"First bad run: {where}", (Paragraph(f"None of {among} is bad: {_rule(found)}."),))
+        return Section(
+            f"first-bad-{place}", f"First bad run: {where}", (Paragraph(f"None of {among} is bad: {_rule(found)}."),)
+        )
     items = [f"first bad: {_shown(line, found.bad)}"]
     items.append(f"last good before it: {_shown(line, found.good)}" if found.good else "there is no good run before it")
     if found.best is not None and found.best is not found.good:
@@ -133,7 +135,7 @@ def _found(found: FirstBad) -> Section:
     blocks: list[Block] = [Paragraph(f"Of {among}, {_rule(found)}:"), Bullets(tuple(items)), *_commits(found)]
     if found.best is not None:
         blocks.append(Paragraph(A_PLACE_TO_LOOK, "note"))
-    return Section("first-bad", f"First bad run: {where}", tuple(blocks))
+    return Section(f"first-bad-{place}", f"First bad run: {where}", tuple(blocks))
 
 
 def _rule(found: FirstBad) -> str:

@@ -22,7 +22,10 @@ from cranfield.reporting.printable import printable, shorten_to
 
 INK = "#222222"
 LINE_HEIGHT = 240
-LEFT, TOP = 70, 30
+LEFT, RIGHT, TOP = 70, 46, 30
+"""Room beside the dots: half a label stands beyond the last."""
+MANY_DOTS = 100
+"""More are drawn smaller."""
 LABEL_CHARS = 12
 """Words under a point: a short commit, or a day."""
 
@@ -55,9 +58,10 @@ def over_time(dots: Sequence[Dot], title: str, screen: Screen) -> Spec:
         }
         for place, dot in enumerate(dots)
     ]
+    many = len(dots) > MANY_DOTS
     interval: Rule = {
         "transform": [BOUNDED],
-        "mark": {"type": "rule", "strokeWidth": 2, "opacity": 0.45},
+        "mark": {"type": "rule", "strokeWidth": 1 if many else 2, "opacity": 0.45},
         "encoding": {
             "x": _across(dots),
             "y": _down(title, screen, "low"),
@@ -74,10 +78,10 @@ def over_time(dots: Sequence[Dot], title: str, screen: Screen) -> Spec:
         },
     }
     point: Rule = {
-        "mark": {"type": "point", "filled": True, "size": 60, "opacity": 1},
+        "mark": {"type": "point", "filled": True, "size": 12 if many else 60, "opacity": 1},
         "encoding": {"x": _across(dots), "y": _down(title, screen, "mean"), "color": as_is("colour")},
     }
-    frame = frame_of(screen.width, LINE_HEIGHT, LEFT, top=TOP)
+    frame = frame_of(screen.width, LINE_HEIGHT, LEFT, right=RIGHT, top=TOP)
     return spec_of(values, [*_breaks(dots, screen), interval, line, point, _under(dots, screen)], frame)
 
 
@@ -114,7 +118,7 @@ def _breaks(dots: Sequence[Dot], screen: Screen) -> list[Rule]:
 
 def _under(dots: Sequence[Dot], screen: Screen) -> Rule:
     """Words under some of the dots, the last among them: as many as there is room for."""
-    room = (screen.width - LEFT) / (LABEL_CHARS * CHARACTER)
+    room = (screen.width - LEFT - RIGHT) / (LABEL_CHARS * CHARACTER)
     step = max(1, -(-len(dots) // max(1, int(room))))
     chosen = range(len(dots) - 1, -1, -step)
     return {

@@ -364,10 +364,17 @@ def _sides(
                 "n_returned": int(ranking.n_returned[index]),
                 "n_duplicates": int(ranking.n_duplicates[index]),
                 "first_relevant_rank": first[query_id],
+                **_fields(evaluation, query_id),
                 "hits": [_hit(hit) for hit in ranking.top.get(query_id, ())],
             }
         )
     return sides
+
+
+def _fields(evaluation: Evaluation, query_id: str) -> dict[str, Any]:
+    """What the answer says of itself, where it says anything."""
+    answer = evaluation.run.answers.get(query_id) if evaluation.run is not None else None
+    return {"fields": dict(answer.fields)} if answer is not None and answer.fields else {}
 
 
 def _hit(hit: RankedHit) -> dict[str, Any]:

@@ -276,7 +276,7 @@ def _listed(systems: int) -> NDArray[np.int64]:
 
 def _all_orders(n: int, systems: int) -> Iterator[NDArray[np.int64]]:
     """Every order of every query but the first, int64[arrangements, Q, S] in blocks."""
-    listed = _listed(systems)
+    listed = _listed(systems) if n > 1 else np.arange(systems)[np.newaxis]  # one query: all orders come to the same
     total = len(listed) ** (n - 1)
     for start in range(0, total, _rows(n, systems)):
         number = np.arange(start, min(start + _rows(n, systems), total))

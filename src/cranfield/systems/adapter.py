@@ -19,7 +19,7 @@ from typing import Any, Self
 from cranfield.config.check import require_valid
 from cranfield.config.load import system_config
 from cranfield.config.models import SystemConfig
-from cranfield.config.presets import filled
+from cranfield.config.presets import PRESETS, filled
 from cranfield.config.written import config_digest, public_config
 from cranfield.model import Answer, CallLog, Order, Outcome, Query, Scalar
 from cranfield.systems.extract import Extractor
@@ -187,6 +187,17 @@ class Adapter(ABC):
     def depends_on(self) -> Iterator[Path]:
         """Files and folders whose content is part of what is measured."""
         return (self.cwd / path for path in self.config.depends)
+
+    @property
+    def is_elsewhere(self) -> bool:
+        """True when it is reached over a network and depends on nothing here: it may change and no file shows it."""
+        if self.config.depends:
+            return False
+        over_a_network = self.config.http is not None or (
+            self.config.mcp is not None and self.config.mcp.url is not None
+        )
+        of_preset = self.written.preset is not None and PRESETS[self.written.preset].is_elsewhere
+        return over_a_network or of_preset or any(part.is_elsewhere for part in self.parts.values())
 
     def params_of(self, query: Query) -> dict[str, Scalar]:
         """What is given with a query: of the system, of the set, of the query itself; the later goes first."""

@@ -34,6 +34,7 @@ PARTIAL = ".partial"
 RUNS = "runs"
 """Folder of the finished runs, under the output folder."""
 
+DAY_H = 24.0
 _FILE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
 
@@ -49,16 +50,18 @@ class CollectOptions:
     """Of the order in which systems take turns."""
     cache_dir: Path | None = None
     """Folder of the answers that are kept for another time; None neither uses nor keeps any."""
-    cache_h: float = 24.0
-    """Hours after which an answer is too old to be used again; 0 neither uses nor keeps any."""
+    cache_h: float | None = None
+    """Hours after which an answer is too old to be used again; 0 neither uses nor keeps any. None is a day, and nothing of
+    a system that is elsewhere: reached over a network, it changes and no file shows it."""
     refresh: bool = False
     """Use no kept answer, and keep the new ones in their place."""
 
     def __post_init__(self) -> None:
         """Refuse numbers that mean nothing."""
         for name, least in (("warm_up", 0), ("repeats", 1), ("cache_h", 0)):
-            if not getattr(self, name) >= least:
-                raise UsageError(f"{name} is too small", expected=f"{least} or more", got=str(getattr(self, name)))
+            given = getattr(self, name)
+            if given is not None and not given >= least:
+                raise UsageError(f"{name} is too small", expected=f"{least} or more", got=str(given))
 
 
 _USUAL = CollectOptions()
@@ -222,8 +225,14 @@ class _Collection:
 
     @cached_property
     def cache(self) -> Cache | None:
-        folder, hours = self.options.cache_dir, self.options.cache_h
+        folder = self.options.cache_dir
+        hours = DAY_H if self.options.cache_h is None else self.options.cache_h
         return None if folder is None or not hours else Cache(folder, hours)
+
+    def _is_kept(self, system: System) -> bool:
+        """Whether answers of a system may be used another time."""
+        is_elsewhere: bool = getattr(system, "is_elsewhere", False)
+        return system.name in self.around and not (self.options.cache_h is None and is_elsewhere)
 
     def ask(self, answers: Mapping[str, Answers]) -> dict[str, Run]:
         """Ask whatever is not among `answers` yet, and add it to them."""
@@ -290,7 +299,7 @@ class _Collection:
 
     def _reuse(self, cache: Cache, system: System) -> None:
         """Take over answers that an earlier collection kept."""
-        if system.name not in self.around:
+        if not self._is_kept(system):
             return
         try:
             found = cache.read(system.name, self._key(system))
@@ -312,7 +321,7 @@ class _Collection:
         known: dict[Path, str] = {}
         for system in self.systems:
             name, kept = system.name, self.answers[system.name].kept
-            if name not in self.around or all(one.log.cached for one in kept.values()):
+            if not self._is_kept(system) or all(one.log.cached for one in kept.values()):
                 continue
             if self._surroundings(system, known) != self.around[name]:
                 self.progress.note(f"{name}: its answers are not kept for another time: its files changed meanwhile")

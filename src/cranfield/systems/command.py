@@ -11,7 +11,8 @@ import shlex
 import shutil
 import signal
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from threading import Event
@@ -61,11 +62,9 @@ class CommandSystem(Adapter):
         yield f"command {written}", partial(found_program, self, program)
 
     def depends_on(self) -> Iterator[Path]:
-        """Besides what is named, every file that an argument names."""
+        """Besides what is named, the program and every file that an argument names."""
         yield from super().depends_on()
-        for argument in self._argv("", 0, self.config.params):
-            if argument and (self.cwd / argument).is_file():
-                yield self.cwd / argument
+        yield from files_named(self, self._argv("", 0, {**self.config.params, **self.set_params}))
 
     def _argv(self, query: str, k: int, params: Mapping[str, Scalar]) -> list[str]:
         return fill(self.config.command or [], query=query, k=k, python=sys.executable, params=params)
@@ -103,6 +102,16 @@ def found_program(system: Adapter, program: str) -> str:
     if not os.access(path, os.X_OK):
         raise CheckFailedError("an executable file", "a file that may not be executed", f"chmod +x {program}")
     return "an executable file"
+
+
+def files_named(system: Adapter, argv: Sequence[str]) -> Iterator[Path]:
+    """The program of a command line, on PATH or by name, and every file that an argument names."""
+    if os.sep not in argv[0] and (found := shutil.which(argv[0], path=system.environment.get("PATH"))):
+        yield Path(found)
+    for argument in argv:
+        with suppress(OSError, ValueError):  # too long for a name, or no text that can be one
+            if argument and (system.cwd / argument).is_file():
+                yield system.cwd / argument
 
 
 def _raise_if_interrupted(finished: Finished, interrupted: Event) -> None:

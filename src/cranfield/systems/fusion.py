@@ -276,7 +276,7 @@ def _memory(part: Adapter) -> _Memory:
 
 def _steps_of(name: str, part: Adapter) -> Iterator[Step]:
     """The checks of a part under its name, each stage only where the one before it holds."""
-    from cranfield.systems.preflight import _file_steps, _folder_steps, _probe_steps
+    from cranfield.systems.preflight import file_steps, folder_steps, probe_steps
 
     failed: list[str] = []
 
@@ -289,7 +289,7 @@ def _steps_of(name: str, part: Adapter) -> Iterator[Step]:
             hint = failure.hint and hide(failure.hint)
             raise CheckFailedError(hide(failure.expected), hide(failure.found), hint) from None
 
-    for steps in (_folder_steps(part), _file_steps(part), _probe_steps(part, 10)):
+    for steps in (folder_steps(part), file_steps(part), probe_steps(part, 10)):
         for label, check in steps:
             yield f"{name}: {part.mask.hide(label)}", partial(checked, label, check)
         if failed:

@@ -21,7 +21,7 @@ from typing import Any
 from cranfield.config.template import fill
 from cranfield.model import Outcome, Scalar
 from cranfield.systems.adapter import Adapter, CheckFailedError, Reply, Step, failed
-from cranfield.systems.command import found_program
+from cranfield.systems.command import files_named, found_program
 from cranfield.systems.loop import loop
 from cranfield.systems.own_form import one_line
 from cranfield.systems.process import MAX_OUTPUT_BYTES
@@ -61,11 +61,9 @@ class LinesSystem(Adapter):
         yield f"lines {' '.join(self.config.lines or [])}", partial(self._started, self._argv()[0])
 
     def depends_on(self) -> Iterator[Path]:
-        """Besides what is named, every file that an argument names."""
+        """Besides what is named, the program and every file that an argument names."""
         yield from super().depends_on()
-        for argument in self._argv():
-            if argument and (self.cwd / argument).is_file():
-                yield self.cwd / argument
+        yield from files_named(self, self._argv())
 
     def close(self) -> None:
         """End the program; it is started again where it is asked again. At the latest when Python ends."""

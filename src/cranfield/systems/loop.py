@@ -62,8 +62,17 @@ class Loop:
                 raise CallInterruptedError from None
 
     def _stop(self) -> None:
-        self._loop.call_soon_threadsafe(self._loop.stop)
+        """Cancel what is left, let it clean up, and end."""
+        asyncio.run_coroutine_threadsafe(self._end_tasks(), self._loop)
         self._thread.join(_GRACE_S)
+
+    async def _end_tasks(self) -> None:
+        tasks = asyncio.all_tasks(self._loop) - {asyncio.current_task()}
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            await asyncio.wait(tasks, timeout=_GRACE_S / 2)
+        self._loop.stop()
 
 
 _made: list[Loop] = []

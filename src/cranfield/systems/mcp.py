@@ -6,7 +6,7 @@ import asyncio
 import atexit
 import json
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -20,7 +20,7 @@ from cranfield.config.template import ENV, fill, fill_value, placeholders, reque
 from cranfield.errors import MissingExtraError, UsageError, shorten, unknown_name
 from cranfield.model import Outcome, Scalar
 from cranfield.systems.adapter import Adapter, CheckFailedError, Reply, Step, failed
-from cranfield.systems.command import found_program
+from cranfield.systems.command import files_named, found_program
 from cranfield.systems.loop import loop
 from cranfield.systems.mask import Mask
 from cranfield.systems.mcp_session import BrokenError, NoSessionError, Opening, Session, ToolFailedError
@@ -74,18 +74,22 @@ class McpSystem(Adapter):
 
     def ready_steps(self) -> Iterator[Step]:
         """That the server is there, has the tool, and the tool takes the arguments."""
+        found = True
         for name in self._named:
             yield f"environment {name.removeprefix(ENV)}", partial(self._has_variable, name.removeprefix(ENV))
+            found = found and name.removeprefix(ENV) in self.environment
         if self._mcp.command is not None:
-            yield f"command {' '.join(self._mcp.command)}", partial(found_program, self, self._argv()[0])
+            check = partial(found_program, self, self._argv()[0])
+            yield f"command {' '.join(self._mcp.command)}", check
+            found = found and _holds(check)
+        if not found:
+            return  # whatever the server said would be for want of that
         yield f"tool {self._mcp.tool}", self._check_tool
 
     def depends_on(self) -> Iterator[Path]:
-        """Besides what is named, every file that an argument of the server names."""
+        """Besides what is named, the program of the server and every file that an argument names."""
         yield from super().depends_on()
-        for argument in self._argv():
-            if argument and (self.cwd / argument).is_file():
-                yield self.cwd / argument
+        yield from files_named(self, self._argv())
 
     def close(self) -> None:
         """End the session, and the server that was started for it. At the latest when Python ends."""
@@ -226,6 +230,14 @@ class McpSystem(Adapter):
         if wrong:
             takes = ", ".join(known) or "no arguments"
             raise CheckFailedError(f"arguments that the tool takes ({takes})", "; ".join(wrong), hint)
+
+
+def _holds(check: Callable[[], str]) -> bool:
+    try:
+        check()
+    except CheckFailedError:
+        return False
+    return True
 
 
 def _wrong_types(arguments: Mapping[str, Any], known: Mapping[str, Any]) -> list[str]:

@@ -1,7 +1,7 @@
 """Importing a module of the user's from the folders of a config, and nothing else of the process changed by it.
 
 The folders stand on `sys.path` only while something is imported. Two systems may have a module of the same name, each in
-a folder of its own: what lies in the folders of one is set aside while the other imports.
+a folder of its own: the one that was imported first is set aside while the other imports.
 """
 
 from __future__ import annotations
@@ -99,8 +99,8 @@ def _first_on_path(folders: Sequence[Path]) -> Iterator[None]:
     mine = tuple(dict.fromkeys(str(folder) for folder in folders))
     with _lock:
         for key, modules in _own.items():
-            for name in modules if key != mine else ():
-                if sys.modules.get(name) is modules[name]:
+            for name, module in modules.items() if key != mine else ():
+                if sys.modules.get(name) is module and PathFinder.find_spec(name.partition(".")[0], list(mine)):
                     del sys.modules[name]
         sys.modules.update(_own.get(mine, {}))
         before = set(sys.modules)

@@ -49,7 +49,7 @@ def preflight(systems: Iterable[Adapter], *, k: int = 10) -> tuple[Held, ...]:
     for system in systems:
         # Each stage only where the one before holds: a missing folder would be said once a file, a missing program
         # once a probe.
-        for steps in (_folder_steps(system), _file_steps(system), _probe_steps(system, k)):
+        for steps in (folder_steps(system), file_steps(system), probe_steps(system, k)):
             failed = _take(system, steps, held)
             problems += failed
             if failed:
@@ -78,11 +78,11 @@ def _take(system: Adapter, steps: Iterable[Step], held: list[Held]) -> list[Prob
     return failed
 
 
-def _folder_steps(system: Adapter) -> Iterator[Step]:
+def folder_steps(system: Adapter) -> Iterator[Step]:
     yield f"cwd {system.config.cwd}", partial(_folder, system.cwd)
 
 
-def _file_steps(system: Adapter) -> Iterator[Step]:
+def file_steps(system: Adapter) -> Iterator[Step]:
     yield from system.ready_steps()
     for check in system.config.preflight:
         if check.binary is not None:
@@ -100,7 +100,7 @@ def _file_steps(system: Adapter) -> Iterator[Step]:
                 yield named, partial(_exists, path)
 
 
-def _probe_steps(system: Adapter, k: int) -> Iterator[Step]:
+def probe_steps(system: Adapter, k: int) -> Iterator[Step]:
     for check in system.config.preflight:
         if check.probe is not None:
             yield f"probe {shorten(check.probe)}", partial(_probe, system, check.probe, k)

@@ -92,6 +92,8 @@ class Program:
             OSError: it does not read any more.
         """
         stdin = self._stdin()
+        if stdin.is_closing():
+            raise BrokenPipeError
         stdin.write(line.encode("utf-8", "surrogatepass") + b"\n")
         await stdin.drain()
 

@@ -94,12 +94,12 @@ class Forge:
                 code = int(left.code or 0)
         return subprocess.CompletedProcess(arguments, code, out.getvalue(), err.getvalue())
 
-    def start(self, *arguments: str, **changes: str | None) -> subprocess.Popen[str]:
+    def start(self, *arguments: str, stdin: Any = subprocess.DEVNULL, **changes: str | None) -> subprocess.Popen[str]:
         """`cranfield ci comment ARGUMENTS` in the environment of a job, with changes to it."""
         command = [sys.executable, "-m", "cranfield", "ci", "comment", *arguments]
         pipe = subprocess.PIPE
         environment = self.job(changes)
-        return subprocess.Popen(command, env=environment, stdin=subprocess.DEVNULL, stdout=pipe, stderr=pipe, text=True)
+        return subprocess.Popen(command, env=environment, stdin=stdin, stdout=pipe, stderr=pipe, text=True)
 
     def job(self, changes: dict[str, str | None]) -> dict[str, str]:
         plain = {name: value for name, value in os.environ.items() if not JOB_VARIABLES.fullmatch(name)}
@@ -129,8 +129,8 @@ class Handler(BaseHTTPRequestHandler):
         is_list = self.command == "GET" and bool(COMMENTS[forge.kind].fullmatch(parts.path))
         with forge.lock:
             forge.asked.append((self.command, parts.path))
-            waits, forge_first = forge.first_lists, is_list and len(forge.asked) <= 4
-        if waits is not None and forge_first:
+            waits, is_first = forge.first_lists, is_list and len(forge.asked) <= 4
+        if waits is not None and is_first:
             waits.wait(timeout=60)
         with forge.lock:
             planned = next((one for one in forge.instead if one[0] == self.command), None)

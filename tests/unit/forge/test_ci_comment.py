@@ -54,6 +54,20 @@ def test_ours_is_found_on_a_later_page_among_those_of_others(forge: Any, report:
     assert forge.bodies() == [*before, f"{MARK}\n# Gate: passed\n\nnDCG@10 is 0.41, as it was.\n"]
 
 
+def test_a_comment_of_somebody_who_left_is_nobodys(forge: Any, report: Path) -> None:
+    forge.add(PERSON, f"{MARK}\ncopied")[{"github": "user", "gitlab": "author"}[forge.kind]] = None
+    forge.add(PERSON, "")["body"] = None
+    assert forge.run(str(report)).returncode == 0
+    assert len(forge.comments) == 3
+
+
+def test_a_report_may_come_from_standard_input(github: Any, report: Path) -> None:
+    with report.open() as stdin, github.start("-", stdin=stdin) as process:
+        _, err = process.communicate(timeout=90)
+    assert (process.returncode, err) == (0, "")
+    assert github.bodies() == [f"{MARK}\n{report.read_text()}"]
+
+
 def test_what_gitlab_writes_itself_is_no_comment(gitlab: Any, report: Path) -> None:
     gitlab.add(BOT, f"{MARK}\nchanged the description", system=True)
     gitlab.run(str(report))
@@ -240,6 +254,11 @@ def test_the_number_is_in_what_started_the_job(
     (tmp_path / "event.json").write_text(json.dumps(event))
     changes = {"GITHUB_REF": "refs/heads/main", "GITHUB_EVENT_PATH": str(tmp_path / "event.json")}
     assert github.run(str(report), **changes).returncode == status
+
+
+def test_a_pipeline_of_a_fork_comments_where_the_request_is(gitlab: Any, report: Path) -> None:
+    done = gitlab.run(str(report), CI_PROJECT_ID="99", CI_MERGE_REQUEST_PROJECT_ID="34")
+    assert (done.returncode, len(gitlab.comments)) == (0, 1)
 
 
 def test_everything_but_the_token_can_be_said_in_the_call(forge: Any, report: Path) -> None:

@@ -160,7 +160,7 @@ def test_a_ratchet_names_every_query_that_got_worse(answered: Found, accepted: A
     now = answered({"q1": "-R", "q2": "R", "q3": "---"})
     result = judged("ratchet: {measure: RR, queries: [q1, q2, q3]}", now, accepted(then))
     assert (result.status, result.queries, result.got) == ("failed", ("q1", "q3"), "2 of 3 queries worse")
-    assert result.sentence.endswith("worse: q1 1.0000 to 0.5000, q3 0.3333 to 0.0000")
+    assert result.sentence == "RR got worse on 2 of 3 queries: q1 1.0000 to 0.5000, q3 0.3333 to 0.0000"
     assert judged("ratchet: {measure: RR, queries: [q2]}", now, accepted(then)).status == "passed"
 
 

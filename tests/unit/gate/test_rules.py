@@ -162,3 +162,11 @@ def test_strata_and_queries_that_are_not_there_are_found_on_the_test_set(tmp_pat
         "3.ratchet.queries.1": "unknown query 'q3'",
         "3.ratchet.queries.2": "unknown query '007'",
     }
+
+
+@pytest.mark.parametrize("name", RULES)
+def test_the_page_on_gates_says_of_every_rule_what_the_table_says(name: str, checkout: Path) -> None:
+    page = (checkout / "docs" / "how-to" / "gate.md").read_text(encoding="utf-8")
+    said = page.partition(f"\n### {name}\n")[2].partition("\n##")[0]
+    assert RULES[name].sentence in said
+    assert [example for example in RULES[name].examples if f"    - {example}\n" not in said] == []

@@ -11,6 +11,7 @@ from cranfield.config.grid_points import with_systems
 from cranfield.config.load import load_config
 from cranfield.errors import TestSetError, UnknownNameError, UsageError
 from cranfield.model import Query
+from cranfield.project.asking import collect_options, each_once
 from cranfield.project.components import run_components, variants_of
 from cranfield.systems import systems_of
 
@@ -79,6 +80,27 @@ def test_a_system_with_components_is_told_which_are_on(tmp_path: Path) -> None:
     }
     assert params["flags.without-sem"] == {"components": "lex,fuzzy", "lex": True, "sem": False, "fuzzy": True}
     assert len({system.config_digest for system in made}) == 7
+
+
+@pytest.mark.parametrize(("name", "n"), [("three", 1), ("flags", 7)])
+def test_the_parts_of_a_fusion_are_checked_once_however_many_variants_ask_them(
+    tmp_path: Path, name: str, n: int
+) -> None:
+    config = load_config(project(tmp_path))
+    variants = variants_of(config, name)
+    made = systems_of(with_systems(config, variants.systems), variants.systems)
+    assert len(made) == 7
+    assert len(each_once(made)) == n
+
+
+def test_how_systems_are_asked_is_read_from_the_config(tmp_path: Path) -> None:
+    text = CONFIG + "collect: {warm_up: 2, repeats: 3, cache_h: 1, seed: 5}\n"
+    config = load_config(project(tmp_path, text))
+    options = collect_options(config)
+    assert (options.warm_up, options.repeats, options.cache_h, options.seed) == (2, 3, 1, 5)
+    assert options.cache_dir == tmp_path / ".cranfield" / "answers"
+    assert collect_options(config, keep=False).cache_dir is None
+    assert collect_options(config, refresh=True).refresh
 
 
 @pytest.mark.parametrize("name", ["bm25", "one"])

@@ -59,6 +59,14 @@ def test_every_combination_is_a_point_and_those_that_are_the_same_system_are_one
     assert [(how.rrf_k, dict(how.weights)) for how in fusions if how is not None][3] == (10, {"a": 3, "b": 2})
 
 
+def test_settings_that_one_part_alone_does_not_see_are_one_point(tmp_path: Path) -> None:
+    over = "    fusion.method: [rrf, sum]\n    fusion.rrf_k: [60, 10]\n    fusion.weights.a: [0, 1]\n"
+    config = load_config(project(tmp_path, over), also=check_grid)
+    assert config.grid is not None
+    counts = [(point.settings["fusion.weights.a"], len(point.same)) for point in grid_points(config, config.grid)]
+    assert counts == [(0, 3), (1, 0), (1, 0), (1, 1)]
+
+
 def test_a_point_has_the_same_name_in_another_grid(tmp_path: Path) -> None:
     named = []
     for over in ("    fusion.rrf_k: [10, 20]\n", "    fusion.method: [sum, rrf]\n    fusion.rrf_k: [30, 20, 10]\n"):

@@ -119,6 +119,29 @@ def test_exact_adjusted_p_counts_ranges(seed):
         assert adjusted[one, other] == pytest.approx(np.mean(ranges >= gap - 1e-12) if gap > 1e-12 else 1.0)
 
 
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_the_exact_omnibus_test_equals_scipy(seed):
+    values = table(seed, 4, 3, 2)
+
+    def spread(*systems):
+        return np.var([system.mean() for system in systems], ddof=1)
+
+    expected = scipy.stats.permutation_test(
+        tuple(values.T), spread, permutation_type="samples", alternative="greater", vectorized=False, n_resamples=np.inf
+    )
+    found = permutation_omnibus(values)
+    assert found.statistic == pytest.approx(expected.statistic)
+    assert found.p_two_sided == pytest.approx(expected.pvalue)
+
+
+@pytest.mark.parametrize("systems", [2, 30])
+def test_one_query_tells_nothing_of_however_many_systems(systems):
+    values = table(0, 1, systems, 3)
+    assert permutation_omnibus(values).p_two_sided == 1.0
+    assert max_t(values).min() == 1.0
+    assert friedman(values).extra["p_f"] is None
+
+
 def test_of_two_systems_the_omnibus_test_is_the_permutation_test():
     values = table(5, 12, 2)
     expected = scipy.stats.permutation_test(

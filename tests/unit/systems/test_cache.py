@@ -429,3 +429,37 @@ def test_fifty_kept_answers_of_two_systems_are_said_system_by_system(tmp_path):
         collect_all(testset, systems, out_dir=tmp_path / folder, options=options, progress=told)
     assert [note.split(" kept")[0] for note in told.notes] == ["old: 50 of 50 answers", "new: 50 of 50 answers"]
     assert all(not system.asked for system in systems)
+
+
+class Elsewhere(Asked):
+    """A system that is reached over a network."""
+
+    is_elsewhere = True
+
+
+def test_nothing_is_kept_of_a_system_elsewhere_unless_hours_are_said(again):
+    again(Elsewhere())
+    assert again(Elsewhere())[0] == ["q1", "q2", "q3"]
+    again(Elsewhere(), cache_h=1)
+    assert again(Elsewhere(), cache_h=1)[0] == []
+
+
+@pytest.mark.parametrize(
+    ("settings", "is_elsewhere"),
+    [
+        ({"http": {"url": "http://localhost:1/?q={query}"}, "extract": {"json": "hits"}}, True),
+        ({"http": {"url": "http://localhost:1/?q={query}"}, "extract": {"json": "hits"}, "depends": ["build"]}, False),
+        ({"mcp": {"url": "http://localhost:1/mcp", "tool": "t"}, "extract": {"json": "hits"}}, True),
+        ({"mcp": {"command": ["serve"], "tool": "t"}, "extract": {"json": "hits"}}, False),
+        ({"preset": "postgres", "with": {"dsn_env": "D", "table": "t", "columns": {"a": "A"}}}, True),
+        ({"preset": "sqlite", "with": {"database": "d", "table": "t"}}, False),
+        ({"command": ["find", "{query}"], "extract": {"regex": "x"}}, False),
+    ],
+)
+def test_what_is_reached_over_a_network_is_elsewhere(settings, is_elsewhere):
+    from cranfield.config.load import system_config
+    from cranfield.config.presets import filled
+    from cranfield.systems.build import adapter_of
+
+    config = system_config("s", settings)
+    assert adapter_of(filled(config).kind)("s", config).is_elsewhere is is_elsewhere

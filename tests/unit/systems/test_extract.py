@@ -1,10 +1,13 @@
 import json
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from cranfield.config import SystemConfig
 from cranfield.model import Hit, Outcome
 from cranfield.systems.extract import Extractor
+from cranfield.systems.own_form import answer_in
 from cranfield.systems.values import MAX_HITS
 
 
@@ -266,3 +269,24 @@ class TestTokens:
         answer = read(f'{{"r": [{{"u": "a", "n": {tokens}}}]}}', {"json": "r", "id": "u", "tokens": "n"})
         assert answer.outcome is Outcome.UNPARSABLE
         assert answer.reason == "result 1 has tokens that are no finite number of 0 or more"
+
+
+ANY_JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
+    lambda inner: (
+        st.lists(inner, max_size=4)
+        | st.dictionaries(st.sampled_from(["hits", "fields", "error", "id", "score", "tokens"]), inner)
+    ),
+    max_leaves=12,
+)
+
+
+@given(value=ANY_JSON, order=st.sampled_from(["given", "descending"]))
+@settings(max_examples=300)
+def test_any_value_is_an_answer_or_a_failure_with_a_reason(value, order):
+    answer = answer_in(value, 10, order)
+    assert (answer.reason is None) == (answer.outcome in {Outcome.ANSWERED, Outcome.EMPTY})
+    assert json.dumps(dict(answer.fields), allow_nan=False)
+    assert all(isinstance(hit.id, str) and hit.id.strip() for hit in answer.hits)
+    if order == "descending":
+        assert all(hit.score is not None for hit in answer.hits)

@@ -117,6 +117,32 @@ def test_a_sum_without_scores_names_the_part(score, said: str) -> None:
         fuse([part("a", "x", scores=(1,)), Part("b", [Hit("x", score)])], how(method="sum"), depth=10, k=10)
 
 
+RANX = {
+    "rrf": {
+        "y": 0.03252247488101534,
+        "z": 0.031746031746031744,
+        "x": 0.01639344262295082,
+        "w": 0.016129032258064516,
+        "v": 0.015625,
+        "u": 0.015625,
+    },
+    "min-max": {"y": 2.5294117647058822, "w": 1.75, "z": 1.1838235294117647, "x": 1.0, "v": 0.0, "u": 0.0},
+    "none": {"x": 10.0, "y": 7.8, "z": 3.1, "w": 1.6, "v": 1.5, "u": 0.2},
+}
+"""Printed by ranx 0.3.21: `fuse(method="rrf", params={"k": 60})`, and `wsum` with weights 1 and 2."""
+
+
+@pytest.mark.parametrize("name", sorted(RANX))
+def test_the_scores_are_those_of_ranx(name: str) -> None:
+    b_weight = 1.0 if name == "rrf" else 2.0
+    lists = [
+        part("a", "x", "y", "z", "v", scores=(10, 6, 2, 1.5)),
+        part("b", "y", "w", "z", "u", scores=(0.9, 0.8, 0.55, 0.1), weight=b_weight),
+    ]
+    fusion = how(method="rrf") if name == "rrf" else how(method="sum", normalise=name)
+    assert dict(fused(lists, fusion)) == pytest.approx(RANX[name], rel=1e-14)
+
+
 # What must hold of any lists -------------------------------------------------------------------------------------------
 
 IDS = st.lists(st.sampled_from("abcdefghij"), unique=True, max_size=8)

@@ -286,10 +286,10 @@ for call in calls():
 
 
 def test_a_call_out_of_time_is_a_timeout_and_its_program_ends(program, tmp_path, gone):
-    system = program(LATE, timeout_s=1)
+    system = program(LATE, timeout_s=4)
     assert ask(system, "a")[0].hits == (Hit("a"),)
     late, _ = ask(system, "slow")
-    assert (late.outcome, late.reason) == (Outcome.TIMEOUT, "no answer in 1 s")
+    assert (late.outcome, late.reason) == (Outcome.TIMEOUT, "no answer in 4 s")
     # The program answers in order and without ids: only a new one can have answered this.
     assert ask(system, "b")[0].hits == (Hit("b"),)
     assert gone(int((tmp_path / "slow").read_text()))
@@ -402,7 +402,10 @@ def test_the_preflight_says_what_is_missing(tmp_path):
 def test_the_preflight_starts_the_program_which_then_answers(program):
     system = program(ECHO)
     held = preflight([system])
-    assert [(one.check, one.found) for one in held] == [("cwd .", "a folder"), ("lines {python} -I -S program0.py", "an executable file")]
+    assert [(one.check, one.found) for one in held] == [
+        ("cwd .", "a folder"),
+        ("lines {python} -I -S program0.py", "an executable file"),
+    ]
     assert ask(system)[0].outcome is Outcome.ANSWERED
 
 

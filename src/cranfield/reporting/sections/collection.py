@@ -22,6 +22,7 @@ from cranfield.reporting.document import (
 )
 from cranfield.reporting.facts import duplicates, judged_share, outcome_counts
 from cranfield.reporting.printable import first_line
+from cranfield.reporting.sections.fields import returned_fields
 from cranfield.reporting.sections.naming import some
 
 SHOWN_FAILURES = SHOWN_CHANGES = 10
@@ -53,6 +54,7 @@ def collection(systems: Systems, depth: int | None, unpaired: Comparison | None 
         *_failures(systems),
         *_changed_answers(systems),
         *_coverage(systems, depth),
+        *returned_fields(systems),
     ]
     if unpaired is not None:
         blocks += left_out(unpaired.dropped, str(unpaired.primary))

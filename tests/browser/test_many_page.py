@@ -1,0 +1,79 @@
+"""The report of many systems on a phone and on a desk: nothing runs over an edge."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, sync_playwright
+
+from cranfield import Answer, Hit, Outcome, Query, Run, TestSet, compare, compare_many, evaluate
+from cranfield.evaluation.sensitivity import sensitivity
+from cranfield.model import CallLog
+from cranfield.reporting import comparison_document, many_document, save_report
+
+pytestmark = pytest.mark.browser
+
+WIDTHS = (390, 1280)
+LONG = "a-system-with-a-name-that-is-longer-than-any-column-of-any-table-could-be"
+
+
+@pytest.fixture(scope="module")
+def browser(chromium: str) -> Iterator[Browser]:
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
+        yield browser
+        browser.close()
+
+
+@pytest.fixture(scope="module")
+def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """Reports of five systems and of fourteen, and of two with their variations."""
+    draw = random.Random(3)
+    queries = tuple(
+        Query(f"q{n}", "text", {"a kind of query": f"kind {n % 5} {'x' * (n % 5) * 12}"}) for n in range(40)
+    )
+    truth = TestSet("made up", queries, {query.id: {f"{query.id}-a": 1} for query in queries})
+    evaluations = []
+    for place in range(14):
+        answers = {}
+        for query in queries:
+            ids = [f"x{n}" for n in range(10)]
+            ids.insert(draw.randrange(1 + 9 * (14 - place) // 14), f"{query.id}-a")
+            answers[query.id] = Answer(Outcome.ANSWERED, tuple(Hit(doc) for doc in ids))
+        logs = {
+            query.id: CallLog(draw.uniform(1, 90), attempts=2, unstable=("rank 1: a, then b",)) for query in queries
+        }
+        name = LONG if place == 2 else f"system {place}"
+        evaluations.append(evaluate(truth, Run(name, answers, depth=10, logs=logs, config={"concurrency": 2})))
+    comparison = compare(evaluations[2], evaluations[3], margin=0.05)
+    documents = {
+        "five": many_document(compare_many(evaluations[:5], baseline=LONG, margin=0.05)),
+        "fourteen": many_document(compare_many(evaluations, test="t")),
+        "varied": comparison_document(comparison, sensitivity=sensitivity(comparison)),
+    }
+    folder = tmp_path_factory.mktemp("pages")
+    for name, document in documents.items():
+        save_report(document, folder / f"{name}.html")
+    return {name: folder / f"{name}.html" for name in documents}
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize("name", ["five", "fourteen", "varied"])
+def test_nothing_runs_over_an_edge(browser: Browser, pages: dict[str, Path], name: str, width: int) -> None:
+    page = browser.new_page(viewport={"width": width, "height": 900})
+    page.goto(pages[name].as_uri())
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    cut = page.evaluate(
+        """() => [...document.querySelectorAll('.picture svg')]
+            .filter(svg => svg.getBoundingClientRect().width > 0)
+            .flatMap(svg => { const frame = svg.getBoundingClientRect();
+                return [...svg.querySelectorAll('text')].filter(text => { const box = text.getBoundingClientRect();
+                    return box.left < frame.left - 1 || box.right > frame.right + 1
+                        || box.top < frame.top - 1 || box.bottom > frame.bottom + 1; })
+                .map(text => text.textContent); })"""
+    )
+    assert cut == []
+    page.close()
