@@ -7,7 +7,6 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +17,7 @@ from cranfield.errors import ConfigError, Problem, UnknownNameError, UsageError
 from cranfield.formats.files import shown
 from cranfield.formats.located import Located, load_located
 from cranfield.gate.ref import Ref, ref_named
-from cranfield.gate.rules import check_gate, words
+from cranfield.gate.rules import words
 from cranfield.project.rules import check_rules
 
 OF_THE_REF = ("gate", "limits", "convention", "k", "measures", "primary", "test", "alpha")
@@ -48,7 +47,7 @@ class Plan:
 
 def planned(config_path: Path, baseline_ref: str | None = None) -> Plan:
     """A config and its gate; with a ref, the rules are those of the ref, and what differs is a note."""
-    config = load_config(config_path, also=_check)
+    config = load_config(config_path, also=check_rules)
     if baseline_ref is None:
         if config.gate is None:
             raise ConfigError("the config has no gate", path=shown(config_path), hint=EXAMPLE)
@@ -68,10 +67,6 @@ def planned(config_path: Path, baseline_ref: str | None = None) -> Plan:
     return Plan(config_path, ruled, theirs.gate, systems, located, ref, notes)
 
 
-def _check(config: Config) -> Iterator[Finding]:
-    return chain(check_rules(config), check_gate(config))
-
-
 def _config_at(ref: Ref, config_path: Path) -> tuple[Config, Located]:
     """The config as a ref has it; problems name the ref."""
     hint = "a gate that is not there yet can hold nothing: run without --baseline-ref until it is merged"
@@ -81,7 +76,7 @@ def _config_at(ref: Ref, config_path: Path) -> tuple[Config, Located]:
         copy = Path(folder) / config_path.name
         copy.write_bytes(text)
         try:
-            config = load_config(copy, also=_check)
+            config = load_config(copy, also=check_rules)
             located = load_located(copy, ConfigError)
             _ = located.root, located.top
         except ConfigError as error:

@@ -1,4 +1,4 @@
-"""What a config says of measures and tests, checked against the catalogues that its own room does not know."""
+"""What a config says of measures, tests and gates, checked against the catalogues that its own room does not know."""
 
 from __future__ import annotations
 
@@ -7,17 +7,19 @@ from collections.abc import Iterator
 from cranfield.config import Config, SetConfig
 from cranfield.config.check import Finding, Place
 from cranfield.errors import CranfieldError, Problem, unknown_name
+from cranfield.gate.rules import check_gate
 from cranfield.measures import parse
 from cranfield.stats.table import TESTS
 
 
 def check_rules(config: Config) -> Iterator[Finding]:
-    """Measures that cannot be read and a test that nobody registered, each with its place in the config."""
+    """Measures that cannot be read, a test that nobody registered, rules of a gate that say nothing; each with its place."""
     yield from _in((), config)
     for name, one in (config.testsets or {}).items():
         yield from _in(("testsets", name), one)
     if config.test not in TESTS:
         yield ("test",), unknown_name("test", config.test, TESTS)
+    yield from check_gate(config)
 
 
 def _in(above: Place, said: Config | SetConfig) -> Iterator[Finding]:

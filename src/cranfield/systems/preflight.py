@@ -79,10 +79,12 @@ def _take(system: Adapter, steps: Iterable[Step], held: list[Held]) -> list[Prob
 
 
 def folder_steps(system: Adapter) -> Iterator[Step]:
+    """That the working directory is there."""
     yield f"cwd {system.config.cwd}", partial(_folder, system.cwd)
 
 
 def file_steps(system: Adapter) -> Iterator[Step]:
+    """What its kind needs, and the programs and files that the config spells."""
     yield from system.ready_steps()
     for check in system.config.preflight:
         if check.binary is not None:
@@ -101,6 +103,7 @@ def file_steps(system: Adapter) -> Iterator[Step]:
 
 
 def probe_steps(system: Adapter, k: int) -> Iterator[Step]:
+    """The queries that must find something."""
     for check in system.config.preflight:
         if check.probe is not None:
             yield f"probe {shorten(check.probe)}", partial(_probe, system, check.probe, k)
