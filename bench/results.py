@@ -22,6 +22,12 @@ PACKAGES = (
     *("cranfield", "numpy", "scipy", "pytrec-eval-terrier", "ranx", "numba", "ir-measures"),
     *("polars", "duckdb", "pandas", "pyarrow"),
 )
+PRINTED = {
+    "significance": "Permutation and bootstrap",
+    "judgments": "Judgments, format by format",
+    "startup": "Start-up",
+}
+"""Programs whose output the page shows as they printed it, each with its heading."""
 VERSIONS = """
 import importlib.metadata, json, sys
 found = {}
@@ -125,7 +131,7 @@ def page() -> str:
     blocks.append(f"```sh\n{commands}\n```")
     for kind, heading in (("engine", "From files to values"), ("memory", "In memory"), ("parts", "Parts")):
         blocks += [f"## {heading}", *section(kind, everything)]
-    for name, heading in (("judgments", "Judgments, format by format"), ("startup", "Start-up")):
+    for name, heading in PRINTED.items():
         record = RECORDS / f"{name}.txt"
         if record.exists():
             blocks += [f"## {heading}", f"```text\n{record.read_text(encoding='utf-8').strip()}\n```"]

@@ -36,7 +36,7 @@ TABLE: dict[str, set[str]] = {
     "evaluation": {"model", "numbers", "ranking", "measures", "stats"},
     "config": {"model", "formats"},
     "systems": {"model", "formats", "config"},
-    "gate": {"model", "numbers", "stats", "formats", "ranking.value", "measures", "evaluation", "config"},
+    "gate": {"model", "numbers", "stats", "formats", "ranking.value", "measures", "evaluation", "config", "repo.git"},
     "reporting": {
         *("model", "numbers", "formats.files", "evaluation", "measures", "testsets", "gate.result"),
         *("ranking.value", "stats.table", "stats.result", "stats.agreement", "stats.coefficients", "stats.consensus"),

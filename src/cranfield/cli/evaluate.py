@@ -30,6 +30,7 @@ from cranfield.cli.shared import (
 )
 
 if TYPE_CHECKING:
+    from cranfield.evaluation.values import Evaluation
     from cranfield.project.shaping import Shaping
 
 
@@ -48,6 +49,10 @@ def evaluate_command(
     no_cache: NoCacheOption = False,
     output: FormatOption = Format.TEXT,
     html: HtmlOption = None,
+    history: Annotated[
+        Path | None,
+        typer.Option("--history", metavar="DIR", help="Add the means to the history kept in this folder."),
+    ] = None,
     testset_format: TestSetFormatOption = None,
     run_format: RunFormatOption = None,
     shaping: Shaping,
@@ -77,6 +82,8 @@ def evaluate_command(
         for run in runs
     ]
     evaluations = told_apart(evaluations, runs)
+    if history is not None:
+        _remembered(history, evaluations)
     if only_numbers:
         from cranfield.reporting.payload import evaluation_payload, json_parts
 
@@ -85,3 +92,14 @@ def evaluate_command(
     from cranfield.reporting import evaluation_document
 
     deliver(evaluation_document(evaluations, by_query=by_query, contrasts=contrasts, today=today()), output, html)
+
+
+def _remembered(folder: Path, evaluations: list[Evaluation]) -> None:
+    """Add to a history; the call asked for it, so that it fails where that is not possible."""
+    from cranfield.errors import UsageError
+    from cranfield.project.history import remember
+
+    if not folder.is_dir():
+        raise UsageError("this is no folder", path=str(folder), expected="the folder of a history, --history")
+    if why := remember(folder, evaluations, evaluations[0].measures[0] if evaluations[0].measures else None):
+        raise UsageError(why)

@@ -7,14 +7,11 @@ repository.
 from __future__ import annotations
 
 import os
-import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
 from cranfield.errors import UsageError, shorten
-
-GIT_S = 60
-_QUIET = {"GIT_TERMINAL_PROMPT": "0", "GIT_OPTIONAL_LOCKS": "0", "GIT_PAGER": "", "LC_ALL": "C"}
+from cranfield.repo.git import GitError, commit_of, git
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,60 +39,83 @@ class Ref:
             UsageError: it leads out of the repository, or the commit has no such file.
         """
         inside = self._inside(path)
-        kind = _git(self.top, "cat-file", "-t", f"{self.commit}:{inside}")
-        if kind is None or kind.strip() != b"blob":
+        place = f"{self.commit}:{inside}"
+        try:
+            is_file = git(self.top, "cat-file", "-t", place, fetches=True).strip() == b"blob"
+        except GitError:
+            is_file = False
+        if not is_file:
             raise UsageError(f"there is no such file in {self.name}", path=inside, hint=hint)
-        blob = _git(self.top, "cat-file", "blob", f"{self.commit}:{inside}")
-        if blob is None:
-            raise UsageError(f"git cannot read it from {self.name}", path=inside)
-        return blob
+        try:
+            return git(self.top, "cat-file", "blob", place, fetches=True)
+        except GitError as error:
+            raise UsageError(f"git cannot read it from {self.name}", path=inside, got=str(error)) from None
 
     def _inside(self, path: Path) -> str:
         # Not resolved inside of the repository: a link in the working tree must not choose what is read.
+        # Of folders that are the top, the outermost: a link inside may lead back to it.
         full = Path(os.path.normpath(path.absolute()))
-        above = next((folder for folder in full.parents if Path(os.path.realpath(folder)) == self.top), None)
-        if above is None:
+        tops = [folder for folder in full.parents if Path(os.path.realpath(folder)) == self.top]
+        if not tops:
             raise UsageError("it is outside of the repository", path=str(path), expected="a file that git keeps")
-        return full.relative_to(above).as_posix()
+        return full.relative_to(tops[-1]).as_posix()
 
 
 def ref_named(name: str, folder: Path) -> Ref:
     """Look a ref up in the repository that a folder is in.
 
     Raises:
-        UsageError: there is no repository, or no such ref.
+        UsageError: there is no repository, or no such ref, or more than one; or the folder is in a repository of its own
+            within the one that the process stands in.
     """
-    top = _git(folder, "rev-parse", "--show-toplevel")
-    if top is None:
+    try:
+        top = _top(folder)
+    except GitError as error:
         raise UsageError(
-            "a baseline of a ref needs a git repository, and git finds none",
-            path=str(folder),
-            got=f"--baseline-ref {name}",
-        )
-    found = None
-    if name and not name.startswith("-") and name.isprintable() and ":" not in name:
-        found = _git(folder, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{name}^{{commit}}")
-    if found is None:
+            f"a baseline of a ref needs a git repository: {error}", path=str(folder), got=f"--baseline-ref {name}"
+        ) from None
+    _require_own(folder, top)
+    is_name = name.isprintable() and not name.startswith("-") and ":" not in name
+    try:
+        commit = commit_of(top, name) if name and is_name else ""
+    except GitError:
+        commit = ""
+    if not commit:
         remote, slash, branch = name.partition("/")
         fetch = f"git fetch {remote} {branch}" if slash and branch else "git fetch"
         hint = f"fetch it first: `{fetch}`; actions/checkout fetches one commit alone, unless you say fetch-depth: 0"
         raise UsageError(f"git knows no ref {shorten(name)} here", hint=hint)
-    return Ref(name, found.decode().strip(), Path(os.fsdecode(top.rstrip(b"\n"))))
+    _require_one(name, top)
+    return Ref(name, commit, top)
 
 
-def commit_here(folder: Path) -> str:
-    """The commit that a folder stands at; empty outside of a repository."""
-    found = _git(folder, "rev-parse", "--verify", "--quiet", "HEAD")
-    return "" if found is None else found.decode().strip()
+def _top(folder: Path) -> Path:
+    return Path(os.fsdecode(git(folder, "rev-parse", "--show-toplevel").rstrip(b"\n")))
 
 
-def _git(folder: Path, *arguments: str) -> bytes | None:
-    """What git says; None where it says no."""
-    command = ["git", "-C", str(folder), *arguments]
+def _require_own(folder: Path, top: Path) -> None:
+    """Refuse a submodule, or a link to another repository: a change could bring one along, with refs of its own."""
     try:
-        done = subprocess.run(command, capture_output=True, check=False, timeout=GIT_S, env={**os.environ, **_QUIET})
-    except FileNotFoundError:
-        raise UsageError("the program git is not installed here") from None
-    except subprocess.TimeoutExpired:
-        raise UsageError(f"git did not answer within {GIT_S} s", path=str(folder)) from None
-    return done.stdout if done.returncode == 0 else None
+        here = _top(Path())
+    except GitError:
+        return
+    full = Path(os.path.normpath(folder.absolute()))
+    if here != top and any(Path(os.path.realpath(one)) == here for one in (full, *full.parents)):
+        raise UsageError(
+            "the config is in another repository than the one around it, whose refs are meant",
+            path=str(folder),
+            expected=str(here),
+            got=str(top),
+            hint="to go by the refs of the inner one, call this from within it",
+        )
+
+
+def _require_one(name: str, top: Path) -> None:
+    """Refuse a name of several refs: git would choose a tag before a branch, and a branch before one that was fetched."""
+    places = [f"refs/{kind}/{name}" for kind in ("heads", "remotes", "tags")]
+    listed = git(top, "for-each-ref", "--format=%(refname)", *places).decode("utf-8", "replace").split("\n")
+    found = [place for place in places if place in listed]
+    if len(found) > 1:
+        raise UsageError(
+            f"{len(found)} refs are called {shorten(name)}", got=", ".join(sorted(found)), hint=f"say which: {found[-1]}"
+        )

@@ -12,12 +12,13 @@ from cranfield.evaluation.values import Evaluation
 from cranfield.formats.files import refusal, shown
 from cranfield.gate.baseline import Baseline, baseline_of, misfits, read_baseline, write_baseline
 from cranfield.gate.evidence import Evidence, direction
-from cranfield.gate.ref import commit_here, ref_named
+from cranfield.gate.ref import ref_named
 from cranfield.gate.result import BaselineChange, MeasureChange, QueryChange
 from cranfield.gate.rules import rules_of
 from cranfield.gate.verdict import no_baseline
 from cranfield.project.gate import Part, Source, digest_of, evaluations, prepared
 from cranfield.project.gate_plan import Plan, planned
+from cranfield.repo.commits import standing
 from cranfield.reporting import Document
 from cranfield.reporting.gate import baseline_document
 
@@ -58,7 +59,7 @@ def accept(
     """
     plan = planned(config_path)
     parts = prepared(plan)
-    commit = commit_here(plan.config.folder)
+    stands = standing(plan.config.folder)
     made: list[tuple[Path, Baseline, BaselineChange]] = []
     problems: list[Problem] = []
     for part, evaluation in evaluations(plan, parts, out, source or Source()):
@@ -69,7 +70,7 @@ def accept(
             evaluation,
             k=part.k,
             accepted=accepted,
-            commit=commit,
+            commit="" if stands is None else stands.commit,
             reason=reason,
             config_digest=digest_of(evaluation, part),
         )

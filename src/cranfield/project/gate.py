@@ -6,6 +6,7 @@ baseline of another test set, a ref that was not fetched.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
@@ -28,10 +29,11 @@ from cranfield.model import Run, TestSet
 from cranfield.project.asking import Prepared, ask, collect_options, require_folder
 from cranfield.project.asking import prepared as as_prepared
 from cranfield.project.gate_plan import Plan, placed, planned
+from cranfield.project.history import remember
 from cranfield.project.recipe import evaluate, read_collected, with_primary
 from cranfield.reporting import Document, save_report
 from cranfield.reporting.gate import gate_document
-from cranfield.systems import Adapter, preflight, systems_of
+from cranfield.systems import Adapter, preflight, progress_on, systems_of
 
 GATE_FILES = ("gate.json", "gate.html", "gate.md")
 WORST_FIRST: tuple[GateStatus, ...] = ("invalid", "failed", "inconclusive", "passed")
@@ -123,6 +125,8 @@ def run_gate(config_path: Path, *, out: Path, source: Source | None = None, base
         Gated(part.name, _judged(plan, part, evaluation, baselines[part.name]))
         for part, evaluation in evaluations(plan, parts, out, source or Source())
     )
+    if source in (None, Source()):
+        _remember(plan, parts, gated)
     document = gate_document([(one.name, one.result) for one in gated])
     try:
         out.mkdir(parents=True, exist_ok=True)
@@ -132,6 +136,13 @@ def run_gate(config_path: Path, *, out: Path, source: Source | None = None, base
     for path in written:
         save_report(document, path)
     return GateJob(gated, document, written)
+
+
+def _remember(plan: Plan, parts: Sequence[Part], gated: Sequence[Gated]) -> None:
+    """Add what was asked now to the history; a run that was judged before is there already."""
+    for part, one in zip(parts, gated, strict=True):
+        if why := remember(plan.config.folder, [one.result.evaluation], part.primary):
+            progress_on(sys.stderr).note(why)
 
 
 def prepared(plan: Plan) -> list[Part]:

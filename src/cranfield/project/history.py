@@ -10,7 +10,7 @@ import fcntl
 import json
 import math
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -18,12 +18,13 @@ from typing import Any
 
 from cranfield.errors import UsageError
 from cranfield.evaluation.history import FirstBad, Past, Score
+from cranfield.evaluation.latency import latency_summary
 from cranfield.evaluation.values import Evaluation
 from cranfield.formats.files import refusal
 from cranfield.measures import Measure
 from cranfield.project.local import FOLDER, local_folder
-from cranfield.repo.commits import Standing, commits_between
-from cranfield.reporting.facts import judged_share, latency
+from cranfield.repo.commits import Standing, commits_between, standing
+from cranfield.reporting.facts import judged_share
 
 FILE = "history.jsonl"
 VERSION = 1
@@ -52,7 +53,7 @@ def record_of(
         primary: the measure that decides.
     """
     run, testset = evaluation.run, evaluation.testset
-    took = latency(evaluation)
+    took = latency_summary(evaluation)
     judged = judged_share(evaluation, primary.depth if primary is not None else None)
     return {
         "cranfield_history": VERSION,
@@ -76,6 +77,24 @@ def record_of(
         "latency_ms": None if took is None else {"p50": took.p50_ms, "p95": took.p95_ms},
         "pilot": evaluation.pilot,
     }
+
+
+def remember(folder: Path, evaluations: Sequence[Evaluation], primary: Measure | None = None) -> str | None:
+    """Add evaluations that were made just now to the history beside a config; why not, where that is not possible.
+
+    A history that cannot be written is no reason to lose the results.
+
+    Args:
+        folder: the config's.
+        evaluations: all on one test set.
+        primary: the measure that decides.
+    """
+    when, commit = datetime.now(UTC), standing(folder)
+    try:
+        append(folder, *(record_of(one, when=when, commit=commit, primary=primary) for one in evaluations))
+    except UsageError as error:
+        return f"the history was not written: {error}"
+    return None
 
 
 def append(folder: Path, *records: Mapping[str, Any]) -> Path:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, date, datetime
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -22,11 +22,10 @@ from cranfield.evaluation.values import Comparison, Evaluation
 from cranfield.evaluation.verdict import broken_limits
 from cranfield.measures import Measure
 from cranfield.project.asking import Prepared, ask, collect_options, each_once, prepared, require_folder
-from cranfield.project.history import append, record_of
+from cranfield.project.history import remember
 from cranfield.project.rules import check_rules
 from cranfield.project.sensitivity import sensitivity as tried_otherwise
 from cranfield.project.several import Done, summary
-from cranfield.repo.commits import standing
 from cranfield.reporting import Document, comparison_document, evaluation_document, many_document, save_report
 from cranfield.systems import Adapter, CollectOptions, Held, preflight, progress_on, systems_of
 from cranfield.systems.fingerprint import UndigestedError, surroundings
@@ -231,18 +230,9 @@ def _run(
         if done is not None:
             done.add(part.name, same)
     evaluations = tuple(part.ready.evaluated(runs[name]) for name in names)
-    _remember(config, evaluations, part.ready.options.primary)
+    if why := remember(config.folder, evaluations, part.ready.options.primary):
+        progress.note(why)
     return _report(evaluations, part, told, out)
-
-
-def _remember(config: Config, evaluations: Sequence[Evaluation], primary: Measure | None) -> None:
-    """Add the evaluations to the history; a history that cannot be written is no reason to lose the results."""
-    when, commit = datetime.now(UTC), standing(config.folder)
-    records = [record_of(one, when=when, commit=commit, primary=primary) for one in evaluations]
-    try:
-        append(config.folder, *records)
-    except UsageError as error:
-        progress_on(sys.stderr).note(f"the history was not written: {error}")
 
 
 def _report(evaluations: tuple[Evaluation, ...], part: _Part, told: _Told, out: Path) -> Job:

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from cranfield.repo.snapshot import _git, _GitError, _resolve
+from cranfield.repo.git import GitError, commit_of, git
 
 COMMIT_ID = re.compile(r"[0-9a-f]{7,64}")
 MOST_COMMITS = 200
@@ -26,9 +26,9 @@ class Standing:
 def standing(folder: Path) -> Standing | None:
     """Where the repository of a folder stands; None outside of one, before a first commit, and without git."""
     try:
-        commit = _resolve(folder, "HEAD")
-        changed = _git(folder, "status", "--porcelain", "--untracked-files=no", "--ignore-submodules=dirty", "-z")
-    except _GitError:
+        commit = commit_of(folder, "HEAD")
+        changed = git(folder, "status", "--porcelain", "--untracked-files=no", "--ignore-submodules=dirty", "-z")
+    except GitError:
         return None
     return Standing(commit, bool(changed))
 
@@ -48,7 +48,7 @@ def commits_between(folder: Path, after: str, until: str) -> tuple[str, ...] | N
         return None
     asked = ("--oneline", "--no-decorate", "--no-color", "--no-show-signature", f"--max-count={MOST_COMMITS}")
     try:
-        out = _git(folder, "log", *asked, "--end-of-options", f"{after}..{until}")
-    except _GitError:
+        out = git(folder, "log", *asked, "--end-of-options", f"{after}..{until}")
+    except GitError:
         return None
     return tuple(out.decode("utf-8", "replace").splitlines())

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import stat
-import subprocess
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -16,23 +15,16 @@ from hashlib import sha256
 from pathlib import Path
 
 from cranfield.errors import UsageError, shorten
+from cranfield.repo.git import NO_GIT, GitError, commit_of, git
 
 MAX_BYTES = 4 * 1024 * 1024
 """Larger files are there, but are not read."""
 NO_SOURCE = frozenset({".git", ".hg", ".svn", ".tox", ".venv", "__pycache__", "node_modules"})
 """Folders that are not looked into where there is no git to say what belongs to the project."""
 
-_GIT_S = 120
 _NO_REPOSITORY = "not a git repository"
-_NO_GIT = "there is no program `git`"
 _BATCH = 256
 """Files that are read at once."""
-_SETTINGS = ("core.fsmonitor=false", "core.hooksPath=", "protocol.allow=never")
-"""What a repository could set to have programs run, or files fetched, when it is read."""
-
-
-class _GitError(Exception):
-    """What git said, when it would not."""
 
 
 @dataclass
@@ -99,24 +91,24 @@ def take(root: Path, at: str | None = None) -> Snapshot:
     if not root.is_dir():
         raise UsageError("no such folder", path=str(root), expected="the folder of a repository")
     try:
-        bare = _git(root, "rev-parse", "--is-bare-repository").strip() == b"true"
-    except _GitError as error:
+        bare = git(root, "rev-parse", "--is-bare-repository").strip() == b"true"
+    except GitError as error:
         if at is not None:
             raise UsageError(f"no commit can be read here: {error}", path=str(root)) from None
-        if not (root / ".git").exists() and any(words in str(error) for words in (_NO_REPOSITORY, _NO_GIT)):
+        if not (root / ".git").exists() and any(words in str(error) for words in (_NO_REPOSITORY, NO_GIT)):
             return _plain(root)
         raise UsageError(f"git does not read this repository: {error}", path=str(root)) from None
     if at is not None or bare:
         return _committed(root, "HEAD" if at is None else at)
     try:
-        listed = _git(root, "ls-files", "--cached", "--stage", "-z").split(b"\0")
-    except _GitError as error:
+        listed = git(root, "ls-files", "--cached", "--stage", "-z").split(b"\0")
+    except GitError as error:
         raise UsageError(f"git does not list the files of this repository: {error}", path=str(root)) from None
     if not any(listed):
         return _plain(root)
     try:
-        commit = _resolve(root, "HEAD")
-    except _GitError:  # nothing is committed yet
+        commit = commit_of(root, "HEAD")
+    except GitError:  # nothing is committed yet
         commit = ""
     return _tracked(root, commit, listed)
 
@@ -134,9 +126,9 @@ def as_text(data: bytes) -> str | None:
 
 def _committed(root: Path, at: str) -> Snapshot:
     try:
-        commit = _resolve(root, at)
-        listed = _git(root, "ls-tree", "-r", "-z", "-l", commit).split(b"\0")
-    except _GitError as error:
+        commit = commit_of(root, at)
+        listed = git(root, "ls-tree", "-r", "-z", "-l", commit).split(b"\0")
+    except GitError as error:
         raise UsageError(f"no commit {shorten(at)}: {error}", path=str(root)) from None
     snapshot = Snapshot(root, commit, is_commit=True, files={})
     files = {}
@@ -227,8 +219,8 @@ def _blobs(root: Path, wanted: Mapping[str, str]) -> dict[str, bytes | None]:
     if not asked:
         return found
     try:
-        out = _git(root, "cat-file", "--batch", stdin="".join(f"{blob}\n" for blob in asked.values()).encode())
-    except _GitError as error:
+        out = git(root, "cat-file", "--batch", stdin="".join(f"{blob}\n" for blob in asked.values()).encode())
+    except GitError as error:
         raise UsageError(f"git cannot read its files: {error}", path=str(root)) from None
     place = 0
     for path in asked:
@@ -240,40 +232,3 @@ def _blobs(root: Path, wanted: Mapping[str, str]) -> dict[str, bytes | None]:
             found[path] = out[place : place + size]
             place += size + 1
     return found
-
-
-def _resolve(root: Path, at: str) -> str:
-    found = _git(root, "rev-parse", "--verify", "--end-of-options", f"{at}^{{commit}}")
-    return found.decode().strip()
-
-
-def _git(root: Path, *arguments: str, stdin: bytes = b"") -> bytes:
-    """What git writes: only commands that read its store, without a shell, and with nothing of it configured to run."""
-    settings = [part for setting in _SETTINGS for part in ("-c", setting)]
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
-    environment = {
-        **kept,
-        "LC_ALL": "C",
-        "GIT_OPTIONAL_LOCKS": "0",
-        "GIT_NO_LAZY_FETCH": "1",
-        "GIT_TERMINAL_PROMPT": "0",
-    }
-    try:
-        done = subprocess.run(
-            ["git", "-C", str(root), "--no-pager", *settings, *arguments],
-            input=stdin,
-            capture_output=True,
-            check=False,
-            env=environment,
-            timeout=_GIT_S,
-        )
-    except FileNotFoundError:
-        raise _GitError(_NO_GIT) from None
-    except OSError as error:
-        raise _GitError(f"{_NO_GIT} that can be run: {(error.strerror or str(error)).lower()}") from None
-    except subprocess.TimeoutExpired:
-        raise _GitError(f"git took more than {_GIT_S} s") from None
-    if done.returncode:
-        words = done.stderr.decode("utf-8", "replace").strip().splitlines()
-        raise _GitError((words[0] if words else f"exit {done.returncode}").removeprefix("fatal: "))
-    return done.stdout

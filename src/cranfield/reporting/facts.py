@@ -1,4 +1,4 @@
-"""What the report says of an evaluation that no measure does: outcomes, judged share, first relevant ranks, latency.
+"""What the report says of an evaluation that no measure does: outcomes, judged share, first relevant ranks.
 
 Payload and sections ask here, so that a file and a page never count differently.
 """
@@ -9,8 +9,6 @@ import math
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
-
-import numpy as np
 
 from cranfield.evaluation.values import Evaluation
 from cranfield.measures import Measure, compute
@@ -30,17 +28,6 @@ class JudgedShare:
     """None where the question has no meaning: see `why`."""
     n: int
     why: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Latency:
-    """How long a system took to answer, over the queries it was asked."""
-
-    n: int
-    p50_ms: float
-    p95_ms: float
-    p99_ms: float
-    max_ms: float
 
 
 def outcome_counts(evaluation: Evaluation) -> dict[str, int]:
@@ -70,18 +57,6 @@ def first_ranks(evaluation: Evaluation, rel: int = 1) -> dict[str, int | None]:
 def duplicates(evaluation: Evaluation) -> int:
     """Results dropped because the list held them before."""
     return int(evaluation.ranking.n_duplicates.sum())
-
-
-def latency(evaluation: Evaluation) -> Latency | None:
-    """Percentiles of the time per call; None where nobody took it (a run file of another tool)."""
-    if evaluation.run is None or not evaluation.run.logs:
-        return None
-    asked = set(evaluation.query_ids)
-    times = [log.latency_ms for query_id, log in evaluation.run.logs.items() if query_id in asked]
-    if not times:
-        return None
-    p50, p95, p99 = np.percentile(times, [50, 95, 99]).tolist()
-    return Latency(len(times), p50, p95, p99, max(times))
 
 
 def versions(*libraries: str) -> Mapping[str, str]:

@@ -9,7 +9,7 @@ import os
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from threading import Event, Lock
@@ -24,6 +24,7 @@ from cranfield.config.written import config_digest, public_config
 from cranfield.model import Answer, CallLog, Order, Outcome, Query, Scalar
 from cranfield.systems.extract import Extractor
 from cranfield.systems.mask import Mask
+from cranfield.systems.own_form import REASON_CHARS, cut
 from cranfield.systems.system import CallInterruptedError
 
 HEAD_CHARS = 2_000
@@ -110,7 +111,7 @@ class Adapter(ABC):
         self._lock = Lock()
         secrets = {key: value.get_secret_value() for key, value in self.config.env.items()}
         self.environment: Mapping[str, str] = {**os.environ, **secrets}
-        self.mask = Mask(secrets)
+        self.mask = Mask({**secrets, **{name: self.environment.get(name, "") for name in self.variables_of_with()}})
         self.prepare()
 
     @classmethod
@@ -135,6 +136,11 @@ class Adapter(ABC):
 
     def prepare(self) -> None:  # noqa: B027 - most kinds need nothing
         """Make what the calls of this kind need; nothing is started yet."""
+
+    def variables_of_with(self) -> list[str]:
+        """Names of the variables that settings name: `dsn_env: DATABASE_URL`."""
+        said = self.config.with_ or {}
+        return [value for key, value in said.items() if key.endswith("_env") and isinstance(value, str)]
 
     @abstractmethod
     def attempt(self, query: str, k: int, params: Mapping[str, Scalar], interrupted: Event) -> Reply:
@@ -228,15 +234,24 @@ class Adapter(ABC):
         finally:
             with self._lock:
                 self._calls.discard(interrupted)
-        answer = self._extractor.read(reply.output, k) if reply.answer is None else reply.answer
-        if answer.reason is not None:
-            tried = f" (tried {attempts} times)" if attempts > 1 else ""
-            answer = Answer(answer.outcome, answer.hits, self.mask.hide(answer.reason) + tried, answer.fields)
+        tried = f" (tried {attempts} times)" if attempts > 1 else ""
+        answer = self._hidden(self._extractor.read(reply.output, k) if reply.answer is None else reply.answer, tried)
         hide = self.mask.hide
         log = CallLog(latency_ms, hide(reply.output)[:HEAD_CHARS], hide(reply.stderr)[:HEAD_CHARS], attempts)
         if not is_shown:
             return Exchange("", "", "", answer, log)
         return Exchange(hide(self.request(query.text, k, params)), hide(reply.output), hide(reply.stderr), answer, log)
+
+    def _hidden(self, answer: Answer, tried: str) -> Answer:
+        """An answer without secrets: a service may send back what it was sent.
+
+        Ids and spans stay as they are: they are held against the test set, whatever a variable happens to hold.
+        """
+        reason = None if answer.reason is None else cut(self.mask.hide(answer.reason), REASON_CHARS) + tried
+        hits = tuple(
+            hit if hit.title is None else replace(hit, title=self.mask.hide(hit.title)) for hit in answer.hits
+        )
+        return replace(answer, hits=hits, reason=reason, fields=self.mask.hide_in(answer.fields))
 
     def interrupt(self) -> None:
         """End every call under way; later calls are not touched."""

@@ -19,7 +19,7 @@ from cranfield.config.expression import (
 )
 from cranfield.config.models import Extract, SystemConfig
 from cranfield.model import Answer, Hit, Order, Outcome
-from cranfield.systems.own_form import read_answer
+from cranfield.systems.own_form import plain, read_answer
 from cranfield.systems.values import UnreadableError, id_of, kept, kind_of, number_in, score_of, text_of, tokens_of
 
 
@@ -62,7 +62,8 @@ class Extractor:
         else:
             document = _json_document(output)
             results = self._from_document(document)
-        fields = {name: _pick(path, document, f"extract.fields.{name}") for name, path in self._fields.items()}
+        where = {name: f"extract.fields.{name}" for name in self._fields}
+        fields = {name: plain(_pick(path, document, where[name]), where[name]) for name, path in self._fields.items()}
         return kept(self._hits(results), k, self._order), fields
 
     def _from_regex(self, output: str) -> Iterator[Hit]:

@@ -6,7 +6,8 @@ import json
 from base64 import b64encode, urlsafe_b64encode
 from collections.abc import Iterator, Mapping
 from html import escape
-from urllib.parse import quote, quote_plus
+from typing import Any
+from urllib.parse import quote, quote_plus, unquote, urlsplit
 
 SHORTEST_SECRET = 4
 """Values shorter than this (`C`, `1`, `yes`) keep no secret, and hiding them would garble every output."""
@@ -19,8 +20,9 @@ class Mask:
         hidden = {
             spelling: f"${{{name}}}"
             for name, value in secrets.items()
-            if len(value) >= SHORTEST_SECRET
-            for spelling in spellings(value)
+            for secret in _secrets_in(value)
+            if len(secret) >= SHORTEST_SECRET
+            for spelling in spellings(secret)
         }
         # The longest first, for one value may hold another.
         self._hidden = sorted(hidden.items(), key=lambda item: (-len(item[0]), item[0]))
@@ -30,6 +32,27 @@ class Mask:
         for value, name in self._hidden:
             text = text.replace(value, name)
         return text
+
+    def hide_in(self, value: Any) -> Any:
+        """A JSON value without any of the values in its texts, names of members included."""
+        if not self._hidden:
+            return value
+        if isinstance(value, str):
+            return self.hide(value)
+        if isinstance(value, Mapping):
+            return {self.hide(str(key)): self.hide_in(item) for key, item in value.items()}
+        return [self.hide_in(item) for item in value] if isinstance(value, list | tuple) else value
+
+
+def _secrets_in(value: str) -> Iterator[str]:
+    """The value, and of an address the password in it, which a message may show alone."""
+    yield value
+    if "://" in value:
+        try:
+            password = urlsplit(value).password
+        except ValueError:
+            return
+        yield from {password, unquote(password)} if password else ()
 
 
 def spellings(value: str) -> Iterator[str]:

@@ -16,6 +16,10 @@ from cranfield.systems.values import UnreadableError, id_of, kept, kind_of, scor
 
 REASON_CHARS = 300
 """Kept of the words in which somebody else's code says what went wrong."""
+_UNCUT_CHARS = 4 * REASON_CHARS
+"""Kept of them until secrets are hidden: what is cut in the middle of one would no longer be known as one."""
+MAX_DEPTH = 100
+"""Levels of lists and objects in a value that is kept."""
 EXPECTED = "a list of hits, or an object with hits"
 
 
@@ -34,9 +38,13 @@ def answer_in(value: object, k: int, order: Order) -> Answer:
 
 
 def one_line(text: str) -> str:
-    """The first line of somebody else's words, cut."""
-    first = next((line.strip() for line in text.splitlines() if line.strip()), "")
-    return first if len(first) <= REASON_CHARS else first[: REASON_CHARS - 1] + "…"
+    """The first line of somebody else's words, cut where nobody looks any more."""
+    return cut(next((line.strip() for line in text.splitlines() if line.strip()), ""), _UNCUT_CHARS)
+
+
+def cut(text: str, chars: int) -> str:
+    """At most so many characters of a text; the last one says that there were more."""
+    return text if len(text) <= chars else text[: chars - 1] + "…"
 
 
 def plain(value: object, what: str) -> Any:
@@ -46,9 +54,21 @@ def plain(value: object, what: str) -> Any:
         UnreadableError: JSON has no word for it.
     """
     try:
-        return json.loads(json.dumps(value, default=_plain_number, allow_nan=False))
+        found = json.loads(json.dumps(value, default=_plain_number, allow_nan=False))
     except (TypeError, ValueError, RecursionError):
         raise UnreadableError(f"{what} cannot be written as JSON") from None
+    level = [found]
+    for _ in range(MAX_DEPTH):
+        level = [part for one in level for part in _parts(one)]
+        if not level:
+            return found
+    raise UnreadableError(f"{what} cannot be kept: over {MAX_DEPTH} levels of lists and objects")
+
+
+def _parts(value: Any) -> Iterable[Any]:
+    """The lists and objects inside one."""
+    inside = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return [part for part in inside if isinstance(part, dict | list)]
 
 
 def read_answer(value: object, k: int, order: Order) -> Answer:

@@ -64,10 +64,17 @@ def tokens_of(value: object, position: int) -> float | None:
 
 
 def text_of(value: object) -> str | None:
-    """A title or a span; what is no text is kept as JSON."""
+    """A title or a span; what is no text is kept as JSON.
+
+    Raises:
+        UnreadableError: JSON has no word for it.
+    """
     if value is None or isinstance(value, str):
         return value
-    return json.dumps(value, ensure_ascii=False, sort_keys=True, default=str)
+    try:
+        return json.dumps(value, ensure_ascii=False, sort_keys=True, default=str)
+    except (TypeError, ValueError, RecursionError):  # keys of several kinds; a list that holds itself; too many levels
+        raise UnreadableError(f"{kind_of(value)} in the place of a text cannot be written as JSON") from None
 
 
 def number_in(text: str | None) -> object:

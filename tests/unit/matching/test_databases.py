@@ -6,15 +6,12 @@ Each of the three databases holds the same table: `doc(id, kind)` with b and a o
 from __future__ import annotations
 
 import os
-import shutil
 import socket
 import sqlite3
 import subprocess
 import sys
-import tempfile
 import threading
 import time
-from collections.abc import Iterator
 from contextlib import closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -52,49 +49,11 @@ class Server:
         return f"postgresql://{user}:{password}@/{database}?host={self.folder}"
 
 
-def server_programs() -> Path:
-    found = sorted(Path("/usr/lib/postgresql").glob("*/bin/postgres"))
-    if not found and (on_path := shutil.which("postgres")):
-        found = [Path(on_path).resolve()]
-    if not found:
-        pytest.skip("no PostgreSQL server here (Debian: apt-get install postgresql)")
-    return found[-1].parent
-
-
 @pytest.fixture(scope="module")
-def server() -> Iterator[Server]:
-    """A server on a socket in a folder, run by another user where we are root, who may not."""
-    programs = server_programs()
-    other: dict[str, str] = {"user": "nobody", "group": "nogroup"} if os.getuid() == 0 else {}
-    with tempfile.TemporaryDirectory(prefix="cranfield-pg-") as name:
-        folder = Path(name)
-        if other:
-            shutil.chown(folder, **other)
-        data = folder / "data"
-        make = [programs / "initdb", "-D", data, "-U", "owner", "--auth=trust", "-E", "UTF8", "--locale=C", "-N"]
-        subprocess.run(make, check=True, capture_output=True, cwd=folder, **other)
-        run = [programs / "postgres", "-D", data, "-k", folder, "-c", "listen_addresses=", "-c", "fsync=off"]
-        with (folder / "log").open("wb") as log:
-            process = subprocess.Popen(run, stdout=log, stderr=log, cwd=folder, **other)
-        try:
-            fill(Server(folder), process)
-            yield Server(folder)
-        finally:
-            process.terminate()
-            process.wait(30)
-
-
-def fill(server: Server, process: subprocess.Popen[bytes]) -> None:
-    until = time.monotonic() + 30
-    while True:
-        try:
-            connection = psycopg.connect(server.address("owner", "postgres"), autocommit=True)
-            break
-        except psycopg.OperationalError:
-            if time.monotonic() > until or process.poll() is not None:
-                raise
-            time.sleep(0.05)
-    with closing(connection):
+def server(postgres_server: str) -> Server:
+    """The server, with the corpus in a database of its own and with roles that may more or less."""
+    server = Server(Path(postgres_server.partition("?host=")[2]))
+    with closing(psycopg.connect(postgres_server, autocommit=True)) as connection:
         connection.execute("CREATE DATABASE corpus")
         connection.execute("CREATE ROLE reader LOGIN IN ROLE pg_read_all_data")
         connection.execute("CREATE ROLE writer LOGIN")
@@ -105,6 +64,7 @@ def fill(server: Server, process: subprocess.Popen[bytes]) -> None:
         connection.execute("GRANT CREATE ON SCHEMA public TO writer")
         with connection.cursor() as cursor:
             cursor.executemany("INSERT INTO doc VALUES (%s, %s)", ROWS)
+    return server
 
 
 @pytest.fixture

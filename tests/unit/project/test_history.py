@@ -149,3 +149,24 @@ def test_a_history_that_cannot_be_written_or_read_is_said(tmp_path, evaluation):
         append(tmp_path, record_of(evaluation, when=WHEN))
     with pytest.raises(UsageError, match="this is a folder"):
         read_history(tmp_path)
+
+
+def test_a_gate_and_a_run_file_that_is_evaluated_are_remembered_where_asked(tmp_path: Path) -> None:
+    (tmp_path / "queries.yaml").write_text(
+        "cranfield_testset: 1\nname: t\nqueries:\n  - {id: q1, text: a, judgments: {a: 1}}\n"
+    )
+    (tmp_path / "cranfield.yaml").write_text(
+        "testset: queries.yaml\nsystems: {echo: {command: [echo, '{query}'], extract: {regex: a}}}\n"
+        "gate: {rules: [{floor: {measure: RR, at_least: 1}}]}\n"
+    )
+    (tmp_path / "other.run").write_text("q1 Q0 b 1 1 other\n")
+    cranfield = [sys.executable, "-m", "cranfield"]
+    for command in (
+        ["gate"],
+        ["gate", "--from", "cranfield-gate"],  # asks nobody
+        ["evaluate", "queries.yaml", "other.run", "--history", "."],
+        ["evaluate", "queries.yaml", "other.run"],
+    ):
+        subprocess.run([*cranfield, *command], cwd=tmp_path, check=True, capture_output=True)
+    points = read_history(tmp_path).points
+    assert [point.system for point in points] == ["echo", "other"]

@@ -1,6 +1,5 @@
 import importlib.util
 import os
-import shutil
 import sys
 import time
 from contextlib import ExitStack, closing
@@ -145,20 +144,17 @@ def http_system(tmp_path: Path):
 
 
 @pytest.fixture(scope="session")
-def postgres(servers):
-    """Address of a PostgreSQL server with the documents of `servers.DOCS` in a table."""
+def postgres(servers, postgres_server: str):
+    """Address of a PostgreSQL database with the documents of `servers.DOCS` in a table."""
     import psycopg
 
-    found = sorted(Path("/usr/lib/postgresql").glob("*/bin/postgres"))
-    if not found and (on_path := shutil.which("postgres")):
-        found = [Path(on_path).resolve()]
-    if not found:
-        pytest.skip("no PostgreSQL server here (Debian: apt-get install postgresql)")
-    with servers.postgres_server(found[-1].parent) as address:
-        with closing(psycopg.connect(address, autocommit=True)) as connection:
-            connection.execute("CREATE TABLE docs (id text PRIMARY KEY, title text, body text)")
-            with connection.cursor() as cursor:
-                cursor.executemany("INSERT INTO docs VALUES (%s, %s, %s)", servers.DOCS)
-            connection.execute("ALTER TABLE docs ADD COLUMN words tsvector")
-            connection.execute("UPDATE docs SET words = to_tsvector('english', title || ' ' || body)")
-        yield address
+    with closing(psycopg.connect(postgres_server, autocommit=True)) as connection:
+        connection.execute("CREATE DATABASE docs")
+    address = postgres_server.replace("/postgres?", "/docs?")
+    with closing(psycopg.connect(address, autocommit=True)) as connection:
+        connection.execute("CREATE TABLE docs (id text PRIMARY KEY, title text, body text)")
+        with connection.cursor() as cursor:
+            cursor.executemany("INSERT INTO docs VALUES (%s, %s, %s)", servers.DOCS)
+        connection.execute("ALTER TABLE docs ADD COLUMN words tsvector")
+        connection.execute("UPDATE docs SET words = to_tsvector('english', title || ' ' || body)")
+    return address

@@ -11,19 +11,14 @@ import datetime as dt
 import ipaddress
 import json
 import re
-import shutil
 import socket
 import sqlite3
 import ssl
-import subprocess
-import tempfile
 import threading
-import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager, suppress
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from os import getuid
 from pathlib import Path
 from typing import Any
 
@@ -339,35 +334,3 @@ def refused_port() -> int:
     with closing(socket.socket()) as one:
         one.bind(("127.0.0.1", 0))
         return int(one.getsockname()[1])
-
-
-@contextmanager
-def postgres_server(programs: Path) -> Iterator[str]:
-    """The address of a PostgreSQL server of our own, on a socket in a folder; where we are root, run by another user."""
-    import psycopg
-
-    other: dict[str, Any] = {"user": "nobody", "group": "nogroup"} if getuid() == 0 else {}
-    with tempfile.TemporaryDirectory(prefix="cranfield-pg-") as name:
-        folder = Path(name)
-        if other:
-            shutil.chown(folder, **other)
-        make = [programs / "initdb", "-D", folder / "data", "-U", "owner", "--auth=trust", "-E", "UTF8", "--locale=C"]
-        subprocess.run([*make, "-N"], check=True, capture_output=True, cwd=folder, **other)
-        run = [programs / "postgres", "-D", folder / "data", "-k", folder, "-c", "listen_addresses=", "-c", "fsync=off"]
-        with (folder / "log").open("wb") as log:
-            process = subprocess.Popen(run, stdout=log, stderr=log, cwd=folder, **other)
-        address = f"postgresql://owner@/postgres?host={folder}"
-        until = time.monotonic() + 60
-        try:
-            while True:
-                try:
-                    psycopg.connect(address).close()
-                    break
-                except psycopg.OperationalError:
-                    if time.monotonic() > until or process.poll() is not None:
-                        raise
-                    time.sleep(0.05)
-            yield address
-        finally:
-            process.terminate()
-            process.wait(30)

@@ -1,0 +1,65 @@
+"""The program git, called without a shell: commands that read its store, with nothing of the repository's own run."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+NO_GIT = "there is no program `git`"
+GIT_S = 120
+_SETTINGS = ("core.fsmonitor=false", "core.hooksPath=")
+"""What a repository could set to have programs run when it is read."""
+
+
+class GitError(Exception):
+    """What git said, when it would not."""
+
+
+def commit_of(root: Path, at: str) -> str:
+    """Full id of the commit that a name stands for.
+
+    Raises:
+        GitError: there is none.
+    """
+    found = git(root, "rev-parse", "--verify", "--end-of-options", f"{at}^{{commit}}")
+    return found.decode().strip()
+
+
+def git(root: Path, *arguments: str, stdin: bytes = b"", fetches: bool = False) -> bytes:
+    """What git writes. Variables that point it to another repository, as hooks of git have them, are not heeded.
+
+    Args:
+        root: a folder of the repository.
+        arguments: of a command that reads.
+        stdin: given to it.
+        fetches: contents that a partial clone has not fetched yet may be.
+
+    Raises:
+        GitError: no git, no answer in time, or git says no.
+    """
+    settings = [part for setting in _SETTINGS for part in ("-c", setting)]
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+    environment = {**kept, "LC_ALL": "C", "GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0"}
+    if not fetches:
+        settings += ["-c", "protocol.allow=never"]
+        environment["GIT_NO_LAZY_FETCH"] = "1"
+    try:
+        done = subprocess.run(
+            ["git", "-C", str(root), "--no-pager", *settings, *arguments],
+            input=stdin,
+            capture_output=True,
+            check=False,
+            env=environment,
+            timeout=GIT_S,
+        )
+    except FileNotFoundError:
+        raise GitError(NO_GIT) from None
+    except OSError as error:
+        raise GitError(f"{NO_GIT} that can be run: {(error.strerror or str(error)).lower()}") from None
+    except subprocess.TimeoutExpired:
+        raise GitError(f"git took more than {GIT_S} s") from None
+    if done.returncode:
+        words = done.stderr.decode("utf-8", "replace").strip().splitlines()
+        raise GitError((words[0] if words else f"exit {done.returncode}").removeprefix("fatal: "))
+    return done.stdout

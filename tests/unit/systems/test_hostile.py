@@ -1,0 +1,355 @@
+"""Services, programs and functions that mean harm, or were written badly: the run goes on, and its evidence stays whole."""
+
+import asyncio
+import gzip
+import itertools
+import json
+import logging
+import os
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from cranfield.formats.run_jsonl import read_run, write_run
+from cranfield.formats.run_record import answer_record, json_line
+from cranfield.model import Outcome, Query, Run
+from cranfield.systems import collect, collect_all
+from cranfield.systems.lines import LinesSystem
+from cranfield.systems.process import MAX_OUTPUT_BYTES
+from cranfield.systems.python import PythonSystem
+
+SECRET = "s3cr3t/token+of=mine"
+
+
+def ask(system, text: str = "grid", k: int = 10):
+    return system.search(Query("q1", text), k)
+
+
+@pytest.fixture
+def calling():
+    """A system that calls a function at hand; closed with the test."""
+    made = []
+
+    def _calling(function, **settings) -> PythonSystem:
+        made.append(PythonSystem.calling("function", function, **settings))
+        return made[-1]
+
+    yield _calling
+    for system in made:
+        system.close()
+
+
+# Secrets
+
+
+def test_a_secret_that_a_service_sends_back_is_in_no_title_and_no_field(serve, servers, http_system, monkeypatch):
+    monkeypatch.setenv("TOKEN", SECRET)
+
+    def echo(received):
+        said = received.headers["authorization"]
+        return servers.json_reply({"hits": [{"id": "d1", "title": f"for {said}"}], "of": {"user": [said, 1]}, said: said})
+
+    system = http_system(
+        serve(echo).url,
+        http={"headers": {"Authorization": "Bearer {env.TOKEN}"}},
+        extract={"json": "hits", "id": "id", "title": "title", "fields": {"of": "of", "all": "@"}},
+    )
+    answer, log = ask(system)
+    assert SECRET not in json_line(answer_record("q1", answer, log))
+    assert answer.hits[0].title == "for Bearer ${TOKEN}"
+    assert answer.fields["of"] == {"user": ["Bearer ${TOKEN}", 1]}
+
+
+def test_a_secret_in_the_error_of_a_function_is_hidden_where_the_words_are_cut(calling, tmp_path):
+    (tmp_path / "leaky.py").write_text(
+        "def make(environment):\n"
+        "    def find(query, k):\n"
+        "        raise ValueError('x' * int(query) + environment['TOKEN'])\n"
+        "    return find\n",
+        encoding="utf-8",
+    )
+    system = PythonSystem.of("leaky", folder=tmp_path, python="leaky:make", with_={}, env={"TOKEN": SECRET})
+    try:
+        for length in (270, 280, 286, 295, 1990, 1999):
+            answer, log = ask(system, str(length))
+            for text in (answer.reason, log.stderr_head, log.stdout_head):
+                assert not any(SECRET[start : start + 4] in text for start in range(len(SECRET) - 3)), (length, text)
+    finally:
+        system.close()
+
+
+def test_the_address_of_a_database_is_a_secret(tmp_path, monkeypatch):
+    pytest.importorskip("psycopg")
+    from cranfield.config import SystemConfig
+    from cranfield.systems import PythonSystem as System
+
+    monkeypatch.setenv("DOCS_DSN", "hunter2-is-no-address")
+    written = {"preset": "postgres", "with": {"dsn_env": "DOCS_DSN", "table": "docs", "vector_column": "v"}}
+    system = System("docs", SystemConfig.model_validate(written), tmp_path)
+    try:
+        answer, log = ask(system)
+    finally:
+        system.close()
+    assert answer.outcome is Outcome.ERROR
+    assert "hunter2" not in json_line(answer_record("q1", answer, log))
+
+
+@pytest.mark.parametrize("value", ["abc", "x"])
+def test_a_short_secret_is_not_shown_in_the_request(serve, servers, http_system, monkeypatch, value):
+    monkeypatch.setenv("PIN", value)
+    service = serve(lambda _: servers.json_reply({"hits": []}))
+    http = {"headers": {"X-Pin": "pin={env.PIN};"}, "parameters": {"q": "{query}", "pin": "{env.PIN}"}}
+    shown = http_system(service.url, http=http).ask(Query("q1", "grid"), 10, is_shown=True).request
+    assert f"pin={value}" not in shown
+    assert "X-Pin: pin=${PIN};" in shown
+    assert service.requests[0].headers["x-pin"] == f"pin={value};"
+
+
+def test_no_library_tells_a_log_of_everything_what_opens_the_door(serve, servers, http_system, monkeypatch, caplog):
+    monkeypatch.setenv("TOKEN", SECRET)
+    caplog.set_level(logging.DEBUG)
+    system = http_system(
+        serve(lambda _: servers.json_reply({"hits": []}, **{"X-Echo": SECRET})).url,
+        http={"headers": {"Authorization": "Bearer {env.TOKEN}"}},
+    )
+    ask(system)
+    assert SECRET not in caplog.text
+    assert not logging.getLogger("hpack").isEnabledFor(logging.DEBUG)
+
+
+# Values
+
+
+@pytest.mark.parametrize(
+    ("value", "outcome"),
+    [
+        ("1e999", Outcome.UNPARSABLE),  # an infinity that is spelled as a number
+        ("[" * 900 + "]" * 900, None),
+        ("9" * 4000, None),
+        ('"\\ud800"', Outcome.ANSWERED),
+        ('"\\u0000\\u001b[31m"', Outcome.ANSWERED),
+    ],
+    ids=["infinity", "deep", "huge", "surrogate", "control"],
+)
+def test_a_field_of_any_value_is_written_or_refused_and_stops_no_run(
+    make_system, testset_of, tmp_path, value, outcome
+):
+    body = f'{{"hits": [{{"id": "d1"}}], "f": {value}}}'
+    system = make_system(
+        f"import sys; sys.stdout.write({body!r})", extract={"json": "hits", "id": "id", "fields": {"f": "f"}}
+    )
+    run = collect_all(testset_of("grid"), [system], out_dir=tmp_path / "out")["sut"]
+    if outcome is not None:
+        assert run.answers["q1"].outcome is outcome
+    assert read_run(tmp_path / "out" / "runs" / "sut.jsonl").answers == run.answers
+
+
+def test_a_million_hits_are_cut_to_what_anybody_looks_at(calling):
+    answer, _ = ask(calling(lambda query, k: [str(number) for number in range(1_000_000)]))
+    assert (answer.outcome, len(answer.hits)) == (Outcome.ANSWERED, 10_000)
+
+
+# HTTP
+
+
+def test_a_small_body_that_unpacks_to_gigabytes_is_refused(serve, servers, http_system):
+    packed = gzip.compress(b" " * (MAX_OUTPUT_BYTES * 8))
+    system = http_system(serve(lambda _: servers.Sent(200, {"Content-Encoding": "gzip"}, packed)).url)
+    answer, _ = ask(system)
+    assert (answer.outcome, answer.reason) == (Outcome.UNPARSABLE, "over 16 MB of output")
+
+
+@pytest.mark.parametrize(
+    ("raw", "reason"),
+    [
+        (b"HTTP/1.1 200 OK\r\nX: " + b"a" * 2_000_000 + b"\r\n\r\n", None),
+        (b"HTTP/1.1 200 OK\r\n" + b"".join(b"X-%d: y\r\n" % n for n in range(100_000)) + b"\r\n", None),
+        (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\nrubbish", None),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nabc", None),
+        (b"HTTP/1.1 302 Found\r\nLocation: file:///etc/passwd\r\nContent-Length: 0\r\n\r\n", "HTTP 302 Found, to"),
+        (b"HTTP/1.1 204 No Content\r\n\r\n", "the output is blank, not JSON"),
+    ],
+    ids=["long header", "many headers", "chunks", "short", "redirect", "nothing"],
+)
+def test_an_answer_that_is_none_is_a_failure_with_its_reason(serve, servers, http_system, raw, reason):
+    answer, log = ask(http_system(serve(lambda _: servers.Sent(raw=raw)).url, retries=1))
+    assert answer.outcome.is_failure
+    assert answer.reason.startswith(reason or "")
+    assert "root:" not in log.stdout_head
+
+
+@pytest.mark.parametrize(
+    "value",
+    ["1" + "0" * 400, "-5", "nan", "inf", "1e9", "Mon, 01 Jan 0001 00:00:00 +2359", "Fri, 31 Dec 9999 23:59:59 -2359"],
+)
+def test_whatever_a_service_asks_to_wait_is_no_error_of_ours(value):
+    from cranfield.systems.http import retry_after_s
+
+    wait_s = retry_after_s(value)
+    assert wait_s is None or wait_s >= 0
+
+
+def test_a_connection_that_was_closed_between_two_calls_is_no_failure(serve, servers, http_system):
+    body = b'{"hits": [{"id": "d1"}]}'
+    raw = b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\nConnection: keep-alive\r\n\r\n%s" % (len(body), body)
+    service = serve(lambda _: servers.Sent(raw=raw))  # says that it stays, and goes
+    system = http_system(service.url)
+    for _ in range(5):
+        answer, _log = ask(system)
+        assert [hit.id for hit in answer.hits] == ["d1"]
+    assert len(service.requests) == 5
+
+
+# Functions
+
+
+def test_a_list_without_end_is_taken_as_far_as_anybody_looks(calling):
+    for endless in (lambda query, k: itertools.count(), lambda query, k: {"hits": map(str, itertools.count())}):
+        answer, _ = ask(calling(endless, timeout_s=20))
+        assert (answer.outcome, len(answer.hits)) == (Outcome.ANSWERED, 10_000)
+
+
+def test_a_generator_without_end_to_be_sorted_is_refused(calling):
+    answer, _ = ask(calling(lambda query, k: ((str(n), n) for n in itertools.count()), order="descending", timeout_s=20))
+    assert (answer.outcome, answer.reason) == (Outcome.UNPARSABLE, "over 10000 results, to be sorted by score")
+
+
+def test_a_list_that_comes_late_is_out_of_time(calling):
+    waits = threading.Event()
+
+    class Slow:
+        def __iter__(self):
+            waits.wait(60)
+            return iter(["d1"])
+
+    for function in (lambda query, k: map(lambda _: waits.wait(60), [1]), lambda query, k: Slow()):
+        answer, _ = ask(calling(function, timeout_s=0.3))
+        assert answer.outcome is Outcome.TIMEOUT
+    waits.set()
+
+
+def test_a_list_that_fails_as_it_is_read_is_an_error(calling):
+    class Broken(list):
+        def __iter__(self):
+            raise RuntimeError("the index is gone")
+
+    answer, _ = ask(calling(lambda query, k: Broken(["d1"])))
+    assert (answer.outcome, answer.reason) == (Outcome.ERROR, "RuntimeError: the index is gone")
+
+
+def test_a_list_that_holds_itself_is_unparsable(calling):
+    loop: list = []
+    loop.append(loop)
+    answer, _ = ask(calling(lambda query, k: loop))
+    assert answer.outcome is Outcome.UNPARSABLE
+
+
+class Odd(BaseException):
+    pass
+
+
+@pytest.mark.parametrize("kind", [SystemExit, KeyboardInterrupt, GeneratorExit, asyncio.CancelledError, Odd])
+@pytest.mark.parametrize("is_async", [False, True])
+def test_whatever_a_function_raises_ends_its_query_and_no_other(calling, testset_of, kind, is_async):
+    def find(query, k):
+        if query == "bad":
+            raise kind("no")
+        return [query]
+
+    async def find_later(query, k):
+        return find(query, k)
+
+    system = calling(find_later if is_async else find)
+    run = collect(testset_of("a", "bad", "b"), system)
+    assert [answer.outcome for answer in run.answers.values()] == [Outcome.ANSWERED, Outcome.ERROR, Outcome.ANSWERED]
+
+
+def test_an_async_function_that_never_yields_hurts_no_other_system(calling, serve, servers, http_system):
+    let_go = threading.Event()
+
+    async def stuck(query, k):
+        let_go.wait(60)
+        return []
+
+    try:
+        answer, _ = ask(calling(stuck, timeout_s=0.3))
+        assert answer.outcome is Outcome.TIMEOUT
+        other = http_system(serve(lambda _: servers.json_reply({"hits": [{"id": "d1"}]})).url, timeout_s=10)
+        answer, _ = ask(other)
+        assert [hit.id for hit in answer.hits] == ["d1"]
+    finally:
+        let_go.set()
+
+
+def test_what_a_function_prints_is_not_among_the_results(calling, capsys):
+    def loud(query, k):
+        print("loading the index ...")
+        return ["d1"]
+
+    answer, _ = ask(calling(loud))
+    printed = capsys.readouterr()
+    assert answer.hits[0].id == "d1"
+    assert printed.out == ""
+    assert "loading the index" in printed.err
+
+
+def test_what_a_module_prints_as_it_is_imported_is_not_among_the_results(tmp_path, capsys):
+    (tmp_path / "loud_module.py").write_text("print('hello')\ndef find(query, k):\n    return []\n", encoding="utf-8")
+    system = PythonSystem.of("loud", folder=tmp_path, python="loud_module:find")
+    ask(system)
+    system.close()
+    assert capsys.readouterr() == ("", "hello\n")
+
+
+def test_a_function_that_changes_the_folder_moves_no_result(calling, testset_of, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+
+    def find(query, k):
+        os.chdir(elsewhere)
+        return [query]
+
+    system = calling(find)
+    collect_all(testset_of("a", "b"), [system], out_dir="out")
+    system.close()
+    assert (tmp_path / "out" / "runs" / "function.jsonl").is_file()
+    assert list(elsewhere.iterdir()) == []
+    assert Path.cwd() == tmp_path
+
+
+# Programs that stay
+
+
+def lines(tmp_path, script, source, **config) -> LinesSystem:
+    return LinesSystem.of("sut", folder=tmp_path, lines=["{python}", "-I", "-S", script(source)], **config)
+
+
+def test_a_program_whose_child_holds_its_output_is_seen_to_have_ended(tmp_path, script):
+    system = lines(
+        tmp_path,
+        script,
+        "import os, sys, time\nsys.stdin.readline()\nif os.fork() == 0:\n    time.sleep(60)\nos._exit(3)\n",
+        timeout_s=20,
+    )
+    answer, _ = ask(system)
+    system.close()
+    assert (answer.outcome, answer.reason) == (Outcome.ERROR, "ended with exit status 3")
+
+
+def test_a_flood_of_lines_holds_up_nobody_else(tmp_path, script, serve, servers, http_system):
+    flood = lines(tmp_path, script, "import sys\nwhile True:\n    sys.stdout.write('{}\\n' * 10000)\n", timeout_s=5)
+    other = http_system(serve(lambda _: servers.json_reply({"hits": [{"id": "d1"}]})).url, timeout_s=3)
+    try:
+        flood._check_started() if hasattr(flood, "_check_started") else list(flood.ready_steps())[0][1]()
+        time.sleep(0.5)  # the flood rises
+        for _ in range(5):
+            answer, _log = ask(other)
+            assert [hit.id for hit in answer.hits] == ["d1"]
+        answer, _ = ask(flood)
+        assert answer.outcome is Outcome.UNPARSABLE
+    finally:
+        flood.close()
