@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from generate_systems import presets_page, pytest_page, rules_page
 from python_markdown import attributes, docstring, fence, field_sentences, first_line, signature, table
 
 import cranfield
@@ -194,10 +195,13 @@ def errors_page() -> str:
     rows = [(f"`{cls.__name__}`", cls.exit_code, first_line(cls.__doc__)) for cls in classes]
     codes = [
         (0, "done"),
-        (1, "a verdict that `--fail-on` names"),
+        (1, "a verdict that `--fail-on` names, or a rule of a gate that is broken"),
         (2, "usage or bad input: nothing was computed"),
-        (3, "a system under test failed beyond the limit set, or `--fail-on invalid`"),
-        (4, "not distinguished, with `--fail-on not-distinguished`"),
+        (
+            3,
+            "a system under test failed beyond the limit set, or was not ready for the first query; `--fail-on invalid`",
+        ),
+        (4, "not distinguished, with `--fail-on not-distinguished`, or a rule of a gate that cannot be told"),
         (70, "a bug of ours"),
         (130, "interrupted; what was collected is kept"),
     ]
@@ -458,7 +462,8 @@ def testset_page() -> str:
 def config_page() -> str:
     intro = (
         "`cranfield.yaml` says what is compared, how the systems are called, and what decides. "
-        "[How to put a system under test](../../how-to/systems.md)."
+        "[How to put a system under test](../../how-to/systems.md). What `with` of a preset takes is on "
+        "[a page of its own](presets.md), and so are [the rules of a gate](gate.md)."
     )
     return schema_page("Config", intro, published_schema("cranfield"))
 
@@ -477,6 +482,9 @@ PAGES: Mapping[str, Callable[[], str]] = {
     "errors": errors_page,
     "testset": testset_page,
     "config": config_page,
+    "presets": presets_page,
+    "gate": rules_page,
+    "pytest": pytest_page,
     "formats": formats_page,
     "classes": classes_page,
     "raters": raters_page,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -70,19 +71,8 @@ def postgres_server() -> Iterator[str]:
         folder = Path(name)
         if other:
             shutil.chown(folder, **other)
-        make = [
-            programs / "initdb",
-            "-D",
-            folder / "data",
-            "-U",
-            "owner",
-            "--auth=trust",
-            "-E",
-            "UTF8",
-            "--locale=C",
-            "-N",
-        ]
-        subprocess.run(make, check=True, capture_output=True, cwd=folder, **other)
+        make = [programs / "initdb", "-D", folder / "data", "-U", "owner", "--auth=trust", "-E", "UTF8", "--locale=C"]
+        subprocess.run([*make, "-N"], check=True, capture_output=True, cwd=folder, **other)
         run = [programs / "postgres", "-D", folder / "data", "-k", folder, "-c", "listen_addresses=", "-c", "fsync=off"]
         with (folder / "log").open("wb") as log:
             process = subprocess.Popen(run, stdout=log, stderr=log, cwd=folder, **other)
@@ -98,8 +88,8 @@ def postgres_server() -> Iterator[str]:
                     time.sleep(0.05)
             yield address
         finally:
-            process.terminate()
-            process.wait(30)
+            process.send_signal(signal.SIGINT)  # at once, whoever is still connected
+            process.wait(60)
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -7,7 +7,7 @@ import importlib
 import re
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from types import ModuleType
 
@@ -16,11 +16,15 @@ import pytest
 import cranfield
 from cranfield import errors
 from cranfield.cli import shared
+from cranfield.config.gate import Rule
+from cranfield.config.presets import PRESETS
 from cranfield.formats.sniff import FORMATS
+from cranfield.gate.rules import RULES
 from cranfield.measures import ALIASES, CATALOGUE
 from cranfield.measures.catalogue import FAMILIES
 from cranfield.model import CONVENTIONS, QUERY_CLASSES, Convention
 from cranfield.model.convention import CHOICES
+from cranfield.project.asserted import Asked
 from cranfield.stats.coefficients import COEFFICIENTS
 from cranfield.stats.consensus import CONSENSUS
 from cranfield.stats.table import TESTS
@@ -66,6 +70,12 @@ def test_every_page_is_in_the_table_of_contents(generate: ModuleType) -> None:
         ("library", cranfield.__all__),
         ("errors", [name for name in vars(errors) if name.endswith("Error")]),
         ("testset", ["cranfield_testset", "queries", "judgments", "patterns", "expected_count"]),
+        ("presets", [name for preset in PRESETS.values() for name in (preset.name, *preset.settings.model_fields)]),
+        (
+            "gate",
+            [*RULES, *(name for rule in RULES for name in Rule.model_fields[rule].annotation.__args__[0].model_fields)],
+        ),
+        ("pytest", ["evaluation", "cranfield_evaluate", "cranfield_config", *(one.name for one in fields(Asked))]),
         ("config", ["testset", "systems", "command", "preflight", "max_failed_share"]),
     ],
 )

@@ -11,7 +11,6 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
-from importlib.metadata import entry_points
 from pathlib import Path
 from threading import Thread
 from typing import Any
@@ -26,8 +25,8 @@ from cranfield.cli.main import command_line
 CHECKOUT = Path(__file__).resolve().parents[2]
 CI, SUITE = CHECKOUT / "examples" / "ci", CHECKOUT / "examples" / "pytest"
 WORKFLOWS = ("github-actions.yml", "gitlab-ci.yml")
-IS_INSTALLED = any(point.value == "cranfield.pytest_plugin" for point in entry_points(group="pytest11"))
-LOADED = () if IS_INSTALLED else ("-p", "cranfield.pytest_plugin")
+ALONE = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+LOADED = ("-p", "cranfield.pytest_plugin")
 JOB_VARIABLES = re.compile(r"GITHUB_.*|GITLAB_.*|CI(_.*)?|.*_proxy|GIT_.*|PYTEST_.*", re.IGNORECASE)
 
 
@@ -260,7 +259,7 @@ def suite(tmp_path: Path) -> Path:
 def run_suite(folder: Path, *more: str) -> subprocess.CompletedProcess[str]:
     options = ["-q", *LOADED, "-p", "no:randomly", "-p", "no:cacheprovider", "--strict-markers"]
     command = [sys.executable, "-m", "pytest", *options, *more]
-    return subprocess.run(command, cwd=folder, env=environment(), capture_output=True, text=True, timeout=120)
+    return subprocess.run(command, cwd=folder, env=environment(**ALONE), capture_output=True, text=True, timeout=120)
 
 
 def built(folder: Path) -> None:

@@ -145,7 +145,9 @@ def test_a_run_is_read_from_standard_input_and_from_packed_files(tmp_path):
     assert trec_eval("graded.qrels", "-", stdin=run) == plain
 
 
-def test_the_program_itself_prints_bytes(tmp_path):
+def test_the_program_itself_prints_bytes_and_leaves_nothing_behind(tmp_path, monkeypatch):
+    (tmp_path / "temporary").mkdir()
+    monkeypatch.setenv("TMPDIR", str(tmp_path / "temporary"))
     (tmp_path / "qrels").write_bytes(b"q\xff 0 d 1\n")
     (tmp_path / "run").write_bytes(b"q\xff Q0 d 1 1 t\xe9\n")
     command = [sys.executable, "-m", "cranfield", "trec_eval", "-q", "-m", "map", "-m", "runid", "qrels", "-"]
@@ -157,6 +159,7 @@ def test_the_program_itself_prints_bytes(tmp_path):
         b"runid                 \tall\tt\xe9",
         b"map                   \tall\t1.0000",
     ]
+    assert list((tmp_path / "temporary").iterdir()) == []
 
 
 def test_the_tag_is_that_of_the_last_result(tmp_path):

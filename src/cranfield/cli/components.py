@@ -7,7 +7,17 @@ from typing import Annotated
 
 import typer
 
-from cranfield.cli.shared import EXIT_SYSTEM, Format, FormatOption, SeedOption, deliver
+from cranfield.cli.shared import (
+    EXIT_SYSTEM,
+    Format,
+    FormatOption,
+    KeptOption,
+    PilotOption,
+    RefreshOption,
+    SeedOption,
+    deliver,
+    keeps,
+)
 
 
 def components_command(
@@ -25,11 +35,9 @@ def components_command(
         Path, typer.Option("--out", metavar="DIR", help="Folder for results.json, report.html, report.md and runs.")
     ] = Path("cranfield-components"),
     seed: SeedOption = 0,
-    pilot: Annotated[bool, typer.Option("--pilot", help="Stamp everything made as not for the record.")] = False,
-    no_cache: Annotated[bool, typer.Option("--no-cache", help="Use no answer that was kept, and keep none.")] = False,
-    refresh: Annotated[
-        bool, typer.Option("--refresh", help="Use no answer that was kept, and keep the new ones.")
-    ] = False,
+    pilot: PilotOption = False,
+    no_cache: KeptOption = False,
+    refresh: RefreshOption = False,
     output: FormatOption = Format.TEXT,
 ) -> None:
     """Measure each component alone, all together and all but one, and say what each of them brings.
@@ -38,7 +46,16 @@ def components_command(
     """
     from cranfield.project.components import run_components
 
-    job = run_components(name, config, out=out, of=testset, seed=seed, pilot=pilot, keep=not no_cache, refresh=refresh)
+    job = run_components(
+        name,
+        config,
+        out=out,
+        of=testset,
+        seed=seed,
+        pilot=pilot,
+        keep=keeps(no_cache=no_cache, refresh=refresh),
+        refresh=refresh,
+    )
     deliver(job.document, output, None)
     for path in job.written:
         typer.echo(f"wrote {path}", err=True)

@@ -7,7 +7,19 @@ from typing import Annotated
 
 import typer
 
-from cranfield.cli.shared import EXIT_SYSTEM, FailOnOption, Format, FormatOption, SeedOption, deliver, leave
+from cranfield.cli.shared import (
+    EXIT_SYSTEM,
+    FailOnOption,
+    Format,
+    FormatOption,
+    KeptOption,
+    PilotOption,
+    RefreshOption,
+    SeedOption,
+    deliver,
+    keeps,
+    leave,
+)
 
 
 def grid_command(
@@ -22,11 +34,9 @@ def grid_command(
         Path, typer.Option("--out", metavar="DIR", help="Folder for results.json, report.html, report.md and runs.")
     ] = Path("cranfield-grid"),
     seed: SeedOption = 0,
-    pilot: Annotated[bool, typer.Option("--pilot", help="Stamp everything made as not for the record.")] = False,
-    no_cache: Annotated[bool, typer.Option("--no-cache", help="Use no answer that was kept, and keep none.")] = False,
-    refresh: Annotated[
-        bool, typer.Option("--refresh", help="Use no answer that was kept, and keep the new ones.")
-    ] = False,
+    pilot: PilotOption = False,
+    no_cache: KeptOption = False,
+    refresh: RefreshOption = False,
     fail_on: FailOnOption = None,
     output: FormatOption = Format.TEXT,
 ) -> None:
@@ -37,7 +47,15 @@ def grid_command(
     """
     from cranfield.project.grid import run_grid
 
-    job = run_grid(config, out=out, of=testset, seed=seed, pilot=pilot, keep=not no_cache, refresh=refresh)
+    job = run_grid(
+        config,
+        out=out,
+        of=testset,
+        seed=seed,
+        pilot=pilot,
+        keep=keeps(no_cache=no_cache, refresh=refresh),
+        refresh=refresh,
+    )
     deliver(job.document, output, None)
     for path in job.written:
         typer.echo(f"wrote {path}", err=True)

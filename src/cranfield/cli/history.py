@@ -44,8 +44,9 @@ def history_command(
 ) -> None:
     """Draw a measure over time, by commit; scores on different test sets are never joined.
 
-    Every `cranfield run` and `cranfield gate` writes a line, and `cranfield evaluate --history DIR`. `--first-bad` names the first bad run and the last good one before it; without
-    `--below` or `--drop`, bad is a mean whose whole interval is worse than the best before it.
+    Every `cranfield run` writes a line, and so does a `cranfield gate` that asks the system, and `cranfield evaluate
+    --history DIR`. `--first-bad` names the first bad run and the last good one before it; without `--below` or `--drop`,
+    bad is a mean whose whole interval is worse than the best before it.
     """
     from dataclasses import replace
 

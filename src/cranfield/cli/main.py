@@ -7,9 +7,10 @@ import importlib
 import os
 import sys
 from collections.abc import Sequence
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 from cranfield import __version__
 from cranfield.cli.shared import State, handled
@@ -25,19 +26,19 @@ COMMANDS = (
     "grid",
     "power",
     "history",
-    "explain",
-    "testset",
-    "system",
     "ci",
+    "system",
+    "testset",
     "agreement",
+    "explain",
     "measures",
     "trec_eval",
 )
 """In the order help lists them; each is `NAME_command` of its own module, with `SETTINGS` where it has any."""
 GROUPS = frozenset({"baseline", "testset", "system", "ci"})
 """Those that are packages of commands, with their names in `SUBCOMMANDS`."""
-
-
+WHOLE_SENTENCE = 300
+"""Characters of a command's first sentence that help may show; none is as long."""
 HELP = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 
 
@@ -58,6 +59,17 @@ def root(
     State.debug = debug
 
 
+class Commands(TyperGroup):
+    """Lists its commands in the order of `COMMANDS`, groups among them, each with the whole of its first sentence."""
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002 - typer's signature, of its own copy of click
+        """A row a command; a sentence that is too long for it goes on below."""
+        order = {name: place for place, name in enumerate(COMMANDS)}
+        names = sorted(self.commands, key=lambda name: order.get(name, -1))
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, self.commands[name].get_short_help_str(limit=WHOLE_SENTENCE)) for name in names])
+
+
 def command_line(*names: str) -> typer.Typer:
     """The program with all of its commands, or with one: making a command takes as long as reading a small file.
 
@@ -66,10 +78,12 @@ def command_line(*names: str) -> typer.Typer:
     """
     app = typer.Typer(
         name="cranfield",
+        cls=Commands,
         help="Did your search get better, worse or stay the same? Measures, paired tests and a verdict, with the evidence.",
         epilog=(
-            "Exit codes: 0 done; 1 a verdict you asked to fail on; 2 usage or bad input; 3 a system under test failed "
-            "beyond the limit set; 4 not distinguished, where you asked for a decision; 130 interrupted."
+            "Exit codes: 0 done; 1 a rule of the gate is broken, or a verdict you asked to fail on; 2 usage or bad input; "
+            "3 a system under test failed beyond the limit set; 4 not distinguished, or a rule that cannot be told, where a "
+            "decision was asked for; 70 a bug of ours; 130 interrupted."
         ),
         rich_markup_mode=None,
         no_args_is_help=True,
@@ -82,7 +96,7 @@ def command_line(*names: str) -> typer.Typer:
     for name in first or COMMANDS:
         if name in GROUPS:
             module = importlib.import_module(f"cranfield.cli.{name}")
-            group = typer.Typer(no_args_is_help=True, rich_markup_mode=None, context_settings=HELP)
+            group = typer.Typer(cls=Commands, no_args_is_help=True, rich_markup_mode=None, context_settings=HELP)
             for subname in rest or module.SUBCOMMANDS:
                 add_command(group, f"{name}.{subname}")
             app.add_typer(group, name=name, help=(module.__doc__ or "").partition("\n")[0])

@@ -17,9 +17,13 @@ from cranfield.cli.shared import (
     FailOnOption,
     Format,
     FormatOption,
+    KeptOption,
+    PilotOption,
+    RefreshOption,
     SeedOption,
     contrasts_of,
     deliver,
+    keeps,
     leave,
     today,
 )
@@ -44,7 +48,7 @@ def run_command(
         Path, typer.Option("--out", metavar="DIR", help="Folder for results.json, report.html, report.md and runs.")
     ] = Path("cranfield-out"),
     seed: SeedOption = 0,
-    pilot: Annotated[bool, typer.Option("--pilot", help="Stamp everything made as not for the record.")] = False,
+    pilot: PilotOption = False,
     allow_drift: Annotated[
         bool, typer.Option("--allow-drift", help="Go on with a test set that is no longer true of its repository.")
     ] = False,
@@ -52,12 +56,8 @@ def run_command(
     sensitivity: Annotated[
         bool, typer.Option("--sensitivity", help="Of two systems, try whether the verdict hangs on one choice.")
     ] = False,
-    no_cache: Annotated[
-        bool, typer.Option("--no-cache", help="Use no answers kept of an earlier run, and keep none.")
-    ] = False,
-    refresh: Annotated[
-        bool, typer.Option("--refresh", help="Use no answers kept of an earlier run, and keep these in their place.")
-    ] = False,
+    no_cache: KeptOption = False,
+    refresh: RefreshOption = False,
     fail_on: FailOnOption = None,
     output: FormatOption = Format.TEXT,
 ) -> None:
@@ -78,7 +78,7 @@ def run_command(
         allow_drift=allow_drift,
         contrasts=contrasts_of(contrast),
         sensitivity=sensitivity,
-        keep=not no_cache,
+        keep=keeps(no_cache=no_cache, refresh=refresh),
         refresh=refresh,
         today=today(),
     )

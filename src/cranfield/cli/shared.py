@@ -129,6 +129,11 @@ NoCacheOption = Annotated[
         "--no-cache", help="Read every run anew, and keep nothing of it. Large TREC runs are kept by content."
     ),
 ]
+KeptOption = Annotated[bool, typer.Option("--no-cache", help="Use no answers kept of an earlier run, and keep none.")]
+RefreshOption = Annotated[
+    bool, typer.Option("--refresh", help="Use no answers kept of an earlier run, and keep these in their place.")
+]
+PilotOption = Annotated[bool, typer.Option("--pilot", help="Stamp everything made as not for the record.")]
 TestSetFormatOption = Annotated[
     str | None,
     typer.Option(
@@ -224,6 +229,17 @@ def note_reader(runs: Sequence[Path]) -> None:
         why = why_in_python()
         if why is not None:
             typer.echo(f"note: run files are read by Python, some times slower than by the C kernel: {why}", err=True)
+
+
+def keeps(*, no_cache: bool, refresh: bool) -> bool:
+    """Whether answers are kept; both options at once contradict each other.
+
+    Raises:
+        UsageError: both were given.
+    """
+    if no_cache and refresh:
+        raise UsageError("--no-cache keeps nothing, and --refresh keeps anew", expected="one of them")
+    return not no_cache
 
 
 def deliver(document: Document, chosen: Format, html: Path | None) -> None:

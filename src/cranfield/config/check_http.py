@@ -17,7 +17,12 @@ OPENS_DOORS = frozenset(
     }
 )
 """Headers that hold a secret."""
-SECRET_PARAMETERS = frozenset({"api_key", "apikey", "api-key", "access_token", "password", "secret"})
+SECRET_PARAMETERS = frozenset(
+    {
+        *("api_key", "apikey", "api-key", "token", "access_token", "auth_token", "api_token"),
+        *("password", "passwd", "secret", "client_secret"),
+    }
+)
 """Parameters and members of a form that hold one."""
 _OURS = frozenset({"content-length", "transfer-encoding", "connection"})
 """Headers that say how a request is sent, which is for who sends it to say."""

@@ -55,7 +55,10 @@ class GridResult:
 
     @property
     def optimism(self) -> float | None:
-        """What the choice promised too much: the winner's mean on the tuning queries minus that on the held-out ones."""
+        """The winner's mean on the tuning queries minus that on the held-out ones.
+
+        What the choice promised too much; of a measure where less is better, a promise too much is under 0.
+        """
         return _minus(self.tuning_mean(self.winner), self.held_out_mean(self.winner))
 
     @property

@@ -14,6 +14,9 @@ from itertools import groupby
 from cranfield.errors import UnknownNameError, UsageError
 from cranfield.measures import CATALOGUE, parse_all
 
+DECIMALS = 12
+"""Of a difference: what rounding alone makes of it is none."""
+
 
 @dataclass(frozen=True, slots=True)
 class Score:
@@ -247,10 +250,10 @@ def _is_bad(score: Score, best: Score | None, rule: Rule, sign: int) -> bool:
     if score.mean is None:
         return False
     if rule.below is not None:
-        return sign * score.mean < sign * rule.below
+        return round(sign * (rule.below - score.mean), DECIMALS) > 0
     if best is None or best.mean is None:
         return False
     if rule.drop is not None:
-        return round(sign * (best.mean - score.mean), 12) > rule.drop
+        return round(sign * (best.mean - score.mean), DECIMALS) > rule.drop
     nearer = score.ci_high if sign > 0 else score.ci_low
     return nearer is not None and sign * nearer < sign * best.mean

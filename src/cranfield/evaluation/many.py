@@ -33,7 +33,7 @@ from cranfield.ranking.value import FloatQ
 from cranfield.stats.multiplicity import holm
 from cranfield.stats.noise import differences
 from cranfield.stats.omnibus import cliques, critical_difference, friedman, mean_ranks, permutation_omnibus
-from cranfield.stats.permutation import permutations
+from cranfield.stats.permutation import EXACT_UP_TO, permutations
 from cranfield.stats.rank_correlation import kendall_tau
 from cranfield.stats.result import TestResult
 from cranfield.stats.table import TESTS, Paired
@@ -318,7 +318,24 @@ def _why_not(many: ManyComparison) -> tuple[str, ...]:
     said = list(_against(many))
     if len(many.query_ids) < 2:
         said.append("fewer than two queries have a value for every system: nothing can be tested")
+    else:
+        said += _out_of_reach(many)
     return tuple(said)
+
+
+def _out_of_reach(many: ManyComparison) -> list[str]:
+    """That no p-value of the permutation test could be small enough for the first step of Holm's adjustment."""
+    patterns = many.pairs[0].result.extra.get("sign_patterns")
+    if many.options.test != "permutation" or not isinstance(patterns, int):
+        return []
+    least, needed = 2 / patterns, many.options.alpha / len(many.pairs)  # the observed pattern and its mirror image
+    if least <= needed:
+        return []
+    n = len(many.query_ids)
+    what = f"{n} queries" if n <= EXACT_UP_TO else f"{patterns} draws"
+    return [
+        f"{what} give no p under {format_p(least)}, and one of {len(many.pairs)} pairs needs {format_p(needed)} to be told apart"
+    ]
 
 
 def _otherwise(many: ManyComparison, best: Sequence[str]) -> tuple[str, ...]:

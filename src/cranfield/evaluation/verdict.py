@@ -17,6 +17,9 @@ MEAN_DIFFERENCE = "mean difference"
 NONINFERIORITY = "noninferiority"
 """Name of the test that a loss of the margin or more is ruled out; it runs where a margin is stated, and decides nothing."""
 
+DECIMALS = 12
+"""Of a share that is held against a limit: a mean of floats is not a hair under it."""
+
 JUDGED_DEPTH = 10
 """Depth of the judged share that `min_judged_share` looks at when the primary measure has no cutoff."""
 
@@ -183,7 +186,7 @@ def _coverage(evaluation: Evaluation, primary: Measure, limit: float) -> list[st
     values, scored, _ = compute(measure, evaluation.ranking)
     if not scored.any():
         return []
-    share = float(values[scored].mean())
+    share = round(float(values[scored].mean()), DECIMALS)
     if share >= limit:
         return []
     return [

@@ -175,7 +175,7 @@ class Api:
             return None
         try:
             return response.json()
-        except ValueError:
+        except (ValueError, RecursionError):
             raise UsageError(
                 f"{self._access.forge} did not answer in JSON",
                 path=str(response.url.host),
@@ -222,7 +222,7 @@ def _message(response: Response) -> str:
     """What a refusal says of itself."""
     try:
         said = response.json()
-    except ValueError:
+    except (ValueError, RecursionError):
         return response.text
     message = said.get("message", said.get("error", said)) if isinstance(said, dict) else said
     return message if isinstance(message, str) else str(message)

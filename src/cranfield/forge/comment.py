@@ -157,9 +157,14 @@ _CALLS = (
     (re.compile(r"^([ \t>]*)/(?=[A-Za-z])", re.MULTILINE), rf"\1{HIDDEN}/"),
     # Pictures: they would be fetched from wherever they are.
     (re.compile(r"!(?=\[)"), "!" + HIDDEN),
-    (re.compile(r"<(?=(?:img|picture|video|audio|source)\b)", re.IGNORECASE), "&lt;"),
-    # A marker of ours anywhere but on the first line.
-    (re.compile(r"<!--(?=\s*cranfield:)"), "&lt;!--"),
+    (
+        re.compile(
+            r"<(?=(?:img|image|picture|video|audio|source|svg|object|embed|iframe|input|link|style)\b)", re.IGNORECASE
+        ),
+        "&lt;",
+    ),
+    # A marker of ours anywhere but on the first line, and what would hide all that comes after it.
+    (re.compile(r"<!--"), "&lt;!--"),
 )
 
 

@@ -44,7 +44,7 @@ class PullRequest:
         said = self._api.call("POST", "/graphql", {"query": "query { viewer { login databaseId } }"})
         try:
             return int(said["data"]["viewer"]["databaseId"])
-        except (KeyError, TypeError, ValueError):
+        except (KeyError, TypeError, ValueError, OverflowError):
             raise UsageError("GitHub does not say whose token this is", got=shorten(said)) from None
 
     def comments(self) -> Iterator[Comment]:
@@ -120,7 +120,7 @@ def _number_of_event(environ: Mapping[str, str]) -> int | None:
         return None
     try:
         event = json.loads(Path(path).read_bytes())
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         raise UsageError(
             "cannot be read as the event of a job", path="GITHUB_EVENT_PATH", hint="or give --number N"
         ) from None
@@ -142,8 +142,8 @@ def _comment(said: Any) -> Comment:
         author = said["user"]
         # The account of somebody who left is null.
         author_id = 0 if author is None else int(author["id"])
-        return Comment(int(said["id"]), author_id, said.get("body") or "", str(said.get("html_url", "")))
-    except (KeyError, TypeError, ValueError, AttributeError):
+        return Comment(int(said["id"]), author_id, str(said.get("body") or ""), str(said.get("html_url", "")))
+    except (KeyError, TypeError, ValueError, OverflowError, AttributeError):
         raise UsageError("GitHub did not answer with a comment", got=shorten(said)) from None
 
 

@@ -37,7 +37,7 @@ class MergeRequest:
         said = self._api.call("GET", "/user")
         try:
             return int(said["id"])
-        except (KeyError, TypeError, ValueError):
+        except (KeyError, TypeError, ValueError, OverflowError):
             raise UsageError("GitLab does not say whose token this is", got=shorten(said)) from None
 
     def comments(self) -> Iterator[Comment]:
@@ -106,8 +106,8 @@ def _comment(said: Any) -> Comment:
     try:
         author = said["author"]
         author_id = 0 if author is None else int(author["id"])
-        return Comment(int(said["id"]), author_id, said.get("body") or "", "")
-    except (KeyError, TypeError, ValueError, AttributeError):
+        return Comment(int(said["id"]), author_id, str(said.get("body") or ""), "")
+    except (KeyError, TypeError, ValueError, OverflowError, AttributeError):
         raise UsageError("GitLab did not answer with a note", got=shorten(said)) from None
 
 

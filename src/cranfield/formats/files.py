@@ -5,6 +5,7 @@ What is inside a file is the business of the module named after its format.
 
 from __future__ import annotations
 
+import atexit
 import errno
 import gzip
 import io
@@ -138,12 +139,18 @@ def _readable_again(path: Path) -> Path:
     if not path.is_fifo():
         return path
     if str(path) not in _PIPES:
-        copy = tempfile.NamedTemporaryFile(prefix="cranfield-pipe-")  # noqa: SIM115  it lives as long as we do
         with path.open("rb") as stream:
-            shutil.copyfileobj(stream, copy)
-        copy.flush()
-        _PIPES[str(path)] = copy
+            _PIPES[str(path)] = _copy_of(stream)
     return Path(_PIPES[str(path)].name)
+
+
+def _copy_of(stream: BinaryIO) -> Any:
+    """A file with all that a stream has left; it is there as long as we are."""
+    copy = tempfile.NamedTemporaryFile(prefix="cranfield-input-")  # noqa: SIM115  closed at the end
+    atexit.register(copy.close)  # what stands in a module may never be collected
+    shutil.copyfileobj(stream, copy)
+    copy.flush()
+    return copy
 
 
 @dataclass
@@ -158,10 +165,7 @@ class _StandardInput:
         if sys.stdin is None:
             raise OSError(errno.EBADF, "there is no standard input")
         if self._copy is None or self._source is not sys.stdin:
-            copy = tempfile.NamedTemporaryFile(prefix="cranfield-stdin-")  # noqa: SIM115  it lives as long as we do
-            shutil.copyfileobj(sys.stdin.buffer, copy)
-            copy.flush()
-            self._source, self._copy = sys.stdin, copy
+            self._source, self._copy = sys.stdin, _copy_of(sys.stdin.buffer)
         return Path(self._copy.name)
 
 

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from itertools import compress
 
 import numpy as np
 
+from cranfield.evaluation.scales import ranking_for
 from cranfield.evaluation.values import Evaluation
 from cranfield.gate.baseline import Baseline
 from cranfield.gate.decimals import exact
 from cranfield.measures import CATALOGUE, Measure, compute, parse
-from cranfield.model import Outcome
+from cranfield.measures.kernels import expected_relevant, first_relevant_rank
+from cranfield.model import Convention, Outcome
 from cranfield.ranking.value import Silence
 
 Values = Mapping[str, Fraction]
@@ -39,13 +42,35 @@ class Evidence:
         return self._known[measure]
 
     def _computed(self, measure: Measure) -> Values:
+        """A call that failed and an empty list count as 0, whatever the convention does: no mean is kept by silence."""
         one = self.evaluation
-        if measure in one.values:
-            values, scored = one.values[measure], one.scored[measure]
+        ranking = ranking_for(one, measure)
+        if ranking is not None and (measure not in one.values or leaves_out(ranking.convention)):
+            convention = replace(ranking.convention, failed="zero", empty="zero")
+            values, scored, _ = compute(measure, replace(ranking, convention=convention))
         else:
-            values, scored, _ = compute(measure, one.ranking)
+            values, scored = one.values[measure], one.scored[measure]
         found = zip(one.query_ids, values.tolist(), scored.tolist(), strict=True)
         return {query_id: exact(value) for query_id, value, has in found if has}
+
+    def lost(self, measure: str, queries: Iterable[str]) -> tuple[str, ...]:
+        """Those without a value, of which the baseline has one, or that have none because they failed or found nothing.
+
+        None of a measure that says how far others can be trusted: a list that is empty holds nothing unjudged.
+        """
+        values, before, parsed = self.values(measure), self.before(measure), parse(measure)
+        spec = CATALOGUE[parsed.name]
+        if spec.diagnostic:
+            return ()
+        barren = self._barren(parsed) if spec.unscored_by_run else frozenset()
+        return tuple(one for one in queries if one not in values and (one in before or one in barren))
+
+    def _barren(self, measure: Measure) -> frozenset[str]:
+        """Queries with something relevant to be found, and nothing relevant found as deep as a measure looks."""
+        ranking, rel = self.evaluation.ranking, measure.whole("rel", 1)
+        first = first_relevant_rank(ranking, rel=rel, cutoff=measure.depth)
+        asked = ~(expected_relevant(ranking, rel) == 0)  # where nobody counted, something is to be found
+        return frozenset(compress(ranking.query_ids, (np.isinf(first) & asked).tolist()))
 
     def before(self, measure: str) -> Values:
         """The values of the baseline; nothing where there is none."""
@@ -95,6 +120,11 @@ class Evidence:
         run = self.evaluation.run
         asked = set(self.evaluation.query_ids)
         return [] if run is None else [log.latency_ms for query_id, log in run.logs.items() if query_id in asked]
+
+
+def leaves_out(convention: Convention) -> bool:
+    """Whether a convention has no value for a call that failed, or for an empty list."""
+    return "skip" in (convention.failed, convention.empty)
 
 
 def direction(measure: str) -> int:

@@ -13,6 +13,7 @@ from fractions import Fraction
 import numpy as np
 
 from cranfield.config.gate import Amount, Drop, Failures, Floor, JudgedShare, LatencyCeiling, Ratchet
+from cranfield.formats.counting import n_of
 from cranfield.gate.decimals import as_text, exact, mean, percent_text
 from cranfield.gate.evidence import Evidence, Values, direction, named
 from cranfield.gate.result import RuleResult, Status
@@ -49,6 +50,11 @@ def floor(asked: Floor, evidence: Evidence) -> RuleResult:
     parts = []
     for label, queries in evidence.groups(asked.where, asked.by):
         scored = {query_id: values[query_id] for query_id in queries if query_id in values}
+        lost = _lost_now(asked.measure, queries, evidence)
+        if lost:
+            said = f"{n_of(len(lost), 'queries')} without a value of {asked.measure} failed, or had a value in the baseline"
+            parts.append(Part(label, "failed", "no value", said + _of(label), lost))
+            continue
         if not scored:
             if not is_silent(asked.measure, asked.by):
                 parts.append(_nothing(label, asked.measure, queries))
@@ -56,11 +62,29 @@ def floor(asked: Floor, evidence: Evidence) -> RuleResult:
         got = mean(scored.values())
         text = as_text(got, bound)
         kept = keeps(got)
-        sentence = f"{asked.measure} is {text}{_of(label)}, {how} is asked (n = {format_count(len(scored))})"
+        sentence = (
+            f"{asked.measure} is {text}{_of(label)}, {how} is asked (n = {_n_text(asked.measure, scored, queries)})"
+        )
         under = {query_id: value for query_id, value in scored.items() if sign * value <= sign * bound}
         worst = () if kept else _lowest(under, sign)
         parts.append(Part(label, "passed" if kept else "failed", text, sentence, worst, sign * (got - bound)))
     return _result("floor", floor_words(asked), how, parts)
+
+
+def _lost_now(measure: str, queries: Sequence[str], evidence: Evidence) -> tuple[str, ...]:
+    """Queries whose value a mean would gain by losing: they failed, or the baseline has one. One that finds nothing is
+    left out of the mean where the measure says so.
+    """
+    held = evidence.before(measure).keys() | evidence.unanswered.keys()
+    return tuple(query_id for query_id in evidence.lost(measure, queries) if query_id in held)
+
+
+def _n_text(measure: str, scored: Values, queries: Sequence[str]) -> str:
+    """`12`, or `12; 3 queries have no value` where other answers would have had one."""
+    n, without = format_count(len(scored)), len(queries) - len(scored)
+    if not without or not CATALOGUE[parse(measure).name].unscored_by_run:
+        return n
+    return f"{n}; {n_of(without, 'queries')} {'has' if without == 1 else 'have'} no value"
 
 
 def _bound(asked: Floor) -> tuple[str, Fraction, Callable[[Fraction], bool]]:
@@ -92,7 +116,7 @@ def _every_query(asked: Floor, bound: Decimal, evidence: Evidence) -> RuleResult
     if not scored:
         return _result("floor", floor_words(asked), expected, [_nothing(label, asked.measure, queries)])
     # A query that has no value because of what the system returned has not shown what is asked of every query.
-    lost = [query_id for query_id in queries if query_id not in values and _asks_for(asked.measure, query_id, evidence)]
+    lost = evidence.lost(asked.measure, queries)
     under = [query_id for query_id, value in scored.items() if sign * value < sign * Fraction(bound)]
     broken = (*under, *lost)
     total = len(scored) + len(lost)
@@ -100,11 +124,6 @@ def _every_query(asked: Floor, bound: Decimal, evidence: Evidence) -> RuleResult
     sentence = f"{asked.measure} is {bound:f} or better on {got}{_of(label)}"
     part = Part(label, "failed" if broken else "passed", got, sentence, broken)
     return _result("floor", floor_words(asked), expected, [part])
-
-
-def _asks_for(measure: str, query_id: str, evidence: Evidence) -> bool:
-    """Whether a query without a value now would have one for another answer: it has one in the baseline, or it failed."""
-    return query_id in evidence.before(measure) or query_id in evidence.unanswered
 
 
 def drop(asked: Drop, evidence: Evidence) -> RuleResult:

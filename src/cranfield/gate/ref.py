@@ -112,10 +112,12 @@ def _require_own(folder: Path, top: Path) -> None:
 
 def _require_one(name: str, top: Path) -> None:
     """Refuse a name of several refs: git would choose a tag before a branch, and a branch before one that was fetched."""
-    places = [f"refs/{kind}/{name}" for kind in ("heads", "remotes", "tags")]
+    places = [f"refs/{kind}/{name}" for kind in ("tags", "heads", "remotes")]
     listed = git(top, "for-each-ref", "--format=%(refname)", *places).decode("utf-8", "replace").split("\n")
     found = [place for place in places if place in listed]
     if len(found) > 1:
         raise UsageError(
-            f"{len(found)} refs are called {shorten(name)}", got=", ".join(sorted(found)), hint=f"say which: {found[-1]}"
+            f"{len(found)} refs are called {shorten(name)}",
+            got=", ".join(sorted(found)),
+            hint=f"say which: {found[-1]}",
         )

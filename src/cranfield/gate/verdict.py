@@ -11,7 +11,7 @@ from cranfield.evaluation.strata import strata_of
 from cranfield.evaluation.values import Limits
 from cranfield.evaluation.verdict import MEAN_DIFFERENCE, broken_limits
 from cranfield.gate.decimals import exact, mean
-from cranfield.gate.evidence import Evidence, direction
+from cranfield.gate.evidence import Evidence, direction, leaves_out
 from cranfield.gate.judge import interval_of, is_silent
 from cranfield.gate.result import (
     BaselineFacts,
@@ -190,6 +190,9 @@ def _noticed(evidence: Evidence, held: Held) -> Iterator[str]:
             for label, queries in evidence.groups(getattr(rule.asked, "where", None), by):
                 if not any(query_id in values for query_id in queries):
                     yield f"{measure} has a value for no query of {label}: nothing is said of it by: {words(rule)}"
+    convention = evidence.evaluation.ranking.convention
+    if leaves_out(convention):
+        yield f"the convention {convention.name} leaves out calls that failed or empty lists; in a gate they count as 0"
     cached = sum(log.cached for log in run.logs.values()) if run is not None else 0
     if cached:
         total = len(run.logs) if run is not None else 0

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,7 +18,7 @@ from cranfield.evaluation.values import Evaluation, Limits
 from cranfield.formats.files import refusal
 from cranfield.measures import Measure, parse_all
 from cranfield.model import Answer, Outcome, Run, TestSet
-from cranfield.project.local import local_folder
+from cranfield.project.local import FOLDER, local_folder
 from cranfield.project.recipe import evaluate, load, with_primary
 from cranfield.project.shaping import Shaping
 from cranfield.systems import Adapter, CollectOptions, Held, Progress, collect_all, preflight, progress_on
@@ -25,6 +26,8 @@ from cranfield.systems.fusion import FusionSystem
 
 AT_A_TIME = 200
 """Systems that are collected side by side; more follow in groups of so many, because each holds a file open."""
+FILES = ("results.json", "report.html", "report.md")
+"""What is written into the folder of the results, beside the runs."""
 ANSWERS = "answers"
 """Folder of the answers that are kept, in the folder of what is kept beside a config."""
 
@@ -88,11 +91,15 @@ def collect_options(config: Config, *, keep: bool = True, refresh: bool = False)
         refresh: use none that were kept.
     """
     said = config.collect
+    kept = keep and said.cache_h != 0
+    if kept:
+        with suppress(UsageError):  # what is kept there can be read all the same; what is not written is said then
+            local_folder(config.folder)
     return CollectOptions(
         warm_up=said.warm_up,
         repeats=said.repeats,
         seed=said.seed,
-        cache_dir=local_folder(config.folder) / ANSWERS if keep and said.cache_h != 0 else None,
+        cache_dir=config.folder / FOLDER / ANSWERS if kept else None,
         cache_h=said.cache_h,
         refresh=refresh,
     )

@@ -12,13 +12,11 @@ from cranfield.errors import Problem, UnknownNameError, UsageError
 from cranfield.evaluation.contribution import Contributions, contributions
 from cranfield.evaluation.verdict import broken_limits
 from cranfield.model import Scalar, TestSet
-from cranfield.project.asking import ask, collect_options, prepared, require_folder
+from cranfield.project.asking import FILES, ask, collect_options, prepared, require_folder
 from cranfield.project.rules import check_rules
-from cranfield.reporting import Document, save_report
+from cranfield.reporting import Document, save_reports
 from cranfield.reporting.contribution import contribution_document
 from cranfield.systems import systems_of
-
-FILES = ("results.json", "report.html", "report.md")
 
 
 @dataclass(frozen=True)
@@ -103,9 +101,7 @@ def run_components(
     )
     checks = [(check.system, check.check, check.found) for check in held]
     document = contribution_document(result, preflight=checks)
-    written = tuple(out / file for file in FILES)
-    for path in written:
-        save_report(document, path)
+    written = save_reports(document, out, FILES)
     broken = tuple(broken_limits([result.whole], result.primary, ready.options.limits))
     return ComponentsJob(document, result, broken, written)
 

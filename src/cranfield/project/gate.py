@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
@@ -34,6 +35,8 @@ from cranfield.project.recipe import evaluate, read_collected, with_primary
 from cranfield.reporting import Document, save_report
 from cranfield.reporting.gate import gate_document
 from cranfield.systems import Adapter, preflight, progress_on, systems_of
+from cranfield.systems.fusion import FusionSystem
+from cranfield.systems.run_file import RunFileSystem
 
 GATE_FILES = ("gate.json", "gate.html", "gate.md")
 WORST_FIRST: tuple[GateStatus, ...] = ("invalid", "failed", "inconclusive", "passed")
@@ -222,6 +225,10 @@ def evaluations(plan: Plan, parts: Sequence[Part], out: Path, source: Source) ->
         raise UsageError("--run is one run, and there are several test sets", hint="use --from DIR of `cranfield run`")
     if source.run is not None and source.folder is not None:
         raise UsageError("--from and --run are two runs", expected="one of them")
+    if source.run is None:  # a run that is named has its own stamp
+        pilots = dict.fromkeys(path for part in parts for path in _pilots(part.system))
+        if pilots:
+            raise UsageError([_is_pilot(path) for path in pilots])
     runs = _finished(parts, source) if source.folder or source.run else _asked(plan, parts, out)
     for part in parts:
         yield part, _scored(plan, part, runs[part.name])
@@ -288,10 +295,25 @@ def _is_collected(path: Path) -> bool:
     return sniff_run(path) == "jsonl"
 
 
+def _pilots(system: Adapter) -> Iterator[Path]:
+    """Run files that a system is made of and that are not for the record; one that cannot be read is told by preflight."""
+    if isinstance(system, FusionSystem):
+        for part in system.parts.values():
+            yield from _pilots(part)
+    elif isinstance(system, RunFileSystem):
+        with suppress(InputError):
+            if system.run.pilot:
+                yield system.path
+
+
+def _is_pilot(path: Path) -> Problem:
+    return Problem("the run is a pilot, which passes no gate", path=str(path), hint="run it without --pilot")
+
+
 def _strange(run: Run, part: Part, path: Path) -> Iterator[Problem]:
     """Why a run cannot speak for this system on this test set."""
     if run.pilot:
-        yield Problem("the run is a pilot, which passes no gate", path=str(path), hint="run it without --pilot")
+        yield _is_pilot(path)
     hint = "run it anew: `cranfield run`, or `cranfield gate` without --from"
     checks: tuple[tuple[str, object, object], ...] = (
         ("test set", run.testset_digest, part.testset.digest),

@@ -20,7 +20,7 @@ from cranfield.gate.ref import Ref, ref_named
 from cranfield.gate.rules import words
 from cranfield.project.rules import check_rules
 
-OF_THE_REF = ("gate", "limits", "convention", "k", "measures", "primary", "test", "alpha")
+OF_THE_REF = ("gate", "limits", "convention", "k", "measures", "primary", "test", "alpha", "collect")
 """What a pull request could loosen: with a ref, all of it is read from there."""
 OF_THE_REF_IN_SETS = ("k", "measures", "primary")
 EXAMPLE = "say what must hold: gate: {rules: [floor: {measure: nDCG@10, at_least: 0.40}]}"
@@ -120,6 +120,10 @@ def _differences(config: Config, theirs: Config, ref: Ref) -> Iterator[str]:
         ]
     if changed:
         yield f"other than in {ref.name}, and taken from there: {', '.join(changed)}"
+    for name in dict.fromkeys(_systems_gated(theirs).values()):
+        kinds = [one.systems[name].kind for one in (config, theirs) if name in one.systems]
+        if len(set(kinds)) > 1:
+            yield f"the system {name} is of the kind {kinds[0]} here, and of the kind {kinds[1]} in {ref.name}"
     new = [name for name in config.testsets or {} if name not in (theirs.testsets or {})]
     if new:
         yield f"test sets that {ref.name} does not have are not looked at: {', '.join(new)}"

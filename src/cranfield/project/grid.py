@@ -14,15 +14,13 @@ from cranfield.evaluation.grid import GridPoint, GridResult, judge
 from cranfield.evaluation.verdict import broken_limits
 from cranfield.formats.counting import n_of
 from cranfield.model import Run, TestSet
-from cranfield.project.asking import Prepared, ask, collect_options, prepared, require_folder
+from cranfield.project.asking import FILES, Prepared, ask, collect_options, prepared, require_folder
 from cranfield.project.rules import check_rules
-from cranfield.reporting import Document, save_report
+from cranfield.reporting import Document, save_reports
 from cranfield.reporting.grid import grid_document
 from cranfield.systems import systems_of
 from cranfield.testsets.drawing import check_keys, stratum
 from cranfield.testsets.split import only, part, split
-
-FILES = ("results.json", "report.html", "report.md")
 
 
 @dataclass(frozen=True)
@@ -106,9 +104,7 @@ def run_grid(
         notes=(*halves.notes, *_about_same(points)),
     )
     document = grid_document(result, preflight=[(check.system, check.check, check.found) for check in held])
-    written = tuple(out / file for file in FILES)
-    for path in written:
-        save_report(document, path)
+    written = save_reports(document, out, FILES)
     sides = {point.name: point.held_out for point in (result.written, result.winner)}
     broken = tuple(broken_limits(tuple(sides.values()), result.primary, ready.options.limits))
     return GridJob(document, result, broken, written)

@@ -26,7 +26,7 @@ from cranfield.project.history import remember
 from cranfield.project.rules import check_rules
 from cranfield.project.sensitivity import sensitivity as tried_otherwise
 from cranfield.project.several import Done, summary
-from cranfield.reporting import Document, comparison_document, evaluation_document, many_document, save_report
+from cranfield.reporting import Document, comparison_document, evaluation_document, many_document, save_reports
 from cranfield.systems import Adapter, CollectOptions, Held, preflight, progress_on, systems_of
 from cranfield.systems.fingerprint import UndigestedError, surroundings
 
@@ -148,9 +148,7 @@ def run_job(  # noqa: PLR0913 - each is an option of the command, and is typed b
             for system in part.systems:
                 system.close()
     document = summary(jobs, {part.name: part.ready.said.params for part in parts})
-    on_top = tuple(out / name for name in (REPORT, MARKDOWN))
-    for path in on_top:
-        save_report(document, path)
+    on_top = save_reports(document, out, (REPORT, MARKDOWN))
     done.forget()
     written = tuple(path for job in jobs.values() for path in job.written)
     broken = tuple(f"{name}: {limit}" for name, job in jobs.items() for limit in job.broken_limits)
@@ -253,9 +251,7 @@ def _report(evaluations: tuple[Evaluation, ...], part: _Part, told: _Told, out: 
         document = many_document(many, **about)
     else:
         document = evaluation_document(evaluations, by_query=True, **about)
-    written = tuple(out / name for name in (RESULTS, REPORT, MARKDOWN))
-    for path in written:
-        save_report(document, path)
+    written = save_reports(document, out, (RESULTS, REPORT, MARKDOWN))
     primary = options.primary or evaluations[0].measures[0]
     broken = tuple(broken_limits(evaluations, primary, options.limits))
     return Job(document, evaluations, comparison, broken, written, out / REPORT, primary, many)

@@ -14,7 +14,7 @@ from cranfield.config.written import public_config
 from cranfield.errors import Problem, UnknownNameError, UsageError, shorten
 from cranfield.model import Query, Scalar
 from cranfield.project.rules import check_rules
-from cranfield.reporting.document import Code, Column, Document, KeyValues, Paragraph, Section, Table
+from cranfield.reporting.document import Block, Code, Column, Document, KeyValues, Paragraph, Section, Table
 from cranfield.systems import Adapter, systems_of
 from cranfield.systems.adapter import Exchange
 from cranfield.systems.preflight import preflight
@@ -107,10 +107,11 @@ def _exchange_document(system: Adapter, query: str, k: int, exchange: Exchange) 
         *((f"field {name}", json.dumps(value, ensure_ascii=False)) for name, value in answer.fields.items()),
     ]
     table = _hits_table(exchange)
+    read: list[Block] = [KeyValues(tuple(facts)), *([table] if answer.hits else [])]
     sections = [
         Section("request", "Request", (Code(exchange.request, "what was sent; secrets are hidden", pasted=True),)),
         Section("raw", "Raw answer", tuple(_raw(exchange))),
-        Section("hits", "What was read from it", (KeyValues(tuple(facts)), table)),
+        Section("hits", "What was read from it", tuple(read)),
     ]
     return Document(
         title=f"{system.name}: {shorten(query)}",
@@ -183,7 +184,7 @@ def systems_document(config_path: Path) -> Document:
         )
         for name, system in config.systems.items()
     ]
-    table = Table(columns, rows, "`cranfield system probe NAME QUERY` asks one of them", shown=None)
+    table = Table(columns, rows, "`cranfield system probe NAME QUERY` asks one of them", shown=None, whole=True)
     return Document(
         title=f"{len(rows)} systems" if len(rows) > 1 else "1 system",
         subtitle=(str(config_path),),
@@ -249,7 +250,7 @@ def _preset_document(preset: Preset) -> Document:
         (field.alias or name, "yes" if field.is_required() else "", " ".join((field.description or "").split()))
         for name, field in preset.settings.model_fields.items()
     ]
-    table = Table(columns, rows, "Settings of `with`", shown=None)
+    table = Table(columns, rows, "Settings of `with`", shown=None, whole=True)
     said = _yaml({"preset": preset.name, "with": dict(preset.example)})
     comes_to = _yaml(public_config(filled(written)))
     return Document(

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from cranfield.reporting.document import Document
     from cranfield.reporting.many import many_document
     from cranfield.reporting.payload import comparison_payload, evaluation_payload, results_payload, to_json
-    from cranfield.reporting.rendering import RENDERERS, render, save_report
+    from cranfield.reporting.rendering import RENDERERS, render, save_report, save_reports
 
 __all__ = [
     "RENDERERS",
@@ -26,6 +26,7 @@ __all__ = [
     "render",
     "results_payload",
     "save_report",
+    "save_reports",
     "to_json",
 ]
 
@@ -34,7 +35,7 @@ _HOMES = {
     "document": ("Document",),
     "many": ("many_document",),
     "payload": ("comparison_payload", "evaluation_payload", "results_payload", "to_json"),
-    "rendering": ("RENDERERS", "render", "save_report"),
+    "rendering": ("RENDERERS", "render", "save_report", "save_reports"),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 

@@ -7,6 +7,7 @@ is reckoned here and not measured, so that a picture does not depend on the font
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -46,6 +47,7 @@ DRAWN_BARS = 400
 """More queries than this are drawn in groups of neighbours."""
 NOTHING_TO_SEE = "\u200b"
 """A character without width; whoever draws takes it out again."""
+_COUNTED = re.compile(r" \([\d,]+\)$")
 CHARACTER = 7.5
 """Width of a character at 12 pixels in a wide font."""
 ROW, WHISKER_ROW, LANE = 18, 26, 30
@@ -271,10 +273,17 @@ def told_apart(labels: Sequence[str], chars: int) -> list[str]:
     seen: Counter[str] = Counter()
     apart = []
     for label in labels:
-        short = shorten_to(printable(label).replace(NOTHING_TO_SEE, ""), chars)
+        short = _shortened(printable(label).replace(NOTHING_TO_SEE, ""), chars)
         apart.append(short + NOTHING_TO_SEE * seen[short])
         seen[short] += 1
     return apart
+
+
+def _shortened(label: str, chars: int) -> str:
+    """Cut to so many characters; how many queries there are, `(14)` at the end, stays."""
+    counted = _COUNTED.search(label)
+    count = counted.group() if counted else ""
+    return shorten_to(label.removesuffix(count), chars - len(count)) + count
 
 
 def room_for(labels: Sequence[str]) -> float:

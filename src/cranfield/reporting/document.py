@@ -106,6 +106,8 @@ class Table:
     """A last row that adds the others up."""
     shown: int | None = 20
     """Rows a pasted report keeps (it says how many it leaves out); None keeps all."""
+    whole: bool = False
+    """Long words fold into more lines of plain text, and are not cut."""
 
 
 @dataclass(frozen=True, slots=True)

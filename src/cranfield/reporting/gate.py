@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from cranfield import __version__
@@ -25,6 +26,7 @@ from cranfield.reporting.document import (
     Tone,
     Toned,
     VerdictBlock,
+    bare,
 )
 
 SCHEMA_VERSION = 1
@@ -93,17 +95,18 @@ def _primary(result: GateResult) -> tuple[str, str]:
 def _sections(name: str, result: GateResult) -> Iterator[Section]:
     link, of = (f"{name}-", f", {name}") if name else ("", "")
     yield Section(f"{link}rules", f"Rules{of}", (_rules(result),))
-    interval = f"{format_level(result.alpha)} interval" if result.baseline is not None else ""
-    blocks: list[Block] = [_measures(result.measures, "Now, and in the baseline", interval)]
+    has_baseline = result.baseline is not None
+    interval = f"{format_level(result.alpha)} interval" if has_baseline else ""
+    caption = "Now, and in the baseline" if has_baseline else "Means; there is no baseline to compare them with"
+    blocks: list[Block] = [_measures(result.measures, caption, interval)]
     if result.strata:
         blocks.append(Details(f"{result.primary} by stratum", (_strata(result),), pasted=True))
     if result.worse:
         title = f"Failing queries: {format_count(len(result.worse))}"
-        table = _queries(
-            result.worse, result.primary, "Queries that got worse, broke a rule or failed, the worst first"
-        )
+        what = "got worse, broke a rule" if has_baseline else "broke a rule"
+        table = _queries(result.worse, result.primary, f"Queries that {what} or failed, the worst first")
         blocks.append(Details(title, (table,), is_open=result.status == "failed", pasted=True))
-    yield Section(f"{link}changes", f"What changed{of}", tuple(blocks))
+    yield Section(f"{link}changes", f"What changed{of}" if has_baseline else f"Measures{of}", tuple(blocks))
     if result.notes:
         yield Section(f"{link}notes", f"Notes{of}", (Bullets(result.notes),))
     yield Section(f"{link}provenance", f"Where it comes from{of}", (Details("Provenance", (_provenance(result),)),))
@@ -114,7 +117,7 @@ def _rules(result: GateResult) -> Table:
         (Toned(rule.status, TONES[rule.status]), rule.rule, rule.got) for rule in result.rules
     ]
     columns = (Column("outcome"), Column("rule"), Column("got"))
-    return Table(columns, rows, "Every rule has to be kept", shown=None)
+    return Table(columns, rows, "Every rule has to be kept", shown=None, whole=True)
 
 
 def _measures(changes: Sequence[MeasureChange], caption: str, interval: str = "") -> Table:
@@ -127,7 +130,7 @@ def _measures(changes: Sequence[MeasureChange], caption: str, interval: str = ""
         row.append(Toned(one.delta, _tone(one.measure, one.delta)))
         row += [(one.ci_low, one.ci_high)] if interval else []
         rows.append((*row, one.n))
-    return Table((*columns, Column("n", "count")), rows, caption, shown=None)
+    return _compared(Table((*columns, Column("n", "count")), rows, caption, shown=None))
 
 
 def _strata(result: GateResult) -> Table:
@@ -142,7 +145,7 @@ def _strata(result: GateResult) -> Table:
         (f"{one.key}: {one.value}", one.baseline, one.current, _toned(result.primary, one), one.n)
         for one in result.strata
     ]
-    return Table(columns, rows, f"{result.primary} in each stratum", shown=None)
+    return _compared(Table(columns, rows, f"{result.primary} in each stratum", shown=None))
 
 
 def _toned(measure: str, change: StratumChange) -> Toned:
@@ -154,11 +157,27 @@ def _queries(changes: Sequence[QueryChange], primary: str, caption: str) -> Tabl
         Column("query", "code"),
         Column("text"),
         Column(f"{primary} then", "value"),
-        Column("now", "value"),
+        Column(f"{primary} now" if _has_none(changes) else "now", "value"),
         Column("outcome"),
     )
     rows: list[tuple[Cell, ...]] = [(one.query_id, one.text, one.baseline, one.current, one.outcome) for one in changes]
-    return Table(columns, rows, caption)
+    return _compared(Table(columns, rows, caption))
+
+
+def _has_none(changes: Sequence[QueryChange]) -> bool:
+    """None of them is in the baseline."""
+    return all(one.baseline is None for one in changes)
+
+
+def _compared(table: Table) -> Table:
+    """Without the columns of numbers that hold nothing in any row: where there is no baseline, those that look back to it."""
+    kept = [
+        place
+        for place, column in enumerate(table.columns)
+        if not column.is_numeric or any(bare(row[place]) is not None for row in table.rows)
+    ]
+    columns = tuple(table.columns[place] for place in kept)
+    return replace(table, columns=columns, rows=[tuple(row[place] for place in kept) for row in table.rows])
 
 
 def _tone(measure: str, delta: float | None) -> Tone:
@@ -265,14 +284,21 @@ def _change(change: BaselineChange) -> Section:
     blocks: list[Block] = [Paragraph(note, "note") for note in change.notes]
     if any(after for _, _, after in change.facts):
         facts: list[tuple[Cell, ...]] = [(what, before or "–", after or "–") for what, before, after in change.facts]
-        blocks.append(Table((Column(""), Column("is"), Column("becomes")), facts, "What the file says", shown=None))
-        caption = "Means: of the baseline as it is, and of the run that takes its place"
+        is_new = not any(before for _, before, _ in change.facts)
+        if is_new:
+            blocks.append(KeyValues(tuple((what, after or "–") for what, _, after in change.facts)))
+            caption = "Means of the run that becomes the baseline"
+        else:
+            columns = (Column(""), Column("is"), Column("becomes"))
+            blocks.append(Table(columns, facts, "What the file says", shown=None, whole=True))
+            caption = "Means: of the baseline as it is, and of the run that takes its place"
         blocks.append(_measures(change.measures, caption))
     else:
         blocks.append(KeyValues(tuple((what, said or "–") for what, said, _ in change.facts)))
         means: list[tuple[Cell, ...]] = [(one.measure, one.baseline, one.n) for one in change.measures]
-        columns = (Column("measure"), Column("mean", "value"), Column("n", "count"))
-        blocks.append(Table(columns, means, "Means", shown=None))
+        blocks.append(
+            Table((Column("measure"), Column("mean", "value"), Column("n", "count")), means, "Means", shown=None)
+        )
     for title, queries in (("worse", change.worse), ("better", change.better)):
         if queries:
             table = _queries(queries, change.primary, f"Queries that are {title} on {change.primary}")

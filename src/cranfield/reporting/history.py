@@ -70,8 +70,10 @@ def _line(line: Line, place: int, bad: set[int]) -> Section:
                 "; ".join(_said(line, number, point, begins=begins, is_bad=id(point) in bad)),
             )
             rows.append(row)
-    table = Table(_COLUMNS, rows[::-1], f"{line.measure} of {title}, latest first")
     n = len(rows)
+    if n == 1:
+        return Section(f"line-{place}", title, (Table(_COLUMNS, rows, f"{line.measure} of {title}, one evaluation"),))
+    table = Table(_COLUMNS, rows[::-1], f"{line.measure} of {title}, latest first", whole=True)
     figure = Figure(
         name=f"history-{place}",
         title=title,
@@ -120,11 +122,11 @@ def _found(found: FirstBad, place: int) -> Section:
     line = found.line
     where = f"{line.system} on {line.testset}"
     latest = line.stretches[-1][-1]
-    among = f"the {format_count(found.n)} evaluations on {latest.digest[:DIGEST_SHOWN]}"
+    digest = latest.digest[:DIGEST_SHOWN]
+    among = f"the {format_count(found.n)} evaluations on {digest}"
     if found.bad is None:
-        return Section(
-            f"first-bad-{place}", f"First bad run: {where}", (Paragraph(f"None of {among} is bad: {_rule(found)}."),)
-        )
+        none = f"The only evaluation on {digest} is not bad" if found.n == 1 else f"None of {among} is bad"
+        return Section(f"first-bad-{place}", f"First bad run: {where}", (Paragraph(f"{none}: {_rule(found)}."),))
     items = [f"first bad: {_shown(line, found.bad)}"]
     items.append(f"last good before it: {_shown(line, found.good)}" if found.good else "there is no good run before it")
     if found.best is not None and found.best is not found.good:

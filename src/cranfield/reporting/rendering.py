@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -71,3 +71,15 @@ def save_report(document: Document, path: str | Path) -> None:
     except OSError as error:
         reason = "no such folder" if isinstance(error, FileNotFoundError) else (error.strerror or str(error)).lower()
         raise UsageError(f"the report cannot be written: {reason}", path=str(path)) from error
+
+
+def save_reports(document: Document, folder: Path, names: Iterable[str]) -> tuple[Path, ...]:
+    """Write a Document into a folder, under each name in the form of its suffix; gives the paths.
+
+    Raises:
+        UsageError: as of `save_report`.
+    """
+    paths = tuple(folder / name for name in names)
+    for path in paths:
+        save_report(document, path)
+    return paths

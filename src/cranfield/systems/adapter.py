@@ -248,9 +248,7 @@ class Adapter(ABC):
         Ids and spans stay as they are: they are held against the test set, whatever a variable happens to hold.
         """
         reason = None if answer.reason is None else cut(self.mask.hide(answer.reason), REASON_CHARS) + tried
-        hits = tuple(
-            hit if hit.title is None else replace(hit, title=self.mask.hide(hit.title)) for hit in answer.hits
-        )
+        hits = tuple(hit if hit.title is None else replace(hit, title=self.mask.hide(hit.title)) for hit in answer.hits)
         return replace(answer, hits=hits, reason=reason, fields=self.mask.hide_in(answer.fields))
 
     def interrupt(self) -> None:

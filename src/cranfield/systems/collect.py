@@ -9,8 +9,6 @@ from __future__ import annotations
 import fcntl
 import os
 import re
-import signal
-import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -27,6 +25,7 @@ from cranfield.systems.dispatch import Call, Dispatcher, in_turn
 from cranfield.systems.fingerprint import UndigestedError, surroundings
 from cranfield.systems.journal import Answers, Journal, Kept, difference
 from cranfield.systems.progress import Progress, Silent, printable
+from cranfield.systems.signals import sigterm_interrupts
 from cranfield.systems.system import System
 
 PARTIAL = ".partial"
@@ -146,12 +145,14 @@ def collect_all(
     _require_k(k)
     _require_names([system.name for system in systems])
     out_dir = Path(out_dir)
+    folder = out_dir.absolute()  # a function that is asked may go to another
     collection = _Collection(testset, systems, k, pilot, options, progress or Silent())
     try:
-        with _sigterm_interrupts():
-            (out_dir / PARTIAL).mkdir(parents=True, exist_ok=True)
-            with _locked(out_dir):
-                return _written(collection, out_dir)
+        with sigterm_interrupts():
+            folder.mkdir(parents=True, exist_ok=True)
+            with _locked(folder, out_dir):
+                (folder / PARTIAL).mkdir(exist_ok=True)
+                return _written(collection, folder)
     except KeyboardInterrupt:
         total = len(testset.queries) * len(systems)
         raise Interrupted(collection.n_collected, total, out_dir) from None
@@ -365,24 +366,7 @@ def _require_names(names: Sequence[str]) -> None:
 
 
 @contextmanager
-def _sigterm_interrupts() -> Iterator[None]:
-    """Treat SIGTERM like Ctrl-C. Only the main thread may say so; elsewhere whoever runs us decides."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-
-    def interrupt(*_: object) -> None:
-        raise KeyboardInterrupt
-
-    before = signal.signal(signal.SIGTERM, interrupt)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
-
-
-@contextmanager
-def _locked(folder: Path) -> Iterator[None]:
+def _locked(folder: Path, shown: Path) -> Iterator[None]:
     """One collection at a time in a folder; the lock goes with the process, however it ends."""
     handle = os.open(folder, os.O_RDONLY)
     try:
@@ -390,7 +374,7 @@ def _locked(folder: Path) -> Iterator[None]:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             hint = "wait for it, or choose another folder with --out."
-            raise UsageError("another collection is writing here", path=str(folder), hint=hint) from None
+            raise UsageError("another collection is writing here", path=str(shown), hint=hint) from None
         except OSError:
             pass  # a file system without locks
         yield

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import partial
 from hashlib import sha256
 from queue import Empty, SimpleQueue
-from threading import Event, Lock
+from threading import Event, Lock, Thread
 
 from cranfield.model import Answer, CallLog, Outcome, Query
 from cranfield.systems.system import CallInterruptedError, Interruptible, System
@@ -116,8 +116,8 @@ class Dispatcher:
                 future.result()
         except BaseException:
             self._stopping.set()
-            executor.shutdown(wait=False, cancel_futures=True)
-            self._end_calls()
+            # In a thread of its own, in which no second or third Ctrl-C is heard: a call left behind would keep us here.
+            Thread(target=self._end_calls, name="cranfield-end", daemon=True).start()
             raise
         finally:
             executor.shutdown(wait=True, cancel_futures=True)

@@ -72,7 +72,7 @@ def _variables(system: Adapter) -> Iterator[list[str | None]]:
     """Name of each variable of the environment that the config fills in, and a digest of its value."""
     held = [*texts(system.config.model_dump()), *texts(system.written.model_dump())]
     named = {name.removeprefix(ENV) for text in held for name in placeholders(text) if name.startswith(ENV)}
-    for name in sorted(named):
+    for name in sorted(named | set(system.variables_of_with())):
         value = system.environment.get(name)
         hidden = None if value is None else sha256(value.encode("utf-8", "surrogateescape")).hexdigest()
         yield ["variable", name, hidden]
@@ -103,6 +103,9 @@ class _Contents:
                 with path.open("rb") as stream:
                     self.known[path] = file_digest(stream, "sha256").hexdigest()
             yield ["file", str(path), self.known[path]]
+            log = path.with_name(path.name + "-wal")
+            if log.is_file() and log.stat().st_size:  # of SQLite: what is not in the database's own file yet
+                yield from self.of(log)
         elif stat.S_ISDIR(found.st_mode):
             yield ["folder", str(path)]
             real = path.resolve()

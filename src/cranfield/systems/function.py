@@ -8,7 +8,8 @@ import json
 import re
 import time
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from itertools import islice
 from pathlib import Path
 from threading import Event
 from typing import Any
@@ -16,11 +17,13 @@ from typing import Any
 from cranfield.config.models import Extract
 from cranfield.model import Answer, Order, Outcome, Scalar
 from cranfield.systems.adapter import HEAD_CHARS, CheckFailedError, Reply, failed
-from cranfield.systems.loop import loop
-from cranfield.systems.own_form import answer_in, one_line, plain
-from cranfield.systems.values import UnreadableError, type_of
+from cranfield.systems.loop import Loop
+from cranfield.systems.own_form import answer_in, cut, one_line, plain
+from cranfield.systems.values import MAX_HITS, UnreadableError, type_of
 from cranfield.systems.workers import FunctionError, Workers
 
+_SHOWN_CHARS = 4 * HEAD_CHARS
+"""Kept of texts until secrets are hidden, which are known only where they are whole."""
 _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
 
 
@@ -87,6 +90,7 @@ class Function:
         self._workers = workers
         self._order = order
         self._extract = extract
+        self._loop: Loop | None = None
         self.is_async = inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(
             getattr(function, "__call__", None)  # noqa: B004 - the method of an object that can be called
         )
@@ -95,26 +99,41 @@ class Function:
         """Call it once; a plain one that does not come back in time is left to itself."""
         until = time.monotonic() + timeout_s
 
-        def call() -> object:
-            return _listed(self.called(query, k, **params))
+        def call() -> Reply | Awaitable[object]:
+            value = self.called(query, k, **params)
+            return value if inspect.isawaitable(value) else self._reply(value, k)
+
+        def awaited(what: Any) -> Reply:
+            value = self._own_loop().run(_caught(what), timeout_s=left_s(), interrupted=interrupted)
+            # A list that is made as it is read is somebody else's code too: it has the same time, and may fail.
+            return self._workers.run(lambda: self._reply(value, k), timeout_s=left_s(), interrupted=interrupted)
+
+        def left_s() -> float:
+            return max(until - time.monotonic(), 0.0)
 
         try:
             if self.is_async:
-                value = loop().run(
-                    _awaited(self.called, query, k, params), timeout_s=timeout_s, interrupted=interrupted
-                )
-            else:
-                value = self._workers.run(call, timeout_s=timeout_s, interrupted=interrupted)
-                if inspect.isawaitable(value):
-                    left = max(until - time.monotonic(), 0.0)
-                    value = loop().run(_caught(value), timeout_s=left, interrupted=interrupted)
+                return awaited(_called(self.called, query, k, params))
+            found = self._workers.run(call, timeout_s=timeout_s, interrupted=interrupted)
+            return found if isinstance(found, Reply) else awaited(found)
         except TimeoutError:
             return failed(f"no answer in {timeout_s:g} s", outcome=Outcome.TIMEOUT)
         except FunctionError as raised:
             return _raised(raised.error)
-        return self._reply(value, k)
+
+    def close(self) -> None:
+        """End the loop in which an async function was called."""
+        own, self._loop = self._loop, None
+        if own is not None:
+            own.stop()
+
+    def _own_loop(self) -> Loop:
+        """A loop of its own: a function that never yields holds up nobody else's."""
+        self._loop = self._loop or Loop()
+        return self._loop
 
     def _reply(self, value: object, k: int) -> Reply:
+        value = _listed(value, k)
         if self._extract is None or isinstance(value, Answer):
             return Reply(_shown(value), answer=answer_in(value, k, self._order))
         if isinstance(value, str):
@@ -128,27 +147,27 @@ class Function:
         return Reply(json.dumps(value, ensure_ascii=False))
 
 
-def _listed(value: object) -> object:
-    """A generator come to its end: it is somebody else's code too, and belongs to the call."""
-    return list(value) if inspect.isgenerator(value) else value
+def _listed(value: object, k: int) -> object:
+    """What comes one by one as a list, as far as anybody looks: it may not end."""
+    return list(islice(value, max(MAX_HITS, 10 * k) + 1)) if isinstance(value, Iterator) else value
 
 
 def _shown(value: object) -> str:
-    text = json.dumps(value, ensure_ascii=False, default=repr) if isinstance(value, list | dict) else repr(value)
-    return text if len(text) <= HEAD_CHARS else text[:HEAD_CHARS] + "…"
+    try:
+        text = json.dumps(value, ensure_ascii=False, default=repr) if isinstance(value, list | dict) else repr(value)
+    except (TypeError, ValueError, RecursionError):  # keys of several kinds; a list that holds itself; too many levels
+        text = type_of(value)
+    return cut(text, _SHOWN_CHARS)
 
 
 def _raised(error: BaseException) -> Reply:
     reply = failed(what(error), may_retry=isinstance(error, ConnectionError | TimeoutError))
     stderr = "".join(traceback.format_exception(error))
-    return Reply(reply.output, stderr[-HEAD_CHARS:], reply.answer, reply.may_retry)
+    return Reply(reply.output, stderr[-_SHOWN_CHARS:], reply.answer, reply.may_retry)
 
 
-async def _awaited(function: Callable[..., Any], query: str, k: int, params: Mapping[str, Scalar]) -> object:
-    async def call() -> object:
-        return await function(query, k, **params)
-
-    return await _caught(call())
+async def _called(function: Callable[..., Any], query: str, k: int, params: Mapping[str, Scalar]) -> object:
+    return await function(query, k, **params)
 
 
 async def _caught(awaitable: Any) -> object:
@@ -160,5 +179,15 @@ async def _caught(awaitable: Any) -> object:
         if task is not None and task.cancelling():
             raise
         raise FunctionError(error) from None
-    except (Exception, SystemExit, KeyboardInterrupt) as error:  # noqa: BLE001 - a function may raise anything
+    except BaseException as error:  # a function may raise anything
+        if isinstance(error, GeneratorExit) and not _is_on_a_loop():
+            raise  # nobody waits any more: Python throws away what never ended
         raise FunctionError(error) from None
+
+
+def _is_on_a_loop() -> bool:
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True

@@ -87,19 +87,22 @@ def normalised(scores: Sequence[float], how: Normalisation) -> tuple[list[float]
 
     `min-max`: from 0 to 1, 0 for what is lacking; equal scores are all 1, as in OpenSearch (ranx gives 0, and a list of
     one result is lost). `z`: minus the mean, over the population's standard deviation, 0 where all are equal; what is
-    lacking counts as the lowest of the list (0 would be its mean, better than half of what was found: ranx does that).
-    `none`: as they are, and 0.
+    lacking counts as the lowest of the list (0 would be its mean, better than half of what was found: ranx does that),
+    or -1 where all are equal, so that here too a list of one result is not lost. `none`: as they are, and 0, or the
+    lowest where that is under 0: to be lacking is never better than to be found.
     """
     if not scores:
         return [], 0.0
     lowest, highest = min(scores), max(scores)
     if how == "none":
-        return list(scores), 0.0
+        return list(scores), min(0.0, lowest)
     if how == "min-max":
         return [1.0 if lowest == highest else (score - lowest) / (highest - lowest) for score in scores], 0.0
     mean = math.fsum(scores) / len(scores)
     spread = math.sqrt(math.fsum((score - mean) ** 2 for score in scores) / len(scores))
-    found = [0.0 if lowest == highest or not spread else (score - mean) / spread for score in scores]
+    if lowest == highest or not spread:
+        return [0.0] * len(scores), -1.0
+    found = [(score - mean) / spread for score in scores]
     return found, min(found)
 
 

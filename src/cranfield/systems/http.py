@@ -21,6 +21,7 @@ from http import HTTPStatus
 from http.cookiejar import CookieJar, DefaultCookiePolicy
 from threading import Event, Lock
 from typing import TYPE_CHECKING
+from urllib.parse import quote
 
 from cranfield.config.models import Http
 from cranfield.config.template import ENV, request_values
@@ -97,14 +98,19 @@ class HttpSystem(Adapter):
             return failed(f"no answer in {self.config.timeout_s:g} s", outcome=Outcome.TIMEOUT, output=_head(received))
         except failures() as error:
             return _broken(error, received)
-        return _reply(received)
+        return _reply(received, self.mask)
 
     def request(self, query: str, k: int, params: Mapping[str, Scalar]) -> str:
-        """Method, address, headers and body."""
+        """Method, address, headers and body, with the names of variables in the place of their values."""
+        names = {name: f"${{{name}}}" for name in self._given}
         try:
-            return str(self._request(query, k, params))
+            shown = str(self._request(query, k, params, names))
         except UnfilledError as error:
             return f"(no request was made: {error})"
+        for name in names.values():
+            shown = shown.replace(quote(name, safe=""), name)
+        basic = basic_of(self._http, {ENV + name: value for name, value in names.items()})
+        return shown if basic is None else shown.replace(basic, "${BASIC}")
 
     def ready_steps(self) -> Iterator[Step]:
         """That every variable of the environment is set, and that certificates and proxies can be used.
@@ -122,11 +128,13 @@ class HttpSystem(Adapter):
             with suppress(TimeoutError):
                 loop().run(client.aclose(), timeout_s=_CLOSE_S)
 
-    def _request(self, query: str, k: int, params: Mapping[str, Scalar]) -> HttpRequest:
+    def _request(
+        self, query: str, k: int, params: Mapping[str, Scalar], given: Mapping[str, str] | None = None
+    ) -> HttpRequest:
         missing = [name for name in self._needs if name not in self._given]
         if missing:
             raise UnfilledError(f"the environment has no {', '.join(missing)}")
-        return request_of(self._http, request_values(query=query, k=k, params=params, environment=self._given))
+        return request_of(self._http, request_values(query=query, k=k, params=params, environment=given or self._given))
 
     async def _exchange(self, client: AsyncClient, request: HttpRequest, received: _Received) -> None:
         headers = [(name.encode(), value.encode("utf-8", "surrogateescape")) for name, value in request.headers]
@@ -150,10 +158,7 @@ class HttpSystem(Adapter):
     def _new_client(self) -> AsyncClient:
         import httpx2
 
-        # It logs every address, and addresses may hold what a query or a variable says.
-        log = logging.getLogger("httpx2")
-        if log.level == logging.NOTSET:
-            log.setLevel(logging.WARNING)
+        keep_quiet()
         return httpx2.AsyncClient(
             http2=self._http.http2,
             verify=True if self._http.ca is None else _trusting(str(self.folder / self._http.ca)),
@@ -181,27 +186,35 @@ class HttpSystem(Adapter):
         return "can be used"
 
 
+def keep_quiet() -> None:
+    """Keep libraries from logging addresses and headers, which may hold secrets, for whoever logs everything."""
+    for name in ("httpx2", "httpcore2", "h2", "hpack"):
+        log = logging.getLogger(name)
+        if log.level == logging.NOTSET:
+            log.setLevel(logging.WARNING)
+
+
 def _trusting(file: str) -> ssl.SSLContext:
     return ssl.create_default_context(cafile=file)
 
 
-def _reply(received: _Received) -> Reply:
+def _reply(received: _Received, mask: Mask) -> Reply:
     """What a complete answer, or one that was too long, amounts to."""
     status = received.status
     if not HTTPStatus.OK <= status < HTTPStatus.MULTIPLE_CHOICES:
-        return _refused(received)
+        return _refused(received, mask)
     if received.is_too_long:
         return failed(
             f"over {MAX_OUTPUT_BYTES // 1024**2} MB of output", outcome=Outcome.UNPARSABLE, output=_head(received)
         )
     encodings = {one.strip().lower() for one in received.header("content-encoding").split(",")}
     if unknown := sorted(encodings - {"", "identity", *ENCODINGS}):
-        return failed(f"the answer is encoded as {shorten(unknown[0])}, unasked", outcome=Outcome.UNPARSABLE)
+        return failed(f"the answer is encoded as {shorten(mask.hide(unknown[0]))}, unasked", outcome=Outcome.UNPARSABLE)
     charset = charset_of(received.header("content-type"))
     try:
         return Reply(received.body.decode("" if _is_trap(charset) else charset))
     except LookupError:
-        reason = f"the answer names a charset that is not known: {shorten(charset)}"
+        reason = f"the answer names a charset that is not known: {shorten(mask.hide(charset))}"
     except ValueError:
         reason = f"the answer is not text in {charset}"
     return failed(reason, outcome=Outcome.UNPARSABLE, output=_head(received))
@@ -211,7 +224,7 @@ def _is_trap(charset: str) -> bool:
     return codecs.lookup(charset).name.replace("_", "-") in _NO_CHARSETS
 
 
-def _refused(received: _Received) -> Reply:
+def _refused(received: _Received, mask: Mask) -> Reply:
     """An answer whose status is no success."""
     status = received.status
     try:
@@ -220,7 +233,7 @@ def _refused(received: _Received) -> Reply:
         reason = f"HTTP {status}"
     location = received.header("location")
     if HTTPStatus.MULTIPLE_CHOICES <= status < HTTPStatus.BAD_REQUEST and location:
-        reason += f", to {shorten(location)}; redirects are not followed"
+        reason += f", to {shorten(mask.hide(location))}; redirects are not followed"
     may_retry = status == HTTPStatus.TOO_MANY_REQUESTS or status >= HTTPStatus.INTERNAL_SERVER_ERROR
     wait_s = retry_after_s(received.header("retry-after"), received.header("date"))
     return replace(failed(reason, output=_head(received), may_retry=may_retry), retry_after_s=wait_s)
@@ -262,7 +275,7 @@ def charset_of(content_type: str) -> str:
 
 def _head(received: _Received) -> str:
     """The beginning of an answer, for the log, whatever it is."""
-    return received.body[: 4 * HEAD_CHARS].decode("utf-8", "replace")
+    return received.body[: 8 * HEAD_CHARS].decode("utf-8", "replace")
 
 
 def _broken(error: BaseException, received: _Received) -> Reply:

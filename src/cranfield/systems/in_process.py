@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import os
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
 from threading import Event, Lock
 from typing import Any
 
 from cranfield.model import Scalar
-from cranfield.systems.adapter import Adapter, CheckFailedError, Reply, failed
+from cranfield.systems.adapter import HEAD_CHARS, Adapter, CheckFailedError, Reply, failed
+from cranfield.systems.aside import stdout_aside
 from cranfield.systems.function import Function, callable_of
 from cranfield.systems.workers import FunctionError, Workers
 
@@ -23,6 +27,7 @@ class InProcessSystem(Adapter):
 
     def prepare(self) -> None:
         """Nothing is loaded yet."""
+        self._came_from = _folder()
         self._workers = Workers(self.name)
         self._loading = Lock()
         self._function: Function | None = None
@@ -42,7 +47,9 @@ class InProcessSystem(Adapter):
             function = self.loaded(interrupted)
         except CheckFailedError as problem:
             return failed(f"{problem.expected}: {problem.found}")
-        return function.ask(query, k, params, self.config.timeout_s, interrupted)
+        with stdout_aside():
+            reply = function.ask(query, k, params, self.config.timeout_s, interrupted)
+        return replace(reply, stderr=self.mask.hide(reply.stderr)[-HEAD_CHARS:])
 
     def request(self, query: str, k: int, params: Mapping[str, Scalar]) -> str:
         """The call as Python writes it."""
@@ -63,23 +70,37 @@ class InProcessSystem(Adapter):
         with self._loading:
             if self._function is None:
                 try:
-                    found = self._workers.run(self._load, timeout_s=None, interrupted=interrupted)
+                    with stdout_aside():
+                        found = self._workers.run(self._load, timeout_s=None, interrupted=interrupted)
                 except FunctionError as raised:
                     raise raised.error from None
                 self._function = Function(found, self._workers, order=self.order, extract=self.config.extract)
             return self._function
 
     def close(self) -> None:
-        """Close what was made, where it can be closed, and let the threads go."""
+        """Close what was made, where it can be closed, let the threads go, and be back in the folder we came from."""
         with self._loading:
             made, self._made = self._made, None
-            self._function = None
+            function, self._function = self._function, None
         close = getattr(made, "close", None)
         if callable(close):
-            with suppress(FunctionError, TimeoutError):
+            with suppress(FunctionError, TimeoutError), stdout_aside():
                 self._workers.run(close, timeout_s=self.config.timeout_s, interrupted=Event())
         self._workers.close()
+        if function is not None:
+            function.close()
+            if self._came_from is not None and _folder() != self._came_from:
+                with suppress(OSError):
+                    os.chdir(self._came_from)
 
     def _load(self) -> Callable[..., Any]:
         found, self._made = self.load()
         return callable_of(found, self.called)
+
+
+def _folder() -> Path | None:
+    """The folder we are in; None where somebody has removed it."""
+    try:
+        return Path.cwd()
+    except OSError:
+        return None

@@ -169,7 +169,9 @@ class _Life:
                 if wrong is not None and self._waiting:
                     self.take_away(wrong)
                     return
-                self._unasked = self._unasked or wrong
+                if wrong is not None:
+                    self._unasked = wrong  # nothing that comes after it can be believed, and nobody reads it
+                    return
         except ValueError:
             self.take_away(_unparsable(f"a line of over {MAX_OUTPUT_BYTES // 1024**2} MB"))
             return

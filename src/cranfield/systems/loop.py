@@ -17,6 +17,7 @@ from cranfield.systems.system import CallInterruptedError
 _POLL_S = 0.05
 _GRACE_S = 2.0
 """Longest wait for a call to clean up after it was cut short."""
+_LISTENS_S = 0.5
 Result = TypeVar("Result")
 
 
@@ -25,9 +26,9 @@ class Loop:
 
     def __init__(self) -> None:
         self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._loop.run_forever, name="cranfield-loop", daemon=True)
+        self._thread = threading.Thread(target=self._work, name="cranfield-loop", daemon=True)
         self._thread.start()
-        atexit.register(self._stop)
+        atexit.register(self.stop)
 
     def run(
         self, coroutine: Coroutine[Any, Any, Result], *, timeout_s: float, interrupted: Event | None = None
@@ -61,10 +62,20 @@ class Loop:
             except CancelledError:
                 raise CallInterruptedError from None
 
-    def _stop(self) -> None:
-        """Cancel what is left, let it clean up, and end."""
-        asyncio.run_coroutine_threadsafe(self._end_tasks(), self._loop)
-        self._thread.join(_GRACE_S)
+    def stop(self) -> None:
+        """Cancel what is left, let it clean up, and end. One that is held up by what runs in it is left to itself."""
+        atexit.unregister(self.stop)
+        listens = threading.Event()
+        self._loop.call_soon_threadsafe(listens.set)
+        if listens.wait(_LISTENS_S):
+            asyncio.run_coroutine_threadsafe(self._end_tasks(), self._loop)
+            self._thread.join(_GRACE_S)
+
+    def _work(self) -> None:
+        try:
+            self._loop.run_forever()
+        finally:
+            self._loop.close()
 
     async def _end_tasks(self) -> None:
         tasks = asyncio.all_tasks(self._loop) - {asyncio.current_task()}

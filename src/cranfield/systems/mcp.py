@@ -69,8 +69,9 @@ class McpSystem(Adapter):
             return failed(f"no answer in {timeout_s:g} s", outcome=Outcome.TIMEOUT)
 
     def request(self, query: str, k: int, params: Mapping[str, Scalar]) -> str:
-        """The tool's name and its arguments."""
-        return f"{self._mcp.tool} {json.dumps(self._arguments(query, k, params), ensure_ascii=False)}"
+        """The tool's name and its arguments, with the names of variables in the place of their values."""
+        names = {name: f"${{{name}}}" for name in self.environment}
+        return f"{self._mcp.tool} {json.dumps(self._arguments(query, k, params, names), ensure_ascii=False)}"
 
     def ready_steps(self) -> Iterator[Step]:
         """That the server is there, has the tool, and the tool takes the arguments."""
@@ -110,8 +111,10 @@ class McpSystem(Adapter):
     def _argv(self) -> list[str]:
         return fill(self._mcp.command or [], query="", k=0, python=sys.executable, params={})
 
-    def _arguments(self, query: str, k: int, params: Mapping[str, Scalar]) -> dict[str, Any]:
-        values = request_values(query=query, k=k, params=params, environment=self.environment)
+    def _arguments(
+        self, query: str, k: int, params: Mapping[str, Scalar], environment: Mapping[str, str] | None = None
+    ) -> dict[str, Any]:
+        values = request_values(query=query, k=k, params=params, environment=environment or self.environment)
         filled: dict[str, Any] = fill_value(self._mcp.arguments, values)
         return filled
 
@@ -196,7 +199,7 @@ class McpSystem(Adapter):
         except TimeoutError:
             raise CheckFailedError("a server that answers", f"no answer in {self.config.timeout_s:g} s") from None
         except (NoSessionError, BrokenError, ToolFailedError) as error:
-            wrote = one_line(getattr(error, "stderr", ""))
+            wrote = self.mask.hide(one_line(getattr(error, "stderr", "")))
             raise CheckFailedError(
                 "a server that answers", str(error), wrote and f"it wrote {shorten(wrote)}"
             ) from None

@@ -24,8 +24,12 @@ if TYPE_CHECKING:
 
     from cranfield.systems.mcp_http import Refusal
 
-# What the SDK says of a broken server is in the reason of the failure; only who asked for its log sees it.
-logging.getLogger("mcp").addHandler(logging.NullHandler())
+# What the SDK says of a broken server is in the reason of the failure. Its log quotes what came, and only who asked for
+# it by name sees it.
+_log = logging.getLogger("mcp")
+_log.addHandler(logging.NullHandler())
+if _log.level == logging.NOTSET:
+    _log.setLevel(logging.CRITICAL)
 
 _MAX_PAGES = 100
 """Of the list of tools; a server whose list does not end must not hang us."""

@@ -18,6 +18,7 @@ from cranfield.errors import PreflightError, Problem, shorten
 from cranfield.model import Query
 from cranfield.systems.adapter import Adapter, CheckFailedError, Step
 from cranfield.systems.command import found_program
+from cranfield.systems.signals import sigterm_interrupts
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +51,8 @@ def preflight(systems: Iterable[Adapter], *, k: int = 10) -> tuple[Held, ...]:
         # Each stage only where the one before holds: a missing folder would be said once a file, a missing program
         # once a probe.
         for steps in (folder_steps(system), file_steps(system), probe_steps(system, k)):
-            failed = _take(system, steps, held)
+            with sigterm_interrupts():
+                failed = _take(system, steps, held)
             problems += failed
             if failed:
                 break

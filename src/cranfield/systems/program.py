@@ -16,6 +16,7 @@ from cranfield.systems.command import exit_reason
 from cranfield.systems.process import KEPT_STDERR_BYTES, MAX_OUTPUT_BYTES, why_not_started
 from cranfield.systems.warden import warden
 
+_POLL_S = 0.01
 _POLITE_S = 0.3
 _LAST_WORDS_S = 0.5
 """How long a program's stderr is read after its stdout has ended, for what it says of its own end."""
@@ -34,6 +35,7 @@ class Program:
         self._written = 0
         """Bytes of stderr, those forgotten included."""
         self._drain = asyncio.create_task(self._drain_stderr())
+        self._watch = asyncio.create_task(self._end_output_with_it())
         self._ending: asyncio.Task[None] | None = None
 
     @classmethod
@@ -83,7 +85,8 @@ class Program:
     def stderr_from(self, start: int) -> str:
         """What it wrote to stderr since; of very much only the end."""
         forgotten = self._written - len(self._stderr)
-        return self._stderr[max(start - forgotten, 0) :].decode("utf-8", "replace")
+        text = self._stderr[max(start - forgotten, 0) :].decode("utf-8", "replace")
+        return text if start >= forgotten else text.partition("\n")[2]  # whole lines: half a secret is not known as one
 
     async def write_line(self, line: str) -> None:
         """Give it a line.
@@ -106,6 +109,9 @@ class Program:
         stdout = self._process.stdout
         while stdout is not None and (line := await stdout.readline()):
             yield line.rstrip(b"\r\n")
+            await asyncio.sleep(
+                0
+            )  # lines that are there already are read without a pause: a flood would be all there is
 
     async def how_it_ended(self) -> str:
         """Wait for the end of a program whose stdout has ended, and say how that was: `ended with exit status 3`.
@@ -115,7 +121,7 @@ class Program:
         with suppress(TimeoutError):
             await asyncio.wait_for(asyncio.shield(self._drain), _LAST_WORDS_S)
         with suppress(TimeoutError):
-            await asyncio.wait_for(self._process.wait(), _LAST_WORDS_S)
+            await asyncio.wait_for(self._gone(), _LAST_WORDS_S)
         status = self._process.returncode
         await self.end()
         if status is None:
@@ -137,13 +143,28 @@ class Program:
             self._stdin().close()
             _signal_group(self.pid, signal.SIGTERM)
             with suppress(TimeoutError):
-                await asyncio.wait_for(self._process.wait(), _POLITE_S)
+                await asyncio.wait_for(self._gone(), _POLITE_S)
         _signal_group(self.pid, signal.SIGKILL)
-        await self._process.wait()
+        await self._gone()
         warden().ended(self.pid)
-        self._drain.cancel()
-        await asyncio.wait([self._drain])
+        for task in (self._drain, self._watch):
+            task.cancel()
+        await asyncio.wait([self._drain, self._watch])
         self._process._transport.close()  # type: ignore[attr-defined]  # noqa: SLF001 - nothing public closes the pipes
+
+    async def _gone(self) -> None:
+        """Wait until it is no more, whoever still holds its pipes."""
+        while not self.has_ended:  # noqa: ASYNC110 - what asyncio waits for may be the end of the pipes too
+            await asyncio.sleep(_POLL_S)
+
+    async def _end_output_with_it(self) -> None:
+        """Close its stdout a moment after its end: something that it left behind may hold it open for ever."""
+        await self._gone()
+        await asyncio.sleep(_LAST_WORDS_S)
+        transport = self._process._transport  # type: ignore[attr-defined]  # noqa: SLF001 - nothing public closes a pipe
+        stdout = transport.get_pipe_transport(1)
+        if stdout is not None:
+            stdout.close()
 
     def _stdin(self) -> asyncio.StreamWriter:
         stdin = self._process.stdin

@@ -188,6 +188,20 @@ def test_version_and_help(files):
         assert word in helped
 
 
+def test_help_lists_commands_in_the_order_of_the_table_with_whole_sentences(files):
+    from cranfield.cli.main import COMMANDS
+
+    listed = cranfield(files, "--help").stdout.partition("Commands:\n")[2].partition("\n\n")[0]
+    assert tuple(re.findall(r"^  (\w+)  ", listed, re.MULTILINE)) == COMMANDS
+    assert "..." not in listed
+
+
+def test_an_answer_cannot_be_kept_and_not_kept(files):
+    done = cranfield(files, "run", "--no-cache", "--refresh", code=2)
+    assert done.stdout == ""
+    assert done.stderr.startswith("error: --no-cache keeps nothing, and --refresh keeps anew; expected one of them")
+
+
 def test_help_imports_nothing_heavy(files):
     program = (
         "import sys\nfrom cranfield.cli.main import main\n"

@@ -69,9 +69,19 @@ def test_the_table_has_the_latest_first_and_says_where_the_set_changed(cranfield
     assert code == 0
     rows = [line for line in out.splitlines() if line.startswith("2026-")]
     assert [row[:16] for row in rows] == ["2026-11-01 10:00", "2026-11-01 09:00"]
-    assert "new test set sha256:bbbb" in rows[0]
+    assert "new test set" in rows[0]
+    assert "new test set sha256:bbbb" in " ".join(out.split())  # it folds into the next line
     assert "the line breaks there" in out
     assert "1 pilot left out" in out
+
+
+def test_one_evaluation_alone_is_a_row_and_no_picture(cranfield, tmp_path):
+    append(tmp_path, record(0, 0.5))
+    assert cranfield("--html", "history.html")[0] == 0
+    assert "<svg" not in (tmp_path / "history.html").read_text()
+    out = cranfield("--first-bad")[1]
+    assert "The only evaluation on sha256:aaaaaaaaaaaa is not bad" in out
+    assert "0.5000  0.4500 to 0.5500" in out
 
 
 def test_the_drawn_line_is_never_joined_over_a_change_of_the_set(cranfield, tmp_path):

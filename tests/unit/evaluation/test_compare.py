@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from cranfield import Answer, Hit, Limits, Outcome, Query, Run, TestSet, compare, evaluate, parse
 from cranfield.errors import UsageError
 from cranfield.evaluation.values import BUCKETS, MOVES
+from cranfield.evaluation.verdict import broken_limits
 
 RR = parse("RR")
 
@@ -257,3 +258,13 @@ def test_a_query_that_only_grades_under_1_move_is_improved_or_worsened():
     after = evaluate(testset, {"q1": ["a"], "q2": ["x", "a"], "q3": ["x"]}, measures=["nDCG@10"])
     buckets = {name: ids for name, ids in compare(before, after).buckets.items() if ids}
     assert buckets == {"improved": ("q1",), "worsened": ("q2",), "never found": ("q3",)}
+
+
+def test_a_judged_share_of_exactly_the_limit_is_within_it():
+    # 8 of 10 results on each of 6 queries; six times 0.8 adds up to 4.799999999999999 in floats.
+    ids = [f"q{number}" for number in range(6)]
+    grades = {one: {f"d{rank}": 1 for rank in range(8)} for one in ids}
+    testset = TestSet("t", tuple(Query(one) for one in ids), grades)
+    one = evaluate(testset, {one: [f"d{rank}" for rank in range(10)] for one in ids}, measures=["nDCG@10"])
+    assert broken_limits([one], one.measures[0], Limits(None, 0.8)) == []
+    assert len(broken_limits([one], one.measures[0], Limits(None, 0.81))) == 1

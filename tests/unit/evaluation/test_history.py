@@ -83,6 +83,7 @@ RULES = {
         ("interval", [0.50, 0.52, 0.48], None, None, None),
         ("interval", [0.40, 0.60, 0.41, 0.70], 2, 1, 1),
         ("below", [0.50, 0.45, 0.44], 2, 1, None),  # at the bound is not below it
+        ("below", [0.44999999999999996, 0.44], 1, 0, None),  # the float next to 0.45, as a sum may give it
         ("below", [0.30, 0.50], 0, None, None),
         ("drop", [0.50, 0.45, 0.4499], 2, 1, 0),  # exactly the drop is no more than it
         ("drop", [0.30, 0.35, 0.30], None, None, None),  # .35 - .30 is .04999... or .05: rounding decides nothing

@@ -117,6 +117,19 @@ def test_the_interval_is_that_of_scipys_bootstrap() -> None:
     assert impact.p95.ci_ms == pytest.approx((paired.low, paired.high), abs=0.2 * (paired.high - paired.low))
 
 
+@pytest.mark.parametrize(("n", "given"), [(49, False), (50, True)])
+def test_a_few_calls_give_no_interval_of_the_slowest(n: int, *, given: bool) -> None:
+    times = [10.0 + (7 * number) % n for number in range(n)]
+    impact = latency_impact(timed(times, "old"), timed([time + 12 for time in times], "new"), n_draws=200)
+    assert impact is not None
+    assert impact.p50 is not None
+    assert impact.p95 is not None
+    assert impact.p50.word == "slower"
+    assert impact.p95.delta_ms == pytest.approx(12)
+    assert impact.p95.ci_ms == (pytest.approx((12, 12)) if given else (None, None))
+    assert impact.p95.word == ("slower" if given else "not distinguished")
+
+
 def test_queries_that_failed_on_a_side_are_in_no_pair() -> None:
     times = [10.0 + n for n in range(10)]
     slow = timed([*times[:-1], 30_000.0], "new", failed={9: Outcome.TIMEOUT})

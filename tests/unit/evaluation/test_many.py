@@ -12,6 +12,8 @@ from scipy import stats
 
 from cranfield import Limits, Query, TestSet, compare, compare_many, evaluate, parse
 from cranfield.errors import UnknownNameError, UsageError
+from cranfield.evaluation.compare import CompareOptions
+from cranfield.evaluation.many import compare_many as compared
 from cranfield.evaluation.many_values import ManyComparison
 from cranfield.evaluation.values import Evaluation
 from cranfield.stats.multiplicity import holm
@@ -143,6 +145,30 @@ def test_none_is_distinguished_where_all_are_the_same() -> None:
     assert {pair.result.p_adjusted for pair in found.pairs} == {1.0}
     assert found.omnibus["friedman"].p_two_sided == 1.0
     assert found.agreements[0].tau is None
+
+
+@pytest.mark.parametrize(
+    ("n", "draws", "told"),
+    [
+        (1, 10_000, "fewer than two queries have a value for every system: nothing can be tested"),
+        (2, 10_000, "2 queries give no p under .5000, and one of 3 pairs needs .0167 to be told apart"),
+        # 2 of 2^6 sign patterns are as extreme as the most extreme one: .0313, and .05 / 3 pairs is .0167.
+        (6, 10_000, "6 queries give no p under .0312, and one of 3 pairs needs .0167 to be told apart"),
+        (7, 10_000, None),  # 2 / 2^7 is .0156
+        (20, 40, "40 draws give no p under .0500, and one of 3 pairs needs .0167 to be told apart"),  # 2 / 40
+        (20, 120, None),  # 2 / 120 is .05 / 3
+    ],
+)
+def test_where_no_pair_could_have_been_found_it_is_said(n: int, draws: int, told: str | None) -> None:
+    three = systems(a=[1] * n, b=[1] * n, c=[2] * n)
+    found = compared(three, CompareOptions(n_draws=draws))
+    if told is None:
+        assert found.verdict.best == ("a", "b")
+    else:
+        assert found.verdict.name == "not distinguished"
+        assert found.verdict.reasons == (told,)
+    if n > 1:  # a t test of differences without spread has no such bound
+        assert compared(three, CompareOptions(test="t")).verdict.best == ("a", "b")
 
 
 def test_a_best_system_is_never_beaten_and_the_best_are_not_told_apart() -> None:

@@ -151,3 +151,11 @@ def test_a_cut_report_always_fits(text: str, limit: int) -> None:
     cut = fitted(text, limit, source="a file")
     assert len(cut) <= limit
     assert (cut == text) == (len(text) <= limit)
+
+
+@pytest.mark.parametrize(
+    "text", ["verdict\n<!-- all that follows", "<!--\nshown?", "<image src=http://x/y.png>", "<SVG onload=x>"]
+)
+def test_nothing_in_a_report_hides_the_rest_of_it_or_fetches_a_picture(text):
+    assert "<!--" not in uncalled(text)
+    assert not re.search(r"<(?:image|svg)", uncalled(text), re.IGNORECASE)

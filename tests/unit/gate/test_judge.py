@@ -8,13 +8,16 @@ from typing import Any
 
 import pytest
 
+from cranfield import Query, TestSet, evaluate
 from cranfield.config.gate import Rule
 from cranfield.evaluation.values import Evaluation
 from cranfield.formats.located import located_text
 from cranfield.gate.baseline import Baseline
 from cranfield.gate.evidence import Evidence
 from cranfield.gate.result import RuleResult
-from cranfield.gate.rules import RULES
+from cranfield.gate.rules import RULES, words
+from cranfield.model import Answer, Hit, Outcome, Run
+from cranfield.model.query import Negative
 
 Found = Callable[..., Evaluation]
 Accepted = Callable[..., Baseline]
@@ -135,6 +138,20 @@ def test_a_drop_within_one_stratum_is_not_hidden_by_the_mean(answered: Found, ac
     assert (by.status, by.got, by.queries) == ("failed", "difficulty: easy \u22120.2500", ("q2",))
 
 
+def test_of_strata_that_keep_a_rule_the_nearest_to_its_bound_is_told(answered: Found, accepted: Accepted) -> None:
+    strata = {"q1": {"kind": "a"}, "q2": {"kind": "b"}, "q3": {"kind": "c"}}
+    then = answered({"q1": "R", "q2": "R", "q3": "--R"}, strata=strata)
+    now = answered({"q1": "R", "q2": "-R", "q3": "-R"}, strata=strata)  # the same, half, and half as much again
+    dropped = judged("drop: {measure: RR, at_most: 60 %, by: kind}", now, accepted(then))
+    assert (dropped.status, dropped.got) == ("passed", "kind: b \u221250.0 %")
+    assert dropped.sentence.endswith("(n = 1); that is the nearest of 3")
+    least = judged("floor: {measure: RR, at_least: 0.1, by: kind}", now)
+    assert (least.status, least.got) == ("passed", "kind: b 0.5000")
+    ranks = answered({"q1": "R", "q2": "-R", "q3": "--R"}, strata=strata, measures=["RankOfFirst"])
+    most = judged("floor: {measure: RankOfFirst, at_most: 9, by: kind}", ranks)
+    assert (most.status, most.got) == ("passed", "kind: c 3.0000")
+
+
 @pytest.mark.parametrize(
     ("rule", "what"),
     [
@@ -186,6 +203,65 @@ def test_a_query_that_lost_its_value_is_a_loss_and_not_left_out(answered: Found,
     assert judged("floor: {measure: RankOfFirst, every_query: 9}", now, accepted(then)).queries == ("q2",)
 
 
+@pytest.mark.parametrize("convention", ["trec", "searchtweak", "octocode"])
+def test_no_convention_lets_a_mean_rise_by_failing_or_by_silence(convention: str) -> None:
+    """Two conventions have no value for a call that failed, one of them none for an empty list: here both count as 0."""
+    lists = {"q1": ("d",), "q2": ("d",), "q3": (), "q4": None}
+    testset = TestSet("t", tuple(Query(one) for one in lists), {one: {"d": 1} for one in lists})
+    answers = {
+        one: Answer(Outcome.TIMEOUT, reason="too slow")
+        if found is None
+        else Answer(Outcome.ANSWERED if found else Outcome.EMPTY, tuple(Hit(doc) for doc in found))
+        for one, found in lists.items()
+    }
+    run = Run("new", answers, depth=10)
+    now = evaluate(testset, run, measures=["RR"], convention=convention, missing="zero")
+    result = judged("floor: {measure: RR, at_least: 0.51}", now)
+    assert (result.status, result.got) == ("failed", "0.5000")  # (1 + 1 + 0 + 0) / 4
+    assert judged("floor: {measure: RR, every_query: 1}", now).queries == ("q3", "q4")
+
+
+def test_every_query_leaves_out_those_that_the_measure_is_not_about(answered: Found) -> None:
+    """Where nothing should be found only Silence has a value, and elsewhere it has none, whatever becomes of the call."""
+    testset = TestSet(
+        "t", (Query("q1"), Query("q2"), Query("none", negative=Negative())), {"q1": {"d": 1}, "q2": {"d": 1}}
+    )
+    failed, quiet = Answer(Outcome.TIMEOUT, reason="too slow"), Answer(Outcome.EMPTY)
+    hit = Answer(Outcome.ANSWERED, (Hit("d"),))
+    now = evaluate(testset, Run("new", {"q1": hit, "q2": hit, "none": failed}, depth=10), measures=["RR"])
+    assert judged("floor: {measure: RR, every_query: 1}", now).got == "2 of 2 queries"
+    assert judged("floor: {measure: Silence, every_query: 1}", now).queries == ("none",)
+    now = evaluate(testset, Run("new", {"q1": hit, "q2": failed, "none": quiet}, depth=10), measures=["RR"])
+    assert judged("floor: {measure: Silence, every_query: 1}", now).got == "1 of 1 queries"
+
+
+def test_a_query_that_finds_nothing_is_no_query_that_keeps_a_rank(answered: Found) -> None:
+    """Without any baseline: q2 and q4 have something to be found, q3 asks for what nobody judged relevant."""
+    now = answered({"q1": "R", "q2": "NN", "q3": "N", "q4": ""}, missed={"q2": 1}, measures=["RankOfFirst"])
+    result = judged("floor: {measure: RankOfFirst, every_query: 9}", now)
+    assert (result.status, result.got, result.queries) == ("failed", "1 of 3 queries", ("q2", "q4"))
+    # A list of relevant documents alone has no value of Accuracy, and is no loss.
+    right = answered({"q1": "RN", "q2": "R"}, measures=["Accuracy"])
+    assert judged("floor: {measure: Accuracy, every_query: 1}", right).got == "1 of 1 queries"
+
+
+def test_a_mean_says_how_many_queries_are_not_in_it_and_does_not_gain_by_losing_them(
+    answered: Found, accepted: Accepted
+) -> None:
+    then = answered({"q1": "R", "q2": "---R", "q3": "N"}, measures=["RankOfFirst"])
+    assert judged("floor: {measure: RankOfFirst, at_most: 3}", then, accepted(then)).sentence == (
+        "RankOfFirst is 2.5000, at most 3 is asked (n = 2; 1 query has no value)"  # (1 + 4) / 2
+    )
+    lost = answered({"q1": "R", "q2": "----", "q3": "N"}, measures=["RankOfFirst"])
+    result = judged("floor: {measure: RankOfFirst, at_most: 3}", lost, accepted(then))
+    assert (result.status, result.got, result.queries) == ("failed", "no value", ("q2",))
+    assert result.sentence == "1 query without a value of RankOfFirst failed, or had a value in the baseline"
+    failed = answered({"q1": "R", "q2": "!"}, measures=["RankOfFirst"])
+    assert judged("floor: {measure: RankOfFirst, at_most: 3}", failed).queries == ("q2",)
+    # How much is judged is no quality: a call that failed has no results to judge.
+    assert judged("floor: {measure: Judged@5, at_least: 1}", failed).status == "passed"
+
+
 def test_a_drop_that_must_be_certain_fails_passes_or_cannot_be_told(found: Found, accepted: Accepted) -> None:
     rule = "drop: {measure: Success@5, at_most: 0.05, significant: true, alpha: 0.05}"
     baseline = accepted(found(200, 200))
@@ -229,6 +305,49 @@ def test_latency_is_held_at_each_percentile_that_is_named(answered: Found) -> No
     assert both.status == "failed"
     # numpy's linear percentile: 40 + 0.8 * 460
     assert both.got == "p95 408.0 ms"
+
+
+@pytest.mark.parametrize(
+    ("rule", "said"),
+    [
+        ("floor: {measure: RR, at_least: 0.5}", "RR is at least 0.5"),
+        ("floor: {measure: RR, above: 0.5, by: kind}", "RR is more than 0.5 in each kind"),
+        ("floor: {measure: RR, every_query: 1, where: {kind: a}}", "RR is 1 or better on every query of kind: a"),
+        ("floor: {measure: RankOfFirst, at_most: 3}", "RankOfFirst is at most 3"),
+        ("drop: {measure: RR, at_most: 5 %}", "RR drops by at most 5 %"),
+        ("drop: {measure: RR, at_most: 5 %, by: kind}", "RR drops by at most 5 % in each kind"),
+        (
+            "drop: {measure: RR, at_most: 0.02, significant: true}",
+            "RR drops by at most 0.02, as far as the interval tells",
+        ),
+        ("ratchet: {measure: RR, queries: [q1, q2]}", "RR does not get worse on q1, q2"),
+        ("ratchet: {measure: RR, where: {kind: a}}", "RR does not get worse on any query of kind: a"),
+        ("failures: {at_most: 0}", "at most 0 queries fail or have no answer"),
+        ("failures: {at_most: 1}", "at most 1 query fails or has no answer"),
+        ("failures: {at_most: 2 %}", "at most 2 % of the queries fail or have no answer"),
+        ("judged: {k: 5, at_least: 80 %}", "Judged@5 is at least 80 %"),
+        (
+            "latency: {p50_ms: 30, p95_ms: 90}",
+            "p50 of the latency is at most 30 ms, p95 of the latency is at most 90 ms",
+        ),
+    ],
+)
+def test_a_rule_in_words(rule: str, said: str) -> None:
+    asked = Rule.model_validate(located_text(rule, Path("rule.yaml"), is_json=False).top)
+    assert words(asked) == said
+
+
+def test_a_failed_mean_names_the_ten_worst_and_a_failed_call_its_outcome(found: Found, answered: Found) -> None:
+    assert judged("floor: {measure: RR, at_least: 0.9}", found(0, 12)).queries == tuple(f"q{n:04}" for n in range(10))
+    assert "(n = 12)" in judged("floor: {measure: RR, at_least: 0.9}", found(0, 12)).sentence
+    now = answered({"q1": "R", "q2": "!", "q3": "?", "q4": "!"})
+    assert judged("failures: {at_most: 0}", now).sentence == (
+        "3 of 4 queries failed or have no answer (missing 1, timeout 2), at most 0 may"
+    )
+    assert (
+        judged("failures: {at_most: 0}", found(1, 1)).sentence
+        == "0 of 1 queries failed or have no answer, at most 0 may"
+    )
 
 
 def test_every_kind_of_rule_is_judged_here() -> None:

@@ -165,6 +165,23 @@ def test_a_pilot_passes_no_gate_and_becomes_no_baseline(tmp_path: Path) -> None:
         accept(config, out=tmp_path / "x", accepted="2026-01-31", source=Source(tmp_path / "pilot"))
 
 
+@pytest.mark.parametrize("fused", [False, True])
+def test_a_pilot_does_not_lose_its_stamp_as_a_run_file_of_the_config(tmp_path: Path, *, fused: bool) -> None:
+    """Nor as a part of a fusion, nor by being collected anew from the file."""
+    config = project(tmp_path)
+    run_job(config, out=tmp_path / "pilot", pilot=True)
+    head = CONFIG.format(rules="    - floor: {measure: RR, at_least: 0}\n").partition("  new:")[0]
+    old = "{run: pilot/runs/new.jsonl}"
+    systems = f"  old: {old}\n  other: {old}\n  new: {{fusion: {{of: [old, other]}}}}\n" if fused else f"  new: {old}\n"
+    named = head.replace("gate:\n", "baseline: old\ncandidate: new\ngate:\n  system: new\n") if fused else head
+    config.write_text(named + systems)
+    assert problems(config)[0] == "the run is a pilot, which passes no gate"
+    with pytest.raises(UsageError, match="pilot"):
+        accept(config, out=tmp_path / "x", accepted="2026-01-31")
+    run_job(config, out=tmp_path / "laundered")
+    assert problems(config, source=Source(tmp_path / "laundered"))[0] == "the run is a pilot, which passes no gate"
+
+
 def test_a_finished_run_is_judged_without_asking_and_a_stale_one_is_refused(tmp_path: Path) -> None:
     config = project(tmp_path)
     accepted(config)
@@ -334,6 +351,27 @@ def test_no_key_of_the_config_opens_the_gate(repository: Path, change: str) -> N
     assert job.status == "failed"
     assert job.parts[0].result.evaluation.name == "new"
     assert any("main" in note for note in job.parts[0].result.notes)
+
+
+def test_answers_of_a_file_in_place_of_a_system_are_told(repository: Path) -> None:
+    """A change may replace its system by another; that nobody was asked must not go unsaid."""
+    (repository.parent / "perfect.run").write_text("".join(f"{query} Q0 doc-{query} 1 9 s\n" for query in QUERIES))
+    text = repository.read_text().partition("  new:")[0] + "  new: {run: perfect.run}\n"
+    repository.write_text(text)
+    job = gated(repository, "main")
+    assert job.status == "passed"
+    notes = job.parts[0].result.notes
+    assert "the system new is of the kind run here, and of the kind command in main" in notes
+    assert "the configuration of the system has changed since the baseline was accepted" in notes
+
+
+def test_a_change_does_not_warm_its_system_up_to_seem_fast(repository: Path) -> None:
+    """A first call that the ref does not make would fill whatever the system keeps, before the times are taken."""
+    (repository.parent / "asked.txt").unlink()
+    repository.write_text("collect: {warm_up: 10}\n" + repository.read_text())
+    notes = gated(repository, "main").parts[0].result.notes
+    assert "other than in main, and taken from there: collect" in notes
+    assert sorted((repository.parent / "asked.txt").read_text().split()) == list(QUERIES)
 
 
 def test_a_change_that_leaves_out_hard_queries_is_refused(repository: Path) -> None:

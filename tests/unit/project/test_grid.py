@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from cranfield.config.grid import GridConfig
-from cranfield.config.grid_points import check_grid, grid_points
+from cranfield.config.grid_points import grid_points
 from cranfield.config.load import load_config
 from cranfield.errors import ConfigError, UsageError
 from cranfield.model import Meta, Query, Split, TestSet
@@ -36,13 +36,13 @@ def project(folder: Path, over: str, system: str = "mix") -> Path:
 
 def problems(folder: Path, over: str, system: str = "mix") -> list[tuple[int | None, str]]:
     with pytest.raises(ConfigError) as caught:
-        load_config(project(folder, over, system), also=check_grid)
+        load_config(project(folder, over, system))
     return [(problem.line, str(problem).partition(": error: ")[2] or str(problem)) for problem in caught.value.problems]
 
 
 def test_every_combination_is_a_point_and_those_that_are_the_same_system_are_one(tmp_path: Path) -> None:
     over = "    fusion.method: [rrf, sum]\n    fusion.rrf_k: [60, 10]\n    fusion.weights.a: [1, 3]\n"
-    config = load_config(project(tmp_path, over), also=check_grid)
+    config = load_config(project(tmp_path, over))
     assert config.grid is not None
     points = grid_points(config, config.grid)
     assert [(point.name == "mix", *point.settings.values()) for point in points] == [
@@ -61,7 +61,7 @@ def test_every_combination_is_a_point_and_those_that_are_the_same_system_are_one
 
 def test_settings_that_one_part_alone_does_not_see_are_one_point(tmp_path: Path) -> None:
     over = "    fusion.method: [rrf, sum]\n    fusion.rrf_k: [60, 10]\n    fusion.weights.a: [0, 1]\n"
-    config = load_config(project(tmp_path, over), also=check_grid)
+    config = load_config(project(tmp_path, over))
     assert config.grid is not None
     counts = [(point.settings["fusion.weights.a"], len(point.same)) for point in grid_points(config, config.grid)]
     assert counts == [(0, 3), (1, 0), (1, 0), (1, 1)]
@@ -70,7 +70,7 @@ def test_settings_that_one_part_alone_does_not_see_are_one_point(tmp_path: Path)
 def test_a_point_has_the_same_name_in_another_grid(tmp_path: Path) -> None:
     named = []
     for over in ("    fusion.rrf_k: [10, 20]\n", "    fusion.method: [sum, rrf]\n    fusion.rrf_k: [30, 20, 10]\n"):
-        config = load_config(project(tmp_path, over), also=check_grid)
+        config = load_config(project(tmp_path, over))
         assert config.grid is not None
         points = grid_points(config, config.grid)
         named.append({point.system.fusion.rrf_k: point.name for point in points if point.system.fusion.method == "rrf"})
@@ -78,7 +78,7 @@ def test_a_point_has_the_same_name_in_another_grid(tmp_path: Path) -> None:
 
 
 def test_params_that_something_takes_and_settings_of_any_system_can_be_varied(tmp_path: Path) -> None:
-    config = load_config(project(tmp_path, "    params.boost: [1, 5]\n    timeout_s: [1, 2]\n"), also=check_grid)
+    config = load_config(project(tmp_path, "    params.boost: [1, 5]\n    timeout_s: [1, 2]\n", "a"))
     assert config.grid is not None
     points = grid_points(config, config.grid)
     assert [(point.system.params["boost"], point.system.timeout_s) for point in points] == [

@@ -80,6 +80,10 @@ def test_labels_that_are_cut_to_the_same_text_keep_their_rows() -> None:
     assert painted(svg, BETTER) == painted(svg, WORSE) == 1
 
 
+def test_how_many_queries_a_group_has_is_not_cut_off() -> None:
+    assert charts.told_apart(["a very long name of a group (1,234)"], 16) == ["a very… (1,234)"]
+
+
 def test_an_interval_without_its_mean_has_no_dot() -> None:
     def dots(whisker: Whisker) -> int:
         svg = draw(charts.whiskers([whisker], "difference", PAGE, 0.01), "one")

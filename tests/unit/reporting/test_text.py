@@ -110,6 +110,15 @@ def test_text_gives_way_before_numbers_do() -> None:
     assert line.endswith("…  0.1234")
 
 
+def test_a_table_whose_words_all_count_folds_them_into_lines() -> None:
+    columns = (Column("rule"), Column("got"), Column("n", "count"))
+    rows = [("a b " * 20, "word " * 40, 7), ("short", "", 8)]
+    lines = render_text(document(Table(columns, rows, "Rules", shown=None, whole=True))).splitlines()
+    assert not any("…" in line or width(line) > LINE for line in lines)
+    assert " ".join(lines).count("word") == 40
+    assert [line.split()[-1] for line in lines if line.endswith((" 7", " 8"))] == ["7", "8"]  # once, in the first line
+
+
 def test_columns_that_do_not_fit_follow_below_behind_the_first_again() -> None:
     columns = (Column("system"), *(Column(f"measure{n:02}@1000", "value") for n in range(12)))
     shown = render_text(document(Table(columns, [("plain", *(n / 100 for n in range(12)))], "Many")))

@@ -123,6 +123,15 @@ def test_false_alarms_and_coverage_are_what_alpha_says(population, test, n):
     assert 0.93 <= share(result.ci_low <= 0 <= result.ci_high for result in results) <= 0.97
 
 
+@pytest.mark.parametrize("level", [0.1, 0.2, 0.5])
+@pytest.mark.parametrize("n", SIZES)
+@pytest.mark.parametrize("test", ["permutation", "wilcoxon", "t", "bootstrap"])
+def test_p_values_are_spread_as_chance_says_and_not_only_at_alpha(test, n, level):
+    # p-values that are a third too large alarm at .038 for .05, within the bounds above, and at .38 for .5.
+    results = results_of(test, "alike", n)
+    assert abs(share(result.p_two_sided <= level for result in results) - level) <= noise(level)
+
+
 @pytest.mark.parametrize("n", SIZES)
 def test_the_sign_test_alarms_as_often_as_its_counts_let_it(n):
     unequal = (1 - SAME) * (1 - float(CHANCES @ CHANCES))  # of two independent draws

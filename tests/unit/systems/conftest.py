@@ -75,7 +75,7 @@ def is_alive(pid: int) -> bool:
 def gone():
     """Wait until a process has ended; True when it has."""
 
-    def _gone(pid: int, within_s: float = 5.0) -> bool:
+    def _gone(pid: int, within_s: float = 60.0) -> bool:
         until = time.monotonic() + within_s
         while is_alive(pid) and time.monotonic() < until:
             time.sleep(0.02)
@@ -88,7 +88,7 @@ def gone():
 def wait_for():
     """Wait until a condition holds; fail the test when it never does."""
 
-    def _wait(condition, within_s: float = 20.0):
+    def _wait(condition, within_s: float = 60.0):
         until = time.monotonic() + within_s
         while time.monotonic() < until:
             if result := condition():

@@ -112,9 +112,14 @@ class TestInMemory:
         assert [answer.hits[0].id for answer in run.answers.values()] == ["docs://0.4", "docs://0.2", "docs://0"]
 
     def test_as_many_calls_are_under_way_as_the_config_allows_and_no_more(self, make_system, testset_of, tmp_path):
+        # The first three wait for each other; then each looks whether there is a fourth.
         source = (
-            "import os, sys, time; from pathlib import Path; here = Path(sys.argv[1]); here.touch(); time.sleep(0.5);"
-            "print(f'docs://{len(list(Path().glob(\"under-way-*\")))}'); here.unlink()"
+            "import sys, time; from pathlib import Path; here, three = Path(sys.argv[1]), Path('three'); here.touch()\n"
+            "def under_way(): return len(list(Path().glob('under-way-*')))\n"
+            "while not three.exists():\n"
+            "    if under_way() >= 3: three.touch()\n"
+            "    time.sleep(0.01)\n"
+            "time.sleep(0.1); print(f'docs://{under_way()}'); here.unlink()"
         )
         texts = [f"under-way-{n}" for n in range(9)]
         run = collect(testset_of(*texts), make_system(source, concurrency=3))
@@ -430,11 +435,13 @@ def test_each_answer_is_on_disk_before_the_next_is_asked(testset_of, tmp_path):
     assert seen == [[], ["q1"], ["q1", "q2"]]
 
 
-def test_concurrency_pays(make_system, testset_of):
-    system = make_system("import time; time.sleep(0.5); print('docs://a')", concurrency=6)
-    began = time.monotonic()
-    collect(testset_of(*"abcdef"), system)
-    assert time.monotonic() - began < 6 * 0.5
+def test_calls_that_wait_for_each_other_all_get_their_answer(make_system, testset_of):
+    source = (
+        "import sys, time; from pathlib import Path; Path(sys.argv[1] + '.here').touch();"
+        "any(len(list(Path().glob('*.here'))) == 6 or time.sleep(0.01) for _ in range(6000)); print('docs://a')"
+    )
+    run = collect(testset_of(*"abcdef"), make_system(source, concurrency=6, timeout_s=50))
+    assert [answer.outcome for answer in run.answers.values()] == [Outcome.ANSWERED] * 6
 
 
 class Deaf(InCode):

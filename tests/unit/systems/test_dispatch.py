@@ -216,7 +216,7 @@ def test_fifty_queries_and_two_systems_take_little_longer_than_their_latency(tmp
     testset = TestSet("t", tuple(queries(50)))
     bound_s = 2 * 50 * 0.1 / 8
     took = []
-    for attempt in range(3):  # the machine may be busy with something else
+    for attempt in range(5):  # the machine may be busy with something else
         systems = [Watched(name, concurrency=8, takes_s=0.1) for name in ("old", "new")]
         began = time.monotonic()
         collect_all(testset, systems, out_dir=tmp_path / str(attempt))

@@ -60,10 +60,26 @@ def test_normalised_scores_are_added(normalise: str, expected: dict[str, float])
 
 @pytest.mark.parametrize(
     ("kind", "expected"),
-    [("min-max", ([1.0, 1.0], 0.0)), ("z", ([0.0, 0.0], 0.0)), ("none", ([3.0, 3.0], 0.0))],
+    [("min-max", ([1.0, 1.0], 0.0)), ("z", ([0.0, 0.0], -1.0)), ("none", ([3.0, 3.0], 0.0))],
 )
 def test_equal_scores_of_a_list_are_normalised_as_documented(kind, expected) -> None:
     assert normalised([3.0, 3.0], kind) == expected
+
+
+def test_scores_under_0_are_no_worse_than_to_be_lacking() -> None:
+    """Logarithms of chances, as they are: `y` is in both lists and `x` in one."""
+    lists = [part("a", "x", "y", scores=(-1, -3)), part("b", "y", "z", scores=(-2, -6))]
+    found = dict(fused(lists, how(method="sum", normalise="none")))
+    assert found == {"x": -1.0 - 6, "y": -3.0 - 2, "z": -3.0 - 6}  # what a list lacks counts as its lowest
+    assert normalised([5.0, -1.0], "none") == ([5.0, -1.0], -1.0)
+
+
+@pytest.mark.parametrize("normalise", ["min-max", "z"])
+def test_the_only_result_of_a_list_is_not_lost(normalise: str) -> None:
+    """`v` and `w` are alike in the long list; the short one names `v` alone."""
+    lists = [part("a", "x", "v", "w", scores=(9, 5, 5)), part("b", "v", scores=(7,))]
+    found = dict(fused(lists, how(method="sum", normalise=normalise)))
+    assert found["v"] - found["w"] == pytest.approx(1)
 
 
 def test_a_list_where_lower_is_better_is_turned_round() -> None:
@@ -173,7 +189,7 @@ def slow(parts: list[Part], method: str, normalise: str, k: float) -> list[tuple
                 continue
             value = values[ids.index(doc)] if doc in ids else None
             if normalise == "none":
-                total += one.weight * (value or 0.0)
+                total += one.weight * (min(0.0, *values) if value is None else value)
             elif normalise == "min-max" and value is not None:
                 low, high = min(values), max(values)
                 total += one.weight * (1.0 if low == high else (value - low) / (high - low))
@@ -182,6 +198,8 @@ def slow(parts: list[Part], method: str, normalise: str, k: float) -> list[tuple
                 spread = (sum((v - mean) ** 2 for v in values) / len(values)) ** 0.5
                 if spread:
                     total += one.weight * ((min(values) if value is None else value) - mean) / spread
+                elif value is None:
+                    total -= one.weight
         scores[doc] = total
     return sorted(scores.items(), key=lambda item: item[0])
 
@@ -221,7 +239,7 @@ def test_a_document_that_every_list_puts_higher_stands_higher(lists, method: tup
     assert order["b"] >= order["a"]
 
 
-@given(st.lists(st.integers(-20, 20).map(float), min_size=1, max_size=8), st.sampled_from(["min-max", "z"]))
+@given(st.lists(st.integers(-20, 20).map(float), min_size=1, max_size=8), st.sampled_from(["min-max", "z", "none"]))
 def test_to_be_found_is_never_worse_than_to_be_lacking(scores: list[float], normalise) -> None:
     found, absent = normalised(scores, normalise)
     assert absent <= min(found)

@@ -3,21 +3,31 @@
 import asyncio
 import gzip
 import itertools
-import json
 import logging
 import os
-import sys
+import signal
+import sqlite3
 import threading
 import time
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
-from cranfield.formats.run_jsonl import read_run, write_run
+from cranfield.config import SystemConfig
+from cranfield.config.load import load_config
+from cranfield.config.models import Check
+from cranfield.errors import ConfigError
+from cranfield.formats.run_jsonl import read_run
 from cranfield.formats.run_record import answer_record, json_line
-from cranfield.model import Outcome, Query, Run
+from cranfield.model import Outcome, Query
+from cranfield.project.asking import collect_options
 from cranfield.systems import collect, collect_all
+from cranfield.systems.dispatch import Dispatcher, in_turn
+from cranfield.systems.fingerprint import surroundings
 from cranfield.systems.lines import LinesSystem
+from cranfield.systems.mask import Mask
+from cranfield.systems.preflight import preflight
 from cranfield.systems.process import MAX_OUTPUT_BYTES
 from cranfield.systems.python import PythonSystem
 
@@ -50,7 +60,9 @@ def test_a_secret_that_a_service_sends_back_is_in_no_title_and_no_field(serve, s
 
     def echo(received):
         said = received.headers["authorization"]
-        return servers.json_reply({"hits": [{"id": "d1", "title": f"for {said}"}], "of": {"user": [said, 1]}, said: said})
+        return servers.json_reply(
+            {"hits": [{"id": "d1", "title": f"for {said}"}], "of": {"user": [said, 1]}, said: said}
+        )
 
     system = http_system(
         serve(echo).url,
@@ -82,13 +94,9 @@ def test_a_secret_in_the_error_of_a_function_is_hidden_where_the_words_are_cut(c
 
 
 def test_the_address_of_a_database_is_a_secret(tmp_path, monkeypatch):
-    pytest.importorskip("psycopg")
-    from cranfield.config import SystemConfig
-    from cranfield.systems import PythonSystem as System
-
     monkeypatch.setenv("DOCS_DSN", "hunter2-is-no-address")
     written = {"preset": "postgres", "with": {"dsn_env": "DOCS_DSN", "table": "docs", "vector_column": "v"}}
-    system = System("docs", SystemConfig.model_validate(written), tmp_path)
+    system = PythonSystem("docs", SystemConfig.model_validate(written), tmp_path)
     try:
         answer, log = ask(system)
     finally:
@@ -134,9 +142,7 @@ def test_no_library_tells_a_log_of_everything_what_opens_the_door(serve, servers
     ],
     ids=["infinity", "deep", "huge", "surrogate", "control"],
 )
-def test_a_field_of_any_value_is_written_or_refused_and_stops_no_run(
-    make_system, testset_of, tmp_path, value, outcome
-):
+def test_a_field_of_any_value_is_written_or_refused_and_stops_no_run(make_system, testset_of, tmp_path, value, outcome):
     body = f'{{"hits": [{{"id": "d1"}}], "f": {value}}}'
     system = make_system(
         f"import sys; sys.stdout.write({body!r})", extract={"json": "hits", "id": "id", "fields": {"f": "f"}}
@@ -213,7 +219,9 @@ def test_a_list_without_end_is_taken_as_far_as_anybody_looks(calling):
 
 
 def test_a_generator_without_end_to_be_sorted_is_refused(calling):
-    answer, _ = ask(calling(lambda query, k: ((str(n), n) for n in itertools.count()), order="descending", timeout_s=20))
+    answer, _ = ask(
+        calling(lambda query, k: ((str(n), n) for n in itertools.count()), order="descending", timeout_s=20)
+    )
     assert (answer.outcome, answer.reason) == (Outcome.UNPARSABLE, "over 10000 results, to be sorted by score")
 
 
@@ -225,7 +233,7 @@ def test_a_list_that_comes_late_is_out_of_time(calling):
             waits.wait(60)
             return iter(["d1"])
 
-    for function in (lambda query, k: map(lambda _: waits.wait(60), [1]), lambda query, k: Slow()):
+    for function in (lambda query, k: (waits.wait(60) for _ in [1]), lambda query, k: Slow()):
         answer, _ = ask(calling(function, timeout_s=0.3))
         assert answer.outcome is Outcome.TIMEOUT
     waits.set()
@@ -344,7 +352,7 @@ def test_a_flood_of_lines_holds_up_nobody_else(tmp_path, script, serve, servers,
     flood = lines(tmp_path, script, "import sys\nwhile True:\n    sys.stdout.write('{}\\n' * 10000)\n", timeout_s=5)
     other = http_system(serve(lambda _: servers.json_reply({"hits": [{"id": "d1"}]})).url, timeout_s=3)
     try:
-        flood._check_started() if hasattr(flood, "_check_started") else list(flood.ready_steps())[0][1]()
+        next(check for _, check in flood.ready_steps())()
         time.sleep(0.5)  # the flood rises
         for _ in range(5):
             answer, _log = ask(other)
@@ -353,3 +361,215 @@ def test_a_flood_of_lines_holds_up_nobody_else(tmp_path, script, serve, servers,
         assert answer.outcome is Outcome.UNPARSABLE
     finally:
         flood.close()
+
+
+# MCP
+
+
+HOSTILE_MCP = r"""
+import json, os, sys, time
+def say(**message):
+    sys.stdout.write(json.dumps({"jsonrpc": "2.0", **message}) + "\n"); sys.stdout.flush()
+tool = {"name": "search", "inputSchema": {"type": "object", "properties": {"query": {"type": "string"}}},
+        "outputSchema": {"type": "object", "properties": {"hits": {"type": "array"}}, "required": ["hits"]}}
+for line in sys.stdin:
+    message = json.loads(line)
+    if "id" not in message:
+        continue
+    if message["method"] == "initialize":
+        if os.path.exists("dies"):
+            sys.stderr.write("no index\n"); sys.stderr.flush(); os._exit(4)
+        version = message["params"]["protocolVersion"]
+        result = {"protocolVersion": version, "capabilities": {"tools": {}}, "serverInfo": {"name": "x", "version": "1"}}
+        say(id=message["id"], result=result)
+    elif message["method"] == "tools/list":
+        say(id=message["id"], result={"tools": [tool]})
+    elif message["method"] == "tools/call":
+        kind = message["params"]["arguments"]["query"]
+        result = {"content": [{"type": "text", "text": "{}"}], "structuredContent": {"hits": [{"id": "d1"}]}}
+        if kind == "flood":
+            for n in range(3_000):
+                say(method="notifications/message", params={"level": "info", "data": "x" * 50})
+            sys.stderr.write("y" * 5_000_000)
+        if kind == "mismatch":
+            result["structuredContent"] = {"hits": 3}
+        if kind == "picture":
+            result = {"content": [{"type": "image", "data": "AAAA", "mimeType": "image/png"}], "structuredContent": {"hits": []}}
+        if kind == "resource":
+            result = {"content": [{"type": "resource_link", "uri": "file:///etc/passwd", "name": "x"}], "structuredContent": {"hits": []}}
+        if kind == "gone":
+            tool["name"] = "other"; say(method="notifications/tools/list_changed")
+            say(id=message["id"], error={"code": -32602, "message": "no such tool"}); continue
+        if kind == "giant":
+            sys.stdout.write(" " * (17 * 1024 * 1024) + "\n"); sys.stdout.flush()
+        if kind == "half":
+            sys.stdout.write('{"jsonrpc": "2.0", "id"'); sys.stdout.flush(); os._exit(5)
+        say(id=message["id"], result=result)
+    else:
+        say(id=message["id"], error={"code": -32601, "message": "no such method"})
+"""
+
+
+@pytest.fixture
+def mcp(tmp_path, script):
+    """A server over stdio that behaves as the query says."""
+    from cranfield.systems.mcp import McpSystem
+
+    name = script(HOSTILE_MCP, "server.py")
+    said = {"command": ["{python}", "-I", "-S", name], "tool": "search"}
+    system = McpSystem.of("tool", folder=tmp_path, mcp=said, extract={"json": "hits", "id": "id"}, timeout_s=30)
+    yield system
+    system.close()
+
+
+@pytest.mark.parametrize(
+    ("query", "outcome"),
+    [
+        ("flood", Outcome.ANSWERED),
+        ("mismatch", Outcome.ERROR),
+        ("picture", Outcome.EMPTY),
+        ("resource", Outcome.EMPTY),
+        ("gone", Outcome.ERROR),
+        ("giant", Outcome.ERROR),
+        ("half", Outcome.ERROR),
+    ],
+)
+def test_whatever_a_tool_does_is_an_answer_or_a_failure_and_the_next_call_is_answered(mcp, query, outcome):
+    answer, _ = ask(mcp, query)
+    assert answer.outcome is outcome, answer
+    assert [hit.id for hit in ask(mcp, "grid")[0].hits] == ["d1"]
+
+
+def test_a_server_that_dies_as_the_session_is_opened_fails_each_call_with_its_words(mcp, tmp_path):
+    (tmp_path / "dies").touch()
+    for _ in range(2):
+        answer, log = ask(mcp)
+        assert (answer.outcome, answer.reason) == (Outcome.ERROR, "the server ended with exit status 4")
+        assert log.stderr_head == "no index\n"
+
+
+@pytest.mark.parametrize("encoding", [None, "gzip"])
+def test_an_answer_without_end_over_http_is_cut_off(serve, servers, tmp_path, encoding):
+    from cranfield.systems.mcp import McpSystem
+
+    body = b" " * (MAX_OUTPUT_BYTES * 2)
+    headers = {"Content-Type": "application/json"}
+    if encoding is not None:
+        body, headers = gzip.compress(body), {**headers, "Content-Encoding": encoding}
+    service = serve(lambda _: servers.Sent(200, headers, body))
+    said = {"url": f"{service.url}/mcp", "tool": "search"}
+    system = McpSystem.of(
+        "tool", folder=tmp_path, mcp=said, extract={"json": "hits"}, retries=0, backoff_s=0.01, timeout_s=20
+    )
+    try:
+        answer, _ = ask(system)
+    finally:
+        system.close()
+    assert answer.outcome is Outcome.ERROR
+    assert ("16 MB" if encoding is None else "encoded, unasked") in answer.reason
+
+
+# The run
+
+
+def test_sigterm_before_the_first_query_is_an_interruption_too(calling):
+    heard = []
+    before = signal.signal(signal.SIGTERM, lambda *_: heard.append("not as an interruption"))
+
+    def find(query, k):
+        os.kill(os.getpid(), signal.SIGTERM)
+        waits.wait(5)
+        return ["d1"]
+
+    waits = threading.Event()
+    system = PythonSystem.calling("function", find)
+    system.config = system.config.model_copy(update={"preflight": [Check(probe="grid")]})
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            preflight([system])
+    finally:
+        waits.set()
+        signal.signal(signal.SIGTERM, before)
+        system.close()
+    assert heard == []
+
+
+def test_what_sqlite_has_not_written_into_its_file_yet_counts(tmp_path, servers):
+    database = tmp_path / "docs.db"
+    servers.Engine.at(database)
+    with closing(sqlite3.connect(database)) as writer:
+        writer.execute("PRAGMA journal_mode = WAL")
+        written = {"preset": "sqlite", "with": {"database": "docs.db", "table": "docs"}}
+        system = PythonSystem("docs", SystemConfig.model_validate(written), tmp_path)
+        assert ask(system)[0].hits
+        before = surroundings(system)
+        assert surroundings(system) == before
+        with writer:
+            writer.execute("INSERT INTO docs VALUES ('d9', 'grid', 'grid')")
+        assert surroundings(system) != before
+        system.close()
+
+
+def test_the_value_of_a_variable_that_settings_name_counts(tmp_path, monkeypatch):
+    written = {"preset": "postgres", "with": {"dsn_env": "DOCS_DSN", "table": "docs", "vector_column": "v"}}
+    found = []
+    for value in ("postgresql://one/docs", "postgresql://two/docs", "postgresql://two/docs"):
+        monkeypatch.setenv("DOCS_DSN", value)
+        found.append(surroundings(PythonSystem("docs", SystemConfig.model_validate(written), tmp_path)))
+    assert found[0] != found[1] == found[2]
+
+
+def test_of_an_address_the_password_alone_is_a_secret_too():
+    mask = Mask({"DSN": "postgresql://bob:hunter%232@host/docs"})
+    assert mask.hide("no password hunter#2 for bob") == "no password ${DSN} for bob"
+    assert mask.hide("hunter%232") == "${DSN}"
+
+
+def test_however_often_it_is_interrupted_no_call_is_left_behind(calling, testset_of):
+    let_go = threading.Event()
+
+    def interrupt(_, frame):
+        while frame is not None:
+            if frame.f_code is Dispatcher.ask.__code__:  # one that comes later is not for this test
+                raise KeyboardInterrupt
+            frame = frame.f_back
+
+    def find(query, k):
+        for _ in range(3):
+            os.kill(os.getpid(), signal.SIGINT)
+            time.sleep(0.002)
+        let_go.wait(60)
+        return []
+
+    system = calling(find, timeout_s=60)
+    dispatcher = Dispatcher([system], 10)
+    calls = in_turn(testset_of("a", "b").queries, [system], seed=0, time_asked=1)
+    before = signal.signal(signal.SIGINT, interrupt)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            dispatcher.ask(calls, lambda *_: None)
+        deadline = time.monotonic() + 20
+        while dispatcher._running and time.monotonic() < deadline:
+            time.sleep(0.01)
+        assert dispatcher._running == []
+    finally:
+        signal.signal(signal.SIGINT, before)
+        let_go.set()
+
+
+def test_a_folder_that_cannot_be_written_keeps_nothing_and_stops_no_run(tmp_path, testset_of, make_system):
+    (tmp_path / ".cranfield").touch()  # in the place of the folder
+    (tmp_path / "cranfield.yaml").write_text(
+        "testset: queries.yaml\nsystems: {sut: {command: [echo, 'docs://{query}'], extract: {regex: 'docs://'}}}\n",
+        encoding="utf-8",
+    )
+    options = collect_options(load_config(tmp_path / "cranfield.yaml"))
+    system = make_system("import sys; print('docs://' + sys.argv[1])")
+    runs = collect_all(testset_of("grid"), [system], out_dir=tmp_path / "out", options=options)
+    assert [hit.id for hit in runs["sut"].answers["q1"].hits] == ["docs://grid"]
+
+
+@pytest.mark.parametrize("name", ["token", "Auth_Token", "client_secret"])
+def test_a_token_in_a_parameter_does_not_stand_in_the_file(http_system, name):
+    with pytest.raises(ConfigError, match="what opens a door does not stand in a file"):
+        http_system("http://127.0.0.1:1/", http={"parameters": {"q": "{query}", name: "abcdef"}})

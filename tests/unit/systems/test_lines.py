@@ -208,7 +208,7 @@ for call in calls():
     system = program(source)
     assert ask(system, "a")[0].hits == (Hit("a"),)
     wait_for((tmp_path / "said").exists)
-    time.sleep(0.2)
+    time.sleep(1)  # both lines are read by then
     second, _ = ask(system, "b")
     assert (second.outcome, second.hits) == (Outcome.UNPARSABLE, ())
     assert ask(system, "c")[0].hits == (Hit("c"),)

@@ -227,7 +227,7 @@ def test_an_async_function_out_of_time_is_cancelled(wait_for):
         finally:
             ended.append(query)
 
-    answer, _ = ask(PythonSystem.calling("f", search, timeout_s=0.2))
+    answer, _ = ask(PythonSystem.calling("f", search, timeout_s=1))
     assert answer.outcome is Outcome.TIMEOUT
     wait_for(lambda: ended == ["grid"])
 

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from cranfield.cli.shaping import shaping_options
 from cranfield.cli.testset.common import ForceOption, note, read_set, refuse_existing
-from cranfield.project.shaping import Shaping
+
+if TYPE_CHECKING:
+    from cranfield.project.shaping import Shaping
 
 
 @shaping_options

@@ -64,7 +64,8 @@ def render_markdown(document: Document) -> str:
         lines += [f"> **{escape(document.stamp)}**", ""]
     if document.verdict is not None:
         lines += [*_verdict(document.verdict), ""]
-    lines += ["  \n".join(paragraph(line) for line in document.subtitle), ""]
+    if document.subtitle:
+        lines += ["  \n".join(paragraph(line) for line in document.subtitle), ""]
     for section in document.sections:
         lines += [f"## {escape(section.title)}", ""]
         for block in section.blocks:

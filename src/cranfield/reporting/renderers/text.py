@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import zip_longest
 from typing import Any
 
 from cranfield.reporting.document import (
@@ -113,7 +114,7 @@ def _table(table: Table) -> Iterator[str]:
         for column, room in zip(table.columns, widths, strict=True)
     ]
     for part in _parts(table.columns, widths):
-        yield from _lines(table.columns, headings, rows, footer, widths, part)
+        yield from _lines(table, headings, rows, footer, widths, part)
     if len(shown) < len(table.rows):
         yield f"... and {len(table.rows) - len(shown)} more"
 
@@ -179,7 +180,7 @@ def _parts(columns: Sequence[Column], widths: Sequence[int]) -> list[list[int]]:
 
 
 def _lines(
-    columns: Sequence[Column],
+    table: Table,
     headings: Sequence[Sequence[str]],
     rows: Sequence[Sequence[str]],
     footer: Sequence[str] | None,
@@ -188,7 +189,7 @@ def _lines(
 ) -> Iterator[str]:
     def line(cells: Sequence[str]) -> str:
         return GAP.join(
-            _padded(shorten_to(cells[place], widths[place]), widths[place], at_right=columns[place].is_numeric)
+            _padded(shorten_to(cells[place], widths[place]), widths[place], at_right=table.columns[place].is_numeric)
             for place in part
         )
 
@@ -199,10 +200,16 @@ def _lines(
         yield line([words[level] if level < len(words) else "" for words in stacked])
     yield rule
     for row in rows:
-        yield line(row)
+        yield from map(line, _folded(row, widths) if table.whole else [row])
     if footer is not None:
         yield rule
         yield line(footer)
+
+
+def _folded(row: Sequence[str], widths: Sequence[int]) -> Iterator[Sequence[str]]:
+    """A row over as many lines as its longest cell takes."""
+    cells = [textwrap.wrap(cell, room, break_on_hyphens=False) for cell, room in zip(row, widths, strict=True)]
+    yield from zip_longest(*cells, fillvalue="")
 
 
 def _padded(text: str, room: int, *, at_right: bool = False) -> str:

@@ -7,7 +7,7 @@ from statistics import fmean
 from typing import Any
 
 from cranfield.evaluation.values import Evaluation
-from cranfield.numbers import format_percent, format_value
+from cranfield.numbers import format_count, format_percent, format_value
 from cranfield.reporting.document import Block, Cell, Column, Table
 
 Systems = Sequence[tuple[str, Evaluation]]
@@ -46,7 +46,14 @@ def _in_short(values: Sequence[Any]) -> str:
         return f"true in {format_percent(sum(values) / len(values))}"
     numbers = [float(value) for value in values if isinstance(value, int | float) and not isinstance(value, bool)]
     if len(numbers) == len(values):
-        low, mean, high = (format_value(value) for value in (min(numbers), fmean(numbers), max(numbers)))
-        return f"mean {mean}, from {low} to {high}"
+        low, high = min(numbers), max(numbers)
+        if low == high:
+            return f"{_number(low)} throughout"
+        return f"mean {_number(fmean(numbers))}, from {_number(low)} to {_number(high)}"
     n = len({repr(value) for value in values})
     return "1 value" if n == 1 else f"{n} different values"
+
+
+def _number(value: float) -> str:
+    """Tokens as `1,234`, confidence as `0.5645`."""
+    return format_value(value) if abs(value) < 10 and not value.is_integer() else format_count(round(value))

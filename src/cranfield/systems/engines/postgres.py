@@ -168,7 +168,10 @@ def _vector_of(columns: Mapping[str, Letter], configuration: Composable) -> Comp
 def _connection(dsn: str, timeout_s: float) -> Connection[tuple[object, ...]]:
     import psycopg
 
-    connection = psycopg.connect(dsn, autocommit=True)
+    try:
+        connection = psycopg.connect(dsn, autocommit=True)
+    except psycopg.ProgrammingError:  # its message quotes the address, and the password in it
+        raise ValueError("the address of the database is none that PostgreSQL reads") from None
     connection.execute("SET default_transaction_read_only = on")
     connection.execute("SELECT set_config('statement_timeout', %s, false)", [str(int(timeout_s * 1000))])
     return connection

@@ -1,0 +1,116 @@
+"""Reference pages of presets, of the gate's rules and of the pytest plugin. For `generate`, which lists them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic import BaseModel
+from pydantic_core import PydanticUndefined
+from python_markdown import docstring, fence, field_sentences, table
+
+from cranfield import pytest_plugin
+from cranfield.config.gate import GateConfig, Rule
+from cranfield.config.models import SystemConfig
+from cranfield.config.presets import PRESETS, Preset, filled_form
+from cranfield.gate.rules import RULES
+from cranfield.project.asserted import Asked
+from cranfield.project.scores import Scores
+
+FIXTURES = ("evaluation", "cranfield_evaluate", "cranfield_config")
+"""What the plugin gives to tests."""
+
+
+def presets_page() -> str:
+    """A section for each preset: what `with` takes, and what an example of it comes to."""
+    intro = (
+        "A preset is a form of another kind of system that is filled in. `cranfield system presets NAME` prints the same, and "
+        "`cranfield system show NAME` what a system of yours comes to. [How to ask a search engine](../../how-to/engines.md)."
+    )
+    rows = ((f"[`{one.name}`](#{one.name})", one.title, ", ".join(required(one.settings))) for one in PRESETS.values())
+    sections = ["# Presets", intro, table(("preset", "what it asks", "needs"), rows)]
+    for one in PRESETS.values():
+        sections += [f"## {one.name}", f"{one.title}.", settings_table(one.settings), *example_of(one)]
+    return "\n\n".join(sections)
+
+
+def required(settings: type[BaseModel]) -> list[str]:
+    return [f"`{field.alias or name}`" for name, field in settings.model_fields.items() if field.is_required()]
+
+
+def settings_table(settings: type[BaseModel]) -> str:
+    """The keys of a model with their defaults and sentences."""
+    rows = (
+        (
+            f"`{field.alias or name}`" + (" (required)" if field.is_required() else ""),
+            written(field.get_default(call_default_factory=True)),
+            " ".join((field.description or "").split()),
+        )
+        for name, field in settings.model_fields.items()
+    )
+    return table(("key", "default", "what it says"), rows)
+
+
+def written(default: Any) -> str:
+    """A default as YAML has it; nothing where there is none, or an empty one."""
+    if default is PydanticUndefined or default is None or default in ({}, []):
+        return ""
+    return f"`{str(default).lower() if isinstance(default, bool) else default}`"
+
+
+def example_of(one: Preset) -> list[str]:
+    """What is written, and what stands for it."""
+    said = {"preset": one.name, "with": dict(one.example)}
+    comes_to = filled_form(SystemConfig.model_validate(said))
+    return ["This", fence(as_yaml(said), "yaml"), "comes to", fence(as_yaml(comes_to), "yaml")]
+
+
+def as_yaml(value: object) -> str:
+    import yaml
+
+    text: str = yaml.safe_dump(value, sort_keys=False, allow_unicode=True, width=110)
+    return text
+
+
+def rules_page() -> str:
+    """A section for each rule of the gate, from the table that judges."""
+    intro = (
+        "The rules of `gate:` in `cranfield.yaml`, each with its keys. Every rule has to be kept. "
+        "[How to hold a search to its rules](../../how-to/gate.md)."
+    )
+    rows = (
+        (f"[`{one.name}`](#{one.name})", one.sentence, "yes" if one.needs_baseline else "") for one in RULES.values()
+    )
+    sections = ["# Rules of a gate", intro, table(("rule", "what it is for", "needs a baseline"), rows)]
+    for one in RULES.values():
+        keys = model_of(one.name)
+        examples = "gate:\n  rules:\n" + "".join(f"    - {example}\n" for example in one.examples)
+        sections += [f"## {one.name}", one.sentence, fence(examples, "yaml"), settings_table(keys)]
+    about = "A rule may also name `testsets`, where a config has several."
+    return "\n\n".join([*sections, "## The block", about, settings_table(GateConfig)])
+
+
+def model_of(rule: str) -> type[BaseModel]:
+    """The keys of a rule: the model that its field in `Rule` holds."""
+    (model,) = (part for part in Rule.model_fields[rule].annotation.__args__ if part is not type(None))  # type: ignore[union-attr]
+    found: type[BaseModel] = model
+    return found
+
+
+def pytest_page() -> str:
+    """The marker, the fixtures and what they give."""
+    intro = "The plugin is there as soon as the package is installed. [How to test a search with pytest](../../how-to/pytest.md)."
+    settings = ((f"`{name}`", sentence) for name, sentence in field_sentences(Asked).items())
+    sections = [
+        "# pytest plugin",
+        intro,
+        "## The marker cranfield",
+        table(("setting", "what it says"), settings),
+        "## Fixtures",
+    ]
+    for name in FIXTURES:
+        sections += [f"### {name}", *docstring(getattr(pytest_plugin, name).__wrapped__)]
+    sections += ["## What there is to assert"]
+    for name, thing in vars(Scores).items():
+        if not name.startswith("_") and (isinstance(thing, property) or callable(thing)) and thing.__doc__:
+            sections += [f"### evaluation.{name}", *docstring(thing)]
+    return "\n\n".join(sections)
