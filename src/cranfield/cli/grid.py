@@ -28,7 +28,7 @@ def grid_command(
     ),
     *,
     testset: Annotated[
-        str | None, typer.Option("--set", metavar="NAME", help="Which test set, where the config has several.")
+        str | None, typer.Option("--testset", metavar="NAME", help="Which test set, where the config has several.")
     ] = None,
     out: Annotated[
         Path, typer.Option("--out", metavar="DIR", help="Folder for results.json, report.html, report.md and runs.")

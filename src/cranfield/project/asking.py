@@ -182,10 +182,10 @@ def _chosen(config: Config, of: str | None) -> SetConfig:
     sets = config.sets
     if config.testsets is None:
         if of is not None:
-            raise UsageError(f"--set is {of}", expected="none: the config has one test set")
+            raise UsageError(f"--testset is {of}", expected="none: the config has one test set")
         return sets[""]
     if of is None:
-        raise UsageError(f"the config has {len(sets)} test sets", expected=f"--set with one of {', '.join(sets)}")
+        raise UsageError(f"the config has {len(sets)} test sets", expected=f"--testset with one of {', '.join(sets)}")
     if of not in sets:
         raise UnknownNameError.among("test set", of, sets)
     return sets[of]

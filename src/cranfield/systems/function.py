@@ -152,9 +152,16 @@ def _listed(value: object, k: int) -> object:
     return list(islice(value, max(MAX_HITS, 10 * k) + 1)) if isinstance(value, Iterator) else value
 
 
+def _spelled(value: object) -> object:
+    """What JSON has no word for: a hit as its fields that are there, anything else as Python shows it."""
+    if isinstance(value, Hit):
+        return {name: one for name in HIT_FIELDS if (one := getattr(value, name)) is not None}
+    return repr(value)
+
+
 def _shown(value: object) -> str:
     try:
-        text = json.dumps(value, ensure_ascii=False, default=repr) if isinstance(value, list | dict) else repr(value)
+        text = json.dumps(value, ensure_ascii=False, default=_spelled) if isinstance(value, list | dict) else repr(value)
     except (TypeError, ValueError, RecursionError):  # keys of several kinds; a list that holds itself; too many levels
         text = type_of(value)
     return cut(text, _SHOWN_CHARS)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 SHOWN_CHARS = 60
 """Query text is cut at this many characters."""
 SMALL = 100
-"""Up to this many queries a plain log has a line for each."""
+"""Up to this many calls of all systems together a plain log has a line for each."""
 PLAIN_INTERVAL_S = 5.0
 """Beyond that, a line this often."""
 
@@ -84,7 +84,8 @@ class Plain:
         pace = self._paces[system]
         pace.count_call(answer, log)
         now = time.monotonic()
-        due = pace.total <= SMALL or now >= self._shown_at[system] + PLAIN_INTERVAL_S or pace.done == pace.total
+        small = sum(one.total for one in self._paces.values()) <= SMALL
+        due = small or now >= self._shown_at[system] + PLAIN_INTERVAL_S or pace.done == pace.total
         if due or answer.outcome.is_failure:
             self._shown_at[system] = now
             told = f"  {failure(answer)}" if answer.outcome.is_failure else ""

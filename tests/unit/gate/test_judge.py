@@ -274,6 +274,29 @@ def test_a_drop_that_must_be_certain_fails_passes_or_cannot_be_told(found: Found
     assert judged("drop: {measure: Success@5, at_most: 0.05}", found(185, 200), baseline).status == "failed"
 
 
+def test_an_interval_that_ends_at_the_margin_is_within_it(answered: Found, accepted: Accepted) -> None:
+    """Every query falls from 1 to 0.5, so that the interval is 0.5 to 0.5."""
+    lists = {f"q{number:02}": "R" for number in range(20)}
+    then, now = accepted(answered(lists)), answered(dict.fromkeys(lists, "-R"))
+    rule = "drop: {measure: RR, at_most: %s, significant: true}"
+    assert judged(rule % "0.5", now, then).status == "passed"
+    assert judged(rule % "50 %", now, then).status == "passed"
+    assert judged(rule % "0.499", now, then).status == "failed"
+
+
+def test_a_stratum_without_a_value_is_passed_over_only_where_no_answer_has_one(answered: Found) -> None:
+    queries = (Query("q1", strata={"kind": "a"}), Query("none", strata={"kind": "b"}, negative=Negative()))
+    testset = TestSet("t", queries, {"q1": {"d": 1}})
+    now = evaluate(testset, {"q1": ["d"], "none": []}, measures=["RR"])
+    assert judged("floor: {measure: RR, at_least: 1, by: kind}", now).status == "passed"
+    barren = answered(
+        {"q1": "R", "q2": "N"}, strata={"q1": {"kind": "a"}, "q2": {"kind": "b"}}, measures=["RankOfFirst"]
+    )
+    result = judged("floor: {measure: RankOfFirst, at_most: 9, by: kind}", barren)
+    assert (result.status, result.got) == ("failed", "kind: b no query")
+    assert judged("judged: {k: 5, at_least: 100 %}", answered({"q1": "R-"})).queries == ("q1",)
+
+
 @pytest.mark.parametrize("total", [1, 3])
 def test_too_few_queries_decide_nothing(found: Found, accepted: Accepted, total: int) -> None:
     rule = "drop: {measure: Success@5, at_most: 0.05, significant: true}"
