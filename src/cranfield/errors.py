@@ -164,6 +164,13 @@ class InternalError(CranfieldError):
     """A state we believed impossible."""
 
 
+def _plural(kind: str) -> str:
+    """`queries`, `keys`, `classes`."""
+    if kind.endswith("y") and kind[-2:-1] not in "aeiou":
+        return kind[:-1] + "ies"
+    return kind + ("es" if kind.endswith("s") else "s")
+
+
 def unknown_name(
     kind: str,
     got: str,
@@ -187,11 +194,7 @@ def unknown_name(
     hints = [f"did you mean {near[0]}?"] if near else []
     if command:
         hints.append(f"`{command}` lists them.")
-    listed = (
-        ", ".join(names)
-        if len(names) <= LISTED_NAMES
-        else f"one of {len(names)} {kind}{'es' if kind.endswith('s') else 's'}"
-    )
+    listed = ", ".join(names) if len(names) <= LISTED_NAMES else f"one of {len(names)} {_plural(kind)}"
     return Problem(
         f"unknown {kind} {shorten(got)}", path=path, expected=listed, hint=" ".join(hints) if hints else None
     )

@@ -33,7 +33,13 @@ def load_config(path: Path | str, *, also: Callable[[Config], Iterator[Finding]]
         ConfigError: with everything that is wrong, in the order of the lines. No value of `env` is ever shown.
     """
     path = Path(path)
-    located = load_located(path, ConfigError)
+    try:
+        located = load_located(path, ConfigError)
+    except ConfigError as error:
+        hint = "name another file, or write this one: the tutorial shows how."
+        raise ConfigError(
+            [replace(one, hint=hint) if one.message == "no such file" else one for one in error.problems]
+        ) from None
     problems = ProblemList(ConfigError)
     config = validate(located, Config, problems)
     problems.problems = [_without_secrets(located, problem) for problem in problems.problems]

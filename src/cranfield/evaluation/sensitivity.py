@@ -89,10 +89,11 @@ class Sensitivity:
 
     @property
     def line(self) -> str:
-        """`17 of 21 variations agree: better`."""
+        """`17 of 21 variations agree: better`; and how many more could not be tried, or would say the same as another."""
         if not self.variations:
             return f"No variation could be tried: {self.verdict}"
-        return f"{self.n_agree} of {len(self.variations)} variations agree: {self.verdict}"
+        out = f"; {len(self.left_out)} more left out" if self.left_out else ""
+        return f"{self.n_agree} of {len(self.variations)} variations agree: {self.verdict}{out}"
 
 
 def sensitivity(

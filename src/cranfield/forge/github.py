@@ -97,7 +97,7 @@ def place(environ: Mapping[str, str], repo: str | None, number: int | None) -> t
     repo = repo or environ.get("GITHUB_REPOSITORY", "")
     if not _REPO.fullmatch(repo) or {".", ".."} & set(repo.split("/")):
         raise UsageError(
-            "which repository?" if not repo else "this is not the name of a repository",
+            "no repository is named" if not repo else "this is not the name of a repository",
             expected="--repo OWNER/NAME, or GITHUB_REPOSITORY",
             got=shorten(repo) if repo else None,
         )
@@ -106,7 +106,7 @@ def place(environ: Mapping[str, str], repo: str | None, number: int | None) -> t
         number = int(found[1]) if found else _number_of_event(environ)
     if number is None:
         raise UsageError(
-            "which pull request?",
+            "no pull request is named",
             expected="--number N, or a job that runs for one",
             hint="a job of a push has none: run it `on: pull_request`",
         )

@@ -86,7 +86,7 @@ def place(environ: Mapping[str, str], repo: str | None, number: int | None) -> t
     repo = repo or environ.get("CI_MERGE_REQUEST_PROJECT_ID") or environ.get("CI_PROJECT_ID", "")
     if not _REPO.fullmatch(repo):
         raise UsageError(
-            "which project?" if not repo else "this is not a project",
+            "no project is named" if not repo else "this is not a project",
             expected="--repo with its number or GROUP/NAME, or CI_PROJECT_ID",
             got=shorten(repo) if repo else None,
         )
@@ -95,7 +95,7 @@ def place(environ: Mapping[str, str], repo: str | None, number: int | None) -> t
         number = int(said) if said.isascii() and said.isdecimal() else None
     if number is None:
         raise UsageError(
-            "which merge request?",
+            "no merge request is named",
             expected="--number N, or a job that runs for one",
             hint='a job of a branch has none: `rules: - if: $CI_PIPELINE_SOURCE == "merge_request_event"`',
         )

@@ -139,4 +139,4 @@ def forge_of(environ: Mapping[str, str]) -> Forge:
     for github, gitlab in signs:
         if bool(environ.get(github)) != bool(environ.get(gitlab)):
             return "github" if environ.get(github) else "gitlab"
-    raise UsageError("which forge?", expected="--forge github or --forge gitlab, or a job of one of them")
+    raise UsageError("no forge is named", expected="--forge github or --forge gitlab, or a job of one of them")

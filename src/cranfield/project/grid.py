@@ -9,7 +9,7 @@ from pathlib import Path
 from cranfield.config import load_config
 from cranfield.config.grid import HELD_OUT, GridConfig
 from cranfield.config.grid_points import Point, grid_points, with_systems
-from cranfield.errors import UsageError
+from cranfield.errors import UsageError, unknown_name
 from cranfield.evaluation.grid import GridPoint, GridResult, judge
 from cranfield.evaluation.verdict import broken_limits
 from cranfield.formats.counting import n_of
@@ -121,6 +121,9 @@ def halves_of(testset: TestSet, grid: GridConfig) -> Halves:
     if isinstance(grid.held_out, str):
         key, _, value = (part.strip() for part in grid.held_out.partition("="))
         check_keys(testset, [key])
+        values = {str(found) for query in testset.queries if (found := stratum(query, key)) is not None}
+        if value not in values:
+            raise UsageError(unknown_name(f"value of {key} in grid.held_out", value, values))
         held_out = {query.id for query in testset.queries if stratum(query, key) == value}
         how = f"those of stratum {key}={value}"
         if stored is not None and set(stored.held_out) - held_out:

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from cranfield.errors import UnknownNameError, UsageError
 from cranfield.evaluation.evaluate import summarise
 from cranfield.evaluation.values import Evaluation
+from cranfield.formats.counting import n_of
 from cranfield.measures import CATALOGUE, Measure, parse
 from cranfield.measures.kernels import first_relevant_rank
 from cranfield.project.recipe import with_primary
@@ -70,6 +71,7 @@ class Scores:
         Raises:
             UsageError: an unknown measure; no query has a value, which is never a number.
         """
+        __tracebackhide__ = True
         computed, places = self._places(measure)
         weights = np.array([self._weight(place) for place in places.tolist()])
         summary = summarise(self.evaluation.values[computed][places], weights=weights, measure=computed)
@@ -125,7 +127,7 @@ class Scores:
     def __repr__(self) -> str:
         """What a failed assertion shows: system, test set, queries."""
         which = f", {self.label}" if self.label else ""
-        return f"<{self.evaluation.name} on {self.evaluation.testset.name}: {len(self)} queries{which}>"
+        return f"<{self.evaluation.name} on {self.evaluation.testset.name}: {n_of(len(self), 'queries')}{which}>"
 
     def told(self, measure: Measure) -> str:
         """The queries that do worst by a measure, a line each, with what became of them."""

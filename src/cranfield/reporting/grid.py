@@ -37,7 +37,8 @@ DRAWN = 25
 """Points in the picture, the best first."""
 OPTIMISM = (
     "The winner was chosen because it was the best on the tuning queries: part of that is luck. Optimism is its mean there "
-    "minus its mean on the held-out queries, which had no say; the two parts may also differ in how hard they are."
+    "minus its mean on the held-out queries, which had no say (under 0 where less is better); the two parts may also differ in "
+    "how hard they are."
 )
 
 

@@ -205,6 +205,11 @@ class Adapter(ABC):
         of_preset = self.written.preset is not None and PRESETS[self.written.preset].is_elsewhere
         return over_a_network or of_preset or any(part.is_elsewhere for part in self.parts.values())
 
+    @property
+    def is_pilot(self) -> bool:
+        """True when what it answers is not for the record, or that of any part."""
+        return any(part.is_pilot for part in self.parts.values())
+
     def params_of(self, query: Query) -> dict[str, Scalar]:
         """What is given with a query: of the system, of the set, of the query itself; the later goes first."""
         named = self.config.components or []

@@ -346,7 +346,7 @@ class _Collection:
             logs={query_id: one.log for query_id, one in kept.items()},
             testset_digest=self.testset.digest,
             config_digest=system.config_digest,
-            pilot=self.pilot,
+            pilot=self.pilot or getattr(system, "is_pilot", False),
             config=system.public_config(),
         )
 

@@ -15,13 +15,14 @@ from threading import Event
 from typing import Any
 
 from cranfield.config.models import Extract
-from cranfield.model import Answer, Order, Outcome, Scalar
+from cranfield.model import Answer, Hit, Order, Outcome, Scalar
 from cranfield.systems.adapter import HEAD_CHARS, CheckFailedError, Reply, failed
 from cranfield.systems.loop import Loop
 from cranfield.systems.own_form import answer_in, cut, one_line, plain
 from cranfield.systems.values import MAX_HITS, UnreadableError, type_of
 from cranfield.systems.workers import FunctionError, Workers
 
+HIT_FIELDS = ("id", "score", "title", "span", "tokens")
 _SHOWN_CHARS = 4 * HEAD_CHARS
 """Kept of texts until secrets are hidden, which are known only where they are whole."""
 _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
@@ -161,7 +162,9 @@ def _spelled(value: object) -> object:
 
 def _shown(value: object) -> str:
     try:
-        text = json.dumps(value, ensure_ascii=False, default=_spelled) if isinstance(value, list | dict) else repr(value)
+        text = (
+            json.dumps(value, ensure_ascii=False, default=_spelled) if isinstance(value, list | dict) else repr(value)
+        )
     except (TypeError, ValueError, RecursionError):  # keys of several kinds; a list that holds itself; too many levels
         text = type_of(value)
     return cut(text, _SHOWN_CHARS)

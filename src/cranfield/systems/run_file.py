@@ -63,6 +63,11 @@ class RunFileSystem(Adapter):
         """
         return read_run_file(self.path)
 
+    @property
+    def is_pilot(self) -> bool:
+        """True when the file says that its run is not for the record."""
+        return self.run.pilot
+
     def _check(self) -> str:
         try:
             n_answers = len(self.run.answers)

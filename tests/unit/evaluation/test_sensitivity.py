@@ -70,7 +70,8 @@ def test_the_line_counts_those_that_say_the_same() -> None:
     assert found.verdict == "better"
     agreeing = [one for one in found.variations if one.verdict == "better"]
     assert found.n_agree == len(agreeing)
-    assert found.line == f"{len(agreeing)} of {len(found.variations)} variations agree: better"
+    more = len(found.left_out)
+    assert found.line == f"{len(agreeing)} of {len(found.variations)} variations agree: better; {more} more left out"
     assert len(found.disagreeing) == len(found.variations) - len(agreeing)
 
 

@@ -215,7 +215,7 @@ def test_a_next_page_on_another_server_is_not_asked(forge: Any, report: Path, st
         ("github", {"GITHUB_REPOSITORY": None}, "--repo OWNER/NAME"),
         ("github", {"GITHUB_REPOSITORY": "../x"}, "not the name of a repository"),
         ("gitlab", {"CI_PROJECT_ID": "a b"}, "not a project"),
-        ("github", {"GITHUB_ACTIONS": None, "GITHUB_TOKEN": None}, "which forge?"),
+        ("github", {"GITHUB_ACTIONS": None, "GITHUB_TOKEN": None}, "no forge is named"),
         ("github", {"GITHUB_API_URL": "http://127.0.0.1:1"}, "cannot be reached (tried 5 times)"),
         ("github", {"GITHUB_TOKEN": "to\u2026ken"}, "the token for GitHub cannot be one"),
         ("gitlab", {"GITLAB_TOKEN": "to\nken"}, "the token for GitLab cannot be one"),

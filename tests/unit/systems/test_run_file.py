@@ -104,3 +104,17 @@ def test_a_file_that_is_not_there_fails_the_preflight(tmp_path):
         preflight([system])
     with pytest.raises(RunFormatError):
         answer(system)
+
+
+def test_answers_of_a_pilot_stay_those_of_a_pilot(tmp_path):
+    from cranfield.formats.run_jsonl import write_run
+    from cranfield.model import Answer, Hit, Outcome, Query, Run, TestSet
+    from cranfield.systems import collect
+
+    answer = Answer(Outcome.ANSWERED, (Hit("d1"),))
+    for name, pilot in (("tried", True), ("kept", False)):
+        write_run(Run(name, {"q1": answer}, depth=10, pilot=pilot), tmp_path / f"{name}.jsonl")
+    testset = TestSet("t", (Query("q1", "a"),), {"q1": {"d1": 1}})
+    for name, pilot in (("tried", True), ("kept", False)):
+        system = RunFileSystem.of(name, folder=tmp_path, run=f"{name}.jsonl")
+        assert collect(testset, system).pilot is pilot

@@ -18,7 +18,7 @@ from cranfield.numbers import format_level
 from cranfield.reporting.document import Block, Bullets, Cell, Column, Paragraph, Section, Table
 from cranfield.reporting.sections.collection import Systems
 
-RESAMPLED = "Intervals are percentiles of resampled queries, of those that both sides answered"
+RESAMPLED = "Intervals are percentiles of resampled queries, of those that both sides answered, and approximate; of p95 there is none under 50 queries"
 
 
 def latencies(systems: Systems, comparison: Comparison | None = None) -> Section | None:
