@@ -8,7 +8,7 @@ from pathlib import Path
 
 NO_GIT = "there is no program `git`"
 GIT_S = 120
-_SETTINGS = ("core.fsmonitor=false", "core.hooksPath=", "safe.bareRepository=explicit")
+_SETTINGS = ("core.fsmonitor=false", "core.hooksPath=")
 """What a repository could set to have programs run when it is read."""
 
 

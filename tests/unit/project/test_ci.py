@@ -65,7 +65,7 @@ def test_a_page_that_is_not_there_is_said(
 )
 def test_the_forge_is_that_of_the_job(environ: dict[str, str], expected: str | None) -> None:
     if expected is None:
-        with pytest.raises(UsageError, match="which forge"):
+        with pytest.raises(UsageError, match="no forge is named"):
             forge_of(environ)
     else:
         assert forge_of(environ) == expected
