@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import shutil
+import socket
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -70,11 +72,27 @@ def served(folder: Path, *what: str) -> Iterator[int]:
     server = subprocess.Popen([sys.executable, "engines.py", *what], cwd=folder, stdout=subprocess.PIPE, text=True)
     try:
         assert server.stdout is not None
-        yield int(server.stdout.readline())
+        port = int(server.stdout.readline())
+        _wait_for(port)
+        yield port
     finally:
         server.kill()
         server.wait()
         server.stdout.close()
+
+
+def _wait_for(port: int) -> None:
+    """Until somebody listens: a server may name its port before it does."""
+    until = time.monotonic() + 60
+    while True:
+        try:
+            socket.create_connection(("127.0.0.1", port), timeout=60).close()
+        except OSError:
+            if time.monotonic() > until:
+                raise
+            time.sleep(0.05)
+        else:
+            return
 
 
 @pytest.fixture(scope="module")
