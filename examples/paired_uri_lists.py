@@ -20,8 +20,8 @@ import sys
 from pathlib import Path
 
 from cranfield import Answer, Hit, Outcome, Pattern, Query, Run, TestSet
-from cranfield.formats.run_jsonl import write_run
-from cranfield.formats.testset_yaml import write_testset_yaml
+from cranfield.formats.runs.jsonl import write_run
+from cranfield.formats.testsets.native import write_testset_yaml
 
 SYSTEMS = ("brew", "new")
 

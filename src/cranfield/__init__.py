@@ -8,6 +8,8 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING
 
+from cranfield.version import __version__ as __version__
+
 if TYPE_CHECKING:
     from cranfield.errors import CranfieldError
     from cranfield.evaluation.many_values import ManyComparison
@@ -17,10 +19,8 @@ if TYPE_CHECKING:
     from cranfield.project.recipe import compare, compare_many, evaluate, load
     from cranfield.project.report import report
     from cranfield.project.shaping import Shaping
-    from cranfield.systems.collect import collect
-    from cranfield.systems.command import CommandSystem
-
-__version__ = "0.1.0"
+    from cranfield.systems.collect.collection import collect
+    from cranfield.systems.kinds.command import CommandSystem
 
 _HOMES = {
     "cranfield.errors": ("CranfieldError",),
@@ -31,8 +31,8 @@ _HOMES = {
     "cranfield.project.recipe": ("compare", "compare_many", "evaluate", "load"),
     "cranfield.project.report": ("report",),
     "cranfield.project.shaping": ("Shaping",),
-    "cranfield.systems.collect": ("collect",),
-    "cranfield.systems.command": ("CommandSystem",),
+    "cranfield.systems.collect.collection": ("collect",),
+    "cranfield.systems.kinds.command": ("CommandSystem",),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 

@@ -29,7 +29,7 @@ from cranfield.model import (
 )
 from cranfield.project.recipe import compare, evaluate
 from cranfield.reporting import comparison_document, evaluation_document, save_report
-from cranfield.reporting.agreement import agreement_document
+from cranfield.reporting.documents.agreement import agreement_document
 from cranfield.testsets.raters import rater_report
 
 pytestmark = pytest.mark.browser

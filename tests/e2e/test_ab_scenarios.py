@@ -20,7 +20,7 @@ from scipy import stats
 
 from cranfield import Answer, Comparison, Hit, Outcome, Run, compare, evaluate, load, parse, report
 from cranfield.evaluation.latency import latency_impact
-from cranfield.formats.run_jsonl import write_run
+from cranfield.formats.runs.jsonl import write_run
 from cranfield.model import CallLog
 
 NDCG = parse("nDCG@10")

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from cranfield.formats.run_jsonl import read_run
+from cranfield.formats.runs.jsonl import read_run
 from cranfield.project.components import run_components
 from cranfield.project.grid import run_grid
 

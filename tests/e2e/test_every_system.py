@@ -19,7 +19,9 @@ import yaml
 from cranfield import TestSet, evaluate
 from cranfield.config import load_config
 from cranfield.model import Query, Run
-from cranfield.systems import collect, preflight, systems_of
+from cranfield.systems import systems_of
+from cranfield.systems.collect.collection import collect
+from cranfield.systems.collect.preflight import preflight
 
 ENGINES = Path(__file__).parent / "engines" / "engines.py"
 SOME = 25

@@ -13,7 +13,7 @@ import pyndeval
 import pytest
 
 from cranfield.compat import ir_measures as ours
-from cranfield.formats.judgments import qrels_from_rows
+from cranfield.formats.testsets.judgments import qrels_from_rows
 from cranfield.measures import compute, parse
 from cranfield.model import convention_named
 from cranfield.ranking.memory import rank_mapping

@@ -40,7 +40,7 @@ def agreement_command(
 ) -> None:
     """Say how far raters agree: coverage, kappas and alphas with intervals, the largest disagreements."""
     from cranfield.formats.sniff import read_testset
-    from cranfield.reporting.agreement import agreement_document
+    from cranfield.reporting.documents.agreement import agreement_document
     from cranfield.testsets.raters import rater_report
 
     report = rater_report(read_testset(testset, testset_format), rule=rule, scale=scale, to=to_scale, by=by, seed=seed)

@@ -52,7 +52,7 @@ def history_command(
 
     from cranfield.evaluation.history import Chosen, Rule, history_report
     from cranfield.project.history import read_history, with_commits
-    from cranfield.reporting.history import history_document
+    from cranfield.reporting.documents.history import history_document
 
     if below is not None and drop is not None:
         raise UsageError("--below and --drop are two rules", expected="one of them")

@@ -12,8 +12,8 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from cranfield import __version__
 from cranfield.cli.shared import State, handled
+from cranfield.version import __version__
 
 COMMANDS = (
     "demo",

@@ -19,7 +19,7 @@ def measures_command(
     """List the measures, or say all there is of some: parameters, other names, formula, source."""
     from cranfield.errors import UsageError
     from cranfield.measures.own import load_plugins
-    from cranfield.reporting.catalogue import measures_document
+    from cranfield.reporting.documents.catalogue import measures_document
 
     broken = load_plugins()
     if broken:

@@ -73,7 +73,7 @@ def power_command(
     """Say how many queries a difference needs, or what so many can show, from the spread between two runs."""
     from cranfield.evaluation.power import plan
     from cranfield.project.recipe import evaluate, load, told_apart
-    from cranfield.reporting.power import power_document
+    from cranfield.reporting.documents.power import power_document
 
     runs = [baseline, candidate]
     one_stdin([testset, *runs])

@@ -19,8 +19,8 @@ def trec_eval_command(context: typer.Context) -> None:
     QRELS holds judgments, RUN results; - reads RUN from stdin. Options come in any order, and may be cut short or joined as
     trec_eval allows.
     """
-    from cranfield import __version__
     from cranfield.trec_eval.options import help_lines, parse_arguments
+    from cranfield.version import __version__
 
     options = parse_arguments(context.args)
     if options.wants == "help":

@@ -16,7 +16,7 @@ import numpy as np
 
 from cranfield.compat.lines import QrelsLines, RunLines
 from cranfield.errors import Problem, UsageError, unknown_name
-from cranfield.formats.judgments import qrels_from_mapping
+from cranfield.formats.testsets.judgments import qrels_from_mapping
 from cranfield.measures import Measure, compute
 from cranfield.model import convention_named
 from cranfield.ranking.memory import LaidOut, rank_mapping

@@ -29,7 +29,7 @@ from cranfield.config.template import (
     texts,
 )
 from cranfield.errors import ConfigError, Problem, unknown_name
-from cranfield.formats.validation import problems_of
+from cranfield.formats.io.validation import problems_of
 from cranfield.model import CONVENTIONS
 
 SUMMARY_FILES = frozenset({"report.html", "report.md", "results.json"})

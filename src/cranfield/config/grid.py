@@ -7,7 +7,7 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from cranfield.config.strict import Strict
-from cranfield.formats.located import Text
+from cranfield.formats.io.located import Text
 
 MOST_POINTS = 500
 """Points of a grid; each is a system that answers every query."""

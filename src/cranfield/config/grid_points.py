@@ -19,7 +19,7 @@ from cranfield.config.models import Config, SystemConfig
 from cranfield.config.presets import filled
 from cranfield.config.template import placeholders, texts
 from cranfield.errors import Problem, unknown_name
-from cranfield.formats.validation import problems_of
+from cranfield.formats.io.validation import problems_of
 
 TAKES_ANY_PARAM = frozenset({"python", "lines", "plugin"})
 """Kinds of system that are given all params, whatever they are called."""

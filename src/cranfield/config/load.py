@@ -15,7 +15,7 @@ from cranfield.config.check import Finding, check_config, dotted
 from cranfield.config.grid_points import check_grid
 from cranfield.config.models import KINDS, NAME_PATTERN, Config, SetConfig, SystemConfig
 from cranfield.errors import ConfigError, Problem, ProblemList
-from cranfield.formats.located import Located, load_located, validate
+from cranfield.formats.io.located import Located, load_located, validate
 
 _SOUND_SYSTEM = {"command": ["x", "{query}"], "extract": {"regex": "(?P<id>x)(?P<score>x)"}}
 """Stands in for parts that are not well-formed, while the rest is checked; nothing is wrong with it."""
@@ -72,7 +72,7 @@ def system_config(name: str, settings: Mapping[str, Any]) -> SystemConfig:
     Raises:
         ConfigError: with everything that is wrong.
     """
-    from cranfield.formats.json_tree import parse_json
+    from cranfield.formats.io.json_tree import parse_json
 
     try:
         written = json.dumps(settings)

@@ -24,8 +24,8 @@ from pydantic import (
 from cranfield.config.gate import GateConfig
 from cranfield.config.grid import GridConfig
 from cranfield.config.strict import Strict
-from cranfield.formats.located import PlainScalar, Text, source_text
-from cranfield.formats.testset_fields import CLOSED, ParamName, without_nul
+from cranfield.formats.io.located import PlainScalar, Text, source_text
+from cranfield.formats.testsets.native_fields import CLOSED, ParamName, without_nul
 from cranfield.model import DEFAULT_CONVENTION, Order
 
 MAX_CONCURRENCY = 64

@@ -9,7 +9,7 @@ from pydantic import Field
 
 from cranfield.config.presets_http import VariableName
 from cranfield.config.strict import Strict
-from cranfield.formats.located import Text
+from cranfield.formats.io.located import Text
 
 Weight = Annotated[float, Field(ge=0)]
 

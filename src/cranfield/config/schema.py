@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from cranfield.config.models import Config
-from cranfield.formats.files import write_text
+from cranfield.formats.io.files import write_text
 
 SCHEMA_FILE = Path(__file__).with_name("cranfield.schema.json")
 

@@ -18,8 +18,8 @@ from cranfield.demo.entity import Corpus
 from cranfield.demo.index import DESIGNS, FIELDS, PLAIN, write_attributes, write_database
 from cranfield.demo.search import open_read_only
 from cranfield.errors import UsageError
-from cranfield.formats.files import refusal, write_text
-from cranfield.formats.testset_yaml import read_testset_yaml, write_testset_yaml
+from cranfield.formats.io.files import refusal, write_text
+from cranfield.formats.testsets.native import read_testset_yaml, write_testset_yaml
 from cranfield.model import TestSet
 
 HERE = Path(__file__).parent

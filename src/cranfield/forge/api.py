@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
-from cranfield import __version__
 from cranfield.errors import UsageError, shorten
+from cranfield.version import __version__
 
 if TYPE_CHECKING:
     from httpx2 import Response

@@ -1,1 +1,1 @@
-"""One file a format, read and written without a thought of what it means. Start at `sniff`, which tells them apart."""
+"""Files read and written, with no view on what they mean. `sniff` tells the format of a file; `registry` describes one."""

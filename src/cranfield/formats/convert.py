@@ -10,7 +10,7 @@ from pathlib import Path
 from cranfield.errors import Problem, ProblemList, TestSetError, UnknownNameError, shorten
 from cranfield.formats.counting import n_of
 from cranfield.formats.features import FEATURES, QUIET, is_judged, only_grades
-from cranfield.formats.files import suffix_of, unpacked_name
+from cranfield.formats.io.files import suffix_of, unpacked_name
 from cranfield.formats.registry import ANY_GRADE, NO_SUBGROUP, Format
 from cranfield.formats.sniff import FORMATS
 from cranfield.model import TestSet

@@ -14,10 +14,11 @@ from pathlib import Path
 from typing import Literal
 
 from cranfield.errors import CranfieldError, Problem, RunFormatError, TestSetError, UnknownNameError, shorten
-from cranfield.formats import code_sets, other_tools
 from cranfield.formats.features import FEATURES
-from cranfield.formats.files import STDIN, opened, shown
+from cranfield.formats.io.files import STDIN, opened, shown
 from cranfield.formats.registry import COLUMN_ID, HEAD_BYTES, Format, Head, Kind, is_number, never
+from cranfield.formats.testsets import table as code_sets
+from cranfield.formats.tools import table as other_tools
 from cranfield.model import TestSet
 
 RunFormat = Literal["trec", "jsonl", "parquet", "table"]
@@ -74,15 +75,15 @@ OWN = (
         "run",
         'a collected run (first line `{"cranfield_run":1,…}`)',
         _is_run_jsonl,
-        "cranfield.formats.run_jsonl:read_run",
+        "cranfield.formats.runs.jsonl:read_run",
     ),
     Format(
         "yaml",
         "testset",
         "a YAML or JSON test set (key `cranfield_testset`)",
         _is_yaml,
-        "cranfield.formats.testset_yaml:read_testset_yaml",
-        "cranfield.formats.testset_yaml:write_testset_yaml",
+        "cranfield.formats.testsets.native:read_testset_yaml",
+        "cranfield.formats.testsets.native:write_testset_yaml",
         frozenset(FEATURES) - {"barren"},
         suffix=".yaml",
         source="Cranfield's own; its JSON Schema comes with the package",
@@ -93,8 +94,8 @@ OWN = (
         "testset",
         "TREC qrels (lines `query iteration document grade`)",
         _is_qrels,
-        "cranfield.formats.trec:read_qrels",
-        "cranfield.formats.trec:write_qrels",
+        "cranfield.formats.testsets.trec:read_qrels",
+        "cranfield.formats.testsets.trec:write_qrels",
         _QRELS_HOLD,
         suffix=".qrels",
         source=_TREC,
@@ -107,8 +108,8 @@ OWN = (
         "testset",
         "a Parquet table of judgments",
         _is_parquet,
-        "cranfield.formats.judgments:qrels_from_frame",
-        "cranfield.formats.judgments:write_qrels_parquet",
+        "cranfield.formats.testsets.judgments:qrels_from_frame",
+        "cranfield.formats.testsets.judgments:write_qrels_parquet",
         _QRELS_HOLD,
         suffix=".parquet",
         source="Cranfield's own columns: query_id, doc_id, grade",
@@ -118,8 +119,8 @@ OWN = (
         "testset",
         "qrels by subtopic (`query subtopic document grade`)",
         never,
-        "cranfield.formats.trec_groups:read_subtopic_qrels",
-        "cranfield.formats.trec_groups:write_subtopic_qrels",
+        "cranfield.formats.testsets.trec_groups:read_subtopic_qrels",
+        "cranfield.formats.testsets.trec_groups:write_subtopic_qrels",
         _QRELS_HOLD | {"groups"},
         source=_TREC_EVAL,
         ids=COLUMN_ID,
@@ -130,8 +131,8 @@ OWN = (
         "testset",
         "qrels by judge (`query judge document grade`)",
         never,
-        "cranfield.formats.trec_groups:read_judge_qrels",
-        "cranfield.formats.trec_groups:write_judge_qrels",
+        "cranfield.formats.testsets.trec_groups:read_judge_qrels",
+        "cranfield.formats.testsets.trec_groups:write_judge_qrels",
         _QRELS_HOLD | {"groups"},
         source=_TREC_EVAL,
         ids=COLUMN_ID,
@@ -142,8 +143,8 @@ OWN = (
         "testset",
         "preferences (`query group subgroup document value`)",
         never,
-        "cranfield.formats.trec_groups:read_preferences",
-        "cranfield.formats.trec_groups:write_preferences",
+        "cranfield.formats.testsets.trec_groups:read_preferences",
+        "cranfield.formats.testsets.trec_groups:write_preferences",
         (_QRELS_HOLD | {"groups"}) - {"unjudged"},
         source=_TREC_EVAL,
         ids=COLUMN_ID,
@@ -154,8 +155,8 @@ OWN = (
         "queries",
         'TREC topics (`<top> <num> <title>`, or `<topic number="…">` as XML)',
         _is_topics,
-        "cranfield.formats.topics:read_topics",
-        "cranfield.formats.topics:write_topics",
+        "cranfield.formats.testsets.topics:read_topics",
+        "cranfield.formats.testsets.topics:write_topics",
         frozenset({"texts", "barren"}),
         suffix=".topics",
         source="TREC, trec.nist.gov/data/topics_eng",
@@ -165,8 +166,8 @@ OWN = (
         "queries",
         'queries as lines of JSON (`{"_id": "1", "text": "…"}`)',
         _is_queries_jsonl,
-        "cranfield.formats.topics:read_queries_jsonl",
-        "cranfield.formats.topics:write_queries_jsonl",
+        "cranfield.formats.testsets.topics:read_queries_jsonl",
+        "cranfield.formats.testsets.topics:write_queries_jsonl",
         frozenset({"texts", "barren"}),
         source="BEIR, github.com/beir-cellar/beir",
     ),
@@ -175,8 +176,8 @@ OWN = (
         "queries",
         "queries as lines `id<TAB>text`",
         _is_queries_tsv,
-        "cranfield.formats.topics:read_queries_tsv",
-        "cranfield.formats.topics:write_queries_tsv",
+        "cranfield.formats.testsets.topics:read_queries_tsv",
+        "cranfield.formats.testsets.topics:write_queries_tsv",
         frozenset({"texts", "barren"}),
         source="as MS MARCO has them",
     ),

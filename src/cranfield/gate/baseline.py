@@ -15,15 +15,15 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from cranfield import __version__
 from cranfield.errors import InputError, Problem, ProblemList
 from cranfield.evaluation.values import Evaluation
-from cranfield.formats.files import decode, read_bytes, shown, write_text
-from cranfield.formats.located import Located, located_text, validate
-from cranfield.formats.tree import Unreadable
+from cranfield.formats.io.files import decode, read_bytes, shown, write_text
+from cranfield.formats.io.located import Located, located_text, validate
+from cranfield.formats.io.tree import Unreadable
 from cranfield.gate.decimals import exact, mean
 from cranfield.measures import CATALOGUE
 from cranfield.model import Outcome, Predicate, TestSet
+from cranfield.version import __version__
 
 VERSION = 1
 MEAN_DECIMALS = 6

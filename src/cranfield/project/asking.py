@@ -15,14 +15,15 @@ from cranfield.config import Config, SetConfig
 from cranfield.errors import UnknownNameError, UsageError
 from cranfield.evaluation.compare import CompareOptions
 from cranfield.evaluation.values import Evaluation, Limits
-from cranfield.formats.files import refusal
+from cranfield.formats.io.files import refusal
 from cranfield.measures import Measure, parse_all
 from cranfield.model import Answer, Outcome, Run, TestSet
 from cranfield.project.local import FOLDER, local_folder
 from cranfield.project.recipe import evaluate, load, with_primary
 from cranfield.project.shaping import Shaping
-from cranfield.systems import Adapter, CollectOptions, Held, Progress, collect_all, preflight, progress_on
-from cranfield.systems.fusion import FusionSystem
+from cranfield.systems import Adapter, CollectOptions, Held, Progress, collect_all, progress_on
+from cranfield.systems.collect.preflight import preflight
+from cranfield.systems.kinds.fusion import FusionSystem
 
 AT_A_TIME = 200
 """Systems that are collected side by side; more follow in groups of so many, because each holds a file open."""

@@ -17,7 +17,9 @@ from cranfield.project.recipe import evaluate, load
 from cranfield.project.rules import check_rules
 from cranfield.project.scores import Shared
 from cranfield.project.shaping import Shaping
-from cranfield.systems import Adapter, collect, preflight, systems_of
+from cranfield.systems import Adapter, systems_of
+from cranfield.systems.collect.collection import collect
+from cranfield.systems.collect.preflight import preflight
 
 K = 10
 REASONS = 3
@@ -78,7 +80,7 @@ def _by_hand(asked: Asked, folder: Path) -> Shared:
 
 
 def _function(named: object, folder: Path) -> Adapter:
-    from cranfield.systems.python import PythonSystem
+    from cranfield.systems.kinds.python import PythonSystem
 
     if isinstance(named, str):
         name = "".join(letter if letter.isalnum() or letter in "._-" else "." for letter in named)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from cranfield.errors import Problem, SystemUnderTestError, UsageError
 from cranfield.evaluation.values import Evaluation
-from cranfield.formats.files import refusal, shown
+from cranfield.formats.io.files import refusal, shown
 from cranfield.gate.baseline import Baseline, baseline_of, misfits, read_baseline, write_baseline
 from cranfield.gate.evidence import Evidence, direction
 from cranfield.gate.ref import ref_named
@@ -20,7 +20,7 @@ from cranfield.project.gate import Part, Source, digest_of, evaluations, prepare
 from cranfield.project.gate_plan import Plan, planned
 from cranfield.repo.commits import standing
 from cranfield.reporting import Document
-from cranfield.reporting.gate import baseline_document
+from cranfield.reporting.documents.gate import baseline_document
 
 NOT_TO_COMPARE = "the baseline that is there is of another experiment: the means are not compared"
 

@@ -9,7 +9,7 @@ from typing import Literal
 
 from cranfield.errors import UsageError, shorten
 from cranfield.forge.comment import DEFAULT_MARKER, Written, comment_body, fitted, marker_line, put_comment
-from cranfield.formats.files import decode, read_bytes, refusal, write_text
+from cranfield.formats.io.files import decode, read_bytes, refusal, write_text
 from cranfield.gate.result import GateResult
 
 SUMMARY_VARIABLE = "GITHUB_STEP_SUMMARY"

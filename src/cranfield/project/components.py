@@ -15,7 +15,7 @@ from cranfield.model import Scalar, TestSet
 from cranfield.project.asking import FILES, ask, collect_options, prepared, require_folder
 from cranfield.project.rules import check_rules
 from cranfield.reporting import Document, save_reports
-from cranfield.reporting.contribution import contribution_document
+from cranfield.reporting.documents.contribution import contribution_document
 from cranfield.systems import systems_of
 
 

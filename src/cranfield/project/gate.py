@@ -13,13 +13,12 @@ from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 
-from cranfield import __version__
 from cranfield.config import SetConfig
 from cranfield.config.check import Finding
 from cranfield.config.gate import GateConfig
 from cranfield.errors import ConfigError, CranfieldError, InputError, Problem, UsageError
 from cranfield.evaluation.values import Evaluation
-from cranfield.formats.files import refusal, shown
+from cranfield.formats.io.files import refusal, shown
 from cranfield.gate.baseline import Baseline, misfits, parse_baseline, read_baseline
 from cranfield.gate.evidence import Evidence
 from cranfield.gate.result import BaselineFacts, GateResult, GateStatus
@@ -33,10 +32,12 @@ from cranfield.project.gate_plan import Plan, placed, planned
 from cranfield.project.history import remember
 from cranfield.project.recipe import evaluate, read_collected, with_primary
 from cranfield.reporting import Document, save_report
-from cranfield.reporting.gate import gate_document
-from cranfield.systems import Adapter, preflight, progress_on, systems_of
-from cranfield.systems.fusion import FusionSystem
-from cranfield.systems.run_file import RunFileSystem
+from cranfield.reporting.documents.gate import gate_document
+from cranfield.systems import Adapter, progress_on, systems_of
+from cranfield.systems.collect.preflight import preflight
+from cranfield.systems.kinds.fusion import FusionSystem
+from cranfield.systems.kinds.run_file import RunFileSystem
+from cranfield.version import __version__
 
 GATE_FILES = ("gate.json", "gate.html", "gate.md")
 WORST_FIRST: tuple[GateStatus, ...] = ("invalid", "failed", "inconclusive", "passed")

@@ -14,8 +14,8 @@ from cranfield.config import Config, SetConfig, load_config
 from cranfield.config.check import Finding, dotted
 from cranfield.config.gate import GateConfig
 from cranfield.errors import ConfigError, Problem, UnknownNameError, UsageError
-from cranfield.formats.files import shown
-from cranfield.formats.located import Located, load_located
+from cranfield.formats.io.files import shown
+from cranfield.formats.io.located import Located, load_located
 from cranfield.gate.ref import Ref, ref_named
 from cranfield.gate.rules import words
 from cranfield.project.rules import check_rules

@@ -17,7 +17,7 @@ from cranfield.model import Run, TestSet
 from cranfield.project.asking import FILES, Prepared, ask, collect_options, prepared, require_folder
 from cranfield.project.rules import check_rules
 from cranfield.reporting import Document, save_reports
-from cranfield.reporting.grid import grid_document
+from cranfield.reporting.documents.grid import grid_document
 from cranfield.systems import systems_of
 from cranfield.testsets.drawing import check_keys, stratum
 from cranfield.testsets.split import only, part, split

@@ -20,7 +20,7 @@ from cranfield.errors import UsageError
 from cranfield.evaluation.history import FirstBad, Past, Score
 from cranfield.evaluation.latency import latency_summary
 from cranfield.evaluation.values import Evaluation
-from cranfield.formats.files import refusal
+from cranfield.formats.io.files import refusal
 from cranfield.measures import Measure
 from cranfield.project.local import FOLDER, local_folder
 from cranfield.repo.commits import Standing, commits_between, standing

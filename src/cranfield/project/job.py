@@ -27,8 +27,9 @@ from cranfield.project.rules import check_rules
 from cranfield.project.sensitivity import sensitivity as tried_otherwise
 from cranfield.project.several import Done, summary
 from cranfield.reporting import Document, comparison_document, evaluation_document, many_document, save_reports
-from cranfield.systems import Adapter, CollectOptions, Held, preflight, progress_on, systems_of
-from cranfield.systems.fingerprint import UndigestedError, surroundings
+from cranfield.systems import Adapter, CollectOptions, Held, progress_on, systems_of
+from cranfield.systems.collect.fingerprint import UndigestedError, surroundings
+from cranfield.systems.collect.preflight import preflight
 
 RESULTS, REPORT, MARKDOWN = "results.json", "report.html", "report.md"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from cranfield.errors import UsageError
-from cranfield.formats.files import refusal
+from cranfield.formats.io.files import refusal
 
 FOLDER = ".cranfield"
 _IGNORE = ".gitignore"

@@ -17,7 +17,7 @@ from cranfield.project.rules import check_rules
 from cranfield.reporting.document import Block, Code, Column, Document, KeyValues, Paragraph, Section, Table
 from cranfield.systems import Adapter, systems_of
 from cranfield.systems.adapter import Exchange
-from cranfield.systems.preflight import preflight
+from cranfield.systems.collect.preflight import preflight
 
 
 @dataclass(frozen=True, slots=True)

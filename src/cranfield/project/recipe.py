@@ -11,7 +11,7 @@ from cranfield.errors import NoCommonQueryError, Problem, UsageError, shorten
 from cranfield.evaluation.evaluate import evaluate_ranking, name_queries
 from cranfield.evaluation.scales import RATED_BY_SLOT
 from cranfield.evaluation.values import Comparison, Evaluation, Limits
-from cranfield.formats.files import meta_path
+from cranfield.formats.io.files import meta_path
 from cranfield.formats.sniff import RunFormat, read_testset, sniff_run
 from cranfield.measures import DEFAULT_MEASURES, Measure, parse_all
 from cranfield.model import DEFAULT_CONVENTION, Answer, Convention, Hit, Outcome, Run, TestSet, convention_named
@@ -54,7 +54,7 @@ def load(
         return shaped(_read(Path(source), format), shaping, Path(source).parent)
     if format is not None:
         raise UsageError(f"format is {shorten(format)}", expected="none: it is about files, and this is none")
-    from cranfield.formats.judgments import qrels_from_frame, qrels_from_mapping
+    from cranfield.formats.testsets.judgments import qrels_from_frame, qrels_from_mapping
 
     read = qrels_from_mapping(source) if isinstance(source, Mapping) else qrels_from_frame(source, columns=columns)
     return shaped(read, shaping)
@@ -65,7 +65,7 @@ def _read(path: Path, format: str | None) -> TestSet:  # noqa: A002 - as above
     testset = read_testset(path, format)
     if not meta_path(path).exists():
         return testset
-    from cranfield.formats.meta_file import with_meta
+    from cranfield.formats.testsets.meta_file import with_meta
 
     return with_meta(testset, path)
 
@@ -169,10 +169,10 @@ def evaluate(  # noqa: PLR0913 - each is a choice that changes the numbers, and 
 def read_collected(path: Path, kind: RunFormat) -> Run:
     """A run that is read as a whole: one that `cranfield run` wrote, or a table of places."""
     if kind == "table":
-        from cranfield.formats.run_table import read_run_table
+        from cranfield.formats.runs.table import read_run_table
 
         return replace(read_run_table(path), says_empty=False)
-    from cranfield.formats.run_jsonl import read_run
+    from cranfield.formats.runs.jsonl import read_run
 
     return read_run(path)
 

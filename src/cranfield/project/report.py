@@ -40,6 +40,6 @@ def _document(result: Comparison | Evaluation | ManyComparison) -> Document:
         return comparison_document(result)
     if isinstance(result, Evaluation):
         return evaluation_document([result], by_query=True)
-    from cranfield.reporting.many import many_document
+    from cranfield.reporting.documents.many import many_document
 
     return many_document(result)

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cranfield.formats.files import write_text
-from cranfield.formats.run_jsonl import read_run
+from cranfield.formats.io.files import write_text
+from cranfield.formats.runs.jsonl import read_run
 from cranfield.model import Run, Scalar
 from cranfield.reporting.document import PILOT_STAMP, Bullets, Cell, Column, Document, Link, Section, Table, Toned
-from cranfield.systems.collect import PARTIAL, RUNS
+from cranfield.systems.collect.collection import PARTIAL, RUNS
 
 if TYPE_CHECKING:
     from cranfield.project.job import Job

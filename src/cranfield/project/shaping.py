@@ -73,7 +73,7 @@ def shaped(testset: TestSet, shaping: Shaping = AS_IT_IS, folder: Path | None = 
     if testset.ratings or any(one is not None for one in (shaping.consensus, shaping.scale, shaping.to_scale)):
         testset = _with_grades(testset, shaping)
     if any(target_needs_database(testset)):
-        from cranfield.matching.databases import ask
+        from cranfield.predicates.databases import ask
 
         testset = ask(testset, folder or Path(), places=shaping.databases)
     if shaping.repo is not None:
@@ -102,16 +102,16 @@ def _with_files(testset: TestSet, shaping: Shaping) -> TestSet:
     from cranfield.formats.sniff import read_testset
 
     if shaping.qrels is not None:
-        from cranfield.formats.overlay import with_judgments
+        from cranfield.formats.testsets.overlay import with_judgments
 
         testset = with_judgments(testset, read_testset(shaping.qrels))
     if shaping.queries is not None:
-        from cranfield.formats.overlay import with_queries
         from cranfield.formats.sniff import read_queries
+        from cranfield.formats.testsets.overlay import with_queries
 
         testset = with_queries(testset, read_queries(shaping.queries))
     for strata in shaping.strata:
-        from cranfield.formats.strata_file import with_strata
+        from cranfield.formats.testsets.strata_file import with_strata
 
         testset = with_strata(testset, strata)
     return testset

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cranfield.errors import SHOWN_PROBLEMS, ProblemList, RunFormatError, shorten
-from cranfield.formats.table import ID_KINDS, Ids, Table, as_number, id_texts, is_id
+from cranfield.formats.io.table import ID_KINDS, Ids, Table, as_number, id_texts, is_id
 from cranfield.ranking.expected import id_bytes
 from cranfield.ranking.scan import ScanOptions
 

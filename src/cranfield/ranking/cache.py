@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from cranfield.errors import RunFormatError
-from cranfield.formats.files import opened, write_bytes
+from cranfield.formats.io.files import opened, write_bytes
 from cranfield.ranking.scan import BLOCK_BYTES, JudgedIndex, Scan, ScanOptions, TopHits
 
 FOLDER_VARIABLE = "CRANFIELD_CACHE"

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cranfield.errors import SHOWN_PROBLEMS
-from cranfield.formats.table import as_number
+from cranfield.formats.io.table import as_number
 from cranfield.ranking.answers import compared
 from cranfield.ranking.expected import id_bytes
 

@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cranfield.errors import UsageError
-from cranfield.formats.files import stem
-from cranfield.formats.trec import id_text
+from cranfield.formats.io.files import stem
+from cranfield.formats.testsets.trec import id_text
 from cranfield.matching import expect
 from cranfield.model import Convention, Hit, Outcome, TestSet
 from cranfield.ranking.beside import aspects_of, covered_column, silence_column, silence_of, unplaced_column

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cranfield.errors import SHOWN_PROBLEMS, Problem, ProblemList, RunFormatError, UsageError
-from cranfield.formats.table import Role, Table, read_arrays, read_table
+from cranfield.formats.io.table import Role, Table, read_arrays, read_table
 from cranfield.model import Convention, Outcome, TestSet
 from cranfield.ranking import counting
 from cranfield.ranking.answers import Answers, MappingAnswers, Scores, TableAnswers, compared, digest, in_order

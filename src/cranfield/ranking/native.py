@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cranfield.errors import SHOWN_PROBLEMS, Problem, ProblemList, RunFormatError
-from cranfield.formats.files import from_here, opened, seekable, shown
+from cranfield.formats.io.files import from_here, opened, seekable, shown
 from cranfield.ranking import problems
 from cranfield.ranking.scan import BLOCK_BYTES, JudgedIndex, Scan, ScanOptions, TopHits
 

@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cranfield.errors import RunFormatError
-from cranfield.formats.files import from_here, opened, seekable, shown
+from cranfield.formats.io.files import from_here, opened, seekable, shown
 from cranfield.ranking.problems import empty_run
 from cranfield.ranking.reading import InterleavedError, Reading
 from cranfield.ranking.scan import BLOCK_BYTES, JudgedIndex, Scan, ScanOptions

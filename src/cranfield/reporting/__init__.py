@@ -9,11 +9,11 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from cranfield.reporting.build import comparison_document, evaluation_document
     from cranfield.reporting.document import Document
-    from cranfield.reporting.many import many_document
+    from cranfield.reporting.documents.comparison import comparison_document, evaluation_document
+    from cranfield.reporting.documents.many import many_document
     from cranfield.reporting.payload import comparison_payload, evaluation_payload, results_payload, to_json
-    from cranfield.reporting.rendering import RENDERERS, render, save_report, save_reports
+    from cranfield.reporting.renderers.table import RENDERERS, render, save_report, save_reports
 
 __all__ = [
     "RENDERERS",
@@ -31,11 +31,11 @@ __all__ = [
 ]
 
 _HOMES = {
-    "build": ("comparison_document", "evaluation_document"),
+    "documents.comparison": ("comparison_document", "evaluation_document"),
     "document": ("Document",),
-    "many": ("many_document",),
+    "documents.many": ("many_document",),
     "payload": ("comparison_payload", "evaluation_payload", "results_payload", "to_json"),
-    "rendering": ("RENDERERS", "render", "save_report", "save_reports"),
+    "renderers.table": ("RENDERERS", "render", "save_report", "save_reports"),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 

@@ -64,7 +64,7 @@ def versions(*libraries: str) -> Mapping[str, str]:
     import importlib
     import sys
 
-    from cranfield import __version__
+    from cranfield.version import __version__
 
     made = {"cranfield": __version__, "python": ".".join(map(str, sys.version_info[:3]))}
     # Not importlib.metadata: it reads mail headers, and that takes longer to import than these two to load.

@@ -19,7 +19,7 @@ from cranfield.model import Query
 from cranfield.model.query_class import class_of
 from cranfield.ranking.value import RankedHit, State
 from cranfield.reporting.facts import duplicates, first_ranks, judged_share, outcome_counts, versions
-from cranfield.reporting.printable import OBEYED
+from cranfield.reporting.renderers.printable import OBEYED
 from cranfield.stats.result import TestResult
 
 if TYPE_CHECKING:

@@ -22,9 +22,9 @@ from cranfield.config.models import SystemConfig
 from cranfield.config.presets import PRESETS, filled
 from cranfield.config.written import config_digest, public_config
 from cranfield.model import Answer, CallLog, Order, Outcome, Query, Scalar
-from cranfield.systems.extract import Extractor
-from cranfield.systems.mask import Mask
-from cranfield.systems.own_form import REASON_CHARS, cut
+from cranfield.systems.calls.answer_schema import REASON_CHARS, cut
+from cranfield.systems.calls.extract import Extractor
+from cranfield.systems.calls.redact import Mask
 from cranfield.systems.system import CallInterruptedError
 
 HEAD_CHARS = 2_000

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from cranfield.errors import ProblemList, TestSetError, shorten
-from cranfield.formats.files import opened, shown, write_text
+from cranfield.formats.io.files import opened, shown, write_text
 from cranfield.model import Query
 
 COLUMNS = ("query_id", "query", "doc_id")

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from cranfield.errors import Problem, ProblemList, TestSetError, shorten
-from cranfield.formats.files import opened, shown
+from cranfield.formats.io.files import opened, shown
 from cranfield.testsets.similar import same_form
 
 HEADINGS = {"query", "text", "query_text", "keyword"}

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from cranfield.errors import InputError, ProblemList, shorten
-from cranfield.formats.files import opened
+from cranfield.formats.io.files import opened
 
 MISSING = -1000000.0
 """What trec_eval prints where the file does not say."""

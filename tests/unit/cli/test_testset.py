@@ -326,7 +326,7 @@ def test_a_packed_set_and_a_stream_are_not_changed_in_place(folder):
 
 
 def test_a_collected_run_is_tried_as_a_trec_run_is(folder):
-    from cranfield.formats.run_jsonl import write_run
+    from cranfield.formats.runs.jsonl import write_run
     from cranfield.model import Answer, Hit, Outcome, Run
 
     answers = {

@@ -14,9 +14,9 @@ from cranfield.cli.shared import handled
 from cranfield.cli.testset.rehash import rehash_command
 from cranfield.cli.testset.verify import verify_command
 from cranfield.errors import TestSetError
-from cranfield.formats.files import meta_path
-from cranfield.formats.meta_file import read_meta, with_meta, write_meta
+from cranfield.formats.io.files import meta_path
 from cranfield.formats.sniff import read_testset
+from cranfield.formats.testsets.meta_file import read_meta, with_meta, write_meta
 from cranfield.model import Meta, TestSet
 from cranfield.model.meta import Anchor, Split
 

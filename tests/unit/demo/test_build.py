@@ -13,9 +13,10 @@ from cranfield.config import load_config
 from cranfield.demo.build import QUESTIONS, DemoFiles, build_demo
 from cranfield.demo.entity import Corpus
 from cranfield.errors import UsageError
-from cranfield.formats.testset_yaml import read_testset_yaml
+from cranfield.formats.testsets.native import read_testset_yaml
 from cranfield.model import Outcome, TestSet
-from cranfield.systems import collect_all, preflight, systems_of
+from cranfield.systems import collect_all, systems_of
+from cranfield.systems.collect.preflight import preflight
 
 FILES = ["corpus.db", "cranfield.yaml", "fields.db", "plain.db", "search.py", "testset.yaml"]
 

@@ -16,9 +16,9 @@ import pytest
 from cranfield.demo.build import QUESTIONS, DemoFiles
 from cranfield.demo.entity import Corpus
 from cranfield.demo.search import confidence, identifier_parts, open_read_only
-from cranfield.formats.testset_yaml import read_testset_yaml
-from cranfield.matching.databases import ask
+from cranfield.formats.testsets.native import read_testset_yaml
 from cranfield.model import LETTERS, Negative, Pattern, Predicate, Query, TestSet
+from cranfield.predicates.databases import ask
 
 COUNTS = {"A": 30, "B": 20, "C": 15, "D": 20, "E": 30, "F": 25, "G": 15, "H": 15, "N": 18}
 

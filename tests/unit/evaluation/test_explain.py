@@ -311,7 +311,7 @@ def test_a_mistake_is_a_line_and_exit_code_2(arguments, message):
 
 
 def test_a_collected_run_is_explained_too(tmp_path, monkeypatch):
-    from cranfield.formats.run_jsonl import write_run
+    from cranfield.formats.runs.jsonl import write_run
 
     monkeypatch.chdir(tmp_path)
     (tmp_path / "qrels").write_text("q1 0 a 1\nq2 0 a 1\n")

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from cranfield.errors import TestSetError
-from cranfield.formats import beir
-from cranfield.formats.beir import read_beir, write_beir
 from cranfield.formats.sniff import read_testset
+from cranfield.formats.testsets import beir
+from cranfield.formats.testsets.beir import read_beir, write_beir
 from cranfield.model import Pattern, Query, TestSet
 
 QUERIES = [

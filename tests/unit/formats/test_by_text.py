@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cranfield.errors import TestSetError
-from cranfield.formats.by_text import Gathered, by_line, text_ids, written_texts
+from cranfield.formats.tools.by_text import Gathered, by_line, text_ids, written_texts
 from cranfield.model import Query, TestSet
 
 

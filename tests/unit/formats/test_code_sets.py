@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from cranfield.errors import RunFormatError, TestSetError
-from cranfield.formats import code_sets
 from cranfield.formats.registry import Head
 from cranfield.formats.sniff import FORMATS, read_testset, sniff_run
+from cranfield.formats.testsets import table as code_sets
 
 OWN_YAML = "cranfield_testset: 1\nname: n\nqueries:\n  - {id: q1, text: t, judgments: {d1: 1}}\n"
 GRADED = [{"query_id": "q", "query_text": "t", "relevant_docs": [{"doc_id": "d", "grade": 1}]}]

@@ -16,9 +16,9 @@ import pytest
 import zstandard
 
 from cranfield.errors import MissingExtraError, RunFormatError, TestSetError, UsageError
-from cranfield.formats.files import DamagedZstdError, opened, read_bytes, refusal, stem, write_text
+from cranfield.formats.io.files import DamagedZstdError, opened, read_bytes, refusal, stem, write_text
 from cranfield.formats.sniff import read_testset, sniff_run
-from cranfield.formats.trec import read_qrels
+from cranfield.formats.testsets.trec import read_qrels
 
 Pack = Callable[[bytes], bytes]
 PACKED = pytest.mark.parametrize("pack", [bytes, gzip.compress, zstandard.compress], ids=["plain", "gzip", "zst"])
@@ -256,7 +256,7 @@ def test_a_pipe_may_be_read_more_than_once(tmp_path):
     import threading
 
     from cranfield.errors import RunFormatError
-    from cranfield.formats.files import opened
+    from cranfield.formats.io.files import opened
 
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)

@@ -11,10 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cranfield.errors import TestSetError
-from cranfield.formats.json_tree import parse_json
-from cranfield.formats.json_values import json_values
-from cranfield.formats.located import load_located
-from cranfield.formats.tree import SourceFloat, SourceInt, sourced
+from cranfield.formats.io.json_tree import parse_json
+from cranfield.formats.io.json_values import json_values
+from cranfield.formats.io.located import load_located
+from cranfield.formats.io.tree import SourceFloat, SourceInt, sourced
 
 scalars = (
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=5)

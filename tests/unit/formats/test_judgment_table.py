@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from cranfield.errors import TestSetError
-from cranfield.formats.judgment_table import read_judgment_table, write_judgment_table
 from cranfield.formats.sniff import read_testset
+from cranfield.formats.testsets.judgment_table import read_judgment_table, write_judgment_table
 from cranfield.model import Pattern, Query, Rating, TestSet
 
 

@@ -14,12 +14,12 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator
 from pydantic_core import PydanticCustomError
 
 from cranfield.errors import ConfigError, ProblemList
-from cranfield.formats.json_tree import parse_json
-from cranfield.formats.located import Located, PlainScalar, Text, load_located, validate
-from cranfield.formats.tree import Node, plain
-from cranfield.formats.validation import OURS
-from cranfield.formats.yaml_tree import parse_yaml
-from cranfield.formats.yaml_write import yaml_text
+from cranfield.formats.io.json_tree import parse_json
+from cranfield.formats.io.located import Located, PlainScalar, Text, load_located, validate
+from cranfield.formats.io.tree import Node, plain
+from cranfield.formats.io.validation import OURS
+from cranfield.formats.io.yaml_tree import parse_yaml
+from cranfield.formats.io.yaml_write import yaml_text
 
 
 def located(tmp_path: Path, text: str, name: str = "c.yaml") -> Located:

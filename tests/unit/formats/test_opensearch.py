@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cranfield.errors import TestSetError
-from cranfield.formats.opensearch import read_opensearch_judgments, write_opensearch_judgments
 from cranfield.formats.sniff import read_testset
+from cranfield.formats.tools.opensearch import read_opensearch_judgments, write_opensearch_judgments
 from cranfield.model import Query, TestSet
 
 IMPORT = {

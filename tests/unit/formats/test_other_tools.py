@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from cranfield.formats.other_tools import ENTRIES, top_keys
 from cranfield.formats.registry import HEAD_BYTES, Head
 from cranfield.formats.sniff import FORMATS, read_testset
+from cranfield.formats.tools.table import ENTRIES, top_keys
 
 SAMPLES = {
     "quepid-csv": [

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from cranfield.errors import TestSetError
-from cranfield.formats.overlay import with_judgments, with_queries
 from cranfield.formats.sniff import read_testset
-from cranfield.formats.strata_file import with_strata
-from cranfield.formats.trec import read_qrels
+from cranfield.formats.testsets.overlay import with_judgments, with_queries
+from cranfield.formats.testsets.strata_file import with_strata
+from cranfield.formats.testsets.trec import read_qrels
 from cranfield.model import Legacy, Negative, Pattern, Query, Source, TestSet
 
 SET = TestSet(

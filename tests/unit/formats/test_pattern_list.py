@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from cranfield.errors import TestSetError
-from cranfield.formats.pattern_list import read_pattern_list, write_pattern_list
 from cranfield.formats.sniff import read_testset
+from cranfield.formats.testsets.pattern_list import read_pattern_list, write_pattern_list
 from cranfield.model import Negative, Pattern, Query, TestSet
 
 

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cranfield.errors import TestSetError
-from cranfield.formats.quepid import read_quepid_csv, read_quepid_ltr, write_quepid_csv, write_quepid_ltr
 from cranfield.formats.sniff import read_testset
+from cranfield.formats.tools.quepid import read_quepid_csv, read_quepid_ltr, write_quepid_csv, write_quepid_ltr
 from cranfield.model import Query, TestSet
 
 # As the export makes it: a blank line first, a query without ratings, no line end at the end.

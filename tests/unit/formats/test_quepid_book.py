@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cranfield.errors import TestSetError
-from cranfield.formats.quepid_book import read_quepid_book, write_quepid_book
 from cranfield.formats.sniff import read_testset
+from cranfield.formats.tools.quepid_book import read_quepid_book, write_quepid_book
 from cranfield.model import Query, Rating, TestSet
 
 

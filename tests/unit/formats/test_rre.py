@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cranfield.errors import TestSetError
-from cranfield.formats.rre import read_rre, write_rre
 from cranfield.formats.sniff import read_testset
+from cranfield.formats.tools.rre import read_rre, write_rre
 from cranfield.model import Query, TestSet
 
 

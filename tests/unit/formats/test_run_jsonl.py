@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cranfield.errors import RunFormatError
-from cranfield.formats.run_jsonl import answer_from_record, answer_record, json_line, log_path, read_run, write_run
+from cranfield.formats.runs.jsonl import answer_from_record, answer_record, json_line, log_path, read_run, write_run
 from cranfield.model import Answer, CallLog, Hit, Order, Outcome, Run
 
 RUN = Run(

@@ -6,7 +6,7 @@ import pytest
 
 from cranfield import evaluate
 from cranfield.errors import RunFormatError
-from cranfield.formats.run_table import read_run_table, write_run_table
+from cranfield.formats.runs.table import read_run_table, write_run_table
 from cranfield.formats.sniff import sniff_run
 from cranfield.model import Answer, Hit, Outcome, Run
 

@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cranfield.errors import TestSetError
-from cranfield.formats.searchtweak import MEANS, read_searchtweak_csv, write_searchtweak_csv
 from cranfield.formats.sniff import read_testset
+from cranfield.formats.tools.searchtweak import MEANS, read_searchtweak_csv, write_searchtweak_csv
 from cranfield.model import Query, TestSet
 
 EXPORT = 'grade,keyword,doc\n3,boots,B1\n0.33,boots,"B,2"\n1,"red, dress",B1\n'

@@ -11,7 +11,7 @@ import pytest
 
 from cranfield.errors import RunFormatError, TestSetError
 from cranfield.formats.features import FEATURES
-from cranfield.formats.run_jsonl import write_run
+from cranfield.formats.runs.jsonl import write_run
 from cranfield.formats.sniff import FORMATS, format_names, read_testset, sniff_run
 from cranfield.model import Answer, Outcome, Run, TestSet
 
@@ -161,7 +161,7 @@ def test_a_parquet_table_is_judgments_or_a_run_as_it_is_asked_for(tmp_path: Path
 
 def test_a_bad_first_line_does_not_hide_what_a_file_is(tmp_path: Path) -> None:
     assert sniff_run(put(tmp_path / "a.run", "q1 Q0 d1 1 9\nq1 Q0 d2 2 8 tag\n")) == "trec"
-    from cranfield.formats.trec import read_qrels
+    from cranfield.formats.testsets.trec import read_qrels
 
     path = put(tmp_path / "a.qrels", "q1 0 d1\nq1 0 d2 1\n")
     with pytest.raises(TestSetError, match=r"a\.qrels:1: 3 columns"):

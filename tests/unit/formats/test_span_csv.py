@@ -6,7 +6,7 @@ import pytest
 
 from cranfield.errors import TestSetError
 from cranfield.formats.sniff import read_testset
-from cranfield.formats.span_csv import read_span_csv, write_span_csv
+from cranfield.formats.testsets.span_csv import read_span_csv, write_span_csv
 from cranfield.model import Query, Span, TestSet
 
 

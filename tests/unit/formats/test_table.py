@@ -12,8 +12,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from cranfield.errors import MissingExtraError, RunFormatError, UsageError
-from cranfield.formats.columns import COLUMN_NAMES
-from cranfield.formats.table import is_frame, is_parquet, read_arrays, read_table
+from cranfield.formats.io.columns import COLUMN_NAMES
+from cranfield.formats.io.table import is_frame, is_parquet, read_arrays, read_table
 
 RUN = ("query_id", "doc_id", "score")
 GOOD = {"query_id": ["q1", "q1"], "doc_id": ["d1", "d2"], "score": [2.0, 1.0]}

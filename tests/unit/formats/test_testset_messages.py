@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from cranfield.errors import TestSetError
-from cranfield.formats.testset_yaml import read_testset_yaml
+from cranfield.formats.testsets.native import read_testset_yaml
 
 HEAD = "cranfield_testset: 1\nname: n\nqueries:\n"
 GOOD = HEAD + "  - {id: q1, text: t, judgments: {d: 1}}\n"

@@ -15,9 +15,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cranfield.errors import TestSetError
-from cranfield.formats import testset_schema as published
-from cranfield.formats.testset_yaml import read_testset_yaml, write_testset_yaml
-from cranfield.formats.trec import read_qrels
+from cranfield.formats.testsets import native_schema as published
+from cranfield.formats.testsets.native import read_testset_yaml, write_testset_yaml
+from cranfield.formats.testsets.trec import read_qrels
 from cranfield.model import Pattern, Query, TestSet
 
 SCHEMA = published.testset_schema()
@@ -233,7 +233,7 @@ def test_any_test_set_survives_a_round_trip(
 
 def test_the_published_schema_is_that_of_the_models() -> None:
     assert published.SCHEMA_FILE.read_text(encoding="utf-8") == published.schema_text(), (
-        "write it anew: python -m cranfield.formats.testset_schema"
+        "write it anew: python -m cranfield.formats.testsets.native_schema"
     )
 
 

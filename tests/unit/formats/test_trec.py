@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cranfield.errors import RunFormatError, TestSetError
-from cranfield.formats.files import GZIP_MAGIC, MAX_PROBLEMS, ZSTD_MAGIC
-from cranfield.formats.trec import QrelsFile, read_qrels, read_qrels_file, write_qrels, write_trec_run
+from cranfield.formats.io.files import GZIP_MAGIC, MAX_PROBLEMS, ZSTD_MAGIC
+from cranfield.formats.testsets.trec import QrelsFile, read_qrels, read_qrels_file, write_qrels, write_trec_run
 from cranfield.model import CONVENTIONS, Answer, Hit, Order, Outcome, Query, Run, TestSet
 from cranfield.ranking import rank_file
 from cranfield.ranking.door import rank_run

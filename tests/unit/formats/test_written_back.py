@@ -8,9 +8,9 @@ import pytest
 
 from cranfield.errors import TestSetError
 from cranfield.formats.convert import write_testset
-from cranfield.formats.files import GZIP_MAGIC, ZSTD_MAGIC
+from cranfield.formats.io.files import GZIP_MAGIC, ZSTD_MAGIC
 from cranfield.formats.sniff import read_testset
-from cranfield.formats.testset_yaml import write_testset_yaml
+from cranfield.formats.testsets.native import write_testset_yaml
 from cranfield.model import Entity, File, GroupedJudgment, Negative, Pattern, Query, Rating, Target, TestSet
 
 Q = Query("q", "boots")

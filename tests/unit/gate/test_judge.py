@@ -11,7 +11,7 @@ import pytest
 from cranfield import Query, TestSet, evaluate
 from cranfield.config.gate import Rule
 from cranfield.evaluation.values import Evaluation
-from cranfield.formats.located import located_text
+from cranfield.formats.io.located import located_text
 from cranfield.gate.baseline import Baseline
 from cranfield.gate.evidence import Evidence
 from cranfield.gate.result import RuleResult

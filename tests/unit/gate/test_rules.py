@@ -13,7 +13,7 @@ from cranfield.config.check import Finding
 from cranfield.config.gate import RULE_KINDS, Amount, Rule
 from cranfield.config.models import Config
 from cranfield.errors import ConfigError
-from cranfield.formats.located import located_text
+from cranfield.formats.io.located import located_text
 from cranfield.gate.rules import RULES, check_fit, check_gate, measure_of, measures_held, rules_of, words
 
 SYSTEMS = "systems:\n  a: {run: a.run}\n  b: {run: b.run}\n"

@@ -10,7 +10,7 @@ import pytest
 from cranfield.config.gate import Rule
 from cranfield.config.models import Limits
 from cranfield.evaluation.values import Evaluation
-from cranfield.formats.located import located_text
+from cranfield.formats.io.located import located_text
 from cranfield.gate.baseline import Baseline
 from cranfield.gate.evidence import Evidence
 from cranfield.gate.result import GateResult

@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from cranfield.formats.judgments import qrels_from_rows
+from cranfield.formats.testsets.judgments import qrels_from_rows
 from cranfield.measures import CATALOGUE, compute, parse
 from cranfield.model import Query, TestSet, convention_named
 from cranfield.ranking.memory import rank_mapping

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from cranfield.errors import ConfigError, PreflightError, TestSetError, UsageError
-from cranfield.formats.run_jsonl import read_run
+from cranfield.formats.runs.jsonl import read_run
 from cranfield.project.job import Job, run_job
 
 TESTSET = "cranfield_testset: 1\nname: t\nqueries:\n  - {id: q1, text: a, patterns: [{regex: ^a$}]}\n"

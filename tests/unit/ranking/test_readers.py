@@ -26,7 +26,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cranfield.errors import RunFormatError
-from cranfield.formats.files import GZIP_MAGIC, ZSTD_MAGIC
+from cranfield.formats.io.files import GZIP_MAGIC, ZSTD_MAGIC
 from cranfield.ranking import native, reading, settle, streaming
 from cranfield.ranking.scan import BLOCK_BYTES, UNJUDGED, JudgedIndex, Scan, ScanOptions
 

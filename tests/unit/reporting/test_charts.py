@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cranfield.reporting import charts
-from cranfield.reporting.charts import BETTER, PAGE, PHONE, SAME, SCREENS, WORSE, Bar, Whisker
+from cranfield.reporting.charts import single as charts
+from cranfield.reporting.charts.single import BETTER, PAGE, PHONE, SAME, SCREENS, WORSE, Bar, Whisker
 from cranfield.reporting.renderers.picture import ATTRIBUTES, ELEMENTS, draw
 from cranfield.reporting.sections.movement import lanes_to
 

@@ -16,7 +16,9 @@ import pytest
 from cranfield import Answer, Hit, ManyComparison, Outcome, Query, Run, TestSet, compare, compare_many, evaluate, report
 from cranfield.evaluation.sensitivity import sensitivity
 from cranfield.model import CallLog
-from cranfield.reporting import charts, charts_many, comparison_document, many_document, render
+from cranfield.reporting import comparison_document, many_document, render
+from cranfield.reporting.charts import many as charts_many
+from cranfield.reporting.charts import single as charts
 from cranfield.reporting.document import Block, Details, Document, Figure, Table
 from cranfield.reporting.renderers.picture import draw
 from cranfield.reporting.sections.naming import letters

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cranfield.reporting.printable import first_line, printable, printable_lines, shorten_to, width
+from cranfield.reporting.renderers.printable import first_line, printable, printable_lines, shorten_to, width
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,7 @@ from cranfield.reporting.document import (
     Table,
     VerdictBlock,
 )
-from cranfield.reporting.printable import width
+from cranfield.reporting.renderers.printable import width
 from cranfield.reporting.renderers.text import LINE, render_text
 
 NOTHING = Table((Column("query"),), [], "nothing")

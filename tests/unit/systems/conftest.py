@@ -9,8 +9,8 @@ import pytest
 
 from cranfield.config import SystemConfig
 from cranfield.model import Query, TestSet
-from cranfield.systems.command import CommandSystem
-from cranfield.systems.http import HttpSystem
+from cranfield.systems.kinds.command import CommandSystem
+from cranfield.systems.kinds.http import HttpSystem
 
 FAST_PYTHON = ["{python}", "-I", "-S"]
 

@@ -11,11 +11,12 @@ from datetime import UTC, datetime
 import pytest
 
 from cranfield.errors import UsageError
-from cranfield.formats.run_jsonl import read_run
+from cranfield.formats.runs.jsonl import read_run
 from cranfield.model import Answer, CallLog, Hit, Outcome, Query, TestSet
-from cranfield.systems import CollectOptions, collect, collect_all
-from cranfield.systems import fingerprint as fingerprint_module
-from cranfield.systems.progress import Silent
+from cranfield.systems import CollectOptions, collect_all
+from cranfield.systems.collect import fingerprint as fingerprint_module
+from cranfield.systems.collect.collection import collect
+from cranfield.systems.collect.progress import Silent
 
 ANSWER = Answer(
     Outcome.ANSWERED, (Hit("d\u00e91", 0.1 + 0.2, "T", "3-4", 7.0), Hit("d2")), fields={"c": 1e-7, "n": [None]}
@@ -459,7 +460,7 @@ def test_nothing_is_kept_of_a_system_elsewhere_unless_hours_are_said(again):
 def test_what_is_reached_over_a_network_is_elsewhere(settings, is_elsewhere):
     from cranfield.config.load import system_config
     from cranfield.config.presets import filled
-    from cranfield.systems.build import adapter_of
+    from cranfield.systems.kinds.build import adapter_of
 
     config = system_config("s", settings)
     assert adapter_of(filled(config).kind)("s", config).is_elsewhere is is_elsewhere

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from cranfield.errors import UsageError
-from cranfield.formats.run_jsonl import read_run
+from cranfield.formats.runs.jsonl import read_run
 from cranfield.model import Answer, CallLog, Hit, Outcome, Query
-from cranfield.systems import collect, collect_all
-from cranfield.systems.collect import Interrupted
+from cranfield.systems import collect_all
+from cranfield.systems.collect.collection import Interrupted, collect
 from cranfield.systems.system import CallInterruptedError, System
 
 COUNTING = """

@@ -8,8 +8,8 @@ from cranfield.config import SystemConfig
 from cranfield.errors import ConfigError, UnknownNameError
 from cranfield.model import Outcome, Query
 from cranfield.systems.adapter import HEAD_CHARS
-from cranfield.systems.build import systems_of
-from cranfield.systems.command import CommandSystem
+from cranfield.systems.kinds.build import systems_of
+from cranfield.systems.kinds.command import CommandSystem
 from cranfield.systems.system import CallInterruptedError, Interruptible, System
 
 ECHO_ARGV = "import sys, json; print(json.dumps({'r': sys.argv[1:]}))"

@@ -8,7 +8,7 @@ import pytest
 
 from cranfield.model import Answer, CallLog, Hit, Outcome, Query, TestSet
 from cranfield.systems import collect_all
-from cranfield.systems.dispatch import AHEAD, Dispatcher, in_turn
+from cranfield.systems.collect.dispatch import AHEAD, Dispatcher, in_turn
 from cranfield.systems.system import CallInterruptedError
 
 FOUND = Answer(Outcome.ANSWERED, (Hit("d"),))

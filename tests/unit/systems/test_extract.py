@@ -6,9 +6,9 @@ from hypothesis import strategies as st
 
 from cranfield.config import SystemConfig
 from cranfield.model import Hit, Outcome
-from cranfield.systems.extract import Extractor
-from cranfield.systems.own_form import answer_in
-from cranfield.systems.values import MAX_HITS
+from cranfield.systems.calls.answer_schema import answer_in
+from cranfield.systems.calls.extract import Extractor
+from cranfield.systems.calls.values import MAX_HITS
 
 
 def read(output: str, extract: dict, *, k: int = 10, **config):

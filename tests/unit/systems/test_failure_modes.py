@@ -7,10 +7,12 @@ import pytest
 
 from cranfield.config import SystemConfig, load_config
 from cranfield.errors import ConfigError, PreflightError
-from cranfield.formats.run_jsonl import read_run
+from cranfield.formats.runs.jsonl import read_run
 from cranfield.model import Answer, Outcome
-from cranfield.systems import collect, collect_all, preflight, systems_of
-from cranfield.systems.command import CommandSystem
+from cranfield.systems import collect_all, systems_of
+from cranfield.systems.collect.collection import collect
+from cranfield.systems.collect.preflight import preflight
+from cranfield.systems.kinds.command import CommandSystem
 
 LISTING = "import sys; print('1. docs://' + sys.argv[1])"
 

@@ -9,9 +9,9 @@ from cranfield.config import load_config
 from cranfield.config.models import SystemConfig
 from cranfield.model import Answer, CallLog, Outcome
 from cranfield.systems import CommandSystem, systems_of
-from cranfield.systems import fingerprint as fingerprint_module
-from cranfield.systems.cache import cache_key
-from cranfield.systems.fingerprint import UndigestedError, surroundings
+from cranfield.systems.collect import fingerprint as fingerprint_module
+from cranfield.systems.collect.cache import cache_key
+from cranfield.systems.collect.fingerprint import UndigestedError, surroundings
 
 SAME = {"testset": "sha256:t", "k": 10, "repeats": 1, "pilot": False}
 

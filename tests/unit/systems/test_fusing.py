@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from cranfield.config.models import Fusion
 from cranfield.model import Hit
-from cranfield.systems.fusing import Part, UnusableScoreError, fuse, normalised
+from cranfield.systems.kinds.fusing import Part, UnusableScoreError, fuse, normalised
 
 
 def part(name: str, *ids: str, scores: tuple[float, ...] | None = None, **settings) -> Part:

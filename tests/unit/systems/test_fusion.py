@@ -15,10 +15,10 @@ from cranfield.config.load import load_config
 from cranfield.errors import ConfigError, PreflightError, UsageError
 from cranfield.model import Answer, Hit, Outcome, Query, TestSet
 from cranfield.systems.adapter import Adapter, Reply
-from cranfield.systems.build import systems_of
-from cranfield.systems.collect import collect
-from cranfield.systems.fusion import FusionSystem
-from cranfield.systems.preflight import preflight
+from cranfield.systems.collect.collection import collect
+from cranfield.systems.collect.preflight import preflight
+from cranfield.systems.kinds.build import systems_of
+from cranfield.systems.kinds.fusion import FusionSystem
 from cranfield.systems.system import CallInterruptedError
 
 STAND_IN = {"command": ["x", "{query}"], "extract": {"regex": r"x"}}

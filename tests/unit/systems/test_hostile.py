@@ -18,18 +18,19 @@ from cranfield.config import SystemConfig
 from cranfield.config.load import load_config
 from cranfield.config.models import Check
 from cranfield.errors import ConfigError
-from cranfield.formats.run_jsonl import read_run
-from cranfield.formats.run_record import answer_record, json_line
+from cranfield.formats.runs.jsonl import read_run
+from cranfield.formats.runs.record import answer_record, json_line
 from cranfield.model import Outcome, Query
 from cranfield.project.asking import collect_options
-from cranfield.systems import collect, collect_all
-from cranfield.systems.dispatch import Dispatcher, in_turn
-from cranfield.systems.fingerprint import surroundings
-from cranfield.systems.lines import LinesSystem
-from cranfield.systems.mask import Mask
-from cranfield.systems.preflight import preflight
-from cranfield.systems.process import MAX_OUTPUT_BYTES
-from cranfield.systems.python import PythonSystem
+from cranfield.systems import collect_all
+from cranfield.systems.calls.process import MAX_OUTPUT_BYTES
+from cranfield.systems.calls.redact import Mask
+from cranfield.systems.collect.collection import collect
+from cranfield.systems.collect.dispatch import Dispatcher, in_turn
+from cranfield.systems.collect.fingerprint import surroundings
+from cranfield.systems.collect.preflight import preflight
+from cranfield.systems.kinds.lines import LinesSystem
+from cranfield.systems.kinds.python import PythonSystem
 
 SECRET = "s3cr3t/token+of=mine"
 
@@ -192,7 +193,7 @@ def test_an_answer_that_is_none_is_a_failure_with_its_reason(serve, servers, htt
     ["1" + "0" * 400, "-5", "nan", "inf", "1e9", "Mon, 01 Jan 0001 00:00:00 +2359", "Fri, 31 Dec 9999 23:59:59 -2359"],
 )
 def test_whatever_a_service_asks_to_wait_is_no_error_of_ours(value):
-    from cranfield.systems.http import retry_after_s
+    from cranfield.systems.kinds.http import retry_after_s
 
     wait_s = retry_after_s(value)
     assert wait_s is None or wait_s >= 0
@@ -413,7 +414,7 @@ for line in sys.stdin:
 @pytest.fixture
 def mcp(tmp_path, script):
     """A server over stdio that behaves as the query says."""
-    from cranfield.systems.mcp import McpSystem
+    from cranfield.systems.kinds.mcp import McpSystem
 
     name = script(HOSTILE_MCP, "server.py")
     said = {"command": ["{python}", "-I", "-S", name], "tool": "search"}
@@ -450,7 +451,7 @@ def test_a_server_that_dies_as_the_session_is_opened_fails_each_call_with_its_wo
 
 @pytest.mark.parametrize("encoding", [None, "gzip"])
 def test_an_answer_without_end_over_http_is_cut_off(serve, servers, tmp_path, encoding):
-    from cranfield.systems.mcp import McpSystem
+    from cranfield.systems.kinds.mcp import McpSystem
 
     body = b" " * (MAX_OUTPUT_BYTES * 2)
     headers = {"Content-Type": "application/json"}

@@ -18,10 +18,10 @@ from hypothesis import strategies as st
 from cranfield.config.models import Http
 from cranfield.errors import PreflightError
 from cranfield.model import Outcome, Query
-from cranfield.systems.http import HttpSystem, charset_of, retry_after_s
-from cranfield.systems.http_request import request_of
-from cranfield.systems.mask import Mask, spellings
-from cranfield.systems.preflight import preflight
+from cranfield.systems.calls.redact import Mask, spellings
+from cranfield.systems.collect.preflight import preflight
+from cranfield.systems.kinds.http import HttpSystem, charset_of, retry_after_s
+from cranfield.systems.kinds.http_request import request_of
 from cranfield.systems.system import CallInterruptedError
 
 MB = 1024 * 1024

@@ -11,7 +11,7 @@ from collections import Counter
 
 import pytest
 
-from cranfield.formats.run_jsonl import read_run
+from cranfield.formats.runs.jsonl import read_run
 
 DRIVER = """
 import asyncio, os, sys
@@ -19,8 +19,9 @@ from pathlib import Path
 from threading import Event
 from cranfield.config import SystemConfig
 from cranfield.model import Answer, CallLog, Hit, Outcome, Query, TestSet
-from cranfield.systems import CollectOptions, CommandSystem, Interrupted, collect, collect_all
-from cranfield.systems.loop import loop
+from cranfield.systems import CollectOptions, CommandSystem, Interrupted, collect_all
+from cranfield.systems.collect.collection import collect
+from cranfield.systems.calls.loop import loop
 
 here, out, concurrency, names = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3]), sys.argv[4]
 testset = TestSet("t", tuple(Query(f"q{n}", f"text{n}") for n in range(20)))

@@ -13,8 +13,8 @@ import pytest
 
 from cranfield.errors import PreflightError
 from cranfield.model import Hit, Outcome, Query
-from cranfield.systems.lines import LinesSystem
-from cranfield.systems.preflight import preflight
+from cranfield.systems.collect.preflight import preflight
+from cranfield.systems.kinds.lines import LinesSystem
 from cranfield.systems.system import CallInterruptedError
 
 HEAD = """
@@ -368,7 +368,7 @@ def test_nothing_is_left_when_we_are_killed(tmp_path, script, wait_for, gone):
     user = f"""
 import time
 from cranfield.model import Query
-from cranfield.systems.lines import LinesSystem
+from cranfield.systems.kinds.lines import LinesSystem
 system = LinesSystem.of("sut", folder={str(tmp_path)!r}, lines=["{{python}}", {name!r}])
 system.search(Query("q1", "x"), 1)
 open({str(tmp_path / "asked")!r}, "w").close()
@@ -384,7 +384,7 @@ def test_nothing_is_left_when_we_end_without_closing(tmp_path, script, gone):
     name = script(ECHO)
     user = f"""
 from cranfield.model import Query
-from cranfield.systems.lines import LinesSystem
+from cranfield.systems.kinds.lines import LinesSystem
 system = LinesSystem.of("sut", folder={str(tmp_path)!r}, lines=["{{python}}", {name!r}])
 print(system.search(Query("q1", "x"), 1)[0].fields["pid"])
 """

@@ -12,9 +12,9 @@ import pytest
 
 from cranfield.errors import MissingExtraError, PreflightError
 from cranfield.model import Outcome, Query
-from cranfield.systems.lines import LinesSystem
-from cranfield.systems.mcp import McpSystem
-from cranfield.systems.preflight import preflight
+from cranfield.systems.collect.preflight import preflight
+from cranfield.systems.kinds.lines import LinesSystem
+from cranfield.systems.kinds.mcp import McpSystem
 from cranfield.systems.system import CallInterruptedError
 
 SERVER = Path(__file__).with_name("mcp_server.py")
@@ -404,7 +404,7 @@ def test_http_calls_out_of_time_are_timeouts(over_http, url):
 
 USER = """
 from cranfield.model import Query
-from cranfield.systems.mcp import McpSystem
+from cranfield.systems.kinds.mcp import McpSystem
 mcp = {"command": ["{python}", "-I", "-S", "older.py"], "tool": "search"}
 system = McpSystem.of("sut", folder=FOLDER, mcp=mcp, extract={"json": "hits", "fields": {"pid": "pid"}}, timeout_s=60)
 print(system.search(Query("q1", ASKED), 1)[0].fields["pid"])

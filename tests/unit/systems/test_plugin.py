@@ -8,8 +8,8 @@ import pytest
 
 from cranfield.errors import PreflightError
 from cranfield.model import Hit, Outcome, Query
-from cranfield.systems.plugin import PluginSystem
-from cranfield.systems.preflight import preflight
+from cranfield.systems.collect.preflight import preflight
+from cranfield.systems.kinds.plugin import PluginSystem
 
 SOURCE = '''
 from cranfield.model import Answer, CallLog, Hit, Outcome

@@ -3,8 +3,9 @@ import json
 import pytest
 
 from cranfield.errors import PreflightError
-from cranfield.systems import Held, preflight
-from cranfield.systems.command import CommandSystem
+from cranfield.systems import Held
+from cranfield.systems.collect.preflight import preflight
+from cranfield.systems.kinds.command import CommandSystem
 
 ANSWERS = "import sys; print('docs://' + sys.argv[1]) if sys.argv[1] != 'nothing' else None"
 

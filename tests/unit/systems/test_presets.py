@@ -12,10 +12,10 @@ from cranfield.config.check import check_system
 from cranfield.config.presets import PRESETS, filled, filled_form
 from cranfield.errors import MissingExtraError, PreflightError, UsageError
 from cranfield.model import Outcome, Query
-from cranfield.systems.build import adapter_of
+from cranfield.systems.collect.preflight import preflight
 from cranfield.systems.engines import postgres as postgres_engine
 from cranfield.systems.engines import sqlite as sqlite_engine
-from cranfield.systems.preflight import preflight
+from cranfield.systems.kinds.build import adapter_of
 
 
 @pytest.fixture

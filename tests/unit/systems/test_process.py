@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from cranfield.systems.process import End, run_process
+from cranfield.systems.calls.process import End, run_process
 
 PARENT = """
 import os, subprocess, sys, time
@@ -106,7 +106,7 @@ def test_no_program_outlives_us_however_we_are_killed(tmp_path, gone, wait_for, 
         textwrap.dedent(f"""
         import os, sys, threading
         from pathlib import Path
-        from cranfield.systems.process import run_process
+        from cranfield.systems.calls.process import run_process
         child = "import os, time; time.sleep(0.5); open('pid', 'w').write(str(os.getpid()) + ' '); time.sleep(300)"
         run_process([sys.executable, "-I", "-S", "-c", child], cwd=Path({str(tmp_path)!r}), env=os.environ,
                     timeout_s=200, interrupted=threading.Event())

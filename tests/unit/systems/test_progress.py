@@ -6,7 +6,7 @@ import pytest
 
 from cranfield.model import Answer, CallLog, Hit, Outcome, Query
 from cranfield.systems import progress_on
-from cranfield.systems.progress import SMALL, Live, Plain, printable
+from cranfield.systems.collect.progress import SMALL, Live, Plain, printable
 
 FOUND = Answer(Outcome.ANSWERED, (Hit("a"),))
 HANG = Answer(Outcome.TIMEOUT, reason="no answer in 30 s")
@@ -89,7 +89,7 @@ def test_the_end_says_how_many_failed_and_how_many_were_tried_again_where_any_we
 
 def test_what_was_collected_before_is_counted_but_does_not_make_it_look_faster(plain, monkeypatch):
     clock = iter([100.0, 100.0, 102.0, 102.0])
-    monkeypatch.setattr("cranfield.systems.progress.time.monotonic", lambda: next(clock))
+    monkeypatch.setattr("cranfield.systems.collect.progress.time.monotonic", lambda: next(clock))
     progress, lines = plain  # its own first clock was read before
     progress.start("old", 50, 40)
     progress.advance("old", Query("q", "grid"), FOUND, LOG)

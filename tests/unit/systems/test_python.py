@@ -12,8 +12,8 @@ import pytest
 
 from cranfield.errors import ConfigError, PreflightError
 from cranfield.model import Answer, Hit, Outcome, Query
-from cranfield.systems.preflight import preflight
-from cranfield.systems.python import PythonSystem
+from cranfield.systems.collect.preflight import preflight
+from cranfield.systems.kinds.python import PythonSystem
 from cranfield.systems.system import CallInterruptedError
 
 

@@ -6,11 +6,12 @@ from collections import defaultdict
 import pytest
 
 from cranfield.errors import UsageError
-from cranfield.formats.run_jsonl import read_run
+from cranfield.formats.runs.jsonl import read_run
 from cranfield.model import Answer, CallLog, Hit, Outcome
-from cranfield.systems import CollectOptions, collect, collect_all
-from cranfield.systems.journal import difference
-from cranfield.systems.progress import Silent
+from cranfield.systems import CollectOptions, collect_all
+from cranfield.systems.collect.collection import collect
+from cranfield.systems.collect.journal import difference
+from cranfield.systems.collect.progress import Silent
 
 
 class Told(Silent):

@@ -7,10 +7,10 @@ import pytest
 from pyarrow import parquet
 
 from cranfield.errors import PreflightError, RunFormatError
-from cranfield.formats.run_jsonl import write_run
+from cranfield.formats.runs.jsonl import write_run
 from cranfield.model import Answer, CallLog, Hit, Outcome, Query, Run
-from cranfield.systems.preflight import preflight
-from cranfield.systems.run_file import RunFileSystem
+from cranfield.systems.collect.preflight import preflight
+from cranfield.systems.kinds.run_file import RunFileSystem
 
 TREC = "q1 Q0 d2 1 0.5 tag\nq1 Q0 d1 2 2.5 a tag\n\nq2\tQ0\td\u00e9\t1\t1e1\ttag\n"
 CSV = "query_id,rank,doc_id,score\nq1,2,d2,9\nq1,1,d1,1\n"
@@ -107,9 +107,9 @@ def test_a_file_that_is_not_there_fails_the_preflight(tmp_path):
 
 
 def test_answers_of_a_pilot_stay_those_of_a_pilot(tmp_path):
-    from cranfield.formats.run_jsonl import write_run
+    from cranfield.formats.runs.jsonl import write_run
     from cranfield.model import Answer, Hit, Outcome, Query, Run, TestSet
-    from cranfield.systems import collect
+    from cranfield.systems.collect.collection import collect
 
     answer = Answer(Outcome.ANSWERED, (Hit("d1"),))
     for name, pilot in (("tried", True), ("kept", False)):

@@ -77,8 +77,8 @@ def read_set(path: Path, format: str | None = None) -> TestSet:  # noqa: A002  t
     Raises:
         TestSetError: the file cannot be read as one.
     """
-    from cranfield.formats.meta_file import with_meta
     from cranfield.formats.sniff import read_testset
+    from cranfield.formats.testsets.meta_file import with_meta
 
     return with_meta(read_testset(path, format), path)
 
@@ -102,7 +102,7 @@ def opened_set(path: Path, format: str | None = None, *, ask: bool = False) -> T
 
 def note(sentence: str) -> None:
     """Say something on stderr, made safe to print."""
-    from cranfield.reporting.printable import printable
+    from cranfield.reporting.renderers.printable import printable
 
     typer.echo(printable(sentence), err=True)
 
@@ -146,9 +146,9 @@ def rewrite(
     """
     from cranfield.errors import UsageError
     from cranfield.formats.convert import format_after
-    from cranfield.formats.keys_kept import keys_lost
-    from cranfield.formats.meta_file import format_of, write_again
+    from cranfield.formats.io.keys_kept import keys_lost
     from cranfield.formats.sniff import FORMATS
+    from cranfield.formats.testsets.meta_file import format_of, write_again
 
     target = path if out is None else out
     in_place = out is None and path.exists()
@@ -188,7 +188,7 @@ def _not_read(changed: TestSet) -> list[str]:
 
 def _rewrite_yaml(path: Path, target: Path, changed: TestSet, query_id: str | None) -> None:
     from cranfield.errors import UsageError
-    from cranfield.formats.files import refusal, write_text
+    from cranfield.formats.io.files import refusal, write_text
 
     read_twice = path.is_file()  # a stream gives its bytes once
     with tempfile.TemporaryDirectory(prefix="cranfield-") as folder:
@@ -221,7 +221,7 @@ def _write_whole(changed: TestSet, draft: Path, target: Path) -> None:
 def _held(changed: TestSet, entry: Format, path: Path) -> TestSet:
     """The set as a format holds it; refused where it has no room for something but what stands in the file beside it."""
     from cranfield.formats.convert import fitted
-    from cranfield.formats.meta_file import holds_meta
+    from cranfield.formats.testsets.meta_file import holds_meta
 
     bare = changed if holds_meta(entry) else replace(changed, meta=type(changed.meta)())
     held, losses = fitted(bare, entry, path)

@@ -31,7 +31,7 @@ def convert_command(
     """Write a test set in another format. What that format cannot hold is said."""
     from cranfield.formats.convert import convert
     from cranfield.formats.counting import n_of
-    from cranfield.formats.meta_file import format_of
+    from cranfield.formats.testsets.meta_file import format_of
     from cranfield.project.shaping import AS_IT_IS, shaped
 
     refuse_existing(out, force=force)

@@ -24,7 +24,7 @@ def diff_command(
     output: FormatOption = Format.TEXT,
 ) -> None:
     """Say what changed between two versions. With runs: how their means move because of it."""
-    from cranfield.reporting.testset_versions import difference_document
+    from cranfield.reporting.documents.testset_versions import difference_document
     from cranfield.testsets.diff import ScoreMove, diff
 
     before, after = opened_set(old, ask=bool(runs)), opened_set(new, ask=bool(runs))

@@ -23,7 +23,7 @@ def overfit_command(
 ) -> None:
     """Compare evaluated with held-out queries. A system that does better on the former is tuned to them."""
     from cranfield.project.versions import overfitting
-    from cranfield.reporting.testset_versions import overfit_document
+    from cranfield.reporting.documents.testset_versions import overfit_document
 
     judged = opened_set(testset, testset_format, ask=True)
     found = overfitting(judged, run, measures=measures or None, convention=convention, seed=seed)

@@ -115,7 +115,7 @@ def _write_plan(
 ) -> None:
     from cranfield.errors import UsageError
     from cranfield.formats.counting import n_of
-    from cranfield.formats.files import write_text
+    from cranfield.formats.io.files import write_text
     from cranfield.testsets.drawing import CLASS, strata_keys
     from cranfield.testsets.labels import N_RATERS, write_sheet
 

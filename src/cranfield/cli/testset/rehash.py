@@ -39,8 +39,8 @@ def rehash_command(
     They are written into the set where its format has room for them, and otherwise to SET.meta.json beside it.
     """
     from cranfield.errors import UsageError
-    from cranfield.formats.files import STDIN, meta_path
-    from cranfield.formats.meta_file import format_of, holds_meta, write_meta
+    from cranfield.formats.io.files import STDIN, meta_path
+    from cranfield.formats.testsets.meta_file import format_of, holds_meta, write_meta
     from cranfield.project.drift import rehash
 
     if out is None and str(testset) == STDIN:

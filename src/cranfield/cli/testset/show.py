@@ -21,7 +21,7 @@ def show_command(
 ) -> None:
     """Show queries and what is expected of each. Without ids: all, a line each."""
     from cranfield.errors import UsageError
-    from cranfield.reporting.testset import queries_document
+    from cranfield.reporting.documents.testset import queries_document
 
     judged = opened_set(testset, testset_format)
     missing = [query_id for query_id in query_ids or () if query_id not in judged.by_id]

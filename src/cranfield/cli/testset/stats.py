@@ -24,7 +24,7 @@ def stats_command(
     from itertools import combinations
 
     from cranfield.errors import UsageError
-    from cranfield.reporting.testset import statistics_document
+    from cranfield.reporting.documents.testset import statistics_document
     from cranfield.testsets.drawing import check_keys
     from cranfield.testsets.statistics import statistics
 

@@ -27,7 +27,7 @@ def validate_command(
     testset_format: SetFormatOption = None,
 ) -> None:
     """Check a test set. Everything is told at once, with its rule; exit 2 on errors."""
-    from cranfield.reporting.testset import findings_document
+    from cranfield.reporting.documents.testset import findings_document
     from cranfield.testsets.validate import validate
 
     judged = opened_set(testset, testset_format, ask=bool(runs))

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 from xml.etree import ElementTree as ET
 
-from cranfield.reporting.charts import NOTHING_TO_SEE
+from cranfield.reporting.charts.single import NOTHING_TO_SEE
 
 VEGA_LITE = "5.20"
 SVG = "{http://www.w3.org/2000/svg}"

@@ -24,7 +24,7 @@ from cranfield.reporting.document import (
     Table,
 )
 from cranfield.reporting.facts import first_ranks
-from cranfield.reporting.printable import shorten_to
+from cranfield.reporting.renderers.printable import shorten_to
 from cranfield.reporting.sections.movement import query_table, rank_cells
 from cranfield.reporting.sections.naming import SIDES, has_texts, sides, text_of
 

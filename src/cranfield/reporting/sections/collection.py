@@ -21,7 +21,7 @@ from cranfield.reporting.document import (
     Toned,
 )
 from cranfield.reporting.facts import duplicates, judged_share, outcome_counts
-from cranfield.reporting.printable import first_line
+from cranfield.reporting.renderers.printable import first_line
 from cranfield.reporting.sections.fields import returned_fields
 from cranfield.reporting.sections.naming import some
 

@@ -7,7 +7,6 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Any, Literal
 
-from cranfield import __version__
 from cranfield.evaluation.explain import Choice, Explanation, MeasureExplanation, count, mean
 from cranfield.evaluation.margins import Margin, tie_margin, unjudged_margin
 from cranfield.measures import CATALOGUE, Measure
@@ -15,6 +14,7 @@ from cranfield.model import Convention
 from cranfield.model.convention import CHOICES
 from cranfield.numbers import format_count, format_delta
 from cranfield.reporting.document import Block, Bullets, Cell, Column, Document, Paragraph, Section, Table
+from cranfield.version import __version__
 
 SCHEMA_VERSION = 1
 NEW = "a value"

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from cranfield.evaluation.many_values import ManyComparison, StratumRow
 from cranfield.evaluation.verdict import sign_of
 from cranfield.numbers import format_value
-from cranfield.reporting import charts_many
-from cranfield.reporting.charts import SCREENS
+from cranfield.reporting.charts import many as charts_many
+from cranfield.reporting.charts.single import SCREENS
 from cranfield.reporting.document import Block, Cell, Column, Figure, Paragraph, Section, Table, Toned
 from cranfield.reporting.sections.naming import letters
 from cranfield.reporting.sections.strata import MOST_ROWS_DRAWN

@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 from cranfield.evaluation.many_values import ManyComparison, ManyVerdictName, PairComparison, PairVerdict, Ranks
 from cranfield.measures import CATALOGUE
 from cranfield.numbers import UNKNOWN, format_count, format_delta, format_level, format_p, format_value
-from cranfield.reporting import charts, charts_many
+from cranfield.reporting.charts import many as charts_many
+from cranfield.reporting.charts import single as charts
 from cranfield.reporting.document import (
     Block,
     Bullets,

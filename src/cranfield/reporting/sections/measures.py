@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from cranfield.evaluation.values import Comparison, Evaluation, MeasureComparison, Summary
 from cranfield.measures import CATALOGUE, Measure
 from cranfield.numbers import format_delta, format_delta_interval, format_level
-from cranfield.reporting import charts
+from cranfield.reporting.charts import single as charts
 from cranfield.reporting.document import (
     Block,
     Bullets,

@@ -9,7 +9,7 @@ from dataclasses import replace
 from cranfield.evaluation.values import Comparison, Evaluation
 from cranfield.evaluation.verdict import sign_of
 from cranfield.numbers import format_count, format_delta
-from cranfield.reporting import charts
+from cranfield.reporting.charts import single as charts
 from cranfield.reporting.document import (
     Block,
     Cell,

@@ -8,7 +8,7 @@ from string import ascii_uppercase
 from cranfield.evaluation.values import Comparison, Evaluation
 from cranfield.evaluation.verdict import sign_of
 from cranfield.measures import CATALOGUE, Measure
-from cranfield.reporting import charts
+from cranfield.reporting.charts import single as charts
 from cranfield.reporting.document import Tone
 
 SIDES = ("A", "B")

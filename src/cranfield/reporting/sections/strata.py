@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from cranfield.evaluation.strata import summaries_by_stratum
 from cranfield.evaluation.values import Comparison, Evaluation, StratumComparison
 from cranfield.numbers import format_delta, format_level
-from cranfield.reporting import charts
+from cranfield.reporting.charts import single as charts
 from cranfield.reporting.document import Block, Cell, Column, Figure, Paragraph, Section, Table, Tone, Toned
 from cranfield.reporting.sections.naming import colour_of, interval_tone
 

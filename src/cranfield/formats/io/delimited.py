@@ -1,0 +1,285 @@
+"""Tables in text: a header row, then a row of cells a line, apart by tabs or commas; every cell knows where it stands.
+
+A comma-separated file quotes a cell that holds a comma, a quote or a line break, as RFC 4180 has it. A tab-separated file
+quotes nothing: its cells are taken as they are. What the columns mean is the business of the formats.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Literal
+
+from cranfield.errors import CranfieldError, ProblemList, TestSetError, shorten
+from cranfield.formats.io.files import MAX_PROBLEMS, decode, read_bytes, shown, suffix_of, write_text
+
+STRATUM = "stratum."
+"""What the name of a column of a stratum begins with."""
+
+_LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n|\Z)")
+_QUOTED = re.compile(r'[",\r\n]|^\s|\s$')
+_BREAK = re.compile("[\r\n]")
+_NO_TSV = re.compile("[\t\r\n]")
+
+
+def separator_of(header: bytes) -> str:
+    """What stands between the names of a header row: tabs, or semicolons where there is no comma, or commas."""
+    if b"\t" in header:
+        return "\t"
+    return ";" if b";" in header and b"," not in header else ","
+
+
+@dataclass
+class Sheet:
+    """A table whose header is read; `rows` reads the rest, once."""
+
+    path: Path
+    text: str
+    comments: tuple[str, ...]
+    """Lines that begin with `#` above the header."""
+    line: int
+    """Of the header."""
+    body: int = 0
+    """Where in `text` the rows begin."""
+    first: int = 0
+    """Line of the first row."""
+    names: tuple[str, ...] = ()
+    """Of the columns as they are written, without blanks around them."""
+    separator: str = ","
+    spaced: bool = False
+    """Whether a blank follows each separator, which is no part of the cell then."""
+    problems: ProblemList = field(default_factory=lambda: ProblemList(TestSetError))
+
+    def column(self, *names: str) -> int | None:
+        """Place of the first of some names that a column has, in any case; None where none has."""
+        lower = [name.lower() for name in self.names]
+        return next((lower.index(name) for name in names if name in lower), None)
+
+    def strata(self) -> dict[int, str]:
+        """Place of each column `stratum.NAME` to its name."""
+        begins = {place: name for place, name in enumerate(self.names) if name.lower().startswith(STRATUM)}
+        return {place: name[len(STRATUM) :] for place, name in begins.items()}
+
+    def rows(self) -> Iterator[tuple[int, list[str]]]:
+        """Line and cells of each row that is not blank, as many cells as there are columns.
+
+        A row with more cells is a problem and left out; cells that are missing at the end of a row are empty.
+        """
+        reader = self._cut(io.StringIO(self.text[self.body :], newline=""))
+        line, n = self.first, len(self.names)
+        try:
+            for cells in reader:
+                if len(cells) == n or self._fitted(line, cells, n):
+                    yield line, cells
+                line = self.first + reader.line_num
+                if len(self.problems.problems) >= MAX_PROBLEMS:
+                    return
+        except csv.Error as error:
+            hint = 'a cell that holds a quote is quoted, and the quote doubled: `"say ""so"""`'
+            self.problems.add(
+                f"not a row of cells: {error}",
+                path=shown(self.path),
+                line=line,
+                hint=hint if self.separator != "\t" else None,
+            )
+
+    def stripped_rows(self) -> Iterator[tuple[int, list[str]]]:
+        """The same without the blanks around each cell; a row of empty cells is blank."""
+        for line, cells in self.rows():
+            stripped = [cell.strip() for cell in cells]
+            if any(stripped):
+                yield line, stripped
+
+    def _cut(self, lines: Iterable[str]) -> Any:
+        """Cut lines into cells."""
+        quoting: Literal[0, 3] = csv.QUOTE_NONE if self.separator == "\t" else csv.QUOTE_MINIMAL
+        return csv.reader(lines, delimiter=self.separator, quoting=quoting, strict=True, skipinitialspace=self.spaced)
+
+    def take_header(self, start: int, *, repeats: bool) -> None:
+        """Read the names of the columns, which begin at `start` of the text; each stands once, but where it may repeat."""
+        begin = _LINE.match(self.text, start)
+        raw = begin.group().rstrip("\r\n") if begin else ""
+        self.separator = separator_of(raw.encode("utf-8", "surrogatepass"))
+        self.spaced = self.separator != "\t" and any(name[:1] == " " for name in raw.split(self.separator)[1:])
+        ends: list[int] = []
+        reader = self._cut(self._lines_from(start, ends))
+        try:
+            self.names = tuple(name.strip() for name in next(reader))
+        except csv.Error as error:
+            self.fault(self.line, None, f"not a row of cells: {error}", expected="names of columns", got=raw)
+            self.problems.raise_if_any()
+        self.body, self.first = ends[-1], self.line + reader.line_num
+        first: dict[str, int] = {}
+        for place, name in enumerate(self.names):
+            if not repeats and name and first.setdefault(name.lower(), place) != place:
+                self.fault(self.line, place, f"two columns are called {name!r}", expected="each name once")
+
+    def _lines_from(self, start: int, ends: list[int]) -> Iterator[str]:
+        """Lines of the text, and where each ends."""
+        while start < len(self.text) and (found := _LINE.match(self.text, start)):
+            start = found.end()
+            ends.append(start)
+            yield found.group()
+
+    def _fitted(self, line: int, cells: list[str], n: int) -> bool:
+        """Make a row as long as the header; False where it says nothing, or too much."""
+        if not any(cells):
+            return False
+        if any(cells[n:]):
+            hint = "quote a text that holds a comma" if self.separator == "," else None
+            expected = f"{n}, as the header has"
+            self.fault(line, n, f"{len(cells)} cells", expected=expected, got=cells[n], hint=hint)
+            return False
+        cells[n:] = []
+        cells += [""] * (n - len(cells))
+        return True
+
+    def fault(
+        self,
+        line: int,
+        place: int | None,
+        message: str,
+        *,
+        expected: str,
+        got: str | None = None,
+        hint: str | None = None,
+    ) -> None:
+        """Note what is wrong with a cell, or with a whole row where `place` is None."""
+        self.problems.add(
+            message,
+            path=shown(self.path),
+            line=line,
+            column=None if place is None else self._column(line, place),
+            expected=expected,
+            got=None if got is None else shorten(got),
+            hint=hint,
+        )
+
+    @cached_property
+    def _starts(self) -> list[int]:
+        """Where each line begins."""
+        return [0, *(found.end() for found in re.finditer(r"\r\n|\r|\n", self.text))]
+
+    def _column(self, line: int, place: int) -> int | None:
+        """1-based column in which a cell of the row on `line` begins; None where it begins on a later line."""
+        start = position = self._starts[line - 1]
+        quoted = False
+        while place and position < len(self.text):
+            char = self.text[position]
+            if char == '"' and self.separator != "\t":
+                quoted = not quoted
+            elif char == self.separator and not quoted:
+                place -= 1
+            elif char in "\r\n":
+                if not quoted:
+                    return None
+                start = position + 1
+            position += 1
+        return position - start + 1 if start == self._starts[line - 1] else None
+
+
+def read_sheet(
+    path: Path,
+    error: type[CranfieldError] = TestSetError,
+    *,
+    mend: Callable[[str], str] = str,
+    repeats: bool = False,
+) -> Sheet:
+    """Read a table as far as its header.
+
+    Args:
+        path: gzip and Zstandard are recognised, and `-` is standard input. Lines that begin with `#` may stand above the
+            header.
+        error: what to raise.
+        mend: makes CSV of what a tool writes for CSV.
+        repeats: two columns may have one name.
+
+    Raises:
+        CranfieldError: of type `error`, when the file cannot be read, is no UTF-8, or has no header.
+    """
+    text = mend(decode(read_bytes(path, error), path, error))
+    comments: list[str] = []
+    start, line = 0, 1
+    while start < len(text):
+        found = _LINE.match(text, start)
+        if found is None or not found.end() > start:
+            break
+        raw, end = found.group().rstrip("\r\n"), found.end()
+        if raw.strip() and not raw.startswith("#"):
+            sheet = Sheet(path, text, tuple(comments), line, problems=ProblemList(error))
+            sheet.take_header(start, repeats=repeats)
+            return sheet
+        if raw.startswith("#"):
+            comments.append(raw)
+        start, line = end, line + 1
+    raise error("no header row in this file", path=shown(path), expected="names of columns in the first line")
+
+
+def strata_of(columns: Mapping[int, str], cells: Sequence[str]) -> dict[str, str]:
+    """Strata of one row: name to value, where the cell says something."""
+    return {name: cells[place] for place, name in columns.items() if cells[place]}
+
+
+def write_sheet(
+    path: Path,
+    names: Sequence[str],
+    rows: Iterable[Sequence[str]],
+    error: type[CranfieldError] = TestSetError,
+    *,
+    may_have_tabs: bool = True,
+) -> None:
+    """Write a table: apart by tabs where the file's name ends in `.tsv` or `.tab` and the format may, else by commas.
+
+    Raises:
+        CranfieldError: of type `error`, for each cell that cannot stand in such a file.
+    """
+    problems = ProblemList(error)
+    tabs = may_have_tabs and suffix_of(path) in {".tsv", ".tab"}
+    lines: list[str] = []
+    for name in names:
+        if _BREAK.search(name):
+            problems.add(f"not written: the name of column {shorten(name)} holds a line break", path=str(path))
+    for row in (names, *rows):
+        if tabs:
+            for cell in row:
+                if _NO_TSV.search(cell):
+                    message = f"not written: {shorten(cell)} holds a tab or a line break"
+                    hint = "a file name that ends in .csv takes it"
+                    problems.add(message, path=str(path), expected="neither, in a tab-separated file", hint=hint)
+            lines.append("\t".join(row) + "\n")
+        else:
+            lines.append(",".join(map(_quoted, row)) + "\n")
+    problems.raise_if_any()
+    write_unicode(path, lines, error)
+
+
+def _quoted(cell: str) -> str:
+    return '"' + cell.replace('"', '""') + '"' if _QUOTED.search(cell) else cell
+
+
+def write_unicode(path: Path, parts: Iterable[str], error: type[CranfieldError] = TestSetError) -> None:
+    """Write text as UTF-8; see `files.write_text`.
+
+    Raises:
+        CranfieldError: of type `error`, for text that is no Unicode.
+    """
+    try:
+        write_text(path, parts)
+    except UnicodeEncodeError as cause:
+        got = shorten(cause.object[cause.start : cause.start + 1])
+        raise error("not written: text that is no Unicode", path=str(path), expected="Unicode", got=got) from None
+
+
+def unwritten(error: TestSetError, path: Path) -> TestSetError:
+    """The problems that reading what was to be written would have, without their lines in a file that is not there."""
+    return TestSetError(
+        [
+            replace(p, message=f"not written: {p.message}", path=str(path), line=None, column=None)
+            for p in error.problems
+        ]
+    )

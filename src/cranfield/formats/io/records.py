@@ -1,0 +1,86 @@
+"""Files of records, one a query, in YAML or JSON: a list at the top, or a mapping with the list under a key.
+
+What `graded_yaml` and `golden_json` share; the shape of a record is theirs.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from cranfield.errors import ProblemList, TestSetError, shorten
+from cranfield.formats.io.delimited import unwritten, write_unicode
+from cranfield.formats.io.files import suffix_of
+from cranfield.formats.io.located import Located, describe, load_any, located_text, source_text
+from cranfield.formats.io.tool_json import entries
+from cranfield.formats.io.tree import Node, Unreadable
+from cranfield.formats.io.yaml_write import yaml_text
+from cranfield.model import TestSet
+
+RECORDS = "queries"
+"""Key of the list; a list at the top stands as if it were under it."""
+
+
+def load_records(path: Path) -> Located:
+    """Read a file of records, its list under `RECORDS`.
+
+    Raises:
+        TestSetError: with every duplicate key; or with the first syntax error; or it is neither list nor mapping.
+    """
+    return under_one_key(load_any(path, TestSetError))
+
+
+def under_one_key(located: Located) -> Located:
+    """The data with their list under `RECORDS`."""
+    if isinstance(located.top, list):
+        return Located(located.path, lambda: _wrapped(located.root), {RECORDS: located.top})
+    if not isinstance(located.top, dict):
+        expected = f"a list of records, or keys with one of them `{RECORDS}`"
+        raise TestSetError(located.problem(f"{describe(located.top)} at the top of the file", (), expected=expected))
+    return located
+
+
+def _wrapped(root: Node) -> Node:
+    place = (root.line, root.column)
+    return Node(*place, {RECORDS: root}, {RECORDS: place}, root.size + 1, root.height + 1)
+
+
+def report_repeated_ids(located: Located, problems: ProblemList) -> None:
+    """Name both lines of every query id that is used twice."""
+    first: dict[str, int] = {}
+    for index, record in entries(located.sourced.get(RECORDS)):
+        query_id = source_text(record.get("query_id"))
+        if isinstance(query_id, str) and first.setdefault(query_id, index) != index:
+            line, _ = located.mark((RECORDS, first[query_id], "query_id"))
+            message = f"query id {shorten(query_id)} is used twice; it also stands on line {line}"
+            problems.problems.append(located.problem(message, (RECORDS, index, "query_id")))
+
+
+def _json(document: object) -> str:
+    return json.dumps(document, indent=2, ensure_ascii=False) + "\n"
+
+
+def write_records(
+    path: Path, document: dict[str, Any] | list[dict[str, Any]], read: Callable[[Located], TestSet]
+) -> None:
+    """Write a document as YAML, or as JSON where the file's name ends in `.json`, when it would be read again.
+
+    Args:
+        path: replaced.
+        document: a mapping; or a list, which is always JSON.
+        read: makes a test set of it, and raises where it cannot.
+
+    Raises:
+        TestSetError: what reading would complain of.
+    """
+    is_json = suffix_of(path) == ".json" or isinstance(document, list)
+    text = yaml_text(document) if isinstance(document, dict) and not is_json else _json(document)
+    try:
+        read(under_one_key(located_text(text, path, is_json=is_json)))
+    except Unreadable as unreadable:
+        raise unwritten(TestSetError(list(unreadable.problems)), path) from None
+    except TestSetError as error:
+        raise unwritten(error, path) from None
+    write_unicode(path, [text])

@@ -1,0 +1,52 @@
+"""What a file says of its queries beside what its format has a place for: kept as strata where it groups them, else
+counted. Used by the readers of formats to which people add keys and columns of their own.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from cranfield.formats.counting import n_of
+from cranfield.formats.io.located import source_text
+
+
+@dataclass
+class Leftover:
+    """Keys that a format does not know, gathered query by query."""
+
+    values: dict[str, dict[str, str]] = field(default_factory=dict)
+    """Key to query id to the value, where it is text, a number or true/false."""
+    others: Counter[str] = field(default_factory=Counter)
+    """Key to how many lists and mappings stand under it."""
+
+    def take(self, query_id: str, said: Mapping[str, Any] | None) -> None:
+        """Take what one query says; nothing and empty text say nothing."""
+        for key, value in (said or {}).items():
+            text = source_text(value)
+            if isinstance(text, str):
+                if text:
+                    self.values.setdefault(key, {})[query_id] = text
+            elif value:
+                self.others[key] += 1
+
+    def strata(self, query_id: str) -> dict[str, str]:
+        """What became strata of one query."""
+        return {key: said[query_id] for key, said in self._grouping().items() if query_id in said}
+
+    def _grouping(self) -> dict[str, dict[str, str]]:
+        """Keys by which queries group: two of them say the same."""
+        return {key: said for key, said in self.values.items() if len(set(said.values())) < len(said)}
+
+    def notes(self) -> tuple[str, ...]:
+        """What was done with each, in sentences."""
+        kept = self._grouping()
+        notes = [f"kept as stratum {key!r}: {n_of(len(said), 'values')}" for key, said in kept.items()]
+        alone = {key: len(said) for key, said in self.values.items() if key not in kept}
+        notes += [
+            f"not carried over: {n_of(n, 'values')} of {key!r}, no two of them the same" for key, n in alone.items()
+        ]
+        notes += [f"not carried over: {n_of(n, 'values')} of {key!r}: lists or keys" for key, n in self.others.items()]
+        return tuple(notes)

@@ -1,0 +1,273 @@
+"""Lays a pydantic model over located data, and says what does not fit in plain words, each at its line and column.
+
+Nothing here knows a format: the models do.
+"""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar, Union, get_args, get_origin
+
+from pydantic import BaseModel, ValidationError
+
+from cranfield.errors import Problem, ProblemList, shorten, unknown_name
+from cranfield.formats.io.files import shown
+from cranfield.formats.io.tree import SourceFloat, SourceInt
+
+if TYPE_CHECKING:
+    from pydantic_core import ErrorDetails
+
+    from cranfield.formats.io.located import Loc, Located
+
+AnyModel = TypeVar("AnyModel", bound=BaseModel)
+
+_EXPECTED = {
+    "string_type": "text",
+    "string_sub_type": "text",
+    "int_type": "a whole number",
+    "int_parsing": "a whole number",
+    "int_from_float": "a whole number",
+    "int_parsing_size": "a smaller whole number",
+    "float_type": "a number",
+    "float_parsing": "a number",
+    "finite_number": "a finite number",
+    "bool_type": "true or false",
+    "bool_parsing": "true or false",
+    "list_type": "a list",
+    "tuple_type": "a list",
+    "set_type": "a list",
+    "frozen_set_type": "a list",
+    "dict_type": "keys with values",
+    "mapping_type": "keys with values",
+    "model_type": "keys with values",
+    "model_attributes_type": "keys with values",
+    "dataclass_type": "keys with values",
+    "path_type": "a path",
+    "none_required": "nothing",
+    "greater_than": "more than {gt}",
+    "greater_than_equal": "{ge} or more",
+    "less_than": "less than {lt}",
+    "less_than_equal": "{le} or less",
+    "multiple_of": "a multiple of {multiple_of}",
+    "literal_error": "{expected}",
+    "enum": "{expected}",
+    "union_tag_invalid": "{expected_tags}",
+    "string_too_short": "{min_length} characters or more",
+    "string_too_long": "{max_length} characters or fewer",
+    "too_short": "{min_length} or more entries",
+    "too_long": "{max_length} or fewer entries",
+    "string_pattern_mismatch": "text like {pattern}",
+}
+"""Pydantic's error type to what was expected, in words."""
+
+OURS = "cranfield"
+"""A validator that raises `PydanticCustomError` with this key in its context may give `expected`, `got`, `hint` too.
+Its message goes on from the field's name: `is empty`."""
+
+_MERGE_HINT = "merge keys (<<) are not supported: write the keys out"
+
+
+def validate(located: Located, model: type[AnyModel], problems: ProblemList) -> AnyModel | None:
+    """Build `model` from the data; on failure add every problem, with its place, and return None."""
+    try:
+        return model.model_validate(located.top)
+    except ValidationError as error:
+        problems.problems += [finding.problem(located) for finding in _findings(error, model)]
+        return None
+
+
+def problems_of(model: type[BaseModel], values: object) -> Iterator[tuple[Loc, Problem]]:
+    """Everything in plain values that does not fit `model`: where it stands in them, and the problem without a place."""
+    try:
+        model.model_validate(values)
+    except ValidationError as error:
+        for finding in _findings(error, model):
+            yield finding.loc, finding.said()
+
+
+def _findings(error: ValidationError, model: type[BaseModel]) -> list[_Finding]:
+    found: dict[tuple[Loc, str], _Finding] = {}
+    for detail in error.errors(include_url=False):
+        loc, owners = _place(detail["loc"], model)
+        finding = _finding(detail, loc, owners)
+        earlier = found.setdefault((loc, finding.group), finding)
+        if earlier is not finding:
+            earlier.merge(finding)
+    return [f for f in found.values() if f.group != "value" or not _is_explained(f.loc, found)]
+
+
+def _is_explained(loc: Loc, found: Iterable[tuple[Loc, str]]) -> bool:
+    """True when a union's other branch complains of something inside: that branch is the one that was meant."""
+    return any(len(other) > len(loc) and other[: len(loc)] == loc for other, _ in found)
+
+
+def describe(value: object) -> str:
+    """A value of a file in a few words: quoted, or its kind and size."""
+    if value is None:
+        return "nothing"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, (SourceInt, SourceFloat)):
+        return value.source
+    if isinstance(value, Mapping):
+        return f"keys with values ({len(value)})" if value else "an empty mapping"
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return f"a list of {len(value)}" if value else "an empty list"
+    return shorten(value)
+
+
+def field_name(loc: Loc) -> str:
+    """A place in the data as people write it: `queries[0].judgments['a b']`."""
+    text = ""
+    for step in loc:
+        if isinstance(step, int):
+            text += f"[{step}]"
+        elif step.replace("-", "_").isidentifier():
+            text += f".{step}" if text else step
+        else:
+            text += f"[{shorten(step)}]"
+    return text
+
+
+@dataclass
+class _Finding:
+    """One complaint, before it is a sentence. Complaints of a union's branches about one value are merged."""
+
+    loc: Loc
+    group: str
+    message: str
+    expected: list[str] = field(default_factory=list)
+    got: str | None = None
+    hint: str | None = None
+    known: Iterable[str] | None = None
+    at_key: bool = False
+    """The key itself is wrong, not its value."""
+
+    def merge(self, other: _Finding) -> None:
+        self.expected += [what for what in other.expected if what not in self.expected]
+
+    def problem(self, located: Located) -> Problem:
+        if self.known is not None:
+            problem = unknown_name("key", str(self.loc[-1]), self.known)
+            line, column = located.mark(self.loc, key=True)
+            hint = _MERGE_HINT if self.loc[-1] == "<<" else problem.hint
+            return replace(problem, path=shown(located.path), line=line, column=column, hint=hint)
+        return located.problem(
+            self.message,
+            self.loc,
+            key=self.at_key,
+            expected=" or ".join(self._wanted()) or None,
+            got=self.got,
+            hint=self.hint,
+        )
+
+    def said(self) -> Problem:
+        """The problem, without the place."""
+        if self.known is not None:
+            return unknown_name("key", str(self.loc[-1]), self.known)
+        return Problem(self.message, expected=" or ".join(self._wanted()) or None, got=self.got, hint=self.hint)
+
+    def _wanted(self) -> list[str]:
+        """What was expected, each kind of number once."""
+        return [what for what in self.expected if what != "a whole number" or "a number" not in self.expected]
+
+
+def _finding(detail: ErrorDetails, loc: Loc, owners: list[Any]) -> _Finding:
+    kind, context, name = detail["type"], detail.get("ctx", {}), field_name(loc)
+    if kind in {"missing", "union_tag_not_found", "extra_forbidden"}:
+        return _key_finding(kind, context, loc, owners)
+    got: str | None = describe(detail["input"])
+    at_key = detail["loc"][-1:] == ("[key]",)
+    if kind in {"string_too_short", "too_short"} and context.get("min_length") == 1:
+        return _Finding(loc, "empty", f"{name} is empty", at_key=at_key)
+    if kind in _EXPECTED:
+        expected = _EXPECTED[kind].format(**{key: _short(value) for key, value in context.items()})
+        return _Finding(
+            loc, "value", f"wrong value for {name}" if name else "wrong value", [expected], got, at_key=at_key
+        )
+    message = detail["msg"]
+    if kind in {"value_error", "assertion_error"}:
+        message, got = str(context["error"]), None
+    wanted = []
+    hint = None
+    if OURS in context:
+        wanted = [context["expected"]] if context.get("expected") else []
+        got, hint = context.get("got"), context.get("hint")
+    if name:
+        message = f"{name} {message}" if OURS in context else f"{name}: {message}"
+    return _Finding(loc, message, message, wanted, got, hint, at_key=at_key)
+
+
+def _short(value: object) -> object:
+    """A whole float without its point."""
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+def _key_finding(kind: str, context: Mapping[str, Any], loc: Loc, owners: list[Any]) -> _Finding:
+    if kind == "extra_forbidden":
+        known = {info.alias or key for owner in owners if _is_model(owner) for key, info in owner.model_fields.items()}
+        return _Finding(loc, "extra", "", known=known)
+    if kind == "missing":
+        missing, parent = str(loc[-1]), field_name(loc[:-1])
+    else:
+        missing, parent = str(context["discriminator"]).strip("'"), field_name(loc)
+    return _Finding(loc, "missing", f"missing key {missing!r}" + (f" in {parent}" if parent else ""))
+
+
+def _place(loc: Sequence[str | int], model: type[BaseModel]) -> tuple[Loc, list[Any]]:
+    """Where an error is in the data, and the models that own its last step.
+
+    Pydantic's own place also names the branch of a union it tried, and `[key]` for a mapping's key: both are left out.
+    """
+    steps: list[str | int] = []
+    owners: list[Any] = [model]
+    here: list[Any] = [model]
+    branch_is_next = False
+    for step in loc:
+        if step == "[key]":
+            continue
+        if branch_is_next:
+            here = [branch for branch in here if _is_branch(branch, step)] or here
+            branch_is_next = False
+            continue
+        steps.append(step)
+        owners, here = here, []
+        for owner in owners:
+            here += [inner for inner in _inner(owner, step) if inner not in here]
+        branch_is_next = len(here) > 1
+    return tuple(steps), owners
+
+
+def _unwrap(annotation: Any) -> list[Any]:
+    """Branches of a union, without None and without `Annotated`."""
+    origin = get_origin(annotation)
+    if origin is Annotated:
+        return _unwrap(get_args(annotation)[0])
+    if origin in {Union, types.UnionType}:
+        return [branch for part in get_args(annotation) if part is not type(None) for branch in _unwrap(part)]
+    return [annotation]
+
+
+def _inner(owner: Any, step: str | int) -> list[Any]:
+    """What may stand under a key or position of `owner`; nothing where that is not known."""
+    if _is_model(owner):
+        annotations = [info.annotation for name, info in owner.model_fields.items() if step in {name, info.alias}]
+    elif isinstance(step, int) and get_args(owner):
+        annotations = [get_args(owner)[0]]
+    else:
+        annotations = list(get_args(owner)[-1:])
+    return [branch for annotation in annotations for branch in _unwrap(annotation)]
+
+
+def _is_branch(branch: Any, name: str | int) -> bool:
+    """True when pydantic calls this branch of a union by `name`: its class, or the value of its discriminator."""
+    if not _is_model(branch):
+        return False
+    literals = [value for info in branch.model_fields.values() for value in get_args(info.annotation)]
+    return branch.__name__ == name or name in literals
+
+
+def _is_model(annotation: Any) -> bool:
+    return isinstance(annotation, type) and issubclass(annotation, BaseModel)

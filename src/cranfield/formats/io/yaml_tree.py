@@ -1,0 +1,150 @@
+"""YAML text as a tree with places. Works on parser events, because PyYAML's own composer can overflow the C stack."""
+
+from __future__ import annotations
+
+import re
+
+import yaml
+
+from cranfield.errors import Problem
+from cranfield.formats.io.tree import Node, NodeValue, TreeBuilder, Unreadable, real_number, scalar
+
+MAX_ALIAS_NODES = 100_000
+"""What aliases repeat may not add more values than this: a few lines could otherwise stand for billions."""
+
+_TAG = "tag:yaml.org,2002:"
+_CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\x80-\x84\x86-\x9f\ud800-\udfff\ufffe\uffff]")
+_BREAK = re.compile("\r\n|[\r\n\x85\u2028\u2029]")
+
+
+def parse_yaml(text: str) -> Node:
+    """Read one YAML document.
+
+    Raises:
+        Unreadable: with the first syntax error, or with every duplicate key.
+    """
+    _refuse_control_characters(text)
+    events = _Events(text)
+    try:
+        for event in yaml.parse(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader)):
+            events.take(event)
+    except yaml.MarkedYAMLError as error:
+        raise Unreadable([_syntax_problem(error, text)], is_syntax=True) from None
+    root = events.builder.result()
+    if root is None:
+        raise Unreadable([Problem("the file holds comments only")])
+    return root
+
+
+def _refuse_control_characters(text: str) -> None:
+    bad = _CONTROL.search(text)
+    if bad is None:
+        return
+    before = text[: bad.start()]
+    breaks = list(_BREAK.finditer(before))
+    column = bad.start() - (breaks[-1].end() if breaks else 0) + 1
+    raise Unreadable(
+        [Problem(f"control character U+{ord(bad.group()):04X}", line=len(breaks) + 1, column=column)], is_syntax=True
+    )
+
+
+class _Events:
+    """Turns parser events into a tree."""
+
+    def __init__(self, text: str) -> None:
+        self.builder = TreeBuilder()
+        self.text = text
+        self._anchors: dict[str, Node] = {}
+        self._names: list[str | None] = []
+        """Anchor of each list or mapping that is still open."""
+        self._n_documents = 0
+        self._n_alias_nodes = 0
+
+    def take(self, event: yaml.Event) -> None:
+        mark = event.start_mark
+        line, column = (mark.line + 1, mark.column + 1) if mark else (1, 1)
+        if isinstance(event, yaml.ScalarEvent):
+            self._scalar(event, line, column)
+        elif isinstance(event, yaml.AliasEvent):
+            self._alias(str(event.anchor), line, column)
+        elif isinstance(event, (yaml.SequenceStartEvent, yaml.MappingStartEvent)):
+            self._begin(event, line, column)
+        elif isinstance(event, (yaml.SequenceEndEvent, yaml.MappingEndEvent)):
+            self._name(self._names.pop(), self.builder.end())
+        elif isinstance(event, yaml.DocumentStartEvent):
+            self._n_documents += 1
+            if self._n_documents > 1:
+                raise Unreadable([Problem("a second document starts here", line=line, expected="one document a file")])
+
+    def _begin(self, event: yaml.SequenceStartEvent | yaml.MappingStartEvent, line: int, column: int) -> None:
+        self._refuse_as_key("a list or mapping", line, column)
+        is_list = isinstance(event, yaml.SequenceStartEvent)
+        if event.tag not in {None, "!", _TAG + ("seq" if is_list else "map")}:
+            self._refuse_tag(event.tag, line, column)
+        self.builder.begin(line, column, [] if is_list else {})
+        self._names.append(event.anchor)
+
+    def _scalar(self, event: yaml.ScalarEvent, line: int, column: int) -> None:
+        if self.builder.wants_key:
+            if event.anchor is not None:
+                self._refuse_as_key("an anchor", line, column)
+            self.builder.key(event.value, line, column)
+            return
+        node = Node(line, column, self._meaning(event, line, column))
+        self._name(event.anchor, node)
+        self.builder.add(node)
+
+    def _meaning(self, event: yaml.ScalarEvent, line: int, column: int) -> NodeValue:
+        tag, text = event.tag, str(event.value)
+        if tag in {None, "!"}:
+            return scalar(text) if event.implicit[0] else text
+        if tag == _TAG + "str":
+            return text
+        meaning: NodeValue = scalar(text)
+        if tag == _TAG + "float" and isinstance(meaning, int) and not isinstance(meaning, bool):
+            meaning = real_number(text)
+        kinds = {"int": int, "float": float, "bool": bool, "null": type(None)}
+        kind = kinds.get(tag.removeprefix(_TAG))
+        if kind is None:
+            self._refuse_tag(tag, line, column)
+        elif not isinstance(meaning, kind) or (kind is int and isinstance(meaning, bool)):
+            name = tag.removeprefix(_TAG)
+            raise Unreadable([Problem(f"the tag !!{name} does not fit {text!r}", line=line, column=column)])
+        return meaning
+
+    def _alias(self, anchor: str, line: int, column: int) -> None:
+        self._refuse_as_key("an alias", line, column)
+        target = self._anchors.get(anchor)
+        if target is None:
+            message = f"the alias *{anchor} names nothing that is complete by now"
+            raise Unreadable([Problem(message, line=line, column=column)])
+        self._n_alias_nodes += target.size
+        if self._n_alias_nodes > MAX_ALIAS_NODES:
+            message = f"aliases repeat more than {MAX_ALIAS_NODES} values"
+            raise Unreadable([Problem(message, line=line, column=column, hint="write the values out")])
+        self.builder.repeat(target, line, column)
+
+    def _name(self, anchor: str | None, node: Node) -> None:
+        if anchor is not None:
+            self._anchors[anchor] = node
+
+    def _refuse_as_key(self, what: str, line: int, column: int) -> None:
+        if self.builder.wants_key:
+            raise Unreadable([Problem(f"{what} as a key", line=line, column=column, expected="plain text")])
+
+    def _refuse_tag(self, tag: str | None, line: int, column: int) -> None:
+        name = str(tag).replace(_TAG, "!!", 1)
+        raise Unreadable([Problem(f"the tag {name} is not supported", line=line, column=column, hint="leave it out")])
+
+
+def _syntax_problem(error: yaml.MarkedYAMLError, text: str) -> Problem:
+    mark = error.problem_mark or error.context_mark
+    line, column = (mark.line + 1, mark.column + 1) if mark else (None, None)
+    hint = None
+    lines = _BREAK.split(text)
+    if line is not None and line <= len(lines) and "\t" in lines[line - 1]:
+        hint = "indent with spaces, not tabs"
+    elif error.problem and "mapping values are not allowed" in error.problem:
+        hint = "quote a text that holds a colon and a space"
+    context = f" {error.context}" if error.context else ""
+    return Problem(f"not valid YAML: {error.problem}{context}", line=line, column=column, hint=hint)

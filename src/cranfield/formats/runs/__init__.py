@@ -1,0 +1,1 @@
+"""Runs: one file per format."""

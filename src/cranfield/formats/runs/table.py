@@ -1,0 +1,133 @@
+"""Runs in a table of text: a header row, then a result a row, in TSV or CSV.
+
+Columns are found by name: the query, the document or the path, the rank or the score; lines, a span, a title where there
+are such.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from cranfield.errors import ProblemList, RunFormatError, shorten
+from cranfield.formats.io.columns import RUN_COLUMNS
+from cranfield.formats.io.delimited import Sheet, read_sheet, write_sheet
+from cranfield.formats.io.files import shown, stem
+from cranfield.formats.io.grades import number_of, short
+from cranfield.model import Answer, Hit, Order, Outcome, Run
+
+_RANK = re.compile(r"[0-9]{1,9}")
+
+
+def read_run_table(path: Path | str) -> Run:
+    """Read a run, in the order of its ranks, or by its scores where it has no ranks.
+
+    The lines of a result are its span, as the system counts them: `21-60`.
+
+    Raises:
+        RunFormatError: with every bad cell, each at its line and column, and with both lines where two results of a query
+            have one rank.
+    """
+    sheet = read_sheet(Path(path), RunFormatError)
+    reader = _Reader(sheet)
+    reader.read()
+    sheet.problems.raise_if_any()
+    if not reader.hits:
+        raise RunFormatError("no result in this file", path=shown(sheet.path), expected="a row per result")
+    order: Order = "given" if reader.by_rank else "descending"
+    answers = {
+        query_id: Answer(Outcome.ANSWERED, tuple(hit for _, (hit, _) in sorted(ranked.items())))
+        for query_id, ranked in reader.hits.items()
+    }
+    return Run(stem(sheet.path), answers, order=order)
+
+
+class _Reader:
+    def __init__(self, sheet: Sheet) -> None:
+        self.sheet = sheet
+        self.hits: dict[str, dict[int, tuple[Hit, int]]] = {}
+        """Query id to rank, or to the place in the file, to the result and its line."""
+        self._place = {
+            role: place for role, names in RUN_COLUMNS.items() if (place := sheet.column(*names)) is not None
+        }
+        self.by_rank = "rank" in self._place
+
+    def read(self) -> None:
+        asked = {role: RUN_COLUMNS[role] for role in ("query_id", "doc_id")}
+        if not self.by_rank:
+            asked["score"] = (*RUN_COLUMNS["score"], *RUN_COLUMNS["rank"])
+        missing = {role: names for role, names in asked.items() if role not in self._place}
+        for role, names in missing.items():
+            got = "columns " + ", ".join(self.sheet.names)
+            self.sheet.fault(self.sheet.line, None, f"no column {role}", expected=" or ".join(names), got=got)
+        for line, cells in () if missing else self.sheet.rows():
+            self._row(line, cells)
+
+    def _cell(self, role: str, cells: list[str]) -> str:
+        return cells[self._place[role]] if role in self._place else ""
+
+    def _row(self, line: int, cells: list[str]) -> None:
+        query_id, doc_id = self._cell("query_id", cells), self._cell("doc_id", cells)
+        for role, text in (("query_id", query_id), ("doc_id", doc_id)):
+            if not text.strip():
+                self.sheet.fault(line, self._place[role], f"no {role}", expected="an id in each row")
+        score = self._score(line, cells)
+        ranked = self.hits.setdefault(query_id, {})
+        rank = self._rank(line, cells) if self.by_rank else len(ranked)
+        if rank is None:
+            return
+        hit = Hit(doc_id, score, self._cell("title", cells) or None, self._span(line, cells))
+        earlier = ranked.setdefault(rank, (hit, line))
+        if earlier[1] != line:
+            message = f"query {shorten(query_id)} has two results of rank {rank}; the other is on line {earlier[1]}"
+            self.sheet.fault(line, self._place["rank"], message, expected="each rank once a query")
+
+    def _rank(self, line: int, cells: list[str]) -> int | None:
+        text = self._cell("rank", cells).strip()
+        if _RANK.fullmatch(text):
+            return int(text)
+        self.sheet.fault(line, self._place["rank"], "the rank is no whole number", expected="1, 2, …", got=text)
+        return None
+
+    def _score(self, line: int, cells: list[str]) -> float | None:
+        text = self._cell("score", cells)
+        if "score" not in self._place or (self.by_rank and not text.strip()):
+            return None
+        score = number_of(text)
+        if score is None:
+            self.sheet.fault(
+                line, self._place["score"], "the score is not a finite number", expected="a number", got=text
+            )
+        return score
+
+    def _span(self, line: int, cells: list[str]) -> str | None:
+        start, end = self._cell("start", cells).strip(), self._cell("end", cells).strip()
+        if not start and not end:
+            return self._cell("span", cells) or None
+        for role, text in (("start", start), ("end", end)):
+            if role in self._place and not _RANK.fullmatch(text):
+                message = f"the {role} of the lines is no whole number"
+                self.sheet.fault(line, self._place[role], message, expected="the number of a line", got=text)
+        return f"{start}-{end}" if end else start
+
+
+def write_run_table(run: Run, path: Path | str) -> None:
+    """Write a run with its ranks, in the order that it declares; queries without a result have no row.
+
+    Raises:
+        RunFormatError: a run ordered by score has a result without one.
+    """
+    path = Path(path)
+    problems = ProblemList(RunFormatError)
+    rows = []
+    for query_id, answer in run.answers.items():
+        hits = list(answer.hits)
+        if run.order != "given":
+            if any(hit.score is None for hit in hits):
+                problems.add(f"not written: query {query_id!r} has a result without a score", path=str(path))
+            hits.sort(key=lambda hit: hit.score or 0.0, reverse=run.order == "descending")
+        for rank, hit in enumerate(hits[: run.depth], start=1):
+            score = "" if hit.score is None else short(hit.score)
+            rows.append([query_id, str(rank), hit.id, hit.span or "", score, hit.title or ""])
+    problems.raise_if_any()
+    write_sheet(path, ["query_id", "rank", "doc_id", "span", "score", "title"], rows, RunFormatError)

@@ -1,0 +1,237 @@
+"""Golden sets of code search: a JSON list of records with expected entities, files and line ranges, and a file of facts
+about the set beside it (`golden.json`, `golden.meta.json`).
+
+The format of KnowCode's evaluation harness. `golden_meta` reads and writes the file beside.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field, JsonValue
+
+from cranfield.errors import ProblemList, TestSetError
+from cranfield.formats.counting import n_of
+from cranfield.formats.io.files import stem
+from cranfield.formats.io.grades import whole
+from cranfield.formats.io.located import Located, Text, validate
+from cranfield.formats.io.records import load_records, report_repeated_ids, write_records
+from cranfield.formats.io.unknown_fields import Leftover
+from cranfield.formats.testsets.golden_meta import with_facts, write_facts
+from cranfield.formats.testsets.native_fields import FilledText, Grade, Id
+from cranfield.model import Entity, File, Query, Span, Target, TestSet
+
+STRATA = ("task_type", "difficulty")
+"""Strata that have keys of their own."""
+Line = Annotated[int, Field(ge=1, le=999_999_999)]
+
+
+class _Open(BaseModel):
+    """Takes keys that it does not know, to tell what became of them."""
+
+    model_config = ConfigDict(extra="allow", frozen=True, strict=True)
+
+
+class _Entity(_Open):
+    entity_id: FilledText
+
+
+class _Range(_Open):
+    file: FilledText
+    start: Line
+    end: Line
+
+
+class _Target(BaseModel):
+    """An expected place as we write it, where the keys of the format would be read as something else."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+    entity_id: FilledText | None = None
+    file: FilledText | None = None
+    start: Line | None = None
+    end: Line | None = None
+    grade: Grade = 1
+
+
+class _Record(_Open):
+    query_id: FilledText
+    query_text: FilledText
+    task_type: Text | None = None
+    difficulty: Text | None = None
+    strata: dict[Id, Text] = Field(default_factory=dict)
+    expected_entities: list[FilledText | _Entity] = Field(default_factory=list)
+    expected_files: list[FilledText] = Field(default_factory=list)
+    expected_line_ranges: list[_Range] = Field(default_factory=list)
+    expected_targets: list[_Target] | None = None
+    must_mention_facts: list[JsonValue] = Field(default_factory=list)
+    must_not_mention_facts: list[JsonValue] = Field(default_factory=list)
+    canonical_narrative: JsonValue = None
+    provenance: dict[str, JsonValue] | None = None
+    validation: dict[str, JsonValue] | None = None
+    correct: JsonValue = None
+    schema_version: JsonValue = None
+
+
+class _File(_Open):
+    queries: Annotated[list[_Record], Field(min_length=1)]
+
+
+def read_golden_json(path: Path | str) -> TestSet:
+    """Read a golden set, and the file of facts beside it where there is one.
+
+    Entities are targets; where a record has none, its line ranges are; where it has neither, its files are. Facts that an
+    answer must mention have no place in a test set of search: they are counted in the notes.
+
+    Raises:
+        TestSetError: with everything that is wrong in either file, each at its line and column.
+    """
+    path = Path(path)
+    located = load_records(path)
+    testset, n_reviewed = _testset(located)
+    return with_facts(testset, path, n_reviewed)
+
+
+def _testset(located: Located) -> tuple[TestSet, int | None]:
+    """The test set, and how many of its records a person has reviewed; None where no record says."""
+    problems = ProblemList(TestSetError)
+    model = validate(located, _File, problems)
+    report_repeated_ids(located, problems)
+    for index, record in enumerate(model.queries if model is not None else ()):
+        both: dict[str, Sequence[_Range | _Target]] = {
+            "expected_line_ranges": record.expected_line_ranges,
+            "expected_targets": record.expected_targets or (),
+        }
+        ranges = ((key, place, one) for key, said in both.items() for place, one in enumerate(said))
+        for key, place, lines in ranges:
+            if (lines.start or 0) > (lines.end or lines.start or 0):
+                where = ("queries", index, key, place, "end")
+                got = f"{lines.start}-{lines.end}"
+                problems.problems.append(
+                    located.problem("the range ends before it starts", where, expected="start, then end", got=got)
+                )
+    problems.raise_if_any()
+    if model is None:
+        raise TestSetError("not a test set", path=str(located.path))
+    more, lost = Leftover(), Counter[str]()
+    for record in model.queries:
+        more.take(record.query_id, record.model_extra)
+        lost.update(_lost(record))
+    queries = tuple(Query(record.query_id, record.query_text, _strata(record, more)) for record in model.queries)
+    targets = {record.query_id: _targets(record) for record in model.queries}
+    notes = [f"not carried over: {n_of(n, what)}" for what, n in lost.items() if n]
+    aside = [f"not carried over: the key {key!r} of the file" for key in model.model_extra or {}]
+    testset = TestSet(
+        stem(located.path),
+        queries,
+        targets={query_id: items for query_id, items in targets.items() if items},
+        files={r.query_id: tuple(dict.fromkeys(r.expected_files)) for r in model.queries if r.expected_files},
+        notes=(*notes, *more.notes(), *aside),
+    )
+    return testset, _reviewed(model.queries)
+
+
+def _strata(record: _Record, more: Leftover) -> dict[str, str]:
+    own = {"task_type": record.task_type, "difficulty": record.difficulty}
+    said = {key: value for key, value in own.items() if value is not None}
+    return {**said, **more.strata(record.query_id), **record.strata}
+
+
+def _targets(record: _Record) -> tuple[Target, ...]:
+    """What counts of a record: entities, or line ranges, or files, each once."""
+    if record.expected_targets is not None:
+        return tuple(map(_as_written, record.expected_targets))
+    targets: dict[str, Target] = {name: Entity(name) for name in _names(record)}
+    if not targets:
+        spans = (Span(lines.file, int(lines.start), int(lines.end)) for lines in record.expected_line_ranges)
+        targets = {span.label: span for span in spans}
+    return tuple((targets or {file: File(file) for file in record.expected_files}).values())
+
+
+def _names(record: _Record) -> list[str]:
+    return [entity if isinstance(entity, str) else entity.entity_id for entity in record.expected_entities]
+
+
+def _as_written(said: _Target) -> Target:
+    grade = said.grade + 0.0
+    if said.entity_id is not None:
+        return Entity(said.entity_id, grade)
+    if said.start is not None:
+        return Span(said.file or "", int(said.start), int(said.end or said.start), grade)
+    return File(said.file or "", grade)
+
+
+def _lost(record: _Record) -> dict[str, int]:
+    """What a record says that has no place in a test set."""
+    beside = [entity for entity in record.expected_entities if isinstance(entity, _Entity) and entity.model_extra]
+    names = _names(record)
+    ranges = [(one.file, one.start, one.end) for one in record.expected_line_ranges]
+    return {
+        "facts that an answer must mention": len(record.must_mention_facts),
+        "facts that it must not mention": len(record.must_not_mention_facts),
+        "narratives": int(bool(record.canonical_narrative)),
+        "entities with words beside (role, reason)": len(beside),
+        "line ranges of records that expect entities": len(ranges) if names and record.expected_targets is None else 0,
+        "places that a record names twice": sum(
+            len(items) - len(set(items)) for items in (names, record.expected_files, ranges)
+        ),
+        "provenances of records": int(bool(record.provenance)),
+        "validations of records": int(bool(record.validation)),
+        "records marked as not correct (kept as queries)": int(record.correct is False),
+    }
+
+
+def _reviewed(records: Iterable[_Record]) -> int | None:
+    said = [{**(record.provenance or {}), **(record.validation or {})}.get("human_reviewed") for record in records]
+    return None if all(one is None for one in said) else sum(one is True for one in said)
+
+
+def write_golden_json(testset: TestSet, path: Path | str) -> None:
+    """Write entities, line ranges and files, and the facts about the set in a file beside it.
+
+    What is graded, or is of several kinds, stands under `expected_targets` too, which counts where it is there.
+
+    Raises:
+        TestSetError: a query judged by something else, or without text.
+    """
+    path = Path(path)
+    problems = ProblemList(TestSetError)
+    for query in testset.queries:
+        others = [one for one in testset.targets.get(query.id, ()) if not isinstance(one, Entity | Span | File)]
+        if others or testset.grades.get(query.id) or query.negative is not None:
+            message = f"not written: query {query.id!r} is judged by something else than places in code"
+            problems.add(message, path=str(path), expected="entities, spans of lines or files")
+    problems.raise_if_any()
+    write_records(path, [_entry(testset, query) for query in testset.queries], lambda located: _testset(located)[0])
+    write_facts(testset, path)
+
+
+def _entry(testset: TestSet, query: Query) -> dict[str, Any]:
+    targets = testset.targets.get(query.id, ())
+    entry: dict[str, Any] = {"query_id": query.id, "query_text": query.text}
+    entry |= {key: query.strata[key] for key in STRATA if key in query.strata}
+    if strata := {key: value for key, value in query.strata.items() if key not in STRATA}:
+        entry["strata"] = strata
+    entry["expected_entities"] = [target.id for target in targets if isinstance(target, Entity)]
+    entry["expected_files"] = list(testset.files.get(query.id, ()))
+    spans = [target for target in targets if isinstance(target, Span)]
+    if spans:
+        entry["expected_line_ranges"] = [{"file": one.path, "start": one.start, "end": one.end} for one in spans]
+    ranges = [_Range.model_construct(file=one.path, start=one.start, end=one.end) for one in spans]
+    if _targets(_Record.model_construct(**{**entry, "expected_line_ranges": ranges})) != targets:
+        entry["expected_targets"] = [_written(target) for target in targets]
+    return entry
+
+
+def _written(target: Target) -> dict[str, Any]:
+    grade = {} if target.grade == 1 else {"grade": whole(target.grade)}
+    match target:
+        case Entity():
+            return {"entity_id": target.id, **grade}
+        case Span():
+            return {"file": target.path, "start": target.start, "end": target.end, **grade}
+        case _:
+            return {"file": target.label, **grade}

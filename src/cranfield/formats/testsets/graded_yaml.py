@@ -1,0 +1,157 @@
+"""Queries with graded documents, in YAML or JSON: `query_id`, `query_text`, `query_type`, `relevant_docs`.
+
+A list of them, or a mapping with `name`, `version`, `description` and the list under `queries`. As a retrieval service
+for medical literature specifies its test sets.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from cranfield.errors import ProblemList, TestSetError
+from cranfield.formats.counting import n_of
+from cranfield.formats.io.files import stem
+from cranfield.formats.io.grades import whole
+from cranfield.formats.io.located import Located, Text, describe, source_text, validate
+from cranfield.formats.io.records import RECORDS, load_records, report_repeated_ids, write_records
+from cranfield.formats.io.tool_json import entries
+from cranfield.formats.io.unknown_fields import Leftover
+from cranfield.formats.testsets.native_fields import FilledText, Grade, Id
+from cranfield.model import Query, TestSet
+
+TYPE = "query_type"
+"""The stratum, and its key."""
+
+
+class _Open(BaseModel):
+    """Takes keys that it does not know, to tell what became of them."""
+
+    model_config = ConfigDict(extra="allow", frozen=True, strict=True)
+
+
+class _Judged(_Open):
+    doc_id: FilledText
+    grade: Grade
+
+
+class _Record(_Open):
+    query_id: FilledText
+    query_text: FilledText
+    query_type: Text | None = None
+    strata: dict[Id, Text] = Field(default_factory=dict)
+    relevant_docs: list[_Judged]
+
+
+class _File(_Open):
+    name: Text = ""
+    version: Text = ""
+    description: Text = ""
+    queries: Annotated[list[_Record], Field(min_length=1)]
+
+
+def read_graded_yaml(path: Path | str) -> TestSet:
+    """Read queries with graded documents.
+
+    The type of a query is its stratum `query_type`, whatever it says. Keys that are not known are strata where two
+    queries say the same; the others are counted in the notes.
+
+    Raises:
+        TestSetError: with everything that is wrong, each at its line and column.
+    """
+    return _testset(load_records(Path(path)))
+
+
+def _testset(located: Located) -> TestSet:
+    problems = ProblemList(TestSetError)
+    model = validate(located, _File, problems)
+    report_repeated_ids(located, problems)
+    n_repeated = _judged_twice(located, problems)
+    problems.raise_if_any()
+    if model is None:
+        raise TestSetError("not a test set", path=str(located.path))
+    more, inside = Leftover(), Leftover()
+    for record in model.queries:
+        more.take(record.query_id, record.model_extra)
+        for number, judged in enumerate(record.relevant_docs):
+            inside.take(f"{record.query_id} {number}", judged.model_extra)
+    queries = tuple(
+        Query(
+            record.query_id,
+            record.query_text,
+            {
+                **({} if record.query_type is None else {TYPE: record.query_type}),
+                **more.strata(record.query_id),
+                **record.strata,
+            },
+        )
+        for record in model.queries
+    )
+    grades = {
+        record.query_id: {judged.doc_id: judged.grade + 0.0 for judged in record.relevant_docs}
+        for record in model.queries
+        if record.relevant_docs
+    }
+    notes = [*more.notes(), *(f"not carried over: {key!r} of documents" for key in (*inside.values, *inside.others))]
+    notes += [f"not carried over: the key {key!r} of the file" for key in model.model_extra or {}]
+    if n_repeated:
+        notes.append(f"said again: {n_of(n_repeated, 'judgments')}, with the same grade")
+    name = model.name or stem(located.path)
+    return TestSet(name, queries, grades, version=model.version, description=model.description, notes=tuple(notes))
+
+
+def _judged_twice(located: Located, problems: ProblemList) -> int:
+    """Name both lines of a document that a query judges twice, differently; count those that say the same again."""
+    n_repeated = 0
+    for index, record in entries(located.sourced.get(RECORDS)):
+        first: dict[str, tuple[int, Any]] = {}
+        for place, one in entries(record.get("relevant_docs")):
+            doc_id, grade = source_text(one.get("doc_id")), one.get("grade")
+            if not isinstance(doc_id, str):
+                continue
+            earlier, said = first.setdefault(doc_id, (place, grade))
+            if earlier == place:
+                continue
+            if said == grade:
+                n_repeated += 1
+                continue
+            line, _ = located.mark((RECORDS, index, "relevant_docs", earlier))
+            message, at = f"document {doc_id!r} is judged twice", (RECORDS, index, "relevant_docs", place)
+            expected = f"{describe(said)}, as on line {line}"
+            problems.problems.append(located.problem(message, at, expected=expected, got=describe(grade)))
+    return n_repeated
+
+
+def write_graded_yaml(testset: TestSet, path: Path | str) -> None:
+    """Write the graded ids of a test set, as YAML or, where the file's name ends in `.json`, as JSON.
+
+    Raises:
+        TestSetError: a query judged by a rule, or without text.
+    """
+    path = Path(path)
+    problems = ProblemList(TestSetError)
+    for query in testset.queries:
+        if testset.targets.get(query.id) or query.negative is not None:
+            message = f"not written: query {query.id!r} is judged by a rule"
+            problems.add(message, path=str(path), expected="graded document ids")
+    problems.raise_if_any()
+    document: dict[str, Any] = {"name": testset.name}
+    if testset.version:
+        document["version"] = testset.version
+    if testset.description:
+        document["description"] = testset.description
+    document[RECORDS] = [_entry(query, testset.grades.get(query.id, {})) for query in testset.queries]
+    write_records(path, document, _testset)
+
+
+def _entry(query: Query, grades: Mapping[str, float]) -> dict[str, Any]:
+    entry: dict[str, Any] = {"query_id": query.id, "query_text": query.text}
+    if TYPE in query.strata:
+        entry[TYPE] = query.strata[TYPE]
+    if strata := {key: value for key, value in query.strata.items() if key != TYPE}:
+        entry["strata"] = strata
+    entry["relevant_docs"] = [{"doc_id": doc_id, "grade": whole(grade)} for doc_id, grade in grades.items()]
+    return entry

@@ -1,0 +1,192 @@
+"""Judgments that are in memory: a mapping, or a table with a row per judgment. They make a test set without texts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from cranfield.errors import SHOWN_PROBLEMS, MissingExtraError, ProblemList, TestSetError, shorten
+from cranfield.formats.io.files import unpacked_name, write_bytes
+from cranfield.formats.io.table import ID_KINDS, Role, as_number, id_texts, is_id, read_table
+from cranfield.model import GroupedJudgment, Query, TestSet
+
+JudgmentRow = tuple[str, str, float, str]
+"""Query, document, grade and subtopic."""
+
+
+def qrels_from_mapping(qrels: Mapping[str, Mapping[str, float]], *, name: str = "qrels") -> TestSet:
+    """Make a test set of a mapping of query id to a mapping of document id to grade.
+
+    Args:
+        qrels: ids are text, or whole numbers, which stand for their decimal digits; a grade is any finite number, and one
+            under 0 says pooled but not judged. A query without a document stays: nothing is expected of it.
+        name: what messages and reports call it.
+
+    Raises:
+        TestSetError: with the first ids and grades that are none, or there is no query.
+    """
+    found = ProblemList(TestSetError)
+    grades: dict[str, dict[str, float]] = {}
+    items: Mapping[Any, Any] = qrels
+    for query_id, judged in items.items():
+        if len(found.problems) >= SHOWN_PROBLEMS:
+            break
+        if not is_id(query_id):
+            found.add(f"{shorten(query_id)} is no query id", path=name, expected=ID_KINDS)
+        elif not isinstance(judged, Mapping):
+            kind = type(judged).__name__
+            found.add(f"query {query_id!r} has a {kind}", path=name, expected="document ids with their grades")
+        elif str(query_id) in grades:
+            found.add(
+                f"query {str(query_id)!r} is there as text and as a number", path=name, expected="each query once"
+            )
+        else:
+            grades[str(query_id)] = _grades(judged, str(query_id), name, found)
+    found.raise_if_any()
+    if not grades:
+        raise TestSetError("no judgment here", path=name, expected="query ids with their judged documents")
+    return TestSet(name, tuple(map(Query, grades)), grades)
+
+
+def qrels_from_frame(frame: Any, *, columns: Mapping[str, str] | None = None, name: str | None = None) -> TestSet:
+    """Make a test set of a table with a row per judgment.
+
+    Args:
+        frame: a pandas or Polars frame, an Arrow table, any other that narwhals knows, or the path of a Parquet file. A
+            column `subtopic` makes it a test set by subtopic; `iteration` is ignored, as in a qrels file, unless
+            `columns` says that it holds the subtopics.
+        columns: what the columns are called, where it is none of `formats.columns.COLUMN_NAMES`: `{"grade": "label_v2",
+            "subtopic": "iteration"}`.
+        name: what messages and reports call it; by default the file's stem, or `qrels`.
+
+    Raises:
+        TestSetError: with the columns that are missing, the first rows that cannot be used, or both rows where a document
+            is judged twice, differently.
+        MissingExtraError: a Parquet file, without pyarrow.
+    """
+    shown = name or (Path(frame).stem if isinstance(frame, str | Path) else "qrels")
+    asked: tuple[Role, ...] = ("query_id", "doc_id", "grade")
+    table = read_table(frame, asked, TestSetError, optional=("subtopic",), columns=columns, name=shown)
+    text = {role: ids.text(0, table.n_rows) for role, ids in table.ids.items()}
+    subtopics = text.get("subtopic", [""] * table.n_rows)
+    rows = zip(text["query_id"], text["doc_id"], table.numbers["grade"].tolist(), subtopics, strict=True)
+    return qrels_from_rows(rows, name=shown, by_subtopic="subtopic" in text)
+
+
+def qrels_from_rows(rows: Iterable[JudgmentRow], *, name: str = "qrels", by_subtopic: bool = False) -> TestSet:
+    """Make a test set of judgments one by one; a judgment said twice counts once.
+
+    Args:
+        rows: ids are text and grades are finite.
+        name: what messages and reports call it.
+        by_subtopic: whether the subtopics count; a document's own grade is then the highest it has for any.
+
+    Raises:
+        TestSetError: with both rows where a document is judged twice, differently, or there is no row.
+    """
+    gathered = _Gathered(name)
+    for number, (query_id, doc_id, grade, subtopic) in enumerate(rows):
+        gathered.add(number, query_id, doc_id, grade, subtopic if by_subtopic else "")
+    gathered.problems.raise_if_any()
+    if not gathered.grades:
+        raise TestSetError("no judgment here", path=name, expected="a row per judgment")
+    groups = {
+        query_id: tuple(
+            GroupedJudgment(doc_id, subtopic, said[doc_id, subtopic][0])
+            # By the bytes of the documents: where an order among them is needed, this is it.
+            for doc_id, subtopic in sorted(said, key=lambda pair: (pair[0].encode("utf-8", "surrogatepass"), pair[1]))
+        )
+        for query_id, said in (gathered.said.items() if by_subtopic else ())
+    }
+    return TestSet(
+        name,
+        tuple(map(Query, gathered.grades)),
+        gathered.grades,
+        groups=groups,
+        grouping="subtopic" if by_subtopic else None,
+    )
+
+
+@dataclass
+class _Gathered:
+    """Rows put together by query."""
+
+    name: str
+    grades: dict[str, dict[str, float]] = field(default_factory=dict)
+    said: dict[str, dict[tuple[str, str], tuple[float, int]]] = field(default_factory=dict)
+    """Query to document and subtopic to grade and row."""
+    problems: ProblemList = field(default_factory=lambda: ProblemList(TestSetError))
+
+    def add(self, number: int, query_id: str, doc_id: str, grade: float, subtopic: str) -> None:
+        """Take one row."""
+        said = self.said.setdefault(query_id, {})
+        pair, mine = (doc_id, subtopic), (grade, number)
+        earlier = said.setdefault(pair, mine)
+        if earlier is mine:
+            grades = self.grades.setdefault(query_id, {})
+            grades[doc_id] = max(grade, grades.get(doc_id, grade))
+        elif earlier[0] != grade and len(self.problems.problems) < SHOWN_PROBLEMS:
+            where = f"query {query_id!r}" + (f", subtopic {subtopic!r}" if subtopic else "")
+            hint = "where rows are of several subtopics, columns={'subtopic': …} names that column"
+            self.problems.add(
+                f"rows {earlier[1]} and {number}: {where}, document {doc_id!r} is judged twice",
+                path=self.name,
+                expected=f"{earlier[0]:g}, as in row {earlier[1]}",
+                got=f"{grade:g}",
+                hint=None if subtopic else hint,
+            )
+
+
+def _grades(judged: Mapping[Any, Any], query_id: str, name: str, found: ProblemList) -> dict[str, float]:
+    doc_ids: Sequence[str] = []
+    try:
+        doc_ids = id_texts(list(judged))
+    except TypeError:
+        wrong = next(doc_id for doc_id in judged if not is_id(doc_id))
+        found.add(f"query {query_id!r}: {shorten(wrong)} is no document id", path=name, expected=ID_KINDS)
+        return {}
+    grades: dict[str, float] = {}
+    for doc_id, value in zip(doc_ids, judged.values(), strict=True):
+        grade = as_number(value)
+        where = f"query {query_id!r}, document {shorten(doc_id)}"
+        if grade is None:
+            message = f"{where}: the grade is not a finite number"
+            found.add(message, path=name, expected="a number", got=shorten(value))
+        elif doc_id in grades:
+            found.add(f"{where} is there as text and as a number", path=name, expected="each document once a query")
+        else:
+            grades[doc_id] = grade
+    return grades
+
+
+def write_qrels_parquet(testset: TestSet, path: Path | str) -> None:
+    """Write the graded ids of a test set as a Parquet table: query_id, doc_id, grade.
+
+    Raises:
+        TestSetError: when it holds judgments by a rule, or there is no judgment, or ids that are no Unicode.
+        MissingExtraError: without pyarrow.
+    """
+    path = Path(path)
+    if unpacked_name(path) != path.name:
+        expected = f"the name {unpacked_name(path)}"
+        raise TestSetError("not written: a Parquet file is packed by itself", path=str(path), expected=expected)
+    try:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+    except ImportError:
+        raise MissingExtraError.for_extra("writing a Parquet file", "parquet") from None
+    if testset.targets or not any(testset.grades.values()):
+        raise TestSetError("not written: no graded document ids alone", path=str(path), expected="graded document ids")
+    rows = [
+        (query.id, doc, grade) for query in testset.queries for doc, grade in testset.grades.get(query.id, {}).items()
+    ]
+    query_ids, doc_ids, grades = zip(*rows, strict=True)
+    try:
+        columns = [pa.array(query_ids, pa.string()), pa.array(doc_ids, pa.string()), pa.array(grades, pa.float64())]
+    except UnicodeEncodeError:
+        raise TestSetError("not written: an id that is no Unicode", path=str(path), expected="Unicode") from None
+    sink = pa.BufferOutputStream()
+    pq.write_table(pa.table(columns, names=["query_id", "doc_id", "grade"]), sink)
+    write_bytes(path, [sink.getvalue().to_pybytes()])

@@ -1,0 +1,86 @@
+"""What is known about a test set, as a file beside it: for formats that have no room for it.
+
+The file of `code.csv` is `code.csv.meta.json`: JSON with the keys of `model.Meta`, those that say something.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+from cranfield.errors import ProblemList, TestSetError
+from cranfield.formats.io.files import STDIN, meta_path, refusal, write_text
+from cranfield.formats.io.located import load_located, validate
+from cranfield.formats.registry import Format
+from cranfield.formats.sniff import FORMATS, told
+from cranfield.formats.testsets.native import meta_of
+from cranfield.formats.testsets.native_models import MetaModel
+from cranfield.formats.testsets.native_write import document_of
+from cranfield.model import Meta, TestSet
+
+
+def read_meta(path: Path) -> Meta:
+    """Read such a file.
+
+    Raises:
+        TestSetError: with every problem of the file, each at its line and column.
+    """
+    located = load_located(path, TestSetError)
+    problems = ProblemList(TestSetError)
+    model = validate(located, MetaModel, problems)
+    problems.raise_if_any()
+    if model is None:
+        raise TestSetError("not read", path=str(path))
+    return meta_of(model)
+
+
+def write_meta(testset: TestSet, path: Path) -> None:
+    """Write what is known about a test set to a file of its own: all of it, or nothing.
+
+    Raises:
+        TestSetError: the file cannot be written.
+    """
+    entry = document_of(TestSet("meta", (), meta=testset.meta)).get("meta", {})
+    try:
+        write_text(path, [json.dumps(entry, ensure_ascii=False, indent=2), "\n"])
+    except OSError as cause:
+        raise TestSetError(refusal(path, cause)) from cause
+
+
+def with_meta(testset: TestSet, path: Path) -> TestSet:
+    """A test set read from `path` with what the file beside it says, where there is one: it was written later."""
+    beside = meta_path(path)
+    if str(path) == STDIN or not beside.is_file():
+        return testset
+    return replace(testset, meta=read_meta(beside))
+
+
+def format_of(path: Path, named: str | None = None) -> Format:
+    """The format of a test set, by name or told by content."""
+    return told(path, "testset", named, TestSetError)
+
+
+def holds_meta(entry: Format) -> bool:
+    """Whether a format has room for what is known about a test set, and can be written."""
+    return bool(entry.writer) and (entry is FORMATS["yaml"] or "meta" in entry.holds)
+
+
+def write_again(testset: TestSet, path: Path, entry: Format) -> tuple[Path, ...]:
+    """Write a test set in the format it was read in, and what is known about it beside it where that has no room.
+
+    Returns:
+        The files that were written.
+
+    Raises:
+        TestSetError: the format is only read, or a file cannot be written.
+    """
+    write = entry.write
+    if write is None:
+        raise TestSetError("not written: this format is only read", path=str(path), got=entry.name)
+    if holds_meta(entry):
+        write(testset, path)
+        return (path,)
+    write(replace(testset, meta=Meta()), path)
+    write_meta(testset, meta_path(path))
+    return path, meta_path(path)

@@ -1,0 +1,157 @@
+"""A test set as the keys and values of its file: what `testset_yaml` writes, and reads back the same."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from cranfield.formats.io.grades import whole
+from cranfield.formats.testsets.native_fields import short_span
+from cranfield.model import (
+    Entity,
+    File,
+    GroupedJudgment,
+    Legacy,
+    MatchingRules,
+    Meta,
+    Negative,
+    Pattern,
+    Predicate,
+    Query,
+    Rating,
+    Span,
+    Target,
+    TestSet,
+)
+
+SCHEMA_VERSION = 1
+
+
+def document_of(testset: TestSet) -> dict[str, Any]:
+    """The whole file; what is as it is by default is left out."""
+    rules = {
+        "sources": [{"name": source.name, "pattern": source.pattern} for source in testset.sources],
+        "matching": _beside(asdict(testset.matching), asdict(MatchingRules())),
+        "databases": dict(testset.databases),
+        "consensus": testset.consensus,
+        "grouping": testset.grouping if testset.groups else None,
+        "meta": _meta_entry(testset.meta),
+    }
+    return {
+        "cranfield_testset": SCHEMA_VERSION,
+        "name": testset.name,
+        **_said({"version": testset.version, "description": testset.description, **rules}),
+        "queries": [_query_entry(testset, query) for query in testset.queries],
+    }
+
+
+def _said(entry: Mapping[str, Any]) -> dict[str, Any]:
+    """Without what says nothing."""
+    return {key: value for key, value in entry.items() if value not in (None, "", [], {}, ())}
+
+
+def _beside(values: Mapping[str, Any], default: Mapping[str, Any]) -> dict[str, Any]:
+    """What differs from the default, lists as lists."""
+    return {
+        key: list(value) if isinstance(value, tuple) else value
+        for key, value in values.items()
+        if value != default[key]
+    }
+
+
+def _query_entry(testset: TestSet, query: Query) -> dict[str, Any]:
+    entry: dict[str, Any] = {"id": query.id, "text": query.text}
+    groups = testset.groups.get(query.id, ())
+    grades = {} if groups else testset.grades.get(query.id, {})
+    targets, files = testset.targets.get(query.id, ()), testset.files.get(query.id, ())
+    entry |= _said(
+        {
+            "class": query.query_class,
+            "strata": dict(query.strata),
+            "params": dict(query.params),
+            "weight": None if query.weight == 1 else query.weight,
+            "negative": _negative_entry(query.negative),
+            "judgments": {doc_id: whole(grade) for doc_id, grade in grades.items()},
+            "ratings": _ratings_entry(testset.ratings.get(query.id, ())),
+            "groups": _groups_entry(groups),
+            **({} if targets == tuple(File(path, 1.0) for path in files) else _targets_entry(targets)),
+            "files": list(files),
+        }
+    )
+    if query.id in testset.legacy:
+        entry["legacy"] = _legacy_entry(testset.legacy[query.id])
+    return entry
+
+
+def _negative_entry(negative: Negative | None) -> Any:
+    if negative is None or negative == Negative():
+        return None if negative is None else True
+    return _said({"field": negative.field}) | ({} if negative.below is None else {"below": whole(negative.below)})
+
+
+def _legacy_entry(legacy: Legacy) -> Any:
+    if not legacy.patterns:
+        return list(legacy.ids)
+    return _said({"ids": list(legacy.ids), "patterns": list(legacy.patterns)})
+
+
+def _targets_entry(targets: Sequence[Target]) -> dict[str, Any]:
+    entities = {target.id: whole(target.grade) for target in targets if isinstance(target, Entity)}
+    return {
+        "patterns": [_pattern_entry(target) for target in targets if isinstance(target, Pattern)],
+        "spans": [_span_entry(target) for target in targets if isinstance(target, Span)],
+        "entities": list(entities) if set(entities.values()) == {1} else entities,
+        "answer_files": {target.path: whole(target.grade) for target in targets if isinstance(target, File)},
+        "predicates": [_predicate_entry(target) for target in targets if isinstance(target, Predicate)],
+    }
+
+
+def _pattern_entry(pattern: Pattern) -> dict[str, Any]:
+    entry: dict[str, Any] = {"regex": pattern.regex, "grade": whole(pattern.grade), "credit": pattern.credit}
+    if pattern.expected_count is not None:
+        entry["expected_count"] = pattern.expected_count
+    return entry
+
+
+def _span_entry(span: Span) -> Any:
+    """The short form, where it means the same."""
+    text = span.label if span.grade == 1 else f"{span.label}:{whole(span.grade)}"
+    if short_span(text) == span:
+        return text
+    entry: dict[str, Any] = {"path": span.path, "lines": f"{span.start}-{span.end}"}
+    return entry if span.grade == 1 else {**entry, "grade": whole(span.grade)}
+
+
+def _predicate_entry(predicate: Predicate) -> dict[str, Any]:
+    entry: dict[str, Any] = {"sql": predicate.sql}
+    if predicate.database != "corpus":
+        entry["database"] = predicate.database
+    return entry if predicate.grade == 1 else {**entry, "grade": whole(predicate.grade)}
+
+
+def _ratings_entry(ratings: Iterable[Rating]) -> dict[str, dict[str, float | None]]:
+    entry: dict[str, dict[str, float | None]] = {}
+    for rating in ratings:
+        entry.setdefault(rating.doc_id, {})[rating.rater] = None if rating.grade is None else whole(rating.grade)
+    return entry
+
+
+def _groups_entry(groups: Iterable[GroupedJudgment]) -> dict[str, dict[str, Any]]:
+    entry: dict[str, dict[str, Any]] = {}
+    for one in groups:
+        said = entry.setdefault(one.group, {})
+        if one.subgroup:
+            inner = said.setdefault(one.subgroup, {})
+            said = inner if isinstance(inner, dict) else {}  # a document has that name: reading back will tell
+        said[one.doc_id] = whole(one.value)
+    return entry
+
+
+def _meta_entry(meta: Meta) -> dict[str, Any]:
+    entry = _beside(asdict(meta), asdict(Meta()))
+    if meta.scale:
+        entry["scale"] = [whole(grade) for grade in meta.scale]
+    if meta.split is not None:
+        entry["split"] = _beside(asdict(meta.split), dict.fromkeys(asdict(meta.split)))
+    return entry

@@ -1,0 +1,285 @@
+"""Lists of queries with a regular expression on the ids of their answers: a row a pattern, in TSV or CSV.
+
+Columns `query` and `pattern`; `id`, `class`, `query_class`, `grade`, `credit`, `expected_count` and strata where there
+are such.
+"""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from cranfield.errors import ProblemList, TestSetError, shorten, unknown_name
+from cranfield.formats.counting import n_of
+from cranfield.formats.io.delimited import STRATUM, Sheet, read_sheet, strata_of, write_sheet
+from cranfield.formats.io.files import shown, stem
+from cranfield.formats.io.grades import number_of, short
+from cranfield.formats.io.unknown_fields import Leftover
+from cranfield.model import LETTERS, QUERY_CLASSES, Credit, Negative, Pattern, Query, TestSet
+
+ROLES: Mapping[str, tuple[str, ...]] = {
+    "query": ("query", "query_text"),
+    "pattern": ("pattern", "regex"),
+    "id": ("id", "query_id"),
+    "class": ("class",),
+    "query_class": ("query_class",),
+    "grade": ("grade",),
+    "credit": ("credit",),
+    "expected_count": ("expected_count",),
+    "negative": ("negative",),
+}
+"""What a column holds to what it may be called."""
+CREDITS: Mapping[str, Credit] = {"": "once", "once": "once", "every": "every"}
+NEGATIVE = "negative"
+YES = "yes"
+
+
+def read_pattern_list(path: Path | str) -> TestSet:
+    """Read queries with the patterns of their answers.
+
+    Rows of one id, or without ids of one text, are one query with several patterns; without ids, queries are called by
+    their number, from 1. A column `class` is a stratum, and the query class too where each of its values is a name or
+    letter of one. A query of the class of negative queries, or with a `yes` under `negative`, has no pattern.
+
+    Raises:
+        TestSetError: with every bad cell, each at its line and column.
+    """
+    sheet = read_sheet(Path(path))
+    reader = _Reader(sheet)
+    reader.read()
+    sheet.problems.raise_if_any()
+    if not reader.found:
+        raise TestSetError("no query in this file", path=shown(sheet.path), expected="rows of a query and a pattern")
+    targets = {entry.query.id: tuple(entry.patterns) for entry in reader.found.values() if entry.patterns}
+    return TestSet(stem(sheet.path), reader.queries(), targets=targets, notes=tuple(reader.notes()))
+
+
+@dataclass
+class _Entry:
+    """A query, with the line of its first row and what all its rows must say alike."""
+
+    query: Query
+    line: int
+    said: tuple[str, ...]
+    patterns: list[Pattern] = field(default_factory=list)
+
+
+class _Reader:
+    def __init__(self, sheet: Sheet) -> None:
+        self.sheet = sheet
+        self.found: dict[str, _Entry] = {}
+        """Id, or text where there are no ids, to the query."""
+        self._place = {role: place for role, names in ROLES.items() if (place := sheet.column(*names)) is not None}
+        self._strata = sheet.strata()
+        known = {*self._place.values(), *self._strata}
+        self._others = {place: name for place, name in enumerate(sheet.names) if place not in known and name}
+        self._leftover = Leftover()
+
+    def read(self) -> None:
+        missing = [role for role in ("query", "pattern") if role not in self._place]
+        for role in missing:
+            got = "columns " + ", ".join(self.sheet.names)
+            self.sheet.fault(self.sheet.line, None, f"no column {role}", expected=" or ".join(ROLES[role]), got=got)
+        for line, cells in () if missing else self.sheet.rows():
+            self._row(line, cells)
+        self._read_classes()
+
+    def _cell(self, role: str, cells: list[str]) -> str:
+        return cells[self._place[role]] if role in self._place else ""
+
+    def _row(self, line: int, cells: list[str]) -> None:
+        text = self._cell("query", cells)
+        if not text.strip():
+            self.sheet.fault(line, self._place["query"], "no query", expected="what is asked")
+        query_id = self._cell("id", cells)
+        if "id" in self._place and not query_id.strip():
+            self.sheet.fault(line, self._place["id"], "no id", expected="an id in each row")
+        strata = strata_of(self._strata, cells)
+        if word := self._cell("class", cells):
+            strata["class"] = word
+        said = (text, word, self._cell("query_class", cells), *strata.values())
+        key = query_id or text
+        new = Query(query_id or str(len(self.found) + 1), text, strata, query_class=self._query_class(line, cells))
+        entry = self.found.setdefault(key, _Entry(new, line, said))
+        if entry.said != said:
+            message = f"query {shorten(key)} has another text, class or stratum than on line {entry.line}"
+            self.sheet.fault(line, None, message, expected="the same in all rows of a query")
+        self._leftover.take(entry.query.id, {name: cells[place] for place, name in self._others.items()})
+        pattern = self._pattern(line, cells)
+        if pattern is not None:
+            entry.patterns.append(pattern)
+
+    def _pattern(self, line: int, cells: list[str]) -> Pattern | None:
+        regex = self._cell("pattern", cells)
+        n = len(self.sheet.problems.problems)
+        grade = number_of(self._cell("grade", cells) or "1")
+        credit = CREDITS.get(self._cell("credit", cells).strip())
+        count = self._cell("expected_count", cells).strip()
+        if not regex:
+            if not self._may_be_negative(line, cells):
+                self.sheet.fault(line, self._place["pattern"], "no pattern", expected="a regular expression")
+            return None
+        if self._cell("negative", cells):
+            wanted = "none: nothing should be found"
+            self.sheet.fault(line, self._place["pattern"], "a negative query has a pattern", expected=wanted, got=regex)
+        if message := broken(regex):
+            self.sheet.fault(line, self._place["pattern"], f"the pattern does not compile: {message}",
+                             expected="a Python regular expression", got=regex)  # fmt: skip
+        if grade is None:
+            got = self._cell("grade", cells)
+            self.sheet.fault(
+                line, self._place["grade"], "the grade is not a finite number", expected="a number", got=got
+            )
+        if credit is None:
+            got = self._cell("credit", cells)
+            self.sheet.fault(line, self._place["credit"], "unknown credit", expected="once or every", got=got)
+        if count and (not count.isascii() or not count.isdigit() or int(count) < 1):
+            wanted = "a whole number of 1 or more"
+            self.sheet.fault(line, self._place["expected_count"], "no count", expected=wanted, got=count)
+        elif count and int(count) > 1 and credit == "once":
+            message = f"the pattern is credited once and expects {count}"
+            self.sheet.fault(
+                line,
+                self._place["expected_count"],
+                message,
+                expected="1 or none",
+                hint="credit `every` credits each match",
+            )
+        if len(self.sheet.problems.problems) > n or grade is None or credit is None:
+            return None
+        return Pattern(regex, grade, credit, int(count) if count else None)
+
+    def _may_be_negative(self, line: int, cells: list[str]) -> bool:
+        """Whether a row without a pattern says that nothing should be found."""
+        word = self._cell("negative", cells).strip()
+        if word not in {"", YES}:
+            self.sheet.fault(line, self._place["negative"], "unknown word", expected=f"{YES}, or nothing", got=word)
+        words = (self._cell("query_class", cells), self._cell("class", cells))
+        return bool(word) or NEGATIVE in {LETTERS.get(word.strip(), word.strip()) for word in words}
+
+    def _query_class(self, line: int, cells: list[str]) -> str:
+        """What the column `query_class` says; the column `class` is read at the end, when all of it is known."""
+        word = self._cell("query_class", cells).strip()
+        name = LETTERS.get(word, word)
+        if name and name not in QUERY_CLASSES:
+            problem = unknown_name("query class", word, [*QUERY_CLASSES, *LETTERS])
+            self.sheet.fault(line, self._place["query_class"], problem.message,
+                             expected=str(problem.expected), hint=problem.hint)  # fmt: skip
+        return name
+
+    def _read_classes(self) -> None:
+        """Let the column `class` say the query classes, where it can and no other column does."""
+        words = [entry.query.strata.get("class", "").strip() for entry in self.found.values()]
+        reads = "query_class" not in self._place and any(words)
+        known = [LETTERS.get(word, word) for word in words]
+        self.is_class = reads and all(name in QUERY_CLASSES for name in known if name)
+        self.no_class = reads and not self.is_class
+        for entry, name in zip(self.found.values(), known, strict=True):
+            if self.is_class:
+                entry.query = replace(entry.query, query_class=name)
+            if not entry.patterns:  # or there is a problem
+                entry.query = replace(entry.query, negative=Negative())
+
+    def queries(self) -> tuple[Query, ...]:
+        """The queries in the order of their first rows."""
+        found = [entry.query for entry in self.found.values()]
+        return tuple(replace(query, strata={**self._leftover.strata(query.id), **query.strata}) for query in found)
+
+    def notes(self) -> Iterator[str]:
+        """What was noticed."""
+        several = sum(len(entry.patterns) > 1 for entry in self.found.values())
+        if several:
+            yield f"{n_of(several, 'queries')} of several rows: each row is a pattern of its query"
+        if self.is_class:
+            yield "column 'class' is read as the query class, and kept as a stratum"
+        if self.no_class:
+            names = {entry.query.strata.get("class", "").strip() for entry in self.found.values()}
+            odd = sorted(name for name in names if name and LETTERS.get(name, name) not in QUERY_CLASSES)
+            yield f"column 'class' is a stratum and no query class: it says {shorten(odd[0])}, which is none"
+        yield from self._leftover.notes()
+
+
+def broken(regex: str) -> str:
+    """Why a regular expression does not compile; empty where it does."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of what some later Python may read differently
+            re.compile(regex)
+    except re.error as error:
+        return error.msg + ("" if error.pos is None else f" at position {error.pos}")
+    except (OverflowError, RecursionError) as error:
+        return str(error)
+    return ""
+
+
+def write_pattern_list(testset: TestSet, path: Path | str) -> None:
+    """Write the patterns of a test set, a row each.
+
+    Raises:
+        TestSetError: a query without text or patterns that is not negative either, or with something else than patterns.
+    """
+    path = Path(path)
+    problems = ProblemList(TestSetError)
+    for query in testset.queries:
+        patterns = testset.targets.get(query.id, ())
+        message = expected = ""
+        if not all(isinstance(one, Pattern) for one in patterns) or testset.grades.get(query.id):
+            message, expected = f"query {query.id!r} is judged by something else than patterns", "patterns alone"
+        elif not query.text.strip() or not query.id.strip() or not all(query.strata.values()):
+            message, expected = f"query {query.id!r} has no text, no id or an empty stratum", "text in each"
+        elif query.negative is None and not patterns:
+            message, expected = f"query {query.id!r} has no pattern", "patterns, or a query that is negative"
+        elif query.negative is not None and patterns:
+            message, expected = f"query {query.id!r} is negative and has patterns", "one of both"
+        if message:
+            problems.add(f"not written: {message}", path=str(path), expected=expected)
+    problems.raise_if_any()
+    write_sheet(path, *_table(testset))
+
+
+def _table(testset: TestSet) -> tuple[list[str], list[list[str]]]:
+    queries = testset.queries
+    numbered = [query.id for query in queries] == [str(n) for n in range(1, len(queries) + 1)]
+    named = not numbered or len({query.text for query in queries}) < len(queries)
+    words = [query.strata.get("class", "") for query in queries]
+    by_class = all(LETTERS.get(w.strip(), w.strip()) == q.query_class for w, q in zip(words, queries, strict=True))
+    keys = [
+        key for key in dict.fromkeys(key for query in queries for key in query.strata) if key != "class" or not by_class
+    ]
+    columns: dict[str, Callable[[Query, Pattern], str]] = {
+        "id": lambda q, _: q.id,
+        "query": lambda q, _: q.text,
+        "pattern": lambda _, p: p.regex,
+        "class": lambda q, _: q.strata.get("class", ""),
+        "query_class": lambda q, _: q.query_class,
+        "grade": lambda _, p: short(p.grade) if p.regex else "",
+        "credit": lambda _, p: p.credit if p.regex else "",
+        "expected_count": lambda _, p: "" if p.expected_count is None else str(p.expected_count),
+        "negative": lambda q, _: "" if q.negative is None or q.query_class == NEGATIVE else YES,
+    }
+    if not named:
+        del columns["id"]
+    rows = [
+        [*(cell(query, pattern) for cell in columns.values()), *(query.strata.get(key, "") for key in keys)]
+        for query in queries
+        for pattern in testset.targets.get(query.id) or (Pattern(""),)
+        if isinstance(pattern, Pattern)
+    ]
+    names = [*columns, *(STRATUM + key for key in keys)]
+    boring = {
+        "negative": {""},
+        "class": {""},
+        "query_class": {""},
+        "grade": {"1", ""},
+        "credit": {"once", ""},
+        "expected_count": {""},
+    }
+    if by_class:
+        boring["query_class"] = {row[names.index("query_class")] for row in rows}
+    else:
+        boring["class"] = {row[names.index("class")] for row in rows}
+    places = [n for n, name in enumerate(names) if name not in boring or {row[n] for row in rows} - boring[name]]
+    return [names[n] for n in places], [[row[n] for n in places] for row in rows]

@@ -1,0 +1,183 @@
+"""Graded spans of lines in CSV: `query,result1,result2,…`, each result `path:start-end:grade`.
+
+Lines count from 1; where they count from 0, a comment above the header says so: `# line_base: 0`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from cranfield.errors import ProblemList, TestSetError, shorten
+from cranfield.formats.io.delimited import STRATUM, Sheet, read_sheet, strata_of, write_sheet
+from cranfield.formats.io.files import shown, stem
+from cranfield.formats.io.grades import number_of, short
+from cranfield.formats.io.unknown_fields import Leftover
+from cranfield.model import Query, Span, TestSet
+
+CELL = "`path:start-end:grade`"
+_RESULT = re.compile(r"result\d*", re.IGNORECASE)
+_RANGE = re.compile(r"([0-9]{1,9})-([0-9]{1,9})")
+_BASE = re.compile(r"#\s*line[ _-]base\s*[:=]\s*(.*)", re.IGNORECASE)
+
+
+def read_span_csv(path: Path | str) -> TestSet:
+    """Read queries with the spans of lines that answer them.
+
+    A query is called by the number of its row, from 1, unless there is a column `id`. Other columns are strata.
+
+    Raises:
+        TestSetError: with every bad cell, each at its line and column.
+    """
+    sheet = read_sheet(Path(path))
+    reader = _Reader(sheet)
+    reader.read()
+    sheet.problems.raise_if_any()
+    if not reader.queries:
+        raise TestSetError("no query in this file", path=shown(sheet.path), expected=f"rows of a query and {CELL}")
+    return TestSet(stem(sheet.path), tuple(reader.queries), targets=reader.targets, notes=tuple(reader.notes()))
+
+
+class _Columns(NamedTuple):
+    """Where each column is."""
+
+    text: int
+    query_id: int | None
+    results: tuple[int, ...]
+    strata: dict[int, str]
+    others: dict[int, str]
+
+
+class _Reader:
+    def __init__(self, sheet: Sheet) -> None:
+        self.sheet = sheet
+        self.queries: list[Query] = []
+        self.targets: dict[str, tuple[Span, ...]] = {}
+        self.base = self._line_base()
+        self._lines: dict[str, int] = {}
+        """Query id to the line that it stands on."""
+        self._leftover = Leftover()
+
+    def read(self) -> None:
+        columns = self._columns()
+        for number, (line, cells) in enumerate(self.sheet.rows() if columns else (), start=1):
+            if columns is not None:
+                self._row(columns, number, line, cells)
+        self.queries = [
+            Query(query.id, query.text, {**self._leftover.strata(query.id), **query.strata}) for query in self.queries
+        ]
+
+    def _row(self, columns: _Columns, number: int, line: int, cells: list[str]) -> None:
+        query_id = str(number) if columns.query_id is None else cells[columns.query_id]
+        if not query_id.strip():
+            self.sheet.fault(line, columns.query_id, "no id", expected="an id in each row")
+        elif self._lines.setdefault(query_id, line) != line:
+            message = f"query id {shorten(query_id)} is used twice; it also stands on line {self._lines[query_id]}"
+            self.sheet.fault(line, columns.query_id, message, expected="each id once")
+        if not cells[columns.text].strip():
+            self.sheet.fault(line, columns.text, f"row {number} has no query", expected="what is asked")
+        filled = [place for place in columns.results if cells[place].strip()]
+        if not filled:
+            self.sheet.fault(line, columns.results[0], f"row {number} has no result", expected=CELL)
+        spans = [self._span(line, place, cells[place]) for place in filled]
+        self.queries.append(Query(query_id, cells[columns.text], strata_of(columns.strata, cells)))
+        self.targets[query_id] = tuple(span for span in spans if span is not None)
+        self._leftover.take(query_id, {name: cells[place] for place, name in columns.others.items()})
+
+    def _span(self, line: int, place: int, cell: str) -> Span | None:
+        name, parts = self.sheet.names[place], cell.rsplit(":", 2)
+        message, expected, got = "", CELL, cell
+        grade = number_of(parts[-1])
+        found = _RANGE.fullmatch(parts[1]) if len(parts) == 3 else None
+        if len(parts) < 3:
+            message = f"{name} has fewer than 2 colons"
+        elif not parts[0] or parts[0] != parts[0].strip():
+            message, expected = f"{name} has no path, or blanks around it", "the path of a file"
+        elif found is None:
+            message, expected, got = f"{name}: the lines are no range", "`start-end`, two whole numbers", parts[1]
+        elif grade is None:
+            message, expected, got = f"{name}: the grade is not a finite number", "a number", parts[2]
+        elif int(found[1]) > int(found[2]):
+            message, expected, got = f"{name}: the range ends before it starts", "start-end", parts[1]
+        elif int(found[1]) < self.base:
+            message, expected, got = f"{name}: there is no line 0", "lines that count from 1", parts[1]
+        if message or found is None or grade is None:
+            hint = "`# line_base: 0` above the header says that lines count from 0" if "line 0" in message else None
+            self.sheet.fault(line, place, message, expected=expected, got=got, hint=hint)
+            return None
+        shift = 1 - self.base
+        return Span(parts[0], int(found[1]) + shift, int(found[2]) + shift, grade)
+
+    def _line_base(self) -> int:
+        for comment in self.sheet.comments:
+            if said := _BASE.fullmatch(comment.strip()):
+                if said[1].strip() in {"0", "1"}:
+                    return int(said[1])
+                self.sheet.problems.add(
+                    "line_base cannot be used", path=shown(self.sheet.path), expected="0 or 1", got=shorten(said[1])
+                )
+        return 1
+
+    def _columns(self) -> _Columns | None:
+        names = self.sheet.names
+        text, query_id = self.sheet.column("query", "query_text"), self.sheet.column("id", "query_id")
+        results = tuple(place for place, name in enumerate(names) if _RESULT.fullmatch(name))
+        if text is None or not results:
+            got = "columns " + ", ".join(names)
+            self.sheet.fault(self.sheet.line, None, "no such columns", expected="query, result1, …", got=got)
+            return None
+        strata = self.sheet.strata()
+        known = {text, query_id, *results, *strata}
+        others = {place: name for place, name in enumerate(names) if place not in known and name}
+        return _Columns(text, query_id, results, strata, others)
+
+    def notes(self) -> Iterator[str]:
+        """What was noticed."""
+        times = Counter(query.text for query in self.queries)
+        for text, n in times.items():
+            if n > 1:
+                rows = ", ".join(str(row) for row, query in enumerate(self.queries, start=1) if query.text == text)
+                yield f"the query {shorten(text)} stands in rows {rows}"
+        if self.base == 0:
+            yield "the lines of the file count from 0; one was added to each"
+        yield from self._leftover.notes()
+
+
+def write_span_csv(testset: TestSet, path: Path | str) -> None:
+    """Write the spans of a test set, lines from 1; a column `id` where ids are not the numbers of the rows.
+
+    Raises:
+        TestSetError: a query without text or spans, or something that no cell can hold.
+    """
+    path = Path(path)
+    problems = ProblemList(TestSetError)
+    for query in testset.queries:
+        targets = testset.targets.get(query.id, ())
+        spans = [target for target in targets if isinstance(target, Span)]
+        message = expected = ""
+        if len(spans) < len(targets) or testset.grades.get(query.id) or query.negative is not None:
+            message, expected = f"query {query.id!r} is judged by something else than spans", "spans of lines alone"
+        elif not spans or not query.text.strip() or not query.id.strip():
+            message, expected = f"query {query.id!r} has no spans, no text or no id", "all three"
+        elif any(not span.path or span.path != span.path.strip() for span in spans):
+            message, expected = f"query {query.id!r} has a path with blanks around it", "none"
+        elif not all(query.strata.values()):
+            message, expected = f"query {query.id!r} has an empty stratum", "a value"
+        if message:
+            problems.add(f"not written: {message}", path=str(path), expected=expected)
+    problems.raise_if_any()
+    named = [query.id for query in testset.queries] != [str(n) for n in range(1, len(testset.queries) + 1)]
+    widest = max((len(targets) for targets in testset.targets.values()), default=1)
+    strata = list(dict.fromkeys(key for query in testset.queries for key in query.strata))
+    results = [f"result{n}" for n in range(1, widest + 1)]
+    rows = []
+    for query in testset.queries:
+        cells = [f"{s.label}:{short(s.grade)}" for s in testset.targets[query.id] if isinstance(s, Span)]
+        cells += [""] * (widest - len(cells))
+        row = [query.text, *cells, *(query.strata.get(key, "") for key in strata)]
+        rows.append([query.id, *row] if named else row)
+    names = ["query", *results, *(STRATUM + key for key in strata)]
+    write_sheet(path, ["id", *names] if named else names, rows)

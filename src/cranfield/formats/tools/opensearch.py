@@ -1,0 +1,119 @@
+"""Judgment lists of OpenSearch's search relevance workbench: `judgmentRatings`, with ratings as numbers in text.
+
+Both the body that imports a list (`IMPORT_JUDGMENT`) and the answer that shows a stored one are read.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import BeforeValidator
+
+from cranfield.errors import TestSetError
+from cranfield.formats.io.files import write_text
+from cranfield.formats.io.grades import number_of
+from cranfield.formats.io.located import Loc, Located, Text, source_text, validate
+from cranfield.formats.io.table import as_number
+from cranfield.formats.io.tool_json import Loose, entries, load_json
+from cranfield.formats.testsets.native_fields import FilledText, Grade
+from cranfield.formats.tools.by_text import Gathered, judged, written_texts
+from cranfield.model import Query, TestSet
+
+IMPORTED = "IMPORT_JUDGMENT"
+
+
+def _from_text(value: object) -> object:
+    """A rating that is text as its number; what is no number stays, to be refused."""
+    found = number_of(value) if isinstance(value, str) else None
+    return value if found is None else found
+
+
+class _Rating(Loose):
+    docId: FilledText  # noqa: N815  the format's own name
+    rating: Annotated[Grade, BeforeValidator(_from_text)]
+
+
+class _Judged(Loose):
+    query: FilledText
+    ratings: list[_Rating]
+
+
+class _List(Loose):
+    name: Text | None = None
+    description: Text | None = None
+    type: Text | None = None
+    judgmentRatings: list[_Judged]  # noqa: N815  the format's own name
+
+
+def read_opensearch_judgments(path: Path | str) -> TestSet:
+    """Read a judgment list.
+
+    Raises:
+        TestSetError: with everything that is wrong, and both places of judgments that disagree.
+    """
+    path = Path(path)
+    located = _stored(load_json(path))
+    found = Gathered(path, located.mark)
+    validate(located, _List, found.problems)
+    data = located.sourced
+    for index, entry in entries(data.get("judgmentRatings")):
+        _take(found, entry, ("judgmentRatings", index))
+    kind = source_text(data.get("type")) or IMPORTED
+    notes = [] if kind == IMPORTED else [f"the list is of type {kind}: its ratings were not made by people alone"]
+    return found.testset(
+        notes, name=source_text(data.get("name")) or "", description=source_text(data.get("description")) or ""
+    )
+
+
+def _stored(located: Located) -> Located:
+    """The list within an answer that holds one; anything else as it is."""
+    outer = located.sourced.get("hits")
+    hits = outer.get("hits") if isinstance(outer, Mapping) else None
+    if not isinstance(hits, list):
+        return located
+    if len(hits) != 1:
+        message = f"the answer holds {len(hits)} judgment lists"
+        hint = "ask for one list by its id"
+        raise TestSetError(located.problem(message, ("hits", "hits"), expected="one", hint=hint))
+    is_one = isinstance(hits[0], Mapping) and isinstance(hits[0].get("_source"), Mapping)
+    return located.within("hits", "hits", 0, "_source") if is_one else located
+
+
+def _take(found: Gathered, entry: Mapping[str, Any], loc: Loc) -> None:
+    """Take the ratings of one query; what is no rating is left to the schema."""
+    text = source_text(entry.get("query"))
+    if not isinstance(text, str):
+        return
+    found.query(text, Query("", text))
+    for index, rating in entries(entry.get("ratings")):
+        doc_id, grade = source_text(rating.get("docId")), as_number(_from_text(rating.get("rating")))
+        if isinstance(doc_id, str) and grade is not None:
+            found.judge(text, doc_id, grade, (*loc, "ratings", index))
+
+
+def write_opensearch_judgments(testset: TestSet, path: Path | str) -> None:
+    """Write the body that imports the list; ratings are text, as the workbench takes them.
+
+    Raises:
+        TestSetError: queries without a text, or with the text of another one.
+    """
+    path = Path(path)
+    written_texts(testset, path)
+    document = {
+        "name": testset.name,
+        "description": testset.description,
+        "type": IMPORTED,
+        "judgmentRatings": [
+            {
+                "query": query.text,
+                "ratings": [
+                    {"docId": doc_id, "rating": repr(float(grade))} for doc_id, grade in judged(testset, query).items()
+                ],
+            }
+            for query in testset.queries
+        ],
+    }
+    write_text(path, [json.dumps(document, indent=2) + "\n"])

@@ -1,0 +1,214 @@
+"""A book of judgements that Quepid exports: pairs of query and document, and what each rater said of them.
+
+As JSON it is told by its content. As CSV it has a column per rater, under the rater's name, and has to be named.
+
+What the ratings come to is not in the file: Quepid's rule, `consensus="quepid"`, says it.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from cranfield.errors import TestSetError, shorten
+from cranfield.formats.counting import n_of
+from cranfield.formats.io.delimited import read_sheet
+from cranfield.formats.io.files import write_text
+from cranfield.formats.io.grades import number_of, whole
+from cranfield.formats.io.located import Loc, Text, source_text, validate
+from cranfield.formats.io.table import as_number
+from cranfield.formats.io.tool_json import Loose, entries, load_json
+from cranfield.formats.testsets.native_fields import FilledText, Grade
+from cranfield.formats.tools.by_text import Gathered, by_line, counted, judged, text_ids, written_texts
+from cranfield.model import Meta, Query, Rating, TestSet
+
+ANONYMOUS = "anonymous"
+"""The rater of a judgement without a user."""
+_BESIDE = {
+    "position": "positions",
+    "document_fields": "fields of documents",
+    "information_need": "information needs",
+    "notes": "notes",
+    "options": "options",
+}
+"""Keys of a pair that a test set has no place for, and what they are."""
+
+
+class _Judgement(Loose):
+    rating: Grade | None = None
+    unrateable: bool | None = None
+    judge_later: bool | None = None
+    user_email: Text | None = None
+
+
+class _Pair(Loose):
+    query_text: FilledText
+    doc_id: FilledText
+    judgements: list[_Judgement] | None = None
+
+
+class _Book(Loose):
+    name: Text | None = None
+    scale: list[Grade] | None = None
+    support_implicit_judgements: bool | None = None
+    query_doc_pairs: list[_Pair]
+
+
+def read_quepid_book(path: Path | str) -> TestSet:
+    """Read a book. A rating of null is a slot that is not filled: not rateable, or put off.
+
+    Raises:
+        TestSetError: with everything that is wrong, and both places of ratings of one rater that disagree.
+    """
+    path = Path(path)
+    located = load_json(path)
+    found = Gathered(path, located.mark)
+    validate(located, _Book, found.problems)
+    book = _Raters(found)
+    data = located.sourced
+    for index, pair in entries(data.get("query_doc_pairs")):
+        book.pair(pair, ("query_doc_pairs", index))
+    scale = data.get("scale")
+    grades = [as_number(grade) for grade in scale] if isinstance(scale, list) else []
+    notes = [*book.notes()]
+    if data.get("support_implicit_judgements"):
+        notes.append("the book takes implicit judgements: Quepid does not round what its ratings come to")
+    return found.testset(
+        notes,
+        name=source_text(data.get("name")) or "",
+        ratings=book.ratings,
+        consensus="quepid",
+        meta=Meta(scale=tuple(sorted({grade for grade in grades if grade is not None}))),
+    )
+
+
+def read_quepid_book_csv(path: Path | str) -> TestSet:
+    """Read a book as CSV: `query,docid`, and a column per rater. An empty cell says nothing.
+
+    Raises:
+        TestSetError: with every row that cannot be used, and both lines of ratings of one rater that disagree.
+    """
+    path = Path(path)
+    sheet = read_sheet(path, repeats=True)
+    found = Gathered(path, by_line, sheet.problems)
+    if [name.lower() for name in sheet.names[:2]] != ["query", "docid"] or len(sheet.names) == 2:
+        got = ",".join(sheet.names)
+        expected = "query,docid and a column per rater"
+        sheet.fault(sheet.line, None, "not a header of a book", expected=expected, got=got)
+        sheet.problems.raise_if_any()
+    book = _Raters(found)
+    raters = text_ids(sheet.names[2:])
+    for line, (text, doc_id, *cells) in sheet.stripped_rows():
+        if not text or not doc_id:
+            sheet.fault(line, int(bool(text)), "not a row of a book", expected="a query, a document and ratings")
+            continue
+        found.query(text, Query("", text))
+        for place, (rater, cell) in enumerate(zip(raters, cells, strict=True), start=2):
+            grade = number_of(cell)
+            if grade is not None:
+                book.take(text, doc_id, rater, grade, line)
+            elif cell:
+                message = f"the rating of {rater} is not a number"
+                sheet.fault(line, place, message, expected="a number, or nothing", got=cell)
+    return found.testset(book.notes(), ratings=book.ratings, consensus="quepid")
+
+
+@dataclass
+class _Raters:
+    """Ratings put together by query."""
+
+    found: Gathered
+    ratings: dict[str, list[Rating]] = field(default_factory=dict)
+    lost: Counter[str] = field(default_factory=Counter)
+    empty: Counter[str] = field(default_factory=Counter)
+    said: dict[tuple[str, str, str], tuple[float | None, Any]] = field(default_factory=dict)
+
+    def pair(self, pair: Mapping[str, Any], loc: Loc) -> None:
+        """Take one pair with its judgements; what is no pair is left to the schema."""
+        text, doc_id = source_text(pair.get("query_text")), source_text(pair.get("doc_id"))
+        if not isinstance(text, str) or not isinstance(doc_id, str):
+            return
+        self.found.query(text, Query("", text))
+        self.lost.update(noun for key, noun in _BESIDE.items() if pair.get(key) not in (None, "", {}, []))
+        judgements = entries(pair.get("judgements"))
+        self.empty["pairs that nobody rated"] += not judgements
+        for index, judgement in judgements:
+            self.lost["explanations"] += bool(judgement.get("explanation"))
+            rater = source_text(judgement.get("user_email")) or ANONYMOUS
+            grade = as_number(judgement.get("rating"))
+            if grade is None:
+                kind = "put off" if judgement.get("judge_later") else "not rateable"
+                self.empty[f"empty ratings: {kind}"] += 1
+            if isinstance(rater, str):
+                self.take(text, doc_id, rater, grade, (*loc, "judgements", index))
+
+    def take(self, text: str, doc_id: str, rater: str, grade: float | None, loc: Any) -> None:
+        """Take one rating."""
+        name, n = rater, 1
+        while rater == ANONYMOUS and (text, doc_id, name) in self.said:
+            n += 1
+            name = f"{ANONYMOUS} {n}"
+        earlier = self.said.setdefault((text, doc_id, name), (grade, loc))
+        if earlier[1] == loc:
+            self.ratings.setdefault(text, []).append(Rating(doc_id, name, grade))
+        elif earlier[0] == grade:
+            self.found.repeated += 1
+        else:
+            there = "nothing" if earlier[0] is None else f"{earlier[0]:g}"
+            self.found.add(
+                f"query {shorten(text)}: {rater} rates document {shorten(doc_id)} twice",
+                loc,
+                expected=f"{there}, as {self.found.where(earlier[1])}",
+                got="nothing" if grade is None else f"{grade:g}",
+            )
+
+    def notes(self) -> Iterator[str]:
+        """What was left out, and what is empty."""
+        yield from counted(self.lost)
+        yield from (n_of(n, what) for what, n in sorted(self.empty.items(), reverse=True) if n)
+
+
+def write_quepid_book(testset: TestSet, path: Path | str) -> None:
+    """Write a book; a document that has a grade and no rating gets one without a user.
+
+    Raises:
+        TestSetError: queries without a text, or with the text of another one; there is nothing to rate.
+    """
+    path = Path(path)
+    written_texts(testset, path)
+    pairs = [pair for query in testset.queries for pair in _pairs(testset, query)]
+    if not pairs:
+        raise TestSetError("not written: no document is rated", path=str(path), expected="ratings, or grades")
+    rated = {j["rating"] for pair in pairs for j in pair["judgements"] if j["rating"] is not None}
+    scale = [whole(grade) for grade in testset.meta.scale] or sorted(rated)
+    book = {
+        "name": testset.name,
+        "show_rank": False,
+        "support_implicit_judgements": False,
+        "scale": scale,
+        "query_doc_pairs": pairs,
+    }
+    write_text(path, [json.dumps(book, indent=2) + "\n"])
+
+
+def _pairs(testset: TestSet, query: Query) -> Iterator[dict[str, Any]]:
+    by_document: dict[str, list[dict[str, Any]]] = {}
+    for rating in testset.ratings.get(query.id, ()):
+        judgement: dict[str, Any] = {
+            "rating": None if rating.grade is None else whole(rating.grade),
+            "unrateable": rating.grade is None,
+            "judge_later": False,
+        }
+        if not re.fullmatch(rf"{ANONYMOUS}( [0-9]+)?", rating.rater):
+            judgement["user_email"] = rating.rater
+        by_document.setdefault(rating.doc_id, []).append(judgement)
+    for doc_id, grade in judged(testset, query, fractions=False).items():
+        if doc_id not in by_document:
+            by_document[doc_id] = [{"rating": grade, "unrateable": False, "judge_later": False}]
+    for doc_id, judgements in by_document.items():
+        yield {"query_text": query.text, "doc_id": doc_id, "judgements": judgements}

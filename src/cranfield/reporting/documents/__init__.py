@@ -1,0 +1,1 @@
+"""One file per report: results in, a Document out."""

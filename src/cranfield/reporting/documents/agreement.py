@@ -1,0 +1,201 @@
+"""How the raters of a test set agree, as a Document: what `cranfield agreement` prints."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from cranfield.numbers import format_level, format_percent, format_plain
+from cranfield.reporting.document import Block, Bullets, Cell, Column, Document, KeyValues, Paragraph, Section
+from cranfield.reporting.documents.testset import standing, table
+from cranfield.stats.agreement import Agreement, Coefficient, RaterPair
+from cranfield.stats.coefficients import COEFFICIENTS
+from cranfield.stats.consensus import CONSENSUS
+from cranfield.testsets.raters import RaterReport
+
+TIDY = ("stratum", "value", "first rater", "second rater", "measure", "estimate", "ci_low", "ci_high", "pairs", "note")
+
+SHOWN_BY = ("agreement", "alpha-nominal", "alpha-ordinal")
+"""Measures shown by stratum; CSV and JSON have them all."""
+
+
+def agreement_document(report: RaterReport) -> Document:
+    """Coverage, agreement with its intervals, two raters at a time, the largest disagreements, and the consensus."""
+    found = report.agreement
+    sections = [_coverage(report), _agreement(found)]
+    if found.pairs:
+        sections.append(_pairs(found))
+    if report.by:
+        sections.append(_by(report))
+    if report.disagreements:
+        sections.append(_disagreements(report))
+    sections.append(_consensus(report))
+    if report.notes:
+        sections.append(Section("notes", "Notes", (Bullets(report.notes),)))
+    tidy = table("Agreement", [Column(name) for name in TIDY], list(_tidy(report)))
+    return standing("Agreement of raters", report.testset, sections, tidy, _payload(report))
+
+
+def _coverage(report: RaterReport) -> Section:
+    found, ties = report.agreement, report.tie_rate
+    rate = ties.note if ties.share is None else f"{_of(ties.n_ties, ties.n_rated)} on the binary scale"
+    facts = (
+        ("pairs of query and document", str(found.n_items)),
+        ("rated", _of(found.n_rated, found.n_items)),
+        ("rated by two or more", _of(found.n_twice, found.n_items)),
+        ("slots filled", _of(found.n_filled, found.n_slots)),
+        ("scale", report.scale or "none that is known"),
+        ("even votes", rate or "nothing is rated"),
+    )
+    raters = [(rater, n, n / found.n_items if found.n_items else None) for rater, n in found.by_rater.items()]
+    columns = (Column("rater"), Column("pairs rated", "count"), Column("share", "percent"))
+    return Section("coverage", "Coverage", (KeyValues(facts), table("Raters", columns, raters)))
+
+
+def _of(n: int, total: int) -> str:
+    return f"{n} of {total} ({format_percent(n / total)})" if total else "0 of 0"
+
+
+def _agreement(found: Agreement) -> Section:
+    valued = [(name, one) for name, one in found.coefficients.items() if one.value is not None]
+    rows: list[tuple[Cell, ...]] = [
+        (COEFFICIENTS[name].title, one.value, _interval(one), one.n) for name, one in valued
+    ]
+    columns = (Column("measure"), Column("value", "value"), Column(_level(found), "interval"), Column("pairs", "count"))
+    titles: dict[str, list[str]] = {}
+    for name, one in found.coefficients.items():
+        if one.note:
+            titles.setdefault(one.note, []).append(COEFFICIENTS[name].title)
+    # Where it is the same of all of them, their names say nothing.
+    notes = [note if len(of) == len(COEFFICIENTS) else f"{'; '.join(of)}: {note}" for note, of in titles.items()]
+    about = (
+        f"1 is full agreement; 0 is what chance would give, but for raw agreement. Intervals: {found.n_draws} resamples "
+        f"of the pairs, percentiles, seed {found.seed}."
+    )
+    blocks: list[Block] = [table("Agreement", columns, rows), Paragraph(about)] if rows else []
+    return Section("agreement", "Agreement", (*blocks, *([Bullets(tuple(notes))] if notes else [])))
+
+
+def _pairs(found: Agreement) -> Section:
+    rows: list[tuple[Cell, ...]] = []
+    for pair in found.pairs:
+        _, cohen, _, quadratic = pair.coefficients
+        both = (cohen.value, _interval(cohen), quadratic.value, _interval(quadratic))
+        rows.append((f"{pair.first}, {pair.second}", pair.n, *both))
+    level = _level(found)
+    columns = (
+        *(Column("raters"), Column("pairs", "count"), Column("Cohen's kappa", "value"), Column(level, "interval")),
+        *(Column("quadratic weights", "value"), Column(level, "interval")),
+    )
+    return Section("two-by-two", "Two raters at a time", (table("On the pairs that both rated", columns, rows),))
+
+
+def _by(report: RaterReport) -> Section:
+    rows: list[tuple[Cell, ...]] = []
+    for value, found in report.by.items():
+        raw, nominal, ordinal = (found.coefficients[name] for name in SHOWN_BY)
+        row = (value or "none", raw.n, raw.value, nominal.value, _interval(nominal), ordinal.value, _interval(ordinal))
+        rows.append(row)
+    level = _level(report.agreement)
+    columns = (
+        *(Column(report.by_key), Column("pairs", "count"), Column("raw agreement", "value")),
+        *(Column("alpha, nominal", "value"), Column(level, "interval")),
+        *(Column("alpha, ordinal", "value"), Column(level, "interval")),
+    )
+    return Section("strata", f"By {report.by_key}", (table("On the pairs rated twice or more", columns, rows),))
+
+
+def _disagreements(report: RaterReport) -> Section:
+    rows = [
+        (one.query_id, one.doc_id, ", ".join(f"{rater} {format_plain(grade)}" for rater, grade in one.ratings.items()))
+        for one in report.disagreements
+    ]
+    caption = f"The {len(rows)} widest of {report.n_disagreements} pairs on which raters differ"
+    columns = (Column("query", "code"), Column("document", "code"), Column("ratings"))
+    return Section("disagreements", "Largest disagreements", (table(caption, columns, rows),))
+
+
+def _consensus(report: RaterReport) -> Section:
+    outcome = report.outcome
+    rows: list[tuple[Cell, ...]] = [
+        *((format_plain(grade), n) for grade, n in outcome.grades.items()),
+        *([("none: the votes are even", outcome.n_ties)] if outcome.n_ties else []),
+        *([("none: nobody rated it", outcome.n_unfilled)] if outcome.n_unfilled else []),
+    ]
+    blocks: tuple[Block, ...] = (
+        Paragraph(f"{outcome.rule}: {CONSENSUS[outcome.rule].sentence}"),
+        table("Grades that it makes", (Column("grade"), Column("pairs", "count")), rows),
+    )
+    return Section("consensus", f"Consensus: {outcome.rule}", blocks)
+
+
+def _interval(one: Coefficient) -> tuple[float | None, float | None]:
+    return one.ci_low, one.ci_high
+
+
+def _level(found: Agreement) -> str:
+    return f"{format_level(found.alpha)} interval"
+
+
+def _tidy(report: RaterReport) -> Iterator[tuple[Cell, ...]]:
+    for key, value, found in _groups(report):
+        for one in found.coefficients.values():
+            yield (key, value, "", "", *_cells(one))
+    for pair in report.agreement.pairs:
+        for one in pair.coefficients:
+            yield ("", "", pair.first, pair.second, *_cells(one))
+
+
+def _groups(report: RaterReport) -> list[tuple[str, str, Agreement]]:
+    return [("", "", report.agreement), *((report.by_key, value, found) for value, found in report.by.items())]
+
+
+def _cells(one: Coefficient) -> tuple[Cell, ...]:
+    return (one.name, one.value, one.ci_low, one.ci_high, one.n, one.note)
+
+
+def _payload(report: RaterReport) -> dict[str, Any]:
+    found, ties, outcome = report.agreement, report.tie_rate, report.outcome
+    return {
+        "scale": report.scale or None,
+        "alpha": found.alpha,
+        "seed": found.seed,
+        "n_draws": found.n_draws,
+        **_record(found),
+        "raters": dict(found.by_rater),
+        "ties": {"n_ties": ties.n_ties, "n_rated": ties.n_rated, "share": ties.share, "note": ties.note or None},
+        "rater_pairs": [_pair_record(pair) for pair in found.pairs],
+        "by": {"stratum": report.by_key or None, "values": {value: _record(one) for value, one in report.by.items()}},
+        "disagreements": [
+            {"query": one.query_id, "document": one.doc_id, "ratings": dict(one.ratings)}
+            for one in report.disagreements
+        ],
+        "n_disagreements": report.n_disagreements,
+        "consensus": {
+            "rule": outcome.rule,
+            "grades": [{"grade": grade, "pairs": n} for grade, n in outcome.grades.items()],
+            "n_ties": outcome.n_ties,
+            "n_unfilled": outcome.n_unfilled,
+        },
+        "notes": list(report.notes),
+    }
+
+
+def _record(found: Agreement) -> dict[str, Any]:
+    return {
+        "n_pairs": found.n_items,
+        "n_rated": found.n_rated,
+        "n_rated_twice": found.n_twice,
+        "n_slots": found.n_slots,
+        "n_filled": found.n_filled,
+        "measures": {name: _coefficient(one) for name, one in found.coefficients.items()},
+    }
+
+
+def _pair_record(pair: RaterPair) -> dict[str, Any]:
+    measures = {one.name: _coefficient(one) for one in pair.coefficients}
+    return {"first": pair.first, "second": pair.second, "n_pairs": pair.n, "measures": measures}
+
+
+def _coefficient(one: Coefficient) -> dict[str, Any]:
+    return {"value": one.value, "ci_low": one.ci_low, "ci_high": one.ci_high, "n": one.n, "note": one.note}

@@ -1,0 +1,251 @@
+"""What each component of a system brings, as a Document: what `cranfield components` prints."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from typing import Any
+
+from cranfield.evaluation.contribution import Contribution, Contributions
+from cranfield.measures import CATALOGUE
+from cranfield.numbers import format_count, format_delta, format_delta_interval, format_level, format_p, format_value
+from cranfield.reporting.charts import single as charts
+from cranfield.reporting.document import (
+    PILOT_STAMP,
+    Bullets,
+    Cell,
+    Column,
+    Details,
+    Document,
+    Figure,
+    Section,
+    Table,
+    Tone,
+    Toned,
+)
+from cranfield.reporting.payload import evaluation_payload, results_payload
+from cranfield.reporting.sections.collection import collection, warnings
+from cranfield.reporting.sections.latency import latencies
+from cranfield.reporting.sections.measures import measured_systems
+from cranfield.reporting.sections.naming import colour_of
+from cranfield.reporting.sections.provenance import Preflight, provenance
+from cranfield.version import __version__
+
+TONES: Mapping[str, Tone] = {"helps": "good", "hurts": "bad", "equivalent": "even", "invalid": "void"}
+HOW_TO_READ = (
+    "Alone: the mean of the system with this component and no other; its interval is under Measures.",
+    (
+        "Brings: mean of all components minus all but this one, query by query. A component that others can stand in for brings "
+        "little, however good it is alone."
+    ),
+    "p Holm: two-sided, of the declared test, adjusted for the number of components; it decides what can be said.",
+    (
+        "Gained, lost: queries that are worse, and better, without it. Only: worse without it, and worse without "
+        "no other component."
+    ),
+)
+TIDY = (
+    *(
+        "component",
+        "measure",
+        "alone",
+        "alone_ci_low",
+        "alone_ci_high",
+        "without",
+        "all",
+        "brings",
+        "ci_low",
+        "ci_high",
+    ),
+    *("p", "p_holm", "word", "gained", "lost", "gained_only", "n"),
+)
+
+
+def contribution_document(found: Contributions, *, preflight: Preflight = ()) -> Document:
+    """The contribution table, its picture, and every variant's measures.
+
+    Args:
+        found: a system and its components.
+        preflight: (system, check, found) of every check that held before the first query.
+    """
+    systems = [(evaluation.name, evaluation) for evaluation in found.variants]
+    sections: list[Section | None] = [
+        _contribution(found),
+        warnings(systems, ()),
+        measured_systems(found.variants),
+        latencies(systems),
+        collection(systems, found.primary.depth),
+        provenance(systems, preflight),
+    ]
+    testset = found.whole.testset
+    version = f" {testset.version}" if testset.version else ""
+    return Document(
+        title=f"What do the components of {found.name} bring?",
+        subtitle=(
+            (
+                f"{found.primary}, {found.options.test} test, test set {testset.name}{version}, "
+                f"{format_count(len(testset.queries))} queries, convention {found.whole.ranking.convention.name}"
+            ),
+        ),
+        sections=tuple(section for section in sections if section is not None),
+        tidy=partial(_tidy, found),
+        payload=lambda: evaluation_payload(found.variants) | _payload(found),
+        record=lambda: results_payload(found.variants) | _payload(found),
+        stamp=PILOT_STAMP if found.pilot else "",
+        made_by=f"Cranfield {__version__}",
+    )
+
+
+def _contribution(found: Contributions) -> Section:
+    level = format_level(found.options.alpha)
+    columns = (
+        Column("component"),
+        Column("it"),
+        Column("brings", "delta"),
+        Column(f"{level} interval", "delta interval"),
+        Column("p Holm", "p"),
+        Column("alone", "value"),
+        Column("gained", "count"),
+        Column("lost", "count"),
+        Column("only", "count"),
+    )
+    whole = found.whole.summaries[found.primary]
+    footer: tuple[Cell, ...] = ("all", "", None, None, None, whole.mean, None, None, None)
+    table = Table(
+        columns,
+        [_row(row, found) for row in found.rows],
+        f"{found.primary}: what each component brings to the others, and what it is alone. All together: "
+        f"{format_value(whole.mean)}, n = {whole.n}",
+        footer,
+        shown=None,
+    )
+    sentences = Bullets(tuple(_sentence(row, found) for row in found.rows))
+    read = Details("How to read this table", (Bullets(HOW_TO_READ),))
+    return Section("components", "Components", (sentences, *_figure(found, level), table, read))
+
+
+def _row(row: Contribution, found: Contributions) -> tuple[Cell, ...]:
+    about = row.comparison.measures[found.primary]
+    alone = row.alone.summaries[found.primary]
+    tone = TONES.get(row.word, "")
+    return (
+        row.component,
+        Toned(row.word, tone),
+        Toned(about.delta, tone if tone in {"good", "bad"} else ""),
+        (about.ci_low, about.ci_high),
+        row.p_adjusted,
+        alone.mean,
+        row.n_gained,
+        row.n_lost,
+        row.n_only,
+    )
+
+
+def _sentence(row: Contribution, found: Contributions) -> str:
+    about = row.comparison.measures[found.primary]
+    if row.word == "invalid":
+        return f"{row.component}: no verdict, {'; '.join(row.comparison.verdict.reasons)}."
+    words = {
+        "helps": f"{row.component} helps",
+        "hurts": f"{row.component} hurts",
+        "equivalent": f"{row.component} makes no difference that matters",
+        "not distinguished": f"what {row.component} brings is not distinguished from nothing",
+    }
+    interval = format_delta_interval((about.ci_low, about.ci_high))
+    return (
+        f"{words[row.word]}: {found.primary} {format_delta(about.delta)} over all the others "
+        f"({format_level(found.options.alpha)} interval {interval}, Holm p {format_p(row.p_adjusted)}, n = {about.n})."
+    )
+
+
+def _figure(found: Contributions, level: str) -> tuple[Figure, ...]:
+    rows = [(row, row.comparison.measures[found.primary]) for row in found.rows]
+    if all(about.delta is None for _, about in rows):
+        return ()
+    is_of_mean = rows[0][1].interval_method.startswith("mean difference")
+    better = CATALOGUE[found.primary.name].higher_is_better
+    marks = [
+        charts.Whisker(
+            row.component,
+            about.delta if is_of_mean else None,
+            about.ci_low,
+            about.ci_high,
+            colour_of(TONES.get(row.word, "")),
+        )
+        for row, about in rows
+    ]
+    title = f"{found.primary}, all minus all but it" + ("" if better else " (lower is better)")
+    spec, narrow = (charts.whiskers(marks, title, screen, found.options.margin) for screen in charts.SCREENS)
+    said = "; ".join(
+        f"{row.component} {format_delta(about.delta)} ({format_delta_interval((about.ci_low, about.ci_high))})"
+        for row, about in rows
+    )
+    table = Table(
+        (Column("component"), Column("brings", "delta"), Column(f"{level} interval", "delta interval")),
+        [(row.component, about.delta, (about.ci_low, about.ci_high)) for row, about in rows],
+        "What each component brings",
+    )
+    figure = Figure(
+        "contributions",
+        f"What each component brings, {level} intervals",
+        f"What each component brings to all the others: {said}.",
+        spec,
+        narrow,
+        table,
+        (("good", "helps"), ("bad", "hurts"), ("same", "not distinguished, or no difference that matters")),
+        told_beside=True,
+    )
+    return (figure,)
+
+
+def _tidy(found: Contributions) -> Table:
+    rows: list[tuple[Cell, ...]] = []
+    for row in found.rows:
+        about = row.comparison.measures[found.primary]
+        alone = row.alone.summaries[found.primary]
+        rows.append(
+            (
+                *(row.component, str(found.primary), alone.mean, alone.ci_low, alone.ci_high),
+                row.without.summaries[found.primary].mean,
+                found.whole.summaries[found.primary].mean,
+                *(about.delta, about.ci_low, about.ci_high, row.p, row.p_adjusted, row.word),
+                *(row.n_gained, row.n_lost, row.n_only, about.n),
+            )
+        )
+    return Table(tuple(Column(name) for name in TIDY), rows, "Contributions", shown=None)
+
+
+def _payload(found: Contributions) -> dict[str, Any]:
+    return {
+        "system": found.name,
+        "primary": str(found.primary),
+        "test": found.options.test,
+        "alpha": found.options.alpha,
+        "margin": found.options.margin,
+        "seed": found.options.seed,
+        "whole": found.whole.name,
+        "components": [_one(row, found) for row in found.rows],
+    }
+
+
+def _one(row: Contribution, found: Contributions) -> dict[str, Any]:
+    about = row.comparison.measures[found.primary]
+    return {
+        "component": row.component,
+        "alone": row.alone.name,
+        "without": row.without.name,
+        "alone_mean": row.alone.summaries[found.primary].mean,
+        "without_mean": row.without.summaries[found.primary].mean,
+        "brings": about.delta,
+        "ci_low": about.ci_low,
+        "ci_high": about.ci_high,
+        "n": about.n,
+        "p": row.p,
+        "p_holm": row.p_adjusted,
+        "word": row.word,
+        "reasons": list(row.comparison.verdict.reasons),
+        "n_gained": row.n_gained,
+        "n_lost": row.n_lost,
+        "n_gained_only": row.n_only,
+        "differences": dict(about.differences),
+    }

@@ -1,0 +1,326 @@
+"""A GateResult as a Document: the verdict, a line a rule, then what changed. And what accepting a baseline changes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from cranfield.evaluation.values import Evaluation
+from cranfield.gate.result import BaselineChange, GateResult, GateStatus, MeasureChange, QueryChange, StratumChange
+from cranfield.measures import CATALOGUE, parse
+from cranfield.numbers import format_count, format_level
+from cranfield.reporting.document import (
+    Block,
+    Bullets,
+    Cell,
+    Column,
+    Details,
+    Document,
+    Fact,
+    KeyValues,
+    Paragraph,
+    Section,
+    Table,
+    Tone,
+    Toned,
+    VerdictBlock,
+    bare,
+)
+from cranfield.version import __version__
+
+SCHEMA_VERSION = 1
+TONES: Mapping[str, Tone] = {"passed": "good", "failed": "bad", "inconclusive": "open", "invalid": "void"}
+WORST_FIRST: tuple[GateStatus, ...] = ("invalid", "failed", "inconclusive", "passed")
+Named = Sequence[tuple[str, GateResult]]
+"""Name of a test set and its result; the name is empty where there is one set alone."""
+
+
+def gate_document(results: Named) -> Document:
+    """The report of a gate, over one test set or several."""
+    systems = list(dict.fromkeys(result.evaluation.name for _, result in results))
+    sections = [section for name, result in results for section in _sections(name, result)]
+    return Document(
+        title=f"Gate: {', '.join(systems)}",
+        subtitle=tuple(_on(name, result.evaluation) for name, result in results),
+        sections=tuple(sections),
+        tidy=lambda: _tidy(results),
+        payload=lambda: gate_payload(results),
+        verdict=_verdict(results),
+        made_by=f"Cranfield {__version__}",
+    )
+
+
+def _on(name: str, evaluation: Evaluation) -> str:
+    testset = evaluation.testset
+    version = f" {testset.version}" if testset.version else ""
+    called = f"{name}: " if name else ""
+    queries = format_count(len(testset.queries))
+    convention = evaluation.ranking.convention.name
+    return f"{called}test set {testset.name}{version}, {queries} queries, convention {convention}"
+
+
+def _verdict(results: Named) -> VerdictBlock:
+    found = {result.status for _, result in results}
+    status = next(status for status in WORST_FIRST if status in found)
+    facts = [
+        Fact(f"{name}: {result.primary}" if name else result.primary, *_primary(result)) for name, result in results
+    ]
+    reasons = [
+        f"{name}: {rule.sentence}" if name else rule.sentence
+        for name, result in results
+        for rule in result.rules
+        if rule.status != "passed"
+    ]
+    sentences = [f"{name}: {result.sentence}" if name else _after(result) for name, result in results]
+    return VerdictBlock(status, "; ".join(sentences) + ".", TONES[status], tuple(facts), tuple(reasons))
+
+
+def _after(result: GateResult) -> str:
+    """The sentence without the status, which stands before it."""
+    said = result.sentence.partition(": ")[2]
+    return said[:1].upper() + said[1:]
+
+
+def _primary(result: GateResult) -> tuple[str, str]:
+    """The primary measure now, and in the baseline."""
+    value, delta = Column("", "value"), Column("", "delta")
+    change = next((one for one in result.measures if one.measure == result.primary), None)
+    if change is None:
+        return "–", ""
+    beside = "" if change.delta is None else f"{delta.text(change.delta)} against the baseline"
+    return value.text(change.current), beside
+
+
+def _sections(name: str, result: GateResult) -> Iterator[Section]:
+    link, of = (f"{name}-", f", {name}") if name else ("", "")
+    yield Section(f"{link}rules", f"Rules{of}", (_rules(result),))
+    has_baseline = result.baseline is not None
+    interval = f"{format_level(result.alpha)} interval" if has_baseline else ""
+    caption = "Now, and in the baseline" if has_baseline else "Means; there is no baseline to compare them with"
+    blocks: list[Block] = [_measures(result.measures, caption, interval)]
+    if result.strata:
+        blocks.append(Details(f"{result.primary} by stratum", (_strata(result),), pasted=True))
+    if result.worse:
+        title = f"Failing queries: {format_count(len(result.worse))}"
+        what = "got worse, broke a rule" if has_baseline else "broke a rule"
+        table = _queries(result.worse, result.primary, f"Queries that {what} or failed, the worst first")
+        blocks.append(Details(title, (table,), is_open=result.status == "failed", pasted=True))
+    yield Section(f"{link}changes", f"What changed{of}" if has_baseline else f"Measures{of}", tuple(blocks))
+    if result.notes:
+        yield Section(f"{link}notes", f"Notes{of}", (Bullets(result.notes),))
+    yield Section(f"{link}provenance", f"Where it comes from{of}", (Details("Provenance", (_provenance(result),)),))
+
+
+def _rules(result: GateResult) -> Table:
+    rows: list[tuple[Cell, ...]] = [
+        (Toned(rule.status, TONES[rule.status]), rule.rule, rule.got) for rule in result.rules
+    ]
+    columns = (Column("outcome"), Column("rule"), Column("got"))
+    return Table(columns, rows, "Every rule has to be kept", shown=None, whole=True)
+
+
+def _measures(changes: Sequence[MeasureChange], caption: str, interval: str = "") -> Table:
+    """A row a measure; with the interval of the difference where it is called something."""
+    columns = [Column("measure"), Column("baseline", "value"), Column("now", "value"), Column("difference", "delta")]
+    columns += [Column(interval, "delta interval")] if interval else []
+    rows: list[tuple[Cell, ...]] = []
+    for one in changes:
+        row: list[Cell] = [one.measure, one.baseline, one.current]
+        row.append(Toned(one.delta, _tone(one.measure, one.delta)))
+        row += [(one.ci_low, one.ci_high)] if interval else []
+        rows.append((*row, one.n))
+    return _compared(Table((*columns, Column("n", "count")), rows, caption, shown=None))
+
+
+def _strata(result: GateResult) -> Table:
+    columns = (
+        Column("stratum"),
+        Column("baseline", "value"),
+        Column("now", "value"),
+        Column("difference", "delta"),
+        Column("n", "count"),
+    )
+    rows: list[tuple[Cell, ...]] = [
+        (f"{one.key}: {one.value}", one.baseline, one.current, _toned(result.primary, one), one.n)
+        for one in result.strata
+    ]
+    return _compared(Table(columns, rows, f"{result.primary} in each stratum", shown=None))
+
+
+def _toned(measure: str, change: StratumChange) -> Toned:
+    return Toned(change.delta, _tone(measure, change.delta))
+
+
+def _queries(changes: Sequence[QueryChange], primary: str, caption: str) -> Table:
+    columns = (
+        Column("query", "code"),
+        Column("text"),
+        Column(f"{primary} then", "value"),
+        Column(f"{primary} now" if _has_none(changes) else "now", "value"),
+        Column("outcome"),
+    )
+    rows: list[tuple[Cell, ...]] = [(one.query_id, one.text, one.baseline, one.current, one.outcome) for one in changes]
+    return _compared(Table(columns, rows, caption))
+
+
+def _has_none(changes: Sequence[QueryChange]) -> bool:
+    """None of them is in the baseline."""
+    return all(one.baseline is None for one in changes)
+
+
+def _compared(table: Table) -> Table:
+    """Without the columns of numbers that hold nothing in any row: where there is no baseline, those that look back to it."""
+    kept = [
+        place
+        for place, column in enumerate(table.columns)
+        if not column.is_numeric or any(bare(row[place]) is not None for row in table.rows)
+    ]
+    columns = tuple(table.columns[place] for place in kept)
+    return replace(table, columns=columns, rows=[tuple(row[place] for place in kept) for row in table.rows])
+
+
+def _tone(measure: str, delta: float | None) -> Tone:
+    if not delta:
+        return ""
+    more = CATALOGUE[parse(measure).name].higher_is_better
+    return "good" if (delta > 0) == more else "bad"
+
+
+def _provenance(result: GateResult) -> KeyValues:
+    evaluation, baseline = result.evaluation, result.baseline
+    items = [
+        ("system", evaluation.name),
+        ("run", evaluation.run_digest),
+        ("test set", evaluation.testset.digest),
+        ("primary measure", result.primary),
+    ]
+    if baseline is not None:
+        items += [
+            ("baseline", f"{baseline.ref}:{baseline.path}" if baseline.ref else baseline.path),
+            ("baseline of", f"{baseline.system}, accepted {baseline.accepted}"),
+            ("baseline commit", baseline.commit or "unknown"),
+        ]
+    return KeyValues(tuple(items))
+
+
+def _tidy(results: Named) -> Table:
+    """A row a rule."""
+    columns = (
+        *(Column("testset"), Column("system"), Column("kind"), Column("rule"), Column("status")),
+        *(Column("got"), Column("asked"), Column("queries")),
+    )
+    rows: list[tuple[Cell, ...]] = [
+        (
+            name or result.evaluation.testset.name,
+            result.evaluation.name,
+            *(rule.kind, rule.rule, rule.status, rule.got, rule.expected, " ".join(rule.queries)),
+        )
+        for name, result in results
+        for rule in result.rules
+    ]
+    return Table(columns, rows, "Every rule", shown=None)
+
+
+def gate_payload(results: Named) -> dict[str, Any]:
+    """What `cranfield gate --format json` prints."""
+    found = {result.status for _, result in results}
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "kind": "gate",
+        "status": next(status for status in WORST_FIRST if status in found),
+        "gates": [_one(name, result) for name, result in results],
+    }
+
+
+def _one(name: str, result: GateResult) -> dict[str, Any]:
+    baseline, evaluation = result.baseline, result.evaluation
+    return {
+        "name": name,
+        "status": result.status,
+        "sentence": result.sentence,
+        "system": evaluation.name,
+        "run_digest": evaluation.run_digest,
+        "testset": {
+            "name": evaluation.testset.name,
+            "version": evaluation.testset.version,
+            "digest": evaluation.testset.digest,
+        },
+        "convention": evaluation.ranking.convention.name,
+        "primary": result.primary,
+        "baseline": None if baseline is None else _fields(baseline),
+        "rules": [{**_fields(rule), "queries": list(rule.queries)} for rule in result.rules],
+        "measures": [_fields(one) for one in result.measures],
+        "strata": [_fields(one) for one in result.strata],
+        "worse": [_fields(one) for one in result.worse],
+        "alpha": result.alpha,
+        "test": result.test,
+        "notes": list(result.notes),
+    }
+
+
+def _fields(value: Any) -> dict[str, Any]:
+    """A flat dataclass with slots as a mapping."""
+    return {name: getattr(value, name) for name in value.__dataclass_fields__}
+
+
+def baseline_document(changes: Sequence[BaselineChange]) -> Document:
+    """What accepting a run as the baseline changes, a section a test set."""
+    return Document(
+        title="What the baseline becomes",
+        subtitle=tuple(change.path for change in changes),
+        sections=tuple(_change(change) for change in changes),
+        tidy=lambda: _tidy_changes(changes),
+        payload=lambda: {
+            "schema_version": SCHEMA_VERSION,
+            "kind": "baseline",
+            "baselines": [_change_payload(change) for change in changes],
+        },
+        made_by=f"Cranfield {__version__}",
+    )
+
+
+def _change(change: BaselineChange) -> Section:
+    blocks: list[Block] = [Paragraph(note, "note") for note in change.notes]
+    if any(after for _, _, after in change.facts):
+        facts: list[tuple[Cell, ...]] = [(what, before or "–", after or "–") for what, before, after in change.facts]
+        is_new = not any(before for _, before, _ in change.facts)
+        if is_new:
+            blocks.append(KeyValues(tuple((what, after or "–") for what, _, after in change.facts)))
+            caption = "Means of the run that becomes the baseline"
+        else:
+            columns = (Column(""), Column("is"), Column("becomes"))
+            blocks.append(Table(columns, facts, "What the file says", shown=None, whole=True))
+            caption = "Means: of the baseline as it is, and of the run that takes its place"
+        blocks.append(_measures(change.measures, caption))
+    else:
+        blocks.append(KeyValues(tuple((what, said or "–") for what, said, _ in change.facts)))
+        means: list[tuple[Cell, ...]] = [(one.measure, one.baseline, one.n) for one in change.measures]
+        blocks.append(
+            Table((Column("measure"), Column("mean", "value"), Column("n", "count")), means, "Means", shown=None)
+        )
+    for title, queries in (("worse", change.worse), ("better", change.better)):
+        if queries:
+            table = _queries(queries, change.primary, f"Queries that are {title} on {change.primary}")
+            blocks.append(Details(f"{format_count(len(queries))} queries {title}", (table,), pasted=True))
+    return Section(change.testset or "baseline", change.testset or "Baseline", tuple(blocks))
+
+
+def _tidy_changes(changes: Sequence[BaselineChange]) -> Table:
+    columns = (Column("testset"), Column("measure"), Column("baseline", "value"), Column("run", "value"))
+    rows: list[tuple[Cell, ...]] = [
+        (change.testset, one.measure, one.baseline, one.current) for change in changes for one in change.measures
+    ]
+    return Table(columns, rows, "Every mean", shown=None)
+
+
+def _change_payload(change: BaselineChange) -> dict[str, Any]:
+    return {
+        "testset": change.testset,
+        "path": change.path,
+        "facts": [{"name": name, "before": before, "after": after} for name, before, after in change.facts],
+        "measures": [_fields(one) for one in change.measures],
+        "worse": [_fields(one) for one in change.worse],
+        "better": [_fields(one) for one in change.better],
+        "notes": list(change.notes),
+    }

@@ -1,0 +1,285 @@
+"""A grid as a Document: what `cranfield grid` prints. The verdict is of the held-out queries alone."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from typing import Any
+
+from cranfield.evaluation.grid import GridPoint, GridResult
+from cranfield.measures import CATALOGUE
+from cranfield.numbers import format_count, format_delta, format_value
+from cranfield.reporting.charts import single as charts
+from cranfield.reporting.document import (
+    PILOT_STAMP,
+    Block,
+    Bullets,
+    Cell,
+    Column,
+    Document,
+    Fact,
+    Figure,
+    KeyValues,
+    Section,
+    Table,
+    Toned,
+    VerdictBlock,
+)
+from cranfield.reporting.payload import comparison_payload
+from cranfield.reporting.sections.collection import collection, warnings
+from cranfield.reporting.sections.measures import compared_measures
+from cranfield.reporting.sections.movement import differences
+from cranfield.reporting.sections.provenance import Preflight, provenance
+from cranfield.reporting.sections.verdict import verdict_block
+from cranfield.version import __version__
+
+DRAWN = 25
+"""Points in the picture, the best first."""
+OPTIMISM = (
+    "The winner was chosen because it was the best on the tuning queries: part of that is luck. Optimism is its mean there "
+    "minus its mean on the held-out queries, which had no say (under 0 where less is better); the two parts may also differ in "
+    "how hard they are."
+)
+
+
+def grid_document(found: GridResult, *, preflight: Preflight = ()) -> Document:
+    """The winner against the config as written, then every point.
+
+    Args:
+        found: a grid that was judged.
+        preflight: (system, check, found) of every check that held before the first query.
+    """
+    comparison = found.comparison
+    sides = {point.name: point.held_out for point in (found.written, found.winner)}
+    systems = list(sides.items())
+    sections: list[Section | None] = [
+        _winner(found),
+        _points(found),
+        warnings(systems, ()),
+        compared_measures(comparison) if comparison is not None else None,
+        differences(comparison) if comparison is not None else None,
+        collection(systems, found.primary.depth, comparison),
+        provenance(systems, preflight, comparison),
+    ]
+    testset = found.written.held_out.testset
+    convention = found.written.held_out.ranking.convention.name
+    return Document(
+        title=f"Which settings of {found.system} are best?",
+        subtitle=(
+            (
+                f"{format_count(len(found.points))} points over {', '.join(found.keys)}; {found.primary}, "
+                f"{found.options.test} test, convention {convention}"
+            ),
+            f"test set {testset.name.removesuffix(' (held out)')}: {found.split}",
+        ),
+        sections=tuple(section for section in sections if section is not None),
+        tidy=partial(_tidy, found),
+        payload=partial(_payload, found),
+        verdict=_verdict(found),
+        stamp=PILOT_STAMP if found.pilot else "",
+        made_by=f"Cranfield {__version__}",
+    )
+
+
+def settings_of(point: GridPoint) -> str:
+    """`fusion.method rrf, fusion.rrf_k 10`."""
+    return ", ".join(f"{key} {value}" for key, value in point.settings.items()) or "as written"
+
+
+def _verdict(found: GridResult) -> VerdictBlock:
+    facts = (
+        Fact("Tuning mean", format_value(found.tuning_mean(found.winner)), "of the winner"),
+        Fact("Held-out mean", format_value(found.held_out_mean(found.winner)), "of the winner"),
+        Fact("Optimism", format_delta(found.optimism), "tuning minus held-out mean"),
+    )
+    if found.comparison is None:
+        sentence = f"No point is better than {found.system} as it is written, on the queries that choose."
+        return VerdictBlock("as written", sentence, "even", facts)
+    block = verdict_block(found.comparison)
+    sentence = f"{settings_of(found.winner)}, on the held-out queries: {block.sentence}"
+    return VerdictBlock(block.name, sentence, block.tone, (*block.facts, *facts), block.reasons, block.disagreements)
+
+
+def _winner(found: GridResult) -> Section:
+    items = [
+        ("winner", f"{found.winner.name}: {settings_of(found.winner)}"),
+        ("its mean on the tuning queries", format_value(found.tuning_mean(found.winner))),
+        ("its mean on the held-out queries", format_value(found.held_out_mean(found.winner))),
+        ("optimism", format_delta(found.optimism)),
+    ]
+    if found.comparison is not None:
+        about = found.comparison.measures[found.primary]
+        items += [
+            ("better than as written, tuning", format_delta(found.tuning_gain)),
+            ("better than as written, held out", format_delta(about.delta)),
+        ]
+    blocks: list[Block] = [KeyValues(tuple(items)), Bullets((OPTIMISM,))]
+    if found.notes:
+        blocks.append(Bullets(found.notes, "warning"))
+    return Section("winner", "The winner", tuple(blocks))
+
+
+def _points(found: GridResult) -> Section:
+    columns = (
+        Column("point"),
+        *(Column(key) for key in _short(found.keys)),
+        Column("tuning mean", "value"),
+        Column("held-out mean", "value"),
+        Column("note"),
+    )
+    listed = list(found.points)
+    if all(point.name != found.written.name for point in listed):
+        listed.append(found.written)
+    table = Table(
+        columns,
+        [_row(point, found) for point in listed],
+        f"Every point by its mean {found.primary} on the tuning queries (n = {found.winner.tuning.summaries[found.primary].n}, "
+        f"held out {found.winner.held_out.summaries[found.primary].n}); the winner first. Only the winner is judged: the "
+        "best held-out mean of many would be as lucky as the best tuning mean",
+        shown=20,
+    )
+    return Section("points", "Every point", (_figure(found), table))
+
+
+def _short(keys: tuple[str, ...]) -> tuple[str, ...]:
+    """Places without their first step, where that leaves them apart."""
+    short = tuple(key.partition(".")[2] or key for key in keys)
+    return short if len(set(short)) == len(short) else keys
+
+
+def _row(point: GridPoint, found: GridResult) -> tuple[Cell, ...]:
+    notes = []
+    if point.name == found.winner.name:
+        notes.append("winner")
+    if point.name == found.written.name:
+        notes.append("as written")
+    if point.same:
+        notes.append(f"{len(point.same)} alike")
+    notes += point.broken_limits
+    tuning, held_out = (each.summaries[found.primary] for each in (point.tuning, point.held_out))
+    return (
+        point.name,
+        *(str(point.settings.get(key, "")) for key in found.keys),
+        Toned(tuning.mean, "good" if point.name == found.winner.name else ""),
+        held_out.mean,
+        "; ".join(notes),
+    )
+
+
+def _figure(found: GridResult) -> Figure:
+    drawn = found.points[:DRAWN]
+    labels = [_label(point, found) for point in drawn]
+    values = [(found.tuning_mean(point), found.held_out_mean(point)) for point in drawn]
+    table = Table(
+        (Column("point"), Column("tuning mean", "value"), Column("held-out mean", "value")),
+        [(label, *pair) for label, pair in zip(labels, values, strict=True)],
+        "Means on both parts",
+    )
+    lower = "" if CATALOGUE[found.primary.name].higher_is_better else " (lower is better)"
+    spec, narrow = (_dots(labels, values, f"mean {found.primary}{lower}", screen) for screen in charts.SCREENS)
+    more = f" The best {DRAWN} of {len(found.points)} are drawn." if len(found.points) > DRAWN else ""
+    said = f"{labels[0]}: {format_value(values[0][0])} on the tuning queries, {format_value(values[0][1])} held out."
+    return Figure(
+        "grid",
+        "Means on the queries that chose, and on those that had no say",
+        f"{said}{more}",
+        spec,
+        narrow,
+        table,
+        (("good", "tuning"), ("band", "held out")),
+        told_beside=True,
+    )
+
+
+def _label(point: GridPoint, found: GridResult) -> str:
+    """`sum · 10 · 0.5`: the values, in the order of the table's columns."""
+    values = " · ".join(str(value) for value in point.settings.values())
+    return f"{values} (as written)" if point.name == found.written.name else values
+
+
+def _dots(
+    labels: list[str], values: list[tuple[float | None, float | None]], title: str, screen: charts.Screen
+) -> charts.Spec:
+    """Two dots a row, joined: the mean on the tuning queries and on the held-out ones."""
+    apart = charts.told_apart(labels, screen.label_chars)
+    rows = [
+        {"label": label, "tuning": tuning, "held": held, "tuned": charts.BETTER, "kept": charts.BAND}
+        for label, (tuning, held) in zip(apart, values, strict=True)
+    ]
+    known = [value for pair in values for value in pair if value is not None]
+    low, high = min(known, default=0.0), max(known, default=1.0)
+    room = (high - low) * 0.05 or 0.01
+    axis = {"title": title, "tickCount": screen.ticks, "labelOverlap": True, "format": ".3~f"}
+    across = {
+        "type": "quantitative",
+        "axis": axis,
+        "scale": {"domain": [low - room, high + room], "zero": False, "nice": False},
+    }
+    named = {"field": "label", "type": "nominal", "sort": None, "axis": {"title": None, "grid": False}}
+    both = {"filter": "isValid(datum.tuning) && isValid(datum.held)"}
+    line = {
+        "transform": [both],
+        "mark": {"type": "rule", "color": charts.SAME, "strokeWidth": 1},
+        "encoding": {"x": {"field": "tuning", **across}, "x2": {"field": "held"}, "y": named},
+    }
+    dots = [
+        {
+            "transform": [{"filter": f"isValid(datum.{field})"}],
+            "mark": {"type": "point", "filled": True, "size": 100, "opacity": 1},
+            "encoding": {"x": {"field": field, **across}, "y": named, "color": charts.as_is(colour)},
+        }
+        for field, colour in (("held", "kept"), ("tuning", "tuned"))
+    ]
+    frame = charts.frame_of(screen.width, charts.WHISKER_ROW * len(rows), charts.room_for(apart))
+    return charts.spec_of(rows, [line, *dots], frame)
+
+
+def _tidy(found: GridResult) -> Table:
+    columns = ("point", *found.keys, "measure", "part", "mean", "n", "winner", "as written", "not chosen because")
+    rows: list[tuple[Cell, ...]] = []
+    listed = {point.name: point for point in (*found.points, found.written)}
+    for point in listed.values():
+        for part, evaluation in (("tuning", point.tuning), ("held out", point.held_out)):
+            summary = evaluation.summaries[found.primary]
+            rows.append(
+                (
+                    point.name,
+                    *(str(point.settings.get(key, "")) for key in found.keys),
+                    *(str(found.primary), part, summary.mean, summary.n),
+                    "yes" if point.name == found.winner.name else "no",
+                    "yes" if point.name == found.written.name else "no",
+                    "; ".join(point.broken_limits),
+                )
+            )
+    return Table(tuple(Column(name) for name in columns), rows, "Grid", shown=None)
+
+
+def _payload(found: GridResult) -> dict[str, Any]:
+    listed = {point.name: point for point in (*found.points, found.written)}
+    return {
+        "schema_version": 1,
+        "system": found.system,
+        "primary": str(found.primary),
+        "over": list(found.keys),
+        "split": found.split,
+        "tuning_queries": list(found.written.tuning.query_ids),
+        "held_out_queries": list(found.written.held_out.query_ids),
+        "winner": found.winner.name,
+        "as_written": found.written.name,
+        "optimism": found.optimism,
+        "tuning_gain": found.tuning_gain,
+        "notes": list(found.notes),
+        "points": [_point(point, found) for point in listed.values()],
+        "comparison": None if found.comparison is None else comparison_payload(found.comparison),
+    }
+
+
+def _point(point: GridPoint, found: GridResult) -> Mapping[str, Any]:
+    return {
+        "name": point.name,
+        "settings": dict(point.settings),
+        "same": [dict(settings) for settings in point.same],
+        "tuning_mean": found.tuning_mean(point),
+        "held_out_mean": found.held_out_mean(point),
+        "broken_limits": list(point.broken_limits),
+    }

@@ -1,0 +1,189 @@
+"""Many systems in, a Document out: which are best, then every pair, the ranks, the strata and the rest."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import date
+from functools import partial
+from typing import Any
+
+from cranfield.evaluation.contrast import Asked, StrataContrast
+from cranfield.evaluation.many_values import ManyComparison, PairComparison
+from cranfield.numbers import format_count, format_percent, format_plain
+from cranfield.reporting.document import PILOT_STAMP, Block, Document, KeyValues, Section
+from cranfield.reporting.documents.comparison import MADE_BY, rules_of
+from cranfield.reporting.facts import versions
+from cranfield.reporting.payload import evaluation_payload, results_payload, test_payload
+from cranfield.reporting.sections.collection import Systems, collection, left_out, warnings
+from cranfield.reporting.sections.contrast import contrasts_measured, strata_contrasts
+from cranfield.reporting.sections.heatmap import heat_maps
+from cranfield.reporting.sections.latency import latencies, latencies_against
+from cranfield.reporting.sections.many import (
+    against_section,
+    labels_of,
+    orders_section,
+    pairs_section,
+    ranks_section,
+    systems_section,
+    verdict_of_many,
+)
+from cranfield.reporting.sections.provenance import Preflight, overdue, provenance
+from cranfield.reporting.tidy import tidy_evaluations
+from cranfield.stats.table import TESTS
+
+
+def many_document(
+    many: ManyComparison,
+    *,
+    preflight: Preflight = (),
+    contrasts: Sequence[Asked] = (),
+    today: date | None = None,
+) -> Document:
+    """The report of many systems, verdict first.
+
+    Args:
+        many: what `compare_many` found.
+        preflight: (system, check, found) of every check that held before the first query.
+        contrasts: (key, value, value) of strata to contrast within each system, on its first measure.
+        today: to say when the test set is overdue for new queries; None does not say.
+
+    Raises:
+        UsageError: a contrast of strata that are not there.
+    """
+    contrasted = contrasts_measured(many.evaluations, contrasts)
+    labels = labels_of(many)
+    systems = list(zip(labels, many.evaluations, strict=True))
+    first = many.evaluations[0]
+    sections: list[Section | None] = [
+        systems_section(many),
+        warnings(systems, overdue(first.testset, today)),
+        against_section(many),
+        pairs_section(many),
+        ranks_section(many),
+        heat_maps(many, labels),
+        strata_contrasts(contrasted),
+        orders_section(many),
+        _latency(many, systems),
+        _collection(many, systems),
+        _provenance(many, systems, preflight),
+    ]
+    named = ["baseline" if name == many.baseline else "" for name in many.names]
+    return Document(
+        title=f"Which of {len(many.names)} systems is best?",
+        subtitle=(
+            *(f"{label} ({role})" if role else label for label, role in zip(labels, named, strict=True)),
+            rules_of(first),
+        ),
+        sections=tuple(section for section in sections if section is not None),
+        tidy=partial(tidy_evaluations, many.evaluations),
+        payload=partial(many_payload, many, contrasted),
+        record=lambda: results_payload(many.evaluations, contrasted) | _found(many),
+        verdict=verdict_of_many(many),
+        stamp=PILOT_STAMP if many.pilot else "",
+        made_by=MADE_BY,
+    )
+
+
+def many_payload(many: ManyComparison, contrasts: Sequence[StrataContrast] = ()) -> dict[str, Any]:
+    """What `cranfield compare` of three runs or more prints as JSON: every evaluation, and all that was found."""
+    return evaluation_payload(many.evaluations, contrasts) | _found(many)
+
+
+def _latency(many: ManyComparison, systems: Systems) -> Section | None:
+    section = latencies(systems)
+    if section is None or many.baseline is None:
+        return section
+    table = latencies_against(many.evaluations, many.baseline, many.options.alpha, many.options.seed)
+    return section if table is None else replace(section, blocks=(table, *section.blocks))
+
+
+def _collection(many: ManyComparison, systems: Systems) -> Section:
+    section = collection(systems, many.primary.depth)
+    return replace(section, blocks=(*section.blocks, *left_out(many.dropped, str(many.primary))))
+
+
+def _provenance(many: ManyComparison, systems: Systems, preflight: Preflight) -> Section:
+    section = provenance(systems, preflight)
+    options, limits = many.options, many.options.limits
+    failed, judged = limits.max_failed_share, limits.min_judged_share
+    declared: Block = KeyValues(
+        (
+            ("primary measure", str(many.primary)),
+            ("test of each pair", f"{options.test}, {TESTS[options.test].interval}"),
+            ("baseline", many.baseline or "none"),
+            ("alpha", format_plain(options.alpha)),
+            ("margin", "none stated" if options.margin is None else f"±{format_plain(options.margin)}"),
+            ("seed", format_count(options.seed)),
+            ("random draws", format_count(many.n_draws) if many.n_draws else "none: exact"),
+            ("limit of failed queries", "none" if failed is None else format_percent(failed)),
+            ("least judged share", "none" if judged is None else format_percent(judged)),
+        ),
+        "Declared beforehand",
+    )
+    return replace(section, blocks=(section.blocks[0], declared, *section.blocks[1:]))
+
+
+def _found(many: ManyComparison) -> dict[str, Any]:
+    options, verdict, ranks = many.options, many.verdict, many.ranks
+    return {
+        "provenance": {"versions": dict(versions("numpy", "scipy"))},
+        "verdict": verdict.name,
+        "verdict_sentence": verdict.sentence,
+        "best": list(verdict.best),
+        "reasons": list(verdict.reasons),
+        "disagreements": list(verdict.disagreements),
+        "baseline": many.baseline,
+        "primary": str(many.primary),
+        "test": options.test,
+        "alpha": options.alpha,
+        "margin": options.margin,
+        "seed": options.seed,
+        "n_draws": many.n_draws,
+        "limits": {
+            "max_failed_share": options.limits.max_failed_share,
+            "min_judged_share": options.limits.min_judged_share,
+        },
+        "n": len(many.query_ids),
+        "means": {
+            str(measure): {
+                name: {"mean": about.mean, "ci_low": about.ci_low, "ci_high": about.ci_high, "n": about.n}
+                for name, about in zip(many.names, row, strict=True)
+            }
+            for measure, row in many.summaries.items()
+        },
+        "pairs": [_pair(pair) for pair in many.pairs],
+        "against_baseline": [_pair(pair) for pair in many.against],
+        "omnibus": {name: test_payload(result) for name, result in many.omnibus.items()},
+        "ranks": None
+        if ranks is None
+        else {
+            "means": dict(zip(many.names, ranks.means, strict=True)),
+            "critical_difference": ranks.critical_difference,
+            "not_told_apart": [list(group) for group in ranks.groups],
+        },
+        "orders": [{"a": str(one.a), "b": str(one.b), "kendall_tau": one.tau} for one in many.agreements],
+        "strata": [
+            {
+                "key": row.key,
+                "value": row.value,
+                "n": row.n,
+                "means": {name: about.mean for name, about in zip(many.names, row.summaries, strict=True)},
+            }
+            for row in many.strata
+        ],
+        "unpaired": dict(many.dropped),
+    }
+
+
+def _pair(pair: PairComparison) -> dict[str, Any]:
+    return {
+        "first": pair.first,
+        "second": pair.second,
+        "delta": pair.delta,
+        "wins": pair.wins,
+        "ties": pair.ties,
+        "losses": pair.losses,
+        "verdict": pair.verdict,
+        "test": test_payload(pair.result),
+    }

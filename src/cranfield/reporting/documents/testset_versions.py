@@ -1,0 +1,185 @@
+"""Differences between versions of a test set, and between its parts, as Documents."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from cranfield.model import TestSet
+from cranfield.reporting.document import Block, Cell, Column, Document, Paragraph, Section
+from cranfield.reporting.documents.testset import DIGEST_SHOWN, counted, identity, standing, table
+from cranfield.testsets.diff import Difference, Judged, ScoreMove
+from cranfield.testsets.overfit import Overfit
+
+SHOWN = 20
+"""Rows of a table that a pasted report keeps."""
+
+
+def difference_document(difference: Difference, moves: Sequence[ScoreMove] = ()) -> Document:
+    """What changed between two versions, and how the systems' means move because of it."""
+    sections = [Section("result", "Result", (Paragraph(_from_to(difference)), Paragraph(_in_short(difference))))]
+    if blocks := _query_blocks(difference):
+        sections.append(Section("queries", "Queries", blocks))
+    if difference.judged:
+        rows: list[tuple[Cell, ...]] = [(j.query_id, _how(j), j.kind, j.label, j.old, j.new) for j in difference.judged]
+        sections.append(Section("judgments", "Judgments", (table("Of queries in both", _JUDGED, rows, SHOWN),)))
+    if difference.changes:
+        rows = [(c.query_id or "the set", c.what, c.old, c.new) for c in difference.changes]
+        columns = (Column("query", "code"), Column("what"), Column("old"), Column("new"))
+        sections.append(Section("changes", "Other changes", (table("Of queries and the set", columns, rows, SHOWN),)))
+    if moves:
+        sections.append(_moves_section(moves))
+    tidy = table("Changes", _TIDY, _tidy_rows(difference, moves))
+    return standing("Difference", difference.new, sections, tidy, _record(difference, moves))
+
+
+def _from_to(difference: Difference) -> str:
+    ends = [f"{one.name} {one.version} ({one.digest[:DIGEST_SHOWN]})" for one in (difference.old, difference.new)]
+    return " ".join(f"From {ends[0]} to {ends[1]}.".split())
+
+
+def _in_short(difference: Difference) -> str:
+    if difference.is_same:
+        return "The two have the same content."
+    hows = [_how(judged) for judged in difference.judged]
+    judged = ", ".join(f"{hows.count(name)} {name}" for name in ("added", "removed", "regraded"))
+    return (
+        f"Queries: {len(difference.added)} added, {len(difference.removed)} removed, {len(difference.reworded)} reworded, "
+        f"{len(difference.common)} in both. Judgments of queries in both: {judged}. "
+        f"Other changes: {len(difference.changes)}."
+    )
+
+
+def _query_blocks(difference: Difference) -> tuple[Block, ...]:
+    texts = (Column("query", "code"), Column("text"))
+    blocks: list[Block] = []
+    for caption, testset, query_ids in (
+        ("Added", difference.new, difference.added),
+        ("Removed", difference.old, difference.removed),
+    ):
+        rows: list[tuple[Cell, ...]] = [(query_id, testset.by_id[query_id].text) for query_id in query_ids]
+        blocks += [table(caption, texts, rows, SHOWN)] if rows else []
+    if difference.reworded:
+        rows = [(one.query_id, one.old, one.new) for one in difference.reworded]
+        blocks.append(table("Reworded", (texts[0], Column("old text"), Column("new text")), rows, SHOWN))
+    return tuple(blocks)
+
+
+def _record(difference: Difference, moves: Sequence[ScoreMove]) -> dict[str, Any]:
+    return {
+        "old": identity(difference.old),
+        "queries": {
+            "added": list(difference.added),
+            "removed": list(difference.removed),
+            "reworded": [{"query": r.query_id, "old": r.old, "new": r.new} for r in difference.reworded],
+            "common": len(difference.common),
+        },
+        "judgments": [
+            {"query": j.query_id, "kind": j.kind, "label": j.label, "old": j.old, "new": j.new}
+            for j in difference.judged
+        ],
+        "changes": [
+            {"query": c.query_id or None, "what": c.what, "old": c.old, "new": c.new} for c in difference.changes
+        ],
+        "scores": [
+            {
+                "system": m.system,
+                "measure": m.measure,
+                "old": {"mean": m.old, "n": m.n_old},
+                "new": {"mean": m.new, "n": m.n_new},
+                "common": {"old_mean": m.common_old, "new_mean": m.common_new, "n": m.n_common},
+            }
+            for m in moves
+        ],
+    }
+
+
+_JUDGED = (
+    *(Column("query", "code"), Column("change"), Column("kind"), Column("expected", "code")),
+    *(Column("old", "statistic"), Column("new", "statistic")),
+)
+_TIDY = (Column("change"), Column("query", "code"), Column("what"), Column("old"), Column("new"))
+
+
+def _how(judged: Judged) -> str:
+    if judged.old is None:
+        return "added"
+    return "removed" if judged.new is None else "regraded"
+
+
+def _tidy_rows(difference: Difference, moves: Sequence[ScoreMove]) -> list[tuple[Cell, ...]]:
+    old, new = difference.old, difference.new
+    return [
+        *(("query added", query_id, "", None, new.by_id[query_id].text) for query_id in difference.added),
+        *(("query removed", query_id, "", old.by_id[query_id].text, None) for query_id in difference.removed),
+        *(("query reworded", one.query_id, "", one.old, one.new) for one in difference.reworded),
+        *((f"judgment {_how(j)}", j.query_id, f"{j.kind} {j.label}", j.old, j.new) for j in difference.judged),
+        *(("changed", c.query_id, c.what, c.old, c.new) for c in difference.changes),
+        *(("mean", "", f"{m.system} {m.measure}", m.old, m.new) for m in moves),
+        *(("mean on common queries", "", f"{m.system} {m.measure}", m.common_old, m.common_new) for m in moves),
+    ]
+
+
+def _moves_section(moves: Sequence[ScoreMove]) -> Section:
+    rows = [
+        (m.system, m.measure, m.old, m.n_old, m.new, m.n_new, m.common_old, m.common_new, m.n_common) for m in moves
+    ]
+    columns = (
+        *(Column("system"), Column("measure")),
+        *(Column("old", "value"), Column("n", "count"), Column("new", "value"), Column("n", "count")),
+        *(Column("common, old", "value"), Column("common, new", "value"), Column("n", "count")),
+    )
+    explained = (
+        "On the queries that both have, the same results are judged twice: a difference there comes from judgments. What "
+        "is left of the move comes from the queries themselves."
+    )
+    return Section("scores", "Scores", (Paragraph(explained), table("Means", columns, rows)))
+
+
+def overfit_document(testset: TestSet, found: Sequence[Overfit]) -> Document:
+    """What each measure says of overfitting."""
+    rows = [
+        (
+            *(one.system, one.measure, one.contrast.a.mean, one.contrast.a.n, one.contrast.b.mean, one.contrast.b.n),
+            *(one.contrast.difference, (one.contrast.ci_low, one.contrast.ci_high), one.contrast.p_permutation),
+        )
+        for one in found
+    ]
+    columns = (
+        *(Column("system"), Column("measure"), Column("evaluated", "value"), Column("n", "count")),
+        *(Column("held out", "value"), Column("n", "count"), Column("difference", "delta")),
+        *(Column("interval", "delta interval"), Column("p", "p")),
+    )
+    split = testset.meta.split
+    drawn = "" if split is None else f"{counted(len(split.held_out), 'query', 'queries')} held out, seed {split.seed}."
+    section = Section(
+        "overfit",
+        "Evaluated against held out",
+        (*(Paragraph(one.sentence) for one in found[:1]), Paragraph(drawn), table("Means", columns, rows)),
+    )
+    tidy = tuple(Column(name) for name in ("system", "measure", "evaluated", "n_evaluated", "held_out", "n_held_out"))
+    tidy = (*tidy, *(Column(name) for name in ("difference", "ci_low", "ci_high", "p")))
+    flat = [(*row[:7], *(row[7] if isinstance(row[7], tuple) else (None, None)), row[8]) for row in rows]
+    return standing(
+        "Overfitting",
+        testset,
+        [section],
+        table("Means", tidy, flat),
+        {
+            "measures": [
+                {
+                    "system": one.system,
+                    "measure": one.measure,
+                    "evaluated": {"mean": one.contrast.a.mean, "n": one.contrast.a.n},
+                    "held_out": {"mean": one.contrast.b.mean, "n": one.contrast.b.n},
+                    "difference": one.contrast.difference,
+                    "ci_low": one.contrast.ci_low,
+                    "ci_high": one.contrast.ci_high,
+                    "p_permutation": one.contrast.p_permutation,
+                    "overfit": one.is_overfit,
+                    "sentence": one.sentence,
+                }
+                for one in found
+            ]
+        },
+    )

@@ -1,0 +1,85 @@
+"""The table of renderers, and a Document as a string or a file."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from cranfield.errors import UnknownNameError, UsageError
+from cranfield.formats.io.files import write_text
+from cranfield.reporting.document import Document
+from cranfield.reporting.renderers.csv_text import render_csv
+from cranfield.reporting.renderers.html import render_html
+from cranfield.reporting.renderers.json_text import render_json, render_record
+from cranfield.reporting.renderers.markdown import render_markdown
+from cranfield.reporting.renderers.text import render_text
+
+
+@dataclass(frozen=True, slots=True)
+class Renderer:
+    """One form a Document can take."""
+
+    name: str
+    suffix: str
+    """Of the files it writes."""
+    render: Callable[[Document], str]
+    save: Callable[[Document], str] | None = None
+    """Where a file holds more than what is printed."""
+
+
+RENDERERS: Mapping[str, Renderer] = {
+    renderer.name: renderer
+    for renderer in (
+        Renderer("text", ".txt", render_text),
+        Renderer("json", ".json", render_json, render_record),
+        Renderer("csv", ".csv", render_csv),
+        Renderer("markdown", ".md", render_markdown),
+        Renderer("html", ".html", render_html),
+    )
+}
+"""Name to renderer, in the order help lists them."""
+
+
+def render(document: Document, name: str = "text") -> str:
+    """A Document in the form of that name.
+
+    Raises:
+        UnknownNameError: no renderer has that name.
+    """
+    if name not in RENDERERS:
+        raise UnknownNameError.among("format", name, RENDERERS)
+    return RENDERERS[name].render(document)
+
+
+def save_report(document: Document, path: str | Path) -> None:
+    """Write a Document in the form of the path's suffix; a reader sees the old file or the new one, never a part.
+
+    Raises:
+        UsageError: no renderer has that suffix, or the file cannot be written.
+    """
+    path = Path(path)
+    by_suffix = {renderer.suffix: renderer for renderer in RENDERERS.values()}
+    renderer = by_suffix.get(path.suffix.lower())
+    if renderer is None:
+        raise UsageError(
+            "the suffix does not say what to write", path=str(path), expected=f"one of {', '.join(by_suffix)}"
+        )
+    text = (renderer.save or renderer.render)(document)
+    try:
+        write_text(path, [text])
+    except OSError as error:
+        reason = "no such folder" if isinstance(error, FileNotFoundError) else (error.strerror or str(error)).lower()
+        raise UsageError(f"the report cannot be written: {reason}", path=str(path)) from error
+
+
+def save_reports(document: Document, folder: Path, names: Iterable[str]) -> tuple[Path, ...]:
+    """Write a Document into a folder, under each name in the form of its suffix; gives the paths.
+
+    Raises:
+        UsageError: as of `save_report`.
+    """
+    paths = tuple(folder / name for name in names)
+    for path in paths:
+        save_report(document, path)
+    return paths

@@ -1,0 +1,165 @@
+"""From what a program printed to hits: by regex, from one JSON document, from JSON lines, or in Cranfield's own form.
+
+All hits or none: a result that cannot be read is never left out, because those after it would move up a rank. Nothing
+is sorted, cut to k or de-duplicated here; the ranking does that, once.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from cranfield.config.expression import (
+    Path,
+    compile_empty_regex,
+    compile_list_path,
+    compile_path,
+    compile_result_regex,
+)
+from cranfield.config.models import Extract, SystemConfig
+from cranfield.model import Answer, Hit, Order, Outcome
+from cranfield.systems.calls.answer_schema import plain, read_answer
+from cranfield.systems.calls.values import (
+    UnreadableError,
+    id_of,
+    kept,
+    kind_of,
+    number_in,
+    score_of,
+    text_of,
+    tokens_of,
+)
+
+
+class Extractor:
+    """Reads one system's output as its config says."""
+
+    def __init__(self, config: SystemConfig) -> None:
+        self._is_own_form = config.extract is None
+        extract = config.extract or Extract()
+        self._order: Order = config.order
+        self._empty = None if config.empty is None else compile_empty_regex(config.empty)
+        self._regex = None if extract.regex is None else compile_result_regex(extract.regex)
+        self._list = None if extract.json_ is None else compile_list_path(extract.json_)
+        self._is_lines = extract.jsonl is not None
+        self._line = compile_list_path(extract.jsonl) if isinstance(extract.jsonl, str) else None
+        named = {name: getattr(extract, name) for name in ("score", "title", "span", "tokens")}
+        named["id"] = extract.id or "@"
+        self._paths = {name: compile_path(path) for name, path in named.items() if path is not None}
+        self._fields = {name: compile_path(path) for name, path in extract.fields.items()}
+
+    def read(self, output: str, k: int) -> Answer:
+        """What the output answers: hits, an honest empty list, or a failure with its reason."""
+        output = output.removeprefix("\ufeff")
+        try:
+            if self._is_own_form:
+                return read_answer(_json_document(output), k, self._order)
+            hits, fields = self._read(output, k)
+        except UnreadableError as error:
+            if self._empty is not None and self._empty.search(output):
+                return Answer(Outcome.EMPTY)
+            return Answer(Outcome.UNPARSABLE, reason=str(error))
+        return Answer(Outcome.ANSWERED if hits else Outcome.EMPTY, hits, fields=fields)
+
+    def _read(self, output: str, k: int) -> tuple[tuple[Hit, ...], Mapping[str, Any]]:
+        if self._regex is not None:
+            return kept(self._from_regex(output), k, self._order), {}
+        if self._is_lines:
+            document: object = list(_json_lines(output))
+            results: Iterable[object] = self._from_lines(document)
+        else:
+            document = _json_document(output)
+            results = self._from_document(document)
+        where = {name: f"extract.fields.{name}" for name in self._fields}
+        fields = {name: plain(_pick(path, document, where[name]), where[name]) for name, path in self._fields.items()}
+        return kept(self._hits(results), k, self._order), fields
+
+    def _from_regex(self, output: str) -> Iterator[Hit]:
+        pattern = self._regex
+        if pattern is None or not output.strip():
+            return
+        names = pattern.groupindex
+        group: int | str = "id" if "id" in names else min(pattern.groups, 1)
+        position = 0
+        for position, match in enumerate(pattern.finditer(output), start=1):
+            named = {name: match[name] for name in names}
+            yield Hit(
+                id_of(match[group], position),
+                score_of(number_in(named.get("score")), position, self._order),
+                named.get("title"),
+                named.get("span"),
+                tokens_of(number_in(named.get("tokens")), position),
+            )
+        if not position:
+            empty = "empty is not set" if self._empty is None else "empty did not match"
+            raise UnreadableError(f"no result matched extract.regex, and {empty}")
+
+    def _from_document(self, document: object) -> list[object]:
+        if self._list is None:
+            return []
+        results = _pick(self._list, document, "extract.json")
+        if not isinstance(results, list):
+            raise UnreadableError(f"extract.json gave {kind_of(results)}, not a list")
+        return results
+
+    def _from_lines(self, lines: object) -> Iterator[object]:
+        if not isinstance(lines, list):
+            return
+        found = False
+        for line in lines:
+            result = line if self._line is None else _pick(self._line, line, "extract.jsonl")
+            if self._line is not None and result is None:
+                continue
+            found = True
+            if self._line is not None and isinstance(result, list):
+                yield from result
+            else:
+                yield result
+        if lines and not found:
+            raise UnreadableError("extract.jsonl found nothing in any line")
+
+    def _hits(self, results: Iterable[object]) -> Iterator[Hit]:
+        for position, result in enumerate(results, start=1):
+            values = {name: _pick(path, result, f"extract.{name}") for name, path in self._paths.items()}
+            yield Hit(
+                id_of(values["id"], position),
+                score_of(values.get("score"), position, self._order),
+                text_of(values.get("title")),
+                text_of(values.get("span")),
+                tokens_of(values.get("tokens"), position),
+            )
+
+
+def _pick(path: Path, value: object, where: str) -> Any:
+    from jmespath.exceptions import JMESPathError
+
+    try:
+        return path.search(value)
+    except (JMESPathError, TypeError, ValueError, RecursionError):
+        raise UnreadableError(f"{where} cannot be evaluated on this output") from None
+
+
+def _json_document(output: str) -> object:
+    if not output.strip():
+        raise UnreadableError("the output is blank, not JSON")
+    try:
+        return json.loads(output, parse_constant=_no_constant)
+    except json.JSONDecodeError as error:
+        raise UnreadableError(f"the output is not JSON (line {error.lineno}, column {error.colno})") from None
+    except (ValueError, RecursionError):
+        raise UnreadableError("the output is not JSON that can be read") from None
+
+
+def _json_lines(output: str) -> Iterator[object]:
+    # Not splitlines: JSON text may hold U+2028 and its like.
+    for number, line in enumerate(output.split("\n"), start=1):
+        if line.strip():
+            try:
+                yield json.loads(line, parse_constant=_no_constant)
+            except (ValueError, RecursionError):
+                raise UnreadableError(f"line {number} of the output is not JSON") from None
+
+
+def _no_constant(name: str) -> object:
+    raise ValueError(name)

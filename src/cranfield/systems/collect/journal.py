@@ -1,0 +1,211 @@
+"""Answers on disk as they come, so that a collection that was cut short goes on from where it was.
+
+One file a system under `.partial/`: a header that says which collection this is, then a line an answer, each written
+out at once. A last line that was cut off is dropped; a journal of another collection is set aside, never mixed in.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from cranfield.errors import CranfieldError
+from cranfield.formats.runs.record import answer_from_record, answer_record, json_line
+from cranfield.model import Answer, CallLog, Order
+
+VERSION = 2
+SET_ASIDE = "set-aside"
+"""Folder, beside the journals, of those that belong to another collection."""
+
+_SAID = {
+    "journal": "it was written by another version of Cranfield",
+    "testset": "the test set changed",
+    "config": "the system's config changed",
+    "surroundings": "what the system depends on changed",
+    "k": "another k was asked for",
+    "repeats": "another number of repeats was asked for",
+    "pilot": "one of the two is a pilot",
+}
+
+
+UNREADABLE = (ValueError, TypeError, AttributeError, KeyError, RecursionError, CranfieldError)
+"""What reading lines raises that are not what was written."""
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """What is kept of a query: its first answer, the log with all later times, and when it was asked."""
+
+    answer: Answer
+    log: CallLog
+    at: float
+    """Seconds since 1970, UTC."""
+
+
+class Answers:
+    """The answers collected so far from one system, in memory."""
+
+    def __init__(self) -> None:
+        """Begin with none."""
+        self.kept: dict[str, Kept] = {}
+
+    @property
+    def n_calls(self) -> int:
+        """Calls that these answers took, each time a query was asked again included."""
+        return sum(self.times_asked(query_id) for query_id in self.kept)
+
+    def times_asked(self, query_id: str) -> int:
+        """How often a query was asked so far."""
+        return 1 + len(self.kept[query_id].log.repeat_ms) if query_id in self.kept else 0
+
+    def append(self, query_id: str, kept: Kept) -> None:
+        """Keep the first answer to a query."""
+        self.kept[query_id] = kept
+
+    def append_again(self, query_id: str, latency_ms: float, differs: str | None) -> None:
+        """Keep what is left of asking a query again: how long it took, and how its answer was another one."""
+        kept = self.kept[query_id]
+        unstable = kept.log.unstable if differs is None else (*kept.log.unstable, differs)
+        log = replace(kept.log, repeat_ms=(*kept.log.repeat_ms, latency_ms), unstable=unstable)
+        self.kept[query_id] = replace(kept, log=log)
+
+
+class Journal(Answers):
+    """The answers collected so far from one system, each on disk before it is counted."""
+
+    def __init__(self, folder: Path, name: str, collection: Mapping[str, Any]) -> None:
+        """Open the journal of `name`, taking over what an earlier call of the same collection left.
+
+        Args:
+            folder: where journals are; must exist.
+            name: the system's name, fit for a file name.
+            collection: what must be the same for an earlier journal to be gone on with.
+        """
+        super().__init__()
+        self.path = folder / f"{name}.jsonl"
+        self.set_aside: str | None = None
+        """Why an earlier journal was not used, and where it is now."""
+        header = {"journal": VERSION, **collection}
+        sound_bytes = self._take_over(header) if self.path.exists() else 0
+        self._stream = self.path.open("ab", buffering=0)
+        if sound_bytes:
+            self._stream.truncate(sound_bytes)
+        else:
+            self._stream.truncate(0)
+            self._write(header)
+
+    def append(self, query_id: str, kept: Kept) -> None:
+        """Keep the first answer to a query; it is with the operating system when this returns."""
+        self._write(record_of(query_id, kept))
+        super().append(query_id, kept)
+
+    def append_again(self, query_id: str, latency_ms: float, differs: str | None) -> None:
+        """Keep what is left of asking a query again."""
+        self._write({"query_id": query_id, "again": [latency_ms, differs]})
+        super().append_again(query_id, latency_ms, differs)
+
+    def close(self) -> None:
+        """Stop writing."""
+        self._stream.close()
+
+    def remove(self) -> None:
+        """Stop writing, and forget: the answers are in a run now."""
+        self.close()
+        self.path.unlink(missing_ok=True)
+
+    def _write(self, record: Mapping[str, Any]) -> None:
+        line = json_line(record).encode("utf-8", "surrogatepass")
+        written = self._stream.write(line)
+        if written != len(line):
+            raise OSError(f"{self.path.name}: {written} of {len(line)} bytes written")
+
+    def _take_over(self, header: Mapping[str, Any]) -> int:
+        """Read what is there; how many bytes of it are good, 0 when none."""
+        data = self.path.read_bytes()
+        sound_bytes = data.rfind(b"\n") + 1  # what follows the last line end was cut off
+        if data.count(b"\n") < 2:
+            return 0  # nothing that could be lost
+        try:
+            found, *records = read_records(data[:sound_bytes])
+            differs = [key for key in header if found.get(key) != header[key]]
+            if not differs:
+                self._replay(records)
+        except UNREADABLE:
+            self.kept.clear()
+            self._put_aside("it is damaged")
+            return 0
+        if differs:
+            self._put_aside(" and ".join(_SAID.get(key, key) for key in differs))
+            return 0
+        return sound_bytes
+
+    def _replay(self, records: list[Any]) -> None:
+        """Take over what an earlier call wrote, line by line."""
+        for record in records:
+            if "again" in record:
+                latency_ms, differs = record["again"]
+                super().append_again(record["query_id"], float(latency_ms), differs)
+            else:
+                super().append(*kept_from_record(record))
+
+    def _put_aside(self, why: str) -> None:
+        folder = self.path.parent / SET_ASIDE
+        folder.mkdir(exist_ok=True)
+        number = 1
+        while (aside := folder / f"{self.path.stem}-{number}.jsonl").exists():
+            number += 1
+        self.path.rename(aside)
+        self.set_aside = f"{why}; the earlier answers are in {folder.parent.name}/{folder.name}/{aside.name}"
+
+
+def record_of(query_id: str, kept: Kept) -> dict[str, Any]:
+    """A kept answer as plain data for `json_line`."""
+    return {**answer_record(query_id, kept.answer, kept.log), "at": kept.at}
+
+
+def kept_from_record(record: Mapping[str, Any]) -> tuple[str, Kept]:
+    """Query id and answer of a record that `record_of` made.
+
+    Raises:
+        UNREADABLE: one of these, where it is not one.
+    """
+    query_id, answer, log = answer_from_record({key: value for key, value in record.items() if key != "at"})
+    if log is None:
+        raise ValueError(query_id)
+    return query_id, Kept(answer, log, float(record["at"]))
+
+
+def read_records(data: bytes) -> list[Any]:
+    """The records of a file of JSON lines, each with its line end."""
+    *lines, rest = data.split(b"\n")
+    if rest:
+        raise ValueError(rest)
+    return [json.loads(line.decode("utf-8", "surrogatepass")) for line in lines]
+
+
+def difference(first: Answer, later: Answer, order: Order = "given") -> str | None:
+    """The first thing in which a later answer is another one; None where it is the same.
+
+    Compared are the outcome, and ids and places of results rank by rank; their scores too where these order the list.
+
+    Example:
+        >>> from cranfield.model import Hit, Outcome
+        >>> answers = [Answer(Outcome.ANSWERED, (Hit("d1"), Hit(last))) for last in ("d7", "d9")]
+        >>> difference(*answers)
+        'rank 2: d7, then d9'
+    """
+    if first.outcome is not later.outcome:
+        return f"{first.outcome.value}, then {later.outcome.value}"
+    for rank, (one, other) in enumerate(zip(first.hits, later.hits, strict=False), start=1):
+        if one.id != other.id:
+            return f"rank {rank}: {one.id}, then {other.id}"
+        if one.span != other.span:
+            return f"rank {rank}: {one.id} at {one.span}, then at {other.span}"
+        if order != "given" and one.score != other.score:
+            return f"rank {rank}: {one.id} with {one.score}, then with {other.score}"
+    if len(first.hits) != len(later.hits):
+        return f"{len(first.hits)} results, then {len(later.hits)}"
+    return None

@@ -1,0 +1,75 @@
+"""From a config to the systems it describes: which class makes which kind."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from importlib import import_module
+from types import MappingProxyType
+
+from cranfield.config.models import Config
+from cranfield.config.presets import filled
+from cranfield.errors import UnknownNameError
+from cranfield.model import Scalar
+from cranfield.systems.adapter import Adapter
+
+ADAPTERS = {
+    "command": "cranfield.systems.kinds.command:CommandSystem",
+    "http": "cranfield.systems.kinds.http:HttpSystem",
+    "python": "cranfield.systems.kinds.python:PythonSystem",
+    "mcp": "cranfield.systems.kinds.mcp:McpSystem",
+    "lines": "cranfield.systems.kinds.lines:LinesSystem",
+    "run": "cranfield.systems.kinds.run_file:RunFileSystem",
+    "fusion": "cranfield.systems.kinds.fusion:FusionSystem",
+    "plugin": "cranfield.systems.kinds.plugin:PluginSystem",
+}
+"""Kind of system to the class that asks it; a preset is a form of one of them. Imported when it is needed."""
+
+
+def adapter_of(kind: str) -> type[Adapter]:
+    """The class that asks systems of a kind."""
+    module, _, name = ADAPTERS[kind].partition(":")
+    adapter: type[Adapter] = getattr(import_module(module), name)
+    return adapter
+
+
+def systems_of(
+    config: Config, names: Iterable[str] | None = None, params: Mapping[str, Scalar] = MappingProxyType({})
+) -> list[Adapter]:
+    """The systems of a config, in the order of the file; only those in `names` where given.
+
+    Args:
+        config: what was loaded.
+        names: of the systems; None is all.
+        params: given with every query of the test set they are asked.
+
+    Raises:
+        UnknownNameError: a name that is not in the config.
+    """
+    wanted = None if names is None else set(names)
+    for name in sorted(wanted or ()):
+        if name not in config.systems:
+            raise UnknownNameError.among("system", name, config.systems)
+    builder = _Builder(config, params)
+    return [builder.system(name) for name in config.systems if wanted is None or name in wanted]
+
+
+class _Builder:
+    """Makes each part of a fusion once: what two fusions are made of is asked once for both."""
+
+    def __init__(self, config: Config, params: Mapping[str, Scalar]) -> None:
+        self._config = config
+        self._params = params
+        self._parts: dict[str, Adapter] = {}
+
+    def system(self, name: str) -> Adapter:
+        """The system of that name, with its parts where it is a fusion."""
+        written = self._config.systems[name]
+        system = adapter_of(filled(written).kind)(name, written, self._config.folder, self._params)
+        if written.fusion is not None:
+            system.parts = {part: self._part(part) for part in written.fusion.of}
+        return system
+
+    def _part(self, name: str) -> Adapter:
+        if name not in self._parts:
+            self._parts[name] = self.system(name)
+        return self._parts[name]

@@ -1,0 +1,296 @@
+"""A system made of others: each is asked, and their results are fused.
+
+What a part answers is remembered within the process until every fusion that it belongs to has it, so that several
+fusions, or the points of a grid, ask it once.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from hashlib import sha256
+from pathlib import Path
+from threading import BoundedSemaphore, Event, Lock
+from typing import Any
+from weakref import WeakKeyDictionary, WeakSet
+
+from cranfield.config.models import Fusion
+from cranfield.errors import UsageError
+from cranfield.model import Answer, CallLog, Order, Outcome, Query, Scalar
+from cranfield.systems.adapter import Adapter, CheckFailedError, Exchange, Reply, Step
+from cranfield.systems.kinds.fusing import Part, UnusableScoreError, fuse
+from cranfield.systems.system import CallInterruptedError
+
+DEFAULT_DEPTH = 100
+"""Results asked of each part where nothing is said, unless more are asked of the fusion."""
+_LOOK_UP_S = 0.1
+
+Asked = tuple[str, str, str, int, int]
+"""Query id, text, params, depth, and how often the same fusion has asked the same before."""
+
+
+class FusionSystem(Adapter):
+    """Systems of cranfield.yaml, fused. Whoever builds it sets `parts`; see `systems_of`.
+
+    Parts are asked one after the other, so the latency of a call is the sum of theirs. A part with weight 0 is not asked.
+    Where a part fails, the fusion fails with its outcome and reason: what is left would be another system.
+    """
+
+    def prepare(self) -> None:
+        """Nothing is started; how often each question was asked is counted from here."""
+        self._times: Counter[Asked] = Counter()
+
+    @property
+    def parts(self) -> Mapping[str, Adapter]:
+        """The systems it is made of, by name."""
+        return self._parts
+
+    @parts.setter
+    def parts(self, parts: Mapping[str, Adapter]) -> None:
+        """Set them; each is told, so that it knows who will ask."""
+        self._parts = parts
+        for name, part in parts.items():
+            if self.fusion.weights.get(name, 1.0) > 0:
+                _memory(part).fusions.add(self)  # they are known before the first of them asks
+
+    @property
+    def fusion(self) -> Fusion:
+        """What is fused, and how."""
+        if self.config.fusion is None:
+            raise UsageError(f"{self.name} is no fusion")
+        return self.config.fusion
+
+    @property
+    def heard(self) -> dict[str, Adapter]:
+        """The parts whose weight is more than 0, in their order.
+
+        Raises:
+            UsageError: a part was not set, or no part has a weight.
+        """
+        how = self.fusion
+        missing = [name for name in how.of if name not in self.parts]
+        if missing:
+            hint = "systems_of makes a fusion together with its parts."
+            raise UsageError(f"the fusion {self.name} was made without its part {missing[0]}", hint=hint)
+        heard = {name: self.parts[name] for name in how.of if how.weights.get(name, 1.0) > 0}
+        if not heard:
+            raise UsageError(f"every part of the fusion {self.name} has weight 0", hint="give one of them a weight.")
+        return heard
+
+    @property
+    def order(self) -> Order:
+        """By the fused score."""
+        return "descending"
+
+    @property
+    def concurrency(self) -> int:
+        """As written; where nothing is said, the least of its parts'."""
+        if "concurrency" in self.written.model_fields_set:
+            return self.config.concurrency
+        return min((part.concurrency for part in self.parts.values()), default=self.config.concurrency)
+
+    @property
+    def rate_per_s(self) -> float | None:
+        """The lowest of its own and its parts': each call asks every part."""
+        rates = [rate for rate in (self.config.rate_per_s, *(part.rate_per_s for part in self.parts.values())) if rate]
+        return min(rates, default=None)
+
+    @property
+    def config_digest(self) -> str:
+        """SHA-256 over its own configuration and the digests of its parts."""
+        parts = {name: part.config_digest for name, part in self.parts.items()}
+        text = json.dumps([super().config_digest, parts], sort_keys=True)
+        return "sha256:" + sha256(b"cranfield fusion 1\n" + text.encode()).hexdigest()
+
+    def public_config(self) -> Mapping[str, Any]:
+        """As written, with the configuration of each part under `parts`."""
+        return {**super().public_config(), "parts": {name: part.public_config() for name, part in self.parts.items()}}
+
+    def depends_on(self) -> Iterator[Path]:
+        """What it and its parts depend on, each once."""
+        found = [*super().depends_on(), *(path for part in self.parts.values() for path in part.depends_on())]
+        return iter(dict.fromkeys(found))
+
+    def ready_steps(self) -> Iterator[Step]:
+        """Everything that has to hold for each of its parts."""
+        for name, part in self.heard.items():
+            yield from _steps_of(name, part)
+
+    def interrupt(self) -> None:
+        """End every call under way, of its parts too."""
+        super().interrupt()
+        for part in self.parts.values():
+            part.interrupt()
+
+    def close(self) -> None:
+        """End what its parts started."""
+        for part in self.parts.values():
+            part.close()
+
+    def params_of(self, query: Query) -> dict[str, Scalar]:
+        """What is given to every part, over its own params: of the fusion, of the set, of the query."""
+        return {**self.config.params, **self.set_params, **query.params}
+
+    def request(self, query: str, k: int, params: Mapping[str, Scalar]) -> str:
+        """What each part is sent."""
+        depth = self._depth(k)
+        whole = Query("request", query, params=dict(params))
+        sent = ((part, part.request(query, depth, part.params_of(whole))) for part in self.heard.values())
+        return "\n".join(f"{part.name}: {part.mask.hide(request)}" for part, request in sent)
+
+    def attempt(self, query: str, k: int, params: Mapping[str, Scalar], interrupted: Event) -> Reply:
+        """Ask every part once."""
+        answer, log = self._asked(Query("attempt", query, params=dict(params)), k, interrupted)
+        return Reply(log.stdout_head, log.stderr_head, answer)
+
+    def ask(self, query: Query, k: int, *, is_shown: bool = False) -> Exchange:
+        """One call in full; retries are those of its parts."""
+        params = self.params_of(query)
+        interrupted = Event()
+        with self._lock:
+            self._calls.add(interrupted)
+        try:
+            answer, log = self._asked(Query(query.id, query.text, params=params), k, interrupted)
+        finally:
+            with self._lock:
+                self._calls.discard(interrupted)
+        request = self.request(query.text, k, params) if is_shown else ""
+        shown = (log.stdout_head, log.stderr_head) if is_shown else ("", "")
+        return Exchange(request, *shown, answer, log)
+
+    def _depth(self, k: int) -> int:
+        return self.fusion.depth or max(DEFAULT_DEPTH, k)
+
+    def _asked(self, query: Query, k: int, interrupted: Event) -> tuple[Answer, CallLog]:
+        """Ask the parts in their order, up to the first that fails."""
+        depth = self._depth(k)
+        said = json.dumps(query.params, sort_keys=True, default=str)
+        with self._lock:
+            first = (query.id, query.text, said, depth, 0)
+            asked: Asked = (*first[:4], self._times[first])
+        answers: dict[str, Answer] = {}
+        logs: dict[str, CallLog] = {}
+        failure: Answer | None = None
+        for name, part in self.heard.items():
+            answers[name], logs[name] = _memory(part).ask(self, part, query, asked, interrupted)
+            if answers[name].outcome.is_failure:
+                failure = _failure(name, answers[name])
+                break
+        with self._lock:
+            self._times[first] += 1
+        return failure or self._fused(answers, depth, k), _log_of(logs)
+
+    def _fused(self, answers: Mapping[str, Answer], depth: int, k: int) -> Answer:
+        how = self.fusion
+        heard = self.heard
+        parts = [
+            Part(name, answer.hits, heard[name].order, how.weights.get(name, 1.0)) for name, answer in answers.items()
+        ]
+        try:
+            hits = fuse(parts, how, depth=depth, k=k)
+        except UnusableScoreError as unusable:
+            needs = "method: sum needs scores" if how.method == "sum" else "it is to be sorted by score"
+            return Answer(Outcome.ERROR, reason=f"{unusable} ({needs})")
+        fields = {f"{name}.{key}": value for name, answer in answers.items() for key, value in answer.fields.items()}
+        return Answer(Outcome.ANSWERED if hits else Outcome.EMPTY, tuple(hits), fields=fields)
+
+
+def _failure(name: str, answer: Answer) -> Answer:
+    reason = f"{name}: {answer.outcome.value}" + (f": {answer.reason}" if answer.reason else "")
+    return Answer(answer.outcome, reason=reason)
+
+
+def _log_of(logs: Mapping[str, CallLog]) -> CallLog:
+    """Latencies added up, retries too; what each part wrote, under its name."""
+
+    def written(heads: Mapping[str, str]) -> str:
+        return "\n".join(f"{name}: {head}" for name, head in heads.items() if head)
+
+    return CallLog(
+        latency_ms=sum(log.latency_ms for log in logs.values()),
+        stdout_head=written({name: log.stdout_head for name, log in logs.items()}),
+        stderr_head=written({name: log.stderr_head for name, log in logs.items()}),
+        attempts=1 + sum(log.attempts - 1 for log in logs.values()),
+    )
+
+
+@dataclass(eq=False)
+class _Entry:
+    """One question to a part: who has the answer already, and one asker at a time."""
+
+    lock: Lock = field(default_factory=Lock)
+    found: tuple[Answer, CallLog] | None = None
+    takers: WeakSet[FusionSystem] = field(default_factory=WeakSet)
+
+
+class _Memory:
+    """What one part has answered, for the fusions that it belongs to."""
+
+    def __init__(self, part: Adapter) -> None:
+        self.fusions: WeakSet[FusionSystem] = WeakSet()
+        self._entries: dict[Asked, _Entry] = {}
+        self._lock = Lock()
+        self._room = BoundedSemaphore(max(part.concurrency, 1))
+
+    def ask(
+        self, fusion: FusionSystem, part: Adapter, query: Query, asked: Asked, interrupted: Event
+    ) -> tuple[Answer, CallLog]:
+        """The part's answer to a question, asked of it once however many fusions ask."""
+        with self._lock:
+            entry = self._entries.setdefault(asked, _Entry())
+        _acquired(entry.lock.acquire, interrupted)
+        try:
+            if entry.found is None:
+                _acquired(self._room.acquire, interrupted)
+                try:
+                    entry.found = part.search(query, asked[3])
+                finally:
+                    self._room.release()
+            entry.takers.add(fusion)
+            found = entry.found
+        finally:
+            entry.lock.release()
+        with self._lock:
+            if len(entry.takers) >= len(self.fusions):
+                self._entries.pop(asked, None)
+        return found
+
+
+def _acquired(acquire: Callable[..., bool], interrupted: Event) -> None:
+    while not acquire(timeout=_LOOK_UP_S):
+        if interrupted.is_set():
+            raise CallInterruptedError
+
+
+_MEMORIES: WeakKeyDictionary[Adapter, _Memory] = WeakKeyDictionary()
+_MAKING = Lock()
+
+
+def _memory(part: Adapter) -> _Memory:
+    with _MAKING:
+        return _MEMORIES.setdefault(part, _Memory(part)) if part not in _MEMORIES else _MEMORIES[part]
+
+
+def _steps_of(name: str, part: Adapter) -> Iterator[Step]:
+    """The checks of a part under its name, each stage only where the one before it holds."""
+    from cranfield.systems.collect.preflight import file_steps, folder_steps, probe_steps
+
+    failed: list[str] = []
+
+    def checked(label: str, check: Callable[[], str]) -> str:
+        try:
+            return part.mask.hide(check())
+        except CheckFailedError as failure:
+            failed.append(label)
+            hide = part.mask.hide
+            hint = failure.hint and hide(failure.hint)
+            raise CheckFailedError(hide(failure.expected), hide(failure.found), hint) from None
+
+    for steps in (folder_steps(part), file_steps(part), probe_steps(part, 10)):
+        for label, check in steps:
+            yield f"{name}: {part.mask.hide(label)}", partial(checked, label, check)
+        if failed:
+            return

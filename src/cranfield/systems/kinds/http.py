@@ -1,0 +1,288 @@
+"""A system under test that is an HTTP service: one request per query, over connections that are kept open.
+
+Each way a request can end has a reason that is the same on every machine: no address, no path, no words of a library.
+What may pass is tried again: too many requests, an error of the service, a connection that broke. What does not pass by
+waiting is not: a refused request, an untrusted certificate, an answer that does not come in time.
+"""
+
+from __future__ import annotations
+
+import codecs
+import logging
+import ssl
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from functools import partial
+from http import HTTPStatus
+from http.cookiejar import CookieJar, DefaultCookiePolicy
+from threading import Event, Lock
+from typing import TYPE_CHECKING
+from urllib.parse import quote
+
+from cranfield.config.models import Http
+from cranfield.config.template import ENV, request_values
+from cranfield.errors import shorten
+from cranfield.model import Outcome, Scalar
+from cranfield.systems.adapter import HEAD_CHARS, Adapter, CheckFailedError, Reply, Step, failed
+from cranfield.systems.calls.loop import loop
+from cranfield.systems.calls.process import MAX_OUTPUT_BYTES
+from cranfield.systems.calls.redact import Mask
+from cranfield.systems.kinds.http_reasons import failures, why_broken
+from cranfield.systems.kinds.http_request import HttpRequest, UnfilledError, basic_of, request_of, variables
+
+if TYPE_CHECKING:
+    from httpx2 import AsyncClient
+
+ENCODINGS = ("gzip", "deflate")
+"""Content encodings that are asked for: those that are read wherever Cranfield runs."""
+_NO_CHARSETS = frozenset(
+    {"idna", "punycode", "unicode-escape", "raw-unicode-escape", "undefined", "mbcs", "oem", "utf-7"}
+)
+"""Python's codecs that are no charset of a page, or a trap."""
+_CLOSE_S = 5.0
+
+
+@dataclass(slots=True)
+class _Received:
+    """An answer as it came, and how far it came."""
+
+    status: int = 0
+    """0: no answer began."""
+    headers: Mapping[str, str] | None = None
+    body: bytearray = field(default_factory=bytearray)
+    is_too_long: bool = False
+
+    def header(self, name: str) -> str:
+        return (self.headers or {}).get(name, "")
+
+
+class HttpSystem(Adapter):
+    """An HTTP service of cranfield.yaml, ready to be asked.
+
+    One client serves all calls; cookies are not kept, so that no answer depends on the one before, and redirects are not
+    followed. Proxies and certificates of the environment (HTTPS_PROXY, NO_PROXY, SSL_CERT_FILE) hold as usual.
+    """
+
+    retries = 3
+
+    def prepare(self) -> None:
+        """Find the variables that requests need, and hide what they hold."""
+        self._http = self.config.http or Http(url="")
+        self._needs = variables(self._http)
+        self._given = {name: self.environment[name] for name in self._needs if self.environment.get(name)}
+        secrets = {key: value.get_secret_value() for key, value in self.config.env.items()} | self._given
+        basic = basic_of(self._http, {ENV + name: value for name, value in self._given.items()})
+        self.mask = Mask({**secrets, **({"BASIC": basic} if basic is not None else {})})
+        self._client: AsyncClient | None = None
+        self._making = Lock()
+
+    def attempt(self, query: str, k: int, params: Mapping[str, Scalar], interrupted: Event) -> Reply:
+        """Send one request and read its answer."""
+        try:
+            request = self._request(query, k, params)
+        except UnfilledError as error:
+            return failed(f"no request was made: {error}")
+        try:
+            client = self._ready_client()
+        except failures():
+            return failed("no request was made: the proxies or certificates to use cannot be used")
+        received = _Received()
+        try:
+            exchange = self._exchange(client, request, received)
+            loop().run(exchange, timeout_s=self.config.timeout_s, interrupted=interrupted)
+        except TimeoutError:
+            return failed(f"no answer in {self.config.timeout_s:g} s", outcome=Outcome.TIMEOUT, output=_head(received))
+        except failures() as error:
+            return _broken(error, received)
+        return _reply(received, self.mask)
+
+    def request(self, query: str, k: int, params: Mapping[str, Scalar]) -> str:
+        """Method, address, headers and body, with the names of variables in the place of their values."""
+        names = {name: f"${{{name}}}" for name in self._given}
+        try:
+            shown = str(self._request(query, k, params, names))
+        except UnfilledError as error:
+            return f"(no request was made: {error})"
+        for name in names.values():
+            shown = shown.replace(quote(name, safe=""), name)
+        basic = basic_of(self._http, {ENV + name: value for name, value in names.items()})
+        return shown if basic is None else shown.replace(basic, "${BASIC}")
+
+    def ready_steps(self) -> Iterator[Step]:
+        """That every variable of the environment is set, and that certificates and proxies can be used.
+
+        The client is made here, so that the first query does not pay for it.
+        """
+        for name in self._needs:
+            yield f"variable {name}", partial(self._variable, name)
+        yield "certificates and proxies" if self._http.ca is None else f"certificates {self._http.ca}", self._connects
+
+    def close(self) -> None:
+        """Close the connections."""
+        client, self._client = self._client, None
+        if client is not None:
+            with suppress(TimeoutError):
+                loop().run(client.aclose(), timeout_s=_CLOSE_S)
+
+    def _request(
+        self, query: str, k: int, params: Mapping[str, Scalar], given: Mapping[str, str] | None = None
+    ) -> HttpRequest:
+        missing = [name for name in self._needs if name not in self._given]
+        if missing:
+            raise UnfilledError(f"the environment has no {', '.join(missing)}")
+        return request_of(self._http, request_values(query=query, k=k, params=params, environment=given or self._given))
+
+    async def _exchange(self, client: AsyncClient, request: HttpRequest, received: _Received) -> None:
+        headers = [(name.encode(), value.encode("utf-8", "surrogateescape")) for name, value in request.headers]
+        stream = client.stream(request.method, request.url, headers=headers, content=request.body)
+        async with stream as response:
+            received.headers = dict(response.headers)
+            received.status = response.status_code
+            async for part in response.aiter_bytes():
+                room = MAX_OUTPUT_BYTES - len(received.body)
+                received.body += part[:room]
+                if len(part) > room:
+                    received.is_too_long = True
+                    break
+
+    def _ready_client(self) -> AsyncClient:
+        with self._making:
+            if self._client is None:
+                self._client = self._new_client()
+            return self._client
+
+    def _new_client(self) -> AsyncClient:
+        import httpx2
+
+        keep_quiet()
+        return httpx2.AsyncClient(
+            http2=self._http.http2,
+            verify=True if self._http.ca is None else _trusting(str(self.folder / self._http.ca)),
+            timeout=None,
+            follow_redirects=False,
+            cookies=CookieJar(DefaultCookiePolicy(allowed_domains=[])),
+            headers={"Accept-Encoding": ", ".join(ENCODINGS)},
+            limits=httpx2.Limits(max_connections=self.concurrency, max_keepalive_connections=self.concurrency),
+        )
+
+    def _variable(self, name: str) -> str:
+        if name in self._given:
+            return "set"
+        found = "one that is empty" if name in self.environment else "none of that name"
+        raise CheckFailedError("a variable of the environment", found, f"export {name}=... before the run.")
+
+    def _connects(self) -> str:
+        try:
+            self._ready_client()
+        except failures():
+            hint = "look at ca, which is relative to the config file, and at HTTPS_PROXY, ALL_PROXY and SSL_CERT_FILE."
+            raise CheckFailedError(
+                "files in PEM form, and proxies over HTTP", "one that cannot be used", hint
+            ) from None
+        return "can be used"
+
+
+def keep_quiet() -> None:
+    """Keep libraries from logging addresses and headers, which may hold secrets, for whoever logs everything."""
+    for name in ("httpx2", "httpcore2", "h2", "hpack"):
+        log = logging.getLogger(name)
+        if log.level == logging.NOTSET:
+            log.setLevel(logging.WARNING)
+
+
+def _trusting(file: str) -> ssl.SSLContext:
+    return ssl.create_default_context(cafile=file)
+
+
+def _reply(received: _Received, mask: Mask) -> Reply:
+    """What a complete answer, or one that was too long, amounts to."""
+    status = received.status
+    if not HTTPStatus.OK <= status < HTTPStatus.MULTIPLE_CHOICES:
+        return _refused(received, mask)
+    if received.is_too_long:
+        return failed(
+            f"over {MAX_OUTPUT_BYTES // 1024**2} MB of output", outcome=Outcome.UNPARSABLE, output=_head(received)
+        )
+    encodings = {one.strip().lower() for one in received.header("content-encoding").split(",")}
+    if unknown := sorted(encodings - {"", "identity", *ENCODINGS}):
+        return failed(f"the answer is encoded as {shorten(mask.hide(unknown[0]))}, unasked", outcome=Outcome.UNPARSABLE)
+    charset = charset_of(received.header("content-type"))
+    try:
+        return Reply(received.body.decode("" if _is_trap(charset) else charset))
+    except LookupError:
+        reason = f"the answer names a charset that is not known: {shorten(mask.hide(charset))}"
+    except ValueError:
+        reason = f"the answer is not text in {charset}"
+    return failed(reason, outcome=Outcome.UNPARSABLE, output=_head(received))
+
+
+def _is_trap(charset: str) -> bool:
+    return codecs.lookup(charset).name.replace("_", "-") in _NO_CHARSETS
+
+
+def _refused(received: _Received, mask: Mask) -> Reply:
+    """An answer whose status is no success."""
+    status = received.status
+    try:
+        reason = f"HTTP {status} {HTTPStatus(status).phrase}"
+    except ValueError:
+        reason = f"HTTP {status}"
+    location = received.header("location")
+    if HTTPStatus.MULTIPLE_CHOICES <= status < HTTPStatus.BAD_REQUEST and location:
+        reason += f", to {shorten(mask.hide(location))}; redirects are not followed"
+    may_retry = status == HTTPStatus.TOO_MANY_REQUESTS or status >= HTTPStatus.INTERNAL_SERVER_ERROR
+    wait_s = retry_after_s(received.header("retry-after"), received.header("date"))
+    return replace(failed(reason, output=_head(received), may_retry=may_retry), retry_after_s=wait_s)
+
+
+def retry_after_s(value: str, date: str = "") -> float | None:
+    """Seconds that a service asks to wait; None where it does not say, or not so that it can be read.
+
+    Args:
+        value: of `Retry-After`: seconds, or a date.
+        date: of `Date`: the service's own clock, which its dates are reckoned by.
+    """
+    value = value.strip()
+    if value.isascii() and value.isdigit():
+        return float(value)
+    until = _date(value)
+    if until is None:
+        return None
+    now = _date(date)
+    return max(0.0, until - (time.time() if now is None else now))
+
+
+def _date(text: str) -> float | None:
+    try:
+        parsed: datetime = parsedate_to_datetime(text)
+    except (ValueError, TypeError, OverflowError):
+        return None
+    return (parsed if parsed.tzinfo else parsed.replace(tzinfo=UTC)).timestamp()
+
+
+def charset_of(content_type: str) -> str:
+    """The charset that a `Content-Type` names, lower case; UTF-8 where it names none."""
+    for parameter in content_type.split(";")[1:]:
+        name, _, value = parameter.partition("=")
+        if name.strip().lower() == "charset" and value.strip(" \"'"):
+            return value.strip(" \"'").lower()
+    return "utf-8"
+
+
+def _head(received: _Received) -> str:
+    """The beginning of an answer, for the log, whatever it is."""
+    return received.body[: 8 * HEAD_CHARS].decode("utf-8", "replace")
+
+
+def _broken(error: BaseException, received: _Received) -> Reply:
+    """An exchange that did not come to its end."""
+    from httpx2 import DecodingError
+
+    if isinstance(error, DecodingError):
+        return failed("the answer cannot be decoded as it says it is encoded", outcome=Outcome.UNPARSABLE)
+    reason, may_pass = why_broken(error, has_begun=received.status > 0)
+    return failed(reason, output=_head(received), may_retry=may_pass)

@@ -1,0 +1,263 @@
+"""A system under test that is a tool of an MCP server, over stdio or HTTP: one session, opened when it is first needed."""
+
+from __future__ import annotations
+
+import asyncio
+import atexit
+import json
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import replace
+from functools import partial
+from importlib.util import find_spec
+from pathlib import Path
+from threading import Event
+from typing import TYPE_CHECKING, Any
+
+from cranfield.config.models import Mcp
+from cranfield.config.template import ENV, fill, fill_value, placeholders, request_values, texts
+from cranfield.errors import MissingExtraError, UsageError, shorten, unknown_name
+from cranfield.model import Outcome, Scalar
+from cranfield.systems.adapter import Adapter, CheckFailedError, Reply, Step, failed
+from cranfield.systems.calls.answer_schema import one_line
+from cranfield.systems.calls.loop import loop
+from cranfield.systems.calls.redact import Mask
+from cranfield.systems.kinds.command import files_named, found_program
+from cranfield.systems.kinds.mcp_session import BrokenError, NoSessionError, Opening, Session, ToolFailedError
+from cranfield.systems.system import CallInterruptedError
+
+if TYPE_CHECKING:
+    from mcp_types import CallToolResult, Tool
+
+_CLOSE_S = 10.0
+SAMPLE_QUERY = "a query"
+"""Stands for a query where arguments are held against what the tool takes."""
+
+
+class McpSystem(Adapter):
+    """A tool of cranfield.yaml, ready to be asked."""
+
+    def prepare(self) -> None:
+        """Nothing is started yet.
+
+        Raises:
+            MissingExtraError: the library is not installed.
+        """
+        if find_spec("mcp") is None:  # it is imported when it is needed, for that takes its time
+            raise MissingExtraError.for_extra("a system that is an MCP tool", "mcp")
+        if self._mcp.url is not None:
+            self.retries = 3
+        self._named = sorted({name for text in self._texts() for name in placeholders(text) if name.startswith(ENV)})
+        known = {name.removeprefix(ENV) for name in self._named} & set(self.environment)
+        secrets = {key: value.get_secret_value() for key, value in self.config.env.items()}
+        self.mask = Mask({**secrets, **{name: self.environment[name] for name in known}})
+        self._session: Session | None = None
+        self._opening: asyncio.Lock | None = None
+
+    def attempt(self, query: str, k: int, params: Mapping[str, Scalar], interrupted: Event) -> Reply:
+        """Call the tool once."""
+        timeout_s = self.config.timeout_s
+        used: list[Session] = []
+        try:
+            return loop().run(self._ask(query, k, params, used), timeout_s=timeout_s, interrupted=interrupted)
+        except CallInterruptedError:
+            self._set_aside(used)
+            raise
+        except TimeoutError:
+            self._set_aside(used)
+            return failed(f"no answer in {timeout_s:g} s", outcome=Outcome.TIMEOUT)
+
+    def request(self, query: str, k: int, params: Mapping[str, Scalar]) -> str:
+        """The tool's name and its arguments, with the names of variables in the place of their values."""
+        names = {name: f"${{{name}}}" for name in self.environment}
+        return f"{self._mcp.tool} {json.dumps(self._arguments(query, k, params, names), ensure_ascii=False)}"
+
+    def ready_steps(self) -> Iterator[Step]:
+        """That the server is there, has the tool, and the tool takes the arguments."""
+        found = True
+        for name in self._named:
+            yield f"environment {name.removeprefix(ENV)}", partial(self._has_variable, name.removeprefix(ENV))
+            found = found and name.removeprefix(ENV) in self.environment
+        if self._mcp.command is not None:
+            check = partial(found_program, self, self._argv()[0])
+            yield f"command {' '.join(self._mcp.command)}", check
+            found = found and _holds(check)
+        if not found:
+            return  # whatever the server said would be for want of that
+        yield f"tool {self._mcp.tool}", self._check_tool
+
+    def depends_on(self) -> Iterator[Path]:
+        """Besides what is named, the program of the server and every file that an argument names."""
+        yield from super().depends_on()
+        yield from files_named(self, self._argv())
+
+    def close(self) -> None:
+        """End the session, and the server that was started for it. At the latest when Python ends."""
+        atexit.unregister(self.close)
+        if self._session is not None:
+            with suppress(TimeoutError):
+                loop().run(self._close(), timeout_s=_CLOSE_S)
+
+    @property
+    def _mcp(self) -> Mcp:
+        if self.config.mcp is None:
+            raise UsageError(f"{self.name} is no MCP tool")
+        return self.config.mcp
+
+    def _texts(self) -> Iterator[str]:
+        yield from texts([self._mcp.url or "", self._mcp.headers, self._mcp.arguments])
+
+    def _argv(self) -> list[str]:
+        return fill(self._mcp.command or [], query="", k=0, python=sys.executable, params={})
+
+    def _arguments(
+        self, query: str, k: int, params: Mapping[str, Scalar], environment: Mapping[str, str] | None = None
+    ) -> dict[str, Any]:
+        values = request_values(query=query, k=k, params=params, environment=environment or self.environment)
+        filled: dict[str, Any] = fill_value(self._mcp.arguments, values)
+        return filled
+
+    async def _ask(self, query: str, k: int, params: Mapping[str, Scalar], used: list[Session]) -> Reply:
+        try:
+            session = await self._open()
+        except NoSessionError as error:
+            return Reply(stderr=error.stderr, answer=failed(str(error)).answer, may_retry=error.may_pass)
+        used.append(session)
+        said_before = session.n_stderr
+        try:
+            result = await session.call(self._mcp.tool, self._arguments(query, k, params))
+        except ToolFailedError as error:
+            reply = replace(failed(str(error), may_retry=error.may_pass), retry_after_s=error.retry_after_s)
+        except BrokenError as error:
+            await self._leave(session)
+            reply = failed(str(error), may_retry=True)
+        else:
+            reply = self._reply(result)
+        return replace(reply, stderr=session.stderr_from(said_before))
+
+    def _reply(self, result: CallToolResult) -> Reply:
+        blocks = [_text_of(block) for block in result.content]
+        output = "\n".join(text for text in blocks if text is not None)
+        if result.is_error:
+            return failed(one_line(output) or "the tool says that it failed, not why", output=output)
+        extract = self.config.extract
+        is_json = extract is not None and extract.regex is None
+        if is_json and result.structured_content is not None:
+            return Reply(json.dumps(result.structured_content, ensure_ascii=False))
+        if blocks and all(text is None for text in blocks):
+            kinds = ", ".join(sorted({block.type for block in result.content}))
+            return failed(f"the tool answered with {kinds}, not text", outcome=Outcome.UNPARSABLE)
+        return Reply(output)
+
+    async def _open(self) -> Session:
+        """The session, opened where there is none; only one at a time."""
+        self._opening = self._opening or asyncio.Lock()
+        async with self._opening:
+            if self._session is not None and self._session.is_over:
+                await self._leave(self._session)
+            if self._session is None:
+                self._session = await Session.open(self._way())
+                atexit.register(self.close)
+            return self._session
+
+    def _way(self) -> Opening:
+        values = request_values(query="", k=0, params={}, environment=self.environment)
+        url = fill_value(self._mcp.url, values) if self._mcp.url is not None else None
+        headers = fill_value(self._mcp.headers, values)
+        return Opening(self._argv(), self.cwd, self.environment, url, headers, self.config.timeout_s)
+
+    def _set_aside(self, used: list[Session]) -> None:
+        """Ask no more of a program that did not answer in time: it would hang for the next query too."""
+
+        async def set_aside() -> None:
+            for session in used:
+                if self._session is session and session.is_program:
+                    self._session = None
+                    session.leave_when_idle()
+
+        with suppress(TimeoutError):
+            loop().run(set_aside(), timeout_s=_CLOSE_S)
+
+    async def _leave(self, session: Session) -> None:
+        if self._session is session:
+            self._session = None
+        await session.leave()
+
+    async def _close(self) -> None:
+        if self._session is not None:
+            await self._leave(self._session)
+
+    def _has_variable(self, name: str) -> str:
+        if name in self.environment:
+            return "set"
+        raise CheckFailedError("a variable of the environment", "it is not set")
+
+    def _check_tool(self) -> str:
+        try:
+            tools = loop().run(self._tools(), timeout_s=self.config.timeout_s)
+        except TimeoutError:
+            raise CheckFailedError("a server that answers", f"no answer in {self.config.timeout_s:g} s") from None
+        except (NoSessionError, BrokenError, ToolFailedError) as error:
+            wrote = self.mask.hide(one_line(getattr(error, "stderr", "")))
+            raise CheckFailedError(
+                "a server that answers", str(error), wrote and f"it wrote {shorten(wrote)}"
+            ) from None
+        tool = self._mcp.tool
+        if tool not in tools:
+            problem = unknown_name("tool", tool, tools)
+            named = ", ".join(sorted(tools)) or "no tool"
+            raise CheckFailedError(f"the tool {tool}", named, problem.hint)
+        self._check_arguments(tools[tool])
+        return "there, and it takes the arguments"
+
+    async def _tools(self) -> dict[str, Tool]:
+        return await (await self._open()).tools()
+
+    def _check_arguments(self, tool: Tool) -> None:
+        """Hold the arguments against what the tool says that it takes.
+
+        Raises:
+            CheckFailedError: one is missing, unknown, or of another type.
+        """
+        schema = tool.input_schema
+        known = schema.get("properties") or {}
+        written = self._mcp.arguments
+        wrong = [f"no {name}" for name in schema.get("required") or [] if name not in written]
+        is_open = schema.get("additionalProperties") not in (None, False) or "patternProperties" in schema
+        unknown = [name for name in written if name not in known and not is_open]
+        wrong += [f"{name}, which it does not know" for name in unknown]
+        hint = next((unknown_name("argument", name, known).hint for name in unknown), None)
+        sample = self._arguments(SAMPLE_QUERY, 10, {**self.config.params, **self.set_params})
+        wrong += _wrong_types(sample, known)
+        if wrong:
+            takes = ", ".join(known) or "no arguments"
+            raise CheckFailedError(f"arguments that the tool takes ({takes})", "; ".join(wrong), hint)
+
+
+def _holds(check: Callable[[], str]) -> bool:
+    try:
+        check()
+    except CheckFailedError:
+        return False
+    return True
+
+
+def _wrong_types(arguments: Mapping[str, Any], known: Mapping[str, Any]) -> list[str]:
+    from jsonschema import Draft202012Validator
+
+    wrong = []
+    for name, value in arguments.items():
+        errors = Draft202012Validator(known.get(name, True)).iter_errors(value)
+        if any(error.validator in {"type", "anyOf", "oneOf"} for error in errors):
+            expected = known[name].get("type", "another type")
+            wrong.append(f"{name} is {shorten(value)}, not of type {expected}")
+    return wrong
+
+
+def _text_of(block: Any) -> str | None:
+    """The text of a part of a result, that of an embedded resource too; None of a picture, a sound, a link."""
+    text = getattr(block, "text", None)
+    if text is None:
+        text = getattr(getattr(block, "resource", None), "text", None)
+    return text if isinstance(text, str) else None

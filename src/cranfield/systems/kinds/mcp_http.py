@@ -1,0 +1,103 @@
+"""An HTTP client for MCP sessions that says why an exchange failed, where the SDK has but one sentence for all of it.
+
+An answer that is a failure of the service becomes an error of the protocol, with the reason for its message.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from http import HTTPStatus
+from typing import Any
+
+import httpx2
+
+from cranfield.systems.calls.process import MAX_OUTPUT_BYTES
+from cranfield.systems.kinds.http import keep_quiet, retry_after_s
+from cranfield.systems.kinds.http_reasons import failures, why_broken
+
+TOO_LONG = f"over {MAX_OUTPUT_BYTES // 1024**2} MB of output"
+_MARK = "cranfield"
+_INTERNAL_ERROR = -32603
+_REFUSALS = frozenset({401, 403, 407, 429})
+"""Statuses that are no word of the protocol; besides them those of 500 and more."""
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Why an exchange failed, and whether another may not."""
+
+    reason: str
+    may_pass: bool
+    retry_after_s: float | None = None
+
+
+class _Bounded(httpx2.AsyncByteStream):
+    """A body that breaks off where it is longer than anybody reads: the SDK takes all of it into memory."""
+
+    def __init__(self, body: Any) -> None:
+        self._body = body
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        n_bytes = 0
+        async for part in self._body:
+            n_bytes += len(part)
+            if n_bytes > MAX_OUTPUT_BYTES:
+                raise httpx2.ReadError(TOO_LONG)
+            yield part
+
+    async def aclose(self) -> None:
+        await self._body.aclose()
+
+
+class TellingClient(httpx2.AsyncClient):
+    """A client whose failures can be told apart by `refusal_in`."""
+
+    def __init__(self, **options: Any) -> None:
+        """Ask for bodies as they are, for what is packed small may be without end."""
+        keep_quiet()
+        super().__init__(**options)
+        self.headers["Accept-Encoding"] = "identity"
+
+    async def send(self, request: httpx2.Request, **options: Any) -> httpx2.Response:
+        """Send a request; a message that fails is answered with an error that says why."""
+        if request.method != "POST":
+            return _bounded(await super().send(request, **options))
+        try:
+            response = _bounded(await super().send(request, **options))
+        except failures() as error:
+            reason, may_pass = why_broken(error, has_begun=False)
+            return _told(request, Refusal(reason, may_pass))
+        status = response.status_code
+        if status not in _REFUSALS and status < HTTPStatus.INTERNAL_SERVER_ERROR:
+            if response.headers.get("content-encoding", "identity").strip().lower() == "identity":
+                return response
+            await response.aclose()
+            return _told(request, Refusal("the answer is encoded, unasked", may_pass=False))
+        await response.aclose()
+        wait_s = retry_after_s(response.headers.get("retry-after", ""), response.headers.get("date", ""))
+        may_pass = status == HTTPStatus.TOO_MANY_REQUESTS or status >= HTTPStatus.INTERNAL_SERVER_ERROR
+        phrase = response.reason_phrase
+        return _told(request, Refusal(f"HTTP {status} {phrase}".strip(), may_pass, wait_s))
+
+
+def _bounded(response: httpx2.Response) -> httpx2.Response:
+    if not response.is_stream_consumed:
+        response.stream = _Bounded(response.stream)
+    return response
+
+
+def refusal_in(data: object) -> Refusal | None:
+    """The refusal that an error of the protocol brings along; None where the server itself said it."""
+    if isinstance(data, dict) and isinstance(data.get(_MARK), list):
+        return Refusal(*data[_MARK])
+    return None
+
+
+def _told(request: httpx2.Request, refusal: Refusal) -> httpx2.Response:
+    data = {_MARK: [refusal.reason, refusal.may_pass, refusal.retry_after_s]}
+    error = {"code": _INTERNAL_ERROR, "message": refusal.reason, "data": data}
+    content = json.dumps({"jsonrpc": "2.0", "id": None, "error": error}).encode()
+    headers = {"content-type": "application/json"}
+    return httpx2.Response(HTTPStatus.BAD_GATEWAY, headers=headers, content=content, request=request)

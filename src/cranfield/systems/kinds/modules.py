@@ -1,0 +1,128 @@
+"""Importing a module of the user's from the folders of a config, and nothing else of the process changed by it.
+
+The folders stand on `sys.path` only while something is imported. Two systems may have a module of the same name, each in
+a folder of its own: the one that was imported first is set aside while the other imports.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from importlib.machinery import PathFinder
+from pathlib import Path
+from threading import RLock
+from types import ModuleType
+
+from cranfield.systems.adapter import CheckFailedError
+from cranfield.systems.kinds.function import what, what_and_where
+
+_lock = RLock()
+_own: dict[tuple[str, ...], dict[str, ModuleType]] = {}
+"""Modules imported from each row of folders."""
+
+
+def found_in(module: str, name: str, folders: Sequence[Path]) -> object:
+    """What a module calls by a (dotted) name.
+
+    Args:
+        module: dotted name of the module.
+        name: of the function, or whatever it is, in it.
+        folders: where modules are looked for first.
+
+    Raises:
+        CheckFailedError: with what Python said; of a module that is no Python, with file and line.
+    """
+    with _first_on_path(folders):
+        found: object = _imported(module, folders)
+    for part in name.split("."):
+        try:
+            found = getattr(found, part)
+        except AttributeError:
+            known = sorted(key for key in vars(found) if not key.startswith("_")) if hasattr(found, "__dict__") else []
+            hint = f"it has {', '.join(known[:12])}." if known else None
+            raise CheckFailedError(f"{name} in the module {module}", "nothing of that name", hint) from None
+        except Exception as error:  # noqa: BLE001 - a module may answer with anything
+            raise CheckFailedError(f"{name} in the module {module}", what(error)) from None
+    return found
+
+
+def module_files(module: str, folders: Sequence[Path]) -> Iterator[Path]:
+    """The file of a module, and of every module that it imports from the same folders; nothing is run.
+
+    Of a module that is not in the folders only its own file.
+    """
+    from modulefinder import ModuleFinder
+
+    inside = ModuleFinder(path=[str(folder) for folder in folders])
+    with suppress(ImportError, SyntaxError, OSError, ValueError, RecursionError):
+        inside.import_hook(module)
+    named = (getattr(one, "__file__", None) for one in inside.modules.values())
+    files = {Path(file) for file in named if file}
+    if not files:
+        *packages, last = module.split(".")
+        for folder in map(Path, sys.path):
+            base = folder.joinpath(*packages)
+            candidates = (base / f"{last}.py", base / last / "__init__.py")
+            if (file := next((path for path in candidates if path.is_file()), None)) is not None:
+                files = {file}
+                break
+    yield from sorted(files)
+
+
+def _imported(module: str, folders: Sequence[Path]) -> ModuleType:
+    expected = f"the module {module}"
+    try:
+        found = importlib.import_module(module)
+    except SyntaxError as error:
+        where = f"{Path(error.filename or module).name}, line {error.lineno}"
+        raise CheckFailedError(expected, f"{where}: {error.msg}") from None
+    except ModuleNotFoundError as error:
+        hint = "modules are looked for in cwd, in the config's folder, and where Python is installed."
+        missing = f"no module named {error.name}" if error.name == module else what_and_where(error)
+        raise CheckFailedError(expected, missing, hint) from None
+    except (Exception, SystemExit) as error:
+        raise CheckFailedError(expected, what_and_where(error)) from error
+    top = module.partition(".")[0]
+    here = PathFinder.find_spec(top, [str(folder) for folder in folders])
+    loaded = getattr(sys.modules.get(top), "__file__", None)
+    if here is not None and here.origin is not None and loaded is not None and not _is_same(here.origin, loaded):
+        hint = "give the file another name."
+        raise CheckFailedError(f"{expected} of the system's folder", "another module of that name, loaded before", hint)
+    return found
+
+
+@contextmanager
+def _first_on_path(folders: Sequence[Path]) -> Iterator[None]:
+    """Import from these folders before all others, seeing no module of other systems' folders."""
+    mine = tuple(dict.fromkeys(str(folder) for folder in folders))
+    with _lock:
+        for key, modules in _own.items():
+            for name, module in modules.items() if key != mine else ():
+                if sys.modules.get(name) is module and PathFinder.find_spec(name.partition(".")[0], list(mine)):
+                    del sys.modules[name]
+        sys.modules.update(_own.get(mine, {}))
+        before = set(sys.modules)
+        sys.path[:0] = mine
+        importlib.invalidate_caches()
+        try:
+            yield
+        finally:
+            for folder in mine:  # what the module itself added to the path stays
+                with suppress(ValueError):
+                    sys.path.remove(folder)
+            new = {name: sys.modules[name] for name in set(sys.modules) - before}
+            own = {name: module for name, module in new.items() if _lies_in(module, mine)}
+            _own.setdefault(mine, {}).update(own)
+
+
+def _lies_in(module: ModuleType, folders: Sequence[str]) -> bool:
+    file = getattr(module, "__file__", None)
+    return isinstance(file, str) and any(Path(file).is_relative_to(folder) for folder in folders)
+
+
+def _is_same(one: str, other: str) -> bool:
+    with suppress(OSError):
+        return Path(one).samefile(other)
+    return one == other

@@ -1,0 +1,105 @@
+"""A system under test of a kind that an installed package brings, by an entry point of the group `cranfield.systems`.
+
+The entry point names a function that is called as `function(name=…, settings=…, folder=…, params=…)`. What it returns has a
+method `search(query, k, **params)`, as a Python system's function, or is a `System` of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from importlib.metadata import EntryPoint, entry_points
+from pathlib import Path
+from threading import Event
+from typing import Any
+
+from cranfield.errors import unknown_name
+from cranfield.model import Answer, Query, Scalar
+from cranfield.systems.adapter import CheckFailedError, Step
+from cranfield.systems.kinds.function import callable_of, what_and_where
+from cranfield.systems.kinds.in_process import InProcessSystem
+from cranfield.systems.kinds.modules import module_files
+
+PLUGINS = "cranfield.systems"
+"""The group of entry points that bring kinds of systems."""
+
+
+class PluginSystem(InProcessSystem):
+    """A system that an installed package brings."""
+
+    @property
+    def called(self) -> str:
+        """The method of what the package makes."""
+        return f"{self.config.plugin}.search"
+
+    def ready_steps(self) -> Iterator[Step]:
+        """That a package brings it, and makes it."""
+        yield f"plugin {self.config.plugin}", self._check
+
+    def depends_on(self) -> Iterator[Path]:
+        """Besides what is named, the plug-in's file and the list of its package's files with their digests."""
+        yield from super().depends_on()
+        with suppress(CheckFailedError):
+            point = self._point()
+            yield from module_files(point.module, ())
+            for file in (point.dist.files or ()) if point.dist is not None else ():
+                if file.name in {"METADATA", "RECORD"}:
+                    yield Path(str(file.locate()))
+
+    def _check(self) -> str:
+        self.loaded(Event())
+        return f"made{_package(self._point())}"
+
+    def _point(self) -> EntryPoint:
+        name = self.config.plugin or ""
+        points = {point.name: point for point in entry_points(group=PLUGINS)}
+        same = {point.value for point in entry_points(group=PLUGINS, name=name)}
+        if len(same) > 1:
+            raise CheckFailedError("one package that brings it", f"several: {', '.join(sorted(same))}")
+        if name not in points:
+            problem = unknown_name("plugin", name, points)
+            brings = "no installed package brings a plugin of that name"
+            raise CheckFailedError(problem.expected or "a package that brings it", brings, problem.hint)
+        return points[name]
+
+    def load(self) -> tuple[object, object]:
+        """What the package makes of the settings."""
+        point = self._point()
+        hint = f"mend {point.value}, or uninstall the package."
+        try:
+            factory: Any = point.load()
+            made = factory(
+                name=self.name,
+                settings=dict(self.config.with_ or {}),
+                folder=self.folder,
+                params={**self.config.params, **self.set_params},
+            )
+        except (Exception, SystemExit) as error:
+            whose = f"plugin {point.name}{_package(point)} to make the system"
+            raise CheckFailedError(whose, what_and_where(error), hint) from error
+        return _as_function(made) or self._asked(made, point), made
+
+    def _asked(self, made: object, point: EntryPoint) -> Callable[..., Any]:
+        try:
+            return callable_of(made, self.called)
+        except CheckFailedError as problem:
+            whose = f"plugin {point.name}{_package(point)} to make what has a method search"
+            raise CheckFailedError(whose, problem.found, f"mend {point.value}, or uninstall the package.") from None
+
+
+def _package(point: EntryPoint) -> str:
+    return "" if point.dist is None else f" of {point.dist.name} {point.dist.version}"
+
+
+def _as_function(made: Any) -> Callable[..., Any] | None:
+    """A `System` as a function like others; None where it is none."""
+    if not (
+        hasattr(made, "config_digest") and hasattr(made, "public_config") and callable(getattr(made, "search", None))
+    ):
+        return None
+
+    def search(query: str, k: int, **params: Scalar) -> Answer:
+        answer, _ = made.search(Query("query", query, params=params), k)
+        return answer  # type: ignore[no-any-return]
+
+    return search

@@ -1,0 +1,162 @@
+"""A system under test that is a Python function, plain or async, in the same process."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from hashlib import sha256
+from pathlib import Path
+from threading import Event
+from typing import Any, Self
+
+from cranfield.errors import CranfieldError
+from cranfield.model import Order
+from cranfield.systems.adapter import CheckFailedError, Step
+from cranfield.systems.calls.values import type_of
+from cranfield.systems.kinds.function import require_takes, what_and_where
+from cranfield.systems.kinds.in_process import InProcessSystem
+from cranfield.systems.kinds.modules import found_in, module_files
+
+
+class PythonSystem(InProcessSystem):
+    """A function, `module:name`, called as `name(query, k, **params)`; with `with`, what makes that function.
+
+    Example:
+        >>> from cranfield.model import Query
+        >>> def search(query, k):
+        ...     return [(f"doc-{word}", 1.0) for word in query.split()][:k]
+        >>> answer, log = PythonSystem.calling("words", search).search(Query("q1", "grid layout"), k=1)
+        >>> answer.hits[0].id
+        'doc-grid'
+    """
+
+    _given: Callable[..., Any] | None = None
+
+    @classmethod
+    def calling(
+        cls,
+        name: str,
+        function: Callable[..., Any],
+        *,
+        order: Order = "given",
+        concurrency: int = 1,
+        timeout_s: float = 30.0,
+    ) -> Self:
+        """Make a system of a function at hand.
+
+        Args:
+            name: its name in reports.
+            function: called as `function(query, k, **params)`, plain or async; or an object with such a method `search`.
+            order: whether its list stands as given, or is sorted by score.
+            concurrency: calls at a time.
+            timeout_s: seconds a call may take.
+
+        Raises:
+            ConfigError: a setting is out of bounds.
+        """
+        kind = function if hasattr(function, "__qualname__") else type(function)
+        reference = re.sub(r"[^\w.]", "_", f"{kind.__module__}.{kind.__qualname__}")
+        module, _, last = reference.rpartition(".")
+        system = cls.of(
+            name,
+            python=f"{module or 'function'}:{last}",
+            order=order,
+            concurrency=concurrency,
+            timeout_s=timeout_s,
+        )
+        system._given = function  # noqa: SLF001 - its own class
+        return system
+
+    def prepare(self) -> None:
+        """Nothing is imported yet."""
+        super().prepare()
+        self._folders = tuple(dict.fromkeys((self.cwd.resolve(), self.folder.resolve())))
+        self._module, _, self._attribute = (self.config.python or "").partition(":")
+
+    @property
+    def called(self) -> str:
+        """The function's name."""
+        return self._attribute
+
+    def ready_steps(self) -> Iterator[Step]:
+        """That the function is there, can be called, and takes what it will be given."""
+        yield f"python {self.config.python}", self._check
+
+    def depends_on(self) -> Iterator[Path]:
+        """Besides what is named, the module's file, and those that it imports from `cwd` and the config's folder."""
+        yield from super().depends_on()
+        if self._given is None:
+            yield from module_files(self._module, self._folders)
+
+    @property
+    def config_digest(self) -> str:
+        """SHA-256 over the configuration as written; of a function at hand over its source too, where there is one."""
+        digest = super().config_digest
+        if self._given is None:
+            return digest
+        source = ""
+        with suppress(OSError, TypeError):
+            given = self._given if hasattr(self._given, "__qualname__") else type(self._given)
+            source = inspect.getsource(given)
+        return "sha256:" + sha256(f"{digest}\n{source}".encode("utf-8", "surrogatepass")).hexdigest()
+
+    def _check(self) -> str:
+        function = self.loaded(Event())
+        require_takes(function.called, self._attribute, {**self.config.params, **self.set_params})
+        return "an async function" if function.is_async else "a function"
+
+    def load(self) -> tuple[object, object]:
+        """The function, found or made."""
+        if self._given is not None:
+            return self._given, None
+        found = found_in(self._module, self._attribute, self._folders)
+        settings = self.config.with_
+        if settings is None:
+            return found, None
+        offered = {"folder": self.folder, "environment": self.environment}
+        made = made_by(found, self._attribute, settings, offered, needed=("environment",) if self.config.env else ())
+        return made, made
+
+
+def made_by(
+    factory: Any, name: str, settings: Mapping[str, Any], offered: Mapping[str, Any], *, needed: tuple[str, ...] = ()
+) -> object:
+    """What a factory makes of its settings.
+
+    Args:
+        factory: what is called.
+        name: what messages call it.
+        settings: given by name.
+        offered: given too, each where it has a parameter of that name.
+        needed: of what is offered, what it must have a parameter for.
+
+    Raises:
+        CheckFailedError: it cannot be called, does not take the settings, or raised something.
+    """
+    if not callable(factory):
+        raise CheckFailedError(f"{name} to be a function that takes `with`", type_of(factory))
+    try:
+        signature = inspect.signature(factory)
+    except (TypeError, ValueError):  # written in C, and silent about it
+        given = dict(settings)
+    else:
+        named = {one.name for one in signature.parameters.values() if one.kind is not one.VAR_KEYWORD}
+        for key in needed:
+            if key not in named:
+                raise CheckFailedError(f"{name} to take {key}, for the system has an env", f"{name}{signature}")
+        given = {**{key: value for key, value in offered.items() if key in named}, **settings}
+        try:
+            signature.bind(**given)
+        except TypeError as error:
+            raise CheckFailedError(
+                f"{name} to take {', '.join(given) or 'nothing'}", f"{name}{signature}: {error}"
+            ) from None
+    try:
+        return factory(**given)
+    except CranfieldError as error:
+        problem = error.problems[0]
+        raise CheckFailedError(problem.expected or "settings that it can use", problem.message, problem.hint) from error
+    except (Exception, SystemExit) as error:
+        raise CheckFailedError(f"{name} to make what is asked", what_and_where(error)) from error

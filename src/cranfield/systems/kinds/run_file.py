@@ -1,0 +1,81 @@
+"""A system under test that has answered already: its answers are those of a run file, as the file has them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from functools import cached_property
+from pathlib import Path
+from threading import Event
+
+from cranfield.errors import RunFormatError
+from cranfield.formats.runs.whole import read_run_file
+from cranfield.model import Answer, CallLog, Order, Outcome, Query, Run, Scalar
+from cranfield.systems.adapter import Adapter, CheckFailedError, Exchange, Reply, Step
+
+NOT_THERE = "the run file holds no answer for it"
+
+
+class RunFileSystem(Adapter):
+    """A run file of cranfield.yaml. A query that it does not hold is missing; params and k change nothing."""
+
+    def ask(self, query: Query, k: int, *, is_shown: bool = False) -> Exchange:
+        """The answer to a query, found by its id."""
+        answer = self.run.answers.get(query.id, Answer(Outcome.MISSING, reason=NOT_THERE))
+        log = self.run.logs.get(query.id, CallLog(0.0))
+        request = self.request(query.id, k, {}) if is_shown else ""
+        output = "\n".join(hit.id for hit in answer.hits) if is_shown else ""
+        return Exchange(request, output, "", answer, replace(log, cached=True))
+
+    def attempt(self, query: str, k: int, params: Mapping[str, Scalar], interrupted: Event) -> Reply:  # noqa: ARG002
+        """Nothing can be asked: a run knows queries by their ids, and `ask` finds them."""
+        return Reply(answer=Answer(Outcome.MISSING, reason=NOT_THERE))
+
+    def request(self, query: str, k: int, params: Mapping[str, Scalar]) -> str:  # noqa: ARG002
+        """The file, and the query that is looked up in it."""
+        return f"{self.config.run}: query {query}"
+
+    def ready_steps(self) -> Iterator[Step]:
+        """That the file can be read as a run."""
+        yield f"run {self.config.run}", self._check
+
+    def depends_on(self) -> Iterator[Path]:
+        """Besides what is named, the file."""
+        yield from super().depends_on()
+        yield self.path
+
+    @property
+    def path(self) -> Path:
+        """The file."""
+        return self.folder / (self.config.run or "")
+
+    @property
+    def order(self) -> Order:
+        """As the file has it: of a table of scores, highest first."""
+        return self.run.order
+
+    @cached_property
+    def run(self) -> Run:
+        """The answers; read the first time.
+
+        Raises:
+            RunFormatError: with every problem of the file.
+        """
+        return read_run_file(self.path)
+
+    @property
+    def is_pilot(self) -> bool:
+        """True when the file says that its run is not for the record."""
+        return self.run.pilot
+
+    def _check(self) -> str:
+        try:
+            n_answers = len(self.run.answers)
+        except RunFormatError as error:
+            first = error.problems[0]
+            where = f"line {first.line}: " if first.line is not None else ""
+            others = len(error.problems) - 1
+            more = f" (and {others} more problem{'s' if others > 1 else ''})" if others else ""
+            found = f"{where}{first.message}{more}"
+            raise CheckFailedError(first.expected or "a run file", found, first.hint) from None
+        return "1 answer" if n_answers == 1 else f"{n_answers} answers"
