@@ -19,7 +19,7 @@ import yaml
 from cranfield import TestSet, evaluate
 from cranfield.config import load_config
 from cranfield.model import Query, Run
-from cranfield.systems import systems_of
+from cranfield.systems import build_systems
 from cranfield.systems.collect.collection import collect
 from cranfield.systems.collect.preflight import preflight
 
@@ -145,7 +145,7 @@ def answers(corpus: Path, testset: TestSet, http_port: int, mcp_port: int) -> di
     (corpus / "cranfield.yaml").write_text(yaml.safe_dump({"testset": "x", "systems": systems}), encoding="utf-8")
     plain = [query for query in testset.queries if _is_plain(query.text.removesuffix(" ."))][:SOME]
     some = TestSet("some", tuple(plain), {query.id: testset.grades[query.id] for query in plain})
-    ready = systems_of(load_config(corpus / "cranfield.yaml"))
+    ready = build_systems(load_config(corpus / "cranfield.yaml"))
     try:
         preflight(ready)
         return {system.name: collect(some, system, k=10) for system in ready}
@@ -191,7 +191,7 @@ def test_real_engines_score_what_they_are_known_to_score(
         settings = {"dsn_env": "ADDRESS", "table": "docs", "vector_column": "words", "words": "any", "normalisation": 1}
         written = {"preset": "postgres", "with": settings, "env": {"ADDRESS": address}}
     (corpus / f"{engine}.yaml").write_text(yaml.safe_dump({"testset": "x", "systems": {engine: written}}))
-    (system,) = systems_of(load_config(corpus / f"{engine}.yaml"))
+    (system,) = build_systems(load_config(corpus / f"{engine}.yaml"))
     try:
         preflight([system])
         evaluated = evaluate(testset, collect(testset, system, k=1000), measures=["nDCG@10", "AP"])

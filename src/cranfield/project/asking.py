@@ -21,7 +21,7 @@ from cranfield.model import Answer, Outcome, Run, TestSet
 from cranfield.project.local import FOLDER, local_folder
 from cranfield.project.recipe import evaluate, load, with_primary
 from cranfield.project.shaping import Shaping
-from cranfield.systems import Adapter, CollectOptions, Held, Progress, collect_all, progress_on
+from cranfield.systems import CollectOptions, ConfiguredSystem, PassedCheck, Progress, collect_all, progress_on
 from cranfield.systems.collect.preflight import preflight
 from cranfield.systems.kinds.fusion import FusionSystem
 
@@ -108,16 +108,16 @@ def collect_options(config: Config, *, keep: bool = True, refresh: bool = False)
 
 def ask(  # noqa: PLR0913 - each is a choice, and is typed by name
     testset: TestSet,
-    systems: Sequence[Adapter],
+    systems: Sequence[ConfiguredSystem],
     config: Config,
     out_dir: Path,
     *,
     k: int | None = None,
     pilot: bool = False,
     options: CollectOptions | None = None,
-    held: Sequence[Held] | None = None,
+    held: Sequence[PassedCheck] | None = None,
     progress: Progress | None = None,
-) -> tuple[dict[str, Run], tuple[Held, ...]]:
+) -> tuple[dict[str, Run], tuple[PassedCheck, ...]]:
     """Check the systems, ask them every query, and end what they started.
 
     Args:
@@ -153,12 +153,12 @@ def ask(  # noqa: PLR0913 - each is a choice, and is typed by name
             system.close()
 
 
-def each_once(systems: Sequence[Adapter]) -> list[Adapter]:
+def each_once(systems: Sequence[ConfiguredSystem]) -> list[ConfiguredSystem]:
     """Those to be checked beforehand: a fusion whose parts are all checked with another has nothing else to check."""
-    found: list[Adapter] = []
+    found: list[ConfiguredSystem] = []
     parts: set[int] = set()
     for system in systems:
-        own = {id(part) for part in system.heard.values()} if isinstance(system, FusionSystem) else set()
+        own = {id(part) for part in system.active_parts.values()} if isinstance(system, FusionSystem) else set()
         if not own or not own <= parts:
             found.append(system)
         parts |= own

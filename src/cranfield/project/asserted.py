@@ -17,7 +17,7 @@ from cranfield.project.recipe import evaluate, load
 from cranfield.project.rules import check_rules
 from cranfield.project.scores import Shared
 from cranfield.project.shaping import Shaping
-from cranfield.systems import Adapter, systems_of
+from cranfield.systems import ConfiguredSystem, build_systems
 from cranfield.systems.collect.collection import collect
 from cranfield.systems.collect.preflight import preflight
 
@@ -79,7 +79,7 @@ def _by_hand(asked: Asked, folder: Path) -> Shared:
     return _sound(evaluate(testset, with_answers(testset), convention=convention), limits)
 
 
-def _function(named: object, folder: Path) -> Adapter:
+def _function(named: object, folder: Path) -> ConfiguredSystem:
     from cranfield.systems.kinds.python import PythonSystem
 
     if isinstance(named, str):
@@ -91,7 +91,7 @@ def _function(named: object, folder: Path) -> Adapter:
     return PythonSystem.calling(name if name.isidentifier() else "function", named)
 
 
-def _collected(system: Adapter, k: int) -> Callable[..., Any]:
+def _collected(system: ConfiguredSystem, k: int) -> Callable[..., Any]:
     def ask(testset: Any) -> Any:
         try:
             preflight([system], k=k)
@@ -114,7 +114,7 @@ def _of_config(asked: Asked, path: Path) -> Shared:
     system = asked.system if isinstance(asked.system, str) else _only_system(config)
     repo = None if one.repo is None else config.folder / one.repo
     testset = load(config.folder / one.path, shaping=Shaping(repo=repo))
-    (adapter,) = systems_of(config, [system], one.params)
+    (adapter,) = build_systems(config, [system], one.params)
     run = _collected(adapter, asked.k or one.k or config.k)(testset)
     convention = asked.convention or config.convention
     share = config.limits.max_failed_share if asked.max_failed_share is None else asked.max_failed_share

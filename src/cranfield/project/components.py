@@ -16,7 +16,7 @@ from cranfield.project.asking import FILES, ask, collect_options, prepared, requ
 from cranfield.project.rules import check_rules
 from cranfield.reporting import Document, save_reports
 from cranfield.reporting.documents.contribution import contribution_document
-from cranfield.systems import systems_of
+from cranfield.systems import build_systems
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,7 @@ def run_components(
     _require_free(variants, ready.testset, ready.said.params)
     made = {
         system.name: system
-        for system in systems_of(with_systems(config, variants.systems), variants.systems, ready.said.params)
+        for system in build_systems(with_systems(config, variants.systems), variants.systems, ready.said.params)
     }
     systems = [made[one] for one in variants.systems]
     runs, held = ask(

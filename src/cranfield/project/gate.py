@@ -33,7 +33,7 @@ from cranfield.project.history import remember
 from cranfield.project.recipe import evaluate, read_collected, with_primary
 from cranfield.reporting import Document, save_report
 from cranfield.reporting.documents.gate import gate_document
-from cranfield.systems import Adapter, progress_on, systems_of
+from cranfield.systems import ConfiguredSystem, build_systems, progress_on
 from cranfield.systems.collect.preflight import preflight
 from cranfield.systems.kinds.fusion import FusionSystem
 from cranfield.systems.kinds.run_file import RunFileSystem
@@ -60,7 +60,7 @@ class Part:
     name: str
     """Empty where it is the only one."""
     ready: Prepared
-    system: Adapter
+    system: ConfiguredSystem
     gate: GateConfig
 
     @property
@@ -168,7 +168,7 @@ def prepared(plan: Plan) -> list[Part]:
 
 def _part(plan: Plan, name: str, one: SetConfig) -> Part:
     ready = as_prepared(plan.config, of=name or None)
-    (system,) = systems_of(plan.config, [plan.systems[name]], one.params)
+    (system,) = build_systems(plan.config, [plan.systems[name]], one.params)
     return Part(name, ready, system, plan.gate)
 
 
@@ -296,7 +296,7 @@ def _is_collected(path: Path) -> bool:
     return sniff_run(path) == "jsonl"
 
 
-def _pilots(system: Adapter) -> Iterator[Path]:
+def _pilots(system: ConfiguredSystem) -> Iterator[Path]:
     """Run files that a system is made of and that are not for the record; one that cannot be read is told by preflight."""
     if isinstance(system, FusionSystem):
         for part in system.parts.values():

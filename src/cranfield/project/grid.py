@@ -18,7 +18,7 @@ from cranfield.project.asking import FILES, Prepared, ask, collect_options, prep
 from cranfield.project.rules import check_rules
 from cranfield.reporting import Document, save_reports
 from cranfield.reporting.documents.grid import grid_document
-from cranfield.systems import systems_of
+from cranfield.systems import build_systems
 from cranfield.testsets.drawing import check_keys, stratum
 from cranfield.testsets.split import only, part, split
 
@@ -82,7 +82,7 @@ def run_grid(
     halves = halves_of(ready.testset, grid)
     points = grid_points(config, grid)
     configs = {grid.system: config.systems[grid.system]} | {point.name: point.system for point in points}
-    made = {system.name: system for system in systems_of(with_systems(config, configs), configs, ready.said.params)}
+    made = {system.name: system for system in build_systems(with_systems(config, configs), configs, ready.said.params)}
     systems = [made[name] for name in configs]
     runs, held = ask(
         ready.testset,

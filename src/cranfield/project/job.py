@@ -27,8 +27,8 @@ from cranfield.project.rules import check_rules
 from cranfield.project.sensitivity import sensitivity as tried_otherwise
 from cranfield.project.several import Done, summary
 from cranfield.reporting import Document, comparison_document, evaluation_document, many_document, save_reports
-from cranfield.systems import Adapter, CollectOptions, Held, progress_on, systems_of
-from cranfield.systems.collect.fingerprint import UndigestedError, surroundings
+from cranfield.systems import CollectOptions, ConfiguredSystem, PassedCheck, build_systems, progress_on
+from cranfield.systems.collect.fingerprint import UndigestedError, dependency_digest
 from cranfield.systems.collect.preflight import preflight
 
 RESULTS, REPORT, MARKDOWN = "results.json", "report.html", "report.md"
@@ -62,8 +62,8 @@ class _Part:
     name: str
     """Empty where it is the only one."""
     ready: Prepared
-    systems: Sequence[Adapter]
-    held: Sequence[Held]
+    systems: Sequence[ConfiguredSystem]
+    held: Sequence[PassedCheck]
     baseline: str | None
     """Among three systems or more: the one that the others are held against."""
 
@@ -74,10 +74,10 @@ class _Part:
         return {"testset": self.ready.testset.digest, "systems": systems, **asked}
 
 
-def _around(system: Adapter) -> str:
+def _around(system: ConfiguredSystem) -> str:
     """What the system depends on, as a digest; a sentence where that cannot be told."""
     try:
-        return surroundings(system)
+        return dependency_digest(system)
     except UndigestedError as why:
         return str(why)
 
@@ -178,7 +178,7 @@ def _part(
 ) -> _Part:
     ready = prepared(config, of=name or None, seed=seed, allow_drift=allow_drift)
     names = _chosen(config, one, systems)
-    chosen = {system.name: system for system in systems_of(config, names, one.params)}
+    chosen = {system.name: system for system in build_systems(config, names, one.params)}
     ordered = [chosen[name] for name in names]
     baseline = config.baseline if config.baseline in names else None
     return _Part(name, ready, ordered, preflight(each_once(ordered), k=ready.k), baseline)

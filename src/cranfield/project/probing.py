@@ -15,9 +15,9 @@ from cranfield.errors import Problem, UnknownNameError, UsageError, shorten
 from cranfield.model import Query, Scalar
 from cranfield.project.rules import check_rules
 from cranfield.reporting.document import Block, Code, Column, Document, KeyValues, Paragraph, Section, Table
-from cranfield.systems import Adapter, systems_of
-from cranfield.systems.adapter import Exchange
+from cranfield.systems import ConfiguredSystem, build_systems
 from cranfield.systems.collect.preflight import preflight
+from cranfield.systems.configured import Exchange
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,7 @@ def probe(
     config = load_config(config_path, also=check_rules)
     given = _params(params)
     said = _set_params(config, testset)
-    (system,) = systems_of(config, [name], said)
+    (system,) = build_systems(config, [name], said)
     asked = k or config.k
     try:
         preflight([system], k=asked)
@@ -95,7 +95,7 @@ def _params(written: Sequence[str]) -> dict[str, Scalar]:
     return found
 
 
-def _exchange_document(system: Adapter, query: str, k: int, exchange: Exchange) -> Document:
+def _exchange_document(system: ConfiguredSystem, query: str, k: int, exchange: Exchange) -> Document:
     answer, log = exchange.answer, exchange.log
     outcome = answer.outcome.value + (f": {answer.reason}" if answer.reason else "")
     facts = [
@@ -139,7 +139,7 @@ def _hits_table(exchange: Exchange) -> Table:
     return Table(columns, rows, "Hits in the order they came, before any sort or cut", shown=None)
 
 
-def _exchange_payload(system: Adapter, query: str, k: int, exchange: Exchange) -> dict[str, Any]:
+def _exchange_payload(system: ConfiguredSystem, query: str, k: int, exchange: Exchange) -> dict[str, Any]:
     answer, log = exchange.answer, exchange.log
     hits = [
         {key: value for key in ("id", "score", "title", "span", "tokens") if (value := getattr(hit, key)) is not None}

@@ -15,7 +15,7 @@ from cranfield.demo.entity import Corpus
 from cranfield.errors import UsageError
 from cranfield.formats.testsets.native import read_testset_yaml
 from cranfield.model import Outcome, TestSet
-from cranfield.systems import collect_all, systems_of
+from cranfield.systems import build_systems, collect_all
 from cranfield.systems.collect.preflight import preflight
 
 FILES = ["corpus.db", "cranfield.yaml", "fields.db", "plain.db", "search.py", "testset.yaml"]
@@ -51,7 +51,7 @@ def test_no_query_is_lost_on_the_pythons_it_was_written_for(demo: DemoFiles) -> 
 def test_the_config_loads_and_its_systems_pass_their_preflight(demo: DemoFiles) -> None:
     config = load_config(demo.config)
     assert (config.pair, config.k) == (("plain", "fields"), 10)
-    held = preflight(systems_of(config), k=config.k)
+    held = preflight(build_systems(config), k=config.k)
     assert {entry.system for entry in held} == {"plain", "fields"}
 
 
@@ -60,7 +60,7 @@ def test_both_systems_answer_through_the_config(demo: DemoFiles, tmp_path: Path)
     testset = read_testset_yaml(demo.testset)
     few = tuple(query for query in testset.queries if query.id in {"A01", "B01", "E06", "G01"})
     part = TestSet("part", few, {query.id: testset.grades.get(query.id, {}) for query in few})
-    runs = collect_all(part, systems_of(config), out_dir=tmp_path, k=config.k)
+    runs = collect_all(part, build_systems(config), out_dir=tmp_path, k=config.k)
     for run in runs.values():
         assert {answer.outcome for answer in run.answers.values()} == {Outcome.ANSWERED}
         assert all(len(answer.hits) == 10 for query_id, answer in run.answers.items() if query_id != "A01")

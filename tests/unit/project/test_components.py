@@ -13,7 +13,7 @@ from cranfield.errors import TestSetError, UnknownNameError, UsageError
 from cranfield.model import Query
 from cranfield.project.asking import collect_options, each_once
 from cranfield.project.components import run_components, variants_of
-from cranfield.systems import systems_of
+from cranfield.systems import build_systems
 
 TESTSET = "cranfield_testset: 1\nname: t\nqueries:\n  - {id: q1, text: a, params: {lang: en}, judgments: {x: 1}}\n"
 PART = '{command: [touch, asked, "{query}"], extract: {regex: a}}'
@@ -67,7 +67,7 @@ def test_of_two_components_alone_and_all_but_one_are_the_same_and_run_once(tmp_p
 def test_a_system_with_components_is_told_which_are_on(tmp_path: Path) -> None:
     config = load_config(project(tmp_path))
     variants = variants_of(config, "flags")
-    made = systems_of(with_systems(config, variants.systems), variants.systems)
+    made = build_systems(with_systems(config, variants.systems), variants.systems)
     params = {system.name: system.params_of(Query("q1", "a")) for system in made}
     assert {name: said["components"] for name, said in params.items()} == {
         "flags.all": "lex,sem,fuzzy",
@@ -88,7 +88,7 @@ def test_the_parts_of_a_fusion_are_checked_once_however_many_variants_ask_them(
 ) -> None:
     config = load_config(project(tmp_path))
     variants = variants_of(config, name)
-    made = systems_of(with_systems(config, variants.systems), variants.systems)
+    made = build_systems(with_systems(config, variants.systems), variants.systems)
     assert len(made) == 7
     assert len(each_once(made)) == n
 

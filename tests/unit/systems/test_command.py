@@ -7,8 +7,8 @@ import pytest
 from cranfield.config import SystemConfig
 from cranfield.errors import ConfigError, UnknownNameError
 from cranfield.model import Outcome, Query
-from cranfield.systems.adapter import HEAD_CHARS
-from cranfield.systems.kinds.build import systems_of
+from cranfield.systems.configured import HEAD_CHARS
+from cranfield.systems.kinds.build import build_systems
 from cranfield.systems.kinds.command import CommandSystem
 from cranfield.systems.system import CallInterruptedError, Interruptible, System
 
@@ -227,11 +227,11 @@ def test_systems_come_in_the_order_of_the_file(tmp_path):
         encoding="utf-8",
     )
     config = load_config(path)
-    assert [system.name for system in systems_of(config)] == ["b", "a"]
-    assert [system.name for system in systems_of(config, ["a"])] == ["a"]
-    assert systems_of(config)[0].cwd == tmp_path
+    assert [system.name for system in build_systems(config)] == ["b", "a"]
+    assert [system.name for system in build_systems(config, ["a"])] == ["a"]
+    assert build_systems(config)[0].cwd == tmp_path
     with pytest.raises(UnknownNameError, match="unknown system 'c'"):
-        systems_of(config, ["c"])
+        build_systems(config, ["c"])
 
 
 def test_a_system_made_of_plain_values_is_checked_like_one_in_a_file():

@@ -9,7 +9,7 @@ from cranfield.config import SystemConfig, load_config
 from cranfield.errors import ConfigError, PreflightError
 from cranfield.formats.runs.jsonl import read_run
 from cranfield.model import Answer, Outcome
-from cranfield.systems import collect_all, systems_of
+from cranfield.systems import build_systems, collect_all
 from cranfield.systems.collect.collection import collect
 from cranfield.systems.collect.preflight import preflight
 from cranfield.systems.kinds.command import CommandSystem
@@ -126,7 +126,7 @@ def test_systems_come_from_the_file_ready_to_be_asked(tmp_path, script, testset_
         "  new: {command: ['{python}', search.py, 'x{query}'], extract: {regex: 'docs://\\S+'}}\n",
         encoding="utf-8",
     )
-    systems = systems_of(load_config(tmp_path / "cranfield.yaml"))
+    systems = build_systems(load_config(tmp_path / "cranfield.yaml"))
     preflight(systems)
     runs = collect_all(testset_of("a"), systems, out_dir=tmp_path / "out")
     assert [run.answers["q1"].hits[0].id for run in runs.values()] == ["docs://a", "docs://xa"]

@@ -8,10 +8,10 @@ import pytest
 from cranfield.config import load_config
 from cranfield.config.models import SystemConfig
 from cranfield.model import Answer, CallLog, Outcome
-from cranfield.systems import CommandSystem, systems_of
+from cranfield.systems import CommandSystem, build_systems
 from cranfield.systems.collect import fingerprint as fingerprint_module
 from cranfield.systems.collect.cache import cache_key
-from cranfield.systems.collect.fingerprint import UndigestedError, surroundings
+from cranfield.systems.collect.fingerprint import UndigestedError, dependency_digest
 
 SAME = {"testset": "sha256:t", "k": 10, "repeats": 1, "pilot": False}
 
@@ -49,8 +49,8 @@ def keys(folder, monkeypatch):
     monkeypatch.setenv("TOKEN", "hunter2")
 
     def _keys(params=None, **changed):
-        systems = systems_of(load_config(folder / "cranfield.yaml"), params=params or {})
-        return {system.name: cache_key(system, surroundings(system), {**SAME, **changed}) for system in systems}
+        systems = build_systems(load_config(folder / "cranfield.yaml"), params=params or {})
+        return {system.name: cache_key(system, dependency_digest(system), {**SAME, **changed}) for system in systems}
 
     return _keys
 
@@ -137,8 +137,8 @@ def test_a_config_in_another_folder_is_another_system(keys, folder, tmp_path_fac
     for name in ("cranfield.yaml", "search", "index.db"):
         (other / name).write_bytes((folder / name).read_bytes())
     there = {
-        system.name: cache_key(system, surroundings(system), SAME)
-        for system in systems_of(load_config(other / "cranfield.yaml"))
+        system.name: cache_key(system, dependency_digest(system), SAME)
+        for system in build_systems(load_config(other / "cranfield.yaml"))
     }
     assert changed_by(keys(), there) == ALL
 
@@ -176,13 +176,13 @@ def test_every_key_of_a_system_is_part_of_what_it_is(tmp_path, field):
         CommandSystem("sut", SystemConfig.model_validate(config), tmp_path)
         for config in (written, {**written, field: CHANGED[field]})
     )
-    assert cache_key(one, surroundings(one), SAME) != cache_key(other, surroundings(other), SAME)
+    assert cache_key(one, dependency_digest(one), SAME) != cache_key(other, dependency_digest(other), SAME)
 
 
 def test_two_systems_of_one_config_are_two_systems(tmp_path):
     config = SystemConfig.model_validate({"command": ["program", "{query}"], "extract": {"regex": "a"}})
     one, other = (CommandSystem(name, config, tmp_path) for name in ("a", "b"))
-    assert cache_key(one, surroundings(one), SAME) != cache_key(other, surroundings(other), SAME)
+    assert cache_key(one, dependency_digest(one), SAME) != cache_key(other, dependency_digest(other), SAME)
 
 
 class Depending:
@@ -234,31 +234,31 @@ def write(path: Path, text: str) -> None:
     ],
 )
 def test_whatever_changes_in_a_folder_is_seen(tree, change):
-    before = surroundings(Depending(tree))
-    assert surroundings(Depending(tree)) == before
+    before = dependency_digest(Depending(tree))
+    assert dependency_digest(Depending(tree)) == before
     change(tree)
-    assert surroundings(Depending(tree)) != before
+    assert dependency_digest(Depending(tree)) != before
 
 
 def test_what_python_and_cranfield_write_themselves_is_passed_over(tree):
-    before = surroundings(Depending(tree))
+    before = dependency_digest(Depending(tree))
     write(tree / "__pycache__" / "a.pyc", "compiled")
     write(tree / ".cranfield" / "x.jsonl", "answers")
-    assert surroundings(Depending(tree)) == before
+    assert dependency_digest(Depending(tree)) == before
 
 
 def test_a_link_is_followed_to_what_the_system_would_read_but_never_in_a_circle(tree, tmp_path):
     write(tmp_path / "outside.txt", "one")
     (tree / "link").symlink_to("../outside.txt")
     (tree / "circle").symlink_to(tree)
-    before = surroundings(Depending(tree))
+    before = dependency_digest(Depending(tree))
     write(tmp_path / "outside.txt", "two")
-    assert surroundings(Depending(tree)) != before
+    assert dependency_digest(Depending(tree)) != before
 
 
 def test_a_pipe_is_not_opened(tree):
     os.mkfifo(tree / "pipe")
-    assert surroundings(Depending(tree)) != surroundings(Depending(tree / "pipe"))
+    assert dependency_digest(Depending(tree)) != dependency_digest(Depending(tree / "pipe"))
 
 
 @pytest.mark.parametrize(
@@ -267,20 +267,20 @@ def test_a_pipe_is_not_opened(tree):
 def test_too_much_to_be_read_is_said_and_not_guessed(tree, monkeypatch, limit, value, said):
     monkeypatch.setattr(fingerprint_module, limit, value)
     with pytest.raises(UndigestedError, match=said):
-        surroundings(Depending(tree))
+        dependency_digest(Depending(tree))
 
 
 def test_a_file_is_read_once_for_several_systems(tree, monkeypatch):
     known = {}
-    alone = surroundings(Depending(tree))
-    assert surroundings(Depending(tree), known) == alone
+    alone = dependency_digest(Depending(tree))
+    assert dependency_digest(Depending(tree), known) == alone
     assert sorted(path.name for path in known) == ["a.txt", "b.txt"]
     write(tree / "a.txt", "changed")
-    assert surroundings(Depending(tree), known) == alone, "what was just read is not read again"
+    assert dependency_digest(Depending(tree), known) == alone, "what was just read is not read again"
 
 
 def test_a_circle_of_links_that_leads_nowhere_cannot_be_told(tree):
     (tree / "one").symlink_to("two")
     (tree / "two").symlink_to("one")
     with pytest.raises(UndigestedError, match="too many levels of symbolic links"):
-        surroundings(Depending(tree))
+        dependency_digest(Depending(tree))

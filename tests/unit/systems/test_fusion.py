@@ -14,17 +14,17 @@ from cranfield.config import SystemConfig
 from cranfield.config.load import load_config
 from cranfield.errors import ConfigError, PreflightError, UsageError
 from cranfield.model import Answer, Hit, Outcome, Query, TestSet
-from cranfield.systems.adapter import Adapter, Reply
 from cranfield.systems.collect.collection import collect
 from cranfield.systems.collect.preflight import preflight
-from cranfield.systems.kinds.build import systems_of
+from cranfield.systems.configured import ConfiguredSystem, Reply
+from cranfield.systems.kinds.build import build_systems
 from cranfield.systems.kinds.fusion import FusionSystem
 from cranfield.systems.system import CallInterruptedError
 
 STAND_IN = {"command": ["x", "{query}"], "extract": {"regex": r"x"}}
 
 
-class Shelf(Adapter):
+class Shelf(ConfiguredSystem):
     """Answers from a table, and counts what it is asked."""
 
     def prepare(self) -> None:
@@ -64,7 +64,7 @@ def found(*ids: str, scores: bool = False) -> Answer:
     return Answer(Outcome.ANSWERED, tuple(Hit(i, 1.0 / at if scores else None) for at, i in enumerate(ids, start=1)))
 
 
-def fusion(*parts: Adapter, name: str = "hybrid", params: dict | None = None, **how) -> FusionSystem:
+def fusion(*parts: ConfiguredSystem, name: str = "hybrid", params: dict | None = None, **how) -> FusionSystem:
     config = {"fusion": {"of": [part.name for part in parts], **how}, **({"params": params} if params else {})}
     system = FusionSystem(name, SystemConfig.model_validate(config))
     system.parts = {part.name: part for part in parts}
@@ -258,7 +258,7 @@ def project(tmp_path: Path) -> Path:
 
 
 def test_a_fusion_of_commands_is_collected_like_any_system(project: Path) -> None:
-    (hybrid,) = systems_of(load_config(project / "cranfield.yaml"), ["hybrid"])
+    (hybrid,) = build_systems(load_config(project / "cranfield.yaml"), ["hybrid"])
     run = collect(TestSet("t", (Query("q1", "grid"), Query("q2", "list"))), hybrid, k=10)
     assert {q: [hit.id for hit in answer.hits] for q, answer in run.answers.items()} == {
         "q1": ["y", "x"],
@@ -270,11 +270,11 @@ def test_a_fusion_of_commands_is_collected_like_any_system(project: Path) -> Non
 
 
 def test_every_check_of_every_part_is_made_before_the_first_query(project: Path) -> None:
-    (hybrid,) = systems_of(load_config(project / "cranfield.yaml"), ["hybrid"])
+    (hybrid,) = build_systems(load_config(project / "cranfield.yaml"), ["hybrid"])
     checks = {held.check.partition(" (")[0] for held in preflight([hybrid])}
     assert {"one: cwd .", "one: file one.json", "one: probe 'grid'", "two: cwd ."} <= checks
     (project / "one.json").unlink()
-    (hybrid,) = systems_of(load_config(project / "cranfield.yaml"), ["hybrid"])
+    (hybrid,) = build_systems(load_config(project / "cranfield.yaml"), ["hybrid"])
     with pytest.raises(PreflightError) as caught:
         preflight([hybrid])
     assert [(problem.path, problem.message) for problem in caught.value.problems] == [

@@ -24,10 +24,10 @@ from cranfield.model import Outcome, Query
 from cranfield.project.asking import collect_options
 from cranfield.systems import collect_all
 from cranfield.systems.calls.process import MAX_OUTPUT_BYTES
-from cranfield.systems.calls.redact import Mask
+from cranfield.systems.calls.redact import Redactor
 from cranfield.systems.collect.collection import collect
 from cranfield.systems.collect.dispatch import Dispatcher, in_turn
-from cranfield.systems.collect.fingerprint import surroundings
+from cranfield.systems.collect.fingerprint import dependency_digest
 from cranfield.systems.collect.preflight import preflight
 from cranfield.systems.kinds.lines import LinesSystem
 from cranfield.systems.kinds.python import PythonSystem
@@ -503,11 +503,11 @@ def test_what_sqlite_has_not_written_into_its_file_yet_counts(tmp_path, servers)
         written = {"preset": "sqlite", "with": {"database": "docs.db", "table": "docs"}}
         system = PythonSystem("docs", SystemConfig.model_validate(written), tmp_path)
         assert ask(system)[0].hits
-        before = surroundings(system)
-        assert surroundings(system) == before
+        before = dependency_digest(system)
+        assert dependency_digest(system) == before
         with writer:
             writer.execute("INSERT INTO docs VALUES ('d9', 'grid', 'grid')")
-        assert surroundings(system) != before
+        assert dependency_digest(system) != before
         system.close()
 
 
@@ -516,14 +516,14 @@ def test_the_value_of_a_variable_that_settings_name_counts(tmp_path, monkeypatch
     found = []
     for value in ("postgresql://one/docs", "postgresql://two/docs", "postgresql://two/docs"):
         monkeypatch.setenv("DOCS_DSN", value)
-        found.append(surroundings(PythonSystem("docs", SystemConfig.model_validate(written), tmp_path)))
+        found.append(dependency_digest(PythonSystem("docs", SystemConfig.model_validate(written), tmp_path)))
     assert found[0] != found[1] == found[2]
 
 
 def test_of_an_address_the_password_alone_is_a_secret_too():
-    mask = Mask({"DSN": "postgresql://bob:hunter%232@host/docs"})
-    assert mask.hide("no password hunter#2 for bob") == "no password ${DSN} for bob"
-    assert mask.hide("hunter%232") == "${DSN}"
+    redactor = Redactor({"DSN": "postgresql://bob:hunter%232@host/docs"})
+    assert redactor.redact("no password hunter#2 for bob") == "no password ${DSN} for bob"
+    assert redactor.redact("hunter%232") == "${DSN}"
 
 
 def test_however_often_it_is_interrupted_no_call_is_left_behind(calling, testset_of):

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from cranfield.config.models import Http
 from cranfield.errors import PreflightError
 from cranfield.model import Outcome, Query
-from cranfield.systems.calls.redact import Mask, spellings
+from cranfield.systems.calls.redact import Redactor, spellings
 from cranfield.systems.collect.preflight import preflight
 from cranfield.systems.kinds.http import HttpSystem, charset_of, retry_after_s
 from cranfield.systems.kinds.http_request import request_of
@@ -563,8 +563,8 @@ def test_a_proxy_of_the_environment_is_used(serve, servers, http_system, hit, mo
 
 
 def test_a_value_too_short_to_be_a_secret_is_not_hidden():
-    mask = Mask({"LANG": "C", "KEY": "abcd"})
-    assert mask.hide("C abcd YWJjZA== YWJjZA ABCD") == "C ${KEY} ${KEY} ${KEY} ABCD"
+    redactor = Redactor({"LANG": "C", "KEY": "abcd"})
+    assert redactor.redact("C abcd YWJjZA== YWJjZA ABCD") == "C ${KEY} ${KEY} ${KEY} ABCD"
 
 
 def test_a_system_made_in_code_needs_no_file(serve, servers, hit):

@@ -3,7 +3,7 @@ import json
 import pytest
 
 from cranfield.errors import PreflightError
-from cranfield.systems import Held
+from cranfield.systems import PassedCheck
 from cranfield.systems.collect.preflight import preflight
 from cranfield.systems.kinds.command import CommandSystem
 
@@ -37,15 +37,15 @@ def test_what_held_is_reported_in_the_words_of_the_config(make_system, tmp_path)
     ]
     held = preflight([make_system(ANSWERS, preflight=checks)])
     assert held == (
-        Held("sut", "cwd .", "a folder"),
-        Held("sut", "command {python}", "an executable file"),
-        Held("sut", "binary sh", "on PATH"),
-        Held("sut", "file conf.json", "a file"),
-        Held("sut", "file conf.json: contains '/data/search.db'", "found"),
-        Held("sut", "file VERSION: equals '1.2.0'", "'1.2.0'"),
-        Held("sut", "file conf.json: db.path", '"/data/search.db"'),
-        Held("sut", "file conf.json: db", '{"n": 3, "path": "/data/search.db"}'),
-        Held("sut", "probe 'Hashable'", "1 result"),
+        PassedCheck("sut", "cwd .", "a folder"),
+        PassedCheck("sut", "command {python}", "an executable file"),
+        PassedCheck("sut", "binary sh", "on PATH"),
+        PassedCheck("sut", "file conf.json", "a file"),
+        PassedCheck("sut", "file conf.json: contains '/data/search.db'", "found"),
+        PassedCheck("sut", "file VERSION: equals '1.2.0'", "'1.2.0'"),
+        PassedCheck("sut", "file conf.json: db.path", '"/data/search.db"'),
+        PassedCheck("sut", "file conf.json: db", '{"n": 3, "path": "/data/search.db"}'),
+        PassedCheck("sut", "probe 'Hashable'", "1 result"),
     )
     assert str(tmp_path) not in str(held)
 

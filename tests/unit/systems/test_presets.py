@@ -15,7 +15,7 @@ from cranfield.model import Outcome, Query
 from cranfield.systems.collect.preflight import preflight
 from cranfield.systems.engines import postgres as postgres_engine
 from cranfield.systems.engines import sqlite as sqlite_engine
-from cranfield.systems.kinds.build import adapter_of
+from cranfield.systems.kinds.build import system_class
 
 
 @pytest.fixture
@@ -31,7 +31,7 @@ def preset(tmp_path):
 
         def _preset(name, settings, **config):
             written = SystemConfig.model_validate({"preset": name, "with": settings, **config})
-            system = adapter_of(filled(written).kind)(name, written, tmp_path)
+            system = system_class(filled(written).kind)(name, written, tmp_path)
             stack.callback(system.close)
             return system
 

@@ -175,7 +175,7 @@ def test_what_json_cannot_say_is_unparsable_where_extract_is_to_read_it(module):
 def test_whatever_it_raises_is_an_error_in_one_line(module, kind, raised, reason):
     source = f"{kind} search(query, k):\n    raise {raised}\n"
     system = module(source)
-    system.mask = type(system.mask)({"HOME": __import__("os").environ["HOME"]})
+    system.redactor = type(system.redactor)({"HOME": __import__("os").environ["HOME"]})
     answer, log = ask(system)
     assert (answer.outcome, answer.reason) == (Outcome.ERROR, reason)
     assert "engine.py" in log.stderr_head

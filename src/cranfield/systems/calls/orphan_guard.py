@@ -30,7 +30,7 @@ for group in groups:
 """
 
 
-class Warden:
+class OrphanGuard:
     """Told of every process group that starts and ends; ends the rest when we are gone."""
 
     def __init__(self) -> None:
@@ -72,13 +72,13 @@ _starting = Lock()
 
 
 @cache
-def _only_warden() -> Warden:
-    warden = Warden()
-    atexit.register(warden.close)
-    return warden
+def _only_guard() -> OrphanGuard:
+    orphan_guard = OrphanGuard()
+    atexit.register(orphan_guard.close)
+    return orphan_guard
 
 
-def warden() -> Warden:
+def orphan_guard() -> OrphanGuard:
     """The guard of this process; started on the first call."""
     with _starting:
-        return _only_warden()
+        return _only_guard()

@@ -19,7 +19,7 @@ from pathlib import Path
 from threading import Event
 from typing import IO, Self
 
-from cranfield.systems.calls.orphan_guard import warden
+from cranfield.systems.calls.orphan_guard import orphan_guard
 
 MAX_OUTPUT_BYTES = 16 * 1024 * 1024
 """A program that writes more than this to stdout is stopped."""
@@ -64,7 +64,7 @@ def run_process(
     max_output_bytes: int = MAX_OUTPUT_BYTES,
 ) -> Finished:
     """Run `argv` in `cwd` and wait for it; when this returns, nothing of its process group is left."""
-    guard = warden()
+    guard = orphan_guard()
     deadline = time.monotonic() + timeout_s
     try:
         # Bytes, so that a query reads the same whatever the locale of the machine.

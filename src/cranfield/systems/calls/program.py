@@ -12,7 +12,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from cranfield.systems.calls.orphan_guard import warden
+from cranfield.systems.calls.orphan_guard import orphan_guard
 from cranfield.systems.calls.process import KEPT_STDERR_BYTES, MAX_OUTPUT_BYTES, why_not_started
 from cranfield.systems.kinds.command import exit_reason
 
@@ -64,7 +64,7 @@ class Program:
             raise
         except (OSError, ValueError) as error:
             raise NotStartedError(why_not_started(error, cwd)) from None
-        warden().started(process.pid)
+        orphan_guard().started(process.pid)
         return cls(process)
 
     @property
@@ -146,7 +146,7 @@ class Program:
                 await asyncio.wait_for(self._gone(), _POLITE_S)
         _signal_group(self.pid, signal.SIGKILL)
         await self._gone()
-        warden().ended(self.pid)
+        orphan_guard().ended(self.pid)
         for task in (self._drain, self._watch):
             task.cancel()
         await asyncio.wait([self._drain, self._watch])

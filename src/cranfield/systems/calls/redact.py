@@ -13,7 +13,7 @@ SHORTEST_SECRET = 4
 """Values shorter than this (`C`, `1`, `yes`) keep no secret, and hiding them would garble every output."""
 
 
-class Mask:
+class Redactor:
     """Hides values of the environment, however they are spelled; each is replaced by its variable's name, `${TOKEN}`."""
 
     def __init__(self, secrets: Mapping[str, str]) -> None:
@@ -27,21 +27,21 @@ class Mask:
         # The longest first, for one value may hold another.
         self._hidden = sorted(hidden.items(), key=lambda item: (-len(item[0]), item[0]))
 
-    def hide(self, text: str) -> str:
+    def redact(self, text: str) -> str:
         """`text` without any of the values."""
         for value, name in self._hidden:
             text = text.replace(value, name)
         return text
 
-    def hide_in(self, value: Any) -> Any:
+    def redact_value(self, value: Any) -> Any:
         """A JSON value without any of the values in its texts, names of members included."""
         if not self._hidden:
             return value
         if isinstance(value, str):
-            return self.hide(value)
+            return self.redact(value)
         if isinstance(value, Mapping):
-            return {self.hide(str(key)): self.hide_in(item) for key, item in value.items()}
-        return [self.hide_in(item) for item in value] if isinstance(value, list | tuple) else value
+            return {self.redact(str(key)): self.redact_value(item) for key, item in value.items()}
+        return [self.redact_value(item) for item in value] if isinstance(value, list | tuple) else value
 
 
 def _secrets_in(value: str) -> Iterator[str]:

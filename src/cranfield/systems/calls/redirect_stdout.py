@@ -14,7 +14,7 @@ _under_way: list[TextIO] = []
 
 
 @contextmanager
-def stdout_aside() -> Iterator[None]:
+def redirect_stdout() -> Iterator[None]:
     """As long as any call is in here, what is printed goes to stderr."""
     with _lock:
         _under_way.append(_under_way[0] if _under_way else sys.stdout)

@@ -23,7 +23,7 @@ from cranfield.model import Answer, CallLog, Run, TestSet
 from cranfield.systems.calls.signals import sigterm_interrupts
 from cranfield.systems.collect.cache import Cache, DamagedError, cache_key, kept_since
 from cranfield.systems.collect.dispatch import Call, Dispatcher, in_turn
-from cranfield.systems.collect.fingerprint import UndigestedError, surroundings
+from cranfield.systems.collect.fingerprint import UndigestedError, dependency_digest
 from cranfield.systems.collect.journal import Answers, Journal, Kept, difference
 from cranfield.systems.collect.progress import Progress, Silent, printable
 from cranfield.systems.system import System
@@ -291,7 +291,7 @@ class _Collection:
 
     def _surroundings(self, system: System, known: dict[Path, str]) -> str | None:
         try:
-            return surroundings(system, known)
+            return dependency_digest(system, known)
         except UndigestedError as why:
             if self.cache is not None:
                 hint = "name in `depends` a small file that changes with them"

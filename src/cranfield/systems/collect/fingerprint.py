@@ -15,7 +15,7 @@ from hashlib import file_digest, sha256
 from pathlib import Path
 
 from cranfield.config.template import ENV, placeholders, texts
-from cranfield.systems.adapter import Adapter
+from cranfield.systems.configured import ConfiguredSystem
 from cranfield.systems.system import System
 
 MAX_BYTES = 1024**3
@@ -29,12 +29,12 @@ class UndigestedError(Exception):
     """What a system depends on cannot be told; `str()` says why."""
 
 
-def surroundings(system: System, known: dict[Path, str] | None = None) -> str:
+def dependency_digest(system: System, known: dict[Path, str] | None = None) -> str:
     """SHA-256 over all that a system depends on and that its config does not hold.
 
     Covered are the folder that its paths are relative to, the files and folders of `depends_on` with what is in them,
     the values of variables that its config names, and the same of every part of a fusion. A system that is no
-    `Adapter` depends on what its own `depends_on` gives, if it has one.
+    `ConfiguredSystem` depends on what its own `depends_on` gives, if it has one.
 
     Args:
         system: what is asked.
@@ -54,7 +54,7 @@ def surroundings(system: System, known: dict[Path, str] | None = None) -> str:
 
 
 def _records(system: System, contents: _Contents) -> Iterator[list[str | None]]:
-    if isinstance(system, Adapter):
+    if isinstance(system, ConfiguredSystem):
         yield ["folder", str(system.folder)]
         yield from _variables(system)
     depends_on = getattr(system, "depends_on", None)
@@ -68,9 +68,9 @@ def _records(system: System, contents: _Contents) -> Iterator[list[str | None]]:
         yield from _records(part, contents)
 
 
-def _variables(system: Adapter) -> Iterator[list[str | None]]:
+def _variables(system: ConfiguredSystem) -> Iterator[list[str | None]]:
     """Name of each variable of the environment that the config fills in, and a digest of its value."""
-    held = [*texts(system.config.model_dump()), *texts(system.written.model_dump())]
+    held = [*texts(system.config.model_dump()), *texts(system.declared.model_dump())]
     named = {name.removeprefix(ENV) for text in held for name in placeholders(text) if name.startswith(ENV)}
     for name in sorted(named | set(system.variables_of_with())):
         value = system.environment.get(name)

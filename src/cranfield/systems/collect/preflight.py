@@ -16,13 +16,13 @@ from cranfield.config.expression import compile_path
 from cranfield.config.models import JsonValue
 from cranfield.errors import PreflightError, Problem, shorten
 from cranfield.model import Query
-from cranfield.systems.adapter import Adapter, CheckFailedError, Step
 from cranfield.systems.calls.signals import sigterm_interrupts
+from cranfield.systems.configured import CheckFailedError, ConfiguredSystem, Step
 from cranfield.systems.kinds.command import found_program
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class PassedCheck:
     """A check that held, in the words of the config: no path but the user's, no time, no secret."""
 
     system: str
@@ -32,7 +32,7 @@ class Held:
     """What was found: `"/data/search.db"`."""
 
 
-def preflight(systems: Iterable[Adapter], *, k: int = 10) -> tuple[Held, ...]:
+def preflight(systems: Iterable[ConfiguredSystem], *, k: int = 10) -> tuple[PassedCheck, ...]:
     """Check all systems: what each kind of system needs, then what the config spells.
 
     Args:
@@ -45,7 +45,7 @@ def preflight(systems: Iterable[Adapter], *, k: int = 10) -> tuple[Held, ...]:
     Raises:
         PreflightError: with every check of every system that did not hold.
     """
-    held: list[Held] = []
+    held: list[PassedCheck] = []
     problems: list[Problem] = []
     for system in systems:
         # Each stage only where the one before holds: a missing folder would be said once a file, a missing program
@@ -61,12 +61,12 @@ def preflight(systems: Iterable[Adapter], *, k: int = 10) -> tuple[Held, ...]:
     return tuple(held)
 
 
-def _take(system: Adapter, steps: Iterable[Step], held: list[Held]) -> list[Problem]:
-    hide = system.mask.hide
+def _take(system: ConfiguredSystem, steps: Iterable[Step], held: list[PassedCheck]) -> list[Problem]:
+    hide = system.redactor.redact
     failed = []
     for label, check in steps:
         try:
-            held.append(Held(system.name, hide(label), hide(check())))
+            held.append(PassedCheck(system.name, hide(label), hide(check())))
         except CheckFailedError as failure:
             failed.append(
                 Problem(
@@ -80,12 +80,12 @@ def _take(system: Adapter, steps: Iterable[Step], held: list[Held]) -> list[Prob
     return failed
 
 
-def folder_steps(system: Adapter) -> Iterator[Step]:
+def folder_steps(system: ConfiguredSystem) -> Iterator[Step]:
     """That the working directory is there."""
     yield f"cwd {system.config.cwd}", partial(_folder, system.cwd)
 
 
-def file_steps(system: Adapter) -> Iterator[Step]:
+def file_steps(system: ConfiguredSystem) -> Iterator[Step]:
     """What its kind needs, and the programs and files that the config spells."""
     yield from system.ready_steps()
     for check in system.config.preflight:
@@ -104,7 +104,7 @@ def file_steps(system: Adapter) -> Iterator[Step]:
                 yield named, partial(_exists, path)
 
 
-def probe_steps(system: Adapter, k: int) -> Iterator[Step]:
+def probe_steps(system: ConfiguredSystem, k: int) -> Iterator[Step]:
     """The queries that must find something."""
     for check in system.config.preflight:
         if check.probe is not None:
@@ -156,7 +156,7 @@ def _as_json(value: object) -> str:
     return json.dumps(value, sort_keys=True, ensure_ascii=False, default=str)
 
 
-def _probe(system: Adapter, text: str, k: int) -> str:
+def _probe(system: ConfiguredSystem, text: str, k: int) -> str:
     answer, log = system.search(Query("preflight", text), k)
     if answer.hits:
         return "1 result" if len(answer.hits) == 1 else f"{len(answer.hits)} results"

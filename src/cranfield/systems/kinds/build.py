@@ -10,9 +10,9 @@ from cranfield.config.models import Config
 from cranfield.config.presets import filled
 from cranfield.errors import UnknownNameError
 from cranfield.model import Scalar
-from cranfield.systems.adapter import Adapter
+from cranfield.systems.configured import ConfiguredSystem
 
-ADAPTERS = {
+SYSTEM_CLASSES = {
     "command": "cranfield.systems.kinds.command:CommandSystem",
     "http": "cranfield.systems.kinds.http:HttpSystem",
     "python": "cranfield.systems.kinds.python:PythonSystem",
@@ -25,16 +25,16 @@ ADAPTERS = {
 """Kind of system to the class that asks it; a preset is a form of one of them. Imported when it is needed."""
 
 
-def adapter_of(kind: str) -> type[Adapter]:
+def system_class(kind: str) -> type[ConfiguredSystem]:
     """The class that asks systems of a kind."""
-    module, _, name = ADAPTERS[kind].partition(":")
-    adapter: type[Adapter] = getattr(import_module(module), name)
+    module, _, name = SYSTEM_CLASSES[kind].partition(":")
+    adapter: type[ConfiguredSystem] = getattr(import_module(module), name)
     return adapter
 
 
-def systems_of(
+def build_systems(
     config: Config, names: Iterable[str] | None = None, params: Mapping[str, Scalar] = MappingProxyType({})
-) -> list[Adapter]:
+) -> list[ConfiguredSystem]:
     """The systems of a config, in the order of the file; only those in `names` where given.
 
     Args:
@@ -59,17 +59,17 @@ class _Builder:
     def __init__(self, config: Config, params: Mapping[str, Scalar]) -> None:
         self._config = config
         self._params = params
-        self._parts: dict[str, Adapter] = {}
+        self._parts: dict[str, ConfiguredSystem] = {}
 
-    def system(self, name: str) -> Adapter:
+    def system(self, name: str) -> ConfiguredSystem:
         """The system of that name, with its parts where it is a fusion."""
         written = self._config.systems[name]
-        system = adapter_of(filled(written).kind)(name, written, self._config.folder, self._params)
+        system = system_class(filled(written).kind)(name, written, self._config.folder, self._params)
         if written.fusion is not None:
             system.parts = {part: self._part(part) for part in written.fusion.of}
         return system
 
-    def _part(self, name: str) -> Adapter:
+    def _part(self, name: str) -> ConfiguredSystem:
         if name not in self._parts:
             self._parts[name] = self.system(name)
         return self._parts[name]

@@ -19,15 +19,15 @@ from threading import Event
 
 from cranfield.config.template import fill
 from cranfield.model import Outcome, Scalar
-from cranfield.systems.adapter import Adapter, CheckFailedError, Reply, Step, failed
 from cranfield.systems.calls.process import MAX_OUTPUT_BYTES, End, Finished, run_process
+from cranfield.systems.configured import CheckFailedError, ConfiguredSystem, Reply, Step, failed
 from cranfield.systems.system import CallInterruptedError
 
 _OURS_PERHAPS = frozenset({signal.SIGTERM, signal.SIGINT, signal.SIGHUP})
 _INTERRUPTION_LAG_S = 0.5
 
 
-class CommandSystem(Adapter):
+class CommandSystem(ConfiguredSystem):
     r"""A command of cranfield.yaml, ready to be asked.
 
     Example:
@@ -82,7 +82,7 @@ class CommandSystem(Adapter):
         return Reply(output, stderr, reply.answer)
 
 
-def found_program(system: Adapter, program: str) -> str:
+def found_program(system: ConfiguredSystem, program: str) -> str:
     """Check that a program is there and may be run.
 
     Raises:
@@ -104,7 +104,7 @@ def found_program(system: Adapter, program: str) -> str:
     return "an executable file"
 
 
-def files_named(system: Adapter, argv: Sequence[str]) -> Iterator[Path]:
+def files_named(system: ConfiguredSystem, argv: Sequence[str]) -> Iterator[Path]:
     """The program of a command line, on PATH or by name, and every file that an argument names."""
     if os.sep not in argv[0] and (found := shutil.which(argv[0], path=system.environment.get("PATH"))):
         yield Path(found)

@@ -16,11 +16,11 @@ from typing import Any
 
 from cranfield.config.models import Extract
 from cranfield.model import Answer, Hit, Order, Outcome, Scalar
-from cranfield.systems.adapter import HEAD_CHARS, CheckFailedError, Reply, failed
 from cranfield.systems.calls.answer_schema import answer_in, cut, one_line, plain
 from cranfield.systems.calls.loop import Loop
 from cranfield.systems.calls.values import MAX_HITS, UnreadableError, type_of
 from cranfield.systems.calls.workers import FunctionError, Workers
+from cranfield.systems.configured import HEAD_CHARS, CheckFailedError, Reply, failed
 
 HIT_FIELDS = ("id", "score", "title", "span", "tokens")
 _SHOWN_CHARS = 4 * HEAD_CHARS

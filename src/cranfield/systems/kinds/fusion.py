@@ -20,7 +20,7 @@ from weakref import WeakKeyDictionary, WeakSet
 from cranfield.config.models import Fusion
 from cranfield.errors import UsageError
 from cranfield.model import Answer, CallLog, Order, Outcome, Query, Scalar
-from cranfield.systems.adapter import Adapter, CheckFailedError, Exchange, Reply, Step
+from cranfield.systems.configured import CheckFailedError, ConfiguredSystem, Exchange, Reply, Step
 from cranfield.systems.kinds.fusing import Part, UnusableScoreError, fuse
 from cranfield.systems.system import CallInterruptedError
 
@@ -32,8 +32,8 @@ Asked = tuple[str, str, str, int, int]
 """Query id, text, params, depth, and how often the same fusion has asked the same before."""
 
 
-class FusionSystem(Adapter):
-    """Systems of cranfield.yaml, fused. Whoever builds it sets `parts`; see `systems_of`.
+class FusionSystem(ConfiguredSystem):
+    """Systems of cranfield.yaml, fused. Whoever builds it sets `parts`; see `build_systems`.
 
     Parts are asked one after the other, so the latency of a call is the sum of theirs. A part with weight 0 is not asked.
     Where a part fails, the fusion fails with its outcome and reason: what is left would be another system.
@@ -44,12 +44,12 @@ class FusionSystem(Adapter):
         self._times: Counter[Asked] = Counter()
 
     @property
-    def parts(self) -> Mapping[str, Adapter]:
+    def parts(self) -> Mapping[str, ConfiguredSystem]:
         """The systems it is made of, by name."""
         return self._parts
 
     @parts.setter
-    def parts(self, parts: Mapping[str, Adapter]) -> None:
+    def parts(self, parts: Mapping[str, ConfiguredSystem]) -> None:
         """Set them; each is told, so that it knows who will ask."""
         self._parts = parts
         for name, part in parts.items():
@@ -64,7 +64,7 @@ class FusionSystem(Adapter):
         return self.config.fusion
 
     @property
-    def heard(self) -> dict[str, Adapter]:
+    def active_parts(self) -> dict[str, ConfiguredSystem]:
         """The parts whose weight is more than 0, in their order.
 
         Raises:
@@ -73,7 +73,7 @@ class FusionSystem(Adapter):
         how = self.fusion
         missing = [name for name in how.of if name not in self.parts]
         if missing:
-            hint = "systems_of makes a fusion together with its parts."
+            hint = "build_systems makes a fusion together with its parts."
             raise UsageError(f"the fusion {self.name} was made without its part {missing[0]}", hint=hint)
         heard = {name: self.parts[name] for name in how.of if how.weights.get(name, 1.0) > 0}
         if not heard:
@@ -88,7 +88,7 @@ class FusionSystem(Adapter):
     @property
     def concurrency(self) -> int:
         """As written; where nothing is said, the least of its parts'."""
-        if "concurrency" in self.written.model_fields_set:
+        if "concurrency" in self.declared.model_fields_set:
             return self.config.concurrency
         return min((part.concurrency for part in self.parts.values()), default=self.config.concurrency)
 
@@ -116,7 +116,7 @@ class FusionSystem(Adapter):
 
     def ready_steps(self) -> Iterator[Step]:
         """Everything that has to hold for each of its parts."""
-        for name, part in self.heard.items():
+        for name, part in self.active_parts.items():
             yield from _steps_of(name, part)
 
     def interrupt(self) -> None:
@@ -138,8 +138,8 @@ class FusionSystem(Adapter):
         """What each part is sent."""
         depth = self._depth(k)
         whole = Query("request", query, params=dict(params))
-        sent = ((part, part.request(query, depth, part.params_of(whole))) for part in self.heard.values())
-        return "\n".join(f"{part.name}: {part.mask.hide(request)}" for part, request in sent)
+        sent = ((part, part.request(query, depth, part.params_of(whole))) for part in self.active_parts.values())
+        return "\n".join(f"{part.name}: {part.redactor.redact(request)}" for part, request in sent)
 
     def attempt(self, query: str, k: int, params: Mapping[str, Scalar], interrupted: Event) -> Reply:
         """Ask every part once."""
@@ -174,7 +174,7 @@ class FusionSystem(Adapter):
         answers: dict[str, Answer] = {}
         logs: dict[str, CallLog] = {}
         failure: Answer | None = None
-        for name, part in self.heard.items():
+        for name, part in self.active_parts.items():
             answers[name], logs[name] = _memory(part).ask(self, part, query, asked, interrupted)
             if answers[name].outcome.is_failure:
                 failure = _failure(name, answers[name])
@@ -185,7 +185,7 @@ class FusionSystem(Adapter):
 
     def _fused(self, answers: Mapping[str, Answer], depth: int, k: int) -> Answer:
         how = self.fusion
-        heard = self.heard
+        heard = self.active_parts
         parts = [
             Part(name, answer.hits, heard[name].order, how.weights.get(name, 1.0)) for name, answer in answers.items()
         ]
@@ -229,14 +229,14 @@ class _Entry:
 class _Memory:
     """What one part has answered, for the fusions that it belongs to."""
 
-    def __init__(self, part: Adapter) -> None:
+    def __init__(self, part: ConfiguredSystem) -> None:
         self.fusions: WeakSet[FusionSystem] = WeakSet()
         self._entries: dict[Asked, _Entry] = {}
         self._lock = Lock()
         self._room = BoundedSemaphore(max(part.concurrency, 1))
 
     def ask(
-        self, fusion: FusionSystem, part: Adapter, query: Query, asked: Asked, interrupted: Event
+        self, fusion: FusionSystem, part: ConfiguredSystem, query: Query, asked: Asked, interrupted: Event
     ) -> tuple[Answer, CallLog]:
         """The part's answer to a question, asked of it once however many fusions ask."""
         with self._lock:
@@ -265,16 +265,16 @@ def _acquired(acquire: Callable[..., bool], interrupted: Event) -> None:
             raise CallInterruptedError
 
 
-_MEMORIES: WeakKeyDictionary[Adapter, _Memory] = WeakKeyDictionary()
+_MEMORIES: WeakKeyDictionary[ConfiguredSystem, _Memory] = WeakKeyDictionary()
 _MAKING = Lock()
 
 
-def _memory(part: Adapter) -> _Memory:
+def _memory(part: ConfiguredSystem) -> _Memory:
     with _MAKING:
         return _MEMORIES.setdefault(part, _Memory(part)) if part not in _MEMORIES else _MEMORIES[part]
 
 
-def _steps_of(name: str, part: Adapter) -> Iterator[Step]:
+def _steps_of(name: str, part: ConfiguredSystem) -> Iterator[Step]:
     """The checks of a part under its name, each stage only where the one before it holds."""
     from cranfield.systems.collect.preflight import file_steps, folder_steps, probe_steps
 
@@ -282,15 +282,15 @@ def _steps_of(name: str, part: Adapter) -> Iterator[Step]:
 
     def checked(label: str, check: Callable[[], str]) -> str:
         try:
-            return part.mask.hide(check())
+            return part.redactor.redact(check())
         except CheckFailedError as failure:
             failed.append(label)
-            hide = part.mask.hide
+            hide = part.redactor.redact
             hint = failure.hint and hide(failure.hint)
             raise CheckFailedError(hide(failure.expected), hide(failure.found), hint) from None
 
     for steps in (folder_steps(part), file_steps(part), probe_steps(part, 10)):
         for label, check in steps:
-            yield f"{name}: {part.mask.hide(label)}", partial(checked, label, check)
+            yield f"{name}: {part.redactor.redact(label)}", partial(checked, label, check)
         if failed:
             return

@@ -27,10 +27,10 @@ from cranfield.config.models import Http
 from cranfield.config.template import ENV, request_values
 from cranfield.errors import shorten
 from cranfield.model import Outcome, Scalar
-from cranfield.systems.adapter import HEAD_CHARS, Adapter, CheckFailedError, Reply, Step, failed
 from cranfield.systems.calls.loop import loop
 from cranfield.systems.calls.process import MAX_OUTPUT_BYTES
-from cranfield.systems.calls.redact import Mask
+from cranfield.systems.calls.redact import Redactor
+from cranfield.systems.configured import HEAD_CHARS, CheckFailedError, ConfiguredSystem, Reply, Step, failed
 from cranfield.systems.kinds.http_reasons import failures, why_broken
 from cranfield.systems.kinds.http_request import HttpRequest, UnfilledError, basic_of, request_of, variables
 
@@ -60,7 +60,7 @@ class _Received:
         return (self.headers or {}).get(name, "")
 
 
-class HttpSystem(Adapter):
+class HttpSystem(ConfiguredSystem):
     """An HTTP service of cranfield.yaml, ready to be asked.
 
     One client serves all calls; cookies are not kept, so that no answer depends on the one before, and redirects are not
@@ -76,7 +76,7 @@ class HttpSystem(Adapter):
         self._given = {name: self.environment[name] for name in self._needs if self.environment.get(name)}
         secrets = {key: value.get_secret_value() for key, value in self.config.env.items()} | self._given
         basic = basic_of(self._http, {ENV + name: value for name, value in self._given.items()})
-        self.mask = Mask({**secrets, **({"BASIC": basic} if basic is not None else {})})
+        self.redactor = Redactor({**secrets, **({"BASIC": basic} if basic is not None else {})})
         self._client: AsyncClient | None = None
         self._making = Lock()
 
@@ -98,7 +98,7 @@ class HttpSystem(Adapter):
             return failed(f"no answer in {self.config.timeout_s:g} s", outcome=Outcome.TIMEOUT, output=_head(received))
         except failures() as error:
             return _broken(error, received)
-        return _reply(received, self.mask)
+        return _reply(received, self.redactor)
 
     def request(self, query: str, k: int, params: Mapping[str, Scalar]) -> str:
         """Method, address, headers and body, with the names of variables in the place of their values."""
@@ -198,23 +198,25 @@ def _trusting(file: str) -> ssl.SSLContext:
     return ssl.create_default_context(cafile=file)
 
 
-def _reply(received: _Received, mask: Mask) -> Reply:
+def _reply(received: _Received, redactor: Redactor) -> Reply:
     """What a complete answer, or one that was too long, amounts to."""
     status = received.status
     if not HTTPStatus.OK <= status < HTTPStatus.MULTIPLE_CHOICES:
-        return _refused(received, mask)
+        return _refused(received, redactor)
     if received.is_too_long:
         return failed(
             f"over {MAX_OUTPUT_BYTES // 1024**2} MB of output", outcome=Outcome.UNPARSABLE, output=_head(received)
         )
     encodings = {one.strip().lower() for one in received.header("content-encoding").split(",")}
     if unknown := sorted(encodings - {"", "identity", *ENCODINGS}):
-        return failed(f"the answer is encoded as {shorten(mask.hide(unknown[0]))}, unasked", outcome=Outcome.UNPARSABLE)
+        return failed(
+            f"the answer is encoded as {shorten(redactor.redact(unknown[0]))}, unasked", outcome=Outcome.UNPARSABLE
+        )
     charset = charset_of(received.header("content-type"))
     try:
         return Reply(received.body.decode("" if _is_trap(charset) else charset))
     except LookupError:
-        reason = f"the answer names a charset that is not known: {shorten(mask.hide(charset))}"
+        reason = f"the answer names a charset that is not known: {shorten(redactor.redact(charset))}"
     except ValueError:
         reason = f"the answer is not text in {charset}"
     return failed(reason, outcome=Outcome.UNPARSABLE, output=_head(received))
@@ -224,7 +226,7 @@ def _is_trap(charset: str) -> bool:
     return codecs.lookup(charset).name.replace("_", "-") in _NO_CHARSETS
 
 
-def _refused(received: _Received, mask: Mask) -> Reply:
+def _refused(received: _Received, redactor: Redactor) -> Reply:
     """An answer whose status is no success."""
     status = received.status
     try:
@@ -233,7 +235,7 @@ def _refused(received: _Received, mask: Mask) -> Reply:
         reason = f"HTTP {status}"
     location = received.header("location")
     if HTTPStatus.MULTIPLE_CHOICES <= status < HTTPStatus.BAD_REQUEST and location:
-        reason += f", to {shorten(mask.hide(location))}; redirects are not followed"
+        reason += f", to {shorten(redactor.redact(location))}; redirects are not followed"
     may_retry = status == HTTPStatus.TOO_MANY_REQUESTS or status >= HTTPStatus.INTERNAL_SERVER_ERROR
     wait_s = retry_after_s(received.header("retry-after"), received.header("date"))
     return replace(failed(reason, output=_head(received), may_retry=may_retry), retry_after_s=wait_s)

@@ -12,13 +12,13 @@ from threading import Event, Lock
 from typing import Any
 
 from cranfield.model import Scalar
-from cranfield.systems.adapter import HEAD_CHARS, Adapter, CheckFailedError, Reply, failed
-from cranfield.systems.calls.redirect_stdout import stdout_aside
+from cranfield.systems.calls.redirect_stdout import redirect_stdout
 from cranfield.systems.calls.workers import FunctionError, Workers
+from cranfield.systems.configured import HEAD_CHARS, CheckFailedError, ConfiguredSystem, Reply, failed
 from cranfield.systems.kinds.function import Function, callable_of
 
 
-class InProcessSystem(Adapter):
+class InProcessSystem(ConfiguredSystem):
     """A system whose calls are calls of a function.
 
     A plain function is called in a thread: one that is out of time cannot be ended, and is left to itself. Where it is
@@ -47,9 +47,9 @@ class InProcessSystem(Adapter):
             function = self.loaded(interrupted)
         except CheckFailedError as problem:
             return failed(f"{problem.expected}: {problem.found}")
-        with stdout_aside():
+        with redirect_stdout():
             reply = function.ask(query, k, params, self.config.timeout_s, interrupted)
-        return replace(reply, stderr=self.mask.hide(reply.stderr)[-HEAD_CHARS:])
+        return replace(reply, stderr=self.redactor.redact(reply.stderr)[-HEAD_CHARS:])
 
     def request(self, query: str, k: int, params: Mapping[str, Scalar]) -> str:
         """The call as Python writes it."""
@@ -70,7 +70,7 @@ class InProcessSystem(Adapter):
         with self._loading:
             if self._function is None:
                 try:
-                    with stdout_aside():
+                    with redirect_stdout():
                         found = self._workers.run(self._load, timeout_s=None, interrupted=interrupted)
                 except FunctionError as raised:
                     raise raised.error from None
@@ -84,7 +84,7 @@ class InProcessSystem(Adapter):
             function, self._function = self._function, None
         close = getattr(made, "close", None)
         if callable(close):
-            with suppress(FunctionError, TimeoutError), stdout_aside():
+            with suppress(FunctionError, TimeoutError), redirect_stdout():
                 self._workers.run(close, timeout_s=self.config.timeout_s, interrupted=Event())
         self._workers.close()
         if function is not None:

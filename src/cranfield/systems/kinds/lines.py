@@ -20,18 +20,18 @@ from typing import Any
 
 from cranfield.config.template import fill
 from cranfield.model import Outcome, Scalar
-from cranfield.systems.adapter import Adapter, CheckFailedError, Reply, Step, failed
 from cranfield.systems.calls.answer_schema import one_line
 from cranfield.systems.calls.loop import loop
 from cranfield.systems.calls.process import MAX_OUTPUT_BYTES
 from cranfield.systems.calls.program import NotStartedError, Program
 from cranfield.systems.calls.values import kind_of
+from cranfield.systems.configured import CheckFailedError, ConfiguredSystem, Reply, Step, failed
 from cranfield.systems.kinds.command import files_named, found_program
 
 _CLOSE_S = 5.0
 
 
-class LinesSystem(Adapter):
+class LinesSystem(ConfiguredSystem):
     """A program of cranfield.yaml that stays, ready to be asked."""
 
     def prepare(self) -> None:

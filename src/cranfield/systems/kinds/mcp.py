@@ -19,10 +19,10 @@ from cranfield.config.models import Mcp
 from cranfield.config.template import ENV, fill, fill_value, placeholders, request_values, texts
 from cranfield.errors import MissingExtraError, UsageError, shorten, unknown_name
 from cranfield.model import Outcome, Scalar
-from cranfield.systems.adapter import Adapter, CheckFailedError, Reply, Step, failed
 from cranfield.systems.calls.answer_schema import one_line
 from cranfield.systems.calls.loop import loop
-from cranfield.systems.calls.redact import Mask
+from cranfield.systems.calls.redact import Redactor
+from cranfield.systems.configured import CheckFailedError, ConfiguredSystem, Reply, Step, failed
 from cranfield.systems.kinds.command import files_named, found_program
 from cranfield.systems.kinds.mcp_session import BrokenError, NoSessionError, Opening, Session, ToolFailedError
 from cranfield.systems.system import CallInterruptedError
@@ -35,7 +35,7 @@ SAMPLE_QUERY = "a query"
 """Stands for a query where arguments are held against what the tool takes."""
 
 
-class McpSystem(Adapter):
+class McpSystem(ConfiguredSystem):
     """A tool of cranfield.yaml, ready to be asked."""
 
     def prepare(self) -> None:
@@ -51,7 +51,7 @@ class McpSystem(Adapter):
         self._named = sorted({name for text in self._texts() for name in placeholders(text) if name.startswith(ENV)})
         known = {name.removeprefix(ENV) for name in self._named} & set(self.environment)
         secrets = {key: value.get_secret_value() for key, value in self.config.env.items()}
-        self.mask = Mask({**secrets, **{name: self.environment[name] for name in known}})
+        self.redactor = Redactor({**secrets, **{name: self.environment[name] for name in known}})
         self._session: Session | None = None
         self._opening: asyncio.Lock | None = None
 
@@ -199,7 +199,7 @@ class McpSystem(Adapter):
         except TimeoutError:
             raise CheckFailedError("a server that answers", f"no answer in {self.config.timeout_s:g} s") from None
         except (NoSessionError, BrokenError, ToolFailedError) as error:
-            wrote = self.mask.hide(one_line(getattr(error, "stderr", "")))
+            wrote = self.redactor.redact(one_line(getattr(error, "stderr", "")))
             raise CheckFailedError(
                 "a server that answers", str(error), wrote and f"it wrote {shorten(wrote)}"
             ) from None

@@ -198,7 +198,7 @@ class Session:
         from mcp import Client
 
         try:
-            async with Client(_Held(self._transport()), cache=None) as client:
+            async with Client(_Transport(self._transport()), cache=None) as client:
                 self._client = client
                 self._opened.set_result(None)
                 await self._leaving.wait()
@@ -246,7 +246,7 @@ class Session:
             yield streams
 
 
-class _Held:
+class _Transport:
     """A context manager in the shape that the SDK takes for a transport."""
 
     def __init__(self, inner: Any) -> None:

@@ -15,7 +15,7 @@ from pathlib import Path
 from threading import RLock
 from types import ModuleType
 
-from cranfield.systems.adapter import CheckFailedError
+from cranfield.systems.configured import CheckFailedError
 from cranfield.systems.kinds.function import what, what_and_where
 
 _lock = RLock()

@@ -15,7 +15,7 @@ from typing import Any
 
 from cranfield.errors import unknown_name
 from cranfield.model import Answer, Query, Scalar
-from cranfield.systems.adapter import CheckFailedError, Step
+from cranfield.systems.configured import CheckFailedError, Step
 from cranfield.systems.kinds.function import callable_of, what_and_where
 from cranfield.systems.kinds.in_process import InProcessSystem
 from cranfield.systems.kinds.modules import module_files

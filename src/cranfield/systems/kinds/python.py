@@ -13,8 +13,8 @@ from typing import Any, Self
 
 from cranfield.errors import CranfieldError
 from cranfield.model import Order
-from cranfield.systems.adapter import CheckFailedError, Step
 from cranfield.systems.calls.values import type_of
+from cranfield.systems.configured import CheckFailedError, Step
 from cranfield.systems.kinds.function import require_takes, what_and_where
 from cranfield.systems.kinds.in_process import InProcessSystem
 from cranfield.systems.kinds.modules import found_in, module_files

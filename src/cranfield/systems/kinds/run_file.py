@@ -11,12 +11,12 @@ from threading import Event
 from cranfield.errors import RunFormatError
 from cranfield.formats.runs.whole import read_run_file
 from cranfield.model import Answer, CallLog, Order, Outcome, Query, Run, Scalar
-from cranfield.systems.adapter import Adapter, CheckFailedError, Exchange, Reply, Step
+from cranfield.systems.configured import CheckFailedError, ConfiguredSystem, Exchange, Reply, Step
 
 NOT_THERE = "the run file holds no answer for it"
 
 
-class RunFileSystem(Adapter):
+class RunFileSystem(ConfiguredSystem):
     """A run file of cranfield.yaml. A query that it does not hold is missing; params and k change nothing."""
 
     def ask(self, query: Query, k: int, *, is_shown: bool = False) -> Exchange:

@@ -24,7 +24,7 @@ from cranfield.config.written import config_digest, public_config
 from cranfield.model import Answer, CallLog, Order, Outcome, Query, Scalar
 from cranfield.systems.calls.answer_schema import REASON_CHARS, cut
 from cranfield.systems.calls.extract import Extractor
-from cranfield.systems.calls.redact import Mask
+from cranfield.systems.calls.redact import Redactor
 from cranfield.systems.system import CallInterruptedError
 
 HEAD_CHARS = 2_000
@@ -77,7 +77,7 @@ class Exchange:
     log: CallLog
 
 
-class Adapter(ABC):
+class ConfiguredSystem(ABC):
     """A system of cranfield.yaml, ready to be asked; one subclass a kind."""
 
     retries = 0
@@ -100,18 +100,20 @@ class Adapter(ABC):
         """
         require_valid(name, config)
         self.name = name
-        self.written = config
+        self.declared = config
         self.config = filled(config)
         self.set_params = dict(params)
         self.folder = Path(folder).absolute()
         self.cwd = self.folder / self.config.cwd
-        self.parts: Mapping[str, Adapter] = {}
+        self.parts: Mapping[str, ConfiguredSystem] = {}
         """Systems that a fusion is made of."""
         self._calls: set[Event] = set()
         self._lock = Lock()
         secrets = {key: value.get_secret_value() for key, value in self.config.env.items()}
         self.environment: Mapping[str, str] = {**os.environ, **secrets}
-        self.mask = Mask({**secrets, **{name: self.environment.get(name, "") for name in self.variables_of_with()}})
+        self.redactor = Redactor(
+            {**secrets, **{name: self.environment.get(name, "") for name in self.variables_of_with()}}
+        )
         self.prepare()
 
     @classmethod
@@ -182,11 +184,11 @@ class Adapter(ABC):
     @property
     def config_digest(self) -> str:
         """SHA-256 over the configuration as written; values of `env` and params of the set included."""
-        return config_digest(self.written, self.set_params)
+        return config_digest(self.declared, self.set_params)
 
     def public_config(self) -> Mapping[str, Any]:
         """The configuration as written, with the names of the environment's variables only, and params of the set."""
-        written = public_config(self.written)
+        written = public_config(self.declared)
         params = {**written.get("params", {}), **self.set_params}
         return {**written, **({"params": params} if params else {})}
 
@@ -202,7 +204,7 @@ class Adapter(ABC):
         over_a_network = self.config.http is not None or (
             self.config.mcp is not None and self.config.mcp.url is not None
         )
-        of_preset = self.written.preset is not None and PRESETS[self.written.preset].is_elsewhere
+        of_preset = self.declared.preset is not None and PRESETS[self.declared.preset].is_elsewhere
         return over_a_network or of_preset or any(part.is_elsewhere for part in self.parts.values())
 
     @property
@@ -241,7 +243,7 @@ class Adapter(ABC):
                 self._calls.discard(interrupted)
         tried = f" (tried {attempts} times)" if attempts > 1 else ""
         answer = self._hidden(self._extractor.read(reply.output, k) if reply.answer is None else reply.answer, tried)
-        hide = self.mask.hide
+        hide = self.redactor.redact
         log = CallLog(latency_ms, hide(reply.output)[:HEAD_CHARS], hide(reply.stderr)[:HEAD_CHARS], attempts)
         if not is_shown:
             return Exchange("", "", "", answer, log)
@@ -252,9 +254,11 @@ class Adapter(ABC):
 
         Ids and spans stay as they are: they are held against the test set, whatever a variable happens to hold.
         """
-        reason = None if answer.reason is None else cut(self.mask.hide(answer.reason), REASON_CHARS) + tried
-        hits = tuple(hit if hit.title is None else replace(hit, title=self.mask.hide(hit.title)) for hit in answer.hits)
-        return replace(answer, hits=hits, reason=reason, fields=self.mask.hide_in(answer.fields))
+        reason = None if answer.reason is None else cut(self.redactor.redact(answer.reason), REASON_CHARS) + tried
+        hits = tuple(
+            hit if hit.title is None else replace(hit, title=self.redactor.redact(hit.title)) for hit in answer.hits
+        )
+        return replace(answer, hits=hits, reason=reason, fields=self.redactor.redact_value(answer.fields))
 
     def interrupt(self) -> None:
         """End every call under way; later calls are not touched."""
