@@ -30,7 +30,7 @@ setup(
     ext_modules=[
         Extension(
             "cranfield.ranking._kernel",
-            [f"{KERNEL}/{name}.c" for name in ("module", "mapping", "scan", "finish")],
+            sorted(str(path) for path in Path(KERNEL).glob("*.c")),
             depends=sorted(str(path) for path in Path(KERNEL).glob("*.h")),
             define_macros=[("Py_LIMITED_API", OLDEST_PYTHON)] if STABLE else [],
             py_limited_api=STABLE,

@@ -10,6 +10,10 @@
 static void *fuzz_realloc(void *data, size_t size);
 #define SCAN_REALLOC fuzz_realloc
 #define SCAN_FREE free
+#include "array.c"
+#include "index.c"
+#include "order.c"
+#include "scanner.c"
 #include "finish.c"
 #include "scan.c"
 

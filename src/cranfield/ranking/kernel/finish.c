@@ -1,45 +1,13 @@
-/* From the rows of one query to ranks: order, duplicates, the cut, and where the judged documents stand. */
-#include "scanner.h"
+/* From the rows of one query to ranks: order, duplicates, depth, and the judged documents. */
+#include "finish.h"
 
-enum { SHORT_RUN = 12, FEW_KEYS = 64, KEY_BYTES = 8 };
+#include "order.h"
+
+enum { SHORT_RUN = 12 };
 
 static inline uint64_t rank_key(int64_t rank) { return (uint64_t)rank ^ (1ULL << 63); }
 
-static void sort_few(Keyed *entries, size_t n) {
-    for (size_t i = 1; i < n; i++) {
-        Keyed moving = entries[i];
-        size_t j = i;
-        for (; j && entries[j - 1].key > moving.key; j--) entries[j] = entries[j - 1];
-        entries[j] = moving;
-    }
-}
-
-/* Digit by digit of 8 bits, lowest first; a digit that all keys share is passed over. */
-void sort_keyed(Keyed *entries, Keyed *spare, size_t n) {
-    if (n <= FEW_KEYS) {
-        sort_few(entries, n);
-        return;
-    }
-    uint32_t counts[KEY_BYTES][256] = {{0}};
-    for (size_t i = 0; i < n; i++)
-        for (int digit = 0; digit < KEY_BYTES; digit++) counts[digit][entries[i].key >> (8 * digit) & 0xff]++;
-    Keyed *from = entries, *to = spare;
-    for (int digit = 0; digit < KEY_BYTES; digit++) {
-        uint32_t *places = counts[digit], place = 0;
-        if (places[entries[0].key >> (8 * digit) & 0xff] == n) continue;
-        for (int value = 0; value < 256; value++) {
-            uint32_t count = places[value];
-            places[value] = place;
-            place += count;
-        }
-        for (size_t i = 0; i < n; i++) to[places[from[i].key >> (8 * digit) & 0xff]++] = from[i];
-        Keyed *other = from;
-        from = to, to = other;
-    }
-    if (from != entries) memcpy(entries, from, n * sizeof *entries);
-}
-
-/* What the sort of a tie compares: ids, in one direction or the other. */
+/* Sort key of tied rows: the id, ascending (sign 1) or descending (-1). */
 typedef struct {
     const Row *rows;
     const uint8_t *ids;
@@ -51,7 +19,7 @@ static inline bool comes_after(const IdOrder *by, uint32_t a, uint32_t b) {
     return by->sign * compare_ids(by->ids + x->id, x->length, by->ids + y->id, y->length) > 0;
 }
 
-/* Merge sort of tied rows by id, equal ids as they stood. */
+/* Stable merge sort of tied rows by id. */
 static void sort_tie(const IdOrder *by, uint32_t *order, uint32_t *spare, size_t n) {
     if (n <= SHORT_RUN) {
         for (size_t i = 1; i < n; i++) {
@@ -70,7 +38,7 @@ static void sort_tie(const IdOrder *by, uint32_t *order, uint32_t *spare, size_t
     while (a < middle) order[out++] = b < n && comes_after(by, spare[a], order[b]) ? order[b++] : spare[a++];
 }
 
-/* Fill `order` with the rows' order and `keys` with what ordered them; returns how many tie with the one before. */
+/* Fill `order` with the rows by rank and `keys` with their sort keys; n_tied: rows that tie with the one before. */
 static bool put_in_order(Scanner *scanner, const Row *rows, size_t n, size_t *n_tied, bool *misranked) {
     const ScanOptions *options = &scanner->options;
     uint32_t *order = scanner->order.data;
@@ -110,7 +78,7 @@ static bool put_in_order(Scanner *scanner, const Row *rows, size_t n, size_t *n_
             if (end - start > 1) sort_tie(&by, order + start, scanner->spare.data, end - start);
         }
     }
-    /* Ranks may stand as they like within a tie; `highest` is of the scores before this one. */
+    /* Within a tie the rank column is free; `highest` is of the scores before this one. */
     bool down = false, ranked = true;
     int64_t highest = NO_RANK, of_this_score = NO_RANK;
     for (size_t i = 0; i < n; i++) {
@@ -128,7 +96,7 @@ static bool same_id(const Scanner *scanner, const Row *a, const uint8_t *id, siz
     return a->length == length && (!length || !memcmp(ELEMENTS(scanner->ids, uint8_t) + a->id, id, length));
 }
 
-/* Where an id is or belongs in the table: a slot that is empty or holds it. */
+/* The slot of an id in the table, empty where the id is absent. */
 static inline Slot *slot_of(const Scanner *scanner, const Row *rows, size_t mask, const uint8_t *id, size_t length,
                             uint32_t hash) {
     Slot *slots = scanner->slots.data;
@@ -140,7 +108,7 @@ static inline Slot *slot_of(const Scanner *scanner, const Row *rows, size_t mask
     }
 }
 
-/* Put all ids in a table, by rank, and close the order over those that come twice; `n` becomes how many are left. */
+/* Put the ids in a hash table, by rank, and remove repeated ones from the order; `n` becomes the number left. */
 static bool drop_duplicates(Scanner *scanner, size_t query, const Row *rows, size_t *n, size_t *mask) {
     size_t size = 16, n_rows = *n, kept = 0;
     while (size / 2 < n_rows) size *= 2;
@@ -179,7 +147,7 @@ static int compare_found(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-/* Which judged documents are among the first `n_kept` of `n` results, as rank << 32 | item, by rank. */
+/* The judged documents among the first `n_kept` results, as rank << 32 | item, by rank. */
 static bool find_judged(Scanner *scanner, size_t query, const Row *rows, size_t n_kept, size_t mask) {
     const Index *index = scanner->index;
     size_t first = index->doc_start[query], n_docs = index->doc_start[query + 1] - first;
@@ -196,7 +164,7 @@ static bool find_judged(Scanner *scanner, size_t query, const Row *rows, size_t 
     return true;
 }
 
-/* Give the found documents their ties: the bounds of the equal keys around them. */
+/* Append the judged rows, with the bounds of the equal keys around each. */
 static bool keep_judged(Scanner *scanner, size_t query, size_t n, bool ties) {
     const uint64_t *keys = scanner->keys.data, *found = scanner->found.data;
     size_t n_found = scanner->found.used, low = 0, high = 0;

@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "order.h"
-#include "scan.h"
+#include "types.h"
 
 const char RANK_MAPPINGS_DOC[] =
     "rank_mappings(run, query_ids, judged, ties, single)\n--\n\n"

@@ -2,10 +2,19 @@
 #ifndef CRANFIELD_NUMBER_H
 #define CRANFIELD_NUMBER_H
 
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE /* strtod_l */
+#endif
 #include <float.h>
+#include <locale.h>
 #include <math.h>
+#include <stdlib.h>
+#if defined(__APPLE__) || defined(__FreeBSD__)
+#include <xlocale.h>
+#endif
 
-#include "scanner.h"
+#include "array.h"
+#include "types.h"
 
 /* Where doubles are not calculated in a wider type, one operation on exact numbers gives the nearest double. */
 #define EXACT_ARITHMETIC (FLT_EVAL_METHOD == 0)

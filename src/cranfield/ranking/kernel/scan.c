@@ -1,6 +1,7 @@
-/* From bytes to the rows of a query: lines, columns, and which query each line belongs to. */
-#include "scanner.h"
+/* From bytes to the rows of a query: lines, columns, and the query of each line. */
+#include "scan.h"
 
+#include "finish.h"
 #include "number.h"
 
 enum { RUN_COLUMNS = 6, GOT_BYTES = 4096, SPARE = 16, MOST_SHORT_DIGITS = 8 };
@@ -11,35 +12,7 @@ typedef struct {
     bool readable; /* READABLE bytes from the line's start on, and every column begins in its window */
 } Line;
 
-bool array_grow(Array *array, size_t more, size_t element) {
-    size_t most = SIZE_MAX / 2 / element;
-    if (more > most || array->used > most - more) return false;
-    size_t size = array->used + more, doubled = array->size > most / 2 ? most : array->size * 2;
-    if (size < doubled) size = doubled;
-    if (size < 16) size = 16;
-    void *data = SCAN_REALLOC(array->data, size * element);
-    if (!data) return false;
-    array->data = data, array->size = size;
-    return true;
-}
-
-bool note_problem(Scanner *scanner, const ScanProblem *problem) {
-    ScanProblem noted = *problem;
-    size_t n = noted.got.length;
-    uint8_t *copy = SCAN_REALLOC(NULL, n + 1);
-    if (!copy) return fail(scanner), false;
-    if (!array_reserve(&scanner->problems, 1, sizeof noted)) {
-        SCAN_FREE(copy);
-        return fail(scanner), false;
-    }
-    if (n) memcpy(copy, noted.got.bytes, n);
-    noted.got.bytes = copy;
-    ELEMENTS(scanner->problems, ScanProblem)[scanner->problems.used++] = noted;
-    if (scanner->problems.used >= scanner->options.problem_limit) scanner->status = SCAN_STOPPED;
-    return scanner->status == SCAN_FINE;
-}
-
-/* Note what is wrong with a line; of what it says, enough to be quoted is kept. */
+/* Record the problem of a line, with as much of it as a message quotes. */
 static void bad_line(Scanner *scanner, ProblemCode code, size_t n_columns, Slice got) {
     while (got.length && is_space(*got.bytes)) got.bytes++, got.length--;
     if (got.length > GOT_BYTES) got.length = GOT_BYTES;
@@ -49,21 +22,7 @@ static void bad_line(Scanner *scanner, ProblemCode code, size_t n_columns, Slice
 
 /* ---- queries ---- */
 
-static bool same_bytes(Slice a, const uint8_t *bytes, size_t length) {
-    return a.length == length && (!length || !memcmp(a.bytes, bytes, length));
-}
-
-/* Place of a query in the index; negative when it is not there. */
-static int64_t judged_place(const Index *index, Slice query, uint32_t hash) {
-    for (size_t at = hash & index->mask; index->slots[at].place; at = (at + 1) & index->mask) {
-        size_t place = index->slots[at].place - 1;
-        if (index->slots[at].hash == hash && same_bytes(index->query_ids[place], query.bytes, query.length))
-            return (int64_t)place;
-    }
-    return -1;
-}
-
-/* Twice the room for names of queries that are not judged, each where it now belongs. */
+/* Double the hash table of unjudged queries. */
 static bool grow_extra(Scanner *scanner) {
     Array grown = {0};
     size_t size = scanner->extra_slots.used ? scanner->extra_slots.used * 2 : 64;
@@ -82,7 +41,7 @@ static bool grow_extra(Scanner *scanner) {
     return true;
 }
 
-/* Note a query that is not judged; *known says whether it was noted before. */
+/* Record a query that is not judged; *known: it was recorded before. */
 static bool note_extra(Scanner *scanner, Slice query, uint32_t hash, bool *known) {
     *known = false;
     if (scanner->extra.used >= scanner->extra_slots.used / 2 && !grow_extra(scanner)) return false;
@@ -104,7 +63,7 @@ static bool note_extra(Scanner *scanner, Slice query, uint32_t hash, bool *known
     return true;
 }
 
-/* Remember which query the last good line was of. */
+/* Store the query of the last valid line. */
 static bool remember_query(Scanner *scanner, Slice query) {
     scanner->query.used = 0;
     if (!append_bytes(&scanner->query, query.bytes, query.length, SPARE)) return false;
@@ -115,7 +74,7 @@ static bool remember_query(Scanner *scanner, Slice query) {
     return true;
 }
 
-/* A line of another query than the one before: finish that one, unless all are gathered, and begin this one. */
+/* A line whose query differs from the line before: finish the previous query, unless gathering, and begin this one. */
 static bool begin_query(Scanner *scanner, Slice query) {
     bool gather = scanner->options.gather, known;
     if (!gather && scanner->rows.used) {
@@ -123,7 +82,7 @@ static bool begin_query(Scanner *scanner, Slice query) {
         scanner->rows.used = scanner->ids.used = 0;
     }
     uint32_t hash = (uint32_t)hash_id(query.bytes, query.length, scanner->index->seed);
-    scanner->current = judged_place(scanner->index, query, hash);
+    scanner->current = index_find(scanner->index, query, hash);
     if (scanner->current < 0) {
         if (!note_extra(scanner, query, hash, &known)) return fail(scanner), false;
     } else {
@@ -184,7 +143,7 @@ static inline bool score_of(Scanner *scanner, const Line *line, double *score) {
     return false;
 }
 
-/* Take a line of six columns: a row of its query when its numbers are good. */
+/* Append a line of six columns to the rows of its query, if its numbers are valid. */
 static inline void take_line(Scanner *scanner, const Line *line) {
     double score;
     if (!score_of(scanner, line, &score)) return;
@@ -217,13 +176,13 @@ static inline void take_line(Scanner *scanner, const Line *line) {
     if (scanner->options.gather && !link_row(scanner, scanner->rows.used - 1)) fail(scanner);
 }
 
-/* White space at the end of a tag does not belong to it. */
+/* The end of a tag without trailing white space. */
 static const uint8_t *tag_end(const uint8_t *tag, const uint8_t *end) {
     while (end > tag && is_space(end[-1])) end--;
     return end;
 }
 
-/* The tag of a line: it may hold white space, but no carriage return; the first one is kept. */
+/* Check the tag of a line: white space inside is allowed, a carriage return is not. */
 static bool take_tag(Scanner *scanner, const uint8_t *start, const uint8_t *tag, const uint8_t *end) {
     const uint8_t *last = tag_end(tag, end);
     if (memchr(tag, '\r', (size_t)(last - tag))) {
@@ -272,10 +231,10 @@ static inline Slice column(const uint8_t *line, uint64_t start, uint64_t end) {
 
 #define WITHOUT_LOWEST(bits) ((bits) & ((bits)-1))
 
-/* Read the whole lines among some bytes; returns where the rest begins.
+/* Read the complete lines among some bytes; returns where the rest begins.
  *
- * `readable` is where reading may not go beyond: a line that is nearer to it than READABLE bytes counts to the rest.
- * The columns of a line are told by the bits of its window: where a column starts and where it ends. */
+ * No byte from `readable` on is read: a line nearer to it than READABLE bytes belongs to the rest. The columns of a
+ * line are found by the bits of its window that mark where a column starts and where it ends. */
 static const uint8_t *read_lines(Scanner *scanner, const uint8_t *p, const uint8_t *end, const uint8_t *readable) {
     while (p < end && readable - p >= READABLE) {
         Marks marks = mark(p);
@@ -311,7 +270,7 @@ static const uint8_t *read_lines(Scanner *scanner, const uint8_t *p, const uint8
     return p;
 }
 
-/* Read the whole lines that were carried; what is left moves to the front. */
+/* Read the complete lines of `carry`; the rest moves to the front. */
 static void read_carry(Scanner *scanner) {
     uint8_t *carry = scanner->carry.data, *end = carry + scanner->carry.used;
     memset(end, 0, READABLE);
@@ -368,99 +327,6 @@ ScanStatus scanner_finish(Scanner *scanner) {
     }
     scanner->rows.used = scanner->links.used = scanner->met.used = scanner->ids.used = 0;
     return scanner->status;
-}
-
-/* ---- beginning and end ---- */
-
-Index *index_new(const Slice *query_ids, size_t n_queries, const Slice *doc_ids, const size_t *doc_start,
-                 const bool *whole, const uint64_t seed[2], size_t *twice) {
-    *twice = n_queries;
-    if (n_queries > INT32_MAX) return NULL;
-    Index *index = SCAN_REALLOC(NULL, sizeof *index);
-    if (!index) return NULL;
-    *index = (Index){query_ids, doc_ids, doc_start, whole, n_queries, {seed[0], seed[1]}, NULL, 0};
-    size_t size = 16;
-    while (size / 2 < n_queries) size *= 2;
-    index->slots = SCAN_REALLOC(NULL, size * sizeof(Slot));
-    index->mask = size - 1;
-    if (!index->slots) return index_free(index), NULL;
-    memset(index->slots, 0, size * sizeof(Slot));
-    for (size_t query = 0; query < n_queries; query++) {
-        uint32_t hash = (uint32_t)hash_id(query_ids[query].bytes, query_ids[query].length, seed);
-        bool known = judged_place(index, query_ids[query], hash) >= 0;
-        if (known) *twice = query;
-        if (known || doc_start[query + 1] - doc_start[query] > INT32_MAX) return index_free(index), NULL;
-        size_t at = hash & index->mask;
-        while (index->slots[at].place) at = (at + 1) & index->mask;
-        index->slots[at] = (Slot){hash, (uint32_t)(query + 1)};
-    }
-    return index;
-}
-
-void index_free(Index *index) {
-    if (!index) return;
-    SCAN_FREE(index->slots);
-    SCAN_FREE(index);
-}
-
-Scanner *scanner_new(const Index *index, const ScanOptions *options) {
-    Scanner *scanner = SCAN_REALLOC(NULL, sizeof *scanner);
-    if (!scanner) return NULL;
-    memset(scanner, 0, sizeof *scanner);
-    scanner->index = index;
-    scanner->options = *options;
-    if (!scanner->options.problem_limit) scanner->options.problem_limit = 1;
-    scanner->current = -1;
-    scanner->query_length = SIZE_MAX; /* of no column */
-    scanner->locale = newlocale(LC_ALL_MASK, "C", (locale_t)0);
-    scanner->seen = SCAN_REALLOC(NULL, index->n_queries / 8 + 1);
-    bool made = scanner->seen && scanner->locale;
-    if (made) memset(scanner->seen, 0, index->n_queries / 8 + 1);
-    if (made && options->gather) {
-        made = array_reserve(&scanner->chains, index->n_queries + 1, sizeof(Chain));
-        if (made) memset(scanner->chains.data, 0, (index->n_queries + 1) * sizeof(Chain));
-    }
-    if (!made) return scanner_free(scanner), NULL;
-    return scanner;
-}
-
-void scanner_result(const Scanner *scanner, ScanResult *result) {
-    *result = (ScanResult){
-        .judged = scanner->judged.data,
-        .n_judged = scanner->judged.used,
-        .answered = scanner->answered.data,
-        .n_answered = scanner->answered.used,
-        .hit_score = scanner->hit_score.data,
-        .hit_length = scanner->hit_length.data,
-        .hit_item = scanner->hit_item.data,
-        .n_hits = scanner->hit_item.used,
-        .hit_ids = {scanner->hit_ids.data, scanner->hit_ids.used},
-        .problems = scanner->problems.data,
-        .n_problems = scanner->problems.used,
-        .extra = scanner->extra.data,
-        .n_extra = scanner->extra.used,
-        .extra_bytes = scanner->extra_bytes.data,
-        .n_lines = scanner->n_lines,
-        .tag = {scanner->tag.data, scanner->tag.used},
-        .has_tag = scanner->has_tag,
-    };
-}
-
-void scanner_free(Scanner *scanner) {
-    if (!scanner) return;
-    for (size_t i = 0; i < scanner->problems.used; i++)
-        SCAN_FREE((void *)(uintptr_t)ELEMENTS(scanner->problems, ScanProblem)[i].got.bytes);
-    Array *arrays[] = {
-        &scanner->carry,   &scanner->query,       &scanner->rows,        &scanner->ids,        &scanner->links,
-        &scanner->chains,  &scanner->met,         &scanner->extra,       &scanner->extra_bytes, &scanner->extra_slots,
-        &scanner->block,   &scanner->order,       &scanner->keys,        &scanner->sorted,     &scanner->spare,
-        &scanner->slots,   &scanner->found,       &scanner->judged,      &scanner->answered,   &scanner->hit_score,
-        &scanner->hit_ids, &scanner->hit_length,  &scanner->hit_item,    &scanner->problems,   &scanner->tag,
-    };
-    for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++) SCAN_FREE(arrays[i]->data);
-    SCAN_FREE(scanner->seen);
-    if (scanner->locale) freelocale(scanner->locale);
-    SCAN_FREE(scanner);
 }
 
 /* ---- where a file may be cut ---- */

@@ -1,117 +1,22 @@
-/* A push parser of TREC run files: lines go in, in pieces of any size, and what measures need of each query comes out.
+/* A push parser of TREC run files: bytes go in, in pieces of any size, and per query the ranks of its judged documents
+ * come out.
  *
- * Only the rows of one query are held at a time, so the rows of a query have to stand together; where they do not, the
- * scanner says so, and a second one that gathers all rows of the judged queries reads the file again. Nothing here
- * knows Python, keeps a global or prints. One scanner serves one thread; an index serves any number of them.
+ * Only the rows of the current query are in memory, so the rows of a query have to be contiguous. Where they are not,
+ * the status is SCAN_INTERLEAVED, and the file is read again by a scanner with `gather`, which keeps the rows of all
+ * judged queries. The scanner is independent of Python, uses no globals and prints nothing. One scanner serves one
+ * thread; an index may be shared by any number of them.
  */
 #ifndef CRANFIELD_SCAN_H
 #define CRANFIELD_SCAN_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "scanner.h"
 
-typedef struct {
-    const uint8_t *bytes;
-    size_t length;
-} Slice;
-
-typedef enum { ORDER_SCORE, ORDER_GIVEN, ORDER_RANK } Order;
-typedef enum { TIES_DESCENDING, TIES_ASCENDING, TIES_GIVEN } Ties;
-
-typedef struct {
-    Order order;
-    Ties ties;
-    bool single;           /* scores are compared as 32-bit floats */
-    bool keep_first;       /* a document twice in a query: the best ranked one counts; otherwise it is a problem */
-    bool gather;           /* hold the rows of all judged queries, which may be interleaved */
-    bool inner;            /* the bytes do not begin at the first line of the file: no byte order mark is looked for */
-    int64_t depth;         /* ranks kept a query; negative: all */
-    int64_t keep;          /* hits kept a query */
-    size_t problem_limit;  /* reading stops at this many problems; 0 is taken as 1 */
-} ScanOptions;
-
-typedef enum {
-    SCAN_FINE,
-    SCAN_INTERLEAVED, /* a query came back after another: read the file again with `gather` */
-    SCAN_STOPPED,     /* as many problems as were asked for */
-    SCAN_NO_MEMORY,
-} ScanStatus;
-
-typedef enum {
-    PROBLEM_COLUMNS,         /* fewer than six; got: the line */
-    PROBLEM_CARRIAGE_RETURN, /* inside the tag; got: the line */
-    PROBLEM_SCORE,           /* got: the column */
-    PROBLEM_RANK,            /* got: the column */
-    PROBLEM_DUPLICATE,       /* got: the document */
-} ProblemCode;
-
-typedef struct {
-    ProblemCode code;
-    uint64_t line;       /* 1-based */
-    uint64_t other_line; /* of a duplicate: the line it is named on, too */
-    size_t n_columns;
-    Slice got;
-    Slice query; /* of a duplicate */
-} ScanProblem;
-
-/* One judged document that the run returned. */
-typedef struct {
-    int32_t query, rank, item, tie_first, tie_last;
-} JudgedRow;
-
-/* One judged query that the run answered. */
-typedef struct {
-    int32_t query, n_returned, n_duplicates, n_tied, misranked, n_hits;
-} AnsweredRow;
-
-/* A query of the file that is not in the index. */
-typedef struct {
-    size_t place, length; /* of its name, in `extra_bytes` */
-    uint32_t hash;
-} ExtraQuery;
-
-/* All that was found; the memory is the scanner's. Queries stand as they were met, their rows and hits by rank. */
-typedef struct {
-    const JudgedRow *judged;
-    size_t n_judged;
-    const AnsweredRow *answered;
-    size_t n_answered;
-    const double *hit_score;
-    const int64_t *hit_length; /* of its id, in `hit_ids` */
-    const int32_t *hit_item;   /* -1: not judged */
-    size_t n_hits;
-    Slice hit_ids;
-    const ScanProblem *problems;
-    size_t n_problems;
-    const ExtraQuery *extra;
-    size_t n_extra;
-    const uint8_t *extra_bytes;
-    uint64_t n_lines;
-    Slice tag; /* of the first result line */
-    bool has_tag;
-} ScanResult;
-
-typedef struct Index Index;
-typedef struct Scanner Scanner;
-
-/* Copies nothing: ids, `doc_start` and `whole` have to outlive the index. The documents of query q are
- * doc_ids[doc_start[q] .. doc_start[q + 1]]; `whole` may be NULL. `seed` makes the places of ids in hash tables
- * unforeseeable. NULL when memory is short, or when a query is there twice: then *twice is its place, else n_queries. */
-Index *index_new(const Slice *query_ids, size_t n_queries, const Slice *doc_ids, const size_t *doc_start,
-                 const bool *whole, const uint64_t seed[2], size_t *twice);
-void index_free(Index *index);
-
-/* The index has to outlive the scanner. NULL when memory is short. */
-Scanner *scanner_new(const Index *index, const ScanOptions *options);
 ScanStatus scanner_feed(Scanner *scanner, const void *bytes, size_t n_bytes);
+/* The end of the file: rank the last query, or all of them when gathering. */
 ScanStatus scanner_finish(Scanner *scanner);
-/* What was found so far; valid until the next call. */
-void scanner_result(const Scanner *scanner, ScanResult *result);
-void scanner_free(Scanner *scanner);
 
-/* Offset of the first line that names another query than the line before it, or n_bytes when there is none. The bytes
- * may begin inside a line, so what stands before the first line feed is not looked at. */
+/* Offset of the first line whose query differs from that of the line before it, or n_bytes when there is none. The
+ * bytes may begin inside a line, so everything before the first line feed is skipped. */
 size_t query_change(const void *bytes, size_t n_bytes);
 
 #endif

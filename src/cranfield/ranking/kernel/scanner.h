@@ -1,4 +1,4 @@
-/* What the two halves of the scanner share: scan.c makes rows of lines, finish.c makes results of a query's rows. */
+/* The state of a scanner: scan.c turns lines into its rows, finish.c turns the rows of a query into results. */
 #ifndef CRANFIELD_SCANNER_H
 #define CRANFIELD_SCANNER_H
 
@@ -6,27 +6,12 @@
 #define _GNU_SOURCE /* strtod_l */
 #endif
 #include <locale.h>
-#include <stdlib.h>
 #if defined(__APPLE__) || defined(__FreeBSD__)
 #include <xlocale.h>
 #endif
 
-#include "order.h"
-#include "scan.h"
-
-/* The fuzzer has allocations fail by naming functions of its own. */
-#ifndef SCAN_REALLOC
-#define SCAN_REALLOC realloc
-#define SCAN_FREE free
-#endif
-
-/* An array that grows; its elements are what its user says they are. */
-typedef struct {
-    void *data;
-    size_t used, size; /* elements */
-} Array;
-
-#define NO_RANK INT64_MIN
+#include "index.h"
+#include "types.h"
 
 /* A result line of a judged query. */
 typedef struct {
@@ -38,36 +23,21 @@ typedef struct {
     uint64_t line;
 } Row;
 
-/* Rows of one query in a file of interleaved ones: a chain through `links`. */
+/* The rows of one query of an interleaved file: a chain through `links`. */
 typedef struct {
     size_t first, last, count;
 } Chain;
 
 typedef struct {
-    uint32_t hash;
-    uint32_t place; /* of the entry, counted from 1; 0 is empty */
-} Slot;
-
-struct Index {
-    const Slice *query_ids, *doc_ids;
-    const size_t *doc_start;
-    const bool *whole;
-    size_t n_queries;
-    uint64_t seed[2];
-    Slot *slots;
-    size_t mask;
-};
-
-struct Scanner {
     const Index *index;
     ScanOptions options;
     ScanStatus status;
     locale_t locale;
-    uint64_t line; /* number of the line looked at */
+    uint64_t line; /* number of the current line */
     uint64_t n_lines;
-    Array carry; /* bytes of a line whose end has not come */
+    Array carry; /* the beginning of an unfinished line */
 
-    /* the query of the last good line: its first eight bytes, and all of them with as many to spare */
+    /* the query of the last valid line: its first eight bytes, and all of them with spare room */
     uint64_t query_word, query_mask;
     size_t query_length;
     Array query;
@@ -75,8 +45,8 @@ struct Scanner {
     bool begun;
 
     Array rows; /* Row: of the current query, or of all when gathering */
-    Array ids;  /* bytes of their documents, with room for 16 more than are used */
-    Array links, chains, met; /* size_t: next row of a row; Chain: of a query; size_t: queries as they were met */
+    Array ids;  /* bytes of their documents, with room for 16 more */
+    Array links, chains, met; /* size_t: next row of a row; Chain: of a query; size_t: queries in file order */
     uint8_t *seen;            /* bit per query of the index */
 
     Array extra, extra_bytes, extra_slots; /* ExtraQuery, bytes, Slot: queries that are not judged */
@@ -86,30 +56,17 @@ struct Scanner {
     Array judged, answered, hit_score, hit_length, hit_item, hit_ids; /* results: see ScanResult */
     Array problems, tag;
     bool has_tag;
-};
+} Scanner;
 
 static inline ScanStatus fail(Scanner *scanner) { return scanner->status = SCAN_NO_MEMORY; }
 
-/* Make room for so many more elements; false when there is none. */
-bool array_grow(Array *array, size_t more, size_t element);
+/* The index has to outlive the scanner. NULL when memory is short. */
+Scanner *scanner_new(const Index *index, const ScanOptions *options);
+/* The results so far; valid until the next call. */
+void scanner_result(const Scanner *scanner, ScanResult *result);
+void scanner_free(Scanner *scanner);
 
-static inline bool array_reserve(Array *array, size_t more, size_t element) {
-    return LIKELY(array->size - array->used >= more) || array_grow(array, more, element);
-}
-
-#define ELEMENTS(array, type) ((type *)(array).data)
-
-static inline bool append_bytes(Array *array, const void *bytes, size_t n, size_t spare) {
-    if (n > SIZE_MAX - spare || !array_reserve(array, n + spare, 1)) return false;
-    if (n) memcpy(ELEMENTS(*array, uint8_t) + array->used, bytes, n);
-    array->used += n;
-    return true;
-}
-
-/* Note a problem, with a copy of what it got; false when reading has to stop. */
+/* Record a problem, with a copy of what it got; false when reading has to stop. */
 bool note_problem(Scanner *scanner, const ScanProblem *problem);
-
-/* Order the rows of one judged query, note its duplicates, and keep what measures need. */
-bool finish_query(Scanner *scanner, size_t query, const Row *rows, size_t n_rows);
 
 #endif

@@ -3,6 +3,7 @@
 #define CRANFIELD_TEXT_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -13,6 +14,12 @@
 #define LIKELY(condition) __builtin_expect(!!(condition), 1)
 #define UNLIKELY(condition) __builtin_expect(!!(condition), 0)
 #define EACH_BYTE(byte) (0x0101010101010101ULL * (byte))
+
+/* Bytes that belong to something else. */
+typedef struct {
+    const uint8_t *bytes;
+    size_t length;
+} Slice;
 
 /* A line is looked at in a window of 64 bytes, and a column that begins in it is read up to this many bytes from the
  * line's start: so many must be readable. */
@@ -125,6 +132,10 @@ static inline uint64_t hash_readable(const uint8_t *p, size_t n, const uint64_t 
         b &= ALL >> (128 - 8 * n);
     }
     return hash_ends(a, b, state, seed);
+}
+
+static inline bool same_bytes(Slice a, const uint8_t *bytes, size_t length) {
+    return a.length == length && (!length || !memcmp(a.bytes, bytes, length));
 }
 
 /* Byte order; of two ids that begin alike the shorter is less. */
