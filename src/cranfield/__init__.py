@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from cranfield.model import Answer, Convention, Hit, Outcome, Pattern, Query, Run, TestSet
     from cranfield.project.recipe import compare, compare_many, evaluate, load
     from cranfield.project.report import report
-    from cranfield.project.shaping import Shaping
+    from cranfield.project.testset_options import TestSetOptions
     from cranfield.systems.collect.collection import collect
     from cranfield.systems.kinds.command import CommandSystem
 
@@ -30,7 +30,7 @@ _HOMES = {
     "cranfield.model": ("Answer", "Convention", "Hit", "Outcome", "Pattern", "Query", "Run", "TestSet"),
     "cranfield.project.recipe": ("compare", "compare_many", "evaluate", "load"),
     "cranfield.project.report": ("report",),
-    "cranfield.project.shaping": ("Shaping",),
+    "cranfield.project.testset_options": ("TestSetOptions",),
     "cranfield.systems.collect.collection": ("collect",),
     "cranfield.systems.kinds.command": ("CommandSystem",),
 }
@@ -51,8 +51,8 @@ __all__ = [
     "Pattern",
     "Query",
     "Run",
-    "Shaping",
     "TestSet",
+    "TestSetOptions",
     "Verdict",
     "collect",
     "compare",

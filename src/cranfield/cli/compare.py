@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple, TypedDict
 
 import typer
 
-from cranfield.cli.shaping import shaping_options
 from cranfield.cli.shared import (
     EXIT_SYSTEM,
     ContrastOption,
@@ -33,11 +32,12 @@ from cranfield.cli.shared import (
     one_stdin,
     today,
 )
+from cranfield.cli.testset_options import testset_options
 from cranfield.errors import Problem, UsageError
 
 if TYPE_CHECKING:
     from cranfield.evaluation.values import Evaluation, Limits
-    from cranfield.project.shaping import Shaping
+    from cranfield.project.testset_options import TestSetOptions
 
 Contrasts = Sequence[tuple[str, str, str]]
 
@@ -71,7 +71,7 @@ MoreArgument = Annotated[
 ]
 
 
-@shaping_options
+@testset_options
 def compare_command(
     testset: Annotated[Path, typer.Argument(metavar="TESTSET", help="A test-set file, or TREC qrels.")],
     baseline: Annotated[Path, typer.Argument(metavar="BASELINE", help="The run of the system that is.")],
@@ -107,16 +107,16 @@ def compare_command(
     html: HtmlOption = None,
     testset_format: TestSetFormatOption = None,
     run_format: RunFormatOption = None,
-    shaping: Shaping,
+    options: TestSetOptions,
 ) -> None:
     """Compare two runs query by query, or three and more at once, and reach a verdict with its evidence."""
     from cranfield.evaluation.values import Limits
-    from cranfield.project.recipe import evaluate, load, told_apart, with_primary
+    from cranfield.project.recipe import evaluate, load, make_names_unique, with_primary
 
     runs = [baseline, candidate, *(more or ())]
     _refuse(many=len(runs) > 2, baseline_less=baseline_less, sensitivity=sensitivity, fail_on=fail_on)
     contrasts = contrasts_of(contrast)
-    judged = load(testset, format=testset_format, shaping=shaping)
+    judged = load(testset, format=testset_format, options=options)
     one_stdin([testset, *runs])
     note_reader(runs)
     evaluations = [
@@ -136,7 +136,7 @@ def compare_command(
         )
         for run in runs
     ]
-    evaluations = told_apart(evaluations, runs)
+    evaluations = make_names_unique(evaluations, runs)
     declared: Declared = {
         "primary": primary,
         "test": test,
@@ -148,7 +148,7 @@ def compare_command(
     if more:
         names = _many(evaluations, declared, contrasts, output, html, baseline_less=baseline_less)
     else:
-        again = Again((runs[0], runs[1]), run_format, shaping) if sensitivity else None
+        again = Again((runs[0], runs[1]), run_format, options) if sensitivity else None
         names = _two(evaluations, declared, contrasts, output, html, again)
     for name in names:
         leave(name, fail_on)
@@ -172,7 +172,7 @@ class Again(NamedTuple):
 
     runs: tuple[Path, Path]
     run_format: str | None
-    shaping: Shaping
+    options: TestSetOptions
 
 
 def _refuse(*, many: bool, baseline_less: bool, sensitivity: bool, fail_on: Sequence[FailOn] | None) -> None:
@@ -212,12 +212,12 @@ def _two(
     if again is not None:
         from cranfield.project.sensitivity import sensitivity
 
-        shaping = again.shaping
+        options = again.options
         varied = sensitivity(
             comparison,
             runs=again.runs,
-            scale=shaping.scale,
-            to_scale=shaping.to_scale,
+            scale=options.scale,
+            to_scale=options.to_scale,
             run_format=again.run_format,
         )
     deliver(comparison_document(comparison, contrasts=contrasts, today=today(), sensitivity=varied), output, html)

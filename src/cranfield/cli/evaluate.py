@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cranfield.cli.shaping import shaping_options
 from cranfield.cli.shared import (
     ContrastOption,
     ConventionOption,
@@ -28,13 +27,14 @@ from cranfield.cli.shared import (
     show,
     today,
 )
+from cranfield.cli.testset_options import testset_options
 
 if TYPE_CHECKING:
     from cranfield.evaluation.values import Evaluation
-    from cranfield.project.shaping import Shaping
+    from cranfield.project.testset_options import TestSetOptions
 
 
-@shaping_options
+@testset_options
 def evaluate_command(
     testset: Annotated[Path, typer.Argument(metavar="TESTSET", help="A test-set file, or TREC qrels.")],
     runs: Annotated[list[Path], typer.Argument(metavar="RUN", help="TREC run files, or runs that `run` wrote.")],
@@ -55,17 +55,17 @@ def evaluate_command(
     ] = None,
     testset_format: TestSetFormatOption = None,
     run_format: RunFormatOption = None,
-    shaping: Shaping,
+    options: TestSetOptions,
 ) -> None:
     """Score runs against a test set: means with their intervals, failures and judged share."""
-    from cranfield.project.recipe import evaluate, load, told_apart
+    from cranfield.project.recipe import evaluate, load, make_names_unique
     from cranfield.ranking.scan import REPORTED_HITS
 
     contrasts = contrasts_of(contrast)
     one_stdin([testset, *runs])
     note_reader(runs)
     only_numbers = output is Format.JSON and html is None and not contrasts
-    judged = load(testset, format=testset_format, shaping=shaping)
+    judged = load(testset, format=testset_format, options=options)
     evaluations = [
         evaluate(
             judged,
@@ -81,7 +81,7 @@ def evaluate_command(
         )
         for run in runs
     ]
-    evaluations = told_apart(evaluations, runs)
+    evaluations = make_names_unique(evaluations, runs)
     if history is not None:
         _remembered(history, evaluations)
     if only_numbers:

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cranfield.cli.shaping import shaping_options
 from cranfield.cli.shared import (
     DuplicatesOption,
     Format,
@@ -20,14 +19,15 @@ from cranfield.cli.shared import (
     TestSetFormatOption,
     deliver,
 )
+from cranfield.cli.testset_options import testset_options
 
 if TYPE_CHECKING:
     from cranfield.model import Convention, TestSet
-    from cranfield.project.shaping import Shaping
+    from cranfield.project.testset_options import TestSetOptions
     from cranfield.ranking import Duplicates, Missing, Ranking
 
 
-@shaping_options
+@testset_options
 def explain_command(
     testset: Annotated[Path, typer.Argument(metavar="TESTSET", help="A test-set file, or TREC qrels.")],
     run: Annotated[Path, typer.Argument(metavar="RUN", help="A TREC run file, or a run that `run` wrote.")],
@@ -56,7 +56,7 @@ def explain_command(
     html: HtmlOption = None,
     testset_format: TestSetFormatOption = None,
     run_format: RunFormatOption = None,
-    shaping: Shaping,
+    options: TestSetOptions,
 ) -> None:
     """Say why a run scores differently under two conventions: which choice changes which query, and by how much."""
     from cranfield.evaluation.explain import explain
@@ -67,7 +67,7 @@ def explain_command(
 
     sides = convention_named(a), convention_named(b)
     asked = parse_all(measures or DEFAULT_MEASURES)
-    judged = load(testset, format=testset_format, shaping=shaping)
+    judged = load(testset, format=testset_format, options=options)
     rank, name = _ranker(
         judged,
         run,

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cranfield.cli.shaping import shaping_options
 from cranfield.cli.shared import (
     ConventionOption,
     DepthOption,
@@ -24,12 +23,13 @@ from cranfield.cli.shared import (
     note_reader,
     one_stdin,
 )
+from cranfield.cli.testset_options import testset_options
 
 if TYPE_CHECKING:
-    from cranfield.project.shaping import Shaping
+    from cranfield.project.testset_options import TestSetOptions
 
 
-@shaping_options
+@testset_options
 def power_command(
     testset: Annotated[Path, typer.Argument(metavar="TESTSET", help="A test-set file, or TREC qrels.")],
     baseline: Annotated[Path, typer.Argument(metavar="BASELINE", help="A run, such as that of the system that is.")],
@@ -68,16 +68,16 @@ def power_command(
     html: HtmlOption = None,
     testset_format: TestSetFormatOption = None,
     run_format: RunFormatOption = None,
-    shaping: Shaping,
+    options: TestSetOptions,
 ) -> None:
     """Say how many queries a difference needs, or what so many can show, from the spread between two runs."""
     from cranfield.evaluation.power import plan
-    from cranfield.project.recipe import evaluate, load, told_apart
+    from cranfield.project.recipe import evaluate, load, make_names_unique
     from cranfield.reporting.documents.power import power_document
 
     runs = [baseline, candidate]
     one_stdin([testset, *runs])
-    judged = load(testset, format=testset_format, shaping=shaping)
+    judged = load(testset, format=testset_format, options=options)
     note_reader(runs)
     evaluations = [
         evaluate(
@@ -93,6 +93,6 @@ def power_command(
         )
         for run in runs
     ]
-    first, second = told_apart(evaluations, runs)
+    first, second = make_names_unique(evaluations, runs)
     found = plan(first, second, difference=difference, queries=n_queries, alpha=alpha, power=power, seed=seed)
     deliver(power_document(found), output, html)

@@ -20,7 +20,7 @@ from cranfield.measures import Measure, parse_all
 from cranfield.model import Answer, Outcome, Run, TestSet
 from cranfield.project.local import FOLDER, local_folder
 from cranfield.project.recipe import evaluate, load, with_primary
-from cranfield.project.shaping import Shaping
+from cranfield.project.testset_options import TestSetOptions
 from cranfield.systems import CollectOptions, ConfiguredSystem, PassedCheck, Progress, collect_all, progress_on
 from cranfield.systems.collect.preflight import preflight
 from cranfield.systems.kinds.fusion import FusionSystem
@@ -66,7 +66,9 @@ def prepared(config: Config, *, of: str | None = None, seed: int = 0, allow_drif
     """
     said = _chosen(config, of)
     repo = None if said.repo is None else config.folder / said.repo
-    testset = load(config.folder / said.path, shaping=Shaping(repo=repo, allow_drift=allow_drift and repo is not None))
+    testset = load(
+        config.folder / said.path, options=TestSetOptions(repo=repo, allow_drift=allow_drift and repo is not None)
+    )
     unanswered = Run("none", {query_id: Answer(Outcome.EMPTY) for query_id in testset.query_ids})
     dry = with_primary(
         evaluate(testset, unanswered, measures=said.measures, convention=config.convention), said.primary

@@ -16,7 +16,7 @@ from cranfield.model import DEFAULT_CONVENTION, TestSet
 from cranfield.project.recipe import evaluate, load
 from cranfield.project.rules import check_rules
 from cranfield.project.scores import Shared
-from cranfield.project.shaping import Shaping
+from cranfield.project.testset_options import TestSetOptions
 from cranfield.systems import ConfiguredSystem, build_systems
 from cranfield.systems.collect.collection import collect
 from cranfield.systems.collect.preflight import preflight
@@ -113,7 +113,7 @@ def _of_config(asked: Asked, path: Path) -> Shared:
     one = config.sets[chosen]
     system = asked.system if isinstance(asked.system, str) else _only_system(config)
     repo = None if one.repo is None else config.folder / one.repo
-    testset = load(config.folder / one.path, shaping=Shaping(repo=repo))
+    testset = load(config.folder / one.path, options=TestSetOptions(repo=repo))
     (adapter,) = build_systems(config, [system], one.params)
     run = _collected(adapter, asked.k or one.k or config.k)(testset)
     convention = asked.convention or config.convention

@@ -15,7 +15,7 @@ from cranfield.formats.io.files import meta_path
 from cranfield.formats.sniff import RunFormat, read_testset, sniff_run
 from cranfield.measures import DEFAULT_MEASURES, Measure, parse_all
 from cranfield.model import DEFAULT_CONVENTION, Answer, Convention, Hit, Outcome, Run, TestSet, convention_named
-from cranfield.project.shaping import AS_IT_IS, Shaping, shaped
+from cranfield.project.testset_options import NO_OPTIONS, TestSetOptions, apply_options
 from cranfield.ranking import REPORTED_HITS, Duplicates, Missing, RankedFile, rank_file, rank_run
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ def load(
     *,
     format: str | None = None,  # noqa: A002 - the word its users know
     columns: Mapping[str, str] | None = None,
-    shaping: Shaping = AS_IT_IS,
+    options: TestSetOptions = NO_OPTIONS,
 ) -> TestSet:
     """Read a test set in any of its formats, told by content, and make it ready to be used.
 
@@ -45,19 +45,19 @@ def load(
         format: name of a file's format, to say so instead. Qrels whose second column says something have to be named:
             `subtopics`, `judges` or `preferences`.
         columns: what a frame's columns are called, where the names are unusual: `{"query_id": "topic"}`.
-        shaping: what else is done to it: other judgments, strata, classes, a consensus, a repository it must be true of.
+        options: what else is done to it: other judgments, strata, classes, a consensus, a repository it must be true of.
 
     Raises:
         TestSetError: with every problem of the file, each with its line.
     """
     if isinstance(source, str | Path):
-        return shaped(_read(Path(source), format), shaping, Path(source).parent)
+        return apply_options(_read(Path(source), format), options, Path(source).parent)
     if format is not None:
         raise UsageError(f"format is {shorten(format)}", expected="none: it is about files, and this is none")
     from cranfield.formats.testsets.judgments import qrels_from_frame, qrels_from_mapping
 
     read = qrels_from_mapping(source) if isinstance(source, Mapping) else qrels_from_frame(source, columns=columns)
-    return shaped(read, shaping)
+    return apply_options(read, options)
 
 
 def _read(path: Path, format: str | None) -> TestSet:  # noqa: A002 - as above
@@ -375,7 +375,7 @@ def _evaluate_run(
     )
 
 
-def told_apart(evaluations: Sequence[Evaluation], paths: Sequence[Path]) -> list[Evaluation]:
+def make_names_unique(evaluations: Sequence[Evaluation], paths: Sequence[Path]) -> list[Evaluation]:
     """Give systems of the same name the name of their file, and number what is still the same."""
     names = [evaluation.name for evaluation in evaluations]
     if len(set(names)) < len(names):

@@ -94,10 +94,10 @@ def opened_set(path: Path, format: str | None = None, *, ask: bool = False) -> T
     Raises:
         TestSetError: the file cannot be read as one, or a database does not answer.
     """
-    from cranfield.project.shaping import shaped, target_needs_database
+    from cranfield.project.testset_options import apply_options, target_needs_database
 
     testset = read_set(path, format)
-    return shaped(testset, folder=path.parent) if ask or not target_needs_database(testset) else testset
+    return apply_options(testset, folder=path.parent) if ask or not target_needs_database(testset) else testset
 
 
 def note(sentence: str) -> None:

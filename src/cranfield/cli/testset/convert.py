@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cranfield.cli.shaping import shaping_options
 from cranfield.cli.testset.common import ForceOption, note, read_set, refuse_existing
+from cranfield.cli.testset_options import testset_options
 
 if TYPE_CHECKING:
-    from cranfield.project.shaping import Shaping
+    from cranfield.project.testset_options import TestSetOptions
 
 
-@shaping_options
+@testset_options
 def convert_command(
     source: Annotated[Path, typer.Argument(metavar="IN", help="A test set, in any of its formats.")],
     out: Annotated[Path, typer.Argument(metavar="OUT", help="The file to write; its ending says the format.")],
@@ -26,18 +26,18 @@ def convert_command(
         str | None, typer.Option("--to", metavar="FORMAT", help="Format of OUT, instead of telling by its ending.")
     ] = None,
     force: ForceOption = False,
-    shaping: Shaping,
+    options: TestSetOptions,
 ) -> None:
     """Write a test set in another format. What that format cannot hold is said."""
     from cranfield.formats.convert import convert
     from cranfield.formats.counting import n_of
     from cranfield.formats.testsets.meta_file import format_of
-    from cranfield.project.shaping import AS_IT_IS, shaped
+    from cranfield.project.testset_options import NO_OPTIONS, apply_options
 
     refuse_existing(out, force=force)
     testset = read_set(source, told)
-    if shaping != AS_IT_IS or testset.ratings:
-        testset = shaped(testset, shaping, source.parent)
+    if options != NO_OPTIONS or testset.ratings:
+        testset = apply_options(testset, options, source.parent)
     written, losses = convert(testset, out, to)
     if told is None:
         note(f"{source} is read as {format_of(source).sentence}")

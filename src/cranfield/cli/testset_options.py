@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar, get_type_hints
 import typer
 
 if TYPE_CHECKING:
-    from cranfield.project.shaping import Shaping
+    from cranfield.project.testset_options import TestSetOptions
 
 R = TypeVar("R")
 
@@ -89,18 +89,18 @@ OPTIONS: Mapping[str, Any] = {
         typer.Option("--part", metavar="PART", help="Queries of the stored split: evaluated or held-out."),
     ],
 }
-"""Field of `Shaping` to its option."""
+"""Field of `TestSetOptions` to its option."""
 
 
-def shaping_options(command: Callable[..., R]) -> Callable[..., R]:
-    """Give a command every option of the list; it gets them as one keyword, `shaping`."""
+def testset_options(command: Callable[..., R]) -> Callable[..., R]:
+    """Give a command every option of the list; it gets them as one keyword, `options`."""
     signature = inspect.signature(command)
-    # What a test set is shaped by is imported when a command runs, and not before.
-    hints = get_type_hints(command, localns={"Shaping": object}, include_extras=True)
+    # TestSetOptions is imported when a command runs, and not before.
+    hints = get_type_hints(command, localns={"TestSetOptions": object}, include_extras=True)
     own = [
         parameter.replace(annotation=hints[parameter.name])
         for parameter in signature.parameters.values()
-        if parameter.name != "shaping"
+        if parameter.name != "options"
     ]
     more = [
         inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=False if name == "allow_drift" else None)
@@ -110,7 +110,7 @@ def shaping_options(command: Callable[..., R]) -> Callable[..., R]:
     @functools.wraps(command)
     def wrapper(*args: Any, **kwargs: Any) -> R:
         asked = {name: kwargs.pop(name, None) for name in OPTIONS}
-        return command(*args, **kwargs, shaping=_shaping(asked))
+        return command(*args, **kwargs, options=_options(asked))
 
     joined = [*own, *(parameter.replace(annotation=OPTIONS[parameter.name]) for parameter in more)]
     wrapper.__signature__ = signature.replace(parameters=joined, return_annotation=hints["return"])  # type: ignore[attr-defined]
@@ -118,13 +118,13 @@ def shaping_options(command: Callable[..., R]) -> Callable[..., R]:
     return wrapper
 
 
-def _shaping(asked: Mapping[str, Any]) -> Shaping:
-    from cranfield.project.shaping import Shaping, databases_of
+def _options(asked: Mapping[str, Any]) -> TestSetOptions:
+    from cranfield.project.testset_options import TestSetOptions, databases_of
 
     values = {name: value for name, value in asked.items() if value}
     values["line_base"] = asked["line_base"]
     values["min_overlap"] = asked["min_overlap"]
     if "databases" in values:
         values["databases"] = databases_of(values["databases"])
-    known = {field.name for field in fields(Shaping)}
-    return Shaping(**{name: value for name, value in values.items() if name in known})
+    known = {field.name for field in fields(TestSetOptions)}
+    return TestSetOptions(**{name: value for name, value in values.items() if name in known})

@@ -8,7 +8,7 @@ import pytest
 from cranfield import evaluate, load
 from cranfield.errors import CranfieldError, TestSetError, UnknownNameError, UsageError
 from cranfield.model import Query, Span, TestSet
-from cranfield.project.shaping import Shaping, databases_of, shaped, with_classes
+from cranfield.project.testset_options import TestSetOptions, apply_options, databases_of, with_classes
 
 KINDS = TestSet(
     "kinds",
@@ -49,21 +49,21 @@ def test_a_stratum_that_says_no_class_is_refused(spec, error, said):
 
 def test_the_line_base_and_the_least_overlap_are_set_over_those_of_the_set():
     testset = TestSet("code", (Query("q"),), targets={"q": (Span("a.rs", 1, 3),)})
-    rules = shaped(testset, Shaping(line_base=0, min_overlap=2)).matching
+    rules = apply_options(testset, TestSetOptions(line_base=0, min_overlap=2)).matching
     assert (rules.line_base, rules.min_overlap) == (0, 2)
-    assert shaped(testset, Shaping()) == testset
+    assert apply_options(testset, TestSetOptions()) == testset
     with pytest.raises(UsageError, match=r"line base is 2(.|\n)*least overlap is 0"):
-        shaped(testset, Shaping(line_base=2, min_overlap=0))
+        apply_options(testset, TestSetOptions(line_base=2, min_overlap=0))
 
 
 def test_options_of_a_repository_need_one():
     with pytest.raises(UsageError, match="--repo"):
-        shaped(KINDS, Shaping(allow_drift=True))
+        apply_options(KINDS, TestSetOptions(allow_drift=True))
 
 
 def test_a_consensus_needs_ratings():
     with pytest.raises(TestSetError, match="holds no ratings"):
-        shaped(replace(KINDS, name="unrated"), Shaping(consensus="median"))
+        apply_options(replace(KINDS, name="unrated"), TestSetOptions(consensus="median"))
 
 
 def test_databases_are_named_and_a_bad_one_is_not_repeated():
@@ -76,8 +76,10 @@ def test_databases_are_named_and_a_bad_one_is_not_repeated():
 def test_judgments_and_strata_come_from_other_files(tmp_path: Path):
     (tmp_path / "new.qrels").write_text("q1 0 e 2\nq2 0 e 1\nq3 0 e 1\n")
     (tmp_path / "strata.csv").write_text("query_id,difficulty\nq1,easy\nq2,hard\nq3,hard\n")
-    asked = Shaping(qrels=tmp_path / "new.qrels", strata=(str(tmp_path / "strata.csv"), "half=first:1-2,second:3-3"))
-    testset = shaped(KINDS, asked)
+    asked = TestSetOptions(
+        qrels=tmp_path / "new.qrels", strata=(str(tmp_path / "strata.csv"), "half=first:1-2,second:3-3")
+    )
+    testset = apply_options(KINDS, asked)
     assert testset.grades["q1"] == {"e": 2}
     assert [(query.strata["difficulty"], query.strata["half"]) for query in testset.queries] == [
         ("easy", "first"),
@@ -89,7 +91,7 @@ def test_judgments_and_strata_come_from_other_files(tmp_path: Path):
 @pytest.mark.parametrize("asked", [{"scale": "graded"}, {"to_scale": "binary"}, {"consensus": "median"}])
 def test_what_is_asked_about_ratings_of_a_set_without_any_is_refused(asked):
     with pytest.raises(TestSetError, match="holds no ratings"):
-        shaped(KINDS, Shaping(**asked))
+        apply_options(KINDS, TestSetOptions(**asked))
 
 
 def test_a_value_named_for_a_class_that_no_query_has_is_said():
@@ -111,10 +113,10 @@ def test_a_convention_makes_grades_by_its_own_rule_where_nobody_names_one(tmp_pa
         "cranfield_testset: 1\nname: rated\nqueries:\n"
         "  - {id: q1, text: a, ratings: {d1: {ann: 8, bob: 10, cy: 9}, d2: {ann: 1, bob: 2}}}\n"
     )
-    testset = load(tmp_path / "rated.yaml", shaping=Shaping(scale="detail"))
+    testset = load(tmp_path / "rated.yaml", options=TestSetOptions(scale="detail"))
     scored = evaluate(testset, {"q1": ["d1", "d2"]}, measures=["P@2"], convention="searchtweak")
     assert scored.value("P@2", "q1") == 1  # of the one judged result
-    named = load(tmp_path / "rated.yaml", shaping=Shaping(scale="detail", consensus="mean"))
+    named = load(tmp_path / "rated.yaml", options=TestSetOptions(scale="detail", consensus="mean"))
     assert (testset.consensus, named.consensus) == ("", "mean")
 
 

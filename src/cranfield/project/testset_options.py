@@ -18,8 +18,10 @@ SHOWN_QUERIES = 5
 
 
 @dataclass(frozen=True)
-class Shaping:
-    """What was asked for beside the file; nothing by default."""
+class TestSetOptions:
+    """Changes made to a test set after it is read; none by default."""
+
+    __test__ = False  # pytest: not a test class
 
     qrels: Path | None = None
     """Judgments that replace those of the set; texts and strata stay."""
@@ -51,41 +53,41 @@ class Shaping:
     """Queries of the stored split: `evaluated` or `held-out`."""
 
 
-AS_IT_IS = Shaping()
+NO_OPTIONS = TestSetOptions()
 
 
-def shaped(testset: TestSet, shaping: Shaping = AS_IT_IS, folder: Path | None = None) -> TestSet:
+def apply_options(testset: TestSet, options: TestSetOptions = NO_OPTIONS, folder: Path | None = None) -> TestSet:
     """A test set with everything done to it that it or the caller asks for.
 
     Args:
         testset: as its file has it.
-        shaping: what the caller asks for.
+        options: what the caller asks for.
         folder: where the set's relative places are; by default the working folder.
 
     Raises:
         TestSetError: what was asked for does not fit the set.
         UsageError: an option that cannot be.
     """
-    testset = _with_files(testset, shaping)
-    if shaping.classes is not None:
-        testset = with_classes(testset, shaping.classes)
-    testset = _with_matching(testset, shaping)
-    if testset.ratings or any(one is not None for one in (shaping.consensus, shaping.scale, shaping.to_scale)):
-        testset = _with_grades(testset, shaping)
+    testset = _with_files(testset, options)
+    if options.classes is not None:
+        testset = with_classes(testset, options.classes)
+    testset = _with_matching(testset, options)
+    if testset.ratings or any(one is not None for one in (options.consensus, options.scale, options.to_scale)):
+        testset = _with_grades(testset, options)
     if any(target_needs_database(testset)):
         from cranfield.predicates.databases import ask
 
-        testset = ask(testset, folder or Path(), places=shaping.databases)
-    if shaping.repo is not None:
+        testset = ask(testset, folder or Path(), places=options.databases)
+    if options.repo is not None:
         from cranfield.project.drift import held_to
 
-        testset = held_to(testset, shaping.repo, allow_drift=shaping.allow_drift, at=shaping.at)
-    elif shaping.allow_drift or shaping.at is not None:
+        testset = held_to(testset, options.repo, allow_drift=options.allow_drift, at=options.at)
+    elif options.allow_drift or options.at is not None:
         raise UsageError("--allow-drift and --at are about a repository", hint="name it with --repo DIR")
-    if shaping.part is not None:
+    if options.part is not None:
         from cranfield.testsets.split import part
 
-        testset = part(testset, cast("Part", shaping.part))
+        testset = part(testset, cast("Part", options.part))
     return testset
 
 
@@ -98,19 +100,19 @@ def target_needs_database(testset: TestSet) -> Sequence[str]:
     ]
 
 
-def _with_files(testset: TestSet, shaping: Shaping) -> TestSet:
+def _with_files(testset: TestSet, options: TestSetOptions) -> TestSet:
     from cranfield.formats.sniff import read_testset
 
-    if shaping.qrels is not None:
+    if options.qrels is not None:
         from cranfield.formats.testsets.overlay import with_judgments
 
-        testset = with_judgments(testset, read_testset(shaping.qrels))
-    if shaping.queries is not None:
+        testset = with_judgments(testset, read_testset(options.qrels))
+    if options.queries is not None:
         from cranfield.formats.sniff import read_queries
         from cranfield.formats.testsets.overlay import with_queries
 
-        testset = with_queries(testset, read_queries(shaping.queries))
-    for strata in shaping.strata:
+        testset = with_queries(testset, read_queries(options.queries))
+    for strata in options.strata:
         from cranfield.formats.testsets.strata_file import with_strata
 
         testset = with_strata(testset, strata)
@@ -173,35 +175,35 @@ def _refuse_judged_negatives(testset: TestSet, queries: Sequence[Query]) -> None
         )
 
 
-def _with_matching(testset: TestSet, shaping: Shaping) -> TestSet:
+def _with_matching(testset: TestSet, options: TestSetOptions) -> TestSet:
     problems = []
     rules = testset.matching
-    if shaping.line_base is not None:
-        if shaping.line_base in {0, 1}:
-            rules = replace(rules, line_base=1 if shaping.line_base else 0)
+    if options.line_base is not None:
+        if options.line_base in {0, 1}:
+            rules = replace(rules, line_base=1 if options.line_base else 0)
         else:
-            problems.append(Problem(f"the line base is {shaping.line_base}", expected="0 or 1"))
-    if shaping.min_overlap is not None:
-        if shaping.min_overlap >= 1:
-            rules = replace(rules, min_overlap=shaping.min_overlap)
+            problems.append(Problem(f"the line base is {options.line_base}", expected="0 or 1"))
+    if options.min_overlap is not None:
+        if options.min_overlap >= 1:
+            rules = replace(rules, min_overlap=options.min_overlap)
         else:
-            problems.append(Problem(f"the least overlap is {shaping.min_overlap}", expected="a line or more"))
+            problems.append(Problem(f"the least overlap is {options.min_overlap}", expected="a line or more"))
     if problems:
         raise UsageError(problems)
     return testset if rules == testset.matching else replace(testset, matching=rules)
 
 
-def _with_grades(testset: TestSet, shaping: Shaping) -> TestSet:
+def _with_grades(testset: TestSet, options: TestSetOptions) -> TestSet:
     from cranfield.stats.scale import LEVELS, scale_named
     from cranfield.testsets.consensus import with_consensus
 
-    graded = with_consensus(testset, shaping.consensus, to=shaping.to_scale, scale=shaping.scale)
+    graded = with_consensus(testset, options.consensus, to=options.to_scale, scale=options.scale)
     # A convention has a rule of its own, where nobody names one.
-    graded = replace(graded, consensus=shaping.consensus or testset.consensus)
-    if shaping.to_scale is not None:  # what the raters said is on another scale than the grades
+    graded = replace(graded, consensus=options.consensus or testset.consensus)
+    if options.to_scale is not None:  # what the raters said is on another scale than the grades
         return replace(graded, ratings={})
-    if shaping.scale is not None:
-        return replace(graded, meta=replace(graded.meta, scale=LEVELS[scale_named(shaping.scale)]))
+    if options.scale is not None:
+        return replace(graded, meta=replace(graded.meta, scale=LEVELS[scale_named(options.scale)]))
     return graded
 
 
@@ -220,4 +222,4 @@ def databases_of(pairs: Sequence[str]) -> dict[str, str]:
     return found
 
 
-__all__ = ["AS_IT_IS", "Shaping", "databases_of", "shaped", "with_classes"]
+__all__ = ["NO_OPTIONS", "TestSetOptions", "apply_options", "databases_of", "with_classes"]
