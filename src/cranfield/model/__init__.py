@@ -3,6 +3,7 @@
 from cranfield.model.convention import CONVENTIONS, DEFAULT_CONVENTION, Convention, convention_named
 from cranfield.model.matching import MatchingRules
 from cranfield.model.meta import Anchor, Meta, Split
+from cranfield.model.note import Note, NoteKind
 from cranfield.model.query import Negative, Query, Scalar
 from cranfield.model.query_class import LETTERS, QUERY_CLASSES, QueryClass, class_named
 from cranfield.model.run import Answer, CallLog, Hit, Order, Outcome, Run
@@ -28,6 +29,8 @@ __all__ = [
     "MatchingRules",
     "Meta",
     "Negative",
+    "Note",
+    "NoteKind",
     "Order",
     "Outcome",
     "Pattern",

@@ -16,6 +16,7 @@ from typing import Literal
 
 from cranfield.model.matching import MatchingRules
 from cranfield.model.meta import Meta
+from cranfield.model.note import Note
 from cranfield.model.query import Query
 from cranfield.model.target import Entity, File, Legacy, Pattern, Predicate, Source, Span, Target
 
@@ -84,8 +85,8 @@ class TestSet:
     """Rule that made the grades of the ratings."""
     meta: Meta = field(default_factory=Meta, compare=False)
     """Beside the content: review, anchors, split, history."""
-    notes: tuple[str, ...] = field(default=(), compare=False)
-    """What its reader noticed, sentences for people."""
+    notes: tuple[Note, ...] = field(default=(), compare=False)
+    """What its reader, and the steps that changed it, report. `str(note)` is the text."""
 
     @cached_property
     def query_ids(self) -> tuple[str, ...]:

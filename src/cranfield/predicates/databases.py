@@ -13,6 +13,7 @@ from pathlib import Path
 
 from cranfield.errors import Problem, ProblemList, TestSetError, unknown_name
 from cranfield.model import Predicate, Target, TestSet
+from cranfield.model.note import info
 
 DEFAULT_TIMEOUT_S = 10.0
 DEFAULT_MAX_ROWS = 1_000_000
@@ -80,7 +81,7 @@ def ask(
     if not questions:
         return testset
     notes = [_note(name, [question for question in questions if question.database == name], answers) for name in names]
-    return replace(testset, targets=targets, notes=(*testset.notes, *notes, *_silent(questions, answers)))
+    return replace(testset, targets=targets, notes=(*testset.notes, *info(*notes, *_silent(questions, answers))))
 
 
 def _questions(testset: TestSet) -> list[_Question]:

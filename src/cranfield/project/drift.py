@@ -10,6 +10,7 @@ from pathlib import Path
 
 from cranfield.errors import Problem, TestSetError
 from cranfield.model import TestSet
+from cranfield.model.note import info
 from cranfield.repo.anchor import Outlines, anchor_of, places
 from cranfield.repo.drift import DRIFTED, STATES, DriftReport, Finding, verify
 from cranfield.repo.reanchor import reanchored
@@ -38,7 +39,7 @@ def held_to(testset: TestSet, repo: Path, *, allow_drift: bool = False, at: str 
         hint = f"{REVIEW}, then `cranfield testset rehash --allow-drift`; --allow-drift here goes on without"
         raise TestSetError(_refusal(testset, report.drifted, len(report.findings), report, hint))
     healed = reanchored(testset, report)
-    return replace(healed, notes=(*testset.notes, *_notes(report)))
+    return replace(healed, notes=(*testset.notes, *info(*_notes(report))))
 
 
 def rehash(
@@ -95,7 +96,7 @@ def rehash(
         counts=_counts(testset),
         history=(*testset.meta.history, done),
     )
-    return replace(testset, meta=meta, notes=(*testset.notes, *notes, *why))
+    return replace(testset, meta=meta, notes=(*testset.notes, *info(*notes, *why)))
 
 
 def _commit(snapshot: Snapshot, source_files: dict[str, str]) -> tuple[str, list[str]]:

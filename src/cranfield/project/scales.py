@@ -17,12 +17,12 @@ from cranfield.errors import InternalError, UsageError
 from cranfield.evaluation.scales import scale_for
 from cranfield.evaluation.values import Evaluation
 from cranfield.measures import Measure, parse_all
-from cranfield.model import Rating, TestSet
+from cranfield.model import NoteKind, Rating, TestSet
 from cranfield.project.recipe import RunLike, evaluate
 from cranfield.ranking.value import Ranking
 from cranfield.stats.consensus import rule_named
 from cranfield.stats.scale import LEVELS, Scale, scale_named, scale_of
-from cranfield.testsets.consensus import MADE, rated_pairs, ratings_of, with_consensus
+from cranfield.testsets.consensus import rated_pairs, ratings_of, with_consensus
 
 ON_DETAIL = re.compile(r"\w+\(d\)\s*(@.*)?")
 """How SearchTweak writes a graded measure of the detail scale: `nDCG(d)@10`."""
@@ -99,12 +99,12 @@ def evaluate_on_scales(
     said: list[str] = []
     for to, group in by_scale.items():
         on_scale = with_consensus(bare, rule, to=to, scale=given)
-        said.append(f"on the {to} scale: {', '.join(map(str, group))}; {'; '.join(on_scale.notes)}")
+        said.append(f"on the {to} scale: {', '.join(map(str, group))}; {'; '.join(map(str, on_scale.notes))}")
         on_scale = replace(on_scale, ratings={})  # its grades are all that this part is about
         parts[to] = evaluate(on_scale, run, measures=group, convention=convention, **options)
     joined = _joined(tuple(asked), parts, said)
     # What was made of the ratings when the set was read is not what is scored here.
-    notes = tuple(note for note in testset.notes if not note.startswith(MADE))
+    notes = tuple(note for note in testset.notes if note.kind is not NoteKind.CONSENSUS)
     return replace(
         joined,
         testset=replace(testset, grades=joined.testset.grades, notes=notes),

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, cast
 
 from cranfield.errors import Problem, TestSetError, UsageError
 from cranfield.model import LETTERS, QUERY_CLASSES, Query, TestSet, class_named
+from cranfield.model.note import info
 from cranfield.model.query_class import NEGATIVE
 
 if TYPE_CHECKING:
@@ -156,7 +157,7 @@ def with_classes(testset: TestSet, spec: str) -> TestSet:
     _refuse_judged_negatives(testset, queries)
     unmet = [value for value in names if value not in values]
     said = [f"classes by {key}: no query is {', '.join(map(repr, unmet))}"] if unmet else []
-    return replace(testset, queries=queries, notes=(*testset.notes, *said))
+    return replace(testset, queries=queries, notes=(*testset.notes, *info(*said)))
 
 
 def _refuse_judged_negatives(testset: TestSet, queries: Sequence[Query]) -> None:

@@ -173,7 +173,7 @@ def _payload(evaluations: Sequence[Evaluation], libraries: Sequence[str]) -> dic
             "digest": testset.digest,
             "n_queries": len(testset.queries),
             **({"review": testset.meta.review} if testset.meta.review else {}),
-            **({"notes": list(testset.notes)} if testset.notes else {}),
+            **({"notes": [str(note) for note in testset.notes]} if testset.notes else {}),
         },
         "convention": evaluations[0].ranking.convention.name,
         "ci_level": summaries[0].ci_level if summaries else None,

@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 
 from cranfield.errors import TestSetError, UsageError
 from cranfield.formats.counting import n_of
-from cranfield.model import Rating, TestSet
+from cranfield.model import Note, NoteKind, Rating, TestSet
+from cranfield.model.note import info
 from cranfield.stats.arguments import FloatN
 from cranfield.stats.consensus import DEFAULT_RULE, ConsensusRule, SlotTable, combined, rule_named
 from cranfield.stats.scale import LEVELS, GradeMap, Scale, mapped, rules_between, scale_named, scale_of
@@ -22,9 +23,6 @@ NAMED_PAIRS = 3
 
 Pair = tuple[str, str]
 """Query id and document id."""
-
-MADE = "grades are made of"
-"""How the note on a consensus begins."""
 
 
 @dataclass(frozen=True)
@@ -142,13 +140,12 @@ def with_consensus(
     values = combined(on_scale.table.packed(), row.name, scale=on_scale.scale)
     grades, kept, changed = _regraded(testset, rated.pairs, values, keep=not named)
     ratings, pairs = n_of(len(rated.table.item), "ratings"), n_of(len(rated.pairs), "pairs")
-    made = f"{MADE} {ratings} of {pairs} by the rule {row.name}"
+    made = f"grades are made of {ratings} of {pairs} by the rule {row.name}"
     counted = {
         f"judgments beside ratings that stay as they are, as no rule is named: {kept}": kept,
         f"judgments that are not what the rule makes of their ratings, and follow it now: {changed}": changed,
     }
     said = (
-        made + ("" if named else ", as no rule is named"),
         *(rated.notes + on_scale.notes),
         *(note for note, n in counted.items() if n),
         *without_grade(rated.pairs, rated.table, values),
@@ -161,7 +158,11 @@ def with_consensus(
         groups={} if judged else testset.groups,
         grouping=None if judged else testset.grouping,
         consensus=row.name,
-        notes=(*testset.notes, *said),
+        notes=(
+            *testset.notes,
+            Note(NoteKind.CONSENSUS, made + ("" if named else ", as no rule is named")),
+            *info(*said),
+        ),
     )
 
 

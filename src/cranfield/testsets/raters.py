@@ -122,7 +122,9 @@ def rater_report(
         disagreements=worst,
         n_disagreements=differing,
         scale=slots.scale or "",
-        notes=tuple(dict.fromkeys((*testset.notes, *rated.notes, *slots.notes, *for_rule.notes, *found.notes))),
+        notes=tuple(
+            dict.fromkeys((*map(str, testset.notes), *rated.notes, *slots.notes, *for_rule.notes, *found.notes))
+        ),
     )
 
 

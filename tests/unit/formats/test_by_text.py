@@ -44,14 +44,14 @@ def test_judgments_that_disagree_name_both_lines_and_those_that_agree_are_counte
         "ratings.csv:7: query 'boots': document 'd1' is judged twice; expected 1, as on line 2, got 2."
     )
     found.problems.problems.clear()
-    assert found.testset().notes[1:] == ("said again: 1 judgment, with the same grade",)
+    assert tuple(map(str, found.testset().notes[1:])) == ("said again: 1 judgment, with the same grade",)
 
 
 def test_what_is_numbered_or_named_again_is_said():
     found = Gathered(Path("x"), by_line)
     for key, text in enumerate(["jazz", "jazz", "a\nb"]):
         found.query(key, Query("", text))
-    assert found.testset().notes == (
+    assert tuple(map(str, found.testset().notes)) == (
         "queries have no ids here: the text of each is its id",
         "1 query with line breaks or control characters in the text: numbered, as `q3`",
         "1 query with the text of an earlier one: the id ends in a number, as `text (2)`",

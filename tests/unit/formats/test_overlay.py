@@ -12,6 +12,7 @@ from cranfield.formats.testsets.overlay import with_judgments, with_queries
 from cranfield.formats.testsets.strata_file import with_strata
 from cranfield.formats.testsets.trec import read_qrels
 from cranfield.model import Legacy, Negative, Pattern, Query, Source, TestSet
+from cranfield.model.note import info
 
 SET = TestSet(
     "canonical",
@@ -37,7 +38,7 @@ def test_judgments_replace_and_all_else_stays(tmp_path: Path) -> None:
     assert laid.grades == {"b": {"d1": 2.0, "d2": 0.0}}
     assert laid.targets == {}
     assert (laid.legacy, laid.sources, laid.name) == (SET.legacy, SET.sources, SET.name)
-    assert laid.notes == (
+    assert tuple(map(str, laid.notes)) == (
         "judgments of new: 2 judgments for 1 query",
         "1 query of the test set not judged there: a",
         "1 query judged there and not in the test set: z",
@@ -47,7 +48,7 @@ def test_judgments_replace_and_all_else_stays(tmp_path: Path) -> None:
 def test_a_header_row_and_numbers_by_position_are_understood_and_said(tmp_path: Path) -> None:
     laid = with_judgments(SET, qrels(tmp_path, "qid 0 docid relevance\n1 0 x 1\n2 0 y 1\n2 0 z 0\n"))
     assert laid.grades == {"a": {"x": 1.0}, "b": {"y": 1.0, "z": 0.0}}
-    assert laid.notes == (
+    assert tuple(map(str, laid.notes)) == (
         "line 1 is a header row and was skipped: 'qid 0 docid relevance'",
         "judgments of new: 3 judgments for 2 queries",
         "its query numbers are positions in the test set, counted from 1",
@@ -110,9 +111,9 @@ def test_no_other_line_without_a_grade_is_skipped(tmp_path: Path, text: str) -> 
 
 def test_texts_are_laid_over_qrels(tmp_path: Path) -> None:
     judged = qrels(tmp_path, "1 0 d 1\n2 0 d 1\n")
-    laid = with_queries(judged, TestSet("topics", (Query("1", "one"), Query("9", "nine")), notes=("read so",)))
+    laid = with_queries(judged, TestSet("topics", (Query("1", "one"), Query("9", "nine")), notes=info("read so")))
     assert laid.queries == (Query("1", "one"), Query("2"))
-    assert laid.notes == (
+    assert tuple(map(str, laid.notes)) == (
         "read so",
         "texts of topics: for 1 query",
         "1 query without a text: 2",
@@ -130,7 +131,7 @@ def test_strata_by_rows_count_from_one_in_the_order_of_the_file() -> None:
     got = [query.strata.get("difficulty") for query in laid.queries]
     assert got == ["standard"] * 6 + [None] + ["very hard"] * 2 + ["last one"]
     assert laid.queries[0].strata == {"kind": "x", "difficulty": "standard"}
-    assert laid.notes == ("strata difficulty: given to 9 of 10 queries", "without difficulty: q7")
+    assert tuple(map(str, laid.notes)) == ("strata difficulty: given to 9 of 10 queries", "without difficulty: q7")
 
 
 @pytest.mark.parametrize(
@@ -162,7 +163,7 @@ def test_strata_by_table(tmp_path: Path, separator: str) -> None:
         {"kind": "x", "level": "2"},
         {"kind": "x"},
     ]
-    assert laid.notes == (
+    assert tuple(map(str, laid.notes)) == (
         "strata kind, level: given to 2 of 10 queries",
         "without kind, level: q3, q4, q5, q6, q7, q8, q9, q10",
         "not in the test set: 1 query of strata.txt, q99",

@@ -31,14 +31,16 @@ def test_words_that_are_no_classes_stay_a_stratum(tmp_path):
         ("", {"class": "A"}),
         ("", {"class": "easy"}),
     ]
-    assert testset.notes == ("column 'class' is a stratum and no query class: it says 'easy', which is none",)
+    assert tuple(map(str, testset.notes)) == (
+        "column 'class' is a stratum and no query class: it says 'easy', which is none",
+    )
 
 
 def test_rows_of_one_query_are_its_patterns(tmp_path):
     text = "query,pattern,grade,credit,expected_count\nq,^a$,2,,\nr,b,,every,3\nq,c,,,\n"
     testset = read_testset(put(tmp_path, text, "list.csv"))
     assert testset.targets == {"1": (Pattern("^a$", 2), Pattern("c")), "2": (Pattern("b", 1, "every", 3),)}
-    assert testset.notes == ("1 query of several rows: each row is a pattern of its query",)
+    assert tuple(map(str, testset.notes)) == ("1 query of several rows: each row is a pattern of its query",)
 
 
 def test_tabs_separate_and_quotes_are_characters(tmp_path):

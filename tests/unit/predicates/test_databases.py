@@ -138,7 +138,7 @@ def test_the_same_question_is_asked_once_and_the_notes_count_it_once(place: Plac
     sql = "SELECT id FROM doc"
     asked = ask(asking(place, sql, sql, "SELECT 'z'"), place.folder)
     assert ids(asked, "q1") == ids(asked, "q2") == [("a", "b", "c")]
-    (note,) = asked.notes
+    note = str(*asked.notes)
     assert note.startswith("Database 'corpus' was asked 2 predicates and named 4 documents (answers sha256:")
 
 
@@ -298,7 +298,7 @@ def test_a_query_of_which_nothing_is_left_is_a_problem_and_one_of_several_predic
     both = TestSet("t", both.queries, targets={"q1": (Predicate(nothing), Pattern("^a"))}, databases=both.databases)
     asked = ask(both, place.folder)
     assert ids(asked) == [()]
-    assert asked.notes[1] == "A predicate of query 'q1' gives no document; others stand beside it."
+    assert str(asked.notes[1]) == "A predicate of query 'q1' gives no document; others stand beside it."
 
 
 def test_a_test_set_without_predicates_stays_as_it_is(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ import pytest
 from cranfield.errors import UnknownNameError
 from cranfield.evaluation.values import Comparison, Evaluation
 from cranfield.model import Answer, Hit, Legacy, Meta, Negative, Outcome, Pattern, Query, Run, Span, TestSet
+from cranfield.model.note import info
 from cranfield.project.recipe import compare, evaluate
 from cranfield.reporting import RENDERERS, comparison_document, evaluation_document, render, results_payload
 from cranfield.reporting.document import Document, HitLists, Table
@@ -33,7 +34,7 @@ SET = TestSet(
     {**{q: {"new": 1} for q in FORMS}, "h": {"a": 1, "b": 1}, "h2": {"a": 1}},
     legacy={q: Legacy(("old",)) for q in FORMS},
     meta=Meta(review="agent curated, pending human review", made="2026-01-01", refresh_days=90),
-    notes=("2 judgments of grade 9 were read as 3",),
+    notes=info("2 judgments of grade 9 were read as 3"),
 )
 
 
@@ -177,7 +178,7 @@ def test_review_status_and_notes_are_on_every_report(form: str, kinds: Compariso
 def test_json_holds_review_and_notes(kinds: Comparison) -> None:
     about = json.loads(render(evaluation_document([kinds.baseline]), "json"))["testset"]
     assert about["review"] == SET.meta.review
-    assert about["notes"] == list(SET.notes)
+    assert about["notes"] == list(map(str, SET.notes))
 
 
 def test_a_review_that_nobody_stated_is_not_stated(comparison: Comparison) -> None:

@@ -183,7 +183,9 @@ def rewrite(
 
 def _not_read(changed: TestSet) -> list[str]:
     """What the file of a set says that its reader did not carry: it would be gone with the file."""
-    return [sentence for sentence in changed.notes if sentence.startswith(("not carried over", "its makers say"))]
+    from cranfield.model import NoteKind
+
+    return [str(note) for note in changed.notes if note.kind is NoteKind.NOT_CARRIED]
 
 
 def _rewrite_yaml(path: Path, target: Path, changed: TestSet, query_id: str | None) -> None:

@@ -11,10 +11,12 @@ from typing import Any
 
 from cranfield.formats.counting import n_of
 from cranfield.formats.io.located import source_text
+from cranfield.model import Note
+from cranfield.model.note import info, not_carried
 
 
 @dataclass
-class Leftover:
+class UnknownFields:
     """Keys that a format does not know, gathered query by query."""
 
     values: dict[str, dict[str, str]] = field(default_factory=dict)
@@ -40,13 +42,13 @@ class Leftover:
         """Keys by which queries group: two of them say the same."""
         return {key: said for key, said in self.values.items() if len(set(said.values())) < len(said)}
 
-    def notes(self) -> tuple[str, ...]:
+    def notes(self) -> tuple[Note, ...]:
         """What was done with each, in sentences."""
         kept = self._grouping()
-        notes = [f"kept as stratum {key!r}: {n_of(len(said), 'values')}" for key, said in kept.items()]
         alone = {key: len(said) for key, said in self.values.items() if key not in kept}
-        notes += [
-            f"not carried over: {n_of(n, 'values')} of {key!r}, no two of them the same" for key, n in alone.items()
-        ]
-        notes += [f"not carried over: {n_of(n, 'values')} of {key!r}: lists or keys" for key, n in self.others.items()]
-        return tuple(notes)
+        lost = [f"{n_of(n, 'values')} of {key!r}, no two of them the same" for key, n in alone.items()]
+        lost += [f"{n_of(n, 'values')} of {key!r}: lists or keys" for key, n in self.others.items()]
+        return (
+            *info(*(f"kept as stratum {key!r}: {n_of(len(said), 'values')}" for key, said in kept.items())),
+            *not_carried(lost),
+        )

@@ -18,9 +18,10 @@ from cranfield.formats.counting import n_of
 from cranfield.formats.io.delimited import read_sheet, write_sheet, write_unicode
 from cranfield.formats.io.files import MAX_PROBLEMS, opened, shown, stem
 from cranfield.formats.io.grades import short
-from cranfield.formats.io.unknown_fields import Leftover
+from cranfield.formats.io.unknown_fields import UnknownFields
 from cranfield.formats.testsets.judgment_table import read_judgment_table
-from cranfield.model import Query, TestSet
+from cranfield.model import Note, Query, TestSet
+from cranfield.model.note import info
 
 HEADER = ("query-id", "corpus-id", "score")
 QUERIES, CORPUS, QRELS = "queries.jsonl", "corpus.jsonl", "qrels"
@@ -64,9 +65,9 @@ def read_beir(path: Path | str) -> TestSet:
     notes = list(judged.notes)
     if splits:
         others = ", ".join(sorted(other.name for other in splits))
-        notes.append(f"judgments are of {qrels.name}; naming {others} in {QRELS} takes another split")
+        notes += info(f"judgments are of {qrels.name}; naming {others} in {QRELS} takes another split")
     notes += texts.notes(judged.query_ids)
-    notes += _unknown_documents(judged, _file(folder, CORPUS) if folder is not None else None)
+    notes += info(*_unknown_documents(judged, _file(folder, CORPUS) if folder is not None else None))
     name = _name(path, folder, qrels)
     queries = tuple(texts.query(query_id) for query_id in judged.query_ids)
     return replace(judged, name=name, queries=queries, notes=tuple(notes))
@@ -127,7 +128,7 @@ class _Texts:
     strata: dict[str, dict[str, str]] = field(default_factory=dict)
     n_others: int = 0
     """Queries that nobody judged."""
-    leftover: Leftover = field(default_factory=Leftover)
+    unknown_fields: UnknownFields = field(default_factory=UnknownFields)
 
     def read(self, wanted: tuple[str, ...]) -> None:
         """Read it, for some queries."""
@@ -158,14 +159,18 @@ class _Texts:
         elif own:
             said["strata"] = own
         more = {key: value for key, value in record.items() if key not in {"_id", "text", "metadata"}}
-        self.leftover.take(query_id, {**more, **said})
+        self.unknown_fields.take(query_id, {**more, **said})
 
     def query(self, query_id: str) -> Query:
         """A query with its text and strata."""
-        strata = {**self.leftover.strata(query_id), **self.strata.get(query_id, {})}
+        strata = {**self.unknown_fields.strata(query_id), **self.strata.get(query_id, {})}
         return Query(query_id, self.texts.get(query_id, ""), strata)
 
-    def notes(self, judged: tuple[str, ...]) -> Iterator[str]:
+    def notes(self, judged: tuple[str, ...]) -> tuple[Note, ...]:
+        """Notes on the texts, and on keys that have no field."""
+        return (*info(*self._notes(judged)), *self.unknown_fields.notes())
+
+    def _notes(self, judged: tuple[str, ...]) -> Iterator[str]:
         """What was noticed."""
         if self.path is None:
             yield f"there is no {QUERIES}: the queries have no text"
@@ -175,7 +180,6 @@ class _Texts:
             yield f"without a text: {n_of(missing, 'judged queries')} not in {self.path.name}"
         if self.n_others:
             yield f"left out: {n_of(self.n_others, 'queries')} of {self.path.name} that these qrels do not judge"
-        yield from self.leftover.notes()
 
 
 def _objects(path: Path, problems: ProblemList) -> Iterator[tuple[int, dict[str, Any]]]:

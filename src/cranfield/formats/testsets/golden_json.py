@@ -19,10 +19,11 @@ from cranfield.formats.io.files import stem
 from cranfield.formats.io.grades import whole
 from cranfield.formats.io.located import Located, Text, validate
 from cranfield.formats.io.records import load_records, report_repeated_ids, write_records
-from cranfield.formats.io.unknown_fields import Leftover
+from cranfield.formats.io.unknown_fields import UnknownFields
 from cranfield.formats.testsets.golden_meta import with_facts, write_facts
 from cranfield.formats.testsets.native_fields import FilledText, Grade, Id
 from cranfield.model import Entity, File, Query, Span, Target, TestSet
+from cranfield.model.note import not_carried
 
 STRATA = ("task_type", "difficulty")
 """Strata that have keys of their own."""
@@ -116,14 +117,14 @@ def _testset(located: Located) -> tuple[TestSet, int | None]:
     problems.raise_if_any()
     if model is None:
         raise TestSetError("not a test set", path=str(located.path))
-    more, lost = Leftover(), Counter[str]()
+    more, lost = UnknownFields(), Counter[str]()
     for record in model.queries:
         more.take(record.query_id, record.model_extra)
         lost.update(_lost(record))
     queries = tuple(Query(record.query_id, record.query_text, _strata(record, more)) for record in model.queries)
     targets = {record.query_id: _targets(record) for record in model.queries}
-    notes = [f"not carried over: {n_of(n, what)}" for what, n in lost.items() if n]
-    aside = [f"not carried over: the key {key!r} of the file" for key in model.model_extra or {}]
+    notes = not_carried(n_of(n, what) for what, n in lost.items() if n)
+    aside = not_carried(f"the key {key!r} of the file" for key in model.model_extra or {})
     testset = TestSet(
         stem(located.path),
         queries,
@@ -134,7 +135,7 @@ def _testset(located: Located) -> tuple[TestSet, int | None]:
     return testset, _reviewed(model.queries)
 
 
-def _strata(record: _Record, more: Leftover) -> dict[str, str]:
+def _strata(record: _Record, more: UnknownFields) -> dict[str, str]:
     own = {"task_type": record.task_type, "difficulty": record.difficulty}
     said = {key: value for key, value in own.items() if value is not None}
     return {**said, **more.strata(record.query_id), **record.strata}

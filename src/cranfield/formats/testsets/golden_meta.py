@@ -22,7 +22,8 @@ from cranfield.formats.io.located import Text, load_located, validate
 from cranfield.formats.testsets.native import meta_of
 from cranfield.formats.testsets.native_models import MatchingModel, MetaModel
 from cranfield.formats.testsets.native_write import document_of
-from cranfield.model import MatchingRules, Meta, TestSet
+from cranfield.model import MatchingRules, Meta, Note, NoteKind, TestSet
+from cranfield.model.note import info
 
 RULES = MatchingRules(roots=("src", "tests"))
 """As the harness compares: a path begins at its first `src` or `tests`, and `::2` at the end of an id is of a chunk."""
@@ -128,11 +129,11 @@ def _marginals(facts: _Facts) -> dict[str, int]:
     return {**said, **{key: int(n) for key, n in counts.items()}, **reviewed}
 
 
-def _notes(testset: TestSet, facts: _Facts, beside: Path) -> list[str]:
+def _notes(testset: TestSet, facts: _Facts, beside: Path) -> list[Note]:
     """What the facts get wrong, what the makers warn of, and what has no place."""
-    notes = []
+    notes: list[Note] = []
     if facts.query_count is not None and facts.query_count != len(testset.queries):
-        notes.append(f"{beside.name} counts {facts.query_count} queries; there are {len(testset.queries)}")
+        notes += info(f"{beside.name} counts {facts.query_count} queries; there are {len(testset.queries)}")
     if facts.strata_counts:
         true = _cells(testset)
         wrong = [
@@ -141,11 +142,11 @@ def _notes(testset: TestSet, facts: _Facts, beside: Path) -> list[str]:
         if wrong:
             there = facts.strata_counts.get(wrong[0], 0)
             what = f"{there} {shorten(wrong[0])} where there are {true.get(wrong[0], 0)}"
-            notes.append(f"{beside.name} counts {len(wrong)} strata wrong: {what}")
-    notes += [f"its makers say: {sentence}" for sentence in facts.known_limitations]
+            notes += info(f"{beside.name} counts {len(wrong)} strata wrong: {what}")
+    notes += [Note(NoteKind.NOT_CARRIED, f"its makers say: {sentence}") for sentence in facts.known_limitations]
     aside = sorted(facts.model_extra or {})
     if aside:
-        notes.append(f"not carried over from {beside.name}: {', '.join(aside)}")
+        notes.append(Note(NoteKind.NOT_CARRIED, f"not carried over from {beside.name}: {', '.join(aside)}"))
     return notes
 
 

@@ -19,9 +19,10 @@ from cranfield.formats.io.grades import whole
 from cranfield.formats.io.located import Located, Text, describe, source_text, validate
 from cranfield.formats.io.records import RECORDS, load_records, report_repeated_ids, write_records
 from cranfield.formats.io.tool_json import entries
-from cranfield.formats.io.unknown_fields import Leftover
+from cranfield.formats.io.unknown_fields import UnknownFields
 from cranfield.formats.testsets.native_fields import FilledText, Grade, Id
 from cranfield.model import Query, TestSet
+from cranfield.model.note import info, not_carried
 
 TYPE = "query_type"
 """The stratum, and its key."""
@@ -73,7 +74,7 @@ def _testset(located: Located) -> TestSet:
     problems.raise_if_any()
     if model is None:
         raise TestSetError("not a test set", path=str(located.path))
-    more, inside = Leftover(), Leftover()
+    more, inside = UnknownFields(), UnknownFields()
     for record in model.queries:
         more.take(record.query_id, record.model_extra)
         for number, judged in enumerate(record.relevant_docs):
@@ -95,10 +96,13 @@ def _testset(located: Located) -> TestSet:
         for record in model.queries
         if record.relevant_docs
     }
-    notes = [*more.notes(), *(f"not carried over: {key!r} of documents" for key in (*inside.values, *inside.others))]
-    notes += [f"not carried over: the key {key!r} of the file" for key in model.model_extra or {}]
+    notes = [
+        *more.notes(),
+        *not_carried(f"{key!r} of documents" for key in (*inside.values, *inside.others)),
+        *not_carried(f"the key {key!r} of the file" for key in model.model_extra or {}),
+    ]
     if n_repeated:
-        notes.append(f"said again: {n_of(n_repeated, 'judgments')}, with the same grade")
+        notes += info(f"said again: {n_of(n_repeated, 'judgments')}, with the same grade")
     name = model.name or stem(located.path)
     return TestSet(name, queries, grades, version=model.version, description=model.description, notes=tuple(notes))
 

@@ -19,6 +19,8 @@ from cranfield.formats.io.table import as_number, is_id
 from cranfield.formats.io.tree import Unreadable
 from cranfield.formats.io.validation import describe
 from cranfield.formats.testsets.judgment_table import ASKED, QUERY_IS_ID, Plain, roles_of
+from cranfield.model import Note
+from cranfield.model.note import info, not_carried
 
 _BREAK = re.compile(r"\r?\n")
 
@@ -133,12 +135,14 @@ class JsonSource:
         """A grade as JSON has it."""
         return as_number(value)
 
-    def notes(self) -> Iterator[str]:
+    def notes(self) -> Iterator[Note]:
         """Keys that mean nothing here."""
         if str(self._key.get("query_id")).lower() == "query":
-            yield QUERY_IS_ID
-        for key, n in self._others.items():
-            yield f"not carried over: {n_of(n, 'values')} of {key!r}; the key of a stratum is called `{STRATUM}{key}`"
+            yield from info(QUERY_IS_ID)
+        yield from not_carried(
+            f"{n_of(n, 'values')} of {key!r}; the key of a stratum is called `{STRATUM}{key}`"
+            for key, n in self._others.items()
+        )
 
 
 def _plain(value: Any) -> str | None:

@@ -18,7 +18,8 @@ from cranfield.formats.io.columns import JUDGMENT_COLUMNS
 from cranfield.formats.io.delimited import STRATUM, Sheet, read_sheet, write_sheet, write_unicode
 from cranfield.formats.io.files import opened, shown, stem, suffix_of
 from cranfield.formats.io.grades import number_of, short, whole
-from cranfield.model import Query, Rating, TestSet
+from cranfield.model import Note, Query, Rating, TestSet
+from cranfield.model.note import info, not_carried
 
 ASKED = ("query_id", "doc_id", "grade")
 QUERY_IS_ID = "`query` is read as the id of the query; its text goes under `query_text`"
@@ -62,7 +63,7 @@ class Source(Protocol):
     def number(self, value: Any) -> float | None:
         """A grade; None where it is none."""
 
-    def notes(self) -> Iterator[str]:
+    def notes(self) -> Iterator[Note]:
         """What it noticed."""
 
 
@@ -225,9 +226,9 @@ class _Gathered:
         }
         notes = list(self.source.notes())
         if self.n_repeated:
-            notes.append(f"said again: {n_of(self.n_repeated, 'judgments')}, with the same grade")
+            notes += info(f"said again: {n_of(self.n_repeated, 'judgments')}, with the same grade")
         if self.n_settled:
-            notes.append(f"{n_of(self.n_settled, 'rows')} without a rater: taken as settled")
+            notes += info(f"{n_of(self.n_settled, 'rows')} without a rater: taken as settled")
         return TestSet(stem(self.source.path), queries, self.grades, ratings=ratings, notes=tuple(notes))
 
 
@@ -277,14 +278,13 @@ class _SheetSource:
         """A grade as its cell has it."""
         return number_of(value)
 
-    def notes(self) -> Iterator[str]:
+    def notes(self) -> Iterator[Note]:
         """Columns that mean nothing here."""
         if self._place.get("query_id") == self.sheet.column("query"):
-            yield QUERY_IS_ID
+            yield from info(QUERY_IS_ID)
         known = {*self._place.values(), *self._strata}
-        for place, name in enumerate(self.sheet.names):
-            if place not in known and name:
-                yield f"not carried over: column {name!r}; a column of a stratum is called `{STRATUM}{name}`"
+        others = [name for place, name in enumerate(self.sheet.names) if place not in known and name]
+        yield from not_carried(f"column {name!r}; a column of a stratum is called `{STRATUM}{name}`" for name in others)
 
 
 def write_judgment_table(testset: TestSet, path: Path | str) -> None:

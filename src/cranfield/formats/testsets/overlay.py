@@ -11,6 +11,7 @@ from dataclasses import replace
 
 from cranfield.errors import Problem, TestSetError, shorten
 from cranfield.model import TestSet
+from cranfield.model.note import info
 
 SHOWN_IDS = 10
 """So many query ids are named in a sentence; the rest are counted."""
@@ -52,7 +53,7 @@ def with_judgments(testset: TestSet, qrels: TestSet) -> TestSet:
         ratings={ours: qrels.ratings[theirs] for theirs, ours in names.items() if theirs in qrels.ratings},
         grouping=qrels.grouping,
         consensus=qrels.consensus,
-        notes=(*testset.notes, *qrels.notes, *told),
+        notes=(*testset.notes, *qrels.notes, *info(*told)),
     )
 
 
@@ -81,7 +82,7 @@ def with_queries(testset: TestSet, queries: TestSet) -> TestSet:
     if unused:
         told.append(f"{_n(unused, 'text', 'texts')} of no query in the test set, not used")
     named = tuple(replace(query, text=texts.get(query.id, query.text)) for query in testset.queries)
-    return replace(testset, queries=named, notes=(*testset.notes, *queries.notes, *told))
+    return replace(testset, queries=named, notes=(*testset.notes, *queries.notes, *info(*told)))
 
 
 def _paired(testset: TestSet, qrels: TestSet) -> dict[str, str]:

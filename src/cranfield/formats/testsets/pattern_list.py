@@ -17,8 +17,9 @@ from cranfield.formats.counting import n_of
 from cranfield.formats.io.delimited import STRATUM, Sheet, read_sheet, strata_of, write_sheet
 from cranfield.formats.io.files import shown, stem
 from cranfield.formats.io.grades import number_of, short
-from cranfield.formats.io.unknown_fields import Leftover
+from cranfield.formats.io.unknown_fields import UnknownFields
 from cranfield.model import LETTERS, QUERY_CLASSES, Credit, Negative, Pattern, Query, TestSet
+from cranfield.model.note import info
 
 ROLES: Mapping[str, tuple[str, ...]] = {
     "query": ("query", "query_text"),
@@ -54,7 +55,12 @@ def read_pattern_list(path: Path | str) -> TestSet:
     if not reader.found:
         raise TestSetError("no query in this file", path=shown(sheet.path), expected="rows of a query and a pattern")
     targets = {entry.query.id: tuple(entry.patterns) for entry in reader.found.values() if entry.patterns}
-    return TestSet(stem(sheet.path), reader.queries(), targets=targets, notes=tuple(reader.notes()))
+    return TestSet(
+        stem(sheet.path),
+        reader.queries(),
+        targets=targets,
+        notes=(*info(*reader.notes()), *reader.unknown_fields.notes()),
+    )
 
 
 @dataclass
@@ -76,7 +82,7 @@ class _Reader:
         self._strata = sheet.strata()
         known = {*self._place.values(), *self._strata}
         self._others = {place: name for place, name in enumerate(sheet.names) if place not in known and name}
-        self._leftover = Leftover()
+        self.unknown_fields = UnknownFields()
 
     def read(self) -> None:
         missing = [role for role in ("query", "pattern") if role not in self._place]
@@ -107,7 +113,7 @@ class _Reader:
         if entry.said != said:
             message = f"query {shorten(key)} has another text, class or stratum than on line {entry.line}"
             self.sheet.fault(line, None, message, expected="the same in all rows of a query")
-        self._leftover.take(entry.query.id, {name: cells[place] for place, name in self._others.items()})
+        self.unknown_fields.take(entry.query.id, {name: cells[place] for place, name in self._others.items()})
         pattern = self._pattern(line, cells)
         if pattern is not None:
             entry.patterns.append(pattern)
@@ -186,7 +192,7 @@ class _Reader:
     def queries(self) -> tuple[Query, ...]:
         """The queries in the order of their first rows."""
         found = [entry.query for entry in self.found.values()]
-        return tuple(replace(query, strata={**self._leftover.strata(query.id), **query.strata}) for query in found)
+        return tuple(replace(query, strata={**self.unknown_fields.strata(query.id), **query.strata}) for query in found)
 
     def notes(self) -> Iterator[str]:
         """What was noticed."""
@@ -199,7 +205,6 @@ class _Reader:
             names = {entry.query.strata.get("class", "").strip() for entry in self.found.values()}
             odd = sorted(name for name in names if name and LETTERS.get(name, name) not in QUERY_CLASSES)
             yield f"column 'class' is a stratum and no query class: it says {shorten(odd[0])}, which is none"
-        yield from self._leftover.notes()
 
 
 def broken(regex: str) -> str:

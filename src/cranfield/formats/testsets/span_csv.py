@@ -15,8 +15,9 @@ from cranfield.errors import ProblemList, TestSetError, shorten
 from cranfield.formats.io.delimited import STRATUM, Sheet, read_sheet, strata_of, write_sheet
 from cranfield.formats.io.files import shown, stem
 from cranfield.formats.io.grades import number_of, short
-from cranfield.formats.io.unknown_fields import Leftover
+from cranfield.formats.io.unknown_fields import UnknownFields
 from cranfield.model import Query, Span, TestSet
+from cranfield.model.note import info
 
 CELL = "`path:start-end:grade`"
 _RESULT = re.compile(r"result\d*", re.IGNORECASE)
@@ -38,7 +39,12 @@ def read_span_csv(path: Path | str) -> TestSet:
     sheet.problems.raise_if_any()
     if not reader.queries:
         raise TestSetError("no query in this file", path=shown(sheet.path), expected=f"rows of a query and {CELL}")
-    return TestSet(stem(sheet.path), tuple(reader.queries), targets=reader.targets, notes=tuple(reader.notes()))
+    return TestSet(
+        stem(sheet.path),
+        tuple(reader.queries),
+        targets=reader.targets,
+        notes=(*info(*reader.notes()), *reader.unknown_fields.notes()),
+    )
 
 
 class _Columns(NamedTuple):
@@ -59,7 +65,7 @@ class _Reader:
         self.base = self._line_base()
         self._lines: dict[str, int] = {}
         """Query id to the line that it stands on."""
-        self._leftover = Leftover()
+        self.unknown_fields = UnknownFields()
 
     def read(self) -> None:
         columns = self._columns()
@@ -67,7 +73,8 @@ class _Reader:
             if columns is not None:
                 self._row(columns, number, line, cells)
         self.queries = [
-            Query(query.id, query.text, {**self._leftover.strata(query.id), **query.strata}) for query in self.queries
+            Query(query.id, query.text, {**self.unknown_fields.strata(query.id), **query.strata})
+            for query in self.queries
         ]
 
     def _row(self, columns: _Columns, number: int, line: int, cells: list[str]) -> None:
@@ -85,11 +92,11 @@ class _Reader:
         spans = [self._span(line, place, cells[place]) for place in filled]
         self.queries.append(Query(query_id, cells[columns.text], strata_of(columns.strata, cells)))
         self.targets[query_id] = tuple(span for span in spans if span is not None)
-        self._leftover.take(query_id, {name: cells[place] for place, name in columns.others.items()})
+        self.unknown_fields.take(query_id, {name: cells[place] for place, name in columns.others.items()})
 
     def _span(self, line: int, place: int, cell: str) -> Span | None:
         name, parts = self.sheet.names[place], cell.rsplit(":", 2)
-        message, expected, got = "", CELL, cell
+        message, expected, got, hint = "", CELL, cell, None
         grade = number_of(parts[-1])
         found = _RANGE.fullmatch(parts[1]) if len(parts) == 3 else None
         if len(parts) < 3:
@@ -104,8 +111,8 @@ class _Reader:
             message, expected, got = f"{name}: the range ends before it starts", "start-end", parts[1]
         elif int(found[1]) < self.base:
             message, expected, got = f"{name}: there is no line 0", "lines that count from 1", parts[1]
+            hint = "`# line_base: 0` above the header says that lines count from 0"
         if message or found is None or grade is None:
-            hint = "`# line_base: 0` above the header says that lines count from 0" if "line 0" in message else None
             self.sheet.fault(line, place, message, expected=expected, got=got, hint=hint)
             return None
         shift = 1 - self.base
@@ -143,7 +150,6 @@ class _Reader:
                 yield f"the query {shorten(text)} stands in rows {rows}"
         if self.base == 0:
             yield "the lines of the file count from 0; one was added to each"
-        yield from self._leftover.notes()
 
 
 def write_span_csv(testset: TestSet, path: Path | str) -> None:

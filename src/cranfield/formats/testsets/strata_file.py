@@ -17,6 +17,7 @@ from cranfield.formats.io.delimited import Sheet, read_sheet
 from cranfield.formats.io.files import shown
 from cranfield.formats.testsets.overlay import some_ids
 from cranfield.model import TestSet
+from cranfield.model.note import info
 
 RANGES = re.compile(r"(?P<key>[^=/\\]+)=(?P<ranges>[^=]*:\s*\d[\d\s:,\-]*.*)")
 _RANGE = re.compile(r"\s*(?P<value>.*?\S)\s*:\s*(?P<start>\d{1,9})(?:\s*-\s*(?P<end>\d{1,9}))?\s*")
@@ -51,7 +52,7 @@ def with_strata(testset: TestSet, spec: str | Path) -> TestSet:
     told = [f"strata {', '.join(given.keys)}: given to {len(given.strata):,} of {len(queries):,} queries"]
     if without:
         told.append(f"without {', '.join(given.keys)}: {some_ids(without)}")
-    return replace(testset, queries=queries, notes=(*testset.notes, *told, *given.notes))
+    return replace(testset, queries=queries, notes=(*testset.notes, *info(*told, *given.notes)))
 
 
 @dataclass(frozen=True, slots=True)

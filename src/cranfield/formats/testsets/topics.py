@@ -19,6 +19,7 @@ from cranfield.errors import Problem, ProblemList, TestSetError, shorten
 from cranfield.formats.counting import n_of
 from cranfield.formats.io.files import MAX_PROBLEMS, decode, read_bytes, shown, stem, write_text
 from cranfield.model import Query, TestSet
+from cranfield.model.note import info
 
 CLASSIC_TAGS = (
     "num",
@@ -87,7 +88,7 @@ class _Texts:
         if not self.texts:
             raise TestSetError("no query in this file", path=shown(self.path), expected=expected)
         queries = tuple(Query(query_id, text) for query_id, text in self.texts.items())
-        return TestSet(stem(self.path), queries, notes=tuple(self.notes))
+        return TestSet(stem(self.path), queries, notes=info(*self.notes))
 
 
 def read_topics(path: Path | str) -> TestSet:

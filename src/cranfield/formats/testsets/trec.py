@@ -16,6 +16,7 @@ from cranfield.errors import ProblemList, RunFormatError, TestSetError, shorten
 from cranfield.formats.io.files import MAX_PROBLEMS, opened, shown, stem, write_bytes
 from cranfield.formats.io.grades import short
 from cranfield.model import Hit, Query, Run, TestSet
+from cranfield.model.note import info
 
 QRELS_COLUMNS = 4
 QRELS_LINE = "query iteration document grade"
@@ -73,7 +74,7 @@ def read_qrels_file(path: Path | str) -> QrelsFile:
         name=stem(path),
         queries=tuple(Query(query_id) for query_id in reader.grades),
         grades=reader.grades,
-        notes=tuple(reader.notes()),
+        notes=info(*reader.notes()),
     )
     return QrelsFile(testset, reader.n_lines, reader.n_repeated)
 

@@ -19,7 +19,8 @@ from cranfield.errors import ProblemList, TestSetError, shorten
 from cranfield.formats.counting import n_of
 from cranfield.formats.io.files import shown, stem
 from cranfield.formats.io.grades import whole
-from cranfield.model import Query, TestSet
+from cranfield.model import Note, Query, TestSet
+from cranfield.model.note import info, not_carried
 
 _UNFIT = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 """What no id has."""
@@ -95,7 +96,7 @@ class Gathered:
         line, column = self.mark(at)
         self.problems.add(message, path=shown(self.path), line=line, column=column, **fields)
 
-    def testset(self, notes: Iterable[str] = (), *, has_ids: bool = False, **fields: Any) -> TestSet:
+    def testset(self, notes: Iterable[Note] = (), *, has_ids: bool = False, **fields: Any) -> TestSet:
         """The test set.
 
         Args:
@@ -118,7 +119,7 @@ class Gathered:
             name=fields.pop("name", "") or stem(self.path),
             queries=tuple(replace(query, id=name) for query, name in zip(queries, ids, strict=True)),
             grades={id_of[key]: judged for key, judged in self.grades.items() if judged},
-            notes=tuple(self._notes(ids, has_ids=has_ids)) + tuple(notes),
+            notes=(*info(*self._notes(ids, has_ids=has_ids)), *notes),
             **fields,
         )
 
@@ -135,9 +136,9 @@ class Gathered:
             yield f"said again: {n_of(self.repeated, 'judgments')}, with the same grade"
 
 
-def counted(counts: Mapping[str, int]) -> tuple[str, ...]:
-    """Sentences for what a file holds and a test set does not."""
-    return tuple(f"not carried over: {n_of(n, noun)}" for noun, n in counts.items() if n)
+def counted(counts: Mapping[str, int]) -> tuple[Note, ...]:
+    """Notes on what a file holds and a test set does not."""
+    return not_carried(n_of(n, noun) for noun, n in counts.items() if n)
 
 
 def written_texts(testset: TestSet, path: Path, key: Callable[[Query], Hashable] = lambda query: query.text) -> None:

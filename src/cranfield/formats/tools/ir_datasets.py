@@ -17,6 +17,7 @@ from cranfield.formats.io.table import as_number
 from cranfield.formats.testsets.judgments import JudgmentRow, qrels_from_rows
 from cranfield.formats.tools.table import CATALOGUE
 from cranfield.model import Query, TestSet
+from cranfield.model.note import info
 
 _ADDRESS = re.compile(r"https?://[^\s'\"),]+")
 SHOWN = 12
@@ -109,7 +110,7 @@ def _testset(name: str, where: str, texts: Mapping[str, str], judgments: Iterabl
     return replace(
         made,
         queries=tuple(Query(query_id, texts.get(query_id, "")) for query_id in ids),
-        notes=tuple(_notes(texts, made, lowered)),
+        notes=info(*_notes(texts, made, lowered)),
     )
 
 

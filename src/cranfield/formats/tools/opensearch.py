@@ -21,6 +21,7 @@ from cranfield.formats.io.tool_json import Loose, entries, load_json
 from cranfield.formats.testsets.native_fields import FilledText, Grade
 from cranfield.formats.tools.by_text import Gathered, judged, written_texts
 from cranfield.model import Query, TestSet
+from cranfield.model.note import info
 
 IMPORTED = "IMPORT_JUDGMENT"
 
@@ -62,7 +63,7 @@ def read_opensearch_judgments(path: Path | str) -> TestSet:
     for index, entry in entries(data.get("judgmentRatings")):
         _take(found, entry, ("judgmentRatings", index))
     kind = source_text(data.get("type")) or IMPORTED
-    notes = [] if kind == IMPORTED else [f"the list is of type {kind}: its ratings were not made by people alone"]
+    notes = () if kind == IMPORTED else info(f"the list is of type {kind}: its ratings were not made by people alone")
     return found.testset(
         notes, name=source_text(data.get("name")) or "", description=source_text(data.get("description")) or ""
     )

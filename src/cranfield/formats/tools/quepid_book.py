@@ -25,7 +25,8 @@ from cranfield.formats.io.table import as_number
 from cranfield.formats.io.tool_json import Loose, entries, load_json
 from cranfield.formats.testsets.native_fields import FilledText, Grade
 from cranfield.formats.tools.by_text import Gathered, by_line, counted, judged, text_ids, written_texts
-from cranfield.model import Meta, Query, Rating, TestSet
+from cranfield.model import Meta, Note, Query, Rating, TestSet
+from cranfield.model.note import info
 
 ANONYMOUS = "anonymous"
 """The rater of a judgement without a user."""
@@ -77,7 +78,7 @@ def read_quepid_book(path: Path | str) -> TestSet:
     grades = [as_number(grade) for grade in scale] if isinstance(scale, list) else []
     notes = [*book.notes()]
     if data.get("support_implicit_judgements"):
-        notes.append("the book takes implicit judgements: Quepid does not round what its ratings come to")
+        notes += info("the book takes implicit judgements: Quepid does not round what its ratings come to")
     return found.testset(
         notes,
         name=source_text(data.get("name")) or "",
@@ -167,10 +168,10 @@ class _Raters:
                 got="nothing" if grade is None else f"{grade:g}",
             )
 
-    def notes(self) -> Iterator[str]:
+    def notes(self) -> Iterator[Note]:
         """What was left out, and what is empty."""
         yield from counted(self.lost)
-        yield from (n_of(n, what) for what, n in sorted(self.empty.items(), reverse=True) if n)
+        yield from info(*(n_of(n, what) for what, n in sorted(self.empty.items(), reverse=True) if n))
 
 
 def write_quepid_book(testset: TestSet, path: Path | str) -> None:

@@ -22,6 +22,7 @@ from cranfield.formats.io.tool_json import Loose, entries, load_json, params_of
 from cranfield.formats.testsets.native_fields import FilledText
 from cranfield.formats.tools.by_text import Gathered, counted, judged
 from cranfield.model import Query, TestSet
+from cranfield.model.note import info
 
 TEXT_PARAMS = ("query_string", "query", "q", "text")
 """Parameters of a template that hold the text, the likeliest first."""
@@ -75,9 +76,9 @@ def read_rank_eval(path: Path | str) -> TestSet:
         _judge(found, query_id, request, loc, several=len(indices) > 1)
     notes = [*counted({noun: n for noun, n in lost.items() if noun != _NO_TEXT})]
     if lost[_NO_TEXT]:
-        notes.append(n_of(lost[_NO_TEXT], _NO_TEXT))
+        notes += info(n_of(lost[_NO_TEXT], _NO_TEXT))
     if len(indices) > 1:
-        notes.append(f"documents are of {len(indices)} indices: their ids are `index/_id`")
+        notes += info(f"documents are of {len(indices)} indices: their ids are `index/_id`")
     return found.testset(notes, has_ids=True, name=indices[0] if len(indices) == 1 else "")
 
 

@@ -11,6 +11,7 @@ from cranfield.formats.io.delimited import read_sheet, write_sheet
 from cranfield.formats.io.grades import number_of, short
 from cranfield.formats.tools.by_text import Gathered, by_line, judged, written_cells
 from cranfield.model import Query, TestSet
+from cranfield.model.note import info
 
 HEADER = ("grade", "keyword", "doc")
 MEANS = "grades are means over raters, to two decimals: raters and positions are not in the export"
@@ -39,7 +40,7 @@ def read_searchtweak_csv(path: Path | str) -> TestSet:
         if grade is not None and text and doc_id:
             found.query(text, Query("", text))
             found.judge(text, doc_id, grade, line)
-    return found.testset([MEANS])
+    return found.testset(info(MEANS))
 
 
 def write_searchtweak_csv(testset: TestSet, path: Path | str) -> None:

@@ -157,7 +157,7 @@ def _about_set(testset: TestSet) -> list[Section]:
     said = tuple((name, value) for name, value in facts if value)
     blocks: list[Block] = [KeyValues(said)] if said else []
     blocks += [Bullets(meta.history)] if meta.history else []
-    blocks += [Bullets(testset.notes)] if testset.notes else []
+    blocks += [Bullets(tuple(map(str, testset.notes)))] if testset.notes else []
     return [Section("about", "About", tuple(blocks))] if blocks else []
 
 
