@@ -25,7 +25,7 @@ PARTS = {
         ("cranfield.ranking.file", "judged_index"),
     ],
     "scan the run (read, digest, rank)": [
-        ("cranfield.project.recipe", "rank_file"),
+        ("cranfield.project.scoring", "rank_file"),
         ("cranfield.ranking.file", "scan_file"),
     ],
     "join": [("cranfield.ranking.file", "join_scan")],

@@ -84,7 +84,7 @@ def _ranker(
 ) -> tuple[Callable[[Convention], Ranking], str]:
     """What ranks the run under a convention, and what to call the run."""
     from cranfield.formats.sniff import sniff_run
-    from cranfield.project.recipe import read_collected
+    from cranfield.project.scoring import read_collected
     from cranfield.ranking import rank_file, rank_run
 
     kind = sniff_run(path, run_format)

@@ -30,7 +30,8 @@ from cranfield.project.asking import Prepared, ask, collect_options, require_fol
 from cranfield.project.asking import prepared as as_prepared
 from cranfield.project.gate_plan import Plan, placed, planned
 from cranfield.project.history import remember
-from cranfield.project.recipe import evaluate, read_collected, with_primary
+from cranfield.project.recipe import evaluate, with_primary
+from cranfield.project.scoring import read_collected
 from cranfield.reporting import Document, save_report
 from cranfield.reporting.documents.gate import gate_document
 from cranfield.systems import ConfiguredSystem, build_systems, progress_on

@@ -2,30 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeGuard
+from typing import TYPE_CHECKING, Any
 
-from cranfield.errors import NoCommonQueryError, Problem, UsageError, shorten
-from cranfield.evaluation.evaluate import evaluate_ranking, name_queries
+from cranfield.errors import UsageError, shorten
+from cranfield.evaluation.evaluate import evaluate_ranking
 from cranfield.evaluation.scales import RATED_BY_SLOT
 from cranfield.evaluation.values import Comparison, Evaluation, Limits
 from cranfield.formats.io.files import meta_path
-from cranfield.formats.sniff import RunFormat, read_testset, sniff_run
+from cranfield.formats.sniff import read_testset
 from cranfield.measures import DEFAULT_MEASURES, Measure, parse_all
-from cranfield.model import DEFAULT_CONVENTION, Answer, Convention, Hit, Outcome, Run, TestSet, convention_named
+from cranfield.model import DEFAULT_CONVENTION, TestSet
+from cranfield.project.scoring import RunLike, ScoringOptions, score
 from cranfield.project.testset_options import NO_OPTIONS, TestSetOptions, apply_options
-from cranfield.ranking import REPORTED_HITS, Duplicates, Missing, RankedFile, rank_file, rank_run
+from cranfield.ranking import REPORTED_HITS, Duplicates, Missing
 
 if TYPE_CHECKING:
     from cranfield.evaluation.many_values import ManyComparison
-    from cranfield.ranking.memory import RankedAnswers
 
-Reading = Mapping[str, str | int | None]
-"""What was asked of the reading beside the convention."""
-RunLike = Run | str | Path | Mapping[str, Sequence[str]] | Mapping[str, Mapping[str, float]] | Any
-"""`Any` stands for a data frame: whatever narwhals knows."""
 TestSetLike = str | Path | Mapping[str, Mapping[str, float]] | Any
 
 
@@ -116,85 +112,15 @@ def evaluate(  # noqa: PLR0913 - each is a choice that changes the numbers, and 
         0.8333
     """
     testset = testset if isinstance(testset, TestSet) else load(testset)
-    _check(depth=depth, missing=missing, duplicates=duplicates)
-    asked = [measures] if isinstance(measures, str | Measure) else measures
+    options = ScoringOptions(convention, missing, duplicates, run_format, name, depth, cache, columns, keep)
+    requested = [measures] if isinstance(measures, str | Measure) else measures
     if convention == RATED_BY_SLOT and testset.ratings:
         from cranfield.project.scales import evaluate_on_scales
 
-        return evaluate_on_scales(
-            testset,
-            run,
-            asked if asked is not None else DEFAULT_MEASURES,
-            convention=convention,
-            rule=testset.consensus or None,
-            missing=missing,
-            duplicates=duplicates,
-            run_format=run_format,
-            name=name,
-            depth=depth,
-            cache=cache,
-            columns=columns,
-            keep=keep,
-        )
-    chosen = None if asked is None else parse_all([str(measure) for measure in asked])
-    rules = convention_named(convention)
-    missing, duplicates = missing or rules.missing, duplicates or rules.duplicates
-    reading = {"depth": depth, "missing": missing, "duplicates": duplicates}
-    if isinstance(run, str | Path):
-        path = Path(run)
-        kind = sniff_run(path, run_format)
-        if kind == "trec":
-            ranked = rank_file(
-                testset, path, rules, missing=missing, duplicates=duplicates, depth=depth, cache=cache, keep=keep
-            )
-            return _evaluate_ranked(testset, ranked, chosen, name, reading)
-        if kind in {"jsonl", "table"}:
-            run = read_collected(path, kind)
-    if isinstance(run, Mapping) and _has_scores(run):
-        from cranfield.ranking.memory import rank_mapping
-
-        answers = rank_mapping(testset, run, rules, missing=missing, depth=depth, keep=keep, name=name or "run")
-        return _evaluate_ranked(testset, answers, chosen, name, reading)
-    if isinstance(run, Run | Mapping):
-        collected = run if isinstance(run, Run) else as_run(run, name or "run")
-        return _evaluate_run(testset, collected, chosen, rules, name, reading)
-    from cranfield.ranking.memory import rank_frame
-
-    answers = rank_frame(
-        testset, run, rules, columns=columns, missing=missing, duplicates=duplicates, depth=depth, keep=keep, name=name
-    )
-    return _evaluate_ranked(testset, answers, chosen, name, reading)
-
-
-def read_collected(path: Path, kind: RunFormat) -> Run:
-    """A run that is read as a whole: one that `cranfield run` wrote, or a table of places."""
-    if kind == "table":
-        from cranfield.formats.runs.table import read_run_table
-
-        return replace(read_run_table(path), says_empty=False)
-    from cranfield.formats.runs.jsonl import read_run
-
-    return read_run(path)
-
-
-def _check(*, depth: object, missing: object, duplicates: object) -> None:
-    """Refuse what a type checker would have refused."""
-    problems = []
-    if depth is not None and (not isinstance(depth, int) or isinstance(depth, bool) or depth < 1):
-        problems.append(Problem(f"depth is {shorten(depth)}", expected="a whole number of 1 or more"))
-    for name, value, allowed in (
-        ("missing", missing, ("zero", "skip")),
-        ("duplicates", duplicates, ("error", "first")),
-    ):
-        if value is not None and value not in allowed:
-            problems.append(Problem(f"{name} is {shorten(value)}", expected=" or ".join(map(repr, allowed))))
-    if problems:
-        raise UsageError(problems)
-
-
-def _has_scores(run: Mapping[str, Any]) -> TypeGuard[Mapping[str, Mapping[str, float]]]:
-    """Whether every answer of a run is a mapping to scores."""
-    return bool(run) and all(isinstance(answer, Mapping) for answer in run.values())
+        spelled = DEFAULT_MEASURES if requested is None else requested
+        return evaluate_on_scales(testset, run, spelled, options, rule=testset.consensus or None)
+    chosen = None if requested is None else parse_all([str(measure) for measure in requested])
+    return score(testset, run, chosen, options)
 
 
 def compare(
@@ -267,112 +193,6 @@ def compare_many(
     measure = parse_all([str(primary)])[0] if primary is not None else None
     options = CompareOptions(measure, test, alpha, margin, seed, limits=limits or Limits())
     return compare_evaluations(evaluations, options, baseline=baseline)
-
-
-def as_run(answers: Mapping[str, Sequence[str]] | Mapping[str, Mapping[str, float]], name: str) -> Run:
-    """Make a run of plain lists: ids in order, or ids with scores.
-
-    Raises:
-        UsageError: lists and scores are mixed, or an answer is neither.
-    """
-    scored = {isinstance(documents, Mapping) for documents in answers.values()}
-    if len(scored) > 1:
-        raise UsageError("the run mixes lists of ids and ids with scores", expected="one kind for all queries")
-    records = {query_id: _answer(documents) for query_id, documents in answers.items()}
-    return Run(name, records, order="descending" if scored == {True} else "given")
-
-
-def _answer(documents: Sequence[str] | Mapping[str, float]) -> Answer:
-    if isinstance(documents, Mapping):
-        hits = tuple(Hit(doc_id, float(score)) for doc_id, score in documents.items())
-    elif isinstance(documents, str | bytes) or not isinstance(documents, Iterable):
-        raise UsageError("the answer to a query is no list", expected="a list of document ids", got=shorten(documents))
-    else:
-        wrong = [doc_id for doc_id in documents if not isinstance(doc_id, str)]
-        if wrong:
-            raise UsageError(
-                f"a document id is {shorten(wrong[0])}",
-                expected="text",
-                hint="scores go in a mapping: {query id: {document id: score}}",
-            )
-        hits = tuple(Hit(doc_id) for doc_id in documents)
-    return Answer(Outcome.ANSWERED if hits else Outcome.EMPTY, hits)
-
-
-def _evaluate_ranked(
-    testset: TestSet,
-    ranked: RankedFile | RankedAnswers,
-    measures: Sequence[Measure] | None,
-    name: str | None,
-    reading: Reading,
-) -> Evaluation:
-    warnings = []
-    if ranked.extra_queries:
-        names = name_queries(ranked.extra_queries)
-        warnings.append(
-            f"queries of the run that are not in the test set, ignored: {len(ranked.extra_queries)} ({names})"
-        )
-    if ranked.misranked:
-        names = name_queries(ranked.misranked)
-        warnings.append(
-            f"the rank column disagrees with the order by score in {len(ranked.misranked)} queries ({names}); "
-            "the score counts"
-        )
-    if ranked.n_tied:
-        warnings.append(f"{ranked.n_tied} results tie with the one before; ties fall to the larger document id")
-    return evaluate_ranking(
-        testset,
-        ranked.ranking,
-        measures,
-        name=name or ranked.name,
-        run_digest=ranked.digest,
-        warnings=warnings,
-        reading=reading,
-    )
-
-
-def _evaluate_run(
-    testset: TestSet,
-    run: Run,
-    measures: Sequence[Measure] | None,
-    convention: Convention,
-    name: str | None,
-    reading: Reading,
-) -> Evaluation:
-    warnings = []
-    extra = [query_id for query_id in run.answers if query_id not in testset.by_id]
-    if extra and len(extra) == len(run.answers):
-        raise NoCommonQueryError(
-            Problem(
-                f"test set {testset.name!r} and run {run.name!r} share no query id",
-                expected=f"ids such as {name_queries(testset.query_ids)}",
-                got=name_queries(extra),
-            )
-        )
-    if extra:
-        warnings.append(
-            f"queries of the run that are not in the test set, ignored: {len(extra)} ({name_queries(extra)})"
-        )
-    if run.testset_digest is not None and run.testset_digest != testset.digest:
-        warnings.append("the run was collected on another version of this test set (the digests differ)")
-    missing, depth = reading["missing"], reading["depth"]
-    ranking = rank_run(
-        testset,
-        run,
-        convention,
-        missing="skip" if missing == "skip" else "zero",
-        depth=depth if isinstance(depth, int) else None,
-    )
-    return evaluate_ranking(
-        testset,
-        ranking,
-        measures,
-        name=name or run.name,
-        run_digest=run.digest,
-        run=run,
-        warnings=warnings,
-        reading=reading,
-    )
 
 
 def make_names_unique(evaluations: Sequence[Evaluation], paths: Sequence[Path]) -> list[Evaluation]:

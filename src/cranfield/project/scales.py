@@ -9,16 +9,15 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
 from cranfield.errors import InternalError, UsageError
-from cranfield.evaluation.scales import scale_for
+from cranfield.evaluation.scales import RATED_BY_SLOT, scale_for
 from cranfield.evaluation.values import Evaluation
 from cranfield.measures import Measure, parse_all
 from cranfield.model import NoteKind, Rating, TestSet
-from cranfield.project.recipe import RunLike, evaluate
+from cranfield.project.scoring import RunLike, ScoringOptions, score
 from cranfield.ranking.value import Ranking
 from cranfield.stats.consensus import rule_named
 from cranfield.stats.scale import LEVELS, Scale, scale_named, scale_of
@@ -59,11 +58,10 @@ def evaluate_on_scales(
     testset: TestSet,
     run: RunLike,
     measures: Sequence[str | Measure],
+    options: ScoringOptions | None = None,
     *,
-    convention: str = "searchtweak",
     rule: str | None = None,
     scale: str | None = None,
-    **options: Any,
 ) -> Evaluation:
     """Score one run, each measure on its own scale, and put the values together.
 
@@ -71,11 +69,10 @@ def evaluate_on_scales(
         testset: with ratings; a judgment of a document that nobody rated counts as the only rating of it.
         run: as `evaluate` takes it.
         measures: spellings; the first is the primary one, and the ranking, hits and failures are those of its scale.
-        convention: name of the choices that score it.
+        options: how the run is read and scored; None is the convention `searchtweak`.
         rule: how the mapped ratings become one grade; None is `searchtweak`: the majority on the binary scale, the mean on
             the others.
         scale: what the ratings are on; None is the set's scale, or else the smallest one that fits.
-        options: other keywords of `evaluate`.
 
     Returns:
         One evaluation. Its warnings say on which scale each measure was computed, and on how many pairs the votes are even.
@@ -84,16 +81,16 @@ def evaluate_on_scales(
         TestSetError: there are no ratings.
         UsageError: a rating is not on its scale, or there is no map to the scale of a measure.
     """
-    asked = scales_of(measures)
-    if not asked:
+    scales = scales_of(measures)
+    if not scales:
         raise UsageError("no measure to compute", expected="one or more, such as nDCG@10")
-    rule = rule_named(rule or "searchtweak").name
-    rated_pairs(testset)  # none is said before anything else
+    rule = rule_named(rule or RATED_BY_SLOT).name
+    rated_pairs(testset)  # raises where there are no ratings
     bare = _all_ratings(testset)
     given = _given(bare, scale)
-    first = next((one for one in asked.values() if one is not None), given)
+    first = next((scale for scale in scales.values() if scale is not None), given)
     by_scale: dict[Scale, list[Measure]] = {}
-    for measure, own in asked.items():
+    for measure, own in scales.items():
         by_scale.setdefault(own or first, []).append(measure)
     parts: dict[Scale, Evaluation] = {}
     said: list[str] = []
@@ -101,14 +98,14 @@ def evaluate_on_scales(
         on_scale = with_consensus(bare, rule, to=to, scale=given)
         said.append(f"on the {to} scale: {', '.join(map(str, group))}; {'; '.join(map(str, on_scale.notes))}")
         on_scale = replace(on_scale, ratings={})  # its grades are all that this part is about
-        parts[to] = evaluate(on_scale, run, measures=group, convention=convention, **options)
-    joined = _joined(tuple(asked), parts, said)
+        parts[to] = score(on_scale, run, group, options or ScoringOptions(RATED_BY_SLOT))
+    joined = _joined(tuple(scales), parts, said)
     # What was made of the ratings when the set was read is not what is scored here.
     notes = tuple(note for note in testset.notes if note.kind is not NoteKind.CONSENSUS)
     return replace(
         joined,
         testset=replace(testset, grades=joined.testset.grades, notes=notes),
-        scales={measure: own or first for measure, own in asked.items()},
+        scales={measure: own or first for measure, own in scales.items()},
         on_scales={to: part.ranking for to, part in parts.items()},
     )
 

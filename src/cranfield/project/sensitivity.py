@@ -13,7 +13,7 @@ from cranfield.stats.consensus import CONSENSUS, DEFAULT_RULE
 
 if TYPE_CHECKING:
     from cranfield.model import TestSet
-    from cranfield.project.recipe import RunLike
+    from cranfield.project.scoring import RunLike
 
 NO_RUN = "the runs are not at hand to be scored anew"
 

@@ -1,0 +1,204 @@
+"""Rank one run of any kind against a test set and score it: the path that every evaluation takes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeGuard
+
+from cranfield.errors import NoCommonQueryError, Problem, UsageError, shorten
+from cranfield.evaluation.evaluate import evaluate_ranking, name_queries
+from cranfield.evaluation.values import Evaluation
+from cranfield.formats.sniff import RunFormat, sniff_run
+from cranfield.measures import Measure
+from cranfield.model import DEFAULT_CONVENTION, Answer, Convention, Hit, Outcome, Run, TestSet, convention_named
+from cranfield.ranking import REPORTED_HITS, Duplicates, Missing, RankedFile, rank_file, rank_run
+
+if TYPE_CHECKING:
+    from cranfield.ranking.memory import RankedAnswers
+
+RunLike = Run | str | Path | Mapping[str, Sequence[str]] | Mapping[str, Mapping[str, float]] | Any
+"""`Any` stands for a data frame of any library that narwhals supports."""
+
+
+@dataclass(frozen=True)
+class ScoringOptions:
+    """How a run is read and scored: the keywords of `evaluate`, which documents them."""
+
+    convention: str = DEFAULT_CONVENTION
+    missing: Missing | None = None
+    duplicates: Duplicates | None = None
+    run_format: str | None = None
+    name: str | None = None
+    depth: int | None = None
+    cache: bool = False
+    columns: Mapping[str, str] | None = None
+    keep: int = REPORTED_HITS
+
+    def __post_init__(self) -> None:
+        """Refuse values that a type checker would have refused."""
+        problems = []
+        depth = self.depth
+        if depth is not None and (not isinstance(depth, int) or isinstance(depth, bool) or depth < 1):
+            problems.append(Problem(f"depth is {shorten(depth)}", expected="a whole number of 1 or more"))
+        allowed = {"missing": ("zero", "skip"), "duplicates": ("error", "first")}
+        for name, choices in allowed.items():
+            value = getattr(self, name)
+            if value is not None and value not in choices:
+                problems.append(Problem(f"{name} is {shorten(value)}", expected=" or ".join(map(repr, choices))))
+        if problems:
+            raise UsageError(problems)
+
+    def resolved(self) -> tuple[ScoringOptions, Convention]:
+        """The options with the defaults of the convention, and the convention."""
+        rules = convention_named(self.convention)
+        return replace(
+            self, missing=self.missing or rules.missing, duplicates=self.duplicates or rules.duplicates
+        ), rules
+
+
+def score(
+    testset: TestSet, run: RunLike, measures: Sequence[Measure] | None = None, options: ScoringOptions | None = None
+) -> Evaluation:
+    """Rank a run and compute the measures; None computes the default list.
+
+    Raises:
+        InputError: a file that cannot be read, or shares no query with the test set.
+        UsageError: an unknown convention, or a measure that no query allows.
+    """
+    given, rules = (options or ScoringOptions()).resolved()
+    path = Path(run) if isinstance(run, str | Path) else None
+    kind = None if path is None else sniff_run(path, given.run_format)
+    if path is not None and kind in {"jsonl", "table"}:
+        run = read_collected(path, kind)
+    if isinstance(run, Mapping) and not _has_scores(run):
+        run = as_run(run, given.name or "run")
+    if isinstance(run, Run):
+        return _score_collected(testset, run, measures, given, rules)
+    ranked = _rank(testset, run, given, rules, trec_file=path if kind == "trec" else None)
+    warnings = [*_extra_queries(ranked.extra_queries)]
+    if ranked.misranked:
+        warnings.append(
+            f"the rank column disagrees with the order by score in {len(ranked.misranked)} queries "
+            f"({name_queries(ranked.misranked)}); the score counts"
+        )
+    if ranked.n_tied:
+        warnings.append(f"{ranked.n_tied} results tie with the one before; ties fall to the larger document id")
+    return evaluate_ranking(
+        testset,
+        ranked.ranking,
+        measures,
+        name=given.name or ranked.name,
+        run_digest=ranked.digest,
+        warnings=warnings,
+        reading=_reading(given),
+    )
+
+
+def _rank(
+    testset: TestSet, run: RunLike, given: ScoringOptions, rules: Convention, *, trec_file: Path | None
+) -> RankedFile | RankedAnswers:
+    """A run with scores in its order: a TREC file, a mapping, a data frame or a Parquet file."""
+    missing, duplicates, depth, keep = given.missing or "zero", given.duplicates or "error", given.depth, given.keep
+    if trec_file is not None:
+        return rank_file(
+            testset, trec_file, rules, missing=missing, duplicates=duplicates, depth=depth, cache=given.cache, keep=keep
+        )
+    from cranfield.ranking.memory import rank_frame, rank_mapping
+
+    if isinstance(run, Mapping) and _has_scores(run):
+        name = given.name or "run"
+        return rank_mapping(testset, run, rules, missing=missing, depth=depth, keep=keep, name=name)
+    return rank_frame(
+        testset,
+        run,
+        rules,
+        columns=given.columns,
+        missing=missing,
+        duplicates=duplicates,
+        depth=depth,
+        keep=keep,
+        name=given.name,
+    )
+
+
+def _score_collected(
+    testset: TestSet, run: Run, measures: Sequence[Measure] | None, given: ScoringOptions, rules: Convention
+) -> Evaluation:
+    extra = [query_id for query_id in run.answers if query_id not in testset.by_id]
+    if extra and len(extra) == len(run.answers):
+        raise NoCommonQueryError(
+            f"test set {testset.name!r} and run {run.name!r} share no query id",
+            expected=f"ids such as {name_queries(testset.query_ids)}",
+            got=name_queries(extra),
+        )
+    warnings = [*_extra_queries(extra)]
+    if run.testset_digest is not None and run.testset_digest != testset.digest:
+        warnings.append("the run was collected on another version of this test set (the digests differ)")
+    return evaluate_ranking(
+        testset,
+        rank_run(testset, run, rules, missing=given.missing or "zero", depth=given.depth),
+        measures,
+        name=given.name or run.name,
+        run_digest=run.digest,
+        run=run,
+        warnings=warnings,
+        reading=_reading(given),
+    )
+
+
+def _extra_queries(extra: Sequence[str]) -> Iterable[str]:
+    if extra:
+        yield f"queries of the run that are not in the test set, ignored: {len(extra)} ({name_queries(extra)})"
+
+
+def _reading(given: ScoringOptions) -> dict[str, str | int | None]:
+    """The options that an evaluation records."""
+    return {"depth": given.depth, "missing": given.missing, "duplicates": given.duplicates}
+
+
+def read_collected(path: Path, kind: RunFormat) -> Run:
+    """Read a run that is kept in memory as a whole: one that `cranfield run` wrote, or a table of places."""
+    if kind == "table":
+        from cranfield.formats.runs.table import read_run_table
+
+        return replace(read_run_table(path), says_empty=False)
+    from cranfield.formats.runs.jsonl import read_run
+
+    return read_run(path)
+
+
+def _has_scores(run: Mapping[str, Any]) -> TypeGuard[Mapping[str, Mapping[str, float]]]:
+    """Whether every answer of a run is a mapping to scores."""
+    return bool(run) and all(isinstance(answer, Mapping) for answer in run.values())
+
+
+def as_run(answers: Mapping[str, Sequence[str]] | Mapping[str, Mapping[str, float]], name: str) -> Run:
+    """Make a run of plain lists: ids in order, or ids with scores.
+
+    Raises:
+        UsageError: lists and scores are mixed, or an answer is neither.
+    """
+    scored = {isinstance(documents, Mapping) for documents in answers.values()}
+    if len(scored) > 1:
+        raise UsageError("the run mixes lists of ids and ids with scores", expected="one kind for all queries")
+    records = {query_id: _answer(documents) for query_id, documents in answers.items()}
+    return Run(name, records, order="descending" if scored == {True} else "given")
+
+
+def _answer(documents: Sequence[str] | Mapping[str, float]) -> Answer:
+    if isinstance(documents, Mapping):
+        hits = tuple(Hit(doc_id, float(score)) for doc_id, score in documents.items())
+    elif isinstance(documents, str | bytes) or not isinstance(documents, Iterable):
+        raise UsageError("the answer to a query is no list", expected="a list of document ids", got=shorten(documents))
+    else:
+        wrong = [doc_id for doc_id in documents if not isinstance(doc_id, str)]
+        if wrong:
+            raise UsageError(
+                f"a document id is {shorten(wrong[0])}",
+                expected="text",
+                hint="scores go in a mapping: {query id: {document id: score}}",
+            )
+        hits = tuple(Hit(doc_id) for doc_id in documents)
+    return Answer(Outcome.ANSWERED if hits else Outcome.EMPTY, hits)
