@@ -12,21 +12,19 @@ import re
 import traceback
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields, replace
-from importlib.metadata import EntryPoint, entry_points
 from numbers import Real
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from cranfield.errors import CranfieldError, MeasureError, Problem, shorten
+from cranfield.errors import MeasureError, Problem, shorten
 from cranfield.measures.catalogue import ALIASES, CATALOGUE, TREC_CUTS, register
 from cranfield.measures.spec import MeasureSpec, ParameterSpec
+from cranfield.plugins import Plugin, plugins
 from cranfield.ranking.transform import cut
 from cranfield.ranking.value import FloatQ, Ranking
 
-PLUGINS = "cranfield.measures"
-"""The group of entry points that bring measures."""
 NO_VALUE = "its function gave no value"
 NAME = re.compile(r"[A-Za-z_][\w-]*")
 TOLERANCE = 1e-9
@@ -149,28 +147,22 @@ def load_plugins() -> tuple[Problem, ...]:
     Returns:
         What is wrong with those that could not be loaded, at every call: a broken plugin is never passed over in silence.
     """
-    for point in entry_points(group=PLUGINS):
-        key = (point.name, point.value)
+    for plugin in plugins("cranfield.measures"):
+        key = (plugin.name, plugin.point.value)
         if key not in _TRIED:
-            _TRIED[key] = _load(point)
+            _TRIED[key] = _load(plugin)
     return tuple(problem for problem in _TRIED.values() if problem is not None)
 
 
-def _load(point: EntryPoint) -> Problem | None:
-    """Call what an entry point names; anything may go wrong there, and all of it is the plugin's."""
-    package = "" if point.dist is None else f" of {point.dist.name} {point.dist.version}"
-    whose = f"measure plugin {point.name!r}{package}"
+def _load(plugin: Plugin) -> Problem | None:
+    """Call the function of a plugin; whatever it raises is the plugin's fault."""
     try:
-        register_measures = point.load()
+        register_measures = plugin.load()
         if not callable(register_measures):
-            return Problem(f"{whose}: {point.value} is not a function", expected="a function without arguments")
+            return plugin.wrong_type(register_measures, "a function without arguments")
         register_measures()
-    except CranfieldError as error:
-        return Problem(f"{whose} could not be loaded: {error.problems[0].message}")
     except Exception as error:  # noqa: BLE001 - a plugin may raise anything
-        return Problem(
-            f"{whose} could not be loaded: {_what(error)}", hint=f"mend {point.value}, or uninstall the package"
-        )
+        return plugin.problem(error)
     return None
 
 

@@ -7,7 +7,9 @@ from dataclasses import dataclass, field
 from datetime import date
 from typing import Literal
 
+from cranfield.errors import Problem, UsageError
 from cranfield.model import TestSet
+from cranfield.plugins import load_plugins
 from cranfield.testsets import check_judgments as judgments
 from cranfield.testsets import check_queries as queries
 from cranfield.testsets import check_runs
@@ -152,6 +154,21 @@ CHECKS: Mapping[str, Check] = {
 """Name to row, errors first; the order of findings."""
 
 
+def checks() -> Mapping[str, Check]:
+    """Name to check: the rows of the table, then those of installed packages.
+
+    Raises:
+        UsageError: a package whose check cannot be loaded, or has the name of another.
+    """
+    added, problems = load_plugins("cranfield.checks", Check)
+    names = [*CHECKS, *(check.name for check in added)]
+    twice = sorted({check.name for check in added if names.count(check.name) > 1})
+    problems += tuple(Problem(f"two checks have the name {name!r}") for name in twice)
+    if problems:
+        raise UsageError(problems)
+    return {**CHECKS, **{check.name: check for check in added}}
+
+
 def validate(testset: TestSet, *, today: date, runs: Mapping[str, Answers] | None = None) -> tuple[Finding, ...]:
     """Everything the checks find, errors first.
 
@@ -163,7 +180,7 @@ def validate(testset: TestSet, *, today: date, runs: Mapping[str, Answers] | Non
     subject = Subject(testset, today, runs or {})
     return tuple(
         Finding(check.name, check.level, query_id, message)
-        for check in CHECKS.values()
+        for check in checks().values()
         if subject.runs or not check.needs_runs
         for query_id, message in check.find(subject)
     )

@@ -310,8 +310,9 @@ def test_an_entry_point_that_is_no_function_is_named(install):
     (problem,) = load_plugins()
     assert (
         problem.message
-        == "measure plugin 'cranfield_toy' of cranfield_toy 1.0: cranfield_toy:register is not a function"
+        == "measure plugin 'cranfield_toy' of cranfield_toy 1.0: cranfield_toy:register has the wrong type"
     )
+    assert (problem.expected, problem.got) == ("a function without arguments", "int")
 
 
 def test_a_broken_package_does_not_keep_another_from_its_measures(install):

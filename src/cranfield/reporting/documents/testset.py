@@ -21,7 +21,7 @@ from cranfield.reporting.document import (
 )
 from cranfield.testsets.expected import judgments_of
 from cranfield.testsets.statistics import Matrix, Statistics
-from cranfield.testsets.validate import CHECKS, Finding
+from cranfield.testsets.validate import Finding, checks
 
 DIGEST_SHOWN = 19
 """Characters of a digest that people see: `sha256:` and twelve digits."""
@@ -197,6 +197,7 @@ def meta_record(testset: TestSet) -> dict[str, Any]:
 
 def findings_document(testset: TestSet, findings: Sequence[Finding], *, with_runs: bool) -> Document:
     """What the checks found, errors first, and what was looked for."""
+    known = checks()
     by_check: dict[str, list[Finding]] = {}
     for finding in findings:
         by_check.setdefault(finding.check, []).append(finding)
@@ -204,13 +205,13 @@ def findings_document(testset: TestSet, findings: Sequence[Finding], *, with_run
     sentence = f"{counted(n['error'], 'error', 'errors')}, {counted(n['warning'], 'warning', 'warnings')}."
     sections = [Section("result", "Result", (Paragraph(sentence),))]
     for name, group in by_check.items():
-        check = CHECKS[name]
+        check = known[name]
         told = [f"query {one.query_id}: {one.message}" if one.query_id else one.message for one in group]
         more = [f"and {len(told) - SHOWN_OF_A_CHECK} more"] if len(told) > SHOWN_OF_A_CHECK else []
         blocks = (Paragraph(f"The rule: {check.sentence}"), Bullets((*told[:SHOWN_OF_A_CHECK], *more)))
         title = f"{counted(len(told), check.level, f'{check.level}s').capitalize()}: {name}"
         sections.append(Section(name.replace(" ", "-"), title, blocks))
-    asked = [check for check in CHECKS.values() if with_runs or not check.needs_runs]
+    asked = [check for check in known.values() if with_runs or not check.needs_runs]
     clean = [check.name for check in asked if check.name not in by_check]
     if clean:
         sections.append(Section("clean", "Nothing found by", (Paragraph(", ".join(clean) + "."),)))

@@ -8,20 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from threading import Event
 from typing import Any
 
 from cranfield.errors import unknown_name
 from cranfield.model import Answer, Query, Scalar
+from cranfield.plugins import Plugin, plugins
 from cranfield.systems.configured import CheckFailedError, Step
 from cranfield.systems.kinds.function import callable_of, what_and_where
 from cranfield.systems.kinds.in_process import InProcessSystem
 from cranfield.systems.kinds.modules import module_files
-
-PLUGINS = "cranfield.systems"
-"""The group of entry points that bring kinds of systems."""
 
 
 class PluginSystem(InProcessSystem):
@@ -40,7 +37,7 @@ class PluginSystem(InProcessSystem):
         """Besides what is named, the plug-in's file and the list of its package's files with their digests."""
         yield from super().depends_on()
         with suppress(CheckFailedError):
-            point = self._point()
+            point = self._plugin().point
             yield from module_files(point.module, ())
             for file in (point.dist.files or ()) if point.dist is not None else ():
                 if file.name in {"METADATA", "RECORD"}:
@@ -48,12 +45,13 @@ class PluginSystem(InProcessSystem):
 
     def _check(self) -> str:
         self.loaded(Event())
-        return f"made{_package(self._point())}"
+        return f"made{self._plugin().package}"
 
-    def _point(self) -> EntryPoint:
+    def _plugin(self) -> Plugin:
         name = self.config.plugin or ""
-        points = {point.name: point for point in entry_points(group=PLUGINS)}
-        same = {point.value for point in entry_points(group=PLUGINS, name=name)}
+        installed = list(plugins("cranfield.systems"))
+        points = {plugin.name: plugin for plugin in installed}
+        same = {plugin.point.value for plugin in installed if plugin.name == name}
         if len(same) > 1:
             raise CheckFailedError("one package that brings it", f"several: {', '.join(sorted(same))}")
         if name not in points:
@@ -64,7 +62,8 @@ class PluginSystem(InProcessSystem):
 
     def load(self) -> tuple[object, object]:
         """What the package makes of the settings."""
-        point = self._point()
+        plugin = self._plugin()
+        point = plugin.point
         hint = f"mend {point.value}, or uninstall the package."
         try:
             factory: Any = point.load()
@@ -75,20 +74,18 @@ class PluginSystem(InProcessSystem):
                 params={**self.config.params, **self.set_params},
             )
         except (Exception, SystemExit) as error:
-            whose = f"plugin {point.name}{_package(point)} to make the system"
+            whose = f"plugin {plugin.name}{plugin.package} to make the system"
             raise CheckFailedError(whose, what_and_where(error), hint) from error
-        return _as_function(made) or self._asked(made, point), made
+        return _as_function(made) or self._asked(made, plugin), made
 
-    def _asked(self, made: object, point: EntryPoint) -> Callable[..., Any]:
+    def _asked(self, made: object, plugin: Plugin) -> Callable[..., Any]:
         try:
             return callable_of(made, self.called)
         except CheckFailedError as problem:
-            whose = f"plugin {point.name}{_package(point)} to make what has a method search"
-            raise CheckFailedError(whose, problem.found, f"mend {point.value}, or uninstall the package.") from None
-
-
-def _package(point: EntryPoint) -> str:
-    return "" if point.dist is None else f" of {point.dist.name} {point.dist.version}"
+            whose = f"plugin {plugin.name}{plugin.package} to make what has a method search"
+            raise CheckFailedError(
+                whose, problem.found, f"mend {plugin.point.value}, or uninstall the package."
+            ) from None
 
 
 def _as_function(made: Any) -> Callable[..., Any] | None:
