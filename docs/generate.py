@@ -201,7 +201,7 @@ def errors_page() -> str:
             3,
             "a system under test failed beyond the limit set, or was not ready for the first query; `--fail-on invalid`",
         ),
-        (4, "not distinguished, with `--fail-on not-distinguished`, or a rule of a gate that cannot be told"),
+        (4, "no significant difference, with `--fail-on not-significant`, or a rule of a gate that cannot be told"),
         (70, "a bug of ours"),
         (130, "interrupted; what was collected is kept"),
     ]

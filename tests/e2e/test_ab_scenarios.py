@@ -138,7 +138,7 @@ def test_a_constant_difference_is_significant() -> None:
 def test_no_difference_is_none() -> None:
     lists = fused(3, 0.6)
     comparison = compared(run_of("one", lists), run_of("two", lists))
-    assert comparison.verdict.name == "not distinguished"
+    assert comparison.verdict.name == "no significant difference"
     assert comparison.measures[NDCG].delta == 0
     for name in ("permutation", "t", "sign"):
         assert comparison.measures[NDCG].tests[name].p_two_sided == 1
@@ -150,7 +150,7 @@ def test_two_systems_of_the_same_skill_are_not_told_apart() -> None:
     comparison = compared(run_of("one", fused(4, 0.6)), run_of("two", fused(5, 0.6)))
     old, new = values(comparison)
     assert stats.ttest_rel(new, old).pvalue > 0.05
-    assert comparison.verdict.name == "not distinguished"
+    assert comparison.verdict.name == "no significant difference"
 
 
 @pytest.mark.usefixtures("folder")
@@ -194,7 +194,7 @@ def test_reranking_is_better_and_slower_and_both_are_told_with_intervals() -> No
     assert low is not None
     assert high is not None
     assert 9 < low <= impact.median.delta_ms <= high < 15
-    assert impact.median.word == "slower"
+    assert impact.median.verdict.text == "slower"
     said = report(comparison)
     assert impact.sentence in " ".join(said.split())
     assert "difference of p95" in said
@@ -225,7 +225,7 @@ def four(folder: Path) -> list[str]:
 
 def test_four_runs_are_compared_at_once_against_the_first(four: list[str]) -> None:
     payload = json.loads(cranfield("compare", TESTSET, *four, "--format", "json", "--test", "t"))
-    assert payload["verdict"] == "one best"
+    assert payload["verdict"] == "one_best"
     assert payload["best"] == ["hybrid"]
     assert payload["baseline"] == "bm25"
     assert [(pair["first"], pair["second"]) for pair in payload["against_baseline"]] == [
@@ -248,7 +248,7 @@ def test_many_runs_fail_on_what_was_asked(four: list[str]) -> None:
     cranfield("compare", TESTSET, bm25, splade, hybrid, "--fail-on", "better", *quick, code=1)
     cranfield("compare", TESTSET, hybrid, bm25, dense, "--fail-on", "worse", *quick, code=1)
     cranfield(
-        "compare", TESTSET, bm25, splade, dense, "--baseline-less", "--fail-on", "not-distinguished", *quick, code=4
+        "compare", TESTSET, bm25, splade, dense, "--baseline-less", "--fail-on", "not-significant", *quick, code=4
     )
     cranfield("compare", TESTSET, bm25, splade, hybrid, "--fail-on", "worse", *quick)
 

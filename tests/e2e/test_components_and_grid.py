@@ -171,7 +171,7 @@ def test_a_program_is_told_which_of_its_components_are_on(project: Path) -> None
     lines = (project / "asked.txt").read_text().splitlines()
     assert sorted({line.split()[0] for line in lines}) == ["body", "title", "title,body"]
     assert len(lines) == 24 * 3
-    assert [row.word for row in job.result.rows] == ["helps", "helps"]
+    assert [row.verdict.text for row in job.result.rows] == ["helps", "helps"]
 
 
 def test_a_second_call_asks_nothing_that_was_kept_and_a_grid_of_other_settings_only_what_is_new(project: Path) -> None:

@@ -14,7 +14,6 @@ from cranfield.cli.shared import (
     ConventionOption,
     DepthOption,
     DuplicatesChoice,
-    FailOn,
     FailOnOption,
     Format,
     FormatOption,
@@ -34,6 +33,7 @@ from cranfield.cli.shared import (
 )
 from cranfield.cli.testset_options import testset_options
 from cranfield.errors import Problem, UsageError
+from cranfield.evaluation.verdict_table import VerdictCode
 
 if TYPE_CHECKING:
     from cranfield.evaluation.values import Evaluation, Limits
@@ -152,7 +152,7 @@ def compare_command(
         names = _two(evaluations, declared, contrasts, output, html, again)
     for name in names:
         leave(name, fail_on)
-    if "invalid" in names:
+    if VerdictCode.INVALID in names:
         raise typer.Exit(EXIT_SYSTEM)
 
 
@@ -175,7 +175,7 @@ class Again(NamedTuple):
     options: TestSetOptions
 
 
-def _refuse(*, many: bool, baseline_less: bool, sensitivity: bool, fail_on: Sequence[FailOn] | None) -> None:
+def _refuse(*, many: bool, baseline_less: bool, sensitivity: bool, fail_on: Sequence[VerdictCode] | None) -> None:
     """Options that do not go with so many runs, all of them."""
     problems = []
     if many and sensitivity:
@@ -184,12 +184,10 @@ def _refuse(*, many: bool, baseline_less: bool, sensitivity: bool, fail_on: Sequ
         problems.append(
             Problem("--baseline-less is about three runs or more", hint="of two, the first is the baseline")
         )
-    if many and baseline_less and {FailOn.BETTER, FailOn.WORSE} & set(fail_on or ()):
+    if many and baseline_less and {VerdictCode.BETTER, VerdictCode.WORSE} & set(fail_on or ()):
         problems.append(Problem("--fail-on better and worse are about a baseline", hint="leave out --baseline-less"))
-    if many and FailOn.EQUIVALENT in (fail_on or ()):
-        problems.append(
-            Problem("--fail-on equivalent is about two runs", expected="better, worse or not-distinguished")
-        )
+    if many and VerdictCode.EQUIVALENT in (fail_on or ()):
+        problems.append(Problem("--fail-on equivalent is about two runs", expected="better, worse or not-significant"))
     if problems:
         raise UsageError(problems)
 
@@ -201,7 +199,7 @@ def _two(
     output: Format,
     html: Path | None,
     again: Again | None,
-) -> list[str]:
+) -> list[VerdictCode]:
     """Compare two and deliver the report; the verdict."""
     from cranfield.project.recipe import compare
     from cranfield.reporting import comparison_document
@@ -221,7 +219,7 @@ def _two(
             run_format=again.run_format,
         )
     deliver(comparison_document(comparison, contrasts=contrasts, today=today(), sensitivity=varied), output, html)
-    return [comparison.verdict.name]
+    return [comparison.verdict.code]
 
 
 def _many(
@@ -232,7 +230,7 @@ def _many(
     html: Path | None,
     *,
     baseline_less: bool,
-) -> list[str]:
+) -> list[VerdictCode]:
     """Compare three or more and deliver the report; the verdict, and each against the baseline, as words to fail on."""
     from cranfield.project.recipe import compare_many
     from cranfield.reporting import many_document

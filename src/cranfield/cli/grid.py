@@ -62,4 +62,4 @@ def grid_command(
     if job.broken_limits:
         raise typer.Exit(EXIT_SYSTEM)
     if job.result.comparison is not None:
-        leave(job.result.comparison.verdict.name, fail_on)
+        leave(job.result.comparison.verdict.code, fail_on)

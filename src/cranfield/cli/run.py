@@ -13,7 +13,6 @@ from cranfield.cli.shared import (
     EXIT_SYSTEM,
     EXIT_VERDICT,
     ContrastOption,
-    FailOn,
     FailOnOption,
     Format,
     FormatOption,
@@ -29,6 +28,7 @@ from cranfield.cli.shared import (
 )
 
 if TYPE_CHECKING:
+    from cranfield.evaluation.verdict_table import VerdictCode
     from cranfield.project.job import Job
 
 WORST_FIRST = (EXIT_SYSTEM, EXIT_VERDICT, EXIT_INCONCLUSIVE, 0)
@@ -89,10 +89,10 @@ def run_command(
     raise typer.Exit(next(code for code in WORST_FIRST if code in codes))
 
 
-def _exit_code(job: Job, fail_on: Sequence[FailOn] | None) -> int:
+def _exit_code(job: Job, fail_on: Sequence[VerdictCode] | None) -> int:
     """What one test set says of the run: a verdict that was asked for, or limits that were broken."""
     claims = (
-        [job.comparison.verdict.name] if job.comparison is not None else job.many.claims if job.many is not None else ()
+        [job.comparison.verdict.code] if job.comparison is not None else job.many.claims if job.many is not None else ()
     )
     for claim in claims:
         try:

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Annotated, ParamSpec, TypeVar
 
 import typer
 
-from cranfield.errors import CranfieldError, Problem, UsageError, shorten
+from cranfield.errors import CranfieldError, Problem, UnknownNameError, UsageError, shorten
+from cranfield.evaluation.verdict_table import VerdictCode, is_former, parse_verdict
 
 if TYPE_CHECKING:
     from cranfield.reporting.document import Document
@@ -45,14 +46,40 @@ class Format(StrEnum):
     MARKDOWN = "markdown"
 
 
-class FailOn(StrEnum):
-    """Verdicts a user can ask to fail on."""
+FAIL_ON = {
+    VerdictCode.BETTER: EXIT_VERDICT,
+    VerdictCode.WORSE: EXIT_VERDICT,
+    VerdictCode.EQUIVALENT: EXIT_VERDICT,
+    VerdictCode.NOT_SIGNIFICANT: EXIT_INCONCLUSIVE,
+    VerdictCode.INVALID: EXIT_SYSTEM,
+}
+"""Verdicts that `--fail-on` takes, each with its exit code."""
 
-    BETTER = "better"
-    WORSE = "worse"
-    EQUIVALENT = "equivalent"
-    NOT_DISTINGUISHED = "not-distinguished"
-    INVALID = "invalid"
+
+def spell_fail_on(code: VerdictCode) -> str:
+    """`not-significant`: how `--fail-on` spells a verdict."""
+    return code.value.replace("_", "-")
+
+
+def parse_fail_on(spelling: str) -> VerdictCode:
+    """The verdict to fail on; a spelling of an earlier version is read, and the new one named on stderr."""
+    try:
+        code = parse_verdict(spelling)
+    except UnknownNameError:
+        code = None
+    if code not in FAIL_ON:
+        raise typer.BadParameter(f"{spelling!r} is not one of {', '.join(map(spell_fail_on, FAIL_ON))}.")
+    if is_former(spelling):
+        typer.echo(f"note: --fail-on {spelling} is now spelled {spell_fail_on(code)}", err=True)
+    return code
+
+
+def _fail_on_help() -> str:
+    """`1 on this verdict: better, worse, equivalent; 4 on not-significant; 3 on invalid`."""
+    names: dict[int, list[str]] = {}
+    for code, status in FAIL_ON.items():
+        names.setdefault(status, []).append(spell_fail_on(code))
+    return "; ".join(f"{status} on {', '.join(spelled)}" for status, spelled in names.items())
 
 
 class MissingOption(StrEnum):
@@ -95,12 +122,12 @@ ConventionOption = Annotated[
     ),
 ]
 FailOnOption = Annotated[
-    list[FailOn] | None,
+    list[VerdictCode] | None,
     typer.Option(
         "--fail-on",
         metavar="VERDICT",
-        help="Exit 1 on this verdict: better, worse or equivalent; 4 on not-distinguished, 3 on invalid. "
-        "Repeat for more.",
+        parser=parse_fail_on,
+        help=f"Exit {_fail_on_help()}. Repeat for more.",
     ),
 ]
 SeedOption = Annotated[
@@ -262,9 +289,7 @@ def show(parts: Iterable[str]) -> None:
     sys.stdout.flush()
 
 
-def leave(verdict: str, fail_on: Sequence[FailOn] | None) -> None:
-    """Exit as the user asked for this verdict."""
-    if verdict.replace(" ", "-") not in {asked.value for asked in fail_on or ()}:
-        return
-    codes = {"not distinguished": EXIT_INCONCLUSIVE, "invalid": EXIT_SYSTEM}
-    raise typer.Exit(codes.get(verdict, EXIT_VERDICT))
+def leave(verdict: VerdictCode, fail_on: Sequence[VerdictCode] | None) -> None:
+    """Exit with the code of this verdict if it is among those to fail on."""
+    if verdict in (fail_on or ()):
+        raise typer.Exit(FAIL_ON[verdict])

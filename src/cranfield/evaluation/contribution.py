@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Literal
 
 from cranfield.errors import UsageError
 from cranfield.evaluation.compare import CompareOptions, compare
 from cranfield.evaluation.values import Comparison, Evaluation
+from cranfield.evaluation.verdict_table import VerdictCode
 from cranfield.measures import CATALOGUE, Measure
 from cranfield.stats.multiplicity import holm
-
-Word = Literal["helps", "hurts", "equivalent", "not distinguished", "invalid"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +26,8 @@ class Contribution:
     p: float | None
     p_adjusted: float | None
     """After Holm, over the components."""
-    word: Word
+    verdict: VerdictCode
+    """`helps`, `hurts`, `equivalent`, `not_significant` or `invalid`."""
     n_gained: int
     """Queries that are worse without it."""
     n_lost: int
@@ -111,7 +110,7 @@ def contributions(
                 comparison=comparison,
                 p=p_values[component],
                 p_adjusted=adjusted[component],
-                word=_word(comparison, adjusted[component]),
+                verdict=_verdict(comparison, adjusted[component]),
                 n_gained=len(worse_without[component]),
                 n_lost=sum(delta * sign < 0 for delta in differences.values()),
                 n_only=len(worse_without[component] - others),
@@ -143,10 +142,10 @@ def _p(comparison: Comparison) -> float | None:
     return declared.p_two_sided if declared else None
 
 
-def _word(comparison: Comparison, p_adjusted: float | None) -> Word:
-    name = comparison.verdict.name
-    if name in {"invalid", "equivalent", "not distinguished"}:
-        return name
+def _verdict(comparison: Comparison, p_adjusted: float | None) -> VerdictCode:
+    code = comparison.verdict.code
+    if code not in {VerdictCode.BETTER, VerdictCode.WORSE}:
+        return code
     if p_adjusted is not None and p_adjusted > comparison.alpha:
-        return "not distinguished"
-    return "helps" if name == "better" else "hurts"
+        return VerdictCode.NOT_SIGNIFICANT
+    return VerdictCode.HELPS if code is VerdictCode.BETTER else VerdictCode.HURTS

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cranfield.evaluation.values import Evaluation
+from cranfield.evaluation.verdict_table import VerdictCode
 from cranfield.model import CallLog, Outcome
 from cranfield.stats.arguments import check_alpha, check_draws
 from cranfield.stats.draws import index_blocks
@@ -69,12 +70,12 @@ class LatencyDifference:
     """Percentiles of resampled queries, at about 1 - alpha; None under 6 queries, and of the 95th percentile under 50."""
 
     @property
-    def word(self) -> str:
-        """`slower` or `faster` where the interval excludes zero, else `not distinguished`."""
+    def verdict(self) -> VerdictCode:
+        """`slower` or `faster` where the interval excludes zero, else `not_significant`."""
         low, high = self.ci_ms
         if low is not None and low > 0:
-            return "slower"
-        return "faster" if high is not None and high < 0 else "not distinguished"
+            return VerdictCode.SLOWER
+        return VerdictCode.FASTER if high is not None and high < 0 else VerdictCode.NOT_SIGNIFICANT
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,14 +243,14 @@ def _sentence(found: LatencyDifference | None, names: tuple[str, str], n: int) -
     if low is None or high is None:
         (delta,) = signed_ms(found.delta_ms)
         return f"{candidate} against {baseline}: {delta} ms at the median; {n} queries are too few for an interval."
-    if found.word == "not distinguished":
+    if found.verdict is VerdictCode.NOT_SIGNIFICANT:
         delta, *ends = signed_ms(found.delta_ms, low, high)
         return (
             f"{candidate} is neither slower nor faster than {baseline} as far as {n} queries can tell: {delta} ms "
             f"[{', '.join(ends)}] at the median."
         )
     delta, *ends = (text.lstrip(PLUS_OR_MINUS) for text in signed_ms(found.delta_ms, *sorted((low, high), key=abs)))
-    return f"{candidate} is {found.word} than {baseline} by {delta} ms [{', '.join(ends)}] at the median (n = {n})."
+    return f"{candidate} is {found.verdict.text} than {baseline} by {delta} ms [{', '.join(ends)}] at the median (n = {n})."
 
 
 PLUS_OR_MINUS = "+\u2212"

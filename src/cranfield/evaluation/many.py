@@ -20,13 +20,13 @@ from cranfield.evaluation.many_values import (
     ManyComparison,
     ManyVerdict,
     PairComparison,
-    PairVerdict,
     Ranks,
     StratumRow,
 )
 from cranfield.evaluation.strata import strata_of
 from cranfield.evaluation.values import Evaluation, Limits, Summary
 from cranfield.evaluation.verdict import broken_limits, sign_of
+from cranfield.evaluation.verdict_table import VerdictCode
 from cranfield.measures import CATALOGUE, Measure
 from cranfield.numbers import format_p, format_percent, format_value
 from cranfield.ranking.value import FloatQ
@@ -86,7 +86,7 @@ def compare_many(
         evaluations=tuple(evaluations),
         primary=primary,
         options=options,
-        verdict=ManyVerdict("not distinguished", "", ()),
+        verdict=ManyVerdict(VerdictCode.NOT_SIGNIFICANT, "", ()),
         query_ids=query_ids,
         summaries=summaries,
         pairs=pairs,
@@ -196,12 +196,12 @@ def _tested(
     ]
 
 
-def _told_apart(result: TestResult, p_adjusted: float | None, sign: int, alpha: float) -> PairVerdict:
+def _told_apart(result: TestResult, p_adjusted: float | None, sign: int, alpha: float) -> VerdictCode:
     """By the adjusted p; the way it goes is that of the one-sided p, which is the test's own."""
     if p_adjusted is None or p_adjusted > alpha or result.p_one_sided is None:
-        return "not distinguished"
+        return VerdictCode.NOT_SIGNIFICANT
     up = result.p_one_sided < 0.5
-    return "better" if up == (sign > 0) else "worse"
+    return VerdictCode.BETTER if up == (sign > 0) else VerdictCode.WORSE
 
 
 def _ranks(values: FloatQS, names: Sequence[str], primary: Measure, alpha: float) -> Ranks | None:
@@ -273,44 +273,46 @@ def _verdict(many: ManyComparison) -> ManyVerdict:
     k = len(many.evaluations)
     if broken := _broken(many):
         return ManyVerdict(
-            "invalid", f"No verdict on these {k} systems: the comparison does not count.", (), tuple(broken)
+            VerdictCode.INVALID, f"No verdict on these {k} systems: the comparison does not count.", (), tuple(broken)
         )
     beaten = {
-        pair.first if pair.verdict == "better" else pair.second
+        pair.first if pair.verdict is VerdictCode.BETTER else pair.second
         for pair in many.pairs
-        if pair.verdict != "not distinguished"
+        if pair.verdict is not VerdictCode.NOT_SIGNIFICANT
     }
     names = many.names
     best = tuple(names[place] for place in many.best_first if names[place] not in beaten)
     how = f"({many.primary}, n = {len(many.query_ids)}, {many.options.test}, {len(many.pairs)} pairs, Holm)"
     if len(best) == k:
-        said = f"None of the {k} systems is distinguished from another {how}."
-        return ManyVerdict("not distinguished", said, (), _why_not(many), _otherwise(many, best))
+        said = f"No significant difference between any two of the {k} systems {how}."
+        return ManyVerdict(VerdictCode.NOT_SIGNIFICANT, said, (), _why_not(many), _otherwise(many, best))
     means = dict(zip(names, many.summaries[many.primary], strict=True))
     shown = [f"{name} ({format_value(means[name].mean)})" for name in best]
     if not best:
         said = f"No system is best: each of the {k} is beaten by another {how}."
-        return ManyVerdict("several best", said, (), (), _otherwise(many, best))
+        return ManyVerdict(VerdictCode.SEVERAL_BEST, said, (), (), _otherwise(many, best))
     if len(best) == 1:
-        over = sum(pair.verdict != "not distinguished" and best[0] in (pair.first, pair.second) for pair in many.pairs)
+        over = sum(
+            pair.verdict is not VerdictCode.NOT_SIGNIFICANT and best[0] in (pair.first, pair.second)
+            for pair in many.pairs
+        )
         others = (
             "each of the others" if over == k - 1 else f"{over} of the {k - 1} others, which beat or equal the rest"
         )
         said = f"{shown[0]} is best of {k} systems: better than {others} {how}."
-        return ManyVerdict("one best", said, best, _against(many), _otherwise(many, best))
+        return ManyVerdict(VerdictCode.ONE_BEST, said, best, _against(many), _otherwise(many, best))
     both = f"{', '.join(shown[:-1])} and {shown[-1]}"
-    apart = "each other" if len(best) == 2 else "one another"
-    said = f"{both} are best of {k} systems, and not distinguished from {apart} {how}."
-    return ManyVerdict("several best", said, best, _against(many), _otherwise(many, best))
+    said = f"{both} are best of {k} systems, with no significant difference between them {how}."
+    return ManyVerdict(VerdictCode.SEVERAL_BEST, said, best, _against(many), _otherwise(many, best))
 
 
 def _against(many: ManyComparison) -> tuple[str, ...]:
     """Each system against the baseline, by what was found; nothing without a baseline."""
     found = {
-        word: [pair.second for pair in many.against if pair.verdict == word]
-        for word in ("better", "worse", "not distinguished")
+        code: [pair.second for pair in many.against if pair.verdict is code]
+        for code in (VerdictCode.BETTER, VerdictCode.WORSE, VerdictCode.NOT_SIGNIFICANT)
     }
-    said = [f"{word}: {', '.join(names)}" for word, names in found.items() if names]
+    said = [f"{code.text}: {', '.join(names)}" for code, names in found.items() if names]
     return (f"against {many.baseline}, {'; '.join(said)}",) if said else ()
 
 

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal
 
 from cranfield.evaluation.compare import CompareOptions
 from cranfield.evaluation.values import Evaluation, Summary
 from cranfield.evaluation.verdict import sign_of
+from cranfield.evaluation.verdict_table import VerdictCode
 from cranfield.measures import Measure
 from cranfield.stats.permutation import EXACT_UP_TO
 from cranfield.stats.result import TestResult
-
-ManyVerdictName = Literal["invalid", "one best", "several best", "not distinguished"]
-PairVerdict = Literal["better", "worse", "not distinguished"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,8 +27,8 @@ class PairComparison:
     """Queries on which `second` does better."""
     ties: int
     losses: int
-    verdict: PairVerdict
-    """Of `second` against `first`, by the adjusted p."""
+    verdict: VerdictCode
+    """Of `second` against `first`, by the adjusted p: better, worse or not significant."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,13 +67,19 @@ class Agreement:
 class ManyVerdict:
     """Which systems are best, and why."""
 
-    name: ManyVerdictName
+    code: VerdictCode
+    """`one_best`, `several_best`, `not_significant` or `invalid`."""
     sentence: str
     best: tuple[str, ...]
     """Systems that no other is better than, the highest mean first; empty where no pair is told apart, and where the
     comparison does not count."""
     reasons: tuple[str, ...] = ()
     disagreements: tuple[str, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """The verdict as text: `several best`."""
+        return self.code.text
 
 
 @dataclass(frozen=True)
@@ -117,12 +120,12 @@ class ManyComparison:
         return any(evaluation.pilot for evaluation in self.evaluations)
 
     @property
-    def claims(self) -> tuple[str, ...]:
-        """The verdict, after what is claimed of any system against the baseline: words that a caller may fail on."""
-        if self.verdict.name == "invalid":
-            return ("invalid",)
+    def claims(self) -> tuple[VerdictCode, ...]:
+        """The verdict, after what is claimed of any system against the baseline: what a caller may fail on."""
+        if self.verdict.code is VerdictCode.INVALID:
+            return (VerdictCode.INVALID,)
         against = {pair.verdict for pair in self.against}
-        return (*(word for word in ("worse", "better") if word in against), self.verdict.name)
+        return (*(code for code in (VerdictCode.WORSE, VerdictCode.BETTER) if code in against), self.verdict.code)
 
     @property
     def n_draws(self) -> int:

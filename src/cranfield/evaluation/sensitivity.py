@@ -16,8 +16,9 @@ from cranfield.errors import CranfieldError
 from cranfield.evaluation.margins import unjudged_margin
 from cranfield.evaluation.scales import NOT_ON_ITS_SCALE, ranking_for
 from cranfield.evaluation.strata import strata_of
-from cranfield.evaluation.values import Comparison, Evaluation, VerdictName
+from cranfield.evaluation.values import Comparison, Evaluation
 from cranfield.evaluation.verdict import MEAN_DIFFERENCE, claimed, sign_of
+from cranfield.evaluation.verdict_table import VerdictCode
 from cranfield.measures import Measure, compute, parse_all
 from cranfield.ranking.value import FloatQ, Ranking
 from cranfield.stats.noise import differences
@@ -61,14 +62,14 @@ class Variation:
     ci_low: float | None
     ci_high: float | None
     n: int
-    verdict: VerdictName
+    verdict: VerdictCode
 
 
 @dataclass(frozen=True)
 class Sensitivity:
     """Every variation beside the verdict that was declared."""
 
-    verdict: VerdictName
+    verdict: VerdictCode
     """Of the comparison as it was declared."""
     variations: tuple[Variation, ...]
     left_out: tuple[str, ...]
@@ -80,7 +81,7 @@ class Sensitivity:
     @property
     def disagreeing(self) -> tuple[Variation, ...]:
         """Variations that would claim something else."""
-        return tuple(one for one in self.variations if one.verdict != self.verdict)
+        return tuple(one for one in self.variations if one.verdict is not self.verdict)
 
     @property
     def n_agree(self) -> int:
@@ -91,9 +92,9 @@ class Sensitivity:
     def line(self) -> str:
         """`17 of 21 variations agree: better`; and how many more could not be tried, or would say the same as another."""
         if not self.variations:
-            return f"No variation could be tried: {self.verdict}"
+            return f"No variation could be tried: {self.verdict.text}"
         out = f"; {len(self.left_out)} more left out" if self.left_out else ""
-        return f"{self.n_agree} of {len(self.variations)} variations agree: {self.verdict}{out}"
+        return f"{self.n_agree} of {len(self.variations)} variations agree: {self.verdict.text}{out}"
 
 
 def sensitivity(
@@ -120,8 +121,10 @@ def sensitivity(
     """
     declared = comparison.n_draws or n_draws
     n_draws = min(n_draws, declared)
-    if comparison.verdict.name == "invalid":
-        return Sensitivity("invalid", (), ("the comparison does not count, however it is made",), comparison.test, 0)
+    if comparison.verdict.code is VerdictCode.INVALID:
+        return Sensitivity(
+            VerdictCode.INVALID, (), ("the comparison does not count, however it is made",), comparison.test, 0
+        )
     tried = _Tried(comparison, n_draws)
     tried.measured("measure", comparison.primary)  # what gives the same values is no variation
     found: list[Variation | str] = [
@@ -134,7 +137,7 @@ def sensitivity(
     ]
     variations = tuple(one for one in found if isinstance(one, Variation))
     left_out = tuple(dict.fromkeys(one for one in found if isinstance(one, str)))
-    return Sensitivity(comparison.verdict.name, variations, left_out, comparison.test, n_draws)
+    return Sensitivity(comparison.verdict.code, variations, left_out, comparison.test, n_draws)
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,18 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cranfield.errors import UsageError
+from cranfield.evaluation.verdict_table import VerdictCode
 from cranfield.measures.measure import Measure
 from cranfield.model import Run, TestSet
 from cranfield.ranking.value import FloatQ, Ranking
 from cranfield.stats.result import TestResult
-
-VerdictName = Literal["invalid", "equivalent", "better", "worse", "not distinguished"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,13 +150,18 @@ class StratumComparison:
 class Verdict:
     """What can be claimed of the candidate, and why."""
 
-    name: VerdictName
+    code: VerdictCode
     sentence: str
     """One line a person can paste: direction, size, interval, n."""
     reasons: tuple[str, ...] = ()
-    """For `invalid`: each limit that was broken. For `not distinguished`: what could have been seen."""
+    """For `invalid`: each limit that was broken. For `not_significant`: the detectable difference."""
     disagreements: tuple[str, ...] = ()
-    """Other measures or tests that say otherwise, a sentence each."""
+    """Other measures or tests with another result, a sentence each."""
+
+    @property
+    def name(self) -> str:
+        """The verdict as text: `no significant difference`."""
+        return self.code.text
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from cranfield.evaluation.values import Evaluation, Limits, MeasureComparison, VerdictName
+from cranfield.evaluation.values import Evaluation, Limits, MeasureComparison
+from cranfield.evaluation.verdict_table import VerdictCode
 from cranfield.measures import CATALOGUE, Measure, compute
 from cranfield.model import Outcome
 from cranfield.numbers import format_delta, format_delta_interval, format_level, format_p, format_percent, format_value
@@ -32,11 +33,11 @@ def decide(
     margin: float | None,
     names: tuple[str, str],
     broken_limits: Sequence[str],
-) -> tuple[VerdictName, str, tuple[str, ...]]:
+) -> tuple[VerdictCode, str, tuple[str, ...]]:
     """Reach the verdict of the declared test on the primary measure.
 
     Order: *invalid* when a limit is broken; *equivalent* when a margin is stated and the whole interval lies inside
-    it; *better* or *worse* when the interval excludes zero; else *not distinguished*.
+    it; *better* or *worse* when the interval excludes zero; else *no significant difference*.
 
     Returns:
         The verdict, its sentence, and its reasons.
@@ -45,20 +46,20 @@ def decide(
     numbers = _numbers(declared, test, alpha)
     if broken_limits:
         return (
-            "invalid",
+            VerdictCode.INVALID,
             f"No verdict on {candidate} against {baseline}: the comparison does not count.",
             tuple(broken_limits),
         )
     sign = sign_of(declared.measure)
-    name = claimed(declared.ci_low, declared.ci_high, sign=sign, margin=margin)
-    if name == "equivalent":
+    code = claimed(declared.ci_low, declared.ci_high, sign=sign, margin=margin)
+    if code is VerdictCode.EQUIVALENT:
         lean = _lean(declared.delta, sign)
         sentence = f"{candidate} is equivalent to {baseline} within ±{margin:g}{lean}: {numbers}."
-        return name, sentence, _no_regression(declared, alpha)
-    if name == "not distinguished":
-        sentence = f"{candidate} is not distinguished from {baseline}: {numbers}."
-        return name, sentence, (*_no_regression(declared, alpha), *_what_could_be_seen(declared))
-    return name, f"{candidate} is {name} than {baseline}: {numbers}.", _no_regression(declared, alpha)
+        return code, sentence, _no_regression(declared, alpha)
+    if code is VerdictCode.NOT_SIGNIFICANT:
+        sentence = f"No significant difference between {baseline} and {candidate}: {numbers}."
+        return code, sentence, (*_no_regression(declared, alpha), *_what_could_be_seen(declared))
+    return code, f"{candidate} is {code.text} than {baseline}: {numbers}.", _no_regression(declared, alpha)
 
 
 def _no_regression(declared: MeasureComparison, alpha: float) -> tuple[str, ...]:
@@ -71,7 +72,7 @@ def _no_regression(declared: MeasureComparison, alpha: float) -> tuple[str, ...]
         return ()
     about = f"(one-sided t test, p {format_p(p)})"
     if p <= alpha:
-        return (f"not worse than the margin: a loss of {margin:g} or more is ruled out {about}",)
+        return (f"{VerdictCode.NON_INFERIOR.text}: a loss of {margin:g} or more is ruled out {about}",)
     return (f"a loss of {margin:g} or more is not ruled out {about}",)
 
 
@@ -80,7 +81,7 @@ def sign_of(measure: Measure) -> int:
     return 1 if CATALOGUE[measure.name].higher_is_better else -1
 
 
-def claimed(low: float | None, high: float | None, *, sign: int, margin: float | None = None) -> VerdictName:
+def claimed(low: float | None, high: float | None, *, sign: int, margin: float | None = None) -> VerdictCode:
     """What an interval of the difference allows to be claimed of the candidate, limits aside.
 
     Args:
@@ -90,12 +91,12 @@ def claimed(low: float | None, high: float | None, *, sign: int, margin: float |
         margin: largest difference that does not matter.
     """
     if margin is not None and low is not None and high is not None and -margin < low and high < margin:
-        return "equivalent"
+        return VerdictCode.EQUIVALENT
     if low is not None and low > 0:
-        return "better" if sign > 0 else "worse"
+        return VerdictCode.BETTER if sign > 0 else VerdictCode.WORSE
     if high is not None and high < 0:
-        return "worse" if sign > 0 else "better"
-    return "not distinguished"
+        return VerdictCode.WORSE if sign > 0 else VerdictCode.BETTER
+    return VerdictCode.NOT_SIGNIFICANT
 
 
 def broken_limits(evaluations: Sequence[Evaluation], primary: Measure, limits: Limits) -> list[str]:
@@ -148,16 +149,16 @@ def unpaired(sides: tuple[Evaluation, Evaluation], primary: Measure) -> tuple[st
 
 
 def disagreements(
-    verdict: VerdictName,
+    verdict: VerdictCode,
     comparisons: Mapping[Measure, MeasureComparison],
     primary: Measure,
     test: str,
     alpha: float,
 ) -> tuple[str, ...]:
     """Name each other measure and test that says otherwise, after Holm's adjustment."""
-    if verdict == "invalid":
+    if verdict is VerdictCode.INVALID:
         return ()
-    said = {"better": 1, "worse": -1}.get(verdict, 0)
+    said = {VerdictCode.BETTER: 1, VerdictCode.WORSE: -1}.get(verdict, 0)
     sentences = []
     for measure, comparison in comparisons.items():
         spec = CATALOGUE[measure.name]

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from cranfield.evaluation.verdict_table import VerdictCode
 from cranfield.formats.io.files import write_text
 from cranfield.formats.runs.jsonl import read_run
 from cranfield.model import Run, Scalar
@@ -113,7 +114,7 @@ def _numbers(job: Job) -> tuple[Cell, ...]:
         return len(job.many.query_ids), str(measure), None, None, None, named
     if job.comparison is None:
         summary = job.evaluations[0].summaries[measure]
-        broken = "invalid" if job.broken_limits else "one system, nothing to compare"
+        broken = VerdictCode.INVALID.text if job.broken_limits else "one system, nothing to compare"
         return summary.n, str(measure), summary.mean, None, None, broken
     compared, verdict = job.comparison.measures[measure], job.document.verdict
     said: Cell = Toned(verdict.name, verdict.tone) if verdict is not None else ""

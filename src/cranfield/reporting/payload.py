@@ -42,7 +42,7 @@ def comparison_payload(
     """What `cranfield compare --format json` prints: both evaluations, and everything the comparison found."""
     verdict = comparison.verdict
     payload = _payload((comparison.baseline, comparison.candidate), ("numpy", "scipy")) | {
-        "verdict": verdict.name,
+        "verdict": verdict.code,
         "verdict_sentence": verdict.sentence,
         "reasons": list(verdict.reasons),
         "disagreements": list(verdict.disagreements),

@@ -35,10 +35,10 @@ def compared(before, after, *, measures=("RR",), strata=None, **options):
     return compare(*sides, **options)
 
 
-def test_better_worse_and_not_distinguished():
+def test_better_worse_and_no_significant_difference():
     assert compared([2] * 12, [1] * 12).verdict.name == "better"
     assert compared([1] * 12, [2] * 12).verdict.name == "worse"
-    assert compared([1, 2] * 6, [2, 1] * 6).verdict.name == "not distinguished"
+    assert compared([1, 2] * 6, [2, 1] * 6).verdict.name == "no significant difference"
 
 
 def test_a_constant_improvement_is_significant():
@@ -48,10 +48,10 @@ def test_a_constant_improvement_is_significant():
     assert result.measures[RR].tests["permutation"].p_two_sided == pytest.approx(2 / 2**10)
 
 
-def test_identical_runs_are_not_distinguished_and_equivalent_only_with_a_margin():
+def test_identical_runs_have_no_significant_difference_and_equivalent_only_with_a_margin():
     same = [1, 2, 3, None, 1, 2] * 4
     plain = compared(same, same)
-    assert plain.verdict.name == "not distinguished"
+    assert plain.verdict.name == "no significant difference"
     assert "no query differs" in plain.verdict.reasons[0]
     assert compared(same, same, margin=0.01).verdict.name == "equivalent"
 
@@ -243,7 +243,7 @@ def test_two_test_sets_or_conventions_are_not_compared():
 @pytest.mark.parametrize("n", [1, 2, 3])
 def test_very_few_queries_never_crash_and_decide_nothing(n):
     result = compared([2] * n, [1] * n)
-    assert result.verdict.name == "not distinguished"
+    assert result.verdict.name == "no significant difference"
 
 
 @pytest.mark.parametrize("alpha", [1e-12, 0.8, 0.95, 0.999999])

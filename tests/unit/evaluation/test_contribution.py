@@ -51,7 +51,11 @@ def test_a_component_brings_what_is_lost_without_it() -> None:
     assert [row.p for row in found.rows] == pytest.approx([2 / 2**8, 2 / 2**3, 1.0])
     # Holm over three: 3 x 2/256; 2 x 2/8; 1.
     assert [row.p_adjusted for row in found.rows] == pytest.approx([6 / 256, 0.5, 1.0])
-    assert [row.word for row in found.rows] == ["helps", "not distinguished", "not distinguished"]
+    assert [row.verdict.text for row in found.rows] == [
+        "helps",
+        "no significant difference",
+        "no significant difference",
+    ]
     assert [(row.n_gained, row.n_lost) for row in found.rows] == [(8, 0), (3, 0), (0, 0)]
     # 0..5 hang on a alone, 8 on b alone; 6 and 7 on both.
     assert [row.n_only for row in found.rows] == [6, 1, 0]
@@ -69,7 +73,7 @@ def test_significance_that_holm_takes_away_is_not_claimed() -> None:
     assert [row.p for row in found.rows] == pytest.approx([2 / 64, 2 / 64])
     assert [row.p_adjusted for row in found.rows] == pytest.approx([4 / 64, 4 / 64])
     assert [row.comparison.verdict.name for row in found.rows] == ["better", "better"]
-    assert [row.word for row in found.rows] == ["not distinguished", "not distinguished"]
+    assert [row.verdict.text for row in found.rows] == ["no significant difference", "no significant difference"]
     assert [evaluation.name for evaluation in found.variants] == ["s.all", "s.only-a", "s.only-b"]
 
 
@@ -83,7 +87,7 @@ def test_a_component_can_hurt_and_a_variant_that_fails_says_nothing() -> None:
         {"a": scored("s.without-a", of(range(12))), "b": evaluate(TESTSET, failed, measures=["P@1", "Success@5"])},
         CompareOptions(parse("P@1"), limits=Limits(0.1)),
     )
-    assert [row.word for row in found.rows] == ["hurts", "invalid"]
+    assert [row.verdict.text for row in found.rows] == ["hurts", "invalid"]
     assert found.rows[0].n_lost == 9
 
 
@@ -180,4 +184,4 @@ def test_the_lucky_winner_of_many_equal_settings_is_not_better_where_it_had_no_s
     assert found.optimism is not None
     assert found.optimism > 0.05  # the expected largest of 40 means of 100 coins is about .5 + 2.2 x .05
     assert found.comparison is not None
-    assert found.comparison.verdict.name == "not distinguished"
+    assert found.comparison.verdict.name == "no significant difference"

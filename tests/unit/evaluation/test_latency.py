@@ -88,7 +88,7 @@ def test_noise_is_not_called_slower() -> None:
     impact = latency_impact(timed(sides[0], "old"), timed(sides[1], "new"))
     assert impact is not None
     assert impact.median is not None
-    assert impact.median.word == "not distinguished"
+    assert impact.median.verdict.text == "no significant difference"
     assert impact.sentence.startswith("new is neither slower nor faster than old as far as 40 queries can tell: ")
 
 
@@ -124,10 +124,10 @@ def test_a_few_calls_give_no_interval_of_the_slowest(n: int, *, given: bool) -> 
     assert impact is not None
     assert impact.p50 is not None
     assert impact.p95 is not None
-    assert impact.p50.word == "slower"
+    assert impact.p50.verdict.text == "slower"
     assert impact.p95.delta_ms == pytest.approx(12)
     assert impact.p95.ci_ms == (pytest.approx((12, 12)) if given else (None, None))
-    assert impact.p95.word == ("slower" if given else "not distinguished")
+    assert impact.p95.verdict.text == ("slower" if given else "no significant difference")
 
 
 def test_queries_that_failed_on_a_side_are_in_no_pair() -> None:

@@ -111,7 +111,7 @@ def test_a_pair_is_told_apart_by_its_adjusted_p_alone() -> None:
     first = found.pairs[0]
     assert first.result.p_two_sided == pytest.approx(2 * (1 + 9) / 2**9)
     assert first.result.p_adjusted == pytest.approx(3 * 2 * (1 + 9) / 2**9)
-    assert first.verdict == "not distinguished"
+    assert first.verdict == "not_significant"
 
 
 def test_wins_ties_and_losses_add_up_to_the_queries() -> None:
@@ -128,11 +128,11 @@ def test_one_system_is_best() -> None:
     )
 
 
-def test_two_systems_are_best_and_not_distinguished_from_each_other() -> None:
+def test_two_systems_are_best_without_a_significant_difference_between_them() -> None:
     found = compare_many(systems(a=[3] * 20, b=[1, 2] * 10, c=[2, 1] * 10), baseline="a")
     assert found.verdict.name == "several best"
     assert found.verdict.best == ("b", "c")
-    assert "b (0.7500) and c (0.7500) are best of 3 systems, and not distinguished from each other" in (
+    assert "b (0.7500) and c (0.7500) are best of 3 systems, with no significant difference between them" in (
         found.verdict.sentence
     )
     assert found.verdict.reasons == ("against a, better: b, c",)
@@ -141,7 +141,7 @@ def test_two_systems_are_best_and_not_distinguished_from_each_other() -> None:
 def test_none_is_distinguished_where_all_are_the_same() -> None:
     same = [1, 2, 3, None, 1, 2] * 3
     found = compare_many(systems(a=same, b=same, c=same))
-    assert (found.verdict.name, found.verdict.best) == ("not distinguished", ())
+    assert (found.verdict.name, found.verdict.best) == ("no significant difference", ())
     assert {pair.result.p_adjusted for pair in found.pairs} == {1.0}
     assert found.omnibus["friedman"].p_two_sided == 1.0
     assert found.agreements[0].tau is None
@@ -165,7 +165,7 @@ def test_where_no_pair_could_have_been_found_it_is_said(n: int, draws: int, told
     if told is None:
         assert found.verdict.best == ("a", "b")
     else:
-        assert found.verdict.name == "not distinguished"
+        assert found.verdict.name == "no significant difference"
         assert found.verdict.reasons == (told,)
     if n > 1:  # a t test of differences without spread has no such bound
         assert compared(three, CompareOptions(test="t")).verdict.best == ("a", "b")
@@ -181,7 +181,7 @@ def test_a_best_system_is_never_beaten_and_the_best_are_not_told_apart() -> None
             loser = {"better": pair.first, "worse": pair.second}.get(pair.verdict)
             assert loser not in found.verdict.best
             if {pair.first, pair.second} <= set(found.verdict.best):
-                assert pair.verdict == "not distinguished"
+                assert pair.verdict == "not_significant"
 
 
 def test_where_less_is_better_the_lowest_mean_is_best() -> None:
@@ -237,7 +237,7 @@ def test_systems_within_the_critical_difference_share_a_group(many: ManyComparis
 
 def test_the_omnibus_test_is_named_where_it_says_otherwise_than_the_pairs() -> None:
     found = compare_many(systems(a=random_ranks(5, 30, 1), b=random_ranks(6, 30, 1), c=random_ranks(7, 30, 1)))
-    assert found.verdict.name == "not distinguished"
+    assert found.verdict.name == "no significant difference"
     p = found.omnibus["permutation"].p_two_sided
     assert p is not None
     assert bool([said for said in found.verdict.disagreements if "permutation" in said]) == (p <= 0.05)

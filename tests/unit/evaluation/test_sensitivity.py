@@ -90,7 +90,7 @@ def test_a_variation_has_the_numbers_of_a_comparison_that_declares_it() -> None:
     (p5,) = [one for one in varied.variations if one.name == "P@5"]
     about = declared.measures[parse("P@5")]
     assert (p5.delta, p5.ci_low, p5.ci_high) == pytest.approx((about.delta, about.ci_low, about.ci_high))
-    assert p5.verdict == declared.verdict.name
+    assert p5.verdict is declared.verdict.code
 
 
 def test_a_verdict_that_rests_on_one_stratum_does_not_survive_without_it() -> None:
@@ -100,7 +100,7 @@ def test_a_verdict_that_rests_on_one_stratum_does_not_survive_without_it() -> No
     verdicts = {one.name: (one.verdict, one.n) for one in found.variations if one.family == "without a stratum"}
     assert found.verdict == "better"
     assert verdicts["without type: odd"] == ("better", 20)
-    assert verdicts["without type: even"] == ("not distinguished", 20)
+    assert verdicts["without type: even"] == ("not_significant", 20)
 
 
 def test_judging_could_turn_it_round_where_much_is_unjudged() -> None:
@@ -127,7 +127,7 @@ def test_a_margin_holds_for_every_variation_but_tests_of_something_else() -> Non
     assert found.verdict == "equivalent"
     verdicts = {one.name: one.verdict for one in found.variations}
     assert verdicts["t"] == verdicts["nDCG@3"] == "equivalent"
-    assert verdicts["wilcoxon"] == verdicts["sign"] == "not distinguished"
+    assert verdicts["wilcoxon"] == verdicts["sign"] == "not_significant"
 
 
 def test_a_comparison_that_does_not_count_is_not_varied() -> None:

@@ -121,9 +121,9 @@ def test_each_test_set_has_its_own_folder_and_a_summary_stands_on_top(two: tuple
         for line in text.splitlines()
         if line.startswith(("| [code](code/report.html)", "| [docs](docs/report.html)"))
     ]
-    assert ["not distinguished" in row for row in rows] == [True, True]
-    assert "\n- code: right is not" in text
-    assert "\n- docs: right is not" in text
+    assert ["no significant difference" in row for row in rows] == [True, True]
+    assert "\n- code: No significant difference between wrong and right: " in text
+    assert "\n- docs: No significant difference between wrong and right: " in text
     assert 'mode: "docs"' in rows[1]
     assert not (folder / "out" / ".partial").exists()
 
@@ -144,7 +144,7 @@ def test_the_summary_is_one_result_for_machines_too(two: tuple[Path, Job]) -> No
     payload = job.document.payload()
     assert list(payload) == ["testsets"]
     assert [part["verdict"] for part in payload["testsets"].values()] == [
-        part.comparison.verdict.name for part in job.parts if part.comparison is not None
+        part.comparison.verdict.code for part in job.parts if part.comparison is not None
     ]
     table = job.document.tidy()
     assert table.columns[0].title == "test set"
@@ -212,11 +212,11 @@ def test_an_interrupted_run_asks_no_finished_set_again(tmp_path: Path) -> None:
     ("limits", "fail_on", "code"),
     [
         ("max_failed_share: null", [], 0),
-        # code: not distinguished (4), docs: with two queries no more (4)
-        ("max_failed_share: null", ["--fail-on", "not-distinguished"], 4),
+        # code: no significant difference (4), docs: with two queries no more (4)
+        ("max_failed_share: null", ["--fail-on", "not-significant"], 4),
         ("max_failed_share: null", ["--fail-on", "better"], 0),
         # nothing of the docs set is judged in the lists of `wrong`: invalid, and that is worse
-        ("min_judged_share: 0.9", ["--fail-on", "not-distinguished"], 3),
+        ("min_judged_share: 0.9", ["--fail-on", "not-significant"], 3),
         ("min_judged_share: 0.9", [], 3),
     ],
 )

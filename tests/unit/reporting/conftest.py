@@ -81,7 +81,7 @@ def pair(testset: TestSet, runs: tuple[Run, Run]) -> tuple[Evaluation, Evaluatio
 
 @pytest.fixture
 def comparison(pair: tuple[Evaluation, Evaluation]) -> Comparison:
-    """Not distinguished: 1 of 8 queries failed, which the limits allow here."""
+    """No significant difference: 1 of 8 queries failed, which the limits allow here."""
     return compare(*pair, margin=0.05, limits=Limits(max_failed_share=0.2))
 
 

@@ -119,7 +119,7 @@ def test_latency_is_there_only_where_it_was_taken(
     assert calls.rows[0] == ("A plain", 8, 13.5, 13.5, pytest.approx(16.65), pytest.approx(16.93), 17.0, 0, 0, 0.0)
     assert calls.rows[1][6:8] == (30_000.0, 1)
     # 7 queries were answered on both sides, each in the same time
-    assert table.rows[0] == ("median difference", "0.000 ms", "0.000 to 0.000 ms", "not distinguished", 7)
+    assert table.rows[0] == ("median difference", "0.000 ms", "0.000 to 0.000 ms", "no significant difference", 7)
     bare = [evaluate(testset, replace(run, logs={})) for run in runs]
     assert "latency" not in [part.name for part in comparison_document(compare(*bare)).sections]
 

@@ -166,7 +166,7 @@ def test_every_link_leads_somewhere_and_every_id_is_one(page: str) -> None:
 
 def test_the_verdict_is_in_words_and_comes_first(page: str, comparison: Comparison) -> None:
     text = Page(page[page.index("<main") : page.index("</main>") + 7]).text
-    assert text.split()[:3] == ["Verdict", "?", "Not"]
+    assert text.split()[:3] == ["Verdict", "?", "No"]
     assert text.index(comparison.verdict.sentence) < text.index("Measures")
 
 

@@ -105,7 +105,9 @@ def test_no_table_is_told_twice_for_want_of_its_picture(comparison: Comparison) 
 def test_the_verdict_is_the_first_thing_said(comparison: Comparison) -> None:
     lines = [line for line in render(comparison_document(comparison), "markdown").splitlines() if line]
     assert lines[0] == "# Is weighted better than plain?"
-    assert lines[1].startswith(f"> **Verdict: {comparison.verdict.name}.** weighted is ")
+    assert lines[1].startswith(
+        f"> **Verdict: {comparison.verdict.name}.** No significant difference between plain and weighted: "
+    )
 
 
 def test_hits_are_marked_with_what_they_match(comparison: Comparison, patterned: Evaluation) -> None:

@@ -92,7 +92,7 @@ def test_the_judged_share_is_there_and_null_where_it_has_no_meaning(
 
 def test_compare_has_the_promised_shape(comparison: Comparison) -> None:
     payload = json.loads(to_json(comparison_payload(comparison)))
-    assert payload["verdict"] == "not distinguished"
+    assert payload["verdict"] == "not_significant"
     assert payload["verdict_sentence"] == comparison.verdict.sentence
     assert payload["primary"] == "nDCG@10"
     assert payload["test"] == "permutation"

@@ -155,7 +155,7 @@ def test_the_verdict_comes_before_any_table(comparison: Comparison) -> None:
     assert lines[0] == "Is weighted better than plain?"
     verdict = lines.index(f"VERDICT: {comparison.verdict.name}")
     assert verdict < lines.index("Measures")
-    assert lines[verdict + 1].startswith("weighted is ")
+    assert lines[verdict + 1].startswith("No significant difference between plain and weighted: ")
 
 
 def test_evaluations_show_every_query_where_asked(pair: tuple[Evaluation, Evaluation]) -> None:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
 from cranfield.evaluation.contribution import Contribution, Contributions
+from cranfield.evaluation.verdict_table import VerdictCode
 from cranfield.measures import CATALOGUE
 from cranfield.numbers import format_count, format_delta, format_delta_interval, format_level, format_p, format_value
 from cranfield.reporting.charts import single as charts
@@ -27,11 +27,10 @@ from cranfield.reporting.payload import evaluation_payload, results_payload
 from cranfield.reporting.sections.collection import collection, warnings
 from cranfield.reporting.sections.latency import latencies
 from cranfield.reporting.sections.measures import measured_systems
-from cranfield.reporting.sections.naming import colour_of
+from cranfield.reporting.sections.naming import colour_of, news_of
 from cranfield.reporting.sections.provenance import Preflight, provenance
 from cranfield.version import __version__
 
-TONES: Mapping[str, Tone] = {"helps": "good", "hurts": "bad", "equivalent": "even", "invalid": "void"}
 HOW_TO_READ = (
     "Alone: the mean of the system with this component and no other; its interval is under Measures.",
     (
@@ -127,10 +126,10 @@ def _contribution(found: Contributions) -> Section:
 def _row(row: Contribution, found: Contributions) -> tuple[Cell, ...]:
     about = row.comparison.measures[found.primary]
     alone = row.alone.summaries[found.primary]
-    tone = TONES.get(row.word, "")
+    tone: Tone = "" if row.verdict is VerdictCode.NOT_SIGNIFICANT else row.verdict.tone
     return (
         row.component,
-        Toned(row.word, tone),
+        Toned(row.verdict.text, tone),
         Toned(about.delta, tone if tone in {"good", "bad"} else ""),
         (about.ci_low, about.ci_high),
         row.p_adjusted,
@@ -143,17 +142,17 @@ def _row(row: Contribution, found: Contributions) -> tuple[Cell, ...]:
 
 def _sentence(row: Contribution, found: Contributions) -> str:
     about = row.comparison.measures[found.primary]
-    if row.word == "invalid":
+    if row.verdict is VerdictCode.INVALID:
         return f"{row.component}: no verdict, {'; '.join(row.comparison.verdict.reasons)}."
     words = {
-        "helps": f"{row.component} helps",
-        "hurts": f"{row.component} hurts",
-        "equivalent": f"{row.component} makes no difference that matters",
-        "not distinguished": f"what {row.component} brings is not distinguished from nothing",
+        VerdictCode.HELPS: f"{row.component} helps",
+        VerdictCode.HURTS: f"{row.component} hurts",
+        VerdictCode.EQUIVALENT: f"removing {row.component} has no effect beyond the margin",
+        VerdictCode.NOT_SIGNIFICANT: f"removing {row.component} has no significant effect",
     }
     interval = format_delta_interval((about.ci_low, about.ci_high))
     return (
-        f"{words[row.word]}: {found.primary} {format_delta(about.delta)} over all the others "
+        f"{words[row.verdict]}: {found.primary} {format_delta(about.delta)} over all the others "
         f"({format_level(found.options.alpha)} interval {interval}, Holm p {format_p(row.p_adjusted)}, n = {about.n})."
     )
 
@@ -170,7 +169,7 @@ def _figure(found: Contributions, level: str) -> tuple[Figure, ...]:
             about.delta if is_of_mean else None,
             about.ci_low,
             about.ci_high,
-            colour_of(TONES.get(row.word, "")),
+            colour_of(news_of(row.verdict)),
         )
         for row, about in rows
     ]
@@ -192,7 +191,7 @@ def _figure(found: Contributions, level: str) -> tuple[Figure, ...]:
         spec,
         narrow,
         table,
-        (("good", "helps"), ("bad", "hurts"), ("same", "not distinguished, or no difference that matters")),
+        (("good", "helps"), ("bad", "hurts"), ("same", f"{VerdictCode.NOT_SIGNIFICANT.text}, or equivalent")),
         told_beside=True,
     )
     return (figure,)
@@ -208,7 +207,7 @@ def _tidy(found: Contributions) -> Table:
                 *(row.component, str(found.primary), alone.mean, alone.ci_low, alone.ci_high),
                 row.without.summaries[found.primary].mean,
                 found.whole.summaries[found.primary].mean,
-                *(about.delta, about.ci_low, about.ci_high, row.p, row.p_adjusted, row.word),
+                *(about.delta, about.ci_low, about.ci_high, row.p, row.p_adjusted, row.verdict),
                 *(row.n_gained, row.n_lost, row.n_only, about.n),
             )
         )
@@ -242,7 +241,7 @@ def _one(row: Contribution, found: Contributions) -> dict[str, Any]:
         "n": about.n,
         "p": row.p,
         "p_holm": row.p_adjusted,
-        "word": row.word,
+        "word": row.verdict,
         "reasons": list(row.comparison.verdict.reasons),
         "n_gained": row.n_gained,
         "n_lost": row.n_lost,

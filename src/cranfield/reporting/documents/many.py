@@ -128,7 +128,7 @@ def _found(many: ManyComparison) -> dict[str, Any]:
     options, verdict, ranks = many.options, many.verdict, many.ranks
     return {
         "provenance": {"versions": dict(versions("numpy", "scipy"))},
-        "verdict": verdict.name,
+        "verdict": verdict.code,
         "verdict_sentence": verdict.sentence,
         "best": list(verdict.best),
         "reasons": list(verdict.reasons),

@@ -49,7 +49,7 @@ def latencies_against(systems: Sequence[Evaluation], baseline: str, alpha: float
     for name, evaluation in named.items():
         impact = None if name == baseline else latency_impact(named[baseline], evaluation, alpha=alpha, seed=seed)
         if impact is not None and impact.median is not None:
-            rows.append((name, *_with_ends(impact.median), impact.median.word, impact.n))
+            rows.append((name, *_with_ends(impact.median), impact.median.verdict.text, impact.n))
     columns = (
         Column("system"),
         Column("median difference", "ms"),
@@ -96,7 +96,7 @@ def _percentiles(timed: Sequence[tuple[str, LatencySummary]]) -> Table:
 
 def _differences(impact: LatencyImpact) -> Table:
     found = [one for one in (impact.median, impact.p50, impact.p95) if one is not None]
-    rows: list[tuple[Cell, ...]] = [(one.what, *_with_ends(one), one.word, impact.n) for one in found]
+    rows: list[tuple[Cell, ...]] = [(one.what, *_with_ends(one), one.verdict.text, impact.n) for one in found]
     columns = (
         Column("B minus A"),
         Column("difference", "ms"),

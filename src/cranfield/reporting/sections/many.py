@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
-from cranfield.evaluation.many_values import ManyComparison, ManyVerdictName, PairComparison, PairVerdict, Ranks
+from cranfield.evaluation.many_values import ManyComparison, PairComparison, Ranks
+from cranfield.evaluation.verdict_table import VerdictCode
 from cranfield.measures import CATALOGUE
 from cranfield.numbers import UNKNOWN, format_count, format_delta, format_level, format_p, format_value
 from cranfield.reporting.charts import many as charts_many
@@ -21,22 +22,14 @@ from cranfield.reporting.document import (
     Section,
     Swatch,
     Table,
-    Tone,
     Toned,
     VerdictBlock,
 )
-from cranfield.reporting.sections.naming import colour_of, letters
+from cranfield.reporting.sections.naming import colour_of, letters, news_of
 from cranfield.stats.table import TESTS
 
 MOST_PAIRS_DRAWN = 45
 """Ten systems have as many."""
-TONES: Mapping[ManyVerdictName, Tone] = {
-    "one best": "good",
-    "several best": "even",
-    "not distinguished": "open",
-    "invalid": "void",
-}
-PAIR_TONES: Mapping[PairVerdict, Tone] = {"better": "good", "worse": "bad", "not distinguished": ""}
 
 
 def labels_of(many: ManyComparison) -> list[str]:
@@ -48,7 +41,7 @@ def verdict_of_many(many: ManyComparison) -> VerdictBlock:
     """Which systems are best, and the numbers that rests on."""
     verdict = many.verdict
     tests = many.omnibus
-    told = sum(pair.verdict != "not distinguished" for pair in many.pairs)
+    told = sum(pair.verdict is not VerdictCode.NOT_SIGNIFICANT for pair in many.pairs)
     facts = (
         Fact("Systems", str(len(many.names)), f"{len(verdict.best)} best" if verdict.best else ""),
         Fact("Pairs told apart", f"{told} of {len(many.pairs)}", f"{many.options.test}, Holm"),
@@ -57,7 +50,7 @@ def verdict_of_many(many: ManyComparison) -> VerdictBlock:
         Fact("Ranks alike?", format_p(tests["friedman"].p_two_sided), "p, Friedman"),
     )
     return VerdictBlock(
-        verdict.name, verdict.sentence, TONES[verdict.name], facts, verdict.reasons, verdict.disagreements
+        verdict.name, verdict.sentence, verdict.code.tone, facts, verdict.reasons, verdict.disagreements
     )
 
 
@@ -151,8 +144,8 @@ def _pair_table(pairs: Sequence[PairComparison], many: ManyComparison, labels: S
     rows: list[tuple[Cell, ...]] = [
         (
             label,
-            Toned(pair.verdict, PAIR_TONES[pair.verdict]),
-            Toned(pair.delta, PAIR_TONES[pair.verdict]),
+            Toned(pair.verdict.text, news_of(pair.verdict)),
+            Toned(pair.delta, news_of(pair.verdict)),
             (pair.result.ci_low, pair.result.ci_high),
             pair.result.p_two_sided,
             pair.result.p_adjusted,
@@ -175,17 +168,21 @@ def _forest(
             pair.delta if is_of_mean else None,
             pair.result.ci_low,
             pair.result.ci_high,
-            colour_of(PAIR_TONES[pair.verdict]),
+            colour_of(news_of(pair.verdict)),
         )
         for label, pair in zip(labels, pairs, strict=True)
     ]
     margin = many.options.margin
     spec, narrow = (charts.whiskers(marks, f"{many.primary}, {what}", screen, margin) for screen in charts.SCREENS)
-    legend: list[tuple[Swatch, str]] = [("good", "better"), ("bad", "worse"), ("same", "not distinguished, by p Holm")]
+    legend: list[tuple[Swatch, str]] = [
+        ("good", "better"),
+        ("bad", "worse"),
+        ("same", f"{VerdictCode.NOT_SIGNIFICANT.text}, by p Holm"),
+    ]
     if margin is not None:
         legend.append(("band", f"margin of ±{margin:g}"))
     said = "; ".join(
-        f"{label} {format_delta(pair.delta)}, {pair.verdict}" for label, pair in zip(labels, pairs, strict=True)
+        f"{label} {format_delta(pair.delta)}, {pair.verdict.text}" for label, pair in zip(labels, pairs, strict=True)
     )
     return Figure(
         name,

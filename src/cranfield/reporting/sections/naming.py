@@ -7,6 +7,7 @@ from string import ascii_uppercase
 
 from cranfield.evaluation.values import Comparison, Evaluation
 from cranfield.evaluation.verdict import sign_of
+from cranfield.evaluation.verdict_table import VerdictCode
 from cranfield.measures import CATALOGUE, Measure
 from cranfield.reporting.charts import single as charts
 from cranfield.reporting.document import Tone
@@ -42,6 +43,11 @@ def interval_tone(delta: float | None, low: float | None, high: float | None, me
     """Good or bad news where the interval excludes zero; no news where it does not."""
     excludes_zero = (low is not None and low > 0) or (high is not None and high < 0)
     return tone_of(delta, measure) if excludes_zero else ""
+
+
+def news_of(verdict: VerdictCode) -> Tone:
+    """The tone of a difference: good or bad; neutral for any verdict that claims neither."""
+    return verdict.tone if verdict.tone in {"good", "bad"} else ""
 
 
 def colour_of(tone: Tone) -> str:

@@ -46,7 +46,7 @@ def paired_tests(comparison: Comparison) -> Section:
     return Section("tests", "Paired tests", (table, Details("What the tests ask", (Bullets(_questions(comparison)),))))
 
 
-OF_A_MARGIN = {"p_equivalence": "within the margin", "p_noninferior": "not worse than the margin"}
+OF_A_MARGIN = {"p_equivalence": "within the margin", "p_noninferior": "non-inferior"}
 """P-values of tests that ask of a margin, and not of a difference: what a small one says."""
 
 NOT_WORSE = (

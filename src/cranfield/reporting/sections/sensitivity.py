@@ -7,7 +7,6 @@ from typing import Any
 from cranfield.evaluation.sensitivity import Sensitivity, Variation
 from cranfield.numbers import format_count
 from cranfield.reporting.document import Block, Bullets, Cell, Column, Details, Paragraph, Section, Table, Toned
-from cranfield.reporting.sections.verdict import TONES
 from cranfield.stats.table import TESTS
 
 
@@ -32,7 +31,7 @@ def _otherwise(result: Sensitivity) -> tuple[str, ...]:
     said: dict[str, list[str]] = {}
     for one in result.disagreeing:
         name = one.name if one.family in SPEAKS_FOR_ITSELF else f"{one.family}: {one.name}"
-        said.setdefault(one.verdict, []).append(name)
+        said.setdefault(one.verdict.text, []).append(name)
     return tuple(f"{verdict}: {', '.join(names)}" for verdict, names in said.items())
 
 
@@ -45,7 +44,7 @@ def _how(result: Sensitivity) -> str:
 
 
 def _table(result: Sensitivity) -> Table:
-    ordered = sorted(result.variations, key=lambda one: one.verdict == result.verdict)  # stable: families stay together
+    ordered = sorted(result.variations, key=lambda one: one.verdict is result.verdict)  # stable: families stay together
     columns = (
         Column("varied"),
         Column("to"),
@@ -58,7 +57,7 @@ def _table(result: Sensitivity) -> Table:
 
 
 def _row(one: Variation) -> tuple[Cell, ...]:
-    verdict: Cell = Toned(one.verdict, TONES[one.verdict])
+    verdict: Cell = Toned(one.verdict.text, one.verdict.tone)
     return (one.family, one.name, verdict, one.delta, (one.ci_low, one.ci_high), one.n)
 
 

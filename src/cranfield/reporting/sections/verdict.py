@@ -2,21 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from cranfield.evaluation.sensitivity import Sensitivity
-from cranfield.evaluation.values import Comparison, VerdictName
+from cranfield.evaluation.values import Comparison
+from cranfield.evaluation.verdict_table import VerdictCode
 from cranfield.numbers import format_delta, format_delta_interval, format_level, format_p, format_value
-from cranfield.reporting.document import Fact, Tone, VerdictBlock
+from cranfield.reporting.document import Fact, VerdictBlock
 from cranfield.reporting.sections.naming import interval_tone, side_names
-
-TONES: Mapping[VerdictName, Tone] = {
-    "better": "good",
-    "worse": "bad",
-    "equivalent": "even",
-    "not distinguished": "open",
-    "invalid": "void",
-}
 
 
 def verdict_block(comparison: Comparison, sensitivity: Sensitivity | None = None) -> VerdictBlock:
@@ -28,7 +19,7 @@ def verdict_block(comparison: Comparison, sensitivity: Sensitivity | None = None
     return VerdictBlock(
         name=verdict.name,
         sentence=verdict.sentence,
-        tone=TONES[verdict.name],
+        tone=verdict.code.tone,
         facts=(*_facts(comparison), *varied),
         reasons=verdict.reasons,
         disagreements=verdict.disagreements,
@@ -41,7 +32,7 @@ def _facts(comparison: Comparison) -> tuple[Fact, ...]:
     name_a, name_b = side_names(comparison)
     measure = str(comparison.primary)
     tone = interval_tone(about.delta, about.ci_low, about.ci_high, comparison.primary)
-    if comparison.verdict.name == "invalid":
+    if comparison.verdict.code is VerdictCode.INVALID:
         tone = ""  # a difference that does not count is no news
     return (
         Fact(name_a, format_value(about.baseline.mean), f"mean {measure}"),

@@ -1,0 +1,49 @@
+"""The table of verdicts: every code has one row, and every spelling, old or new, is read."""
+
+from __future__ import annotations
+
+import pytest
+
+from cranfield.errors import UnknownNameError
+from cranfield.evaluation.verdict_table import VERDICTS, VerdictCode, is_former, parse_verdict
+
+TEXTS = {
+    "better": "better",
+    "worse": "worse",
+    "not_significant": "no significant difference",
+    "equivalent": "equivalent",
+    "non_inferior": "non-inferior",
+    "mixed": "mixed",
+    "invalid": "invalid",
+    "one_best": "one best",
+    "several_best": "several best",
+    "helps": "helps",
+    "hurts": "hurts",
+    "faster": "faster",
+    "slower": "slower",
+}
+
+
+def test_every_code_has_one_row_and_its_text() -> None:
+    assert {code.value: spec.text for code, spec in VERDICTS.items()} == TEXTS
+    assert list(VERDICTS) == list(VerdictCode)
+    assert all(spec.code is code and spec.meaning.endswith(".") for code, spec in VERDICTS.items())
+
+
+@pytest.mark.parametrize("code", VerdictCode)
+def test_a_verdict_is_read_by_code_and_by_text(code: VerdictCode) -> None:
+    for spelling in (code.value, code.text, code.value.replace("_", "-"), code.text.upper()):
+        assert parse_verdict(spelling) is code
+        assert not is_former(spelling)
+
+
+@pytest.mark.parametrize("spelling", ["not distinguished", "not-distinguished", "Not_Distinguished"])
+def test_a_former_spelling_is_read_and_recognised(spelling: str) -> None:
+    assert parse_verdict(spelling) is VerdictCode.NOT_SIGNIFICANT
+    assert is_former(spelling)
+
+
+def test_an_unknown_verdict_is_refused_with_the_nearest() -> None:
+    with pytest.raises(UnknownNameError, match="beter") as caught:
+        parse_verdict("beter")
+    assert "better" in str(caught.value)
