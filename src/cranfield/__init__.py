@@ -11,28 +11,55 @@ from typing import TYPE_CHECKING
 from cranfield.version import __version__ as __version__
 
 if TYPE_CHECKING:
-    from cranfield.errors import CranfieldError
+    from cranfield.errors import CranfieldError, Problem
     from cranfield.evaluation.many_values import ManyComparison
     from cranfield.evaluation.values import Comparison, Evaluation, Limits, Verdict
+    from cranfield.formats.convert import write_testset
     from cranfield.measures import Measure, parse
-    from cranfield.model import Answer, Convention, Hit, Outcome, Pattern, Query, Run, TestSet
+    from cranfield.measures.own import define
+    from cranfield.model import Answer, Convention, Entity, Hit, Outcome, Pattern, Query, Run, Span, TestSet
     from cranfield.project.recipe import compare, compare_many, evaluate, load
     from cranfield.project.report import report
     from cranfield.project.testset_options import TestSetOptions
     from cranfield.systems.collect.collection import collect
     from cranfield.systems.kinds.command import CommandSystem
+    from cranfield.systems.kinds.fusion import FusionSystem
+    from cranfield.systems.kinds.http import HttpSystem
+    from cranfield.systems.kinds.lines import LinesSystem
+    from cranfield.systems.kinds.mcp import McpSystem
+    from cranfield.systems.kinds.python import PythonSystem
+    from cranfield.systems.kinds.run_file import RunFileSystem
 
 _HOMES = {
-    "cranfield.errors": ("CranfieldError",),
+    "cranfield.errors": ("CranfieldError", "Problem"),
     "cranfield.evaluation.many_values": ("ManyComparison",),
     "cranfield.evaluation.values": ("Comparison", "Evaluation", "Limits", "Verdict"),
+    "cranfield.formats.convert": ("write_testset",),
     "cranfield.measures": ("Measure", "parse"),
-    "cranfield.model": ("Answer", "Convention", "Hit", "Outcome", "Pattern", "Query", "Run", "TestSet"),
+    "cranfield.measures.own": ("define",),
+    "cranfield.model": (
+        "Answer",
+        "Convention",
+        "Entity",
+        "Hit",
+        "Outcome",
+        "Pattern",
+        "Query",
+        "Run",
+        "Span",
+        "TestSet",
+    ),
     "cranfield.project.recipe": ("compare", "compare_many", "evaluate", "load"),
     "cranfield.project.report": ("report",),
     "cranfield.project.testset_options": ("TestSetOptions",),
     "cranfield.systems.collect.collection": ("collect",),
     "cranfield.systems.kinds.command": ("CommandSystem",),
+    "cranfield.systems.kinds.fusion": ("FusionSystem",),
+    "cranfield.systems.kinds.http": ("HttpSystem",),
+    "cranfield.systems.kinds.lines": ("LinesSystem",),
+    "cranfield.systems.kinds.mcp": ("McpSystem",),
+    "cranfield.systems.kinds.python": ("PythonSystem",),
+    "cranfield.systems.kinds.run_file": ("RunFileSystem",),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
@@ -42,25 +69,36 @@ __all__ = [
     "Comparison",
     "Convention",
     "CranfieldError",
+    "Entity",
     "Evaluation",
+    "FusionSystem",
     "Hit",
+    "HttpSystem",
     "Limits",
+    "LinesSystem",
     "ManyComparison",
+    "McpSystem",
     "Measure",
     "Outcome",
     "Pattern",
+    "Problem",
+    "PythonSystem",
     "Query",
     "Run",
+    "RunFileSystem",
+    "Span",
     "TestSet",
     "TestSetOptions",
     "Verdict",
     "collect",
     "compare",
     "compare_many",
+    "define",
     "evaluate",
     "load",
     "parse",
     "report",
+    "write_testset",
 ]
 
 

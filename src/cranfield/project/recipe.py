@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from cranfield.errors import UsageError, shorten
 from cranfield.evaluation.evaluate import evaluate_ranking
@@ -15,18 +15,17 @@ from cranfield.formats.io.files import meta_path
 from cranfield.formats.sniff import read_testset
 from cranfield.measures import DEFAULT_MEASURES, Measure, parse_all
 from cranfield.model import DEFAULT_CONVENTION, TestSet
-from cranfield.project.scoring import RunLike, ScoringOptions, score
+from cranfield.project.scoring import ScoringOptions, score
 from cranfield.project.testset_options import NO_OPTIONS, TestSetOptions, apply_options
 from cranfield.ranking import REPORTED_HITS, Duplicates, Missing
 
 if TYPE_CHECKING:
     from cranfield.evaluation.many_values import ManyComparison
-
-TestSetLike = str | Path | Mapping[str, Mapping[str, float]] | Any
+    from cranfield.project.inputs import Judgments, RunLike, TestSetLike
 
 
 def load(
-    source: TestSetLike,
+    source: Judgments,
     *,
     format: str | None = None,  # noqa: A002 - the word its users know
     columns: Mapping[str, str] | None = None,
@@ -67,7 +66,7 @@ def _read(path: Path, format: str | None) -> TestSet:  # noqa: A002 - as above
 
 
 def evaluate(  # noqa: PLR0913 - each is a choice that changes the numbers, and is typed by name
-    testset: TestSet | TestSetLike,
+    testset: TestSetLike,
     run: RunLike,
     *,
     measures: Sequence[str | Measure] | str | None = None,

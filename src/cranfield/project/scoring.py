@@ -16,10 +16,8 @@ from cranfield.model import DEFAULT_CONVENTION, Answer, Convention, Hit, Outcome
 from cranfield.ranking import REPORTED_HITS, Duplicates, Missing, RankedFile, rank_file, rank_run
 
 if TYPE_CHECKING:
+    from cranfield.project.inputs import RunLike
     from cranfield.ranking.memory import RankedAnswers
-
-RunLike = Run | str | Path | Mapping[str, Sequence[str]] | Mapping[str, Mapping[str, float]] | Any
-"""`Any` stands for a data frame of any library that narwhals supports."""
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from cranfield.stats.consensus import CONSENSUS, DEFAULT_RULE
 
 if TYPE_CHECKING:
     from cranfield.model import TestSet
-    from cranfield.project.scoring import RunLike
+    from cranfield.project.inputs import RunLike
 
 NO_RUN = "the runs are not at hand to be scored anew"
 
@@ -62,13 +62,14 @@ def _regraded(
     """Both runs scored on the grades that a rule makes, or why they were not."""
     from cranfield.testsets.consensus import with_consensus
 
-    if any(run is None for run in runs):
+    known = [run for run in runs if run is not None]
+    if len(known) < len(runs):
         return NO_RUN
     if sides[0].ranking.convention.name == RATED_BY_SLOT and (scale or to_scale):
         scale = to_scale = None  # there each measure has a scale of its own
     try:
         testset = with_consensus(sides[0].testset, rule, to=to_scale, scale=scale)
-        first, second = (_again(testset, side, run, primary, reading) for side, run in zip(sides, runs, strict=True))
+        first, second = (_again(testset, side, run, primary, reading) for side, run in zip(sides, known, strict=True))
     except CranfieldError as error:
         return str(error).splitlines()[0]
     return first, second
