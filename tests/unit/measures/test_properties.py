@@ -1,10 +1,14 @@
-"""Property sets: every measure of the catalogue is on one side of each, and each property is shown able to fail.
+"""Properties of measures: `traits/*.toml` declare for every measure of the catalogue which properties hold.
 
-`traits/*.toml` say which side. What is declared true, hypothesis tries to break; what is declared false is broken by a
-counterexample that hypothesis has to find.
+Hypothesis tries to break the ones that are declared true. For each one that is declared false, `counterexamples.json`
+stores a case that breaks it. CRANFIELD_UPDATE_COUNTEREXAMPLES=1 searches for the cases that are missing or no longer
+break their property, writes them into the file, and removes those of properties that are now declared true.
 """
 
+import functools
+import json
 import math
+import os
 import tomllib
 from dataclasses import dataclass
 from pathlib import Path
@@ -61,10 +65,6 @@ def read_traits():
 TRAITS = read_traits()
 
 
-def declared(key, side):
-    return [pytest.param(name, id=name) for name, (table, *_) in TRAITS.items() if table.get(key) is side]
-
-
 def test_no_measure_is_forgotten_and_none_is_declared_twice():
     assert set(TRAITS) == set(CATALOGUE)
     assert not [name for name, tables in TRAITS.items() if len(tables) > 1]
@@ -105,8 +105,8 @@ def grouped(needs, query_grades):
     return tuple(GroupedJudgment(d, "only", float(g), "all") for d, g in query_grades.items() if g >= 0)
 
 
-def looked_for(needs, judgments):
-    """What else the test set says, as a measure needs it; told by the end of an id, so that names do not matter."""
+def further_fields(needs, judgments):
+    """Further fields of the test set that a measure needs. They depend on the end of an id only, so that names do not matter."""
     if needs == "files":
         return {"files": {q: tuple(d for d, g in judged.items() if g > 0) for q, judged in judgments.items()}}
     if needs == "legacy":
@@ -116,9 +116,10 @@ def looked_for(needs, judgments):
     return {}
 
 
-def values(spelling, case):
-    measure = parse(spelling)
-    needs = CATALOGUE[measure.name].needs
+@functools.lru_cache(maxsize=256)
+def ranking_of(needs, case_as_json):
+    """One ranking for all measures with the same needs: ranking costs many times what a measure does."""
+    case = Case(**json.loads(case_as_json))
     groups = {q: grouped(needs, judged) for q, judged in case.grades.items()} if needs in GROUPINGS else {}
     negative = Negative() if needs == "silence" else None
     testset = TestSet(
@@ -127,7 +128,7 @@ def values(spelling, case):
         case.grades,
         groups=groups,
         grouping=needs if groups else None,
-        **looked_for(needs, case.grades),
+        **further_fields(needs, case.grades),
     )
     slope, offset = case.scores or (1.0, 0.0)
     answers = {
@@ -138,7 +139,12 @@ def values(spelling, case):
         for q, docs in case.lists.items()
     }
     run = Run("run", answers, order="descending" if case.scores else "given")
-    ranking = rank_run(testset, run, convention_named("trec"))
+    return rank_run(testset, run, convention_named("trec"))
+
+
+def values(spelling, case):
+    measure = parse(spelling)
+    ranking = ranking_of(CATALOGUE[measure.name].needs, json.dumps(vars(case)))
     found, scored, _ = compute(measure, ranking)
     return {q: v if s else math.nan for q, v, s in zip(ranking.query_ids, found.tolist(), scored.tolist(), strict=True)}
 
@@ -207,41 +213,70 @@ def holds_blind_to_a_rescale_of_scores(spelling, judged, docs, _other):
 HOLDS = {name.removeprefix("holds_"): check for name, check in list(globals().items()) if name.startswith("holds_")}
 
 
-def cases(key, spellings):
-    return st.tuples(
-        st.sampled_from(spellings), good_grades if key == "one_on_the_ideal_list" else grades, lists, lists
-    )
+def cases(key):
+    return st.tuples(good_grades if key == "one_on_the_ideal_list" else grades, lists, lists)
 
 
-@pytest.mark.parametrize(
-    ("key", "name"), [(key, name) for key in PROPERTIES for name, (t, *_) in TRAITS.items() if t.get(key) is True]
-)
-def test_a_property_that_is_declared_holds(key, name):
-    @settings(max_examples=40, deadline=None, database=None, suppress_health_check=list(HealthCheck))
-    @given(cases(key, TRAITS[name][0]["spellings"]))
+@pytest.mark.parametrize("key", PROPERTIES)
+def test_a_property_holds_for_every_measure_that_declares_it(key):
+    spellings = [spelling for table, *_ in TRAITS.values() if table.get(key) is True for spelling in table["spellings"]]
+
+    @settings(max_examples=30, deadline=None, database=None, suppress_health_check=list(HealthCheck))
+    @given(cases(key))
     def holds(case):
-        assert HOLDS[key](*case)
+        broken = [spelling for spelling in spellings if not HOLDS[key](spelling, *case)]
+        assert not broken
 
     holds()
 
 
-@pytest.mark.parametrize(
-    ("key", "name"), [(key, name) for key in PROPERTIES for name, (t, *_) in TRAITS.items() if t.get(key) is False]
-)
-def test_a_property_that_is_denied_is_broken_by_an_example(key, name):
-    known = TRAITS[name][0].get("counterexamples", {}).get(key)
-    if known is not None:  # one that a search would seldom meet
-        assert not HOLDS[key](known["spelling"], known["grades"], known["list"], known.get("other", ["d00"]))
-        return
-    strategy = cases(key, TRAITS[name][0]["spellings"])
+COUNTEREXAMPLES = Path(__file__).parent / "counterexamples.json"
+DENIED = [(key, name) for key in PROPERTIES for name, (table, *_) in TRAITS.items() if table.get(key) is False]
+
+
+def breaks(key, known):
+    return not HOLDS[key](known["spelling"], known["grades"], known["list"], known["other"])
+
+
+def search_for_counterexample(key, name):
+    """The smallest case that hypothesis finds."""
+    strategy = st.tuples(st.sampled_from(TRAITS[name][0]["spellings"]), cases(key))
     try:
-        find(
+        spelling, (judged, docs, other) = find(
             strategy,
-            lambda case: not HOLDS[key](*case),
+            lambda case: not HOLDS[key](case[0], *case[1]),
             settings=settings(max_examples=3000, database=None, derandomize=True),
         )
     except NoSuchExample:
         pytest.fail(f"{key} seems to hold for {name}")
+    return {"spelling": spelling, "grades": judged, "list": docs, "other": other}
+
+
+def stored_counterexamples():
+    stored = json.loads(COUNTEREXAMPLES.read_text())
+    if os.environ.get("CRANFIELD_UPDATE_COUNTEREXAMPLES"):
+        old, stored = stored, {}
+        for key, name in DENIED:
+            known = old.get(key, {}).get(name)
+            stored.setdefault(key, {})[name] = (
+                known if known and breaks(key, known) else search_for_counterexample(key, name)
+            )
+        lines = (
+            f"{json.dumps(key)}: {{\n"
+            + ",\n".join(f" {json.dumps(n)}: {json.dumps(c)}" for n, c in known.items())
+            + "\n}"
+            for key, known in stored.items()
+        )
+        COUNTEREXAMPLES.write_text("{\n" + ",\n".join(lines) + "\n}\n")
+    return stored
+
+
+def test_every_denied_property_has_a_counterexample_that_breaks_it():
+    stored = stored_counterexamples()
+    assert [(key, name) for key in stored for name in stored[key]] == DENIED, "CRANFIELD_UPDATE_COUNTEREXAMPLES=1"
+    spellings = {name: table["spellings"] for name, (table, *_) in TRAITS.items()}
+    assert not [(key, name) for key, name in DENIED if stored[key][name]["spelling"] not in spellings[name]]
+    assert not [(key, name) for key, name in DENIED if not breaks(key, stored[key][name])]
 
 
 BROKEN = {
