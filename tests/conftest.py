@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
+import shlex
 import shutil
 import signal
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -41,6 +43,41 @@ def shared_data() -> Path:
     if not folder.is_dir():
         pytest.skip("no real data here: CRANFIELD_DATA names its folder")
     return folder.resolve()
+
+
+@pytest.fixture(scope="session")
+def make_once(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, Callable[[Path], object]], Path]:
+    """Give the folder `name`, which `fill(folder)` fills once in a test run; xdist's workers share it. Do not write into it."""
+    base = tmp_path_factory.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        base = base.parent
+
+    def make(name: str, fill: Callable[[Path], object]) -> Path:
+        folder, done = base / name, base / f"{name}.done"
+        with (base / f"{name}.lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            if not done.exists():
+                shutil.rmtree(folder, ignore_errors=True)
+                folder.mkdir()
+                fill(folder)
+                done.touch()
+        return folder
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def demo(make_once: Callable[[str, Callable[[Path], object]], Path]) -> Path:
+    """What `cranfield demo` writes, and its output as stdout.txt: made once in a test run. Copy it before you change it."""
+
+    def fill(folder: Path) -> None:
+        done = subprocess.run(
+            ["cranfield", "demo", "--out", "."], cwd=folder, capture_output=True, text=True, timeout=300
+        )
+        assert done.returncode == 0, done.stderr
+        (folder / "stdout.txt").write_text(done.stdout)
+
+    return make_once("demo", fill)
 
 
 @pytest.fixture(scope="session")
@@ -92,10 +129,26 @@ def postgres_server() -> Iterator[str]:
             process.wait(60)
 
 
+PROGRAM = pytest.StashKey[Path]()
+
+
 def pytest_configure(config: pytest.Config) -> None:
-    """Refuse to test the sources when the installed wheel was asked for."""
+    """Refuse to test the sources when the installed wheel was asked for; put a `cranfield` that starts fast on the PATH."""
     if os.environ.get("CRANFIELD_INSTALLED") and "site-packages" not in Path(cranfield.__file__).parts:
         raise pytest.UsageError(f"CRANFIELD_INSTALLED is set, and cranfield was imported from {cranfield.__file__}")
+    if not hasattr(config, "workerinput"):  # workers inherit the PATH
+        config.stash[PROGRAM] = folder = Path(tempfile.mkdtemp(prefix="cranfield-"))
+        sources = Path(__file__).parent / "program"
+        words = [sys.executable, "-I", "-S", sources / "client.py", folder / "socket", sources / "server.py"]
+        (folder / "cranfield").write_text(f'#!/bin/sh\nexec {shlex.join(map(str, words))} "$@"\n')
+        (folder / "cranfield").chmod(0o755)
+        os.environ["PATH"] = os.pathsep.join((str(folder), str(Path(sys.executable).parent), os.environ["PATH"]))
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    """Remove the program's folder; its server ends when its socket is gone."""
+    if PROGRAM in config.stash:
+        shutil.rmtree(config.stash[PROGRAM], ignore_errors=True)
 
 
 def _not_run(config: pytest.Config) -> list[tuple[str, str]]:

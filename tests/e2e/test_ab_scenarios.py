@@ -9,7 +9,6 @@ import json
 import os
 import random
 import subprocess
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -78,7 +77,7 @@ def fused(seed: int, skill: float) -> dict[str, list[str]]:
 
 def cranfield(*args: str, code: int = 0) -> str:
     done = subprocess.run(
-        [sys.executable, "-m", "cranfield", *args],
+        ["cranfield", *args],
         capture_output=True,
         text=True,
         env=os.environ | {"PYTHONIOENCODING": "utf-8"},

@@ -115,7 +115,7 @@ gate:
 
 def environment(**more: str) -> dict[str, str]:
     plain = {name: value for name, value in os.environ.items() if not JOB_VARIABLES.fullmatch(name)}
-    return plain | {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}", "HOME": "/nonexistent"} | more
+    return plain | {"HOME": "/nonexistent"} | more
 
 
 def bash(folder: Path, script: str, **more: str) -> subprocess.CompletedProcess[str]:

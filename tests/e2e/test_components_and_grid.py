@@ -227,7 +227,7 @@ def test_a_grid_that_was_killed_goes_on_and_asks_no_part_twice_but_what_was_unde
 
 def cranfield(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-m", "cranfield", *arguments],
+        ["cranfield", *arguments],
         cwd=folder,
         capture_output=True,
         text=True,

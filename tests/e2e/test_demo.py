@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -16,18 +14,8 @@ COUNTS = {"A": 30, "B": 20, "C": 15, "D": 20, "E": 30, "F": 25, "G": 15, "H": 15
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("demo")
-    command = [sys.executable, "-m", "cranfield", "demo", "--out", str(folder)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
-    assert done.returncode == 0, done.stderr
-    (folder / "stdout.txt").write_text(done.stdout)
-    return folder
-
-
-@pytest.fixture(scope="module")
-def results(folder: Path) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads((folder / "results.json").read_text())
+def results(demo: Path) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((demo / "results.json").read_text())
     return found
 
 
@@ -42,8 +30,8 @@ def test_all_classes_are_measured_each_in_its_own_terms(results: dict[str, Any])
 
 
 @pytest.mark.parametrize("report", ["stdout.txt", "report.md", "report.html"])
-def test_every_class_has_its_own_table_in_the_report(folder: Path, report: str) -> None:
-    text = (folder / report).read_text()
+def test_every_class_has_its_own_table_in_the_report(demo: Path, report: str) -> None:
+    text = (demo / report).read_text()
     titles = [f"{entry.letter}, {entry.title}, {COUNTS[entry.letter]} queries" for entry in QUERY_CLASSES.values()]
     assert [title for title in titles if title not in text] == []
 
@@ -60,14 +48,14 @@ def test_measures_that_say_nothing_of_a_class_are_not_computed_for_it(results: d
         assert scores["N01"] & {"nDCG@10", "RR@10", "P@5", "Success@5"} == set()
 
 
-def test_the_report_says_what_the_database_answered(folder: Path) -> None:
-    assert "Database 'corpus' was asked 15 predicates and named " in (folder / "report.md").read_text()
-    assert "(answers sha256:" in (folder / "report.md").read_text()
+def test_the_report_says_what_the_database_answered(demo: Path) -> None:
+    assert "Database 'corpus' was asked 15 predicates and named " in (demo / "report.md").read_text()
+    assert "(answers sha256:" in (demo / "report.md").read_text()
 
 
-def test_the_systems_say_how_sure_they_are_and_no_call_fails(folder: Path) -> None:
+def test_the_systems_say_how_sure_they_are_and_no_call_fails(demo: Path) -> None:
     for name in ("plain", "fields"):
-        lines = [json.loads(line) for line in (folder / "runs" / f"{name}.jsonl").read_text().splitlines()[1:]]
+        lines = [json.loads(line) for line in (demo / "runs" / f"{name}.jsonl").read_text().splitlines()[1:]]
         assert len(lines) == sum(COUNTS.values())
         sure = [line["fields"]["confidence"] for line in lines]
         assert all(0 <= value <= 1 for value in sure)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -56,9 +55,7 @@ def change(path: Path, edit: Callable[[str], str]) -> None:
 
 
 def command(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "cranfield", *arguments], cwd=folder, capture_output=True, text=True, check=False
-    )
+    return subprocess.run(["cranfield", *arguments], cwd=folder, capture_output=True, text=True, check=False)
 
 
 def lines_of_overlap(folder: Path) -> tuple[int, int]:

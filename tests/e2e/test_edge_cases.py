@@ -9,7 +9,6 @@ import csv
 import io
 import os
 import subprocess
-import sys
 from collections.abc import Callable, Mapping
 from math import log2
 from pathlib import Path
@@ -85,9 +84,7 @@ def mean(evaluation: Evaluation, measure: str = "RR") -> float | None:
 
 def command(*words: str) -> tuple[int, str, str]:
     """Exit code, stdout and stderr of the command."""
-    done = subprocess.run(
-        [sys.executable, "-m", "cranfield", *words], capture_output=True, text=True, check=False, env=os.environ
-    )
+    done = subprocess.run(["cranfield", *words], capture_output=True, text=True, check=False, env=os.environ)
     return done.returncode, done.stdout, done.stderr
 
 

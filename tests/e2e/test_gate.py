@@ -6,7 +6,7 @@ import json
 import shutil
 import sqlite3
 import subprocess
-import sys
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
@@ -25,7 +25,7 @@ gate:
 
 
 def cranfield(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "cranfield", *arguments]
+    command = ["cranfield", *arguments]
     return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=300)
 
 
@@ -34,22 +34,23 @@ def git(folder: Path, *arguments: str) -> None:
     subprocess.run(command, check=True, capture_output=True)
 
 
-@pytest.fixture(scope="module")
-def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Two FTS5 indexes over the standard library's documentation, their runs, and an accepted baseline of the better one."""
-    folder = tmp_path_factory.mktemp("demo")
-    made = cranfield(folder, "demo", "--out", ".")
-    assert made.returncode == 0, made.stderr
-    config = folder / "cranfield.yaml"
-    config.write_text(config.read_text() + GATE)
-    done = cranfield(folder, "baseline", "accept", "--from", ".", "--reason", "names before text")
-    assert done.returncode == 0, done.stderr
-    return folder
+@pytest.fixture(scope="session")
+def accepted(demo: Path, make_once: Callable[[str, Callable[[Path], object]], Path]) -> Path:
+    """The demo, whose systems are two FTS5 indexes, with a gate and an accepted baseline of the better one."""
+
+    def fill(folder: Path) -> None:
+        shutil.copytree(demo, folder, dirs_exist_ok=True)
+        config = folder / "cranfield.yaml"
+        config.write_text(config.read_text() + GATE)
+        done = cranfield(folder, "baseline", "accept", "--from", ".", "--reason", "names before text")
+        assert done.returncode == 0, done.stderr
+
+    return make_once("accepted", fill)
 
 
 @pytest.fixture
-def folder(demo: Path, tmp_path: Path) -> Path:
-    shutil.copytree(demo, tmp_path / "copy")
+def folder(accepted: Path, tmp_path: Path) -> Path:
+    shutil.copytree(accepted, tmp_path / "copy")
     return tmp_path / "copy"
 
 

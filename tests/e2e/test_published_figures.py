@@ -18,9 +18,7 @@ ROOT = Path(__file__).parents[2]
 
 
 def cranfield(*args):
-    done = subprocess.run(
-        [sys.executable, "-m", "cranfield", *map(str, args)], capture_output=True, text=True, check=False
-    )
+    done = subprocess.run(["cranfield", *map(str, args)], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     return done.stdout
 

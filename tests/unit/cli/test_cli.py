@@ -25,7 +25,7 @@ def files(tmp_path):
 def cranfield(folder, *args, code=0):
     environment = {**os.environ, "COLUMNS": "100"}
     done = subprocess.run(
-        [sys.executable, "-m", "cranfield", *map(str, args)],
+        ["cranfield", *map(str, args)],
         cwd=folder,
         capture_output=True,
         text=True,

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
@@ -38,7 +37,7 @@ def project(folder: Path, rule: str, right: int = 70) -> Path:
 
 
 def cranfield(folder: Path, *arguments: str, **environ: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "cranfield", *arguments]
+    command = ["cranfield", *arguments]
     return subprocess.run(
         command, cwd=folder, capture_output=True, text=True, timeout=120, env={**os.environ, **environ}
     )

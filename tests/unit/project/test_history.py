@@ -161,7 +161,7 @@ def test_a_gate_and_a_run_file_that_is_evaluated_are_remembered_where_asked(tmp_
         "gate: {rules: [{floor: {measure: RR, at_least: 1}}]}\n"
     )
     (tmp_path / "other.run").write_text("q1 Q0 b 1 1 other\n")
-    cranfield = [sys.executable, "-m", "cranfield"]
+    cranfield = ["cranfield"]
     for command in (
         ["gate"],
         ["gate", "--from", "cranfield-gate"],  # asks nobody

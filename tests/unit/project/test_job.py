@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -185,7 +184,7 @@ def test_an_interrupted_run_asks_no_finished_set_again(tmp_path: Path) -> None:
     """The first call is ended while the second set is asked; `kill` ends the whole call as Ctrl-C would."""
     config = several(tmp_path)
     (tmp_path / "broken").touch()
-    command = [sys.executable, "-m", "cranfield", "run", str(config), "--out", str(tmp_path / "out")]
+    command = ["cranfield", "run", str(config), "--out", str(tmp_path / "out")]
     first = subprocess.run(command, capture_output=True, text=True, timeout=60)
     assert first.returncode == 130, first.stderr
     before = asked(tmp_path)
@@ -222,7 +221,7 @@ def test_an_interrupted_run_asks_no_finished_set_again(tmp_path: Path) -> None:
 )
 def test_the_worst_set_decides_the_exit_code(tmp_path: Path, limits: str, fail_on: list[str], code: int) -> None:
     config = several(tmp_path, SEVERAL.replace("max_failed_share: null", limits))
-    command = [sys.executable, "-m", "cranfield", "run", str(config), "--out", str(tmp_path / "out"), *fail_on]
+    command = ["cranfield", "run", str(config), "--out", str(tmp_path / "out"), *fail_on]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60)
     assert done.returncode == code, done.stderr
     assert "2 test sets: code, docs" in done.stdout
