@@ -164,13 +164,6 @@ class InternalError(CranfieldError):
     """A state we believed impossible."""
 
 
-def _plural(kind: str) -> str:
-    """`queries`, `keys`, `classes`."""
-    if kind.endswith("y") and kind[-2:-1] not in "aeiou":
-        return kind[:-1] + "ies"
-    return kind + ("es" if kind.endswith("s") else "s")
-
-
 def unknown_name(
     kind: str,
     got: str,
@@ -186,6 +179,8 @@ def unknown_name(
     """
     import difflib
 
+    from cranfield.words import plural
+
     names = sorted(known)
     candidates = [*names, *sorted(aliases)]
     near = difflib.get_close_matches(got, candidates, n=1, cutoff=0.6)
@@ -194,7 +189,7 @@ def unknown_name(
     hints = [f"did you mean {near[0]}?"] if near else []
     if command:
         hints.append(f"`{command}` lists them.")
-    listed = ", ".join(names) if len(names) <= LISTED_NAMES else f"one of {len(names)} {_plural(kind)}"
+    listed = ", ".join(names) if len(names) <= LISTED_NAMES else f"one of {len(names)} {plural(kind)}"
     return Problem(
         f"unknown {kind} {shorten(got)}", path=path, expected=listed, hint=" ".join(hints) if hints else None
     )

@@ -21,12 +21,13 @@ EVERYTHING_BELOW_CLI = {
     *("model", "formats", "matching", "predicates", "ranking", "measures", "stats", "forge"),
     *("evaluation", "systems", "config", "gate", "reporting", "demo", "trec_eval", "compat", "repo", "testsets"),
 }
-GROUND = {"errors", "plugins", "version"}
+GROUND = {"errors", "plugins", "version", "words"}
 # Room to what it may import besides itself and the ground. A dotted entry opens that one module, not its room.
 TABLE: dict[str, set[str]] = {
     "errors": set(),
     "version": set(),
     "plugins": set(),
+    "words": set(),
     "numbers": set(),
     "model": set(),
     "stats": set(),

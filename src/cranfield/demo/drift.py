@@ -7,11 +7,12 @@ for the calendar.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from cranfield.demo.entity import Corpus
 from cranfield.model import Entity, File, Legacy, Pattern, Predicate, Span, Target, TestSet
+from cranfield.words import n_of
 
 
 @dataclass(frozen=True)
@@ -34,23 +35,18 @@ class Drift:
         said = []
         if self.ids:
             names = sorted({entity_id for _, entity_id in self.ids})
-            said.append(f"Python {self.python} lacks {_count(names, 'judged entity', 'judged entities')}, left out: ")
+            said.append(f"Python {self.python} lacks {n_of(len(names), 'judged entities')}, left out: ")
             said[-1] += ", ".join(names) + "."
         if self.targets:
             names = [label for _, label in self.targets]
             said.append(f"Nothing in Python {self.python} matches {', '.join(names)}; left out.")
         if self.queries:
-            count = _count(self.queries, "query", "queries")
+            count = n_of(len(self.queries), "queries")
             said.append(f"{count} left out, with nothing relevant here: {', '.join(self.queries)}.")
         if self.legacy:
-            count = _count(self.legacy, "query", "queries")
+            count = n_of(len(self.legacy), "queries")
             said.append(f"{count} of no class, with no legacy form here: {', '.join(self.legacy)}.")
         return said
-
-
-def _count(things: Iterable[str], one: str, many: str) -> str:
-    n = len(list(things))
-    return f"{n} {one if n == 1 else many}"
 
 
 def fit_to_corpus(

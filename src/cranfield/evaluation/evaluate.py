@@ -22,14 +22,13 @@ from cranfield.numbers import format_value
 from cranfield.ranking.value import UNKNOWN_COUNT, FloatQ, Ranking, Silence
 from cranfield.stats.describe import SMALLEST_FACTOR, describe, geometric_mean, total, weighted_mean
 from cranfield.stats.interval import t_interval
+from cranfield.words import first_of
 
 Scored = tuple[FloatQ, NDArray[np.bool_], dict[str, str]]
 """What `compute` returns: values, which are scored, and why the others are not."""
 
 SAME = 1e-12
 """Two means this close are one."""
-NAMED_QUERIES = 5
-"""A warning names at most this many queries and counts the rest."""
 
 
 def evaluate_ranking(
@@ -150,13 +149,6 @@ def _summary(measure: Measure, result: Scored, weights: FloatQ) -> Summary:
     return summary
 
 
-def name_queries(query_ids: Sequence[str]) -> str:
-    """`q1, q2, q3, q4, q5 and 7 more`."""
-    shown = ", ".join(query_ids[:NAMED_QUERIES])
-    more = len(query_ids) - NAMED_QUERIES
-    return f"{shown} and {more} more" if more > 0 else shown
-
-
 HINTS = {
     NEEDS_COUNT: "give expected_count, use credit: once, or choose RR, P@k or Success@k",
     WHY_NEEDED["subtopic"]: "--testset-format subtopics reads the second column of qrels as the subtopic",
@@ -200,9 +192,7 @@ def _about_surplus(ranking: Ranking, queries: Sequence[str]) -> str:
     why, what = "more results match a pattern than its expected_count says", "R, AP and nDCG"
     if ranking.convention.credit == "every":
         why, what = f"{ranking.convention.name} pays an expected item more than once", "AP and nDCG"
-    return (
-        f"{why} in {len(queries)} of {ranking.n_queries} queries ({what} may exceed 1 there): {name_queries(queries)}"
-    )
+    return f"{why} in {len(queries)} of {ranking.n_queries} queries ({what} may exceed 1 there): {first_of(queries)}"
 
 
 def _noticed(
@@ -221,13 +211,13 @@ def _noticed(
         but = ", but for nDCG, which pays grades between 0 and 1" if some else ""
         fate = "left out" if ranking.convention.no_relevant == "skip" else f"they count as 0{but}"
         sentences.append(
-            f"no relevant document is judged for {len(barren)} of {total} queries ({fate}): {name_queries(barren)}"
+            f"no relevant document is judged for {len(barren)} of {total} queries ({fate}): {first_of(barren)}"
         )
     surplus = _surplus(ranking)
     if surplus:
         sentences.append(_about_surplus(ranking, surplus))
     if negative.any():
-        named = name_queries(list(itertools.compress(ranking.query_ids, negative.tolist())))
+        named = first_of(itertools.compress(ranking.query_ids, negative.tolist()))
         sentences.append(
             f"nothing should be found for {int(negative.sum())} of {total} queries (Silence alone has a value): {named}"
         )
@@ -235,11 +225,11 @@ def _noticed(
     if silent:
         sentences.append(
             "a run of this kind has no line for an answer without a result: no line counts as silence where nothing "
-            f"should be found: {name_queries(silent)}"
+            f"should be found: {first_of(silent)}"
         )
     if missing:
         sentences.append(
-            f"no answer in the run for {len(missing)} of {total} queries (they count as 0): {name_queries(missing)}"
+            f"no answer in the run for {len(missing)} of {total} queries (they count as 0): {first_of(missing)}"
         )
     skipped = len(testset.queries) - total
     if skipped:
@@ -248,7 +238,7 @@ def _noticed(
         vague = list(itertools.compress(ranking.query_ids, (ranking.unplaced > 0).tolist()))
         sentences.append(
             f"{int(ranking.unplaced.sum())} results in {len(vague)} of {total} queries do not say which lines they are, "
-            f"and can be no place that is expected: {name_queries(vague)}"
+            f"and can be no place that is expected: {first_of(vague)}"
         )
     n_duplicates = int(ranking.n_duplicates.sum())
     if n_duplicates:
@@ -275,7 +265,7 @@ def _unscored(ranking: Ranking, measures: Sequence[Measure], results: Mapping[Me
         have = "has" if len(alike) == 1 else "have"
         yield (
             f"{', '.join(map(str, alike))} {have} no value for {len(unscored)} of {ranking.n_queries} queries "
-            f"({why}): {name_queries(unscored)}"
+            f"({why}): {first_of(unscored)}"
         )
 
 
@@ -305,7 +295,7 @@ def _unbounded(testset: TestSet, ranking: Ranking, run: Run | None) -> list[str]
     if not bare:
         return []
     what = "the bound of a query where nothing should be found is on a score or a field that this run does not give"
-    return [f"{what}, so any result counts: {name_queries(bare)}"]
+    return [f"{what}, so any result counts: {first_of(bare)}"]
 
 
 def _unanswered(ranking: Ranking) -> tuple[list[str], list[str]]:

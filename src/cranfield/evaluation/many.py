@@ -37,6 +37,7 @@ from cranfield.stats.permutation import EXACT_UP_TO, permutations
 from cranfield.stats.rank_correlation import kendall_tau
 from cranfield.stats.result import TestResult
 from cranfield.stats.table import TESTS, Paired
+from cranfield.words import and_list
 
 FEWEST_SYSTEMS = 3
 FloatQS = NDArray[np.float64]
@@ -301,7 +302,7 @@ def _verdict(many: ManyComparison) -> ManyVerdict:
         )
         said = f"{shown[0]} is best of {k} systems: better than {others} {how}."
         return ManyVerdict(VerdictCode.ONE_BEST, said, best, _against(many), _otherwise(many, best))
-    both = f"{', '.join(shown[:-1])} and {shown[-1]}"
+    both = and_list(shown)
     said = f"{both} are best of {k} systems, with no significant difference between them {how}."
     return ManyVerdict(VerdictCode.SEVERAL_BEST, said, best, _against(many), _otherwise(many, best))
 

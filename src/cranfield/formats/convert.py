@@ -8,15 +8,13 @@ from dataclasses import replace
 from pathlib import Path
 
 from cranfield.errors import Problem, ProblemList, TestSetError, UnknownNameError, shorten
-from cranfield.formats.counting import n_of
 from cranfield.formats.features import FEATURES, QUIET, is_judged, only_grades
 from cranfield.formats.io.files import suffix_of, unpacked_name
 from cranfield.formats.registry import ANY_GRADE, NO_SUBGROUP, Format
 from cranfield.formats.sniff import FORMATS
 from cranfield.model import TestSet
+from cranfield.words import first_of, n_of
 
-SHOWN_IDS = 5
-"""So many query ids are named where more are meant."""
 CHEAP = 100_000
 """A written set of so many judgments is read back."""
 
@@ -98,7 +96,7 @@ def fitted(testset: TestSet, entry: Format, path: Path) -> tuple[TestSet, tuple[
             stripped = [query.id for query in testset.queries if not is_judged(testset, query) and query.id not in bare]
             if stripped:
                 sentences.append(
-                    f"left out: {n_of(len(stripped), 'queries')} whose truth it cannot hold ({_some(stripped)})"
+                    f"left out: {n_of(len(stripped), 'queries')} whose truth it cannot hold ({first_of(stripped)})"
                 )
                 testset = _without_queries(testset, stripped)
         if name not in entry.holds:
@@ -126,10 +124,6 @@ def fitted(testset: TestSet, entry: Format, path: Path) -> tuple[TestSet, tuple[
     aside = {"files": testset.files, "legacy": testset.legacy, "ratings": testset.ratings, "groups": testset.groups}
     kept = {name: {q: said for q, said in by_query.items() if q in ids} for name, by_query in aside.items()}
     return replace(testset, **kept), tuple(sentences)  # type: ignore[arg-type]  # each is a mapping of its own field
-
-
-def _some(ids: Sequence[str]) -> str:
-    return ", ".join(ids[:SHOWN_IDS]) + (", …" if len(ids) > SHOWN_IDS else "")
 
 
 def _refuse_doubled(testset: TestSet, path: Path) -> None:
@@ -183,7 +177,7 @@ def _with_room_for_strata(testset: TestSet, entry: Format, sentences: list[str])
     lost = sorted({key for query in testset.queries for key in query.strata if key not in room})
     if not lost:
         return testset
-    sentences.append(f"not carried over: the strata {_some(lost)}; it has room for {', '.join(sorted(room))}")
+    sentences.append(f"not carried over: the strata {first_of(lost)}; it has room for {', '.join(sorted(room))}")
     kept = (
         replace(query, strata={key: value for key, value in query.strata.items() if key in room})
         for query in testset.queries
@@ -201,7 +195,7 @@ def _refuse_bare(testset: TestSet, entry: Format, path: Path) -> None:
             f"not written: {len(bare)} of {len(testset.queries)} queries have no text",
             path=str(path),
             expected=f"texts, which {entry.name} needs",
-            got=shorten(_some(bare)),
+            got=shorten(first_of(bare)),
             hint="--queries FILE gives texts by query id: topics, TSV or JSONL",
         )
         raise TestSetError(problem)

@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from cranfield.formats.counting import n_of
 from cranfield.model import (
     Entity,
     File,
@@ -20,6 +19,7 @@ from cranfield.model import (
     Target,
     TestSet,
 )
+from cranfield.words import n_of
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ Everything is compared as exact fractions. A rule that applies to no query fails
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
@@ -13,7 +13,6 @@ from fractions import Fraction
 import numpy as np
 
 from cranfield.config.gate import Amount, Drop, Failures, Floor, JudgedShare, LatencyCeiling, Ratchet
-from cranfield.formats.counting import n_of
 from cranfield.gate.decimals import as_text, exact, mean, percent_text
 from cranfield.gate.evidence import Evidence, Values, direction, named
 from cranfield.gate.result import RuleResult, Status
@@ -21,6 +20,7 @@ from cranfield.measures import CATALOGUE, parse
 from cranfield.numbers import format_count, format_level
 from cranfield.stats.noise import differences
 from cranfield.stats.table import DEFAULT_DRAWS, TESTS, Paired
+from cranfield.words import first_of, n_of
 
 MOST_QUERIES = 10
 """Queries that a rule about a mean names; a rule about single queries names them all."""
@@ -235,7 +235,7 @@ def ratchet_words(asked: Ratchet) -> str:
     """`RR does not get worse on q1, q7`."""
     if asked.queries is None:
         return f"{asked.measure} does not get worse on any query{_of(named(asked.where))}"
-    return f"{asked.measure} does not get worse on {_few(asked.queries)}"
+    return f"{asked.measure} does not get worse on {first_of(asked.queries, MOST_QUERIES)}"
 
 
 def judged(asked: JudgedShare, evidence: Evidence) -> RuleResult:
@@ -321,7 +321,7 @@ def _result(kind: str, rule: str, expected: str, parts: Sequence[Part]) -> RuleR
         got = f"{nearest.label} {nearest.got}"
         sentence = f"{nearest.sentence}; that is the nearest of {format_count(len(parts))}"
     else:
-        got = _few([f"{part.label} {part.got}" for part in worst])
+        got = first_of([f"{part.label} {part.got}" for part in worst], MOST_QUERIES)
         sentence = "; ".join(part.sentence for part in worst)
     queries = tuple(dict.fromkeys(query_id for part in worst for query_id in part.queries))
     return RuleResult(kind, rule, status, got, expected, sentence, queries)
@@ -349,12 +349,6 @@ def _lowest(values: Values, sign: int) -> tuple[str, ...]:
     return tuple(sorted(values, key=lambda query_id: (sign * values[query_id], query_id))[:MOST_QUERIES])
 
 
-def _few(queries: Iterable[str]) -> str:
-    listed = list(queries)
-    more = f" and {len(listed) - MOST_QUERIES} more" if len(listed) > MOST_QUERIES else ""
-    return ", ".join(listed[:MOST_QUERIES]) + more
-
-
 def _shifts(queries: Sequence[str], before: Values, now: Values) -> str:
     """`q1 1.0000 to 0.5000`, of the first few."""
 
@@ -362,4 +356,4 @@ def _shifts(queries: Sequence[str], before: Values, now: Values) -> str:
         after = as_text(now[query_id], before[query_id]) if query_id in now else "no value"
         return f"{query_id} {as_text(before[query_id])} to {after}"
 
-    return _few([shift(query_id) for query_id in queries])
+    return first_of([shift(query_id) for query_id in queries], MOST_QUERIES)

@@ -26,6 +26,7 @@ from cranfield.gate.rules import RULES, measure_of, words
 from cranfield.measures import CATALOGUE, Measure, parse
 from cranfield.numbers import format_count, format_percent
 from cranfield.stats.table import TESTS
+from cranfield.words import n_of
 
 DEFAULT_TEST = "permutation"
 
@@ -102,7 +103,7 @@ def _status(results: Sequence[RuleResult], broken: Sequence[str]) -> GateStatus:
 
 
 def _sentence(status: GateStatus, results: Sequence[RuleResult], broken: Sequence[str]) -> str:
-    total = f"{len(results)} rule" + ("" if len(results) == 1 else "s")
+    total = n_of(len(results), "rules")
     if status == "invalid":
         return f"invalid: {broken[0]}"
     if not results:

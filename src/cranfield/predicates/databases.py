@@ -14,6 +14,7 @@ from pathlib import Path
 from cranfield.errors import Problem, ProblemList, TestSetError, unknown_name
 from cranfield.model import Predicate, Target, TestSet
 from cranfield.model.note import info
+from cranfield.words import first_of, n_of, noun
 
 DEFAULT_TIMEOUT_S = 10.0
 DEFAULT_MAX_ROWS = 1_000_000
@@ -146,12 +147,10 @@ def _note(name: str, questions: Sequence[_Question], answers: Mapping[tuple[str,
         hasher.update(json.dumps([question.sql, ids]).encode())
     n, d = len(questions), len(documents)
     return (
-        f"Database {name!r} was asked {n} {'predicate' if n == 1 else 'predicates'} and named "
-        f"{d} {'document' if d == 1 else 'documents'} (answers sha256:{hasher.hexdigest()[:16]})."
+        f"Database {name!r} was asked {n_of(n, 'predicates')} and named {n_of(d, 'documents')} "
+        f"(answers sha256:{hasher.hexdigest()[:16]})."
     )
 
 
 def _named(query_ids: Sequence[str]) -> str:
-    shown = ", ".join(repr(query_id) for query_id in query_ids[:SHOWN_QUERIES])
-    more = f" and {len(query_ids) - SHOWN_QUERIES} more" if len(query_ids) > SHOWN_QUERIES else ""
-    return f"{'query' if len(query_ids) == 1 else 'queries'} {shown}{more}"
+    return f"{noun(len(query_ids), 'queries')} {first_of(map(repr, query_ids), SHOWN_QUERIES)}"

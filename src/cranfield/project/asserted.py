@@ -9,7 +9,6 @@ from typing import Any
 
 from cranfield.config import load_config
 from cranfield.errors import Problem, SystemUnderTestError, UnknownNameError, UsageError, shorten
-from cranfield.evaluation.evaluate import name_queries
 from cranfield.evaluation.values import Evaluation, Limits
 from cranfield.evaluation.verdict import broken_limits
 from cranfield.model import DEFAULT_CONVENTION, TestSet
@@ -20,6 +19,7 @@ from cranfield.project.testset_options import TestSetOptions
 from cranfield.systems import ConfiguredSystem, build_systems
 from cranfield.systems.collect.collection import collect
 from cranfield.systems.collect.preflight import preflight
+from cranfield.words import first_of
 
 K = 10
 REASONS = 3
@@ -139,6 +139,6 @@ def _sound(evaluation: Evaluation, limits: Limits) -> Shared:
         if not reasons:
             run = evaluation.run
             missing = [one for one in evaluation.query_ids if run is not None and one not in run.answers]
-            reasons = [f"no answer to {name_queries(missing)}"]
+            reasons = [f"no answer to {first_of(missing)}"]
         raise SystemUnderTestError([Problem(sentence, hint="; ".join(reasons)) for sentence in broken])
     return Shared(evaluation)

@@ -15,9 +15,8 @@ from cranfield.repo.anchor import Outlines, anchor_of, places
 from cranfield.repo.drift import DRIFTED, STATES, DriftReport, Finding, verify
 from cranfield.repo.reanchor import reanchored
 from cranfield.repo.snapshot import Snapshot, take
+from cranfield.words import first_of, n_of
 
-NAMED = 5
-"""So many places are named in a sentence; the rest are counted."""
 REVIEW = "look at each and correct the test set"
 
 
@@ -76,7 +75,7 @@ def rehash(
     anchors = {label: anchor for label, anchor in here.items() if not isinstance(anchor, str)}
     if expected and not anchors and not report.unparsed:
         raise TestSetError(
-            f"test set {testset.name!r}: none of {_count(len(expected), 'expected place')} is in {report.where}",
+            f"test set {testset.name!r}: none of {n_of(len(expected), 'expected places')} is in {report.where}",
             hint="--repo names the folder that the paths of the set are counted from",
         )
     missing = [f"{label} ({why})" for label, why in here.items() if isinstance(why, str)]
@@ -84,9 +83,7 @@ def rehash(
     source_files = {path: digest for path, digest in hashes.items() if digest is not None}
     commit, why = _commit(snapshot, source_files)
     at_commit = f" at commit {commit[:12]}" if commit else ""
-    done = (
-        f"{_day(today)}: rehashed{at_commit}: {_count(len(anchors), 'place')} in {_count(len(source_files), 'file')}."
-    )
+    done = f"{_day(today)}: rehashed{at_commit}: {n_of(len(anchors), 'places')} in {n_of(len(source_files), 'files')}."
     notes = [f"Not there, and not anchored: {_some(missing)}."] if missing else []
     meta = replace(
         testset.meta,
@@ -119,7 +116,7 @@ def _refusal(testset: TestSet, changed: Sequence[Finding], among: int, report: D
     """The count first, then each place."""
     states = Counter(finding.state for finding in changed)
     counted = ", ".join(f"{states[state]} {state}" for state in STATES if states[state])
-    head = f"test set {testset.name!r}: {len(changed)} of {_count(among, 'expected place')} not as they were in {report.where}: {counted}"
+    head = f"test set {testset.name!r}: {len(changed)} of {n_of(among, 'expected places')} not as they were in {report.where}: {counted}"
     return [Problem(head, hint=hint), *(Problem(said(finding), path=finding.label) for finding in changed)]
 
 
@@ -135,13 +132,13 @@ def _notes(report: DriftReport) -> list[str]:
         notes.append("Nothing is expected in a file: the repository says nothing about this test set.")
     if report.moved:
         pairs = [f"{finding.label} to {finding.now}" for finding in report.moved]
-        notes.append(f"{_count(len(pairs), 'place')} moved to where the text is now: {_some(pairs)}.")
+        notes.append(f"{n_of(len(pairs), 'places')} moved to where the text is now: {_some(pairs)}.")
     if report.drifted:
         drifted = [f"{finding.label} {said(finding)}" for finding in report.drifted]
-        of = _count(len(report.findings), "expected place")
+        of = n_of(len(report.findings), "expected places")
         notes.append(f"Drift was allowed: {len(drifted)} of {of} not as they were: {_some(drifted)}.")
     if unanchored := report.counts["unanchored"]:
-        count = _count(unanchored, "expected place")
+        count = n_of(unanchored, "expected places")
         notes.append(f"{count} without an anchor: edits there go unseen until `cranfield testset rehash`.")
     if report.unparsed:
         notes.append(f"Not parsed: {_some([f'{path} ({why})' for path, why in report.unparsed.items()])}.")
@@ -149,13 +146,7 @@ def _notes(report: DriftReport) -> list[str]:
 
 
 def _some(things: Iterable[str]) -> str:
-    listed = list(things)
-    more = f" and {len(listed) - NAMED} more" if len(listed) > NAMED else ""
-    return "; ".join(listed[:NAMED]) + more
-
-
-def _count(n: int, noun: str) -> str:
-    return f"{n} {noun}" if n == 1 else f"{n} {noun}s"
+    return first_of(things, separator="; ")
 
 
 def _day(today: date | None) -> str:

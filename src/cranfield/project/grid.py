@@ -12,7 +12,6 @@ from cranfield.config.grid_points import Point, grid_points, with_systems
 from cranfield.errors import UsageError, unknown_name
 from cranfield.evaluation.grid import GridPoint, GridResult, judge
 from cranfield.evaluation.verdict import broken_limits
-from cranfield.formats.counting import n_of
 from cranfield.model import Run, TestSet
 from cranfield.project.asking import FILES, Prepared, ask, collect_options, prepared, require_folder
 from cranfield.project.rules import check_rules
@@ -21,6 +20,7 @@ from cranfield.reporting.documents.grid import grid_document
 from cranfield.systems import build_systems
 from cranfield.testsets.drawing import check_keys, stratum
 from cranfield.testsets.split import only, part, split
+from cranfield.words import n_of
 
 
 @dataclass(frozen=True)

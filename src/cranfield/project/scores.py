@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 from cranfield.errors import UnknownNameError, UsageError
 from cranfield.evaluation.evaluate import summarise
 from cranfield.evaluation.values import Evaluation
-from cranfield.formats.counting import n_of
 from cranfield.measures import CATALOGUE, Measure, parse
 from cranfield.measures.kernels import first_relevant_rank
 from cranfield.project.recipe import with_primary
+from cranfield.words import n_of
 
 DECIMALS = 12
 """Kept of a number: a mean that is 0.4 is not a hair under it."""

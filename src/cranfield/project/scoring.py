@@ -8,12 +8,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeGuard
 
 from cranfield.errors import NoCommonQueryError, Problem, UsageError, shorten
-from cranfield.evaluation.evaluate import evaluate_ranking, name_queries
+from cranfield.evaluation.evaluate import evaluate_ranking
 from cranfield.evaluation.values import Evaluation
 from cranfield.formats.sniff import RunFormat, sniff_run
 from cranfield.measures import Measure
 from cranfield.model import DEFAULT_CONVENTION, Answer, Convention, Hit, Outcome, Run, TestSet, convention_named
 from cranfield.ranking import REPORTED_HITS, Duplicates, Missing, RankedFile, rank_file, rank_run
+from cranfield.words import first_of
 
 if TYPE_CHECKING:
     from cranfield.project.inputs import RunLike
@@ -79,7 +80,7 @@ def score(
     if ranked.misranked:
         warnings.append(
             f"the rank column disagrees with the order by score in {len(ranked.misranked)} queries "
-            f"({name_queries(ranked.misranked)}); the score counts"
+            f"({first_of(ranked.misranked)}); the score counts"
         )
     if ranked.n_tied:
         warnings.append(f"{ranked.n_tied} results tie with the one before; ties fall to the larger document id")
@@ -128,8 +129,8 @@ def _score_collected(
     if extra and len(extra) == len(run.answers):
         raise NoCommonQueryError(
             f"test set {testset.name!r} and run {run.name!r} share no query id",
-            expected=f"ids such as {name_queries(testset.query_ids)}",
-            got=name_queries(extra),
+            expected=f"ids such as {first_of(testset.query_ids)}",
+            got=first_of(extra),
         )
     warnings = [*_extra_queries(extra)]
     if run.testset_digest is not None and run.testset_digest != testset.digest:
@@ -148,7 +149,7 @@ def _score_collected(
 
 def _extra_queries(extra: Sequence[str]) -> Iterable[str]:
     if extra:
-        yield f"queries of the run that are not in the test set, ignored: {len(extra)} ({name_queries(extra)})"
+        yield f"queries of the run that are not in the test set, ignored: {len(extra)} ({first_of(extra)})"
 
 
 def _reading(given: ScoringOptions) -> dict[str, str | int | None]:

@@ -11,11 +11,10 @@ from cranfield.errors import Problem, TestSetError, UsageError
 from cranfield.model import LETTERS, QUERY_CLASSES, Query, TestSet, class_named
 from cranfield.model.note import info
 from cranfield.model.query_class import NEGATIVE
+from cranfield.words import first_of
 
 if TYPE_CHECKING:
     from cranfield.testsets.split import Part
-
-SHOWN_QUERIES = 5
 
 
 @dataclass(frozen=True)
@@ -169,9 +168,8 @@ def _refuse_judged_negatives(testset: TestSet, queries: Sequence[Query]) -> None
         and (testset.targets.get(query.id) or any(grade > 0 for grade in testset.grades.get(query.id, {}).values()))
     ]
     if wrong:
-        more = f" and {len(wrong) - SHOWN_QUERIES} more" if len(wrong) > SHOWN_QUERIES else ""
         raise TestSetError(
-            f"something is relevant to queries that would be of class {NEGATIVE}: {', '.join(wrong[:SHOWN_QUERIES])}{more}",
+            f"something is relevant to queries that would be of class {NEGATIVE}: {first_of(wrong)}",
             expected="no judgment where nothing should be found",
         )
 

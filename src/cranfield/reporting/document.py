@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Literal
 from urllib.parse import quote
 
 from cranfield.numbers import Interval, Kind, format_cell, is_numeric
-from cranfield.reporting.renderers.printable import printable
+from cranfield.words import printable
 
 PILOT_STAMP = "PILOT: not for the record"
 

@@ -19,8 +19,8 @@ from cranfield.model import Query
 from cranfield.model.query_class import class_of
 from cranfield.ranking.value import RankedHit, State
 from cranfield.reporting.facts import duplicates, first_ranks, judged_share, outcome_counts, versions
-from cranfield.reporting.renderers.printable import OBEYED
 from cranfield.stats.result import TestResult
+from cranfield.words import UNPRINTABLE
 
 if TYPE_CHECKING:
     from cranfield.evaluation.contrast import StrataContrast
@@ -106,7 +106,11 @@ def json_parts(payload: Mapping[str, Any]) -> Iterator[str]:
     try:
         for part in _laid_out(payload, ""):
             # Beside what JSON escapes: halves of a character, and what a terminal would obey.
-            yield OBEYED.sub(lambda found: f"\\u{ord(found.group()):04x}", part) if OBEYED.search(part) else part
+            yield (
+                UNPRINTABLE.sub(lambda found: f"\\u{ord(found.group()):04x}", part)
+                if UNPRINTABLE.search(part)
+                else part
+            )
     except ValueError as error:
         raise InternalError(f"the result holds a number that JSON has no word for: {error}") from error
     yield "\n"

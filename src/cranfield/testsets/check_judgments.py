@@ -7,11 +7,11 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from itertools import combinations
 
-from cranfield.formats.counting import n_of
 from cranfield.matching.place import overlap, path_of
 from cranfield.model import Legacy, Pattern, Span, Target, TestSet
 from cranfield.model.query_class import negative_of
 from cranfield.testsets.expected import is_relevant, kind_of
+from cranfield.words import n_of
 
 Complaint = tuple[str, str]
 """Query id, empty where it is about the whole set, and what is wrong."""

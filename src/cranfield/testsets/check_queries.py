@@ -7,13 +7,13 @@ from collections import Counter
 from collections.abc import Iterator
 from datetime import date
 
-from cranfield.formats.counting import n_of
 from cranfield.model import TestSet
 from cranfield.testsets.check_judgments import Complaint
 from cranfield.testsets.drawing import strata_keys, stratum
 from cranfield.testsets.edit import counts_of
 from cranfield.testsets.expected import names_of
 from cranfield.testsets.similar import MOST_COMPARED, near_duplicates
+from cranfield.words import n_of
 
 FEWEST_FOR_A_TEST = 6
 """All differences of one sign have a two-sided p of 2 / 2^n: .0625 at 5 queries, .03125 at 6."""
@@ -80,8 +80,10 @@ def small_strata(testset: TestSet) -> Iterator[Complaint]:
     for key in strata_keys(testset):
         for value, n in Counter(stratum(query, key) for query in testset.queries).items():
             if value and n < FEWEST_FOR_A_TEST:
-                queries = "1 query" if n == 1 else f"{n} queries"
-                yield "", f"{key} {value} has {queries}: no two-sided sign or permutation test of under 6 can reach .05"
+                yield (
+                    "",
+                    f"{key} {value} has {n_of(n, 'queries')}: no two-sided sign or permutation test of under 6 can reach .05",
+                )
 
 
 def wrong_counts(testset: TestSet) -> Iterator[Complaint]:

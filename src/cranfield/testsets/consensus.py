@@ -11,12 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cranfield.errors import TestSetError, UsageError
-from cranfield.formats.counting import n_of
 from cranfield.model import Note, NoteKind, Rating, TestSet
 from cranfield.model.note import info
 from cranfield.stats.arguments import FloatN
 from cranfield.stats.consensus import DEFAULT_RULE, ConsensusRule, SlotTable, combined, rule_named
 from cranfield.stats.scale import LEVELS, GradeMap, Scale, mapped, rules_between, scale_named, scale_of
+from cranfield.words import first_of, n_of
 
 NAMED_PAIRS = 3
 """A note names at most this many pairs of query and document and counts the rest."""
@@ -254,6 +254,4 @@ def without_grade(pairs: Sequence[Pair], table: SlotTable, values: FloatN) -> li
 
 
 def _named(pairs: Sequence[Pair], places: Sequence[int] | np.ndarray) -> str:
-    shown = ", ".join(" ".join(pairs[place]) for place in places[:NAMED_PAIRS])
-    more = len(places) - NAMED_PAIRS
-    return f"{shown} and {more} more" if more > 0 else shown
+    return first_of((" ".join(pairs[place]) for place in places), NAMED_PAIRS)

@@ -10,6 +10,7 @@ from datetime import date
 from cranfield.errors import Problem, UsageError
 from cranfield.model import Negative, Query, Target, TestSet, class_named
 from cranfield.model.query_class import negative_of
+from cranfield.words import n_of
 
 _DATE = re.compile(r"\d{4}-\d{2}(-\d{2})?")
 _LAST_NUMBER = re.compile(r"\d+(?=\D*$)")
@@ -96,7 +97,7 @@ def added(testset: TestSet, addition: Addition, today: date) -> TestSet:
         targets = (*testset.targets.get(query.id, ()), *addition.targets)
         changed = replace(changed, targets={**testset.targets, query.id: targets})
     n = len(addition.grades) + len(addition.targets)
-    judged = "negative" if addition.negative else f"{n} judgment{'' if n == 1 else 's'}"
+    judged = "negative" if addition.negative else n_of(n, "judgments")
     sentence = (
         f"changed query {query.id} ({judged}{'' if addition.negative else ' added'})"
         if old

@@ -9,7 +9,6 @@ from hashlib import sha256
 from typing import Literal
 
 from cranfield.errors import Problem, TestSetError, UsageError
-from cranfield.formats.counting import n_of
 from cranfield.model import Query, Rating, TestSet
 from cranfield.numbers import format_interval, format_value
 from cranfield.stats.agreement import Coefficient, cohens_kappa
@@ -21,6 +20,7 @@ from cranfield.testsets.labels import Labels
 from cranfield.testsets.query_log import QueryLog
 from cranfield.testsets.similar import lookup_for, same_form
 from cranfield.testsets.split import only
+from cranfield.words import n_of
 
 Sample = Literal["random", "top", "frequency"]
 SAMPLES: tuple[Sample, ...] = ("random", "top", "frequency")

@@ -8,10 +8,10 @@ from datetime import date
 from typing import Literal, TypeVar
 
 from cranfield.errors import TestSetError, UsageError
-from cranfield.formats.counting import n_of
 from cranfield.model import Meta, Split, TestSet
 from cranfield.testsets.drawing import check_keys, draw, share_of, strata_keys
 from cranfield.testsets.expected import paths_of
+from cranfield.words import n_of
 
 Part = Literal["evaluated", "held-out"]
 PARTS: tuple[Part, ...] = ("evaluated", "held-out")

@@ -18,9 +18,8 @@ from cranfield.formats.testsets.trec_groups import read_judge_qrels, read_prefer
 from cranfield.model import Convention, GroupedJudgment, Outcome, TestSet, convention_named
 from cranfield.ranking import Missing, Ranking, rank_file
 from cranfield.trec_eval.options import Options, QrelsFormat
+from cranfield.words import first_of
 
-SHOWN = 5
-"""Queries that a message names."""
 RUN_COLUMNS = 6
 TAIL_BYTES = 65536
 """How much of the end of a run is looked at for its last line, before all of it is."""
@@ -48,10 +47,7 @@ class Inputs:
 
     def absence(self) -> str:
         """Say that they are left out."""
-        named = ", ".join(self.absent[:SHOWN]) + (
-            f" and {len(self.absent) - SHOWN} more" if len(self.absent) > SHOWN else ""
-        )
-        return f"judged queries without a result are left out: {named}; -c counts them as 0"
+        return f"judged queries without a result are left out: {first_of(self.absent)}; -c counts them as 0"
 
 
 def read_inputs(options: Options) -> Inputs:

@@ -15,6 +15,7 @@ from cranfield.errors import Problem, UsageError, unknown_name
 from cranfield.measures import CATALOGUE, Measure, MeasureSpec
 from cranfield.measures.measure import Gains, Parameter
 from cranfield.trec_eval.options import MeasureArgument, Options, QrelsFormat, Version
+from cranfield.words import first_of
 
 Takes = Literal["nothing", "ranks", "shares", "numbers", "pairs"]
 """Parameters: cutoffs at ranks; at shares; numbers whose order counts; or a gain for each grade."""
@@ -225,7 +226,7 @@ def _wrong_format(marked: set[str], qrels_format: QrelsFormat) -> list[Problem]:
     wrong = [row for row in TABLE if row.name in marked and qrels_format not in _reads(row)]
     if not wrong:
         return []
-    names = ", ".join(row.name for row in wrong[:3]) + (f" and {len(wrong) - 3} more" if len(wrong) > 3 else "")
+    names = first_of((row.name for row in wrong), 3)
     fitting = {"qrels": "all_trec", "qrels_jg": "qrels_jg"}.get(qrels_format, "all_prefs")
     needed = " or ".join(f"-R {name}" for name in _reads(wrong[0]))
     return [

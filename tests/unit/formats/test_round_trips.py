@@ -16,7 +16,6 @@ from hypothesis import strategies as st
 
 from cranfield.errors import TestSetError
 from cranfield.formats.convert import fitted, write_testset
-from cranfield.formats.counting import n_of
 from cranfield.formats.features import FEATURES, QUIET, is_judged
 from cranfield.formats.registry import Format
 from cranfield.formats.sniff import FORMATS, read_queries, read_testset
@@ -40,6 +39,7 @@ from cranfield.model import (
     Target,
     TestSet,
 )
+from cranfield.words import n_of
 
 WRITTEN = [name for name, entry in FORMATS.items() if entry.kind == "testset" and entry.writer]
 TEXTS = [name for name, entry in FORMATS.items() if entry.kind == "queries" and entry.writer]

@@ -35,7 +35,7 @@ from cranfield.reporting.document import (
 )
 from cranfield.reporting.renderers.html import HOW_TO_DRAW, render_html
 from cranfield.reporting.renderers.picture import ATTRIBUTES, ELEMENTS
-from cranfield.reporting.renderers.printable import printable
+from cranfield.words import printable
 
 ALLOWED_ELEMENTS = ELEMENTS | {
     *("html", "head", "meta", "title", "link", "style", "body", "a", "p", "header", "h1", "h2", "ul", "ol", "li"),

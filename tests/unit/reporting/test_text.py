@@ -21,8 +21,8 @@ from cranfield.reporting.document import (
     Table,
     VerdictBlock,
 )
-from cranfield.reporting.renderers.printable import width
 from cranfield.reporting.renderers.text import LINE, render_text
+from cranfield.words import width
 
 NOTHING = Table((Column("query"),), [], "nothing")
 

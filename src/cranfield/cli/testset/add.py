@@ -21,6 +21,7 @@ from cranfield.cli.testset.common import (
     refuse_existing,
     rewrite,
 )
+from cranfield.words import n_of
 
 if TYPE_CHECKING:
     from cranfield.model import Target
@@ -59,8 +60,8 @@ def add_command(
 
     A grade is what follows the last `=`; without any `=` it is 1. An id that holds `=` is given with its grade: `a=b=1`.
     """
-    from cranfield.formats.counting import n_of
     from cranfield.testsets.edit import Addition, added
+    from cranfield.words import n_of
 
     _refuse_repeats(relevant or ())
     if out is not None:
@@ -84,7 +85,7 @@ def _said(addition: Addition) -> str:
     n = len(addition.grades) + len(addition.targets)
     if addition.negative:
         return f"negative query {addition.query_id} added"
-    return f"query {addition.query_id} with {n} judgment{'' if n == 1 else 's'} added"
+    return f"query {addition.query_id} with {n_of(n, 'judgments')} added"
 
 
 def _pairs(texts: Sequence[str]) -> dict[str, str]:

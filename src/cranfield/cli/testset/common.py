@@ -102,7 +102,7 @@ def opened_set(path: Path, format: str | None = None, *, ask: bool = False) -> T
 
 def note(sentence: str) -> None:
     """Say something on stderr, made safe to print."""
-    from cranfield.reporting.renderers.printable import printable
+    from cranfield.words import printable
 
     typer.echo(printable(sentence), err=True)
 

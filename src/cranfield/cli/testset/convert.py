@@ -30,9 +30,9 @@ def convert_command(
 ) -> None:
     """Write a test set in another format. What that format cannot hold is said."""
     from cranfield.formats.convert import convert
-    from cranfield.formats.counting import n_of
     from cranfield.formats.testsets.meta_file import format_of
     from cranfield.project.testset_options import NO_OPTIONS, apply_options
+    from cranfield.words import n_of
 
     refuse_existing(out, force=force)
     testset = read_set(source, told)

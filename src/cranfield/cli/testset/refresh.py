@@ -114,10 +114,10 @@ def _write_plan(
     made: Plan, plan: Path, queries: Path | None, runs: list[Path], depth: int, raters: str, *, force: bool
 ) -> None:
     from cranfield.errors import UsageError
-    from cranfield.formats.counting import n_of
     from cranfield.formats.io.files import write_text
     from cranfield.testsets.drawing import CLASS, strata_keys
     from cranfield.testsets.labels import N_RATERS, write_sheet
+    from cranfield.words import n_of
 
     names = [name.strip() for name in raters.split(",") if name.strip()]
     if len(set(names)) != N_RATERS:
@@ -144,7 +144,7 @@ def _write_plan(
 
 def _finish(renewal: Renewal, kappa: float, out: Path) -> None:
     from cranfield.formats.convert import write_testset
-    from cranfield.formats.counting import n_of
+    from cranfield.words import n_of
 
     note(renewal.sentence)
     if not renewal.exceeds(kappa):

@@ -35,8 +35,8 @@ def split_command(
 ) -> None:
     """Draw and store the queries held out. Every stratum gives its share."""
     from cranfield.errors import UsageError
-    from cranfield.formats.counting import n_of
     from cranfield.testsets.split import split, with_split
+    from cranfield.words import n_of
 
     with alone(testset):
         judged = read_set(testset)

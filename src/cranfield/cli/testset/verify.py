@@ -74,9 +74,9 @@ def write_anew(changed: TestSet, source: Path, out: Path | None, named: str | No
 
 def drift_document(name: str, report: DriftReport) -> Document:
     """States with their counts, then every place that is not unchanged."""
-    from cranfield.formats.counting import n_of
     from cranfield.repo.drift import STATES
     from cranfield.reporting.document import Bullets, Document, Paragraph, Section
+    from cranfield.words import n_of
 
     changed = [finding for finding in report.findings if finding.state != "unchanged"]
     states = _table(

@@ -9,10 +9,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from cranfield.formats.counting import n_of
 from cranfield.formats.io.located import source_text
 from cranfield.model import Note
 from cranfield.model.note import info, not_carried
+from cranfield.words import n_of
 
 
 @dataclass

@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 from cranfield.errors import Problem, ProblemList, TestSetError, shorten
-from cranfield.formats.counting import n_of
 from cranfield.formats.io.delimited import read_sheet, write_sheet, write_unicode
 from cranfield.formats.io.files import MAX_PROBLEMS, opened, shown, stem
 from cranfield.formats.io.grades import short
@@ -22,6 +21,7 @@ from cranfield.formats.io.unknown_fields import UnknownFields
 from cranfield.formats.testsets.judgment_table import read_judgment_table
 from cranfield.model import Note, Query, TestSet
 from cranfield.model.note import info
+from cranfield.words import n_of
 
 HEADER = ("query-id", "corpus-id", "score")
 QUERIES, CORPUS, QRELS = "queries.jsonl", "corpus.jsonl", "qrels"

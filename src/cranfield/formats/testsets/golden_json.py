@@ -14,7 +14,6 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
 from cranfield.errors import ProblemList, TestSetError
-from cranfield.formats.counting import n_of
 from cranfield.formats.io.files import stem
 from cranfield.formats.io.grades import whole
 from cranfield.formats.io.located import Located, Text, validate
@@ -24,6 +23,7 @@ from cranfield.formats.testsets.golden_meta import with_facts, write_facts
 from cranfield.formats.testsets.native_fields import FilledText, Grade, Id
 from cranfield.model import Entity, File, Query, Span, Target, TestSet
 from cranfield.model.note import not_carried
+from cranfield.words import n_of
 
 STRATA = ("task_type", "difficulty")
 """Strata that have keys of their own."""

@@ -13,7 +13,6 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field
 
 from cranfield.errors import ProblemList, TestSetError
-from cranfield.formats.counting import n_of
 from cranfield.formats.io.files import stem
 from cranfield.formats.io.grades import whole
 from cranfield.formats.io.located import Located, Text, describe, source_text, validate
@@ -23,6 +22,7 @@ from cranfield.formats.io.unknown_fields import UnknownFields
 from cranfield.formats.testsets.native_fields import FilledText, Grade, Id
 from cranfield.model import Query, TestSet
 from cranfield.model.note import info, not_carried
+from cranfield.words import n_of
 
 TYPE = "query_type"
 """The stratum, and its key."""

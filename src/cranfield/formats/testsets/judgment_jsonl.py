@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 from cranfield.errors import ProblemList, TestSetError
-from cranfield.formats.counting import n_of
 from cranfield.formats.io.columns import JUDGMENT_COLUMNS
 from cranfield.formats.io.delimited import STRATUM
 from cranfield.formats.io.files import MAX_PROBLEMS, decode, read_bytes, shown
@@ -21,6 +20,7 @@ from cranfield.formats.io.validation import describe
 from cranfield.formats.testsets.judgment_table import ASKED, QUERY_IS_ID, Plain, roles_of
 from cranfield.model import Note
 from cranfield.model.note import info, not_carried
+from cranfield.words import n_of
 
 _BREAK = re.compile(r"\r?\n")
 

@@ -13,13 +13,13 @@ from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
 from cranfield.errors import ProblemList, TestSetError, shorten
-from cranfield.formats.counting import n_of
 from cranfield.formats.io.columns import JUDGMENT_COLUMNS
 from cranfield.formats.io.delimited import STRATUM, Sheet, read_sheet, write_sheet, write_unicode
 from cranfield.formats.io.files import opened, shown, stem, suffix_of
 from cranfield.formats.io.grades import number_of, short, whole
 from cranfield.model import Note, Query, Rating, TestSet
 from cranfield.model.note import info, not_carried
+from cranfield.words import n_of
 
 ASKED = ("query_id", "doc_id", "grade")
 QUERY_IS_ID = "`query` is read as the id of the query; its text goes under `query_text`"

@@ -12,9 +12,13 @@ from dataclasses import replace
 from cranfield.errors import Problem, TestSetError, shorten
 from cranfield.model import TestSet
 from cranfield.model.note import info
+from cranfield.words import first_of, n_of
 
 SHOWN_IDS = 10
 """So many query ids are named in a sentence; the rest are counted."""
+
+
+_thousands = "{:,}".format
 
 
 def with_judgments(testset: TestSet, qrels: TestSet) -> TestSet:
@@ -34,16 +38,20 @@ def with_judgments(testset: TestSet, qrels: TestSet) -> TestSet:
         TestSetError: the two share no query and the numbers are no positions; or a negative query is judged.
     """
     names = _paired(testset, qrels)
-    told = [f"judgments of {qrels.name}: {_count(qrels, names)} for {_n(len(names), 'query', 'queries')}"]
+    told = [f"judgments of {qrels.name}: {_count(qrels, names)} for {n_of(len(names), 'queries', _thousands)}"]
     if names and any(theirs != ours for theirs, ours in names.items()):
         told.append("its query numbers are positions in the test set, counted from 1")
     judged = set(names.values())
     without = [query.id for query in testset.queries if query.id not in judged and query.negative is None]
     unknown = [query_id for query_id in qrels.query_ids if query_id not in names]
     if without:
-        told.append(f"{_n(len(without), 'query', 'queries')} of the test set not judged there: {some_ids(without)}")
+        told.append(
+            f"{n_of(len(without), 'queries', _thousands)} of the test set not judged there: {some_ids(without)}"
+        )
     if unknown:
-        told.append(f"{_n(len(unknown), 'query', 'queries')} judged there and not in the test set: {some_ids(unknown)}")
+        told.append(
+            f"{n_of(len(unknown), 'queries', _thousands)} judged there and not in the test set: {some_ids(unknown)}"
+        )
     _refuse_negative(testset, qrels, judged)
     return replace(
         testset,
@@ -74,13 +82,13 @@ def with_queries(testset: TestSet, queries: TestSet) -> TestSet:
     shared = [query.id for query in testset.queries if query.id in texts]
     if not shared:
         raise TestSetError(_nothing_shared(testset, queries, "a text for at least one query of the test set"))
-    told = [f"texts of {queries.name}: for {_n(len(shared), 'query', 'queries')}"]
+    told = [f"texts of {queries.name}: for {n_of(len(shared), 'queries', _thousands)}"]
     without = [query.id for query in testset.queries if query.id not in texts and not query.text]
     unused = len(texts.keys() - set(shared))
     if without:
-        told.append(f"{_n(len(without), 'query', 'queries')} without a text: {some_ids(without)}")
+        told.append(f"{n_of(len(without), 'queries', _thousands)} without a text: {some_ids(without)}")
     if unused:
-        told.append(f"{_n(unused, 'text', 'texts')} of no query in the test set, not used")
+        told.append(f"{n_of(unused, 'texts', _thousands)} of no query in the test set, not used")
     named = tuple(replace(query, text=texts.get(query.id, query.text)) for query in testset.queries)
     return replace(testset, queries=named, notes=(*testset.notes, *queries.notes, *info(*told)))
 
@@ -127,16 +135,12 @@ def _refuse_negative(testset: TestSet, qrels: TestSet, judged: set[str]) -> None
 def _count(testset: TestSet, query_ids: Iterable[str]) -> str:
     """How much is judged for these queries."""
     n = sum(len(testset.grades.get(q, ())) + len(testset.targets.get(q, ())) for q in query_ids)
-    return _n(n, "judgment", "judgments") if n else _n(sum(map(len, testset.ratings.values())), "rating", "ratings")
-
-
-def _n(n: int, one: str, many: str) -> str:
-    return f"{n:,} {one if n == 1 else many}"
+    return (
+        n_of(n, "judgments", _thousands) if n else n_of(sum(map(len, testset.ratings.values())), "ratings", _thousands)
+    )
 
 
 def some_ids(ids: Sequence[str]) -> str:
     """The first query ids of many, and how many more there are."""
-    listed = ", ".join(
-        shorten(query_id)[1:-1] if query_id.isprintable() else shorten(query_id) for query_id in ids[:SHOWN_IDS]
-    )
-    return listed + (f" and {len(ids) - SHOWN_IDS:,} more" if len(ids) > SHOWN_IDS else "")
+    texts = (shorten(query_id)[1:-1] if query_id.isprintable() else shorten(query_id) for query_id in ids)
+    return first_of(texts, SHOWN_IDS, number=_thousands)

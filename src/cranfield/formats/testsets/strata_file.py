@@ -12,12 +12,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from cranfield.errors import Problem, ProblemList, TestSetError, shorten
-from cranfield.formats.counting import n_of
 from cranfield.formats.io.delimited import Sheet, read_sheet
 from cranfield.formats.io.files import shown
 from cranfield.formats.testsets.overlay import some_ids
 from cranfield.model import TestSet
 from cranfield.model.note import info
+from cranfield.words import n_of
 
 RANGES = re.compile(r"(?P<key>[^=/\\]+)=(?P<ranges>[^=]*:\s*\d[\d\s:,\-]*.*)")
 _RANGE = re.compile(r"\s*(?P<value>.*?\S)\s*:\s*(?P<start>\d{1,9})(?:\s*-\s*(?P<end>\d{1,9}))?\s*")

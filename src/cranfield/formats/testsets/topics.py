@@ -16,10 +16,10 @@ from pathlib import Path
 from typing import Any
 
 from cranfield.errors import Problem, ProblemList, TestSetError, shorten
-from cranfield.formats.counting import n_of
 from cranfield.formats.io.files import MAX_PROBLEMS, decode, read_bytes, shown, stem, write_text
 from cranfield.model import Query, TestSet
 from cranfield.model.note import info
+from cranfield.words import n_of
 
 CLASSIC_TAGS = (
     "num",

@@ -16,11 +16,11 @@ from pathlib import Path
 from typing import Any
 
 from cranfield.errors import ProblemList, TestSetError, shorten
-from cranfield.formats.counting import n_of
 from cranfield.formats.io.files import shown, stem
 from cranfield.formats.io.grades import whole
 from cranfield.model import Note, Query, TestSet
 from cranfield.model.note import info, not_carried
+from cranfield.words import n_of
 
 _UNFIT = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 """What no id has."""

@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Any
 
 from cranfield.errors import TestSetError, shorten
-from cranfield.formats.counting import n_of
 from cranfield.formats.io.delimited import read_sheet
 from cranfield.formats.io.files import write_text
 from cranfield.formats.io.grades import number_of, whole
@@ -27,6 +26,7 @@ from cranfield.formats.testsets.native_fields import FilledText, Grade
 from cranfield.formats.tools.by_text import Gathered, by_line, counted, judged, text_ids, written_texts
 from cranfield.model import Meta, Note, Query, Rating, TestSet
 from cranfield.model.note import info
+from cranfield.words import n_of
 
 ANONYMOUS = "anonymous"
 """The rater of a judgement without a user."""

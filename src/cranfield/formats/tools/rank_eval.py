@@ -14,7 +14,6 @@ from typing import Annotated, Any
 from pydantic import Field, JsonValue
 
 from cranfield.errors import ProblemList, TestSetError, shorten
-from cranfield.formats.counting import n_of
 from cranfield.formats.io.files import write_text
 from cranfield.formats.io.located import Loc, source_text, validate
 from cranfield.formats.io.table import as_number
@@ -23,6 +22,7 @@ from cranfield.formats.testsets.native_fields import FilledText
 from cranfield.formats.tools.by_text import Gathered, counted, judged
 from cranfield.model import Query, TestSet
 from cranfield.model.note import info
+from cranfield.words import n_of
 
 TEXT_PARAMS = ("query_string", "query", "q", "text")
 """Parameters of a template that hold the text, the likeliest first."""

@@ -18,7 +18,7 @@ from cranfield.reporting.charts.single import (
     frame_of,
     spec_of,
 )
-from cranfield.reporting.renderers.printable import printable, shorten_to
+from cranfield.words import printable, shorten_to
 
 INK = "#222222"
 LINE_HEIGHT = 240

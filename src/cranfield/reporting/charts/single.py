@@ -15,8 +15,8 @@ from itertools import pairwise
 from typing import Any
 
 from cranfield.numbers import format_count
-from cranfield.reporting.renderers.printable import printable, shorten_to
-from cranfield.reporting.renderers.printable import width as width_of
+from cranfield.words import printable, shorten_to
+from cranfield.words import width as width_of
 
 BETTER, WORSE, SAME, BAND = "#0072B2", "#D55E00", "#767676", "#E69F00"
 

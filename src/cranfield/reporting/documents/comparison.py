@@ -28,6 +28,7 @@ from cranfield.reporting.sections.strata import breakdown, means_by_stratum
 from cranfield.reporting.sections.verdict import verdict_block
 from cranfield.reporting.tidy import tidy_comparison, tidy_evaluations
 from cranfield.version import __version__
+from cranfield.words import and_list
 
 MADE_BY = f"Cranfield {__version__}"
 
@@ -119,7 +120,7 @@ def evaluation_document(
         provenance(systems, preflight),
     ]
     return Document(
-        title=names_of([evaluation.name for evaluation in evaluations]),
+        title=and_list([evaluation.name for evaluation in evaluations]),
         subtitle=(rules_of(evaluations[0]),),
         sections=tuple(section for section in sections if section is not None),
         tidy=partial(tidy_evaluations, evaluations),
@@ -139,8 +140,3 @@ def rules_of(evaluation: Evaluation) -> str:
     return (
         f"test set {testset.name}{version}, {queries} queries{review}, convention {evaluation.ranking.convention.name}"
     )
-
-
-def names_of(names: Sequence[str]) -> str:
-    """`a, b and c`."""
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"

@@ -11,6 +11,7 @@ from cranfield.numbers import format_count, format_interval, format_plain, forma
 from cranfield.reporting.charts.history import Dot, over_time
 from cranfield.reporting.charts.single import SCREENS
 from cranfield.reporting.document import Block, Bullets, Cell, Code, Column, Document, Figure, Paragraph, Section, Table
+from cranfield.words import n_of
 
 COMMIT_SHOWN, DIGEST_SHOWN = 8, 19
 TIDY = (
@@ -177,23 +178,21 @@ def _commits(found: FirstBad) -> tuple[Block, ...]:
 def _notes(report: HistoryReport) -> tuple[str, ...]:
     notes = []
     if report.n_pilots:
-        notes.append(f"{_counted(report.n_pilots, 'pilot')} left out; --pilots shows them")
+        notes.append(f"{n_of(report.n_pilots, 'pilots', format_count)} left out; --pilots shows them")
     if report.n_without:
-        notes.append(f"{_counted(report.n_without, 'evaluation')} without a mean of {report.measure} left out")
+        notes.append(
+            f"{n_of(report.n_without, 'evaluations', format_count)} without a mean of {report.measure} left out"
+        )
     if report.damaged:
         lines = ", ".join(f"{number} ({why})" for number, why in report.damaged[:10])
         more = ", …" if len(report.damaged) > 10 else ""
         n = len(report.damaged)
         notes.append(
-            f"{_counted(n, 'line')} of the history cannot be read and {'is' if n == 1 else 'are'} left out: {lines}{more}"
+            f"{n_of(n, 'lines', format_count)} of the history cannot be read and {'is' if n == 1 else 'are'} left out: {lines}{more}"
         )
     if any(point.dirty for line in report.lines for point in line.points):
         notes.append("* beside a commit: files were not as that commit has them")
     return tuple(notes)
-
-
-def _counted(n: int, one: str) -> str:
-    return f"{format_count(n)} {one}{'' if n == 1 else 's'}"
 
 
 def _commit(point: Past) -> str:

@@ -22,6 +22,7 @@ from cranfield.reporting.document import (
 from cranfield.testsets.expected import judgments_of
 from cranfield.testsets.statistics import Matrix, Statistics
 from cranfield.testsets.validate import Finding, checks
+from cranfield.words import n_of
 
 DIGEST_SHOWN = 19
 """Characters of a digest that people see: `sha256:` and twelve digits."""
@@ -40,7 +41,7 @@ def standing(
     """A Document about a test set: its name, version, digest and review stand first."""
     about = testset.meta
     name = f"{testset.name} {testset.version}".strip()
-    n = counted(len(testset.queries), "query", "queries")
+    n = n_of(len(testset.queries), "queries")
     facts = [f"{name}: {n}, {testset.digest[:DIGEST_SHOWN]}", *([f"review: {about.review}"] if about.review else [])]
     return Document(
         title=title,
@@ -60,11 +61,6 @@ def identity(testset: TestSet) -> dict[str, Any]:
         "n_queries": len(testset.queries),
         "review": testset.meta.review,
     }
-
-
-def counted(n: int, one: str, many: str) -> str:
-    """`1 query`, `2 queries`."""
-    return f"{n} {one if n == 1 else many}"
 
 
 def table(caption: str, columns: Sequence[Column], rows: Sequence[tuple[Cell, ...]], shown: int | None = None) -> Table:
@@ -107,7 +103,7 @@ def _overview(testset: TestSet) -> Section:
     rows = []
     for query in testset.queries:
         kinds = Counter(judgment.kind for judgment in judgments_of(testset, query.id))
-        expected = ", ".join(counted(n, kind, PLURALS[kind]) for kind, n in kinds.items())
+        expected = ", ".join(n_of(n, PLURALS[kind]) for kind, n in kinds.items())
         strata = ", ".join(f"{key}={value}" for key, value in query.strata.items())
         rows.append((query.id, query.text, query.query_class, strata, expected or _nothing(query)))
     columns = (Column("query", "code"), Column("text"), Column("class"), Column("strata"), Column("expected"))
@@ -151,7 +147,7 @@ def _about_set(testset: TestSet) -> list[Section]:
         ("made", meta.made),
         ("refreshed every", f"{meta.refresh_days} days" if meta.made else ""),
         ("commit", meta.commit),
-        ("held out", "" if meta.split is None else counted(len(meta.split.held_out), "query", "queries")),
+        ("held out", "" if meta.split is None else n_of(len(meta.split.held_out), "queries")),
         ("made from", meta.previous),
     ]
     said = tuple((name, value) for name, value in facts if value)
@@ -202,14 +198,14 @@ def findings_document(testset: TestSet, findings: Sequence[Finding], *, with_run
     for finding in findings:
         by_check.setdefault(finding.check, []).append(finding)
     n = Counter(finding.level for finding in findings)
-    sentence = f"{counted(n['error'], 'error', 'errors')}, {counted(n['warning'], 'warning', 'warnings')}."
+    sentence = f"{n_of(n['error'], 'errors')}, {n_of(n['warning'], 'warnings')}."
     sections = [Section("result", "Result", (Paragraph(sentence),))]
     for name, group in by_check.items():
         check = known[name]
         told = [f"query {one.query_id}: {one.message}" if one.query_id else one.message for one in group]
         more = [f"and {len(told) - SHOWN_OF_A_CHECK} more"] if len(told) > SHOWN_OF_A_CHECK else []
         blocks = (Paragraph(f"The rule: {check.sentence}"), Bullets((*told[:SHOWN_OF_A_CHECK], *more)))
-        title = f"{counted(len(told), check.level, f'{check.level}s').capitalize()}: {name}"
+        title = f"{n_of(len(told), f'{check.level}s').capitalize()}: {name}"
         sections.append(Section(name.replace(" ", "-"), title, blocks))
     asked = [check for check in known.values() if with_runs or not check.needs_runs]
     clean = [check.name for check in asked if check.name not in by_check]

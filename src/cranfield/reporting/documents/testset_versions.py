@@ -7,9 +7,10 @@ from typing import Any
 
 from cranfield.model import TestSet
 from cranfield.reporting.document import Block, Cell, Column, Document, Paragraph, Section
-from cranfield.reporting.documents.testset import DIGEST_SHOWN, counted, identity, standing, table
+from cranfield.reporting.documents.testset import DIGEST_SHOWN, identity, standing, table
 from cranfield.testsets.diff import Difference, Judged, ScoreMove
 from cranfield.testsets.overfit import Overfit
+from cranfield.words import n_of
 
 SHOWN = 20
 """Rows of a table that a pasted report keeps."""
@@ -151,7 +152,7 @@ def overfit_document(testset: TestSet, found: Sequence[Overfit]) -> Document:
         *(Column("interval", "delta interval"), Column("p", "p")),
     )
     split = testset.meta.split
-    drawn = "" if split is None else f"{counted(len(split.held_out), 'query', 'queries')} held out, seed {split.seed}."
+    drawn = "" if split is None else f"{n_of(len(split.held_out), 'queries')} held out, seed {split.seed}."
     section = Section(
         "overfit",
         "Evaluated against held out",

@@ -11,7 +11,7 @@ import io
 import re
 
 from cranfield.reporting.document import Cell, Document, bare
-from cranfield.reporting.renderers.printable import printable
+from cranfield.words import printable
 
 FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
 _NUMBER = re.compile(r"[+-]?\d+(\.\d+)?")

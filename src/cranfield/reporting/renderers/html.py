@@ -13,7 +13,7 @@ from importlib.resources import files
 from typing import TYPE_CHECKING
 
 from cranfield.reporting.document import Column, Document, Figure
-from cranfield.reporting.renderers.printable import printable, printable_lines
+from cranfield.words import printable, printable_lines
 
 if TYPE_CHECKING:
     from jinja2 import Environment

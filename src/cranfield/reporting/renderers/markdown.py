@@ -26,7 +26,7 @@ from cranfield.reporting.document import (
     Table,
     VerdictBlock,
 )
-from cranfield.reporting.renderers.printable import printable, printable_lines
+from cranfield.words import printable, printable_lines
 
 MOST_ROWS = 50
 """Longer tables are cut, for a comment on GitHub may hold 65,536 characters."""

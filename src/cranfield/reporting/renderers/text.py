@@ -25,7 +25,7 @@ from cranfield.reporting.document import (
     Table,
     VerdictBlock,
 )
-from cranfield.reporting.renderers.printable import printable, shorten_to, width
+from cranfield.words import printable, shorten_to, width
 
 LINE = 100
 NARROWEST = 12

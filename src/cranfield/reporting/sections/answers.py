@@ -24,9 +24,9 @@ from cranfield.reporting.document import (
     Table,
 )
 from cranfield.reporting.facts import first_ranks
-from cranfield.reporting.renderers.printable import shorten_to
 from cranfield.reporting.sections.movement import query_table, rank_cells
 from cranfield.reporting.sections.naming import SIDES, has_texts, sides, text_of
+from cranfield.words import first_of, shorten_to
 
 SHOWN_QUERIES = 5
 EXPECTED_ITEMS = 6
@@ -146,12 +146,10 @@ def side_by_side(query_id: str, systems: Sequence[tuple[str, Evaluation]]) -> Hi
     graded = sorted(testset.grades.get(query_id, {}).items(), key=lambda item: -item[1])
     wanted = [(doc_id, grade) for doc_id, grade in graded if grade > 0]
     wanted += [(target.label, target.grade) for target in testset.targets.get(query_id, ())]
-    named = ", ".join(f"{item} (grade {grade:g})" for item, grade in wanted[:EXPECTED_ITEMS])
-    more = len(wanted) - EXPECTED_ITEMS
+    named = first_of((f"{item} (grade {grade:g})" for item, grade in wanted), EXPECTED_ITEMS)
     query = testset.by_id.get(query_id)
     none = "nothing" if query is not None and class_of(query) == NEGATIVE else "nothing relevant is judged"
-    expected = f"{named} and {more} more" if more > 0 else named or none
-    return HitLists(expected, tuple(_hit_list(letter, evaluation, query_id) for letter, evaluation in systems))
+    return HitLists(named or none, tuple(_hit_list(letter, evaluation, query_id) for letter, evaluation in systems))
 
 
 def _hit_list(letter: str, evaluation: Evaluation, query_id: str) -> HitList:

@@ -10,8 +10,9 @@ from cranfield.evaluation.values import Comparison, Evaluation
 from cranfield.model import QueryClass
 from cranfield.numbers import format_count, format_level, format_p
 from cranfield.reporting.document import Block, Bullets, Cell, Column, Paragraph, Section, Table, Toned
-from cranfield.reporting.sections.naming import interval_tone, side_names, some
+from cranfield.reporting.sections.naming import interval_tone, side_names
 from cranfield.stats.result import TestResult
+from cranfield.words import first_of, n_of
 
 TITLE = "By class of question"
 OWN_TERMS = (
@@ -114,7 +115,7 @@ def _compared(one: ClassComparison, comparison: Comparison) -> list[Block]:
         if side.forms is not None:
             said.append(f"{name}: {_forms(side.forms, told=bool(one.too_few))}")
         if side.failed:
-            said.append(f"{name}: {len(side.failed)} failed and count as 0: {some(side.failed)}.")
+            said.append(f"{name}: {len(side.failed)} failed and count as 0: {first_of(side.failed)}.")
         said += [f"{name}: {sentence}" for sentence in _unscored(side)]
     if said:
         blocks.append(Bullets(tuple(said)))
@@ -123,7 +124,7 @@ def _compared(one: ClassComparison, comparison: Comparison) -> list[Block]:
 
 def _caption(query_class: QueryClass, result: ClassResult) -> str:
     n = len(result.query_ids)
-    queries = f"{format_count(n)} {'query' if n == 1 else 'queries'}"
+    queries = n_of(n, "queries", format_count)
     return f"{query_class.letter}, {query_class.title}, {queries}. {query_class.sentence.rstrip('.')}"
 
 
@@ -144,7 +145,7 @@ def _unscored(result: ClassResult) -> list[str]:
         for query_id, why in one.unscored.items():
             reasons.setdefault(why, []).append(query_id)
         sentences += [
-            f"{one.measure} has no value for {len(queries)} of {len(result.query_ids)} ({why}): {some(queries)}."
+            f"{one.measure} has no value for {len(queries)} of {len(result.query_ids)} ({why}): {first_of(queries)}."
             for why, queries in reasons.items()
         ]
     return sentences

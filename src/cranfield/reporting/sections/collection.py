@@ -21,9 +21,8 @@ from cranfield.reporting.document import (
     Toned,
 )
 from cranfield.reporting.facts import duplicates, judged_share, outcome_counts
-from cranfield.reporting.renderers.printable import first_line
 from cranfield.reporting.sections.fields import returned_fields
-from cranfield.reporting.sections.naming import some
+from cranfield.words import first_line, first_of, n_of
 
 SHOWN_FAILURES = SHOWN_CHANGES = 10
 HEAD_CHARS = 800
@@ -73,10 +72,10 @@ def left_out(dropped: Mapping[str, str], primary: str) -> list[Block]:
     reasons: dict[str, list[str]] = {}
     for query_id, why in dropped.items():
         reasons.setdefault(why, []).append(query_id)
-    rows: list[tuple[Cell, ...]] = [(why, len(ids), some(ids)) for why, ids in reasons.items()]
+    rows: list[tuple[Cell, ...]] = [(why, len(ids), first_of(ids)) for why, ids in reasons.items()]
     columns = (Column("why"), Column("queries", "count"), Column("which", "code"))
     n = len(dropped)
-    queries = "1 query" if n == 1 else f"{format_count(n)} queries"
+    queries = n_of(n, "queries", format_count)
     names = tuple((f"{why} ({format_count(len(ids))})", ", ".join(ids)) for why, ids in reasons.items())
     return [
         Paragraph(f"{queries} could not be paired on {primary}.", "warning"),

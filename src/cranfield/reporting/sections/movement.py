@@ -25,8 +25,9 @@ from cranfield.reporting.document import (
     Toned,
 )
 from cranfield.reporting.facts import first_ranks
-from cranfield.reporting.sections.naming import has_texts, sides, some, text_of, tone_of
+from cranfield.reporting.sections.naming import has_texts, sides, text_of, tone_of
 from cranfield.reporting.sections.paired_tests import rank_one_sentence
+from cranfield.words import first_of
 
 BUCKET_TONES: Mapping[str, Tone] = {
     "failed in both": "bad",
@@ -83,7 +84,7 @@ def _partition(parts: Mapping[str, Sequence[str]], caption: str, heading: str) -
             Toned(name, BUCKET_TONES.get(name, "") if query_ids else ""),
             len(query_ids),
             len(query_ids) / total if total else None,
-            some(query_ids),
+            first_of(query_ids),
         )
         for name, query_ids in parts.items()
     ]
@@ -221,7 +222,7 @@ def _slope_figure(comparison: Comparison) -> Figure | None:
     )
     spec, narrow = (charts.slopes(pairs, names, screen) for screen in charts.SCREENS)
     rows: list[tuple[Cell, ...]] = [
-        (before, after, len(went[before, after]), some(went[before, after]))
+        (before, after, len(went[before, after]), first_of(went[before, after]))
         for before, after in sorted(went, key=lambda pair: (place[pair[0]], place[pair[1]]))
     ]
     return Figure(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from string import ascii_uppercase
 
 from cranfield.evaluation.values import Comparison, Evaluation
@@ -13,8 +12,6 @@ from cranfield.reporting.charts import single as charts
 from cranfield.reporting.document import Tone
 
 SIDES = ("A", "B")
-NAMED = 5
-"""A cell names at most this many queries and counts the rest."""
 
 
 def letters(n: int) -> list[str]:
@@ -64,9 +61,3 @@ def text_of(evaluation: Evaluation, query_id: str) -> str:
 def has_texts(evaluation: Evaluation) -> bool:
     """Whether any query of the test set has a text."""
     return any(query.text for query in evaluation.testset.queries)
-
-
-def some(query_ids: Sequence[str]) -> str:
-    """`q1, q2, q3, q4, q5 and 7 more`."""
-    more = len(query_ids) - NAMED
-    return ", ".join(query_ids[:NAMED]) + (f" and {more} more" if more > 0 else "")

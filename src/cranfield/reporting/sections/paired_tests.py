@@ -7,6 +7,7 @@ from cranfield.evaluation.verdict import NONINFERIORITY
 from cranfield.numbers import UNKNOWN, format_count, format_p
 from cranfield.reporting.document import Bullets, Cell, Column, Details, Section, Table
 from cranfield.stats.result import TestResult
+from cranfield.words import n_of
 
 P_VALUES = (
     "p is two-sided, and p B > A one-sided: candidate above baseline. p Holm is the two-sided p adjusted for the number "
@@ -88,4 +89,4 @@ def rank_one_sentence(comparison: Comparison) -> str:
 
 def _discordant(result: TestResult, side: str) -> str:
     count = result.extra.get(side)
-    return format_count(int(count)) + (" query" if count == 1 else " queries") if isinstance(count, int) else UNKNOWN
+    return n_of(int(count), "queries", format_count) if isinstance(count, int) else UNKNOWN

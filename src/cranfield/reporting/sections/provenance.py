@@ -12,6 +12,7 @@ from cranfield.numbers import format_count, format_percent, format_plain
 from cranfield.reporting.document import Block, Bullets, Cell, Code, Column, Details, KeyValues, Section, Table
 from cranfield.reporting.facts import versions
 from cranfield.reporting.sections.collection import Systems
+from cranfield.words import n_of
 
 Preflight = Sequence[tuple[str, str, str]]
 """(system, what was checked, what was found), for every check that held before the first query."""
@@ -63,7 +64,7 @@ def overdue(testset: TestSet, today: date | None) -> tuple[str, ...]:
     late = 0 if today is None else testset.meta.days_overdue(today)
     if not late:
         return ()
-    days = "1 day" if late == 1 else f"{format_count(late)} days"
+    days = n_of(late, "days", format_count)
     age = f"made on {testset.meta.made}, to be refreshed after {format_count(testset.meta.refresh_days)} days"
     return (f"test set {testset.name} is overdue for new queries by {days}: {age}",)
 

@@ -25,8 +25,9 @@ from cranfield.systems.collect.cache import Cache, DamagedError, cache_key, kept
 from cranfield.systems.collect.dispatch import Call, Dispatcher, in_turn
 from cranfield.systems.collect.fingerprint import UndigestedError, dependency_digest
 from cranfield.systems.collect.journal import Answers, Journal, Kept, difference
-from cranfield.systems.collect.progress import Progress, Silent, printable
+from cranfield.systems.collect.progress import Progress, Silent
 from cranfield.systems.system import System
+from cranfield.words import printable
 
 PARTIAL = ".partial"
 """Folder of the journals, under the output folder."""

@@ -19,6 +19,7 @@ from cranfield.model import Query
 from cranfield.systems.calls.signals import sigterm_interrupts
 from cranfield.systems.configured import CheckFailedError, ConfiguredSystem, Step
 from cranfield.systems.kinds.command import found_program
+from cranfield.words import n_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,7 +160,7 @@ def _as_json(value: object) -> str:
 def _probe(system: ConfiguredSystem, text: str, k: int) -> str:
     answer, log = system.search(Query("preflight", text), k)
     if answer.hits:
-        return "1 result" if len(answer.hits) == 1 else f"{len(answer.hits)} results"
+        return n_of(len(answer.hits), "results")
     found = answer.outcome.value + (f" ({answer.reason})" if answer.reason else "")
     wrote = log.stderr_head.strip() or log.stdout_head.strip()
     raise CheckFailedError("at least one result", found, f"it wrote {shorten(wrote)}" if wrote else None)

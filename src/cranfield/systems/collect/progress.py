@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import sys
 import time
-import unicodedata
 from contextlib import suppress
 from typing import TYPE_CHECKING, Protocol, TextIO
 
 from cranfield.model import Answer, CallLog, Outcome, Query
+from cranfield.words import printable, shorten_to
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -20,14 +20,11 @@ if TYPE_CHECKING:
     from rich.progress import TaskID
 
 SHOWN_CHARS = 60
-"""Query text is cut at this many characters."""
+"""Query text is cut to this many columns."""
 SMALL = 100
 """Up to this many calls of all systems together a plain log has a line for each."""
 PLAIN_INTERVAL_S = 5.0
 """Beyond that, a line this often."""
-
-_UNSEEN = frozenset({"Cc", "Cs", "Co", "Cn", "Zl", "Zp"})
-_TURNS_READING = frozenset("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
 
 
 class Progress(Protocol):
@@ -89,11 +86,11 @@ class Plain:
         if due or answer.outcome.is_failure:
             self._shown_at[system] = now
             told = f"  {failure(answer)}" if answer.outcome.is_failure else ""
-            self._write(f"{pace.label} {printable(query.text)}{told}  ({pace.speed})")
+            self._write(f"{pace.label} {shorten_to(printable(query.text), SHOWN_CHARS)}{told}  ({pace.speed})")
 
     def note(self, text: str) -> None:
         """A line."""
-        self._write(printable(text, chars=None))
+        self._write(printable(text))
 
     def finish(self) -> None:
         """A line for each system of which there is more to say than its last line did."""
@@ -130,7 +127,7 @@ class Live:
         """Redraw the line; a failure is printed above."""
         pace, task = self._paces[system]
         pace.count_call(answer, log)
-        shown = printable(query.text)
+        shown = shorten_to(printable(query.text), SHOWN_CHARS)
         if answer.outcome.is_failure:
             self._print(f"{pace.label} {shown}  {failure(answer)}")
         if self._bar is not None:
@@ -138,7 +135,7 @@ class Live:
 
     def note(self, text: str) -> None:
         """Print a line above."""
-        self._print(printable(text, chars=None))
+        self._print(printable(text))
 
     def finish(self) -> None:
         """Take the lines away and leave one a system that says how far it came."""
@@ -176,17 +173,11 @@ def progress_on(stream: TextIO | None = None) -> Progress:
     return Live(stream) if stream.isatty() else Plain(stream)
 
 
-def printable(text: str, chars: int | None = SHOWN_CHARS) -> str:
-    """Text that cannot move the cursor, break the line or turn the reading direction; cut to `chars`."""
-    shown = "".join(_visible(character) for character in (text if chars is None else text[: chars + 1]))
-    return shown if chars is None or len(shown) <= chars else shown[: chars - 1] + "…"
-
-
 def failure(answer: Answer) -> str:
     """`timeout: no answer in 30 s`."""
     if answer.outcome is Outcome.NONZERO_EXIT and answer.reason:
-        return f"failed: {printable(answer.reason, chars=None)}"
-    return answer.outcome.value + (f": {printable(answer.reason, chars=None)}" if answer.reason else "")
+        return f"failed: {printable(answer.reason)}"
+    return answer.outcome.value + (f": {printable(answer.reason)}" if answer.reason else "")
 
 
 class _Pace:
@@ -235,9 +226,3 @@ def _duration(seconds: float) -> str:
         return f"{whole} s"
     minutes, rest = divmod(whole, 60)
     return f"{minutes} min {rest:02d} s" if minutes < 60 else f"{minutes // 60} h {minutes % 60:02d} min"
-
-
-def _visible(character: str) -> str:
-    if unicodedata.category(character) in _UNSEEN or character in _TURNS_READING:
-        return f"\\u{ord(character):04x}"
-    return character

@@ -12,6 +12,7 @@ from cranfield.errors import RunFormatError
 from cranfield.formats.runs.whole import read_run_file
 from cranfield.model import Answer, CallLog, Order, Outcome, Query, Run, Scalar
 from cranfield.systems.configured import CheckFailedError, ConfiguredSystem, Exchange, Reply, Step
+from cranfield.words import n_of, noun
 
 NOT_THERE = "the run file holds no answer for it"
 
@@ -75,7 +76,7 @@ class RunFileSystem(ConfiguredSystem):
             first = error.problems[0]
             where = f"line {first.line}: " if first.line is not None else ""
             others = len(error.problems) - 1
-            more = f" (and {others} more problem{'s' if others > 1 else ''})" if others else ""
+            more = f" (and {others} more {noun(others, 'problems')})" if others else ""
             found = f"{where}{first.message}{more}"
             raise CheckFailedError(first.expected or "a run file", found, first.hint) from None
-        return "1 answer" if n_answers == 1 else f"{n_answers} answers"
+        return n_of(n_answers, "answers")

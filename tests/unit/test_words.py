@@ -1,10 +1,64 @@
+"""Counts, lists and printable text."""
+
 from __future__ import annotations
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cranfield.reporting.renderers.printable import first_line, printable, printable_lines, shorten_to, width
+from cranfield.words import (
+    and_list,
+    first_line,
+    first_of,
+    n_of,
+    plural,
+    printable,
+    printable_lines,
+    shorten_to,
+    width,
+)
+
+
+@pytest.mark.parametrize(
+    ("things", "one"),
+    [
+        ("spans of lines", "1 span of lines"),
+        ("graded document ids", "1 graded document id"),
+        ("negative queries", "1 negative query"),
+        ("strata", "1 stratum"),
+        ("query classes", "1 query class"),
+        ("entities", "1 entity"),
+        ("expected files", "1 expected file"),
+        ("line ranges of records that expect entities", "1 line range of records that expect entities"),
+    ],
+)
+def test_one_thing_is_in_the_singular_and_more_are_as_they_stand(things: str, one: str) -> None:
+    assert n_of(1, things) == one
+    assert n_of(2, things) == f"2 {things}"
+    assert n_of(0, things) == f"0 {things}"
+
+
+def test_a_number_may_have_its_own_format() -> None:
+    assert n_of(12345, "queries", "{:,}".format) == "12,345 queries"
+
+
+@pytest.mark.parametrize(("word", "many"), [("query", "queries"), ("key", "keys"), ("class", "classes"), ("y", "ys")])
+def test_plurals(word: str, many: str) -> None:
+    assert plural(word) == many
+
+
+@pytest.mark.parametrize(
+    ("n", "text"), [(0, ""), (1, "0"), (3, "0, 1, 2"), (4, "0, 1, 2 and 1 more"), (2000, "0, 1, 2 and 1,997 more")]
+)
+def test_the_first_of_many_are_listed_and_the_rest_counted(n: int, text: str) -> None:
+    assert first_of(range(n), 3, number="{:,}".format) == text
+
+
+@pytest.mark.parametrize(
+    ("names", "text"), [((), ""), (("a",), "a"), (("a", "b"), "a and b"), (("a", "b", "c"), "a, b and c")]
+)
+def test_names_are_joined_by_and(names: tuple[str, ...], text: str) -> None:
+    assert and_list(names) == text
 
 
 @pytest.mark.parametrize(

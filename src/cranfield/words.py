@@ -1,0 +1,102 @@
+"""Counts, plurals and lists in words, and text that is safe to print. Numbers alone are formatted in `numbers`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+
+_PLURAL = re.compile(r"\b(\w+?)(ies|sses|s)\b|\bstrata\b")
+"""The first word of a phrase that is a plural."""
+
+UNPRINTABLE = re.compile(
+    "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f"  # control characters except tab and line ends
+    "\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"  # writing-direction marks
+    "\u2028\u2029\ufeff\ufff9-\ufffb\ufffe\uffff"  # line separators and noncharacters
+    "\ud800-\udfff]"  # surrogates: bytes that were not UTF-8
+)
+"""Characters that a terminal or a browser would interpret instead of showing."""
+_BLANKS = re.compile(r"[\t\r\n]+")
+_ESCAPED_BYTES = range(0xDC80, 0xDD00)
+"""Where Python puts the bytes 0x80 to 0xff of a name that is not UTF-8."""
+
+
+def n_of(n: int, things: str, number: Callable[[int], str] = str) -> str:
+    """`3 spans of lines`, and `1 span of lines`: the first plural of `things` is put in the singular."""
+    return f"{number(n)} {noun(n, things)}"
+
+
+def noun(n: int, things: str) -> str:
+    """`things`, or its singular where `n` is 1."""
+    return _PLURAL.sub(_singular, things, count=1) if n == 1 else things
+
+
+def _singular(found: re.Match[str]) -> str:
+    if found[1] is None:
+        return "stratum"
+    return str(found[1]) + {"ies": "y", "sses": "ss", "s": ""}[found[2]]
+
+
+def plural(word: str) -> str:
+    """`queries` for `query`, `keys` for `key`, `classes` for `class`."""
+    if word.endswith("y") and word[-2:-1] not in "aeiou":
+        return word[:-1] + "ies"
+    return word + ("es" if word.endswith("s") else "s")
+
+
+def first_of(
+    items: Iterable[object], limit: int = 5, *, separator: str = ", ", number: Callable[[int], str] = str
+) -> str:
+    """The first items, and how many more there are: `q1, q2, q3 and 7 more`."""
+    texts = [str(item) for item in items]
+    more = len(texts) - limit
+    return separator.join(texts[:limit]) + (f" and {number(more)} more" if more > 0 else "")
+
+
+def and_list(names: Sequence[str]) -> str:
+    """`a, b and c`."""
+    return " and ".join(filter(None, (", ".join(names[:-1]), *names[-1:])))
+
+
+def printable(text: str) -> str:
+    """`text` on one line, with every character that is not safe to print as its number."""
+    return UNPRINTABLE.sub(_escape, _BLANKS.sub(" ", text))
+
+
+def printable_lines(text: str) -> str:
+    """As `printable`, keeping line ends and tabs."""
+    return UNPRINTABLE.sub(_escape, text.replace("\r\n", "\n").replace("\r", "\n"))
+
+
+def _escape(match: re.Match[str]) -> str:
+    number = ord(match.group())
+    if number in _ESCAPED_BYTES:
+        return f"\\x{number - 0xDC00:02x}"
+    return f"\\x{number:02x}" if number < 0x100 else f"\\u{number:04x}"
+
+
+def first_line(text: str) -> str:
+    """The first line that is not blank; empty when there is none."""
+    return next((printable(line).strip() for line in text.splitlines() if line.strip()), "")
+
+
+def width(text: str) -> int:
+    """Columns of `text` on a terminal: wide characters take two, combining marks none."""
+    import unicodedata
+
+    return sum(
+        0 if unicodedata.combining(character) else 2 if unicodedata.east_asian_width(character) in "WF" else 1
+        for character in text
+    )
+
+
+def shorten_to(text: str, columns: int) -> str:
+    """`text` in at most `columns` columns, with `…` where it was cut."""
+    if width(text) <= columns:
+        return text
+    kept, used = [], 1
+    for character in text:
+        used += width(character)
+        if used > columns:
+            break
+        kept.append(character)
+    return "".join(kept).rstrip() + "…"
