@@ -18,7 +18,7 @@ import cranfield
 PACKAGE = Path(cranfield.__file__).parent
 
 EVERYTHING_BELOW_CLI = {
-    *("model", "formats", "matching", "predicates", "ranking", "measures", "stats", "forge"),
+    *("model", "record", "formats", "matching", "predicates", "ranking", "measures", "stats", "forge"),
     *("evaluation", "systems", "config", "gate", "reporting", "demo", "trec_eval", "compat", "repo", "testsets"),
 }
 GROUND = {"errors", "plugins", "version", "words"}
@@ -29,6 +29,7 @@ TABLE: dict[str, set[str]] = {
     "plugins": set(),
     "words": set(),
     "numbers": set(),
+    "record": set(),
     "model": set(),
     "stats": set(),
     "formats": {"model"},
@@ -43,7 +44,7 @@ TABLE: dict[str, set[str]] = {
     "systems": {"model", "formats", "config"},
     "gate": {"model", "numbers", "stats", "formats", "ranking.value", "measures", "evaluation", "config", "repo.git"},
     "reporting": {
-        *("model", "numbers", "formats.io.files", "evaluation", "measures", "testsets", "gate.result"),
+        *("model", "numbers", "record", "formats.io.files", "evaluation", "measures", "testsets", "gate.result"),
         *("ranking.value", "stats.table", "stats.result", "stats.agreement", "stats.coefficients", "stats.consensus"),
     },
     "trec_eval": {"model", "formats", "ranking", "measures", "evaluation", "stats"},

@@ -56,6 +56,7 @@ class FormWins:
     """Neither form was found: no win and no loss."""
     test: TestResult
     too_few: str = ""
+    alpha: float = ALPHA
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,10 +14,11 @@ import numpy as np
 
 from cranfield.errors import InternalError
 from cranfield.evaluation.strata import summaries_by_stratum
-from cranfield.evaluation.values import Comparison, Evaluation, MeasureComparison, StratumComparison
-from cranfield.model import Query
+from cranfield.evaluation.values import Comparison, Evaluation, MeasureComparison, StratumComparison, Summary
+from cranfield.model import Query, TestSet
 from cranfield.model.query_class import class_of
 from cranfield.ranking.value import RankedHit, State
+from cranfield.record import Fields, plain, record_of
 from cranfield.reporting.facts import duplicates, first_ranks, judged_share, outcome_counts, versions
 from cranfield.stats.result import TestResult
 from cranfield.words import UNPRINTABLE
@@ -28,6 +29,28 @@ if TYPE_CHECKING:
 
 SCHEMA_VERSION = 1
 LINES_AT_ONCE = 512
+FIELDS: Fields = {
+    Comparison: (
+        "verdict=verdict.code verdict_sentence=verdict.sentence reasons=verdict.reasons disagreements=verdict.disagreements "
+        "baseline=baseline.name candidate=candidate.name primary test alpha margin seed n_draws limits comparisons=measures "
+        "rank_one buckets moves strata unpaired=dropped"
+    ),
+    Evaluation: (
+        "name digest=run_digest config_digest=run.config_digest pilot reading n_queries=query_ids.__len__ measures=summaries"
+    ),
+    MeasureComparison: (
+        "baseline=baseline.mean candidate=candidate.mean delta ci_low ci_high interval_method effect_size n n_nonzero mde "
+        "baseline_median=baseline.median candidate_median=candidate.median delta_median baseline_std=baseline.std "
+        "candidate_std=candidate.std delta_std tests"
+    ),
+    Query: "text strata params",
+    StratumComparison: "key value n baseline=baseline_mean candidate=candidate_mean delta ci_low ci_high",
+    Summary: "aggregate mean median std ci_low ci_high n total geometric_mean weighted_mean",
+    TestResult: "statistic p_two_sided p_one_sided p_adjusted ci_low ci_high note extra?",
+    TestSet: "name version digest n_queries=queries.__len__ review=meta.review? notes?",
+}
+"""What is written of each class; see `cranfield.record`."""
+IN_STRATUM: Fields = {Summary: "mean median ci_low ci_high n"}
 _ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False)
 
 
@@ -40,31 +63,8 @@ def comparison_payload(
     comparison: Comparison, contrasts: Sequence[StrataContrast] = (), sensitivity: Sensitivity | None = None
 ) -> dict[str, Any]:
     """What `cranfield compare --format json` prints: both evaluations, and everything the comparison found."""
-    verdict = comparison.verdict
-    payload = _payload((comparison.baseline, comparison.candidate), ("numpy", "scipy")) | {
-        "verdict": verdict.code,
-        "verdict_sentence": verdict.sentence,
-        "reasons": list(verdict.reasons),
-        "disagreements": list(verdict.disagreements),
-        "baseline": comparison.baseline.name,
-        "candidate": comparison.candidate.name,
-        "primary": str(comparison.primary),
-        "test": comparison.test,
-        "alpha": comparison.alpha,
-        "margin": comparison.margin,
-        "seed": comparison.seed,
-        "n_draws": comparison.n_draws,
-        "limits": {
-            "max_failed_share": comparison.limits.max_failed_share,
-            "min_judged_share": comparison.limits.min_judged_share,
-        },
-        "comparisons": {str(measure): _compared(about) for measure, about in comparison.measures.items()},
-        "rank_one": test_payload(comparison.rank_one),
-        "buckets": {name: list(query_ids) for name, query_ids in comparison.buckets.items()},
-        "moves": {name: list(query_ids) for name, query_ids in comparison.moves.items()},
-        "strata": [_stratum(stratum) for stratum in comparison.strata],
-        "unpaired": dict(comparison.dropped),
-    }
+    payload = _payload((comparison.baseline, comparison.candidate), ("numpy", "scipy"))
+    payload |= record_of(comparison, FIELDS)
     return payload | _classes(comparison) | _contrasts(contrasts) | _sensitivity(sensitivity)
 
 
@@ -140,17 +140,17 @@ def _laid_out(value: object, indent: str) -> Iterator[str]:
 def _contrasts(contrasts: Sequence[StrataContrast]) -> dict[str, Any]:
     if not contrasts:
         return {}
-    from cranfield.reporting.sections.contrast import contrasts_payload
+    from cranfield.reporting.sections.contrast import FIELDS
 
-    return {"contrasts": contrasts_payload(contrasts)}
+    return {"contrasts": plain(contrasts, FIELDS)}
 
 
 def _sensitivity(sensitivity: Sensitivity | None) -> dict[str, Any]:
     if sensitivity is None:
         return {}
-    from cranfield.reporting.sections.sensitivity import sensitivity_payload
+    from cranfield.reporting.sections.sensitivity import FIELDS
 
-    return {"sensitivity": sensitivity_payload(sensitivity)}
+    return {"sensitivity": record_of(sensitivity, FIELDS)}
 
 
 def _classes(result: Evaluation | Comparison) -> dict[str, Any]:
@@ -159,26 +159,16 @@ def _classes(result: Evaluation | Comparison) -> dict[str, Any]:
     if not evaluation.ranking.classes:
         return {}
     from cranfield.evaluation.classes import by_class, compare_classes
-    from cranfield.reporting.sections.classes import classes_payload, compared_payload
+    from cranfield.reporting.sections.classes import classes_payload
 
-    if isinstance(result, Comparison):
-        return {"classes": compared_payload(compare_classes(result))}
-    return {"classes": classes_payload(by_class(result))}
+    return {"classes": classes_payload(compare_classes(result) if isinstance(result, Comparison) else by_class(result))}
 
 
 def _payload(evaluations: Sequence[Evaluation], libraries: Sequence[str]) -> dict[str, Any]:
-    testset = evaluations[0].testset
     summaries = [summary for evaluation in evaluations for summary in evaluation.summaries.values()]
     return {
         "schema_version": SCHEMA_VERSION,
-        "testset": {
-            "name": testset.name,
-            "version": testset.version,
-            "digest": testset.digest,
-            "n_queries": len(testset.queries),
-            **({"review": testset.meta.review} if testset.meta.review else {}),
-            **({"notes": [str(note) for note in testset.notes]} if testset.notes else {}),
-        },
+        "testset": record_of(evaluations[0].testset, FIELDS),
         "convention": evaluations[0].ranking.convention.name,
         "ci_level": summaries[0].ci_level if summaries else None,
         "systems": [_system(evaluation) for evaluation in evaluations],
@@ -187,33 +177,16 @@ def _payload(evaluations: Sequence[Evaluation], libraries: Sequence[str]) -> dic
 
 
 def _system(evaluation: Evaluation) -> dict[str, Any]:
-    run = evaluation.run
     failures = [{"query": query, "outcome": out, "reason": reason} for query, out, reason in evaluation.failures]
-    depth = evaluation.measures[0].depth if evaluation.measures else None
-    judged = judged_share(evaluation, depth)
+    measure = evaluation.measures[0] if evaluation.measures else None
+    judged = judged_share(evaluation, None if measure is None else measure.depth)
+    strata = () if measure is None else summaries_by_stratum(evaluation, measure)
     return {
-        "name": evaluation.name,
-        "digest": evaluation.run_digest,
-        "config_digest": run.config_digest if run is not None else None,
-        "pilot": evaluation.pilot,
-        "reading": dict(evaluation.reading),
-        "n_queries": len(evaluation.query_ids),
-        "measures": {
-            str(measure): {
-                "aggregate": summary.aggregate,
-                "mean": summary.mean,
-                "median": summary.median,
-                "std": summary.std,
-                "ci_low": summary.ci_low,
-                "ci_high": summary.ci_high,
-                "n": summary.n,
-                "total": summary.total,
-                "geometric_mean": summary.geometric_mean,
-                "weighted_mean": summary.weighted_mean,
-            }
-            for measure, summary in evaluation.summaries.items()
-        },
-        "strata": _stratum_means(evaluation),
+        **record_of(evaluation, FIELDS),
+        "strata": [
+            {"key": one.key, "value": one.value, "measure": str(measure), **record_of(one.summary, IN_STRATUM)}
+            for one in strata
+        ],
         **_classes(evaluation),
         "n_failed": len(failures),
         "failures": failures,
@@ -223,26 +196,6 @@ def _system(evaluation: Evaluation) -> dict[str, Any]:
         "warnings": list(evaluation.warnings),
         "queries": _Queries(evaluation),
     }
-
-
-def _stratum_means(evaluation: Evaluation) -> list[dict[str, Any]]:
-    """The first measure within each stratum."""
-    if not evaluation.measures:
-        return []
-    measure = evaluation.measures[0]
-    return [
-        {
-            "key": stratum.key,
-            "value": stratum.value,
-            "measure": str(measure),
-            "mean": stratum.summary.mean,
-            "median": stratum.summary.median,
-            "ci_low": stratum.summary.ci_low,
-            "ci_high": stratum.summary.ci_high,
-            "n": stratum.summary.n,
-        }
-        for stratum in summaries_by_stratum(evaluation, measure)
-    ]
 
 
 class _Queries(Mapping[str, dict[str, Any]]):
@@ -296,58 +249,8 @@ class _Queries(Mapping[str, dict[str, Any]]):
         return len(self.evaluation.query_ids)
 
 
-def _compared(about: MeasureComparison) -> dict[str, Any]:
-    return {
-        "baseline": about.baseline.mean,
-        "candidate": about.candidate.mean,
-        "delta": about.delta,
-        "ci_low": about.ci_low,
-        "ci_high": about.ci_high,
-        "interval_method": about.interval_method,
-        "effect_size": about.effect_size,
-        "n": about.n,
-        "n_nonzero": about.n_nonzero,
-        "mde": about.mde,
-        "baseline_median": about.baseline.median,
-        "candidate_median": about.candidate.median,
-        "delta_median": about.delta_median,
-        "baseline_std": about.baseline.std,
-        "candidate_std": about.candidate.std,
-        "delta_std": about.delta_std,
-        "tests": {name: test_payload(result) for name, result in about.tests.items()},
-    }
-
-
-def test_payload(result: TestResult) -> dict[str, Any]:
-    """One test, for JSON."""
-    record: dict[str, Any] = {
-        "statistic": result.statistic,
-        "p_two_sided": result.p_two_sided,
-        "p_one_sided": result.p_one_sided,
-        "p_adjusted": result.p_adjusted,
-        "ci_low": result.ci_low,
-        "ci_high": result.ci_high,
-        "note": result.note,
-    }
-    return record | ({"extra": dict(result.extra)} if result.extra else {})
-
-
-def _stratum(stratum: StratumComparison) -> dict[str, Any]:
-    return {
-        "key": stratum.key,
-        "value": stratum.value,
-        "n": stratum.n,
-        "baseline": stratum.baseline_mean,
-        "candidate": stratum.candidate_mean,
-        "delta": stratum.delta,
-        "ci_low": stratum.ci_low,
-        "ci_high": stratum.ci_high,
-    }
-
-
 def _query(query: Query) -> dict[str, Any]:
-    record: dict[str, Any] = {"text": query.text, "strata": dict(query.strata), "params": dict(query.params)}
-    return record | ({"class": name} if (name := class_of(query)) else {})
+    return record_of(query, FIELDS) | ({"class": name} if (name := class_of(query)) else {})
 
 
 def _sides(

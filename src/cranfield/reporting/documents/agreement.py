@@ -6,12 +6,13 @@ from collections.abc import Iterator
 from typing import Any
 
 from cranfield.numbers import format_level, format_percent, format_plain
+from cranfield.record import Fields, plain, record_of
 from cranfield.reporting.document import Block, Bullets, Cell, Column, Document, KeyValues, Paragraph, Section
 from cranfield.reporting.documents.testset import standing, table
 from cranfield.stats.agreement import Agreement, Coefficient, RaterPair
 from cranfield.stats.coefficients import COEFFICIENTS
 from cranfield.stats.consensus import CONSENSUS
-from cranfield.testsets.raters import RaterReport
+from cranfield.testsets.raters import Disagreement, RaterReport
 
 TIDY = ("stratum", "value", "first rater", "second rater", "measure", "estimate", "ci_low", "ci_high", "pairs", "note")
 
@@ -154,6 +155,15 @@ def _cells(one: Coefficient) -> tuple[Cell, ...]:
     return (one.name, one.value, one.ci_low, one.ci_high, one.n, one.note)
 
 
+FIELDS: Fields = {
+    Agreement: "n_pairs=n_items n_rated n_rated_twice=n_twice n_slots n_filled measures=coefficients",
+    Coefficient: "value ci_low ci_high n note",
+    Disagreement: "query=query_id document=doc_id ratings",
+    RaterPair: "first second n_pairs=n",
+}
+"""What is written of each class; see `cranfield.record`."""
+
+
 def _payload(report: RaterReport) -> dict[str, Any]:
     found, ties, outcome = report.agreement, report.tie_rate, report.outcome
     return {
@@ -161,15 +171,15 @@ def _payload(report: RaterReport) -> dict[str, Any]:
         "alpha": found.alpha,
         "seed": found.seed,
         "n_draws": found.n_draws,
-        **_record(found),
+        **record_of(found, FIELDS),
         "raters": dict(found.by_rater),
-        "ties": {"n_ties": ties.n_ties, "n_rated": ties.n_rated, "share": ties.share, "note": ties.note or None},
-        "rater_pairs": [_pair_record(pair) for pair in found.pairs],
-        "by": {"stratum": report.by_key or None, "values": {value: _record(one) for value, one in report.by.items()}},
-        "disagreements": [
-            {"query": one.query_id, "document": one.doc_id, "ratings": dict(one.ratings)}
-            for one in report.disagreements
+        "ties": record_of(ties) | {"note": ties.note or None},
+        "rater_pairs": [
+            record_of(pair, FIELDS) | {"measures": {one.name: record_of(one, FIELDS) for one in pair.coefficients}}
+            for pair in found.pairs
         ],
+        "by": {"stratum": report.by_key or None, "values": plain(report.by, FIELDS)},
+        "disagreements": plain(report.disagreements, FIELDS),
         "n_disagreements": report.n_disagreements,
         "consensus": {
             "rule": outcome.rule,
@@ -179,23 +189,3 @@ def _payload(report: RaterReport) -> dict[str, Any]:
         },
         "notes": list(report.notes),
     }
-
-
-def _record(found: Agreement) -> dict[str, Any]:
-    return {
-        "n_pairs": found.n_items,
-        "n_rated": found.n_rated,
-        "n_rated_twice": found.n_twice,
-        "n_slots": found.n_slots,
-        "n_filled": found.n_filled,
-        "measures": {name: _coefficient(one) for name, one in found.coefficients.items()},
-    }
-
-
-def _pair_record(pair: RaterPair) -> dict[str, Any]:
-    measures = {one.name: _coefficient(one) for one in pair.coefficients}
-    return {"first": pair.first, "second": pair.second, "n_pairs": pair.n, "measures": measures}
-
-
-def _coefficient(one: Coefficient) -> dict[str, Any]:
-    return {"value": one.value, "ci_low": one.ci_low, "ci_high": one.ci_high, "n": one.n, "note": one.note}

@@ -6,10 +6,11 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from cranfield.measures import ALIASES, CATALOGUE, DEFAULT_MEASURES, MeasureSpec, parse
+from cranfield.measures import ALIASES, CATALOGUE, DEFAULT_MEASURES, MeasureSpec, ParameterSpec, parse
 from cranfield.measures.catalogue import TREC_CUTS, by_family
 from cranfield.measures.measure import spell
 from cranfield.measures.spec import WHY_NEEDED
+from cranfield.record import Fields, record_of
 from cranfield.reporting.document import Block, Cell, Column, Document, KeyValues, Paragraph, Section, Table
 
 HEADINGS = ("name", "family", "spelling", "title", "sentence", "formula", "aliases", "trec_eval", "source")
@@ -123,26 +124,13 @@ def format_bound(bound: float) -> str:
     return f"{bound:g}" if math.isfinite(bound) else "any number"
 
 
+FIELDS: Fields = {
+    MeasureSpec: "name title sentence formula cutoff parameters aliases range higher_is_better defined_for source",
+    ParameterSpec: "name default sentence choices? minimum?",
+}
+"""What is written of each class; see `cranfield.record`."""
+
+
 def _record(spec: MeasureSpec) -> dict[str, Any]:
-    return {
-        "name": spec.name,
-        "title": spec.title,
-        "sentence": spec.sentence,
-        "formula": spec.formula,
-        "cutoff": spec.cutoff,
-        "parameters": [
-            {
-                "name": parameter.name,
-                "default": parameter.default,
-                "sentence": parameter.sentence,
-                **({"choices": list(parameter.choices)} if parameter.choices else {}),
-                **({"minimum": parameter.minimum} if parameter.minimum is not None else {}),
-            }
-            for parameter in spec.parameters
-        ],
-        "aliases": list(spec.aliases),
-        "range": [bound if math.isfinite(bound) else None for bound in spec.range],
-        "higher_is_better": spec.higher_is_better,
-        "defined_for": spec.defined_for,
-        "source": spec.source,
-    }
+    ends = [bound if math.isfinite(bound) else None for bound in spec.range]
+    return record_of(spec, FIELDS) | {"range": ends}

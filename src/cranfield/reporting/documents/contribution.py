@@ -6,9 +6,11 @@ from functools import partial
 from typing import Any
 
 from cranfield.evaluation.contribution import Contribution, Contributions
+from cranfield.evaluation.values import MeasureComparison
 from cranfield.evaluation.verdict_table import VerdictCode
-from cranfield.measures import CATALOGUE
+from cranfield.measures import CATALOGUE, Measure
 from cranfield.numbers import format_count, format_delta, format_delta_interval, format_level, format_p, format_value
+from cranfield.record import Fields, record_of
 from cranfield.reporting.charts import single as charts
 from cranfield.reporting.document import (
     PILOT_STAMP,
@@ -214,37 +216,31 @@ def _tidy(found: Contributions) -> Table:
     return Table(tuple(Column(name) for name in TIDY), rows, "Contributions", shown=None)
 
 
+FIELDS: Fields = {
+    Contributions: (
+        "system=name primary test=options.test alpha=options.alpha margin=options.margin seed=options.seed whole=whole.name"
+    ),
+    MeasureComparison: "brings=delta ci_low ci_high n",
+}
+VARIANTS: Fields = {Contribution: "component alone=alone.name without=without.name"}
+FOUND: Fields = {
+    Contribution: (
+        "p p_holm=p_adjusted word=verdict reasons=comparison.verdict.reasons n_gained n_lost n_gained_only=n_only"
+    )
+}
+
+
 def _payload(found: Contributions) -> dict[str, Any]:
-    return {
-        "system": found.name,
-        "primary": str(found.primary),
-        "test": found.options.test,
-        "alpha": found.options.alpha,
-        "margin": found.options.margin,
-        "seed": found.options.seed,
-        "whole": found.whole.name,
-        "components": [_one(row, found) for row in found.rows],
-    }
+    return {**record_of(found, FIELDS), "components": [_component(row, found.primary) for row in found.rows]}
 
 
-def _one(row: Contribution, found: Contributions) -> dict[str, Any]:
-    about = row.comparison.measures[found.primary]
+def _component(row: Contribution, primary: Measure) -> dict[str, Any]:
+    about = row.comparison.measures[primary]
     return {
-        "component": row.component,
-        "alone": row.alone.name,
-        "without": row.without.name,
-        "alone_mean": row.alone.summaries[found.primary].mean,
-        "without_mean": row.without.summaries[found.primary].mean,
-        "brings": about.delta,
-        "ci_low": about.ci_low,
-        "ci_high": about.ci_high,
-        "n": about.n,
-        "p": row.p,
-        "p_holm": row.p_adjusted,
-        "word": row.verdict,
-        "reasons": list(row.comparison.verdict.reasons),
-        "n_gained": row.n_gained,
-        "n_lost": row.n_lost,
-        "n_gained_only": row.n_only,
+        **record_of(row, VARIANTS),
+        "alone_mean": row.alone.summaries[primary].mean,
+        "without_mean": row.without.summaries[primary].mean,
+        **record_of(about, FIELDS),
+        **record_of(row, FOUND),
         "differences": dict(about.differences),
     }

@@ -9,7 +9,9 @@ from typing import Any
 from cranfield.evaluation.values import Evaluation
 from cranfield.gate.result import BaselineChange, GateResult, GateStatus, MeasureChange, QueryChange, StratumChange
 from cranfield.measures import CATALOGUE, parse
+from cranfield.model import TestSet
 from cranfield.numbers import format_count, format_level
+from cranfield.record import Fields, record_of
 from cranfield.reporting.document import (
     Block,
     Bullets,
@@ -222,6 +224,17 @@ def _tidy(results: Named) -> Table:
     return Table(columns, rows, "Every rule", shown=None)
 
 
+FIELDS: Fields = {
+    GateResult: (
+        "status sentence system=evaluation.name run_digest=evaluation.run_digest testset=evaluation.testset "
+        "convention=evaluation.ranking.convention.name primary baseline rules measures strata worse alpha test notes"
+    ),
+    TestSet: "name version digest",
+    BaselineChange: "testset path facts measures worse better notes",
+}
+"""What is written of each class; see `cranfield.record`."""
+
+
 def gate_payload(results: Named) -> dict[str, Any]:
     """What `cranfield gate --format json` prints."""
     found = {result.status for _, result in results}
@@ -229,39 +242,8 @@ def gate_payload(results: Named) -> dict[str, Any]:
         "schema_version": SCHEMA_VERSION,
         "kind": "gate",
         "status": next(status for status in WORST_FIRST if status in found),
-        "gates": [_one(name, result) for name, result in results],
+        "gates": [{"name": name, **record_of(result, FIELDS)} for name, result in results],
     }
-
-
-def _one(name: str, result: GateResult) -> dict[str, Any]:
-    baseline, evaluation = result.baseline, result.evaluation
-    return {
-        "name": name,
-        "status": result.status,
-        "sentence": result.sentence,
-        "system": evaluation.name,
-        "run_digest": evaluation.run_digest,
-        "testset": {
-            "name": evaluation.testset.name,
-            "version": evaluation.testset.version,
-            "digest": evaluation.testset.digest,
-        },
-        "convention": evaluation.ranking.convention.name,
-        "primary": result.primary,
-        "baseline": None if baseline is None else _fields(baseline),
-        "rules": [{**_fields(rule), "queries": list(rule.queries)} for rule in result.rules],
-        "measures": [_fields(one) for one in result.measures],
-        "strata": [_fields(one) for one in result.strata],
-        "worse": [_fields(one) for one in result.worse],
-        "alpha": result.alpha,
-        "test": result.test,
-        "notes": list(result.notes),
-    }
-
-
-def _fields(value: Any) -> dict[str, Any]:
-    """A flat dataclass with slots as a mapping."""
-    return {name: getattr(value, name) for name in value.__dataclass_fields__}
 
 
 def baseline_document(changes: Sequence[BaselineChange]) -> Document:
@@ -315,12 +297,5 @@ def _tidy_changes(changes: Sequence[BaselineChange]) -> Table:
 
 
 def _change_payload(change: BaselineChange) -> dict[str, Any]:
-    return {
-        "testset": change.testset,
-        "path": change.path,
-        "facts": [{"name": name, "before": before, "after": after} for name, before, after in change.facts],
-        "measures": [_fields(one) for one in change.measures],
-        "worse": [_fields(one) for one in change.worse],
-        "better": [_fields(one) for one in change.better],
-        "notes": list(change.notes),
-    }
+    facts = [{"name": name, "before": before, "after": after} for name, before, after in change.facts]
+    return {**record_of(change, FIELDS), "facts": facts}

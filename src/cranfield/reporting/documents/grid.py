@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
 from cranfield.evaluation.grid import GridPoint, GridResult
 from cranfield.measures import CATALOGUE
 from cranfield.numbers import format_count, format_delta, format_value
+from cranfield.record import Fields, record_of
 from cranfield.reporting.charts import single as charts
 from cranfield.reporting.document import (
     PILOT_STAMP,
@@ -254,32 +254,29 @@ def _tidy(found: GridResult) -> Table:
     return Table(tuple(Column(name) for name in columns), rows, "Grid", shown=None)
 
 
+FIELDS: Fields = {
+    GridPoint: "name settings same",
+    GridResult: (
+        "system primary over=keys split tuning_queries=written.tuning.query_ids held_out_queries=written.held_out.query_ids "
+        "winner=winner.name as_written=written.name optimism tuning_gain notes"
+    ),
+}
+"""What is written of each class; see `cranfield.record`."""
+
+
 def _payload(found: GridResult) -> dict[str, Any]:
     listed = {point.name: point for point in (*found.points, found.written)}
     return {
         "schema_version": 1,
-        "system": found.system,
-        "primary": str(found.primary),
-        "over": list(found.keys),
-        "split": found.split,
-        "tuning_queries": list(found.written.tuning.query_ids),
-        "held_out_queries": list(found.written.held_out.query_ids),
-        "winner": found.winner.name,
-        "as_written": found.written.name,
-        "optimism": found.optimism,
-        "tuning_gain": found.tuning_gain,
-        "notes": list(found.notes),
-        "points": [_point(point, found) for point in listed.values()],
+        **record_of(found, FIELDS),
+        "points": [
+            {
+                **record_of(point, FIELDS),
+                "tuning_mean": found.tuning_mean(point),
+                "held_out_mean": found.held_out_mean(point),
+                "broken_limits": list(point.broken_limits),
+            }
+            for point in listed.values()
+        ],
         "comparison": None if found.comparison is None else comparison_payload(found.comparison),
-    }
-
-
-def _point(point: GridPoint, found: GridResult) -> Mapping[str, Any]:
-    return {
-        "name": point.name,
-        "settings": dict(point.settings),
-        "same": [dict(settings) for settings in point.same],
-        "tuning_mean": found.tuning_mean(point),
-        "held_out_mean": found.held_out_mean(point),
-        "broken_limits": list(point.broken_limits),
     }

@@ -6,8 +6,9 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import Any
 
-from cranfield.evaluation.history import FirstBad, HistoryReport, Line, Past
+from cranfield.evaluation.history import FirstBad, HistoryReport, Line, Past, Score
 from cranfield.numbers import format_count, format_interval, format_plain, format_value
+from cranfield.record import Fields, record_of
 from cranfield.reporting.charts.history import Dot, over_time
 from cranfield.reporting.charts.single import SCREENS
 from cranfield.reporting.document import Block, Bullets, Cell, Code, Column, Document, Figure, Paragraph, Section, Table
@@ -242,41 +243,27 @@ def _payload(report: HistoryReport) -> dict[str, Any]:
     }
 
 
+RUN: Fields = {Past: "time=time.isoformat commit dirty version"}
+REST: Fields = {
+    Past: (
+        "queries=n_queries failed=n_failed judged latency_ms.p50=p50_ms latency_ms.p95=p95_ms k config_digest run_digest pilot"
+    )
+}
+SCORE: Fields = {Score: "mean ci_low ci_high n"}
+FIRST_BAD: Fields = {
+    FirstBad: (
+        "testset=line.testset system=line.system below=rule.below drop=rule.drop n bad good best n_after n_good_after "
+        "latest_is_bad commits"
+    )
+}
+
+
 def _point(line: Line, point: Past) -> dict[str, Any]:
-    score = line.score(point)
-    return {
-        "time": point.time.isoformat(),
-        "commit": point.commit,
-        "dirty": point.dirty,
-        "version": point.version,
-        "mean": score.mean,
-        "ci_low": score.ci_low,
-        "ci_high": score.ci_high,
-        "n": score.n,
-        "queries": point.n_queries,
-        "failed": point.n_failed,
-        "judged": point.judged,
-        "latency_ms": {"p50": point.p50_ms, "p95": point.p95_ms},
-        "k": point.k,
-        "config_digest": point.config_digest,
-        "run_digest": point.run_digest,
-        "pilot": point.pilot,
-    }
+    return record_of(point, RUN) | record_of(line.score(point), SCORE) | record_of(point, REST)
 
 
 def _first_bad(found: FirstBad) -> dict[str, Any]:
-    return {
-        "testset": found.line.testset,
-        "system": found.line.system,
-        "below": found.rule.below,
-        "drop": found.rule.drop,
-        "n": found.n,
-        **{
-            name: None if point is None else _point(found.line, point)
-            for name, point in (("bad", found.bad), ("good", found.good), ("best", found.best))
-        },
-        "n_after": found.n_after,
-        "n_good_after": found.n_good_after,
-        "latest_is_bad": found.latest_is_bad,
-        "commits": None if found.commits is None else list(found.commits),
+    points = {"bad": found.bad, "good": found.good, "best": found.best}
+    return record_of(found, FIRST_BAD) | {
+        name: None if point is None else _point(found.line, point) for name, point in points.items()
     }

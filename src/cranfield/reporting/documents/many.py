@@ -9,12 +9,15 @@ from functools import partial
 from typing import Any
 
 from cranfield.evaluation.contrast import Asked, StrataContrast
-from cranfield.evaluation.many_values import ManyComparison, PairComparison
+from cranfield.evaluation.many_values import Agreement, ManyComparison, PairComparison, Ranks, StratumRow
+from cranfield.evaluation.values import Summary
 from cranfield.numbers import format_count, format_percent, format_plain
+from cranfield.record import Fields, record_of
+from cranfield.reporting import payload
 from cranfield.reporting.document import PILOT_STAMP, Block, Document, KeyValues, Section
 from cranfield.reporting.documents.comparison import MADE_BY, rules_of
 from cranfield.reporting.facts import versions
-from cranfield.reporting.payload import evaluation_payload, results_payload, test_payload
+from cranfield.reporting.payload import evaluation_payload, results_payload
 from cranfield.reporting.sections.collection import Systems, collection, left_out, warnings
 from cranfield.reporting.sections.contrast import contrasts_measured, strata_contrasts
 from cranfield.reporting.sections.heatmap import heat_maps
@@ -124,66 +127,29 @@ def _provenance(many: ManyComparison, systems: Systems, preflight: Preflight) ->
     return replace(section, blocks=(section.blocks[0], declared, *section.blocks[1:]))
 
 
+FIELDS: Fields = {
+    **payload.FIELDS,
+    ManyComparison: (
+        "verdict=verdict.code verdict_sentence=verdict.sentence best=verdict.best reasons=verdict.reasons "
+        "disagreements=verdict.disagreements baseline primary test=options.test alpha=options.alpha margin=options.margin "
+        "seed=options.seed n_draws limits=options.limits n=query_ids.__len__ means=summaries pairs against_baseline=against "
+        "omnibus ranks orders=agreements strata unpaired=dropped"
+    ),
+    Agreement: "a b kendall_tau=tau",
+    PairComparison: "first second delta wins ties losses verdict test=result",
+    Ranks: "means critical_difference not_told_apart=groups",
+    StratumRow: "key value n means=summaries",
+    Summary: "mean ci_low ci_high n",
+}
+
+
 def _found(many: ManyComparison) -> dict[str, Any]:
-    options, verdict, ranks = many.options, many.verdict, many.ranks
-    return {
-        "provenance": {"versions": dict(versions("numpy", "scipy"))},
-        "verdict": verdict.code,
-        "verdict_sentence": verdict.sentence,
-        "best": list(verdict.best),
-        "reasons": list(verdict.reasons),
-        "disagreements": list(verdict.disagreements),
-        "baseline": many.baseline,
-        "primary": str(many.primary),
-        "test": options.test,
-        "alpha": options.alpha,
-        "margin": options.margin,
-        "seed": options.seed,
-        "n_draws": many.n_draws,
-        "limits": {
-            "max_failed_share": options.limits.max_failed_share,
-            "min_judged_share": options.limits.min_judged_share,
-        },
-        "n": len(many.query_ids),
-        "means": {
-            str(measure): {
-                name: {"mean": about.mean, "ci_low": about.ci_low, "ci_high": about.ci_high, "n": about.n}
-                for name, about in zip(many.names, row, strict=True)
-            }
-            for measure, row in many.summaries.items()
-        },
-        "pairs": [_pair(pair) for pair in many.pairs],
-        "against_baseline": [_pair(pair) for pair in many.against],
-        "omnibus": {name: test_payload(result) for name, result in many.omnibus.items()},
-        "ranks": None
-        if ranks is None
-        else {
-            "means": dict(zip(many.names, ranks.means, strict=True)),
-            "critical_difference": ranks.critical_difference,
-            "not_told_apart": [list(group) for group in ranks.groups],
-        },
-        "orders": [{"a": str(one.a), "b": str(one.b), "kendall_tau": one.tau} for one in many.agreements],
-        "strata": [
-            {
-                "key": row.key,
-                "value": row.value,
-                "n": row.n,
-                "means": {name: about.mean for name, about in zip(many.names, row.summaries, strict=True)},
-            }
-            for row in many.strata
-        ],
-        "unpaired": dict(many.dropped),
-    }
-
-
-def _pair(pair: PairComparison) -> dict[str, Any]:
-    return {
-        "first": pair.first,
-        "second": pair.second,
-        "delta": pair.delta,
-        "wins": pair.wins,
-        "ties": pair.ties,
-        "losses": pair.losses,
-        "verdict": pair.verdict,
-        "test": test_payload(pair.result),
-    }
+    record = {"provenance": {"versions": dict(versions("numpy", "scipy"))}, **record_of(many, FIELDS)}
+    # What is a list in the order of the systems is written by their names.
+    for measure, row in record["means"].items():
+        record["means"][measure] = dict(zip(many.names, row, strict=True))
+    for row in record["strata"]:
+        row["means"] = {name: one["mean"] for name, one in zip(many.names, row["means"], strict=True)}
+    if record["ranks"] is not None:
+        record["ranks"]["means"] = dict(zip(many.names, record["ranks"]["means"], strict=True))
+    return record

@@ -14,6 +14,7 @@ from cranfield.numbers import (
     format_percent,
     format_value,
 )
+from cranfield.record import Fields, record_of
 from cranfield.reporting.document import Block, Bullets, Cell, Column, Document, KeyValues, Paragraph, Section, Table
 
 BEYOND = "more than 10,000,000"
@@ -107,27 +108,18 @@ def _tidy(plan: PowerPlan) -> list[tuple[Cell, ...]]:
     ]
 
 
+FIELDS: Fields = {
+    Planned: "given difference queries=n power",
+    PowerPlan: (
+        "testset baseline=names.0 candidate=names.1 measure n n_nonzero delta ci_low ci_high std alpha power seed observed_power "
+        "planned resampled"
+    ),
+}
+"""What is written of each class; see `cranfield.record`."""
+
+
 def _payload(plan: PowerPlan) -> dict[str, Any]:
-    return {
-        "schema_version": 1,
-        "testset": plan.testset,
-        "baseline": plan.names[0],
-        "candidate": plan.names[1],
-        "measure": str(plan.measure),
-        "n": plan.n,
-        "n_nonzero": plan.n_nonzero,
-        "delta": plan.delta,
-        "ci_low": plan.ci_low,
-        "ci_high": plan.ci_high,
-        "std": plan.std,
-        "alpha": plan.alpha,
-        "power": plan.power,
-        "seed": plan.seed,
-        "observed_power": plan.observed_power,
-        "planned": [_planned(row) for row in plan.planned],
-        "resampled": None if plan.resampled is None else _planned(plan.resampled) | {"trials": plan.trials},
-    }
-
-
-def _planned(row: Planned) -> dict[str, Any]:
-    return {"given": row.given, "difference": row.difference, "queries": row.n, "power": row.power}
+    record = {"schema_version": 1, **record_of(plan, FIELDS)}
+    if record["resampled"] is not None:
+        record["resampled"]["trials"] = plan.trials
+    return record

@@ -6,8 +6,9 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from cranfield.model import Query, TestSet
+from cranfield.model import Meta, Query, TestSet
 from cranfield.model.query_class import negative_of
+from cranfield.record import Fields, plain, record_of
 from cranfield.reporting.document import (
     Block,
     Bullets,
@@ -20,12 +21,20 @@ from cranfield.reporting.document import (
     Table,
 )
 from cranfield.testsets.expected import judgments_of
-from cranfield.testsets.statistics import Matrix, Statistics
-from cranfield.testsets.validate import Finding, checks
+from cranfield.testsets.statistics import Matrix, Spread, Statistics
+from cranfield.testsets.validate import Check, Finding, checks
 from cranfield.words import n_of
 
 DIGEST_SHOWN = 19
 """Characters of a digest that people see: `sha256:` and twelve digits."""
+IDENTITY = "name version digest n_queries=queries.__len__ review=meta.review"
+"""What is written of a test set; see `cranfield.record`."""
+FIELDS: Fields = {
+    Check: "name level rule=sentence",
+    Finding: "check level query=query_id message",
+    Meta: "review scale made refresh_days commit previous history split",
+    Spread: "total min=least median=middle max=most",
+}
 SHOWN_OF_A_CHECK = 20
 LONGEST_LABEL = 60
 """A longer pattern or predicate of a query shown in full is written out under its table."""
@@ -48,19 +57,8 @@ def standing(
         subtitle=tuple(facts),
         sections=tuple(sections),
         tidy=lambda: tidy,
-        payload=lambda: {"schema_version": 1, "testset": identity(testset), **payload},
+        payload=lambda: {"schema_version": 1, "testset": record_of(testset, {TestSet: IDENTITY}), **payload},
     )
-
-
-def identity(testset: TestSet) -> dict[str, Any]:
-    """What a test set is, for a machine."""
-    return {
-        "name": testset.name,
-        "version": testset.version,
-        "digest": testset.digest,
-        "n_queries": len(testset.queries),
-        "review": testset.meta.review,
-    }
 
 
 def table(caption: str, columns: Sequence[Column], rows: Sequence[tuple[Cell, ...]], shown: int | None = None) -> Table:
@@ -91,7 +89,7 @@ def queries_document(testset: TestSet, query_ids: Sequence[str] = ()) -> Documen
         testset,
         sections,
         table("Everything judged", columns, [*judged, *silent]),
-        {"queries": [_query_record(testset, query) for query in chosen], "meta": meta_record(testset)},
+        {"queries": [_query_record(testset, query) for query in chosen], "meta": record_of(testset.meta, FIELDS)},
     )
 
 
@@ -165,29 +163,8 @@ def _query_record(testset: TestSet, query: Query) -> dict[str, Any]:
         "class": query.query_class or None,
         "strata": dict(query.strata),
         "negative": negative is not None,
-        "expected": [
-            {"kind": judgment.kind, "label": judgment.label, "grade": judgment.grade}
-            for judgment in judgments_of(testset, query.id)
-        ],
+        "expected": plain(list(judgments_of(testset, query.id))),
         "files": list(testset.files.get(query.id, ())),
-    }
-
-
-def meta_record(testset: TestSet) -> dict[str, Any]:
-    """What is known of a test set beside its content, for a machine."""
-    meta = testset.meta
-    split = meta.split
-    return {
-        "review": meta.review,
-        "scale": list(meta.scale),
-        "made": meta.made,
-        "refresh_days": meta.refresh_days,
-        "commit": meta.commit,
-        "previous": meta.previous,
-        "history": list(meta.history),
-        "split": None
-        if split is None
-        else {"seed": split.seed, "share": split.share, "by": list(split.by), "held_out": list(split.held_out)},
     }
 
 
@@ -221,11 +198,8 @@ def findings_document(testset: TestSet, findings: Sequence[Finding], *, with_run
         {
             "n_errors": n["error"],
             "n_warnings": n["warning"],
-            "findings": [
-                {"check": f.check, "level": f.level, "query": f.query_id or None, "message": f.message}
-                for f in findings
-            ],
-            "checks": [{"name": c.name, "level": c.level, "rule": c.sentence} for c in asked],
+            "findings": [record_of(one, FIELDS) | {"query": one.query_id or None} for one in findings],
+            "checks": plain(asked, FIELDS),
         },
     )
 
@@ -299,9 +273,7 @@ def _statistics_record(found: Statistics) -> dict[str, Any]:
     return {
         "n_negative": found.n_negative,
         "n_without_text": found.n_without_text,
-        "per_query": {
-            s.name: {"total": s.total, "min": s.least, "median": s.middle, "max": s.most} for s in found.spreads
-        },
+        "per_query": {one.name: record_of(one, FIELDS) for one in found.spreads},
         "grades": {kind: {f"{grade:g}": n for grade, n in counts.items()} for kind, counts in found.grades.items()},
         "strata": {key: dict(counts) for key, counts in found.strata.items()},
         "matrices": [
@@ -313,5 +285,5 @@ def _statistics_record(found: Statistics) -> dict[str, Any]:
             for matrix in found.matrices
         ],
         "raters": {rater: {"ratings": given, "empty": empty} for rater, (given, empty) in found.raters.items()},
-        "meta": meta_record(found.testset),
+        "meta": record_of(found.testset.meta, FIELDS),
     }

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from cranfield.model import TestSet
+from cranfield.record import Fields, plain, record_of
 from cranfield.reporting.document import Block, Cell, Column, Document, Paragraph, Section
-from cranfield.reporting.documents.testset import DIGEST_SHOWN, identity, standing, table
-from cranfield.testsets.diff import Difference, Judged, ScoreMove
+from cranfield.reporting.documents.testset import DIGEST_SHOWN, IDENTITY, standing, table
+from cranfield.testsets.diff import Change, Difference, Judged, Rewording, ScoreMove
 from cranfield.testsets.overfit import Overfit
 from cranfield.words import n_of
 
@@ -31,7 +31,9 @@ def difference_document(difference: Difference, moves: Sequence[ScoreMove] = ())
     if moves:
         sections.append(_moves_section(moves))
     tidy = table("Changes", _TIDY, _tidy_rows(difference, moves))
-    return standing("Difference", difference.new, sections, tidy, _record(difference, moves))
+    return standing(
+        "Difference", difference.new, sections, tidy, record_of(difference, FIELDS) | {"scores": plain(moves, FIELDS)}
+    )
 
 
 def _from_to(difference: Difference) -> str:
@@ -66,33 +68,25 @@ def _query_blocks(difference: Difference) -> tuple[Block, ...]:
     return tuple(blocks)
 
 
-def _record(difference: Difference, moves: Sequence[ScoreMove]) -> dict[str, Any]:
-    return {
-        "old": identity(difference.old),
-        "queries": {
-            "added": list(difference.added),
-            "removed": list(difference.removed),
-            "reworded": [{"query": r.query_id, "old": r.old, "new": r.new} for r in difference.reworded],
-            "common": len(difference.common),
-        },
-        "judgments": [
-            {"query": j.query_id, "kind": j.kind, "label": j.label, "old": j.old, "new": j.new}
-            for j in difference.judged
-        ],
-        "changes": [
-            {"query": c.query_id or None, "what": c.what, "old": c.old, "new": c.new} for c in difference.changes
-        ],
-        "scores": [
-            {
-                "system": m.system,
-                "measure": m.measure,
-                "old": {"mean": m.old, "n": m.n_old},
-                "new": {"mean": m.new, "n": m.n_new},
-                "common": {"old_mean": m.common_old, "new_mean": m.common_new, "n": m.n_common},
-            }
-            for m in moves
-        ],
-    }
+FIELDS: Fields = {
+    Change: "query=query_id what old new",
+    Difference: (
+        "old queries.added=added queries.removed=removed queries.reworded=reworded queries.common=common.__len__ "
+        "judgments=judged changes"
+    ),
+    Judged: "query=query_id kind label old new",
+    Overfit: (
+        "system measure evaluated.mean=contrast.a.mean evaluated.n=contrast.a.n held_out.mean=contrast.b.mean "
+        "held_out.n=contrast.b.n difference=contrast.difference ci_low=contrast.ci_low ci_high=contrast.ci_high p_permutation=contrast.p_permutation overfit=is_overfit sentence"
+    ),
+    Rewording: "query=query_id old new",
+    ScoreMove: (
+        "system measure old.mean=old old.n=n_old new.mean=new new.n=n_new common.old_mean=common_old "
+        "common.new_mean=common_new common.n=n_common"
+    ),
+    TestSet: IDENTITY,
+}
+"""What is written of each class; see `cranfield.record`."""
 
 
 _JUDGED = (
@@ -166,21 +160,5 @@ def overfit_document(testset: TestSet, found: Sequence[Overfit]) -> Document:
         testset,
         [section],
         table("Means", tidy, flat),
-        {
-            "measures": [
-                {
-                    "system": one.system,
-                    "measure": one.measure,
-                    "evaluated": {"mean": one.contrast.a.mean, "n": one.contrast.a.n},
-                    "held_out": {"mean": one.contrast.b.mean, "n": one.contrast.b.n},
-                    "difference": one.contrast.difference,
-                    "ci_low": one.contrast.ci_low,
-                    "ci_high": one.contrast.ci_high,
-                    "p_permutation": one.contrast.p_permutation,
-                    "overfit": one.is_overfit,
-                    "sentence": one.sentence,
-                }
-                for one in found
-            ]
-        },
+        {"measures": plain(found, FIELDS)},
     )

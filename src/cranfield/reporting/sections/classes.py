@@ -5,13 +5,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from cranfield.evaluation.classes import ALPHA, ClassComparison, ClassResult, FormWins, by_class, compare_classes
+from cranfield.evaluation.classes import (
+    ClassComparison,
+    ClassDifference,
+    ClassMeasure,
+    ClassResult,
+    FormWins,
+    by_class,
+    compare_classes,
+)
 from cranfield.evaluation.values import Comparison, Evaluation
 from cranfield.model import QueryClass
 from cranfield.numbers import format_count, format_level, format_p
+from cranfield.record import Fields, record_of
 from cranfield.reporting.document import Block, Bullets, Cell, Column, Paragraph, Section, Table, Toned
 from cranfield.reporting.sections.naming import interval_tone, side_names
-from cranfield.stats.result import TestResult
 from cranfield.words import first_of, n_of
 
 TITLE = "By class of question"
@@ -168,71 +176,26 @@ def class_rows() -> list[tuple[str, ...]]:
     return rows
 
 
-def classes_payload(results: Sequence[ClassResult]) -> list[dict[str, Any]]:
-    """The classes of one system, for JSON."""
-    return [
-        {
-            "class": one.query_class.name,
-            "letter": one.query_class.letter,
-            "n_queries": len(one.query_ids),
-            "n_failed": len(one.failed),
-            "measures": {
-                str(about.measure): {
-                    "mean": about.summary.mean,
-                    "ci_low": about.summary.ci_low,
-                    "ci_high": about.summary.ci_high,
-                    "n": about.summary.n,
-                    "values": dict(about.values),
-                    "unscored": dict(about.unscored),
-                }
-                for about in one.measures
-            },
-        }
-        | ({} if one.forms is None else {"forms": _forms_payload(one.forms)})
-        for one in results
-    ]
+FIELDS: Fields = {
+    ClassResult: (
+        "class=query_class.name letter=query_class.letter n_queries=query_ids.__len__ n_failed=failed.__len__ measures forms?"
+    ),
+    ClassMeasure: ("mean=summary.mean ci_low=summary.ci_low ci_high=summary.ci_high n=summary.n values unscored"),
+    ClassComparison: (
+        "class=query_class.name letter=query_class.letter n_queries=query_ids.__len__ test=query_class.test "
+        "p_two_sided=test.p_two_sided p_one_sided=test.p_one_sided p_adjusted=test.p_adjusted too_few measures"
+    ),
+    ClassDifference: "baseline=baseline.mean candidate=candidate.mean delta ci_low ci_high n n_nonzero",
+    FormWins: "wins losses neither alpha p_two_sided=test.p_two_sided p_one_sided=test.p_one_sided too_few",
+}
+"""What is written of each class; see `cranfield.record`."""
 
 
-def _forms_payload(forms: FormWins) -> dict[str, Any]:
-    return {
-        "wins": forms.wins,
-        "losses": forms.losses,
-        "neither": forms.neither,
-        "alpha": ALPHA,
-        "p_two_sided": forms.test.p_two_sided,
-        "p_one_sided": forms.test.p_one_sided,
-        "too_few": forms.too_few,
-    }
-
-
-def compared_payload(compared: Sequence[ClassComparison]) -> list[dict[str, Any]]:
-    """The classes of a comparison, for JSON."""
-    return [
-        {
-            "class": one.query_class.name,
-            "letter": one.query_class.letter,
-            "n_queries": len(one.query_ids),
-            "test": one.query_class.test,
-            "p_two_sided": _p(one.test, "p_two_sided"),
-            "p_one_sided": _p(one.test, "p_one_sided"),
-            "p_adjusted": _p(one.test, "p_adjusted"),
-            "too_few": one.too_few,
-            "measures": {
-                str(about.measure): {
-                    "baseline": about.baseline.mean,
-                    "candidate": about.candidate.mean,
-                    "delta": about.delta,
-                    "ci_low": about.ci_low,
-                    "ci_high": about.ci_high,
-                    "n": about.n,
-                    "n_nonzero": about.n_nonzero,
-                }
-                for about in one.measures
-            },
-        }
-        for one in compared
-    ]
-
-
-def _p(test: TestResult | None, name: str) -> float | None:
-    return None if test is None else getattr(test, name)
+def classes_payload(results: Sequence[ClassResult] | Sequence[ClassComparison]) -> list[dict[str, Any]]:
+    """The classes of one system, or of a comparison, for JSON."""
+    records = []
+    for one in results:
+        record = record_of(one, FIELDS)
+        names = [str(about.measure) for about in one.measures]
+        records.append({**record, "measures": dict(zip(names, record["measures"], strict=True))})
+    return records

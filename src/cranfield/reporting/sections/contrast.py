@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from cranfield.evaluation.contrast import Asked, StrataContrast, contrast_gain, contrast_strata
 from cranfield.evaluation.values import Comparison, Evaluation
 from cranfield.numbers import format_level
+from cranfield.record import Fields
 from cranfield.reporting.document import Block, Bullets, Cell, Column, Paragraph, Section, Table
 
 HOW = "The queries of two strata do not pair: the interval is Welch's, and p counts random labellings of the queries."
@@ -75,28 +75,11 @@ def _table(contrasts: Sequence[StrataContrast]) -> Table:
     return Table(columns, rows, f"{first.measure} by {first.key}: {first.a} minus {first.b}", shown=None)
 
 
-def contrasts_payload(contrasts: Sequence[StrataContrast]) -> list[dict[str, Any]]:
-    """The contrasts, for JSON."""
-    return [
-        {
-            "key": one.key,
-            "a": one.a,
-            "b": one.b,
-            "measure": str(one.measure),
-            "of": one.what,
-            "mean_a": one.groups.a.mean,
-            "n_a": one.groups.a.n,
-            "mean_b": one.groups.b.mean,
-            "n_b": one.groups.b.n,
-            "difference": one.groups.difference,
-            "ci_low": one.groups.ci_low,
-            "ci_high": one.groups.ci_high,
-            "p_permutation": one.groups.p_permutation,
-            "p_welch": one.groups.p_welch,
-            "hedges_g": one.groups.hedges_g,
-            "labellings": one.groups.labellings,
-            "note": one.groups.note,
-            "ceilings": list(one.ceilings),
-        }
-        for one in contrasts
-    ]
+FIELDS: Fields = {
+    StrataContrast: (
+        "key a b measure of=what mean_a=groups.a.mean n_a=groups.a.n mean_b=groups.b.mean n_b=groups.b.n "
+        "difference=groups.difference ci_low=groups.ci_low ci_high=groups.ci_high p_permutation=groups.p_permutation "
+        "p_welch=groups.p_welch hedges_g=groups.hedges_g labellings=groups.labellings note=groups.note ceilings"
+    ),
+}
+"""What is written of each class; see `cranfield.record`."""

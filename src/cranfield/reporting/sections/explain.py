@@ -7,12 +7,13 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Any, Literal
 
-from cranfield.evaluation.explain import Choice, Explanation, MeasureExplanation, count, mean
+from cranfield.evaluation.explain import Choice, Explanation, MeasureExplanation, Part, count, mean
 from cranfield.evaluation.margins import Margin, tie_margin, unjudged_margin
 from cranfield.measures import CATALOGUE, Measure
 from cranfield.model import Convention
 from cranfield.model.convention import CHOICES
 from cranfield.numbers import format_count, format_delta
+from cranfield.record import Fields, plain, record_of
 from cranfield.reporting.document import Block, Bullets, Cell, Column, Document, Paragraph, Section, Table
 from cranfield.version import __version__
 
@@ -20,6 +21,11 @@ SCHEMA_VERSION = 1
 NEW = "a value"
 GONE = "no value"
 MarginName = Literal["ties", "unjudged"]
+FIELDS: Fields = {
+    Margin: "low=mean_low high=mean_high n_results n_queries",
+    Part: "choice=choice.name alone=step_alone n_alone=changed_alone.sum in_order=step n_in_order=changed.sum",
+}
+"""What is written of each class; see `cranfield.record`."""
 
 
 def explanation_document(
@@ -284,10 +290,7 @@ def _payload(explanation: Explanation, found: Sequence[tuple[str, Convention, Me
             {
                 "measure": str(measure),
                 "convention": convention.name,
-                "low": margin.mean_low,
-                "high": margin.mean_high,
-                "n_results": margin.n_results,
-                "n_queries": margin.n_queries,
+                **record_of(margin, FIELDS),
                 "why": margin.why or None,
             }
             for kind, convention, measure, margin in found
@@ -304,16 +307,7 @@ def _measure(explanation: Explanation, about: MeasureExplanation) -> dict[str, A
         "n_b": count(about.b),
         "difference": about.difference,
         "n_changed": int(about.changed.sum()),
-        "parts": [
-            {
-                "choice": part.choice.name,
-                "alone": part.step_alone,
-                "n_alone": int(part.changed_alone.sum()),
-                "in_order": part.step,
-                "n_in_order": int(part.changed.sum()),
-            }
-            for part in about.parts
-        ],
+        "parts": plain(about.parts, FIELDS),
         "queries": {query_id: _query(about, place, query_id) for place, query_id in enumerate(explanation.query_ids)},
     }
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from cranfield.evaluation.sensitivity import Sensitivity, Variation
 from cranfield.numbers import format_count
+from cranfield.record import Fields
 from cranfield.reporting.document import Block, Bullets, Cell, Column, Details, Paragraph, Section, Table, Toned
 from cranfield.stats.table import TESTS
 
@@ -61,24 +60,8 @@ def _row(one: Variation) -> tuple[Cell, ...]:
     return (one.family, one.name, verdict, one.delta, (one.ci_low, one.ci_high), one.n)
 
 
-def sensitivity_payload(result: Sensitivity) -> dict[str, Any]:
-    """The variations, for JSON."""
-    return {
-        "line": result.line,
-        "n_agree": result.n_agree,
-        "n_variations": len(result.variations),
-        "n_draws": result.n_draws,
-        "variations": [
-            {
-                "varied": one.family,
-                "to": one.name,
-                "delta": one.delta,
-                "ci_low": one.ci_low,
-                "ci_high": one.ci_high,
-                "n": one.n,
-                "verdict": one.verdict,
-            }
-            for one in result.variations
-        ],
-        "left_out": list(result.left_out),
-    }
+FIELDS: Fields = {
+    Sensitivity: "line n_agree n_variations=variations.__len__ n_draws variations left_out",
+    Variation: "varied=family to=name delta ci_low ci_high n verdict",
+}
+"""What is written of each class; see `cranfield.record`."""
