@@ -13,7 +13,7 @@ from cranfield.config.gate import GateConfig, Rule
 from cranfield.config.models import SystemConfig
 from cranfield.config.presets import PRESETS, Preset, filled_form
 from cranfield.gate.rules import RULES
-from cranfield.project.asserted import Asked
+from cranfield.project.marker import MarkerSettings
 from cranfield.project.scores import Scores
 
 FIXTURES = ("evaluation", "cranfield_evaluate", "cranfield_config")
@@ -99,7 +99,7 @@ def model_of(rule: str) -> type[BaseModel]:
 def pytest_page() -> str:
     """The marker, the fixtures and what they give."""
     intro = "The plugin is there as soon as the package is installed. [How to test a search with pytest](../../how-to/pytest.md)."
-    settings = ((f"`{name}`", sentence) for name, sentence in field_sentences(Asked).items())
+    settings = ((f"`{name}`", sentence) for name, sentence in field_sentences(MarkerSettings).items())
     sections = [
         "# pytest plugin",
         intro,

@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 if TYPE_CHECKING:
-    from cranfield.project.asserted import Asked
-    from cranfield.project.scores import Scores, Shared
+    from cranfield.project.marker import MarkerSettings
+    from cranfield.project.scores import LazyEvaluation, Scores
 
 CONFIG = "cranfield_config"
 DEFAULT_CONFIG = "cranfield.yaml"
@@ -29,10 +29,10 @@ MARKER = (
 )
 SECTION = "cranfield: queries that did worst"
 
-_asked_key = pytest.StashKey[list[Any]]()
-"""What the test that runs has asked of its scores."""
+_requests_key = pytest.StashKey[list[Any]]()
+"""Measures that the running test has requested."""
 _scored_key = pytest.StashKey[dict[object, Any]]()
-"""What has been measured in this session, or the error that it ended in; with its settings, which live as long."""
+"""Evaluations of this session, or the error of each; with its settings, so that ids of objects stay unique."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -45,7 +45,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     """Declare the marker, and refuse a config that is not there."""
     config.addinivalue_line("markers", MARKER)
-    config.stash[_asked_key] = []
+    config.stash[_requests_key] = []
     config.stash[_scored_key] = {}
     named = config.getoption("--cranfield-config")
     if named is not None and not Path(named).is_file():
@@ -54,20 +54,20 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Forget what the test before has asked."""
-    item.config.stash[_asked_key].clear()
+    """Clear the requests of the test before."""
+    item.config.stash[_requests_key].clear()
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Say, of a test that failed, which queries did worst by the measure that it asked for last."""
+    """Add to the report of a failed test the queries that did worst by the measure it requested last."""
     report = yield
-    asked = item.config.stash[_asked_key]
-    if call.when == "call" and report.failed and asked:
-        scores, measure = asked[-1]
-        report.sections.append((SECTION, scores.told(measure)))
+    requests = item.config.stash[_requests_key]
+    if call.when == "call" and report.failed and requests:
+        scores, measure = requests[-1]
+        report.sections.append((SECTION, scores.describe_worst(measure)))
     return report
 
 
@@ -107,42 +107,43 @@ def cranfield_evaluate(pytestconfig: pytest.Config, cranfield_config: Path) -> C
 
 
 def _scored(config: pytest.Config, settings: dict[str, Any], folder: Path, config_file: Path) -> Scores:
-    """Scores from this session, or made now; an error of ours ends the fixture with its message alone."""
+    """Scores from this session, or made now; one of our errors ends the fixture with its message alone."""
     from cranfield.errors import CranfieldError
-    from cranfield.project.scores import Scores, Shared
+    from cranfield.project.scores import LazyEvaluation, Scores
 
     known = config.stash[_scored_key]
-    key = (folder, *sorted((name, _same(value)) for name, value in settings.items()))
+    key = (folder, *sorted((name, _identity(value)) for name, value in settings.items()))
     if key not in known:
         try:
             known[key] = settings, _measured(settings, folder, config_file)
         except CranfieldError as error:
             known[key] = settings, error
-    found: Shared | CranfieldError = known[key][1]
-    if isinstance(found, Shared):
-        return Scores.of(found, config.stash[_asked_key])
+    found: LazyEvaluation | CranfieldError = known[key][1]
+    if isinstance(found, LazyEvaluation):
+        return Scores.of(found, config.stash[_requests_key])
     pytest.fail(str(found), pytrace=False)
 
 
-def _same(value: object) -> str:
-    """What makes a setting the same as one before: its text, or which object it is."""
+def _identity(value: object) -> str:
+    """Equal for two settings that are the same: the text of a value, the id of any other object."""
     return repr(value) if isinstance(value, str | int | float | Path | None) else str(id(value))
 
 
-def _measured(settings: dict[str, Any], folder: Path, config_file: Path) -> Shared:
-    from cranfield.project.asserted import scored
+def _measured(settings: dict[str, Any], folder: Path, config_file: Path) -> LazyEvaluation:
+    from cranfield.project.marker import measure
+    from cranfield.project.scores import LazyEvaluation
 
-    return scored(_asked(settings), folder=folder, config=config_file)
+    return LazyEvaluation(measure(_marker_settings(settings), folder=folder, config_path=config_file))
 
 
-def _asked(settings: dict[str, Any]) -> Asked:
+def _marker_settings(settings: dict[str, Any]) -> MarkerSettings:
     from dataclasses import fields
 
     from cranfield.errors import UnknownNameError
-    from cranfield.project.asserted import Asked
+    from cranfield.project.marker import MarkerSettings
 
-    known = [one.name for one in fields(Asked)]
+    known = [field.name for field in fields(MarkerSettings)]
     for name in settings:
         if name not in known:
             raise UnknownNameError.among("setting of the marker cranfield", name, known)
-    return Asked(**settings)
+    return MarkerSettings(**settings)

@@ -24,7 +24,7 @@ from cranfield.measures import ALIASES, CATALOGUE
 from cranfield.measures.catalogue import FAMILIES
 from cranfield.model import CONVENTIONS, QUERY_CLASSES, Convention
 from cranfield.model.convention import CHOICES
-from cranfield.project.asserted import Asked
+from cranfield.project.marker import MarkerSettings
 from cranfield.stats.coefficients import COEFFICIENTS
 from cranfield.stats.consensus import CONSENSUS
 from cranfield.stats.table import TESTS
@@ -75,7 +75,10 @@ def test_every_page_is_in_the_table_of_contents(generate: ModuleType) -> None:
             "gate",
             [*RULES, *(name for rule in RULES for name in Rule.model_fields[rule].annotation.__args__[0].model_fields)],
         ),
-        ("pytest", ["evaluation", "cranfield_evaluate", "cranfield_config", *(one.name for one in fields(Asked))]),
+        (
+            "pytest",
+            ["evaluation", "cranfield_evaluate", "cranfield_config", *(one.name for one in fields(MarkerSettings))],
+        ),
         ("config", ["testset", "systems", "command", "preflight", "max_failed_share"]),
     ],
 )

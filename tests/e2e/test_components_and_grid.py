@@ -180,9 +180,9 @@ def test_a_second_call_asks_nothing_that_was_kept_and_a_grid_of_other_settings_o
     again = run_components("hybrid", project / "cranfield.yaml", out=project / "again")
     assert asked(project) == n
     assert [row.p_adjusted for row in again.result.rows] == [row.p_adjusted for row in first.result.rows]
-    run_components("hybrid", project / "cranfield.yaml", out=project / "fresh", refresh=True)
+    run_components("hybrid", project / "cranfield.yaml", out=project / "fresh", cache="refresh")
     assert asked(project) == 2 * n
-    run_components("hybrid", project / "cranfield.yaml", out=project / "none", keep=False)
+    run_components("hybrid", project / "cranfield.yaml", out=project / "none", cache="off")
     assert asked(project) == 3 * n
 
 
@@ -219,7 +219,7 @@ def test_a_grid_that_was_killed_goes_on_and_asks_no_part_twice_but_what_was_unde
         first.kill()
     before = asked(project)
     assert 14 <= before < 48
-    job = run_grid(project / "cranfield.yaml", out=project / "out", keep=False)
+    job = run_grid(project / "cranfield.yaml", out=project / "out", cache="off")
     assert len(job.result.points) == 9
     # The query under way is asked of both parts once more; up to two are under way beside each other.
     assert asked(project) <= 48 + 2 * 3

@@ -15,8 +15,8 @@ from cranfield.cli.shared import (
     PilotOption,
     RefreshOption,
     SeedOption,
+    answer_cache,
     deliver,
-    keeps,
 )
 
 
@@ -50,11 +50,10 @@ def components_command(
         name,
         config,
         out=out,
-        of=testset,
+        testset=testset,
         seed=seed,
         pilot=pilot,
-        keep=keeps(no_cache=no_cache, refresh=refresh),
-        refresh=refresh,
+        cache=answer_cache(no_cache=no_cache, refresh=refresh),
     )
     deliver(job.document, output, None)
     for path in job.written:

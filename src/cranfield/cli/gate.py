@@ -70,7 +70,7 @@ def gate_command(
         save_report(job.document, markdown)
         written.append(markdown)
     if junit is not None:
-        write_junit([(part.name, part.result) for part in job.parts], junit)
+        write_junit(list(job.results.items()), junit)
         written.append(junit)
     if step_summary:
         typer.echo(append_step_summary(render(job.document, "markdown")), err=True)

@@ -20,9 +20,9 @@ from cranfield.cli.shared import (
     PilotOption,
     RefreshOption,
     SeedOption,
+    answer_cache,
     contrasts_of,
     deliver,
-    keeps,
     leave,
     today,
 )
@@ -78,8 +78,7 @@ def run_command(
         allow_drift=allow_drift,
         contrasts=contrasts_of(contrast),
         sensitivity=sensitivity,
-        keep=keeps(no_cache=no_cache, refresh=refresh),
-        refresh=refresh,
+        cache=answer_cache(no_cache=no_cache, refresh=refresh),
         today=today(),
     )
     deliver(job.document, output, None)

@@ -18,6 +18,7 @@ from cranfield.errors import CranfieldError, Problem, UnknownNameError, UsageErr
 from cranfield.evaluation.verdict_table import VerdictCode, is_former, parse_verdict
 
 if TYPE_CHECKING:
+    from cranfield.project.experiment import AnswerCache
     from cranfield.reporting.document import Document
 
 LARGE_BYTES = 16 * 1024 * 1024
@@ -258,15 +259,15 @@ def note_reader(runs: Sequence[Path]) -> None:
             typer.echo(f"note: run files are read by Python, some times slower than by the C kernel: {why}", err=True)
 
 
-def keeps(*, no_cache: bool, refresh: bool) -> bool:
-    """Whether answers are kept; both options at once contradict each other.
+def answer_cache(*, no_cache: bool, refresh: bool) -> AnswerCache:
+    """What is done with the answers of earlier runs.
 
     Raises:
-        UsageError: both were given.
+        UsageError: both options were given.
     """
     if no_cache and refresh:
         raise UsageError("--no-cache keeps nothing, and --refresh keeps anew", expected="one of them")
-    return not no_cache
+    return "off" if no_cache else "refresh" if refresh else "use"
 
 
 def deliver(document: Document, chosen: Format, html: Path | None) -> None:

@@ -32,8 +32,8 @@ DEFAULT_TEST = "permutation"
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
-    """What a gate holds a system to: its rules, and when no number counts at all."""
+class GateTerms:
+    """What a system is judged by: the rules, and the limits beyond which no number counts."""
 
     rules: Sequence[Rule]
     limits: LimitsConfig
@@ -42,25 +42,25 @@ class Held:
     notes: tuple[str, ...] = ()
 
 
-def judge_all(evidence: Evidence, held: Held) -> GateResult:
-    """Hold an evaluation to its rules.
+def judge_all(evidence: Evidence, terms: GateTerms) -> GateResult:
+    """Judge an evaluation by its rules.
 
     Invalid comes before failed, failed before inconclusive, and inconclusive before passed.
     """
-    results = tuple(RULES[rule.kind].judge(rule.asked, evidence) for rule in held.rules)
-    broken = _broken_limits(evidence, held)
+    results = tuple(RULES[rule.kind].judge(rule.asked, evidence) for rule in terms.rules)
+    broken = _broken_limits(evidence, terms)
     status = _status(results, broken)
     return GateResult(
         status=status,
         sentence=_sentence(status, results, broken),
         rules=results,
         evaluation=evidence.evaluation,
-        primary=str(held.primary),
-        baseline=held.facts,
-        measures=tuple(_measure_changes(evidence, held)),
-        strata=tuple(_stratum_changes(evidence, str(held.primary))),
-        worse=tuple(_worse(evidence, str(held.primary), results)),
-        notes=(*broken, *held.notes, *_noticed(evidence, held)),
+        primary=str(terms.primary),
+        baseline=terms.facts,
+        measures=tuple(_measure_changes(evidence, terms)),
+        strata=tuple(_stratum_changes(evidence, str(terms.primary))),
+        worse=tuple(_worse(evidence, str(terms.primary), results)),
+        notes=(*broken, *terms.notes, *_noticed(evidence, terms)),
         alpha=evidence.alpha,
         test=_mean_test(evidence.test),
     )
@@ -84,12 +84,12 @@ def no_baseline(evidence: Evidence, rules: Sequence[Rule], limits: LimitsConfig)
     return [*broken, *failed_too_often(evidence, rules, limits)]
 
 
-def _broken_limits(evidence: Evidence, held: Held) -> list[str]:
+def _broken_limits(evidence: Evidence, terms: GateTerms) -> list[str]:
     """Limits of the config beyond which nothing counts."""
-    judged = Limits(None, held.limits.min_judged_share)
+    judged = Limits(None, terms.limits.min_judged_share)
     return [
-        *failed_too_often(evidence, held.rules, held.limits),
-        *broken_limits((evidence.evaluation,), held.primary, judged),
+        *failed_too_often(evidence, terms.rules, terms.limits),
+        *broken_limits((evidence.evaluation,), terms.primary, judged),
     ]
 
 
@@ -117,11 +117,11 @@ def _sentence(status: GateStatus, results: Sequence[RuleResult], broken: Sequenc
     return f"failed: {counts['failed']} of {total} broken{unclear}"
 
 
-def _measure_changes(evidence: Evidence, held: Held) -> Iterator[MeasureChange]:
-    spelled = [str(parse(measure)) for rule in held.rules if (measure := measure_of(rule)) is not None]
+def _measure_changes(evidence: Evidence, terms: GateTerms) -> Iterator[MeasureChange]:
+    spelled = [str(parse(measure)) for rule in terms.rules if (measure := measure_of(rule)) is not None]
     averaged = [str(one) for one in evidence.evaluation.measures if CATALOGUE[one.name].aggregate == "mean"]
     test = _mean_test(evidence.test)
-    for measure in dict.fromkeys((str(held.primary), *averaged, *spelled)):
+    for measure in dict.fromkeys((str(terms.primary), *averaged, *spelled)):
         now, before = evidence.values(measure), evidence.before(measure)
         pairs = [query_id for query_id in now if query_id in before]
         if not pairs:
@@ -177,10 +177,10 @@ def _outcomes(evidence: Evidence) -> Mapping[str, str]:
     return dict(zip(ranking.query_ids, (outcome.value for outcome in ranking.outcomes), strict=True))
 
 
-def _noticed(evidence: Evidence, held: Held) -> Iterator[str]:
+def _noticed(evidence: Evidence, terms: GateTerms) -> Iterator[str]:
     """What else a reader must know."""
     testset, run = evidence.evaluation.testset, evidence.evaluation.run
-    for rule in held.rules:
+    for rule in terms.rules:
         by = getattr(rule.asked, "by", None)
         without = [query.id for query in testset.queries if by is not None and by not in query.strata]
         if without:

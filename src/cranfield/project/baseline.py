@@ -16,7 +16,8 @@ from cranfield.gate.ref import ref_named
 from cranfield.gate.result import BaselineChange, MeasureChange, QueryChange
 from cranfield.gate.rules import rules_of
 from cranfield.gate.verdict import no_baseline
-from cranfield.project.gate import Part, Source, digest_of, evaluations, prepared
+from cranfield.project.experiment import Experiment
+from cranfield.project.gate import Source, digest_of, evaluations, gate_experiments
 from cranfield.project.gate_plan import Plan, planned
 from cranfield.repo.commits import standing
 from cranfield.reporting import Document
@@ -58,23 +59,23 @@ def accept(
         SystemUnderTestError: more failures than the gate allows. No file is written.
     """
     plan = planned(config_path)
-    parts = prepared(plan)
     stands = standing(plan.config.folder)
     made: list[tuple[Path, Baseline, BaselineChange]] = []
     problems: list[Problem] = []
-    for part, evaluation in evaluations(plan, parts, out, source or Source()):
-        problems += _refusals(plan, part, evaluation)
-        path = plan.baseline_path(part.name)
-        old = read_baseline(path) if path.exists() else None
-        new = baseline_of(
-            evaluation,
-            k=part.k,
-            accepted=accepted,
-            commit="" if stands is None else stands.commit,
-            reason=reason,
-            config_digest=digest_of(evaluation, part),
-        )
-        made.append((path, new, _change(part, evaluation, old, new, path)))
+    with gate_experiments(plan) as experiments:
+        for experiment, evaluation in evaluations(plan, experiments, out, source or Source()):
+            problems += _refusals(plan, experiment, evaluation)
+            path = plan.baseline_path(experiment.name)
+            old = read_baseline(path) if path.exists() else None
+            new = baseline_of(
+                evaluation,
+                k=experiment.k,
+                accepted=accepted,
+                commit="" if stands is None else stands.commit,
+                reason=reason,
+                config_digest=digest_of(evaluation, experiment),
+            )
+            made.append((path, new, _change(experiment, evaluation, old, new, path)))
     if problems:
         raise SystemUnderTestError(problems)
     if not dry_run:
@@ -111,23 +112,25 @@ def show(config_path: Path, baseline_ref: str | None = None) -> Document:
             MeasureChange(measure, None, baseline.mean_of(measure), None, None, None, len(baseline.values_of(measure)))
             for measure in baseline.measures
         )
-        facts = tuple((what, said, "") for what, said in _said(baseline))
+        facts = tuple((name, value, "") for name, value in _facts(baseline))
         changes.append(BaselineChange(name, called, facts, means))
     return baseline_document(changes)
 
 
-def _refusals(plan: Plan, part: Part, evaluation: Evaluation) -> Iterator[Problem]:
-    rules = [rule for _, rule in rules_of(plan.gate, part.name)]
+def _refusals(plan: Plan, experiment: Experiment, evaluation: Evaluation) -> Iterator[Problem]:
+    rules = [rule for _, rule in rules_of(plan.gate, experiment.name)]
     for sentence in no_baseline(Evidence(evaluation), rules, plan.config.limits):
-        where = f"test set {part.name}" if part.name else None
+        where = f"test set {experiment.name}" if experiment.name else None
         yield Problem(f"this is no baseline: {sentence}", path=where, hint="mend what fails, and run it anew")
 
 
-def _change(part: Part, evaluation: Evaluation, old: Baseline | None, new: Baseline, path: Path) -> BaselineChange:
-    primary = str(part.primary)
-    before = dict(_said(old)) if old is not None else {}
-    facts = tuple((what, before.get(what, ""), said) for what, said in _said(new))
-    fits = old is not None and not misfits(old, evaluation, k=part.k, measures=[], name=shown(path))
+def _change(
+    experiment: Experiment, evaluation: Evaluation, old: Baseline | None, new: Baseline, path: Path
+) -> BaselineChange:
+    primary = str(experiment.primary)
+    before = dict(_facts(old)) if old is not None else {}
+    facts = tuple((name, before.get(name, ""), value) for name, value in _facts(new))
+    fits = old is not None and not misfits(old, evaluation, k=experiment.k, measures=[], name=shown(path))
     compared = old if fits else None
     measures = []
     for measure in new.measures:
@@ -136,11 +139,11 @@ def _change(part: Part, evaluation: Evaluation, old: Baseline | None, new: Basel
         measures.append(MeasureChange(measure, is_, was, delta, None, None, len(new.values_of(measure))))
     worse, better = _moved(evaluation, compared, primary)
     notes = (NOT_TO_COMPARE,) if old is not None and not fits else ()
-    return BaselineChange(part.name, shown(path), facts, tuple(measures), worse, better, primary, notes)
+    return BaselineChange(experiment.name, shown(path), facts, tuple(measures), worse, better, primary, notes)
 
 
-def _said(baseline: Baseline) -> Iterator[tuple[str, str]]:
-    """What the head of a file says, by name."""
+def _facts(baseline: Baseline) -> Iterator[tuple[str, str]]:
+    """Name and value of each fact in the head of the file."""
     yield "system", baseline.system
     yield "config", baseline.config_digest[:19]
     yield "test set", f"{baseline.testset} {baseline.testset_version}".strip()

@@ -6,17 +6,23 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from cranfield.config import Config, SystemConfig, load_config
+from cranfield.config import Config, SystemConfig
 from cranfield.config.grid_points import with_systems
 from cranfield.errors import Problem, UnknownNameError, UsageError
 from cranfield.evaluation.contribution import Contributions, contributions
 from cranfield.evaluation.verdict import broken_limits
-from cranfield.model import Scalar, TestSet
-from cranfield.project.asking import FILES, ask, collect_options, prepared, require_folder
-from cranfield.project.rules import check_rules
+from cranfield.model import Scalar
+from cranfield.project.experiment import (
+    REPORT_FILES,
+    AnswerCache,
+    Experiment,
+    prepare,
+    require_folder,
+    testset_named,
+)
+from cranfield.project.rules import open_config
 from cranfield.reporting import Document, save_reports
 from cranfield.reporting.documents.contribution import contribution_document
-from cranfield.systems import build_systems
 
 
 @dataclass(frozen=True)
@@ -48,11 +54,10 @@ def run_components(
     config_path: Path,
     *,
     out: Path,
-    of: str | None = None,
+    testset: str | None = None,
     seed: int = 0,
     pilot: bool = False,
-    keep: bool = True,
-    refresh: bool = False,
+    cache: AnswerCache = "use",
 ) -> ComponentsJob:
     """Collect and score all components, each alone, and all but each; write the report into `out`.
 
@@ -60,49 +65,34 @@ def run_components(
         name: of a system with `components`, or of a fusion.
         config_path: cranfield.yaml.
         out: folder of `results.json`, `report.html`, `report.md` and `runs/`.
-        of: which test set, where the config has several.
+        testset: which one, where the config has several.
         seed: of everything random.
-        pilot: stamp everything made as not for the record.
-        keep: use answers that were kept, and keep the new ones.
-        refresh: use none that were kept.
+        pilot: mark everything made as not for the record.
+        cache: what is done with the answers of earlier runs.
 
     Raises:
         InputError: config or test set, with all their problems.
         UsageError: the system has no components.
-        PreflightError: a check did not hold; no query was run.
-        Interrupted: cut short; the same call goes on from there.
+        PreflightError: a check failed; no query was sent.
+        Interrupted: the same call continues where it stopped.
     """
-    config = load_config(config_path, also=check_rules)
+    config = open_config(config_path)
     variants = variants_of(config, name)
     require_folder(out)
-    ready = prepared(config, of=of, seed=seed)
-    _require_free(variants, ready.testset, ready.said.params)
-    made = {
-        system.name: system
-        for system in build_systems(with_systems(config, variants.systems), variants.systems, ready.said.params)
-    }
-    systems = [made[one] for one in variants.systems]
-    runs, held = ask(
-        ready.testset,
-        systems,
-        config,
-        out,
-        k=ready.k,
-        pilot=pilot,
-        options=collect_options(config, keep=keep, refresh=refresh),
-    )
-    scored = {one: ready.evaluated(run) for one, run in runs.items()}
+    varied, chosen = with_systems(config, variants.systems), testset_named(config, testset)
+    experiment = prepare(varied, chosen, list(variants.systems), seed=seed, cache=cache)
+    _require_free(variants, experiment)
+    scored = {one: experiment.evaluate(run) for one, run in experiment.collect(out, pilot=pilot).items()}
     result = contributions(
         name,
         scored[variants.whole],
         {component: scored[one] for component, one in variants.alone.items()},
         {component: scored[one] for component, one in variants.without.items()},
-        ready.options,
+        experiment.options,
     )
-    checks = [(check.system, check.check, check.found) for check in held]
-    document = contribution_document(result, preflight=checks)
-    written = save_reports(document, out, FILES)
-    broken = tuple(broken_limits([result.whole], result.primary, ready.options.limits))
+    document = contribution_document(result, preflight=experiment.check_rows)
+    written = save_reports(document, out, REPORT_FILES)
+    broken = tuple(broken_limits([result.whole], result.primary, experiment.options.limits))
     return ComponentsJob(document, result, broken, written)
 
 
@@ -155,21 +145,21 @@ def _with_only(system: SystemConfig, on: list[str], components: list[str]) -> Sy
     return system.model_copy(update={"params": {**system.params, **switches}})
 
 
-def _require_free(variants: Variants, testset: TestSet, params: Mapping[str, Scalar]) -> None:
-    """Refuse params that would switch components behind our back."""
-    names = {"components", *variants.alone}
+def _require_free(variants: Variants, experiment: Experiment) -> None:
+    """Refuse parameters that would switch components."""
     whole = variants.systems[variants.whole]
     if whole.fusion is not None:
         return
+    switches = {"components", *variants.alone}
     given = {
         "the system": whole.params,
-        "the test set": params,
-        **{f"query {query.id}": query.params for query in testset.queries},
+        "the test set": experiment.params,
+        **{f"query {query.id}": query.params for query in experiment.testset.queries},
     }
     problems = [
-        Problem(f"{who} gives the parameter {one}, which switches a component", hint="call it otherwise.")
-        for who, said in given.items()
-        for one in sorted(names & set(said))
+        Problem(f"{giver} gives the parameter {name}, which switches a component", hint="call it otherwise.")
+        for giver, params in given.items()
+        for name in sorted(switches & set(params))
     ]
     if problems:
         raise UsageError(problems)

@@ -7,15 +7,13 @@ baseline of another test set, a ref that was not fetched.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 
-from cranfield.config import SetConfig
 from cranfield.config.check import Finding
-from cranfield.config.gate import GateConfig
 from cranfield.errors import ConfigError, CranfieldError, InputError, Problem, UsageError
 from cranfield.evaluation.values import Evaluation
 from cranfield.formats.io.files import refusal, shown
@@ -23,19 +21,16 @@ from cranfield.gate.baseline import Baseline, misfits, parse_baseline, read_base
 from cranfield.gate.evidence import Evidence
 from cranfield.gate.result import BaselineFacts, GateResult, GateStatus
 from cranfield.gate.rules import RULES, check_fit, measure_of, measures_held, rules_of
-from cranfield.gate.verdict import Held, judge_all
-from cranfield.measures import Measure
-from cranfield.model import Run, TestSet
-from cranfield.project.asking import Prepared, ask, collect_options, require_folder
-from cranfield.project.asking import prepared as as_prepared
+from cranfield.gate.verdict import GateTerms, judge_all
+from cranfield.model import Run
+from cranfield.project.experiment import Experiment, prepare, prepare_all, require_folder
 from cranfield.project.gate_plan import Plan, placed, planned
 from cranfield.project.history import remember
-from cranfield.project.recipe import evaluate, with_primary
+from cranfield.project.recipe import with_measure
 from cranfield.project.scoring import read_collected
 from cranfield.reporting import Document, save_report
 from cranfield.reporting.documents.gate import gate_document
-from cranfield.systems import ConfiguredSystem, build_systems, progress_on
-from cranfield.systems.collect.preflight import preflight
+from cranfield.systems import ConfiguredSystem, progress_on
 from cranfield.systems.kinds.fusion import FusionSystem
 from cranfield.systems.kinds.run_file import RunFileSystem
 from cranfield.version import __version__
@@ -55,84 +50,49 @@ class Source:
 
 
 @dataclass(frozen=True)
-class Part:
-    """A test set, and the system that is gated on it."""
-
-    name: str
-    """Empty where it is the only one."""
-    ready: Prepared
-    system: ConfiguredSystem
-    gate: GateConfig
-
-    @property
-    def k(self) -> int:
-        """Results asked of the system."""
-        return self.ready.k
-
-    @property
-    def testset(self) -> TestSet:
-        """Whose queries are asked."""
-        return self.ready.testset
-
-    @property
-    def primary(self) -> Measure:
-        """The measure that decides."""
-        return self.ready.options.primary or self.ready.dry.measures[0]
-
-    @property
-    def held(self) -> list[str]:
-        """The measures that rules hold against the baseline."""
-        return measures_held([rule for _, rule in rules_of(self.gate, self.name)])
-
-
-@dataclass(frozen=True)
-class Gated:
-    """What came of one test set."""
-
-    name: str
-    result: GateResult
-
-
-@dataclass(frozen=True)
 class GateJob:
-    """What came of all."""
+    """What `run_gate` made."""
 
-    parts: tuple[Gated, ...]
+    results: Mapping[str, GateResult]
+    """By name of the test set; the name is empty where the config has one."""
     document: Document
     written: tuple[Path, ...]
 
     @property
     def status(self) -> GateStatus:
-        """The worst of them."""
-        found = {part.result.status for part in self.parts}
+        """The worst of the results."""
+        found = {result.status for result in self.results.values()}
         return next(status for status in WORST_FIRST if status in found)
 
 
 def run_gate(config_path: Path, *, out: Path, source: Source | None = None, baseline_ref: str | None = None) -> GateJob:
-    """Hold the gated system of a config to its rules, on each of its test sets.
+    """Check the gated system of a config against its rules, on each of its test sets.
 
     Args:
         config_path: cranfield.yaml.
-        out: folder of the run and of `gate.json`, `gate.html` and `gate.md`; of several test sets each has its run in a
+        out: folder of the run and of `gate.json`, `gate.html` and `gate.md`; with several test sets each has its run in a
             folder of its name.
-        source: a finished run to judge; None asks the system.
+        source: a finished run to judge; None queries the system.
         baseline_ref: the git ref whose rules and baseline count, in place of those in the working tree.
 
     Raises:
         InputError: config, test set, baseline or run, with all their problems.
         UsageError: no gate, no such ref, or a pilot.
-        PreflightError: a check did not hold; no query was run.
+        PreflightError: a check failed; no query was sent.
     """
-    plan = planned(config_path, baseline_ref)
-    parts = prepared(plan)
-    baselines = _baselines(plan, parts)
-    gated = tuple(
-        Gated(part.name, _judged(plan, part, evaluation, baselines[part.name]))
-        for part, evaluation in evaluations(plan, parts, out, source or Source())
-    )
-    if source in (None, Source()):
-        _remember(plan, parts, gated)
-    document = gate_document([(one.name, one.result) for one in gated])
+    plan, source = planned(config_path, baseline_ref), source or Source()
+    with gate_experiments(plan) as experiments:
+        baselines = _baselines(plan, experiments)
+        results = {
+            experiment.name: _judged(plan, experiment, evaluation, baselines[experiment.name])
+            for experiment, evaluation in evaluations(plan, experiments, out, source)
+        }
+        if source == Source():  # a finished run is in the history already
+            for experiment in experiments:
+                evaluation = results[experiment.name].evaluation
+                if why := remember(plan.config.folder, [evaluation], experiment.primary):
+                    progress_on(sys.stderr).note(why)
+    document = gate_document(list(results.items()))
     try:
         out.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -140,70 +100,59 @@ def run_gate(config_path: Path, *, out: Path, source: Source | None = None, base
     written = tuple(out / name for name in GATE_FILES)
     for path in written:
         save_report(document, path)
-    return GateJob(gated, document, written)
+    return GateJob(results, document, written)
 
 
-def _remember(plan: Plan, parts: Sequence[Part], gated: Sequence[Gated]) -> None:
-    """Add what was asked now to the history; a run that was judged before is there already."""
-    for part, one in zip(parts, gated, strict=True):
-        if why := remember(plan.config.folder, [one.result.evaluation], part.primary):
-            progress_on(sys.stderr).note(why)
+def gate_experiments(plan: Plan) -> AbstractContextManager[list[Experiment]]:
+    """An experiment for each test set with its gated system; every problem is raised before a query is sent.
+
+    A query without an answer counts as 0, whatever the convention: a system must not pass by not answering. No cached
+    answer is used: the code may have changed, which no config shows.
+    """
+
+    def prepared(name: str) -> Experiment:
+        return prepare(plan.config, name, [plan.systems[name]], cache="refresh", missing="zero")
+
+    def check(experiment: Experiment) -> None:
+        findings = chain(check_fit(plan.gate, experiment.name, experiment.testset), _uncomputable(plan, experiment))
+        if problems := list(placed(plan, findings)):
+            raise ConfigError(problems)
+
+    return prepare_all(prepared, plan.config.sets, check)
 
 
-def prepared(plan: Plan) -> list[Part]:
-    """Every test set with its system; what is wrong with any of them is said before a query is run."""
-    parts: list[Part] = []
-    problems: list[Problem] = []
-    for name, one in plan.config.sets.items():
-        try:
-            part = _part(plan, name, one)
-        except InputError as error:
-            problems += error.problems
-            continue
-        problems += placed(plan, chain(check_fit(plan.gate, name, part.testset), _uncomputable(part)))
-        parts.append(part)
-    if problems:
-        raise ConfigError(list(dict.fromkeys(problems)))
-    return parts
-
-
-def _part(plan: Plan, name: str, one: SetConfig) -> Part:
-    ready = as_prepared(plan.config, of=name or None)
-    (system,) = build_systems(plan.config, [plan.systems[name]], one.params)
-    return Part(name, ready, system, plan.gate)
-
-
-def _uncomputable(part: Part) -> Iterator[Finding]:
+def _uncomputable(plan: Plan, experiment: Experiment) -> Iterator[Finding]:
     """Rules on measures that this test set allows for no query."""
-    for index, rule in rules_of(part.gate, part.name):
+    for index, rule in rules_of(plan.gate, experiment.name):
         measure = measure_of(rule)
         if measure is not None and rule.judged is None:
             try:
-                with_primary(part.ready.dry, measure)
+                with_measure(experiment.dry, measure)
             except CranfieldError as error:
                 yield from ((("gate", "rules", index, rule.kind, "measure"), problem) for problem in error.problems)
 
 
-def _baselines(plan: Plan, parts: Sequence[Part]) -> dict[str, tuple[Baseline, BaselineFacts] | None]:
+def _baselines(
+    plan: Plan, experiments: Sequence[Experiment]
+) -> dict[str, tuple[Baseline | None, BaselineFacts | None]]:
     """The baseline of each test set, where there is one; refused where it is of another experiment."""
-    found: dict[str, tuple[Baseline, BaselineFacts] | None] = {}
+    found: dict[str, tuple[Baseline | None, BaselineFacts | None]] = {}
     problems: list[Problem] = []
-    for part in parts:
-        path = plan.baseline_path(part.name)
-        needed = any(RULES[rule.kind].needs_baseline for _, rule in rules_of(plan.gate, part.name))
-        if plan.ref is None and not needed and not path.exists():
-            found[part.name] = None
+    for experiment in experiments:
+        name, path = experiment.name, plan.baseline_path(experiment.name)
+        rules = [rule for _, rule in rules_of(plan.gate, name)]
+        found[name] = None, None
+        if plan.ref is None and not path.exists() and not any(RULES[rule.kind].needs_baseline for rule in rules):
             continue
         try:
-            baseline, name = _baseline(plan, path)
+            baseline, label = _baseline(plan, path)
         except InputError as error:
             problems += error.problems
             continue
-        problems += misfits(baseline, part.ready.dry, k=part.k, measures=part.held, name=name)
+        problems += misfits(baseline, experiment.dry, k=experiment.k, measures=measures_held(rules), name=label)
         ref = plan.ref.name if plan.ref is not None else ""
-        inside = plan.gate.baseline_of(part.name)
-        facts = BaselineFacts(inside, ref, baseline.system, baseline.commit, baseline.accepted)
-        found[part.name] = baseline, facts
+        facts = BaselineFacts(plan.gate.baseline_of(name), ref, baseline.system, baseline.commit, baseline.accepted)
+        found[name] = baseline, facts
     if problems:
         raise InputError(problems)
     return found
@@ -221,71 +170,54 @@ def _baseline(plan: Plan, path: Path) -> tuple[Baseline, str]:
         raise InputError("not UTF-8", path=name) from None
 
 
-def evaluations(plan: Plan, parts: Sequence[Part], out: Path, source: Source) -> Iterator[tuple[Part, Evaluation]]:
-    """Each test set with the evaluation of its system: asked now, or of a finished run."""
-    if source.run is not None and len(parts) > 1:
+def evaluations(
+    plan: Plan, experiments: Sequence[Experiment], out: Path, source: Source
+) -> Iterator[tuple[Experiment, Evaluation]]:
+    """Each experiment with the evaluation of its system: collected now, or of a finished run."""
+    if source.run is not None and len(experiments) > 1:
         raise UsageError("--run is one run, and there are several test sets", hint="use --from DIR of `cranfield run`")
     if source.run is not None and source.folder is not None:
         raise UsageError("--from and --run are two runs", expected="one of them")
-    if source.run is None:  # a run that is named has its own stamp
-        pilots = dict.fromkeys(path for part in parts for path in _pilots(part.system))
+    if source.run is None:  # the stamp of a run that is named is checked when it is read
+        pilots = dict.fromkeys(path for experiment in experiments for path in _pilots(experiment.systems[0]))
         if pilots:
             raise UsageError([_is_pilot(path) for path in pilots])
-    runs = _finished(parts, source) if source.folder or source.run else _asked(plan, parts, out)
-    for part in parts:
-        yield part, _scored(plan, part, runs[part.name])
+    runs = _finished(experiments, source) if source != Source() else _collected(experiments, out)
+    for experiment in experiments:
+        evaluation = experiment.evaluate(runs[experiment.name])
+        for _, rule in rules_of(plan.gate, experiment.name):
+            if rule.judged is None:
+                evaluation = with_measure(evaluation, measure_of(rule))
+        yield experiment, evaluation
 
 
-def _scored(plan: Plan, part: Part, run: Run | Path) -> Evaluation:
-    """An evaluation by the measures of the config and the rules. What has no answer counts as 0, whatever the
-    convention does elsewhere: a gate must not be kept by silence.
-    """
-    said = part.ready.said
-    evaluation = evaluate(part.testset, run, measures=said.measures, convention=part.ready.convention, missing="zero")
-    evaluation = with_primary(evaluation, said.primary)
-    for _, rule in rules_of(plan.gate, part.name):
-        measure = measure_of(rule)
-        if measure is not None and rule.judged is None:
-            evaluation = with_primary(evaluation, measure)
-    return evaluation
-
-
-def _asked(plan: Plan, parts: Sequence[Part], out: Path) -> dict[str, Run | Path]:
-    """Ask the system now; all preflight checks come first. No answer is one that was kept: code may have changed that no
-    config names, and it is what a gate is about.
-    """
+def _collected(experiments: Sequence[Experiment], out: Path) -> dict[str, Run | Path]:
+    """Runs collected now; the systems of every test set are checked first."""
     require_folder(out)
-    options = collect_options(plan.config, refresh=True)
+    for experiment in experiments:
+        _ = experiment.checks
     runs: dict[str, Run | Path] = {}
-    try:
-        held = {part.name: preflight([part.system], k=part.k) for part in parts}
-        for part in parts:
-            folder = out / part.name if part.name else out
-            found, _ = ask(
-                part.testset, [part.system], plan.config, folder, k=part.k, options=options, held=held[part.name]
-            )
-            runs[part.name] = found[part.system.name]
-    finally:
-        for part in parts:
-            part.system.close()
+    for experiment in experiments:
+        (runs[experiment.name],) = experiment.collect(out / experiment.name).values()
     return runs
 
 
-def _finished(parts: Sequence[Part], source: Source) -> dict[str, Run | Path]:
-    """Runs that are there: of the system, the test set and the k of the config, and no pilots."""
+def _finished(experiments: Sequence[Experiment], source: Source) -> dict[str, Run | Path]:
+    """Finished runs: of the system, the test set and the k of the config, and no pilots."""
     runs: dict[str, Run | Path] = {}
     problems: list[Problem] = []
-    for part in parts:
-        path = source.run or (source.folder or Path()) / part.name / "runs" / f"{part.system.name}.jsonl"
+    for experiment in experiments:
+        system = experiment.systems[0].name
+        path = source.run or (source.folder or Path()) / experiment.name / "runs" / f"{system}.jsonl"
         if not path.exists():
             hint = "make it by `cranfield run`" if source.run is None else None
             problems.append(Problem("there is no such run", path=str(path), hint=hint))
         elif source.run is not None and not _is_collected(path):
-            runs[part.name] = path
+            runs[experiment.name] = path
         else:
             run = read_collected(path, "jsonl")
-            problems += _strange(run, part, path)
-            runs[part.name] = run
+            problems += _mismatches(run, experiment, path)
+            runs[experiment.name] = run
     if problems:
         raise UsageError(problems)
     return runs
@@ -312,15 +244,15 @@ def _is_pilot(path: Path) -> Problem:
     return Problem("the run is a pilot, which passes no gate", path=str(path), hint="run it without --pilot")
 
 
-def _strange(run: Run, part: Part, path: Path) -> Iterator[Problem]:
-    """Why a run cannot speak for this system on this test set."""
+def _mismatches(run: Run, experiment: Experiment, path: Path) -> Iterator[Problem]:
+    """Why a run is not one of this system on this test set."""
     if run.pilot:
         yield _is_pilot(path)
     hint = "run it anew: `cranfield run`, or `cranfield gate` without --from"
     checks: tuple[tuple[str, object, object], ...] = (
-        ("test set", run.testset_digest, part.testset.digest),
-        ("k", run.depth, part.k),
-        ("config of the system", run.config_digest, part.system.config_digest),
+        ("test set", run.testset_digest, experiment.testset.digest),
+        ("k", run.depth, experiment.k),
+        ("config of the system", run.config_digest, experiment.systems[0].config_digest),
     )
     for what, got, expected in checks:
         if got is not None and got != expected:
@@ -333,17 +265,22 @@ def _strange(run: Run, part: Part, path: Path) -> Iterator[Problem]:
             )
 
 
-def _judged(plan: Plan, part: Part, evaluation: Evaluation, held: tuple[Baseline, BaselineFacts] | None) -> GateResult:
-    baseline, facts = held if held is not None else (None, None)
+def _judged(
+    plan: Plan,
+    experiment: Experiment,
+    evaluation: Evaluation,
+    accepted: tuple[Baseline | None, BaselineFacts | None],
+) -> GateResult:
+    baseline, facts = accepted
     evidence = Evidence(evaluation, baseline, plan.config.test, plan.config.alpha)
-    notes = (*plan.notes, *(_about(baseline, evaluation, part) if baseline is not None else ()))
-    rules = [rule for _, rule in rules_of(plan.gate, part.name)]
-    return judge_all(evidence, Held(rules, plan.config.limits, part.primary, facts, notes))
+    notes = (*plan.notes, *(_differences(baseline, evaluation, experiment) if baseline is not None else ()))
+    rules = [rule for _, rule in rules_of(plan.gate, experiment.name)]
+    return judge_all(evidence, GateTerms(rules, plan.config.limits, experiment.primary, facts, notes))
 
 
-def _about(baseline: Baseline, evaluation: Evaluation, part: Part) -> Iterator[str]:
-    """How the baseline came about otherwise; none of it makes the numbers incomparable."""
-    digest = digest_of(evaluation, part)
+def _differences(baseline: Baseline, evaluation: Evaluation, experiment: Experiment) -> Iterator[str]:
+    """How the baseline was made differently, in ways that leave the numbers comparable."""
+    digest = digest_of(evaluation, experiment)
     if baseline.system != evaluation.name:
         yield f"the baseline is of the system {baseline.system}, and this is {evaluation.name}"
     if baseline.config_digest and digest and baseline.config_digest != digest:
@@ -352,8 +289,8 @@ def _about(baseline: Baseline, evaluation: Evaluation, part: Part) -> Iterator[s
         yield f"the baseline was accepted under Cranfield {baseline.cranfield}, and this is {__version__}"
 
 
-def digest_of(evaluation: Evaluation, part: Part) -> str:
-    """Of the config that gave the answers; empty where a run file does not say."""
+def digest_of(evaluation: Evaluation, experiment: Experiment) -> str:
+    """Digest of the config that gave the answers; empty where a run file does not say."""
     if evaluation.run is None:
         return ""
-    return evaluation.run.config_digest or part.system.config_digest
+    return evaluation.run.config_digest or experiment.systems[0].config_digest

@@ -6,18 +6,23 @@ from collections.abc import Collection
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from cranfield.config import load_config
 from cranfield.config.grid import HELD_OUT, GridConfig
 from cranfield.config.grid_points import Point, grid_points, with_systems
 from cranfield.errors import UsageError, unknown_name
 from cranfield.evaluation.grid import GridPoint, GridResult, judge
 from cranfield.evaluation.verdict import broken_limits
 from cranfield.model import Run, TestSet
-from cranfield.project.asking import FILES, Prepared, ask, collect_options, prepared, require_folder
-from cranfield.project.rules import check_rules
+from cranfield.project.experiment import (
+    REPORT_FILES,
+    AnswerCache,
+    Experiment,
+    prepare,
+    require_folder,
+    testset_named,
+)
+from cranfield.project.rules import open_config
 from cranfield.reporting import Document, save_reports
 from cranfield.reporting.documents.grid import grid_document
-from cranfield.systems import build_systems
 from cranfield.testsets.drawing import check_keys, stratum
 from cranfield.testsets.split import only, part, split
 from cranfield.words import n_of
@@ -48,65 +53,57 @@ def run_grid(
     config_path: Path,
     *,
     out: Path,
-    of: str | None = None,
+    testset: str | None = None,
     seed: int = 0,
     pilot: bool = False,
-    keep: bool = True,
-    refresh: bool = False,
+    cache: AnswerCache = "use",
 ) -> GridJob:
     """Collect and score every point of a grid, judge the best of them, and write the report into `out`.
 
     Args:
         config_path: cranfield.yaml with a `grid:` block.
         out: folder of `results.json`, `report.html`, `report.md` and `runs/`.
-        of: which test set, where the config has several.
+        testset: which one, where the config has several.
         seed: of the tests; the draw of the held-out queries has its own, in the config.
-        pilot: stamp everything made as not for the record.
-        keep: use answers that were kept, and keep the new ones.
-        refresh: use none that were kept.
+        pilot: mark everything made as not for the record.
+        cache: what is done with the answers of earlier runs.
 
     Raises:
         InputError: config or test set, with all their problems.
         UsageError: there is no grid, or nothing that can be held out.
-        PreflightError: a check did not hold; no query was run.
-        Interrupted: cut short; the same call goes on from there.
+        PreflightError: a check failed; no query was sent.
+        Interrupted: the same call continues where it stopped.
     """
-    config = load_config(config_path, also=check_rules)
+    config = open_config(config_path)
     if config.grid is None:
         raise UsageError(
             "the config has no grid", path=str(config_path), hint="say `grid: {system: NAME, over: {PLACE: [VALUES]}}`."
         )
     grid = config.grid
     require_folder(out)
-    ready = prepared(config, of=of, seed=seed)
-    halves = halves_of(ready.testset, grid)
     points = grid_points(config, grid)
     configs = {grid.system: config.systems[grid.system]} | {point.name: point.system for point in points}
-    made = {system.name: system for system in build_systems(with_systems(config, configs), configs, ready.said.params)}
-    systems = [made[name] for name in configs]
-    runs, held = ask(
-        ready.testset,
-        systems,
-        config,
-        out,
-        k=ready.k,
-        pilot=pilot,
-        options=collect_options(config, keep=keep, refresh=refresh),
-    )
-    scored = [_scored(point, runs[point.name], ready, halves) for point in points]
+    name = testset_named(config, testset)
+    experiment = prepare(with_systems(config, configs), name, list(configs), seed=seed, cache=cache)
+    halves = halves_of(experiment.testset, grid)
+    runs = experiment.collect(out, pilot=pilot)
+    scored = [_scored(point, runs[point.name], experiment, halves) for point in points]
+    as_written = next((point for point in scored if point.name == grid.system), None)
+    if as_written is None:  # the settings of the config are not a point of the grid
+        as_written = _scored(Point(grid.system, {}, config.systems[grid.system]), runs[grid.system], experiment, halves)
     result = judge(
         grid.system,
         scored,
-        _written(scored, grid, runs, ready, halves),
-        ready.options,
+        as_written,
+        experiment.options,
         split=halves.sentence,
         keys=tuple(grid.over),
         notes=(*halves.notes, *_about_same(points)),
     )
-    document = grid_document(result, preflight=[(check.system, check.check, check.found) for check in held])
-    written = save_reports(document, out, FILES)
+    document = grid_document(result, preflight=experiment.check_rows)
+    written = save_reports(document, out, REPORT_FILES)
     sides = {point.name: point.held_out for point in (result.written, result.winner)}
-    broken = tuple(broken_limits(tuple(sides.values()), result.primary, ready.options.limits))
+    broken = tuple(broken_limits(tuple(sides.values()), result.primary, experiment.options.limits))
     return GridJob(document, result, broken, written)
 
 
@@ -154,22 +151,10 @@ def _named(testset: TestSet, query_ids: Collection[str], name: str) -> TestSet:
     return replace(only(testset, query_ids), name=f"{testset.name} ({name})")
 
 
-def _scored(point: Point, run: Run, ready: Prepared, halves: Halves) -> GridPoint:
-    tuning, held_out = (ready.evaluated(_on(run, testset), testset) for testset in (halves.tuning, halves.held_out))
+def _scored(point: Point, run: Run, experiment: Experiment, halves: Halves) -> GridPoint:
+    """A point with its run scored on both parts."""
+    tuning, held_out = (experiment.evaluate(_on(run, part), part) for part in (halves.tuning, halves.held_out))
     return GridPoint(point.name, point.settings, tuning, held_out, point.same)
-
-
-def _written(
-    scored: list[GridPoint], grid: GridConfig, runs: dict[str, Run], ready: Prepared, halves: Halves
-) -> GridPoint:
-    """The config as written: a point of the grid, or beside it."""
-    found = next((point for point in scored if point.name == grid.system), None)
-    if found is not None:
-        return found
-    tuning, held_out = (
-        ready.evaluated(_on(runs[grid.system], testset), testset) for testset in (halves.tuning, halves.held_out)
-    )
-    return GridPoint(grid.system, {}, tuning, held_out)
 
 
 def _on(run: Run, testset: TestSet) -> Run:

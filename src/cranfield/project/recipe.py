@@ -204,21 +204,21 @@ def make_names_unique(evaluations: Sequence[Evaluation], paths: Sequence[Path]) 
     return [replace(evaluation, name=name) for evaluation, name in zip(evaluations, names, strict=True)]
 
 
-def with_primary(evaluation: Evaluation, primary: str | Measure | None) -> Evaluation:
-    """The same with the primary measure among its measures: the default list may lack it.
+def with_measure(evaluation: Evaluation, spelling: str | Measure | None) -> Evaluation:
+    """The evaluation with one measure more; None adds nothing.
 
     Raises:
         UsageError: an unknown measure, or one that no query allows.
     """
-    if primary is None:
+    if spelling is None:
         return evaluation
-    (measure,) = parse_all([str(primary)])
-    ranking, scales, said = evaluation.ranking, dict(evaluation.scales), []
+    (measure,) = parse_all([str(spelling)])
+    ranking, scales, warnings = evaluation.ranking, dict(evaluation.scales), []
     if evaluation.scales:
         from cranfield.project.scales import on_its_scale
 
-        ranking, scales[measure] = on_its_scale(evaluation, primary)
-        said = [f"on the {scales[measure]} scale: {measure}"]
+        ranking, scales[measure] = on_its_scale(evaluation, spelling)
+        warnings = [f"on the {scales[measure]} scale: {measure}"]
     if measure in evaluation.measures:
         return evaluation
     more = evaluate_ranking(evaluation.testset, ranking, [measure], name=evaluation.name, run_digest="")
@@ -230,5 +230,5 @@ def with_primary(evaluation: Evaluation, primary: str | Measure | None) -> Evalu
         unscored={**evaluation.unscored, **more.unscored},
         summaries={**evaluation.summaries, **more.summaries},
         scales=scales,
-        warnings=tuple(dict.fromkeys((*evaluation.warnings, *said, *more.warnings))),
+        warnings=tuple(dict.fromkeys((*evaluation.warnings, *warnings, *more.warnings))),
     )

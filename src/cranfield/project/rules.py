@@ -1,10 +1,11 @@
-"""What a config says of measures, tests and gates, checked against the catalogues that its own room does not know."""
+"""Reading a config and checking its measures, test and gate against their tables."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
-from cranfield.config import Config, SetConfig
+from cranfield.config import Config, SetConfig, load_config
 from cranfield.config.check import Finding, Place
 from cranfield.errors import CranfieldError, Problem, unknown_name
 from cranfield.gate.rules import check_gate
@@ -12,8 +13,17 @@ from cranfield.measures import parse
 from cranfield.stats.table import TESTS
 
 
+def open_config(path: Path) -> Config:
+    """Read a config and check it.
+
+    Raises:
+        ConfigError: with every problem, each with its line.
+    """
+    return load_config(path, also=check_rules)
+
+
 def check_rules(config: Config) -> Iterator[Finding]:
-    """Measures that cannot be read, a test that nobody registered, rules of a gate that say nothing; each with its place."""
+    """Unknown measures and tests, and gate rules that cannot hold; each with its place."""
     yield from _in((), config)
     for name, one in (config.testsets or {}).items():
         yield from _in(("testsets", name), one)
@@ -22,12 +32,12 @@ def check_rules(config: Config) -> Iterator[Finding]:
     yield from check_gate(config)
 
 
-def _in(above: Place, said: Config | SetConfig) -> Iterator[Finding]:
-    for index, measure in enumerate(said.measures or ()):
+def _in(above: Place, settings: Config | SetConfig) -> Iterator[Finding]:
+    for index, measure in enumerate(settings.measures or ()):
         for problem in _problems_of(measure):
             yield (*above, "measures", index), problem
-    if said.primary is not None:
-        for problem in _problems_of(said.primary):
+    if settings.primary is not None:
+        for problem in _problems_of(settings.primary):
             yield (*above, "primary"), problem
 
 

@@ -1,7 +1,7 @@
-"""An evaluation to hold assertions against: means and values of any measure, of all queries or of some.
+"""Scores for assertions: means and values of any measure, of all queries or of some.
 
-Measures are computed when they are asked for. What was asked last is remembered, so that a test that fails can say which
-queries made it fail.
+Measures are computed when they are requested. The last request is recorded, so that a failing test can name the queries that
+made it fail.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from cranfield.evaluation.evaluate import summarise
 from cranfield.evaluation.values import Evaluation
 from cranfield.measures import CATALOGUE, Measure, parse
 from cranfield.measures.kernels import first_relevant_rank
-from cranfield.project.recipe import with_primary
+from cranfield.project.recipe import with_measure
 from cranfield.words import n_of
 
 DECIMALS = 12
@@ -26,8 +26,8 @@ SHOWN = 10
 
 
 @dataclass
-class Shared:
-    """An evaluation that grows by a measure when one is asked for."""
+class LazyEvaluation:
+    """An evaluation whose further measures are computed when they are requested."""
 
     evaluation: Evaluation
 
@@ -39,7 +39,7 @@ class Shared:
         """
         measure = parse(spelled)
         if measure not in self.evaluation.measures:
-            self.evaluation = with_primary(self.evaluation, measure)
+            self.evaluation = with_measure(self.evaluation, measure)
         return measure
 
 
@@ -47,23 +47,23 @@ class Shared:
 class Scores:
     """What one system scored on the queries of a test set, or on some of them."""
 
-    shared: Shared
+    lazy: LazyEvaluation
     query_ids: tuple[str, ...]
     """Of the queries that are looked at."""
     label: str = ""
     """Which those are, where they are not all: `difficulty=easy`."""
-    asked: list[tuple[Scores, Measure]] = field(default_factory=list, repr=False)
-    """What was asked of these, and of those taken from them, in order."""
+    requests: list[tuple[Scores, Measure]] = field(default_factory=list, repr=False)
+    """Measures requested of these scores and of those taken from them, in order."""
 
     @classmethod
-    def of(cls, shared: Shared, asked: list[tuple[Scores, Measure]] | None = None) -> Scores:
-        """All queries of an evaluation; what is asked of them is noted in `asked`."""
-        return cls(shared, shared.evaluation.query_ids, asked=[] if asked is None else asked)
+    def of(cls, lazy: LazyEvaluation, requests: list[tuple[Scores, Measure]] | None = None) -> Scores:
+        """All queries of an evaluation; measures that are requested are added to `requests`."""
+        return cls(lazy, lazy.evaluation.query_ids, requests=[] if requests is None else requests)
 
     @property
     def evaluation(self) -> Evaluation:
         """The evaluation behind it, with its run, its ranking and all that was computed."""
-        return self.shared.evaluation
+        return self.lazy.evaluation
 
     def mean(self, measure: str) -> float:
         """Mean of a measure over these queries, to 12 decimals; as it is summed up where it is not by its mean.
@@ -104,12 +104,12 @@ class Scores:
             for query_id in self.query_ids
             if all(queries[query_id].strata.get(key) == value for key, value in strata.items())
         )
-        said = [*([self.label] if self.label else []), *(f"{key}={value}" for key, value in strata.items())]
+        labels = [*([self.label] if self.label else []), *(f"{key}={value}" for key, value in strata.items())]
         if not kept:
             known = {key: sorted(self._values_of(key)) for key in strata}
             expected = "; ".join(f"{key}: {', '.join(values)}" for key, values in known.items())
-            raise UsageError(f"no query is of {', '.join(said)}", expected=expected)
-        return Scores(self.shared, kept, ", ".join(said), self.asked)
+            raise UsageError(f"no query is of {', '.join(labels)}", expected=expected)
+        return Scores(self.lazy, kept, ", ".join(labels), self.requests)
 
     def by(self, key: str) -> dict[str, Scores]:
         """Value of a stratum to its queries, in the order of the values.
@@ -129,8 +129,8 @@ class Scores:
         which = f", {self.label}" if self.label else ""
         return f"<{self.evaluation.name} on {self.evaluation.testset.name}: {n_of(len(self), 'queries')}{which}>"
 
-    def told(self, measure: Measure) -> str:
-        """The queries that do worst by a measure, a line each, with what became of them."""
+    def describe_worst(self, measure: Measure) -> str:
+        """The queries with the lowest values of a measure, a line each, with what was found."""
         evaluation, queries = self.evaluation, self.evaluation.testset.by_id
         values, scored = evaluation.values[measure], evaluation.scored[measure]
         ranks = first_relevant_rank(evaluation.ranking)
@@ -153,8 +153,8 @@ class Scores:
 
     def _places(self, spelled: str) -> tuple[Measure, NDArray[np.intp]]:
         """The measure, and where in the arrays the queries are that have a value."""
-        measure = self.shared.with_measure(spelled)
-        self.asked.append((self, measure))
+        measure = self.lazy.with_measure(spelled)
+        self.requests.append((self, measure))
         scored = self.evaluation.scored[measure]
         places = np.array([self.evaluation.index[query_id] for query_id in self.query_ids], dtype=np.intp)
         places = places[scored[places]]

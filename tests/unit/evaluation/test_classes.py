@@ -8,7 +8,7 @@ from cranfield.evaluation.classes import by_class, check_measures, compare_class
 from cranfield.evaluation.margins import unjudged_margin
 from cranfield.measures import parse, parse_all
 from cranfield.model import QUERY_CLASSES, Answer, Hit, Legacy, Negative, Outcome, Pattern, Query, Run, Source, TestSet
-from cranfield.project.recipe import compare, evaluate, with_primary
+from cranfield.project.recipe import compare, evaluate, with_measure
 from cranfield.stats.multiplicity import holm
 from cranfield.stats.paired import mcnemar, sign_test
 
@@ -226,6 +226,6 @@ def test_the_unjudged_results_of_a_query_that_a_measure_is_refused_for_are_not_c
 
 def test_a_measure_added_later_repeats_no_sentence_about_another():
     testset = TestSet("set", (Query("h", query_class="attribute"), Query("plain")), {"h": {"a": 1}, "plain": {"a": 1}})
-    added = with_primary(evaluate(testset, {"h": ["a"], "plain": ["a"]}, measures=["RR@10"]), "RR")
+    added = with_measure(evaluate(testset, {"h": ["a"], "plain": ["a"]}, measures=["RR@10"]), "RR")
     refused = [sentence for sentence in added.warnings if "no value" in sentence]
     assert [sentence.partition(" has ")[0] for sentence in refused] == ["RR@10", "RR"]

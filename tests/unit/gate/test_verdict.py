@@ -14,7 +14,7 @@ from cranfield.formats.io.located import located_text
 from cranfield.gate.baseline import Baseline
 from cranfield.gate.evidence import Evidence
 from cranfield.gate.result import GateResult
-from cranfield.gate.verdict import Held, judge_all
+from cranfield.gate.verdict import GateTerms, judge_all
 from cranfield.measures import parse
 
 Found = Callable[..., Evaluation]
@@ -29,7 +29,7 @@ def gate(
     rules: Sequence[str], evaluation: Evaluation, baseline: Baseline | None = None, limits: Limits | None = None
 ) -> GateResult:
     made = [Rule.model_validate(located_text(text, Path("r.yaml"), is_json=False).top) for text in rules]
-    return judge_all(Evidence(evaluation, baseline), Held(made, limits or Limits(), parse("RR")))
+    return judge_all(Evidence(evaluation, baseline), GateTerms(made, limits or Limits(), parse("RR")))
 
 
 @pytest.mark.parametrize(

@@ -11,8 +11,8 @@ from cranfield.config.grid_points import with_systems
 from cranfield.config.load import load_config
 from cranfield.errors import TestSetError, UnknownNameError, UsageError
 from cranfield.model import Query
-from cranfield.project.asking import collect_options, each_once
 from cranfield.project.components import run_components, variants_of
+from cranfield.project.experiment import collect_options, systems_to_check
 from cranfield.systems import build_systems
 
 TESTSET = "cranfield_testset: 1\nname: t\nqueries:\n  - {id: q1, text: a, params: {lang: en}, judgments: {x: 1}}\n"
@@ -90,7 +90,7 @@ def test_the_parts_of_a_fusion_are_checked_once_however_many_variants_ask_them(
     variants = variants_of(config, name)
     made = build_systems(with_systems(config, variants.systems), variants.systems)
     assert len(made) == 7
-    assert len(each_once(made)) == n
+    assert len(systems_to_check(made)) == n
 
 
 def test_how_systems_are_asked_is_read_from_the_config(tmp_path: Path) -> None:
@@ -99,8 +99,8 @@ def test_how_systems_are_asked_is_read_from_the_config(tmp_path: Path) -> None:
     options = collect_options(config)
     assert (options.warm_up, options.repeats, options.cache_h, options.seed) == (2, 3, 1, 5)
     assert options.cache_dir == tmp_path / ".cranfield" / "answers"
-    assert collect_options(config, keep=False).cache_dir is None
-    assert collect_options(config, refresh=True).refresh
+    assert collect_options(config, "off").cache_dir is None
+    assert collect_options(config, "refresh").refresh
 
 
 @pytest.mark.parametrize("name", ["bm25", "one"])
@@ -135,11 +135,11 @@ def test_of_several_test_sets_one_has_to_be_named(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="2 test sets; expected --testset with one of small, none"):
         run_components("three", project(tmp_path, text), out=tmp_path / "out")
     with pytest.raises(UnknownNameError, match="smal"):
-        run_components("three", project(tmp_path, text), out=tmp_path / "out", of="smal")
+        run_components("three", project(tmp_path, text), out=tmp_path / "out", testset="smal")
     with pytest.raises(TestSetError, match=r"nothing\.yaml"):
-        run_components("three", project(tmp_path, text), out=tmp_path / "out", of="none")
+        run_components("three", project(tmp_path, text), out=tmp_path / "out", testset="none")
     with pytest.raises(UsageError, match="--testset is small"):
-        run_components("three", project(tmp_path), out=tmp_path / "out", of="small")
+        run_components("three", project(tmp_path), out=tmp_path / "out", testset="small")
     assert not (tmp_path / "asked").exists()
 
 

@@ -5,7 +5,7 @@ import pytest
 from cranfield import compare, evaluate, load
 from cranfield.errors import UsageError
 from cranfield.measures import parse
-from cranfield.project.recipe import with_primary
+from cranfield.project.recipe import with_measure
 
 QRELS = {"q1": {"a": 2, "b": 1, "n": 0}, "q2": {"c": 1}, "q3": {"d": 1}}
 RUN = {"q1": {"x": 9.5, "a": 9.5, "b": 8.0, "y": 7.25}, "q2": {"y": 3.0, "c": 2.0}, "q9": {"a": 1.0}}
@@ -181,7 +181,7 @@ def test_one_measure_may_be_a_text_and_values_are_asked_for_by_its_name():
 
 def test_a_measure_added_later_says_nothing_twice():
     one, added = (
-        with_primary(evaluate({"q1": {"a": 1}, "q2": {"b": 0}}, {"q1": ["a"]}, measures=["AP"]), primary)
+        with_measure(evaluate({"q1": {"a": 1}, "q2": {"b": 0}}, {"q1": ["a"]}, measures=["AP"]), primary)
         for primary in ("AP", "RR")
     )
     assert [str(measure) for measure in added.measures] == ["AP", "RR"]

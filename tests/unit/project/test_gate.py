@@ -74,7 +74,7 @@ def problems(config: Path, ref: str | None = None, source: Source | None = None)
 
 
 def outcomes(job: GateJob) -> list[str]:
-    return [rule.status for part in job.parts for rule in part.result.rules]
+    return [rule.status for result in job.results.values() for rule in result.rules]
 
 
 def test_an_accepted_run_passes_and_a_worse_one_fails(tmp_path: Path) -> None:
@@ -88,7 +88,7 @@ def test_an_accepted_run_passes_and_a_worse_one_fails(tmp_path: Path) -> None:
     job = gated(config)
     assert outcomes(job) == ["failed", "failed", "passed"]
     assert job.status == "failed"
-    assert {change.query_id for change in job.parts[0].result.worse} == set("abc")
+    assert {change.query_id for change in job.results[""].worse} == set("abc")
     assert sorted(path.name for path in job.written) == ["gate.html", "gate.json", "gate.md"]
     assert baseline.read_bytes() == before  # no run takes its own results for the bar
 
@@ -204,7 +204,7 @@ def test_a_query_that_a_run_file_leaves_out_counts_as_0_in_every_convention(tmp_
     lines = [f"{query} Q0 doc-{query} 1 9 s" for query in QUERIES[:-1]]
     (tmp_path / "some.run").write_text("\n".join(lines) + "\n")
     job = gated(config, source=Source(run=tmp_path / "some.run"))
-    assert [rule.got for rule in job.parts[0].result.rules] == ["0.9000", "1 of 10"]
+    assert [rule.got for rule in job.results[""].rules] == ["0.9000", "1 of 10"]
     assert outcomes(job) == ["failed", "failed"]
 
 
@@ -274,7 +274,10 @@ def test_several_test_sets_have_a_gate_each_and_the_worst_decides(tmp_path: Path
     assert gated(config).status == "passed"
     worsen(tmp_path, "fg")
     job = gated(config)
-    assert [(part.name, part.result.status) for part in job.parts] == [("first", "passed"), ("second", "failed")]
+    assert [(name, result.status) for name, result in job.results.items()] == [
+        ("first", "passed"),
+        ("second", "failed"),
+    ]
     assert job.status == "failed"
     assert "second: failed: 2 of 3 rules broken" in render(job.document, "markdown")
 
@@ -306,7 +309,7 @@ def test_a_change_that_loosens_its_own_baseline_does_not_pass(repository: Path) 
     assert outcomes(gated(repository)) == ["failed", "passed", "passed"]  # against its own
     job = gated(repository, "main")
     assert outcomes(job) == ["failed", "failed", "passed"]
-    facts = job.parts[0].result.baseline
+    facts = job.results[""].baseline
     assert facts is not None
     assert (facts.ref, facts.path, facts.accepted) == ("main", "cranfield-baseline.json", "2026-01-31")
 
@@ -317,7 +320,7 @@ def test_a_change_that_loosens_its_own_rules_is_held_to_those_of_the_ref(reposit
     assert gated(repository).status == "passed"
     job = gated(repository, "main")
     assert job.status == "failed"
-    notes = job.parts[0].result.notes
+    notes = job.results[""].notes
     assert notes[:4] == (
         "rules differ from main, and those of main count",
         f"rules of main that are not here: {'; '.join(WORDS)}",
@@ -349,8 +352,8 @@ def test_no_key_of_the_config_opens_the_gate(repository: Path, change: str) -> N
     repository.write_text(text)
     job = gated(repository, "main")
     assert job.status == "failed"
-    assert job.parts[0].result.evaluation.name == "new"
-    assert any("main" in note for note in job.parts[0].result.notes)
+    assert job.results[""].evaluation.name == "new"
+    assert any("main" in note for note in job.results[""].notes)
 
 
 def test_answers_of_a_file_in_place_of_a_system_are_told(repository: Path) -> None:
@@ -360,7 +363,7 @@ def test_answers_of_a_file_in_place_of_a_system_are_told(repository: Path) -> No
     repository.write_text(text)
     job = gated(repository, "main")
     assert job.status == "passed"
-    notes = job.parts[0].result.notes
+    notes = job.results[""].notes
     assert "the system new is of the kind run here, and of the kind command in main" in notes
     assert "the configuration of the system has changed since the baseline was accepted" in notes
 
@@ -369,7 +372,7 @@ def test_a_change_does_not_warm_its_system_up_to_seem_fast(repository: Path) -> 
     """A first call that the ref does not make would fill whatever the system keeps, before the times are taken."""
     (repository.parent / "asked.txt").unlink()
     repository.write_text("collect: {warm_up: 10}\n" + repository.read_text())
-    notes = gated(repository, "main").parts[0].result.notes
+    notes = gated(repository, "main").results[""].notes
     assert "other than in main, and taken from there: collect" in notes
     assert sorted((repository.parent / "asked.txt").read_text().split()) == list(QUERIES)
 

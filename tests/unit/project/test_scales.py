@@ -11,7 +11,7 @@ from cranfield.errors import MeasureError, TestSetError, UsageError
 from cranfield.evaluation.classes import by_class
 from cranfield.measures import parse
 from cranfield.model import Query, Rating, TestSet
-from cranfield.project.recipe import compare, with_primary
+from cranfield.project.recipe import compare, with_measure
 from cranfield.project.scales import evaluate_on_scales, scales_of
 
 
@@ -211,7 +211,7 @@ LISTS = {"q1": ["d2", "d1", "x", "d4", "d3"], "q2": ["d2", "d1"]}
 @pytest.mark.parametrize("first", ["nDCG(d)@10", "P@3", "nDCG@10"])
 def test_a_measure_added_later_is_on_its_own_scale_whatever_the_first_one_is(first):
     asked = evaluate_on_scales(TWO_SCALES, LISTS, [first, "P@5", "RR@5"], scale="detail")
-    added = with_primary(evaluate_on_scales(TWO_SCALES, LISTS, [first, "P@5"], scale="detail"), "RR@5")
+    added = with_measure(evaluate_on_scales(TWO_SCALES, LISTS, [first, "P@5"], scale="detail"), "RR@5")
     assert asked.summaries[parse("RR@5")] == added.summaries[parse("RR@5")]
     assert added.summaries[parse("RR@5")].mean == pytest.approx((1 + 1 / 2) / 2)  # binary: 1 is not relevant
 
@@ -227,7 +227,7 @@ def test_a_measure_added_later_is_on_its_own_scale_whatever_the_first_one_is(fir
 def test_a_measure_is_not_added_on_a_scale_that_is_not_its_own(measures, primary, why):
     evaluation = evaluate_on_scales(TWO_SCALES, LISTS, measures, scale="detail")
     with pytest.raises(UsageError, match=why):
-        with_primary(evaluation, primary)
+        with_measure(evaluation, primary)
 
 
 def test_a_measure_on_two_scales_is_not_compared():

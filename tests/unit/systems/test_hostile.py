@@ -21,7 +21,7 @@ from cranfield.errors import ConfigError
 from cranfield.formats.runs.jsonl import read_run
 from cranfield.formats.runs.record import answer_record, json_line
 from cranfield.model import Outcome, Query
-from cranfield.project.asking import collect_options
+from cranfield.project.experiment import collect_options
 from cranfield.systems import collect_all
 from cranfield.systems.calls.process import MAX_OUTPUT_BYTES
 from cranfield.systems.calls.redact import Redactor

@@ -1,0 +1,290 @@
+"""An experiment: systems on one test set, loaded, built and checked once for every command that collects and scores."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Literal
+
+from cranfield.config import Config
+from cranfield.errors import InputError, PreflightError, TestSetError, UnknownNameError, UsageError
+from cranfield.evaluation.compare import CompareOptions
+from cranfield.evaluation.values import Evaluation, Limits
+from cranfield.formats.io.files import refusal
+from cranfield.measures import Measure, parse_all
+from cranfield.model import DEFAULT_CONVENTION, Answer, Outcome, Run, Scalar, TestSet
+from cranfield.project.local import FOLDER, local_folder
+from cranfield.project.recipe import evaluate, load, with_measure
+from cranfield.project.testset_options import TestSetOptions
+from cranfield.ranking import Missing
+from cranfield.systems import CollectOptions, ConfiguredSystem, PassedCheck, Progress, build_systems, progress_on
+from cranfield.systems.collect.collection import collect, collect_all
+from cranfield.systems.collect.preflight import preflight
+from cranfield.systems.kinds.fusion import FusionSystem
+
+AT_A_TIME = 200
+"""Systems collected at the same time; each holds a file open, so more follow in groups of this size."""
+REPORT_FILES = ("results.json", "report.html", "report.md")
+"""Written into the output folder, next to the runs."""
+ANSWERS = "answers"
+"""Folder of the answer cache, in `.cranfield/` next to the config."""
+AnswerCache = Literal["use", "refresh", "off"]
+"""Answers of earlier runs are used; replaced by new ones; or neither used nor kept."""
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """Systems under test on one test set: ready to be collected from and scored."""
+
+    testset: TestSet
+    systems: Sequence[ConfiguredSystem]
+    k: int = 10
+    """Results requested for each query."""
+    measures: Sequence[str] | None = None
+    """None is the default list."""
+    primary_spelling: str | None = None
+    """None is the first measure."""
+    convention: str = DEFAULT_CONVENTION
+    missing: Missing | None = None
+    """None is the convention's rule."""
+    declared: CompareOptions = field(default_factory=CompareOptions)
+    """Everything declared before the numbers are seen but the primary measure."""
+    collecting: CollectOptions = field(default_factory=CollectOptions)
+    name: str = ""
+    """Of the test set in a config with several."""
+    params: Mapping[str, Scalar] = field(default_factory=dict)
+    """Sent to the systems with every query."""
+
+    @cached_property
+    def dry(self) -> Evaluation:
+        """The evaluation of a run without results: shows which measures the test set allows."""
+        return self.evaluate(Run("none", {query_id: Answer(Outcome.EMPTY) for query_id in self.testset.query_ids}))
+
+    @cached_property
+    def options(self) -> CompareOptions:
+        """What is declared before the numbers are seen."""
+        return replace(self.declared, primary=self.primary)
+
+    @cached_property
+    def primary(self) -> Measure:
+        """The measure that decides."""
+        return self.dry.measures[0] if self.primary_spelling is None else parse_all([self.primary_spelling])[0]
+
+    @cached_property
+    def checks(self) -> tuple[PassedCheck, ...]:
+        """The preflight checks of the systems, run once.
+
+        Raises:
+            PreflightError: with every check that failed.
+        """
+        return preflight(systems_to_check(self.systems), k=self.k)
+
+    @property
+    def check_rows(self) -> list[tuple[str, str, str]]:
+        """System, check and finding, as reports list them."""
+        return [(check.system, check.check, check.found) for check in self.checks]
+
+    def collect(
+        self, out: Path | None = None, *, pilot: bool = False, progress: Progress | None = None
+    ) -> dict[str, Run]:
+        """Check the systems, send them every query, and close them.
+
+        Args:
+            out: output folder, for `runs/` and what an interrupted call continues from; None keeps the runs in memory.
+            pilot: mark the runs as not for the record.
+            progress: None shows it on stderr.
+
+        Returns:
+            System name to run, in the order of `systems`.
+
+        Raises:
+            PreflightError: a check failed; no query was sent.
+            Interrupted: the same call continues where it stopped.
+        """
+        runs: dict[str, Run] = {}
+        try:
+            _ = self.checks
+            if out is None:
+                return {system.name: collect(self.testset, system, k=self.k) for system in self.systems}
+            progress = progress or progress_on(sys.stderr)
+            for start in range(0, len(self.systems), AT_A_TIME):
+                group = self.systems[start : start + AT_A_TIME]
+                runs |= collect_all(
+                    self.testset,
+                    group,
+                    out_dir=out,
+                    k=self.k,
+                    pilot=pilot,
+                    options=self.collecting,
+                    progress=progress,
+                )
+        finally:
+            self.close()
+        return runs
+
+    def evaluate(self, run: Run | Path, testset: TestSet | None = None) -> Evaluation:
+        """Score a run; on a part of the test set where one is given."""
+        scored = evaluate(
+            testset or self.testset,
+            run,
+            measures=self.measures,
+            convention=self.convention,
+            missing=self.missing,
+        )
+        return with_measure(scored, self.primary_spelling)
+
+    def close(self) -> None:
+        """Stop what the systems started."""
+        for system in self.systems:
+            system.close()
+
+
+def prepare(
+    config: Config,
+    name: str,
+    systems: Sequence[str],
+    *,
+    seed: int = 0,
+    allow_drift: bool = False,
+    cache: AnswerCache = "use",
+    missing: Missing | None = None,
+) -> Experiment:
+    """Load a test set of a config, build systems for it, and check that it allows the measures.
+
+    Args:
+        config: from `open_config`.
+        name: of the test set; empty where the config has one.
+        systems: their names, in the order they are reported.
+        seed: of everything random.
+        allow_drift: accept a test set that no longer matches its repository.
+        cache: what is done with the answers of earlier runs.
+        missing: how an unanswered query counts; None is the convention's rule.
+
+    Raises:
+        InputError: the test set, with all its problems.
+        UnknownNameError: there is no such system.
+    """
+    chosen = config.sets[name]
+    repo = None if chosen.repo is None else config.folder / chosen.repo
+    options = TestSetOptions(repo=repo, allow_drift=allow_drift and repo is not None)
+    testset = load(config.folder / chosen.path, options=options)
+    built = {system.name: system for system in build_systems(config, systems, chosen.params)}
+    limits = Limits(config.limits.max_failed_share, config.limits.min_judged_share)
+    experiment = Experiment(
+        testset,
+        [built[system] for system in systems],
+        k=chosen.k or config.k,
+        measures=chosen.measures,
+        primary_spelling=chosen.primary,
+        convention=config.convention,
+        missing=missing,
+        declared=CompareOptions(None, config.test, config.alpha, config.margin, seed, limits=limits),
+        collecting=collect_options(config, cache),
+        name=name,
+        params=chosen.params,
+    )
+    _ = experiment.primary
+    return experiment
+
+
+@contextmanager
+def prepare_all(
+    prepare_one: Callable[[str], Experiment], names: Iterable[str], check: Callable[[Experiment], object]
+) -> Iterator[list[Experiment]]:
+    """Prepare an experiment for each test set, and close them all at the end.
+
+    Args:
+        prepare_one: from the name of a test set to its experiment.
+        names: of the test sets.
+        check: further checks of an experiment.
+
+    Raises:
+        InputError: with the problems of every test set.
+        PreflightError: with every failed check, where nothing else is wrong.
+    """
+    experiments: list[Experiment] = []
+    errors: list[InputError | PreflightError] = []
+    try:
+        for name in names:
+            try:
+                experiments.append(prepare_one(name))
+                check(experiments[-1])
+            except (InputError, PreflightError) as error:
+                errors.append(error)
+        if len(errors) == 1:
+            raise errors[0]
+        if errors:
+            kind = PreflightError if all(isinstance(error, PreflightError) for error in errors) else TestSetError
+            raise kind(list(dict.fromkeys(problem for error in errors for problem in error.problems)))
+        yield experiments
+    finally:
+        for experiment in experiments:
+            experiment.close()
+
+
+def collect_options(config: Config, cache: AnswerCache = "use") -> CollectOptions:
+    """How systems are queried, as the config says."""
+    settings = config.collect
+    is_kept = cache != "off" and settings.cache_h != 0
+    if is_kept:
+        with suppress(
+            UsageError
+        ):  # a cache that cannot be written can still be read; collecting notes what it cannot write
+            local_folder(config.folder)
+    return CollectOptions(
+        warm_up=settings.warm_up,
+        repeats=settings.repeats,
+        seed=settings.seed,
+        cache_dir=config.folder / FOLDER / ANSWERS if is_kept else None,
+        cache_h=settings.cache_h,
+        refresh=cache == "refresh",
+    )
+
+
+def systems_to_check(systems: Sequence[ConfiguredSystem]) -> list[ConfiguredSystem]:
+    """The systems without a fusion whose parts are all checked with another system."""
+    found: list[ConfiguredSystem] = []
+    checked: set[int] = set()
+    for system in systems:
+        parts = {id(part) for part in system.active_parts.values()} if isinstance(system, FusionSystem) else set()
+        if not parts or not parts <= checked:
+            found.append(system)
+        checked |= parts
+    return found
+
+
+def require_folder(out: Path) -> None:
+    """Refuse an output folder that cannot be made, before any query is sent.
+
+    Raises:
+        UsageError: a file is in the way.
+    """
+    try:
+        in_the_way = next((path for path in (out, *out.parents) if path.exists() and not path.is_dir()), None)
+    except OSError as error:
+        raise UsageError(refusal(out, error)) from error
+    if in_the_way is not None:
+        raise UsageError("this is a file", path=str(in_the_way), expected="a folder for the results, --out")
+
+
+def testset_named(config: Config, name: str | None) -> str:
+    """The name of one test set of a config; None is the only one.
+
+    Raises:
+        UsageError: the config has several and none is named, or one and a name is given.
+        UnknownNameError: there is no such test set.
+    """
+    if config.testsets is None:
+        if name is not None:
+            raise UsageError(f"--testset is {name}", expected="none: the config has one test set")
+        return ""
+    if name is None:
+        listed = ", ".join(config.sets)
+        raise UsageError(f"the config has {len(config.sets)} test sets", expected=f"--testset with one of {listed}")
+    if name not in config.sets:
+        raise UnknownNameError.among("test set", name, config.sets)
+    return name

@@ -1,0 +1,129 @@
+"""From the settings of the pytest marker (a test set and a system, or a config) to an evaluation; anything missing is an error."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from cranfield.config import Config
+from cranfield.errors import Problem, SystemUnderTestError, UnknownNameError, UsageError, shorten
+from cranfield.evaluation.values import Evaluation, Limits
+from cranfield.evaluation.verdict import broken_limits
+from cranfield.model import DEFAULT_CONVENTION, TestSet
+from cranfield.project.experiment import Experiment, prepare
+from cranfield.project.recipe import load
+from cranfield.project.rules import open_config
+from cranfield.systems import ConfiguredSystem
+from cranfield.words import first_of
+
+K = 10
+SHOWN_REASONS = 3
+"""Failed queries that a message names."""
+
+
+@dataclass(frozen=True, slots=True)
+class MarkerSettings:
+    """What is to be scored. With a config and no more, what the config says."""
+
+    testset: str | Path | TestSet | None = None
+    """A test-set file, or one that is loaded; with a system of the config, the name of one of its several test sets."""
+    system: str | Callable[..., Any] | None = None
+    """`module:function`; a function at hand; or the name of a system of the config."""
+    run: str | Path | None = None
+    """A run file in place of a system."""
+    k: int | None = None
+    """Results requested; 10, or as the config says."""
+    convention: str | None = None
+    """Whose choices score it."""
+    max_failed_share: float | None = None
+    """More queries that fail, and there are no scores; 0.1, or as the config says."""
+
+
+def measure(settings: MarkerSettings, *, folder: Path, config_path: Path) -> Evaluation:
+    """Collect, or read, and evaluate.
+
+    Args:
+        settings: what is to be scored.
+        folder: what files and modules are relative to.
+        config_path: the config, read where a system of it is named.
+
+    Raises:
+        InputError: a file that is missing or wrong.
+        PreflightError: the system would not have worked.
+        SystemUnderTestError: it failed on more queries than allowed.
+        UsageError: the settings do not fit together.
+    """
+    is_file_or_function = callable(settings.system) or (isinstance(settings.system, str) and ":" in settings.system)
+    if settings.run is not None or is_file_or_function:
+        experiment = _of_function(settings, folder)
+    else:
+        experiment = _of_config(settings, open_config(config_path))
+    if settings.run is not None:
+        evaluation = experiment.evaluate(folder / settings.run)
+    else:
+        (run,) = experiment.collect().values()
+        evaluation = experiment.evaluate(run)
+    limit = experiment.declared.limits.max_failed_share
+    _require_answers(evaluation, limit if settings.max_failed_share is None else settings.max_failed_share)
+    return evaluation
+
+
+def _of_function(settings: MarkerSettings, folder: Path) -> Experiment:
+    """A function, or nothing where a run file is scored, on a test set that is named or loaded."""
+    if settings.testset is None:
+        raise UsageError("a system or a run without a test set", expected="testset=, the path of one")
+    if settings.run is not None and settings.system is not None:
+        raise UsageError("a run and a system", expected="one of the two")
+    testset = settings.testset if isinstance(settings.testset, TestSet) else load(folder / settings.testset)
+    systems = () if settings.run is not None else (_function_system(settings.system, folder),)
+    k = K if settings.k is None else settings.k
+    return Experiment(testset, systems, k=k, convention=settings.convention or DEFAULT_CONVENTION)
+
+
+def _function_system(function: object, folder: Path) -> ConfiguredSystem:
+    from cranfield.systems.kinds.python import PythonSystem
+
+    if isinstance(function, str):
+        name = "".join(letter if letter.isalnum() or letter in "._-" else "." for letter in function)
+        return PythonSystem.of(name, folder=folder, python=function)
+    if not callable(function):
+        raise UsageError(f"a system is {shorten(function)}", expected="a function, or module:function")
+    name = getattr(function, "__name__", type(function).__name__)
+    return PythonSystem.calling(name if name.isidentifier() else "function", function)
+
+
+def _of_config(settings: MarkerSettings, config: Config) -> Experiment:
+    names = list(config.sets)
+    name = str(settings.testset) if settings.testset is not None else names[0]
+    if name not in names:
+        raise UnknownNameError.among("test set of the config", name, [name for name in names if name])
+    if settings.testset is None and len(names) > 1:
+        raise UsageError("the config has several test sets", expected=f"testset=, one of {', '.join(names)}")
+    system = settings.system if isinstance(settings.system, str) else _only_system(config)
+    experiment = prepare(config, name, [system], cache="off")
+    return replace(experiment, k=settings.k or experiment.k, convention=settings.convention or experiment.convention)
+
+
+def _only_system(config: Config) -> str:
+    name = (config.gate.system if config.gate is not None else None) or config.candidate
+    if name is None and len(config.systems) == 1:
+        (name,) = config.systems
+    if name is None:
+        raise UsageError("the config has several systems", expected=f"system=, one of {', '.join(config.systems)}")
+    return name
+
+
+def _require_answers(evaluation: Evaluation, max_failed_share: float | None) -> None:
+    """Refuse the scores of a system that failed: its zeros would look like answers."""
+    broken = broken_limits([evaluation], evaluation.measures[0], Limits(max_failed_share))
+    if broken:
+        reasons = [
+            f"{query_id}: {outcome}, {reason}" for query_id, outcome, reason in evaluation.failures[:SHOWN_REASONS]
+        ]
+        if not reasons:
+            run = evaluation.run
+            missing = [one for one in evaluation.query_ids if run is not None and one not in run.answers]
+            reasons = [f"no answer to {first_of(missing)}"]
+        raise SystemUnderTestError([Problem(sentence, hint="; ".join(reasons)) for sentence in broken])
