@@ -232,5 +232,7 @@ def _set_result(experiment: Experiment, job: Job) -> SetResult:
         return row(compared.n, (compared.baseline.mean, compared.candidate.mean, compared.delta), shown)
     summary = job.evaluations[0].summaries[measure]
     return row(
-        summary.n, (summary.mean, None, None), VerdictCode.INVALID.text if job.broken_limits else "one system, nothing to compare"
+        summary.n,
+        (summary.mean, None, None),
+        VerdictCode.INVALID.text if job.broken_limits else "one system, nothing to compare",
     )
