@@ -180,7 +180,7 @@ def tests_page() -> str:
             *(["a margin"] if spec.needs_margin else []),
         ]
         facts = [
-            ("interval", spec.interval or "none"),
+            ("interval", spec.interval_method or "none"),
             ("may decide", "yes" if spec.can_declare else "no"),
             *([("needs", ", ".join(needs))] if needs else []),
             ("source", spec.source),

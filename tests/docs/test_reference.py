@@ -18,6 +18,7 @@ from cranfield import errors
 from cranfield.cli import shared
 from cranfield.config.gate import Rule
 from cranfield.config.presets import PRESETS
+from cranfield.evaluation.verdict_table import VERDICTS
 from cranfield.formats.sniff import FORMATS
 from cranfield.gate.rules import RULES
 from cranfield.measures import ALIASES, CATALOGUE
@@ -51,6 +52,18 @@ def test_every_page_is_written_once_and_old_ones_go(generate: ModuleType, tmp_pa
     before = {path: path.stat().st_mtime_ns for path in tmp_path.iterdir()}
     generate.write_pages(tmp_path)
     assert {path: path.stat().st_mtime_ns for path in tmp_path.iterdir()} == before
+
+
+def test_the_glossary_holds_the_table_of_verdicts_and_terms_in_order() -> None:
+    text = (CHECKOUT / "docs/glossary.md").read_text()
+    verdicts, terms = (
+        re.findall(r"^\| (.+?) \| (.+?) \| (.+?) \|$", part, re.MULTILINE)[1:] for part in text.split("## Terms")
+    )
+    assert verdicts == [(spec.text, f"`{spec.code}`", spec.meaning) for spec in VERDICTS.values()]
+    names = [term for term, _, _ in terms]
+    assert len(names) > 30
+    assert names == sorted(set(names), key=str.lower)
+    assert all(re.search(r"\]\(.+\.md\)$", where) for _, _, where in terms)
 
 
 def test_every_page_is_in_the_table_of_contents(generate: ModuleType) -> None:

@@ -276,8 +276,8 @@ def test_a_report_of_many_is_written_as_one_page(four: list[str]) -> None:
 
 def test_sensitivity_is_one_option_away(four: list[str]) -> None:
     text = cranfield("compare", TESTSET, four[0], four[3], "--sensitivity")
-    assert "variations agree: better" in text
-    assert text.index("variations agree") < text.index("Every variation, those that disagree first")
+    assert "alternative analyses also favour B" in text
+    assert text.index("alternative analyses") < text.index("All alternative analyses, those that disagree first")
     payload = json.loads(cranfield("compare", TESTSET, four[0], four[3], "--sensitivity", "--format", "json"))
     assert payload["sensitivity"]["n_variations"] == len(payload["sensitivity"]["variations"])
     assert "sensitivity" not in json.loads(cranfield("compare", TESTSET, four[0], four[3], "--format", "json"))

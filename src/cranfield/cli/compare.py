@@ -48,7 +48,7 @@ SensitivityOption = Annotated[
     bool,
     typer.Option(
         "--sensitivity",
-        help="Of two runs: would other measures, cutoffs, tests, queries or judgments say otherwise?",
+        help="Sensitivity analysis of two runs: repeat with other measures, cutoffs, tests, queries and judgments.",
     ),
 ]
 TestOption = Annotated[
@@ -67,17 +67,15 @@ MarginOption = Annotated[
 ]
 MoreArgument = Annotated[
     list[Path] | None,
-    typer.Argument(metavar="[MORE]...", help="Runs of more systems: every pair is compared, adjusted for being many."),
+    typer.Argument(metavar="[MORE]...", help="Runs of more systems: every pair is compared, Holm-adjusted."),
 ]
 
 
 @testset_options
 def compare_command(
     testset: Annotated[Path, typer.Argument(metavar="TESTSET", help="A test-set file, or TREC qrels.")],
-    baseline: Annotated[Path, typer.Argument(metavar="BASELINE", help="The run of the system that is.")],
-    candidate: Annotated[
-        Path, typer.Argument(metavar="CANDIDATE", help="The run of the system that would replace it.")
-    ],
+    baseline: Annotated[Path, typer.Argument(metavar="BASELINE", help="Baseline run.")],
+    candidate: Annotated[Path, typer.Argument(metavar="CANDIDATE", help="Candidate run.")],
     more: MoreArgument = None,
     *,
     measures: MeasureOption = None,
@@ -86,7 +84,7 @@ def compare_command(
     ] = None,
     test: TestOption = "permutation",
     margin: MarginOption = None,
-    alpha: Annotated[float, typer.Option("--alpha", metavar="X", help="Share of false alarms to accept.")] = 0.05,
+    alpha: Annotated[float, typer.Option("--alpha", metavar="X", help="Significance level (alpha).")] = 0.05,
     seed: SeedOption = 0,
     convention: ConventionOption = "trec",
     missing: MissingChoice = None,

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 @testset_options
 def power_command(
     testset: Annotated[Path, typer.Argument(metavar="TESTSET", help="A test-set file, or TREC qrels.")],
-    baseline: Annotated[Path, typer.Argument(metavar="BASELINE", help="A run, such as that of the system that is.")],
+    baseline: Annotated[Path, typer.Argument(metavar="BASELINE", help="A run, such as the baseline's.")],
     candidate: Annotated[
         Path,
         typer.Argument(metavar="CANDIDATE", help="Another run: how far differences spread depends on the two systems."),
@@ -57,7 +57,7 @@ def power_command(
     power: Annotated[
         float, typer.Option("--power", metavar="SHARE", help="How often the difference should be found.")
     ] = 0.8,
-    alpha: Annotated[float, typer.Option("--alpha", metavar="X", help="Share of false alarms to accept.")] = 0.05,
+    alpha: Annotated[float, typer.Option("--alpha", metavar="X", help="Significance level (alpha).")] = 0.05,
     seed: SeedOption = 0,
     convention: ConventionOption = "trec",
     missing: MissingChoice = None,

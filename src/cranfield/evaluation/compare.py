@@ -13,7 +13,6 @@ from cranfield.evaluation.evaluate import clipped, difference_range, summarise
 from cranfield.evaluation.strata import strata_of
 from cranfield.evaluation.values import Comparison, Evaluation, Limits, MeasureComparison, StratumComparison, Verdict
 from cranfield.evaluation.verdict import (
-    MEAN_DIFFERENCE,
     NONINFERIORITY,
     broken_limits,
     broken_pairs,
@@ -33,7 +32,7 @@ from cranfield.stats.noise import differences
 from cranfield.stats.paired import mcnemar, noninferiority
 from cranfield.stats.permutation import EXACT_UP_TO
 from cranfield.stats.result import TestResult
-from cranfield.stats.table import DEFAULT_DRAWS, TESTS, run_tests
+from cranfield.stats.table import DEFAULT_DRAWS, MEAN_DIFFERENCE, TESTS, run_tests
 
 DEFAULT_TEST = "permutation"
 SMALLEST_ALPHA = 1e-12
@@ -83,7 +82,7 @@ def compare(baseline: Evaluation, candidate: Evaluation, options: CompareOptions
     """Compare two systems on the queries both were evaluated on.
 
     Args:
-        baseline: the system that is.
+        baseline: the current system.
         candidate: the system that would replace it; differences are candidate minus baseline.
         options: what was declared beforehand.
 
@@ -98,7 +97,7 @@ def compare(baseline: Evaluation, candidate: Evaluation, options: CompareOptions
         known = ", ".join(str(measure) for measure in shared)
         raise UsageError(f"primary measure {primary} was not evaluated on both sides", expected=f"one of {known}")
     if CATALOGUE[primary.name].diagnostic:
-        raise UsageError(f"{primary} says how far other numbers go, and decides nothing", expected="a quality measure")
+        raise UsageError(f"{primary} is a diagnostic measure and cannot decide a verdict", expected="a quality measure")
     compared = {
         measure: _compare_measure(measure, baseline, candidate, options, is_primary=measure == primary)
         for measure in shared
@@ -203,7 +202,7 @@ def _compare_measure(
         delta=about.mean,
         ci_low=declared.ci_low if declared else None,
         ci_high=declared.ci_high if declared else None,
-        interval_method=TESTS[options.test].interval,
+        interval_method=TESTS[options.test].interval_method,
         effect_size=cohens_dz(difference),
         n=len(query_ids),
         n_nonzero=int(np.count_nonzero(difference)),

@@ -136,7 +136,7 @@ def latency_impact(
     differences of p50 and of p95 more, 96 to 99. Percentiles are numpy's (linear between neighbours).
 
     Args:
-        baseline: the system that is.
+        baseline: the current system.
         candidate: the system that would replace it; differences are candidate minus baseline.
         alpha: intervals cover 1 - alpha.
         seed: of the resamples.

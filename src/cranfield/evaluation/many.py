@@ -52,7 +52,7 @@ def compare_many(
     Args:
         evaluations: on one test set, with different names.
         options: what was declared beforehand. The margin decides nothing here: it is shown beside the differences.
-        baseline: name of the system that is, where there is one: each of the others is also compared with it alone.
+        baseline: name of the baseline system, if any: each of the others is also compared with it alone.
 
     Conventions:
         the p-values of all pairs are adjusted together (Holm); those against the baseline are a family of their own · the
@@ -70,7 +70,7 @@ def compare_many(
             f"primary measure {primary} was not evaluated on every system", expected=f"one of {_listed(measures)}"
         )
     if CATALOGUE[primary.name].diagnostic:
-        raise UsageError(f"{primary} says how far other numbers go, and decides nothing", expected="a quality measure")
+        raise UsageError(f"{primary} is a diagnostic measure and cannot decide a verdict", expected="a quality measure")
     query_ids = common_queries(evaluations, primary)
     values = _matrix(evaluations, primary, query_ids)
     names = [evaluation.name for evaluation in evaluations]
@@ -337,7 +337,7 @@ def _out_of_reach(many: ManyComparison) -> list[str]:
     n = len(many.query_ids)
     what = f"{n} queries" if n <= EXACT_UP_TO else f"{patterns} draws"
     return [
-        f"{what} give no p under {format_p(least)}, and one of {len(many.pairs)} pairs needs {format_p(needed)} to be told apart"
+        f"{what} give no p under {format_p(least)}, and one of {len(many.pairs)} pairs needs {format_p(needed)} to be significant"
     ]
 
 
@@ -345,15 +345,13 @@ def _otherwise(many: ManyComparison, best: Sequence[str]) -> tuple[str, ...]:
     """What else was looked at and says something else, a sentence each."""
     said = []
     some_pair = len(best) < len(many.evaluations)
+    n_pairs = sum(pair.verdict is not VerdictCode.NOT_SIGNIFICANT for pair in many.pairs)
+    pairs = {0: "no pair is", 1: "one pair is"}.get(n_pairs, f"{n_pairs} pairs are")
     for name, result in many.omnibus.items():
         p = result.p_two_sided
         if p is not None and (p <= many.options.alpha) != some_pair:
-            word = (
-                "finds a difference among them, and no pair does"
-                if not some_pair
-                else "finds no difference, and a pair does"
-            )
-            said.append(f"the {name} test of all systems {word} (p {format_p(p)})")
+            word = "not significant" if some_pair else "significant"
+            said.append(f"{name.capitalize()} test of all systems {word} (p {format_p(p)}), although {pairs}")
     leader = many.names[many.best_first[0]]
     for measure, row in many.summaries.items():
         if measure == many.primary or CATALOGUE[measure.name].diagnostic:

@@ -78,7 +78,7 @@ def plan(
     """Reckon from two systems on the same queries.
 
     Args:
-        baseline: the system that is.
+        baseline: the current system.
         candidate: another one: the spread of the differences depends on the pair.
         measure: None is the first that both have.
         difference: true difference to be found; None is a choice of round ones.

@@ -17,12 +17,12 @@ from cranfield.evaluation.margins import unjudged_margin
 from cranfield.evaluation.scales import NOT_ON_ITS_SCALE, ranking_for
 from cranfield.evaluation.strata import strata_of
 from cranfield.evaluation.values import Comparison, Evaluation
-from cranfield.evaluation.verdict import MEAN_DIFFERENCE, claimed, sign_of
+from cranfield.evaluation.verdict import claimed, sign_of
 from cranfield.evaluation.verdict_table import VerdictCode
 from cranfield.measures import Measure, compute, parse_all
 from cranfield.ranking.value import FloatQ, Ranking
 from cranfield.stats.noise import differences
-from cranfield.stats.table import TESTS, Paired
+from cranfield.stats.table import MEAN_DIFFERENCE, TESTS, Paired
 
 Family = Literal["measure", "cutoff", "test", "consensus rule", "without a stratum", "unjudged documents"]
 
@@ -45,6 +45,13 @@ MOST_STRATA = 20
 
 FEWEST_QUERIES = 6
 """With fewer left no test rejects at 5 %, and a variation says nothing."""
+
+AGREEMENT = {
+    VerdictCode.BETTER: "favour B",
+    VerdictCode.WORSE: "favour A",
+    VerdictCode.EQUIVALENT: "find A and B equivalent",
+    VerdictCode.NOT_SIGNIFICANT: "find no significant difference",
+}
 
 Regraded = tuple[Evaluation, Evaluation] | str
 """Both sides on other grades, or why there is no such thing."""
@@ -90,11 +97,11 @@ class Sensitivity:
 
     @property
     def line(self) -> str:
-        """`17 of 21 variations agree: better`; and how many more could not be tried, or would say the same as another."""
+        """`17 of 21 alternative analyses also favour B; 1 not applicable`."""
         if not self.variations:
-            return f"No variation could be tried: {self.verdict.text}"
-        out = f"; {len(self.left_out)} more left out" if self.left_out else ""
-        return f"{self.n_agree} of {len(self.variations)} variations agree: {self.verdict.text}{out}"
+            return f"No alternative analysis is possible: {self.verdict.text}"
+        out = f"; {len(self.left_out)} not applicable" if self.left_out else ""
+        return f"{self.n_agree} of {len(self.variations)} alternative analyses also {AGREEMENT[self.verdict]}{out}"
 
 
 def sensitivity(

@@ -10,10 +10,7 @@ from cranfield.measures import CATALOGUE, Measure, compute
 from cranfield.model import Outcome
 from cranfield.numbers import format_delta, format_delta_interval, format_level, format_p, format_percent, format_value
 from cranfield.stats.result import TestResult
-from cranfield.stats.table import TESTS
-
-MEAN_DIFFERENCE = "mean difference"
-"""What the delta of a comparison is; an interval about anything else has to say so."""
+from cranfield.stats.table import MEAN_DIFFERENCE, TESTS
 
 NONINFERIORITY = "noninferiority"
 """Name of the test that a loss of the margin or more is ruled out; it runs where a margin is stated, and decides nothing."""
@@ -155,7 +152,7 @@ def disagreements(
     test: str,
     alpha: float,
 ) -> tuple[str, ...]:
-    """Name each other measure and test that says otherwise, after Holm's adjustment."""
+    """Each other measure and test whose result differs from the verdict, after Holm's adjustment."""
     if verdict is VerdictCode.INVALID:
         return ()
     said = {VerdictCode.BETTER: 1, VerdictCode.WORSE: -1}.get(verdict, 0)
@@ -165,20 +162,23 @@ def disagreements(
         if measure == primary or spec.diagnostic or comparison.delta is None:
             continue
         result = comparison.tests.get(test)
-        if result is None or not _finds(result, alpha):
+        if result is None or not _is_significant(result, alpha):
             continue
         way = (1 if comparison.delta > 0 else -1) * (1 if spec.higher_is_better else -1)
         if way != said:
             word = "better" if way > 0 else "worse"
             sentences.append(
-                f"{measure} says {word} ({format_delta(comparison.delta)}, adjusted p {format_p(result.p_adjusted)})"
+                f"{measure}: significantly {word} ({format_delta(comparison.delta)}, adjusted p {format_p(result.p_adjusted)})"
             )
     for name, result in comparisons[primary].tests.items():
         if name == test or result.p_adjusted is None or TESTS[name].needs_margin:
             continue
-        if _finds(result, alpha) != bool(said):
-            word = "finds a difference" if _finds(result, alpha) else "finds no difference"
-            sentences.append(f"the {name} test on {primary} {word} (adjusted p {format_p(result.p_adjusted)})")
+        if _is_significant(result, alpha) != bool(said):
+            word = "significant" if _is_significant(result, alpha) else "not significant"
+            title = TESTS[name].title
+            sentences.append(
+                f"{title[0].upper()}{title[1:]} on {primary}: {word} (adjusted p {format_p(result.p_adjusted)})"
+            )
     return tuple(sentences)
 
 
@@ -195,12 +195,12 @@ def _coverage(evaluation: Evaluation, primary: Measure, limit: float) -> list[st
     ]
 
 
-def _finds(result: TestResult, alpha: float) -> bool:
+def _is_significant(result: TestResult, alpha: float) -> bool:
     return result.p_adjusted is not None and result.p_adjusted <= alpha
 
 
 def _numbers(declared: MeasureComparison, test: str, alpha: float) -> str:
-    """`nDCG@10 0.4120 to 0.4710, +0.0590 (95 % interval +0.0210 to +0.0970, p .0021, n = 50, permutation)`."""
+    """`nDCG@10 0.4120 to 0.4710, +0.0590 (95 % CI +0.0210 to +0.0970, p .0021, n = 50, permutation)`."""
     if declared.delta is None:
         return f"{declared.measure} has no query that both sides have a value for"
     what = "" if TESTS[test].estimates == MEAN_DIFFERENCE else f" of the {TESTS[test].estimates}"
@@ -211,7 +211,7 @@ def _numbers(declared: MeasureComparison, test: str, alpha: float) -> str:
     means = f"{format_value(declared.baseline.mean)} to {format_value(declared.candidate.mean)}"
     return (
         f"{declared.measure} {means}, {format_delta(declared.delta)} "
-        f"({format_level(alpha)} interval{what} {interval}, {p_value}n = {declared.n}, {test})"
+        f"({format_level(alpha)} CI{what} {interval}, {p_value}n = {declared.n}, {test})"
     )
 
 

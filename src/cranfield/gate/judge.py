@@ -186,7 +186,7 @@ def _surely(asked: Drop, falls: Mapping[str, Fraction], margin: Fraction, eviden
     test = asked.test or evidence.test
     low, high = interval_of([float(fall) for fall in falls.values()], test, alpha, evidence.seed)
     ends = ["unbounded" if end is None else as_text(exact(end), signed=True) for end in (low, high)]
-    said = f"{format_level(alpha)} interval of the drop {ends[0]} to {ends[1]} ({test})"
+    said = f"{format_level(alpha)} CI of the drop {ends[0]} to {ends[1]} ({test})"
     if low is not None and exact(low) > margin:
         return "failed", said
     if high is not None and exact(high) <= margin:

@@ -13,13 +13,12 @@ from cranfield.config.check import Finding, Place
 from cranfield.config.gate import TESTSET_PART, Drop, Floor, GateConfig, JudgedShare, Ratchet, Rule
 from cranfield.config.models import Config
 from cranfield.errors import CranfieldError, Problem, unknown_name
-from cranfield.evaluation.verdict import MEAN_DIFFERENCE
 from cranfield.gate import judge
 from cranfield.gate.evidence import Evidence
 from cranfield.gate.result import RuleResult
 from cranfield.measures import CATALOGUE, parse
 from cranfield.model import TestSet
-from cranfield.stats.table import TESTS
+from cranfield.stats.table import MEAN_DIFFERENCE, TESTS
 
 
 @dataclass(frozen=True, slots=True)

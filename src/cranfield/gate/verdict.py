@@ -9,7 +9,7 @@ from cranfield.config.gate import Rule
 from cranfield.config.models import Limits as LimitsConfig
 from cranfield.evaluation.strata import strata_of
 from cranfield.evaluation.values import Limits
-from cranfield.evaluation.verdict import MEAN_DIFFERENCE, broken_limits
+from cranfield.evaluation.verdict import broken_limits
 from cranfield.gate.decimals import exact, mean
 from cranfield.gate.evidence import Evidence, direction, leaves_out
 from cranfield.gate.judge import interval_of, is_silent
@@ -25,7 +25,7 @@ from cranfield.gate.result import (
 from cranfield.gate.rules import RULES, measure_of, words
 from cranfield.measures import CATALOGUE, Measure, parse
 from cranfield.numbers import format_count, format_percent
-from cranfield.stats.table import TESTS
+from cranfield.stats.table import MEAN_DIFFERENCE, TESTS
 from cranfield.words import n_of
 
 DEFAULT_TEST = "permutation"

@@ -136,11 +136,11 @@ def compare(
     """Compare two evaluations of one test set, and reach a verdict on the candidate.
 
     Args:
-        baseline: the system that is.
+        baseline: the current system.
         candidate: the system that would replace it.
         primary: measure of the verdict, declared beforehand; None is the first one evaluated.
         test: procedure of the verdict and its interval.
-        alpha: share of false alarms to accept.
+        alpha: significance level.
         margin: largest difference that does not matter; without one nothing is called equivalent.
         seed: of everything random; the same seed gives the same answer.
         limits: when a comparison does not count.
@@ -173,10 +173,10 @@ def compare_many(
 
     Args:
         evaluations: what `evaluate` returned for each run, under different names.
-        baseline: name of the system that is, where there is one: each of the others is also compared with it.
+        baseline: name of the baseline system, if any: each of the others is also compared with it.
         primary: measure that decides, declared beforehand; None is the first one evaluated.
         test: procedure of every pair; its p-values are adjusted by Holm over all pairs.
-        alpha: share of false alarms to accept, in the whole family of pairs.
+        alpha: significance level, over the whole family of pairs.
         margin: largest difference that does not matter; it is shown and decides nothing.
         seed: of everything random; the same seed gives the same answer.
         limits: when a comparison does not count.

@@ -135,7 +135,7 @@ def _scan_of(arrays: Mapping[str, Any]) -> Scan:
 
 
 def _keep(entry: Path, scan: Scan) -> None:
-    """Write an entry; a folder that cannot be written to keeps nothing, and nobody is the worse for it."""
+    """Write an entry; write errors are ignored."""
     facts = {f.name: getattr(scan, f.name) for f in fields(scan) if f.name not in {*ARRAYS, "top"}}
     arrays = {name: getattr(scan, name) for name in ARRAYS}
     arrays |= {f"top_{name}": getattr(scan.top, name) for name in TOP_ARRAYS}

@@ -13,7 +13,10 @@ from cranfield.stats.permutation import DEFAULT_DRAWS, permutation
 from cranfield.stats.result import TestResult
 from cranfield.stats.wilcoxon import wilcoxon
 
-__all__ = ["DEFAULT_DRAWS", "TESTS", "Paired", "TestSpec", "run_tests"]
+__all__ = ["DEFAULT_DRAWS", "MEAN_DIFFERENCE", "TESTS", "Paired", "TestSpec", "run_tests"]
+
+MEAN_DIFFERENCE = "mean difference"
+"""What most intervals are about; one about anything else has to say so."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,8 +42,10 @@ class TestSpec:
     title: str
     sentence: str
     """What it asks of the data, in words a reader of a report knows."""
+    estimates: str
+    """What its interval is about: `mean difference`; empty where it has none."""
     interval: str
-    """What its interval is about, and whose it is; empty where it has none."""
+    """How its interval is computed: `inverted permutation test`; empty where it has none."""
     source: str
     run: Callable[[Paired], TestResult]
     can_declare: bool = True
@@ -51,9 +56,9 @@ class TestSpec:
     """Runs only where a margin is stated."""
 
     @property
-    def estimates(self) -> str:
-        """What its interval is about: `mean difference`."""
-        return self.interval.partition(":")[0]
+    def interval_method(self) -> str:
+        """`mean difference: inverted permutation test`; empty where it has no interval."""
+        return f"{self.estimates}: {self.interval}" if self.interval else ""
 
 
 TESTS: Mapping[str, TestSpec] = {
@@ -64,7 +69,8 @@ TESTS: Mapping[str, TestSpec] = {
             title="paired permutation test",
             sentence="If the two systems were alike, each query's difference could as well have the other sign: how "
             "often do random signs give a mean difference as far from zero?",
-            interval="mean difference: every value that this test would not reject",
+            estimates=MEAN_DIFFERENCE,
+            interval="inverted permutation test",
             source="Fisher 1935, The Design of Experiments; Hartigan 1969, JASA 64(328); "
             "Smucker, Allan & Carterette 2007, CIKM",
             run=lambda of: permutation(of.difference, alpha=of.alpha, seed=of.seed, n_draws=of.n_draws),
@@ -73,7 +79,8 @@ TESTS: Mapping[str, TestSpec] = {
             name="wilcoxon",
             title="Wilcoxon signed-rank test",
             sentence="Among the queries that differ, do the gains have the larger ranks by size? Needs 6 that differ.",
-            interval="pseudo-median of the non-zero differences (Hodges-Lehmann): every value that this test would not reject",
+            estimates="pseudo-median of the non-zero differences (Hodges-Lehmann)",
+            interval="inverted Wilcoxon test",
             source="Wilcoxon 1945, Biometrics Bulletin 1(6); Hodges & Lehmann 1963, Ann. Math. Stat. 34(2)",
             run=lambda of: wilcoxon(of.difference, alpha=of.alpha),
         ),
@@ -81,7 +88,8 @@ TESTS: Mapping[str, TestSpec] = {
             name="t",
             title="paired t test",
             sentence="Is the mean difference large against its standard error, if differences spread like a bell?",
-            interval="mean difference: Student's t",
+            estimates=MEAN_DIFFERENCE,
+            interval="Student's t",
             source="Student 1908, Biometrika 6(1)",
             run=lambda of: paired_t(of.difference, alpha=of.alpha),
         ),
@@ -89,7 +97,8 @@ TESTS: Mapping[str, TestSpec] = {
             name="sign",
             title="sign test",
             sentence="Among the queries that differ, do more go up than down? The size of a difference does not count.",
-            interval="median of the non-zero differences: order statistics",
+            estimates="median of the non-zero differences",
+            interval="order statistics",
             source="Arbuthnot 1710, Phil. Trans. 27; Conover 1999, Practical Nonparametric Statistics",
             run=lambda of: sign_test(of.difference, alpha=of.alpha),
         ),
@@ -97,6 +106,7 @@ TESTS: Mapping[str, TestSpec] = {
             name="mcnemar",
             title="exact McNemar test",
             sentence="Of the queries that only one side gets right, are more the candidate's? For measures of 0 and 1.",
+            estimates="",
             interval="",
             source="McNemar 1947, Psychometrika 12(2)",
             run=lambda of: mcnemar(of.baseline, of.candidate),
@@ -107,7 +117,8 @@ TESTS: Mapping[str, TestSpec] = {
             name="bootstrap",
             title="bootstrap",
             sentence="With queries drawn anew from these, again and again, how far does the mean difference move?",
-            interval="mean difference: BCa percentiles of resampled means",
+            estimates=MEAN_DIFFERENCE,
+            interval="BCa percentiles of resampled means",
             source="Efron 1987, JASA 82(397)",
             run=lambda of: bootstrap(
                 of.difference, alpha=of.alpha, seed=of.seed, n_draws=min(of.n_draws, DEFAULT_RESAMPLES)
@@ -118,7 +129,8 @@ TESTS: Mapping[str, TestSpec] = {
             title="two one-sided t tests",
             sentence="Is the mean difference certainly within the margin? Says nothing of a difference, so it has a p-value "
             "of equivalence instead.",
-            interval="mean difference: Student's t at 1 - 2 alpha",
+            estimates=MEAN_DIFFERENCE,
+            interval="Student's t at 1 - 2 alpha",
             source="Schuirmann 1987, J. Pharmacokinet. Biopharm. 15(6)",
             run=lambda of: tost(of.difference, of.margin or 0.0, alpha=of.alpha),
             can_declare=False,

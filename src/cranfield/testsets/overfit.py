@@ -35,7 +35,7 @@ class Overfit:
             return f"{self.system}: nothing can be said of overfitting: {about.note}."
         means = f"{format_value(about.a.mean)} on {about.a.n} evaluated, {format_value(about.b.mean)} on {about.b.n} held out"
         interval = format_delta_interval((about.ci_low, about.ci_high))
-        gap = f"difference {format_delta(about.difference)}, {format_level(about.alpha)} interval {interval}"
+        gap = f"difference {format_delta(about.difference)}, {format_level(about.alpha)} CI {interval}"
         facts = f"{self.measure} {means}; {gap}"
         if self.is_overfit:
             return f"{self.system} does better on the queries it was evaluated on than on those held out: {facts}."

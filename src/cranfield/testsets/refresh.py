@@ -71,7 +71,7 @@ class Renewal:
 
 
 def _interval(kappa: Coefficient) -> str:
-    return "" if kappa.ci_low is None else f", 95 % interval {format_interval((kappa.ci_low, kappa.ci_high))}"
+    return "" if kappa.ci_low is None else f", 95 % CI {format_interval((kappa.ci_low, kappa.ci_high))}"
 
 
 def plan_refresh(

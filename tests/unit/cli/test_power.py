@@ -46,7 +46,7 @@ def test_it_says_what_these_queries_show_and_how_many_are_needed(cranfield):
         "What so many queries can show",
         "as many as here",
         "How many queries a difference needs",
-        "says nothing new",
+        "Observed power only restates the p-value",
         "A second opinion",
     ):
         assert words in out, words

@@ -74,13 +74,13 @@ def test_the_margin_is_that_of_the_primary_measure_alone():
 def test_the_sentence_can_be_pasted():
     assert compared([2] * 12, [1] * 12).verdict.sentence == (
         "new is better than old: RR 0.5000 to 1.0000, +0.5000 "
-        "(95 % interval +0.5000 to +0.5000, p .0005, n = 12, permutation)."
+        "(95 % CI +0.5000 to +0.5000, p .0005, n = 12, permutation)."
     )
 
 
 def test_an_interval_of_something_else_than_the_mean_says_of_what():
     sentence = compared([2] * 12, [1] * 12, test="wilcoxon").verdict.sentence
-    assert "95 % interval of the pseudo-median of the non-zero differences (Hodges-Lehmann) +0.5000 to" in sentence
+    assert "95 % CI of the pseudo-median of the non-zero differences (Hodges-Lehmann) +0.5000 to" in sentence
 
 
 def failing(n_failed, n=20):
@@ -179,7 +179,7 @@ def test_measures_that_disagree_with_the_verdict_are_named():
     new = evaluate(testset, {q.id: ["a"] for q in queries}, measures=["RR", "R@10"], name="new")
     verdict = compare(old, new).verdict
     assert verdict.name == "better"
-    assert verdict.disagreements[0].startswith("R@10 says worse (−0.6667")
+    assert verdict.disagreements[0].startswith("R@10: significantly worse (−0.6667")
 
 
 def test_strata_have_their_own_n_means_and_interval():

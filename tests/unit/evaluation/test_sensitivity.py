@@ -71,7 +71,8 @@ def test_the_line_counts_those_that_say_the_same() -> None:
     agreeing = [one for one in found.variations if one.verdict == "better"]
     assert found.n_agree == len(agreeing)
     more = len(found.left_out)
-    assert found.line == f"{len(agreeing)} of {len(found.variations)} variations agree: better; {more} more left out"
+    said = f"{len(agreeing)} of {len(found.variations)} alternative analyses also favour B; {more} not applicable"
+    assert found.line == said
     assert len(found.disagreeing) == len(found.variations) - len(agreeing)
 
 
@@ -136,7 +137,7 @@ def test_a_comparison_that_does_not_count_is_not_varied() -> None:
     invalid = compare(whole, few)
     assert invalid.verdict.name == "invalid"
     found = sensitivity(invalid)
-    assert (found.variations, found.line) == ((), "No variation could be tried: invalid")
+    assert (found.variations, found.line) == ((), "No alternative analysis is possible: invalid")
     assert "does not count" in found.left_out[0]
 
 

@@ -269,7 +269,7 @@ def test_a_drop_that_must_be_certain_fails_passes_or_cannot_be_told(found: Found
     assert judged(rule, found(200, 200), baseline).status == "passed"  # no query differs: the interval is 0
     unclear = judged(rule, found(185, 200), baseline)  # 0.075 less: the interval holds 0.05
     assert unclear.status == "inconclusive"
-    assert "95 % interval of the drop +0.0" in unclear.sentence
+    assert "95 % CI of the drop +0.0" in unclear.sentence
     assert "n = 200" in unclear.sentence
     assert judged("drop: {measure: Success@5, at_most: 0.05}", found(185, 200), baseline).status == "failed"
 

@@ -51,7 +51,7 @@ def test_twenty_of_fifty_queries_are_replaced_and_the_next_version_says_so():
     assert renewal.exceeds(0.6)
     assert renewal.kappa.ci_low < renewal.kappa.value < renewal.kappa.ci_high
     interval = f"{renewal.kappa.ci_low:.4f} to {renewal.kappa.ci_high:.4f}"
-    assert f"Cohen's kappa {renewal.kappa.value:.4f}, 95 % interval {interval}, n=60" in new.meta.history[-1]
+    assert f"Cohen's kappa {renewal.kappa.value:.4f}, 95 % CI {interval}, n=60" in new.meta.history[-1]
 
 
 def test_grades_follow_from_the_ratings_which_are_kept():

@@ -1,4 +1,4 @@
-"""Tell a forge what came of it: a comment on the pull or merge request."""
+"""Post results to the pull or merge request, as a comment."""
 
 SUBCOMMANDS = ("comment",)
 """In the order help lists them; each is `NAME_command` of its own module."""

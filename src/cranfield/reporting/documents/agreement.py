@@ -135,7 +135,7 @@ def _interval(one: Coefficient) -> tuple[float | None, float | None]:
 
 
 def _level(found: Agreement) -> str:
-    return f"{format_level(found.alpha)} interval"
+    return f"{format_level(found.alpha)} CI"
 
 
 def _tidy(report: RaterReport) -> Iterator[tuple[Cell, ...]]:

@@ -31,6 +31,7 @@ from cranfield.reporting.sections.latency import latencies
 from cranfield.reporting.sections.measures import measured_systems
 from cranfield.reporting.sections.naming import colour_of, news_of
 from cranfield.reporting.sections.provenance import Preflight, provenance
+from cranfield.stats.table import MEAN_DIFFERENCE, TESTS
 from cranfield.version import __version__
 
 HOW_TO_READ = (
@@ -103,7 +104,7 @@ def _contribution(found: Contributions) -> Section:
         Column("component"),
         Column("it"),
         Column("brings", "delta"),
-        Column(f"{level} interval", "delta interval"),
+        Column(f"{level} CI", "delta interval"),
         Column("p Holm", "p"),
         Column("alone", "value"),
         Column("gained", "count"),
@@ -155,7 +156,7 @@ def _sentence(row: Contribution, found: Contributions) -> str:
     interval = format_delta_interval((about.ci_low, about.ci_high))
     return (
         f"{words[row.verdict]}: {found.primary} {format_delta(about.delta)} over all the others "
-        f"({format_level(found.options.alpha)} interval {interval}, Holm p {format_p(row.p_adjusted)}, n = {about.n})."
+        f"({format_level(found.options.alpha)} CI {interval}, Holm p {format_p(row.p_adjusted)}, n = {about.n})."
     )
 
 
@@ -163,7 +164,7 @@ def _figure(found: Contributions, level: str) -> tuple[Figure, ...]:
     rows = [(row, row.comparison.measures[found.primary]) for row in found.rows]
     if all(about.delta is None for _, about in rows):
         return ()
-    is_of_mean = rows[0][1].interval_method.startswith("mean difference")
+    is_of_mean = TESTS[found.options.test].estimates == MEAN_DIFFERENCE
     better = CATALOGUE[found.primary.name].higher_is_better
     marks = [
         charts.Whisker(
@@ -182,13 +183,13 @@ def _figure(found: Contributions, level: str) -> tuple[Figure, ...]:
         for row, about in rows
     )
     table = Table(
-        (Column("component"), Column("brings", "delta"), Column(f"{level} interval", "delta interval")),
+        (Column("component"), Column("brings", "delta"), Column(f"{level} CI", "delta interval")),
         [(row.component, about.delta, (about.ci_low, about.ci_high)) for row, about in rows],
         "What each component brings",
     )
     figure = Figure(
         "contributions",
-        f"What each component brings, {level} intervals",
+        f"What each component brings, {level} CIs",
         f"What each component brings to all the others: {said}.",
         spec,
         narrow,

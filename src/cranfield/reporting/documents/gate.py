@@ -98,7 +98,7 @@ def _sections(name: str, result: GateResult) -> Iterator[Section]:
     link, of = (f"{name}-", f", {name}") if name else ("", "")
     yield Section(f"{link}rules", f"Rules{of}", (_rules(result),))
     has_baseline = result.baseline is not None
-    interval = f"{format_level(result.alpha)} interval" if has_baseline else ""
+    interval = f"{format_level(result.alpha)} CI" if has_baseline else ""
     caption = "Now, and in the baseline" if has_baseline else "Means; there is no baseline to compare them with"
     blocks: list[Block] = [_measures(result.measures, caption, interval)]
     if result.strata:

@@ -113,7 +113,7 @@ def _provenance(many: ManyComparison, systems: Systems, preflight: Preflight) ->
     declared: Block = KeyValues(
         (
             ("primary measure", str(many.primary)),
-            ("test of each pair", f"{options.test}, {TESTS[options.test].interval}"),
+            ("test of each pair", f"{options.test}, {TESTS[options.test].interval_method}"),
             ("baseline", many.baseline or "none"),
             ("alpha", format_plain(options.alpha)),
             ("margin", "none stated" if options.margin is None else f"±{format_plain(options.margin)}"),

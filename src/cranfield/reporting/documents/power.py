@@ -26,9 +26,7 @@ NO_SECOND_OPINION = (
     "No second opinion by resampling: the difference lies outside of all differences here, or there are too many queries "
     "to draw."
 )
-OBSERVED_POWER = (
-    "It follows from the p-value and says nothing new: a difference that was missed always has little power."
-)
+OBSERVED_POWER = "Observed power only restates the p-value: a difference that is not significant always has low power."
 TIDY = ("measure", "given", "difference", "queries", "power", "alpha", "note")
 
 
@@ -58,7 +56,7 @@ def _facts(plan: PowerPlan) -> tuple[tuple[str, str], ...]:
     interval = format_delta_interval((plan.ci_low, plan.ci_high))
     return (
         ("queries on both sides", f"{format_count(plan.n)}, {format_count(plan.n_nonzero)} differ"),
-        ("mean difference", f"{format_delta(plan.delta)} ({format_level(plan.alpha)} interval {interval}, t)"),
+        ("mean difference", f"{format_delta(plan.delta)} ({format_level(plan.alpha)} CI {interval}, t)"),
         ("their standard deviation", format_value(plan.std)),
         ("power for such a difference", format_percent(plan.observed_power)),
     )

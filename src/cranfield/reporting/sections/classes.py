@@ -62,7 +62,7 @@ def _measured(query_class: QueryClass, systems: Sequence[tuple[str, ClassResult]
         Column("measure"),
         *several,
         Column("mean", "value"),
-        Column(f"{level} interval", "interval"),
+        Column(f"{level} CI", "interval"),
         Column("n", "count"),
         Column("failed", "count"),
     )
@@ -92,7 +92,7 @@ def _compared(one: ClassComparison, comparison: Comparison) -> list[Block]:
         Column("A", "value"),
         Column("B", "value"),
         Column("difference", "delta"),
-        Column(f"{level} interval", "delta interval"),
+        Column(f"{level} CI", "delta interval"),
         Column("n", "count"),
         Column("differ", "count"),
         Column("test"),

@@ -43,7 +43,7 @@ def warnings(systems: Systems, of_testset: Sequence[str] = ()) -> Section | None
     sentences = [*of_testset, *shared]
     for label, said in told:
         sentences += [f"{label}: {sentence}" for sentence in said if sentence not in shared]
-    return Section("warnings", "Before you quote this", (Bullets(tuple(sentences), "warning"),)) if sentences else None
+    return Section("warnings", "Caveats", (Bullets(tuple(sentences), "warning"),)) if sentences else None
 
 
 def collection(systems: Systems, depth: int | None, unpaired: Comparison | None = None) -> Section:

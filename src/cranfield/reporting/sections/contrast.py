@@ -57,7 +57,7 @@ def _table(contrasts: Sequence[StrataContrast]) -> Table:
         Column(first.b, "value"),
         Column("n", "count"),
         Column("difference", "delta"),
-        Column(f"{level} interval", "delta interval"),
+        Column(f"{level} CI", "delta interval"),
         Column("p", "p"),
         Column("g", "effect"),
     )

@@ -53,7 +53,7 @@ def latencies_against(systems: Sequence[Evaluation], baseline: str, alpha: float
     columns = (
         Column("system"),
         Column("median difference", "ms"),
-        Column(f"{format_level(alpha)} interval", "ms"),
+        Column(f"{format_level(alpha)} CI", "ms"),
         Column("it is"),
         Column("queries", "count"),
     )
@@ -100,7 +100,7 @@ def _differences(impact: LatencyImpact) -> Table:
     columns = (
         Column("B minus A"),
         Column("difference", "ms"),
-        Column(f"{format_level(impact.alpha)} interval", "ms"),
+        Column(f"{format_level(impact.alpha)} CI", "ms"),
         Column("B is"),
         Column("queries", "count"),
     )

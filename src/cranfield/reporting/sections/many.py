@@ -26,7 +26,7 @@ from cranfield.reporting.document import (
     VerdictBlock,
 )
 from cranfield.reporting.sections.naming import colour_of, letters, news_of
-from cranfield.stats.table import TESTS
+from cranfield.stats.table import MEAN_DIFFERENCE, TESTS
 
 MOST_PAIRS_DRAWN = 45
 """Ten systems have as many."""
@@ -70,7 +70,7 @@ def systems_section(many: ManyComparison) -> Section:
     columns = (
         Column("system"),
         Column("mean", "value"),
-        Column(f"{level} interval", "interval"),
+        Column(f"{level} CI", "interval"),
         Column("median", "value"),
         Column("std. dev.", "value"),
         Column("mean rank", "average"),
@@ -136,7 +136,7 @@ def _pair_table(pairs: Sequence[PairComparison], many: ManyComparison, labels: S
         Column("which"),
         Column("is"),
         Column("difference", "delta"),
-        Column(f"{format_level(many.options.alpha)} interval", "delta interval"),
+        Column(f"{format_level(many.options.alpha)} CI", "delta interval"),
         Column("p", "p"),
         Column("p Holm", "p"),
         Column("wins / ties / losses", "count"),
@@ -161,7 +161,7 @@ def _forest(
 ) -> Figure | None:
     if not 0 < len(pairs) <= MOST_PAIRS_DRAWN:
         return None
-    is_of_mean = TESTS[many.options.test].estimates == "mean difference"
+    is_of_mean = TESTS[many.options.test].estimates == MEAN_DIFFERENCE
     marks = [
         charts.Whisker(
             label,
@@ -186,7 +186,7 @@ def _forest(
     )
     return Figure(
         name,
-        f"Differences in {many.primary}, with {format_level(many.options.alpha)} intervals",
+        f"Differences in {many.primary}, with {format_level(many.options.alpha)} CIs",
         f"Differences with their intervals: {said}.",
         spec,
         narrow,

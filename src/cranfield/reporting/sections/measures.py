@@ -23,6 +23,7 @@ from cranfield.reporting.document import (
 )
 from cranfield.reporting.facts import judged_share
 from cranfield.reporting.sections.naming import colour_of, interval_tone, sides
+from cranfield.stats.table import MEAN_DIFFERENCE, TESTS
 
 HOW_TO_READ = (
     "Difference: mean of B minus A, query by query.",
@@ -35,14 +36,14 @@ HOW_TO_READ = (
 def compared_measures(comparison: Comparison) -> Section:
     """Every measure on both sides: difference, interval, p-values, effect and what could have been seen."""
     level = format_level(comparison.alpha)
-    what, _, how = comparison.measures[comparison.primary].interval_method.partition(": ")
+    spec = TESTS[comparison.test]
     table = Table(
         (
             Column("measure"),
             Column("A", "value"),
             Column("B", "value"),
             Column("difference", "delta"),
-            Column(f"{level} interval", "delta interval"),
+            Column(f"{level} CI", "delta interval"),
             Column("p", "p"),
             Column("p Holm", "p"),
             Column("d_z", "effect"),
@@ -51,7 +52,7 @@ def compared_measures(comparison: Comparison) -> Section:
         ),
         [_compared_row(about, comparison) for about in comparison.measures.values()],
         f"B against A. * decides: the primary measure, by the {comparison.test} test. "
-        f"Interval of the {what}" + (f" ({how})" if how else ""),
+        f"CI of the {spec.estimates} ({spec.interval})",
         shown=None,
     )
     blocks: list[Block] = []
@@ -89,9 +90,9 @@ def _interval_figure(comparison: Comparison, level: str) -> Figure | None:
     ]
     if not rows:
         return None
-    method = comparison.measures[comparison.primary].interval_method
+    estimates = TESTS[comparison.test].estimates
     # The interval of a rank test is not about the mean: a dot at the mean could lie outside of it.
-    is_of_mean = method.startswith("mean difference")
+    is_of_mean = estimates == MEAN_DIFFERENCE
     marks = [
         charts.Whisker(
             str(about.measure),
@@ -113,13 +114,13 @@ def _interval_figure(comparison: Comparison, level: str) -> Figure | None:
         charts.whiskers(marks, "difference, B minus A", screen, comparison.margin) for screen in charts.SCREENS
     )
     table = Table(
-        (Column("measure"), Column("difference", "delta"), Column(f"{level} interval", "delta interval")),
+        (Column("measure"), Column("difference", "delta"), Column(f"{level} CI", "delta interval")),
         [(str(about.measure), about.delta, (about.ci_low, about.ci_high)) for about in rows],
         "Differences and their intervals",
     )
     return Figure(
         "intervals",
-        f"{level} intervals of the {method.split(':')[0]}",
+        f"{level} CIs of the {estimates}",
         f"Differences with their intervals: {said}.",
         spec,
         narrow,
@@ -148,7 +149,7 @@ def _each_side(comparison: Comparison, level: str) -> Table:
 def _summary_columns(level: str) -> tuple[Column, ...]:
     return (
         Column("mean", "value"),
-        Column(f"{level} interval", "interval"),
+        Column(f"{level} CI", "interval"),
         Column("median", "value"),
         Column("std. dev.", "value"),
         Column("n", "count"),

@@ -70,7 +70,8 @@ def _questions(comparison: Comparison) -> tuple[str, ...]:
     return (
         P_VALUES,
         *(
-            f"{spec.name}, {spec.title}: {spec.sentence}" + (f" Interval: {spec.interval}." if spec.interval else "")
+            f"{spec.name}, {spec.title}: {spec.sentence}"
+            + (f" Interval: {spec.interval_method}." if spec.interval else "")
             for spec in asked
         ),
         *((NOT_WORSE,) if NONINFERIORITY in comparison.measures[comparison.primary].tests else ()),

@@ -1,4 +1,4 @@
-"""How many variations of a comparison would claim the same: those that would not come first."""
+"""Sensitivity analysis of a comparison: how many alternative analyses agree; those that disagree come first."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from cranfield.stats.table import TESTS
 
 
 def sensitivity_section(result: Sensitivity) -> Section:
-    """A line, the variations that disagree, all of them by family, and what could not be varied."""
+    """Summary line, the analyses that disagree, the table of all of them, and those not applicable."""
     blocks: list[Block] = [Paragraph(f"{result.line}.")]
     if result.disagreeing:
         blocks.append(Bullets(_otherwise(result), "warning"))
     if result.variations:
         blocks += [Paragraph(_how(result)), _table(result)]
     if result.left_out:
-        blocks.append(Details("What could not be varied", (Bullets(result.left_out),), pasted=True))
-    return Section("sensitivity", "Would another choice say otherwise?", tuple(blocks))
+        blocks.append(Details("Not applicable", (Bullets(result.left_out),), pasted=True))
+    return Section("sensitivity", "Sensitivity analysis", tuple(blocks))
 
 
 SPEAKS_FOR_ITSELF = ("measure", "cutoff", "without a stratum")
@@ -37,22 +37,24 @@ def _otherwise(result: Sensitivity) -> tuple[str, ...]:
 def _how(result: Sensitivity) -> str:
     drawn = f", with {format_count(result.n_draws)} random draws" if result.test in {"permutation", "bootstrap"} else ""
     return (
-        "One choice at a time is another than declared; the declared ones alone decide. Nothing is adjusted for being many. "
-        f"Each variation but those of the test is tried with the {TESTS[result.test].title}{drawn}."
+        "Each row changes one setting; no multiple-comparison correction. The verdict is that of the declared settings. "
+        f"Rows that do not change the test use the {TESTS[result.test].title}{drawn}."
     )
 
 
 def _table(result: Sensitivity) -> Table:
     ordered = sorted(result.variations, key=lambda one: one.verdict is result.verdict)  # stable: families stay together
     columns = (
-        Column("varied"),
-        Column("to"),
+        Column("setting"),
+        Column("value"),
         Column("verdict"),
         Column("difference", "delta"),
         Column("interval", "delta interval"),
         Column("n", "count"),
     )
-    return Table(columns, [_row(one) for one in ordered], "Every variation, those that disagree first", shown=None)
+    return Table(
+        columns, [_row(one) for one in ordered], "All alternative analyses, those that disagree first", shown=None
+    )
 
 
 def _row(one: Variation) -> tuple[Cell, ...]:

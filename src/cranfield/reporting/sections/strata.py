@@ -67,7 +67,7 @@ def means_by_stratum(evaluations: Sequence[Evaluation]) -> Section | None:
             Column(key),
             *((Column("system"),) if several else ()),
             Column("mean", "value"),
-            Column(f"{format_level(1 - evaluations[0].summaries[measure].ci_level)} interval", "interval"),
+            Column(f"{format_level(1 - evaluations[0].summaries[measure].ci_level)} CI", "interval"),
             Column("median", "value"),
             Column("n", "count"),
         )
@@ -93,7 +93,7 @@ def _table(key: str, strata: list[StratumComparison], comparison: Comparison, le
         Column("A", "value"),
         Column("B", "value"),
         Column("difference", "delta"),
-        Column(f"{level} interval", "delta interval"),
+        Column(f"{level} CI", "delta interval"),
     )
     return Table(columns, rows, f"{comparison.primary} by {key}")
 
@@ -117,7 +117,7 @@ def _figure(place: int, key: str, strata: list[StratumComparison], comparison: C
     said = "; ".join(f"{stratum.value} {format_delta(stratum.delta)}, n = {stratum.n}" for stratum in drawn)
     return Figure(
         f"stratum-{place}",
-        f"Difference by {key}, with {level} intervals",
+        f"Difference by {key}, with {level} CIs",
         f"Differences with their intervals: {said}.",
         spec,
         narrow,

@@ -15,7 +15,7 @@ def verdict_block(comparison: Comparison, sensitivity: Sensitivity | None = None
     verdict = comparison.verdict
     varied: tuple[Fact, ...] = ()
     if sensitivity is not None and sensitivity.variations:
-        varied = (Fact("Variations", f"{sensitivity.n_agree} of {len(sensitivity.variations)}", "agree"),)
+        varied = (Fact("Sensitivity", f"{sensitivity.n_agree} of {len(sensitivity.variations)}", "analyses agree"),)
     return VerdictBlock(
         name=verdict.name,
         sentence=verdict.sentence,
@@ -44,7 +44,7 @@ def _facts(comparison: Comparison) -> tuple[Fact, ...]:
             tone,
         ),
         Fact(
-            f"{format_level(comparison.alpha)} interval",
+            f"{format_level(comparison.alpha)} CI",
             format_delta_interval((about.ci_low, about.ci_high)),
             about.interval_method,
         ),
