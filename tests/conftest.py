@@ -19,6 +19,10 @@ from hypothesis import HealthCheck, settings
 
 import cranfield
 
+# A background job ignores SIGINT, and so would every process that tests start and interrupt.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
 CHECKOUT = Path(__file__).resolve().parents[1]
 NO_SKIPS = "CRANFIELD_NO_SKIPS"
 """Set (to anything but 0) where everything is meant to be installed: a test that did not run fails the session."""

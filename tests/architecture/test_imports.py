@@ -18,7 +18,7 @@ import cranfield
 PACKAGE = Path(cranfield.__file__).parent
 
 EVERYTHING_BELOW_CLI = {
-    *("model", "record", "formats", "matching", "predicates", "ranking", "measures", "stats", "forge"),
+    *("model", "record", "concurrency", "formats", "matching", "predicates", "ranking", "measures", "stats", "forge"),
     *("evaluation", "systems", "config", "gate", "reporting", "demo", "trec_eval", "compat", "repo", "testsets"),
 }
 GROUND = {"errors", "plugins", "version", "words"}
@@ -30,18 +30,19 @@ TABLE: dict[str, set[str]] = {
     "words": set(),
     "numbers": set(),
     "record": set(),
+    "concurrency": set(),
     "model": set(),
     "stats": set(),
     "formats": {"model"},
     "matching": {"model"},
-    "predicates": {"model"},
+    "predicates": {"model", "concurrency"},
     "repo": {"model", "matching"},
     "ranking": {"model", "formats", "matching"},
     "testsets": {"model", "numbers", "stats", "matching", "formats", "ranking"},
     "measures": {"model", "ranking.value", "ranking.transform"},
     "evaluation": {"model", "numbers", "ranking", "measures", "stats"},
     "config": {"model", "formats"},
-    "systems": {"model", "formats", "config"},
+    "systems": {"model", "concurrency", "formats", "config"},
     "gate": {"model", "numbers", "stats", "formats", "ranking.value", "measures", "evaluation", "config", "repo.git"},
     "reporting": {
         *("model", "numbers", "record", "formats.io.files", "evaluation", "measures", "testsets", "gate.result"),

@@ -7,14 +7,12 @@ not touch the server's files.
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
-import queue
 import re
 import select
-import subprocess
 import sys
-import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
@@ -22,8 +20,10 @@ from dataclasses import dataclass
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any
 
+from cranfield.concurrency.child_process import ChildProcess
+from cranfield.concurrency.loop import event_loop
 from cranfield.errors import MissingExtraError
 
 if TYPE_CHECKING:
@@ -34,6 +34,8 @@ LINE = 200
 READER = Path(__file__).with_name("reader.py")
 START_S = 60.0
 """Seconds that the process has to start and to open the file."""
+MAX_LINE_BYTES = 12 * 100_000_000
+"""Of an answer of the process: the longest spelling of a character in JSON, times `MAX_TEXT`."""
 GRACE_S = 1.0
 """Seconds over the limit that its own clock has, before it is ended."""
 _RESOLVED = re.compile(r'server at "[^"]*"(?: \([^)]*\))?, port \S+')
@@ -119,66 +121,59 @@ def _distinct(column: Column, bounds: _Bounds) -> tuple[str, ...]:
 
 
 class _Reader:
-    """A database file, read by a process that can be ended whatever it is doing."""
+    """A database file, read by a child process that can be ended at any moment."""
 
     def __init__(self, kind: str, place: str, bounds: _Bounds) -> None:
         self._command = [sys.executable, "-P", str(READER), kind, place, str(bounds.timeout_s), str(bounds.max_rows)]
         self._bounds = bounds
-        self._process: subprocess.Popen[str] | None = None
-        self._lines: queue.SimpleQueue[str] = queue.SimpleQueue()
+        self._process: ChildProcess | None = None
 
     def start(self) -> None:
         """Start the process and have it open the file, where it is not running."""
-        if self._process is not None:
-            return
-        pipe = subprocess.PIPE
-        self._process = subprocess.Popen(
-            self._command, stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL, encoding="utf-8"
-        )
-        self._lines = queue.SimpleQueue()
-        threading.Thread(target=_pass_on, args=(self._process.stdout, self._lines), daemon=True).start()
-        self._answer(START_S)
+        event_loop().run(self._start())
 
     def ask(self, sql: str) -> Column:
-        """The first column of what one statement gives."""
-        self.start()
-        if self._process is not None and self._process.stdin is not None:
-            with suppress(BrokenPipeError):  # it ended: its last line, or none, says so
-                self._process.stdin.write(json.dumps(sql) + "\n")
-                self._process.stdin.flush()
-        return self._answer(self._bounds.timeout_s + GRACE_S)
+        """The first column of the result of one statement."""
+        return event_loop().run(self._ask(sql))
 
     def close(self) -> None:
         """End the process."""
-        if self._process is not None:
-            self._process.kill()
-            self._process.wait()
-            for pipe in (self._process.stdin, self._process.stdout):
-                if pipe is not None:
-                    with suppress(BrokenPipeError):
-                        pipe.close()
-            self._process = None
+        event_loop().run(self._close())
 
-    def _answer(self, seconds: float) -> Column:
+    async def _start(self) -> ChildProcess:
+        if self._process is None:
+            self._process = await ChildProcess.start(
+                self._command, cwd=READER.parent, env=os.environ, stdin=True, max_output_bytes=MAX_LINE_BYTES
+            )
+            await self._answer(self._process, START_S)
+        return self._process
+
+    async def _ask(self, sql: str) -> Column:
+        process = await self._start()
+        with suppress(OSError):  # it ended: the missing answer says so
+            await process.write_line(json.dumps(sql))
+        return await self._answer(process, self._bounds.timeout_s + GRACE_S)
+
+    async def _close(self) -> None:
+        process, self._process = self._process, None
+        if process is not None:
+            await process.end()
+
+    async def _answer(self, process: ChildProcess, seconds: float) -> Column:
         try:
-            line = self._lines.get(timeout=seconds)
-        except queue.Empty:
-            self.close()
+            async with asyncio.timeout(seconds):
+                line = await process.read_line()
+        except TimeoutError:
+            await self._close()
             raise self._bounds.timed_out from None
-        if not line:
-            self.close()
+        if line is None:
+            await self._close()
             raise Refused("the process that read it ended", "a statement that needs less memory may do")
         answer = json.loads(line)
         if "refused" in answer:
             raise self._bounds.timed_out if answer["late"] else Refused(answer["refused"])
         column: Column = answer["column"]
         return column
-
-
-def _pass_on(lines: IO[str], to: queue.SimpleQueue[str]) -> None:
-    for line in lines:
-        to.put(line)
-    to.put("")
 
 
 @contextmanager

@@ -9,7 +9,6 @@ and a single step (the search of one long text in another) can take for ever: th
 """
 
 import json
-import os
 import re
 import sqlite3
 import sys
@@ -28,8 +27,6 @@ MAX_TEXT = 100_000_000
 MEMORY = 4 * 1024**3
 """Bytes that this process may have."""
 DUCKDB_MEMORY = "2GB"
-ORPHAN_S = 1.0
-"""Seconds between two looks at whether the process that started this one is still there."""
 SQLITE_STEPS = 5_000
 """Steps of SQLite's machine between two looks at the clock: well under a millisecond."""
 SQLITE_BOUNDS = {sqlite3.SQLITE_LIMIT_LENGTH: 100_000_000, sqlite3.SQLITE_LIMIT_LIKE_PATTERN_LENGTH: 1_000}
@@ -189,7 +186,6 @@ def as_id(value: object) -> str | None:
 def main(kind: str, place: str, seconds: str, rows: str, statements: Iterable[str] = sys.stdin) -> None:
     """Open the file, and answer line by line."""
     bound_memory()
-    threading.Thread(target=end_with, args=(os.getppid(),), daemon=True).start()
     try:
         asker = (open_sqlite if kind == "sqlite" else open_duckdb)(place, float(seconds), int(rows))
     except Refused as refused:
@@ -211,13 +207,6 @@ def bound_memory() -> None:
         resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
     except (ImportError, OSError, ValueError):  # another system, or a tighter bound that stands already
         return
-
-
-def end_with(parent: int) -> None:
-    """End this process, whatever it is doing, soon after the one that started it."""
-    while os.getppid() == parent:
-        time.sleep(ORPHAN_S)
-    os._exit(1)
 
 
 def say(answer: dict[str, Any]) -> None:

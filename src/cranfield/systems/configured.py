@@ -1,21 +1,23 @@
-"""What every configured system has in common: its name and settings, attempts and retries, reading, interruption.
+"""Base class of every system of cranfield.yaml: settings, attempts, time limit, retries, reading, interruption.
 
-An adapter says how one attempt is made, what has to be there first, and what is sent; the rest is here.
+A subclass makes one attempt, checks what it needs, and shows what it sends; the rest is here.
 """
 
 from __future__ import annotations
 
+import asyncio
 import os
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from threading import Event, Lock
 from types import MappingProxyType
 from typing import Any, Self
 
+from cranfield.concurrency.loop import event_loop
 from cranfield.config.check import require_valid
 from cranfield.config.load import system_config
 from cranfield.config.models import SystemConfig
@@ -25,7 +27,6 @@ from cranfield.model import Answer, CallLog, Order, Outcome, Query, Scalar
 from cranfield.systems.calls.answer_schema import REASON_CHARS, cut
 from cranfield.systems.calls.extract import Extractor
 from cranfield.systems.calls.redact import Redactor
-from cranfield.systems.system import CallInterruptedError
 
 HEAD_CHARS = 2_000
 """Kept of each stream in the log."""
@@ -63,6 +64,14 @@ class Reply:
 def failed(reason: str, *, outcome: Outcome = Outcome.ERROR, output: str = "", may_retry: bool = False) -> Reply:
     """An attempt that failed; `reason` is the same on every machine: no path, no time, no secret."""
     return Reply(output, answer=Answer(outcome, reason=reason), may_retry=may_retry)
+
+
+@dataclass(slots=True)
+class Received:
+    """What an attempt has received until its time is over."""
+
+    output: str = ""
+    stderr: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,8 +116,7 @@ class ConfiguredSystem(ABC):
         self.cwd = self.folder / self.config.cwd
         self.parts: Mapping[str, ConfiguredSystem] = {}
         """Systems that a fusion is made of."""
-        self._calls: set[Event] = set()
-        self._lock = Lock()
+        self._calls: set[asyncio.Task[Any]] = set()
         secrets = {key: value.get_secret_value() for key, value in self.config.env.items()}
         self.environment: Mapping[str, str] = {**os.environ, **secrets}
         self.redactor = Redactor(
@@ -144,15 +152,19 @@ class ConfiguredSystem(ABC):
         said = self.config.with_ or {}
         return [value for key, value in said.items() if key.endswith("_env") and isinstance(value, str)]
 
+    async def make_ready(self) -> Reply | None:
+        """What precedes an attempt and does not count against its time; a reply is the failure of the attempt."""
+        return None
+
     @abstractmethod
-    def attempt(self, query: str, k: int, params: Mapping[str, Scalar], interrupted: Event) -> Reply:
-        """Ask once. Every failure of the system is a reply.
+    async def attempt(self, query: str, k: int, params: Mapping[str, Scalar], received: Received) -> Reply:
+        """Ask once. Every failure of the system is a reply. Cancelled when its time is over, or it is interrupted.
 
         Args:
             query: its text.
             k: results asked for.
             params: of the system, the set and the query.
-            interrupted: once set, the attempt ends and raises `CallInterruptedError`.
+            received: set to what was received so far, for the log of an attempt whose time is over.
         """
 
     @abstractmethod
@@ -220,8 +232,12 @@ class ConfiguredSystem(ABC):
         return {**switches, **self.config.params, **self.set_params, **query.params}
 
     def search(self, query: Query, k: int) -> tuple[Answer, CallLog]:
-        """Ask, and again where a failure may pass; every failure of the system is an answer with its reason."""
-        exchange = self.ask(query, k)
+        """Ask, and retry failures that may pass; every failure of the system is an answer with its reason."""
+        return event_loop().run(self.search_async(query, k))
+
+    async def search_async(self, query: Query, k: int) -> tuple[Answer, CallLog]:
+        """As `search`, on the event loop."""
+        exchange = await self.ask_async(query, k)
         return exchange.answer, exchange.log
 
     def ask(self, query: Query, k: int, *, is_shown: bool = False) -> Exchange:
@@ -232,27 +248,26 @@ class ConfiguredSystem(ABC):
             k: results asked for.
             is_shown: keep the request and all of the output, for a person.
         """
+        return event_loop().run(self.ask_async(query, k, is_shown=is_shown))
+
+    async def ask_async(self, query: Query, k: int, *, is_shown: bool = False) -> Exchange:
+        """As `ask`, on the event loop."""
         params = self.params_of(query)
-        interrupted = Event()
-        with self._lock:
-            self._calls.add(interrupted)
-        try:
-            reply, latency_ms, attempts = self._attempts(query.text, k, params, interrupted)
-        finally:
-            with self._lock:
-                self._calls.discard(interrupted)
+        with self._interruptible():
+            reply, latency_ms, attempts = await self._attempts(query.text, k, params)
         tried = f" (tried {attempts} times)" if attempts > 1 else ""
-        answer = self._hidden(self._extractor.read(reply.output, k) if reply.answer is None else reply.answer, tried)
-        hide = self.redactor.redact
-        log = CallLog(latency_ms, hide(reply.output)[:HEAD_CHARS], hide(reply.stderr)[:HEAD_CHARS], attempts)
+        answer = self._redacted(self._extractor.read(reply.output, k) if reply.answer is None else reply.answer, tried)
+        redact = self.redactor.redact
+        output, stderr = redact(reply.output), redact(reply.stderr)
+        log = CallLog(latency_ms, output[:HEAD_CHARS], stderr[:HEAD_CHARS], attempts)
         if not is_shown:
             return Exchange("", "", "", answer, log)
-        return Exchange(hide(self.request(query.text, k, params)), hide(reply.output), hide(reply.stderr), answer, log)
+        return Exchange(redact(self.request(query.text, k, params)), output, stderr, answer, log)
 
-    def _hidden(self, answer: Answer, tried: str) -> Answer:
+    def _redacted(self, answer: Answer, tried: str) -> Answer:
         """An answer without secrets: a service may send back what it was sent.
 
-        Ids and spans stay as they are: they are held against the test set, whatever a variable happens to hold.
+        Ids and spans are not changed: they are compared with the test set.
         """
         reason = None if answer.reason is None else cut(self.redactor.redact(answer.reason), REASON_CHARS) + tried
         hits = tuple(
@@ -261,52 +276,72 @@ class ConfiguredSystem(ABC):
         return replace(answer, hits=hits, reason=reason, fields=self.redactor.redact_value(answer.fields))
 
     def interrupt(self) -> None:
-        """End every call under way; later calls are not touched."""
-        with self._lock:
-            for call in self._calls:
-                call.set()
+        """Interrupt every call under way; later calls are not affected."""
+        event_loop().post(self._cancel_calls)
+
+    def _cancel_calls(self) -> None:
+        for call in self._calls:
+            call.cancel()
+
+    @contextmanager
+    def _interruptible(self) -> Iterator[None]:
+        """Let `interrupt` cancel the current task."""
+        task = asyncio.current_task()
+        if task is None or task in self._calls:
+            yield
+            return
+        self._calls.add(task)
+        try:
+            yield
+        finally:
+            self._calls.discard(task)
 
     @cached_property
     def _extractor(self) -> Extractor:
         return Extractor(self.config)
 
-    def _attempts(
-        self, query: str, k: int, params: Mapping[str, Scalar], interrupted: Event
-    ) -> tuple[Reply, float, int]:
-        """The last reply, its milliseconds, and how many attempts it took."""
+    async def _attempts(self, query: str, k: int, params: Mapping[str, Scalar]) -> tuple[Reply, float, int]:
+        """The last reply, its milliseconds, and the number of attempts."""
         taken: list[float] = []
 
-        def attempt() -> Reply:
+        async def attempt() -> Reply:
             began = time.perf_counter()
-            reply = self.attempt(query, k, params, interrupted)
+            reply = await self._attempt_in_time(query, k, params)
             taken.append((time.perf_counter() - began) * 1000)
             return reply
 
         allowed = 1 + (self.retries if self.config.retries is None else self.config.retries)
-        reply = attempt() if allowed == 1 else _retried(attempt, allowed, self.config.backoff_s, interrupted)
+        reply = await (attempt() if allowed == 1 else _retried(attempt, allowed, self.config.backoff_s))
         return reply, taken[-1], len(taken)
 
+    async def _attempt_in_time(self, query: str, k: int, params: Mapping[str, Scalar]) -> Reply:
+        """One attempt, cancelled when its time is over."""
+        if (failure := await self.make_ready()) is not None:
+            return failure
+        timeout_s, received = self.config.timeout_s, Received()
+        try:
+            async with asyncio.timeout(timeout_s):
+                return await self.attempt(query, k, params, received)
+        except TimeoutError:
+            answer = Answer(Outcome.TIMEOUT, reason=f"no answer in {timeout_s:g} s")
+            return Reply(received.output, received.stderr, answer)
 
-def _retried(attempt: Callable[[], Reply], allowed: int, backoff_s: float, interrupted: Event) -> Reply:
-    """Try until it ends well or for good, waiting as long as the service asks, else twice as long each time."""
-    from tenacity import RetryCallState, Retrying, retry_if_result, stop_after_attempt, wait_random_exponential
 
-    grows = wait_random_exponential(multiplier=backoff_s, min=backoff_s / 2, max=MAX_WAIT_S)
+async def _retried(attempt: Callable[[], Awaitable[Reply]], allowed: int, backoff_s: float) -> Reply:
+    """Retry what may pass; wait as long as the service asks, or with exponential backoff."""
+    from tenacity import AsyncRetrying, RetryCallState, retry_if_result, stop_after_attempt, wait_random_exponential
+
+    backoff = wait_random_exponential(multiplier=backoff_s, min=backoff_s / 2, max=MAX_WAIT_S)
 
     def wait_s(state: RetryCallState) -> float:
-        asked = state.outcome.result().retry_after_s if state.outcome else None
-        return min(asked, MAX_WAIT_S) if asked is not None else grows(state)
+        requested_s = state.outcome.result().retry_after_s if state.outcome else None
+        return min(requested_s, MAX_WAIT_S) if requested_s is not None else backoff(state)
 
-    def sleep(seconds: float) -> None:
-        if interrupted.wait(seconds):
-            raise CallInterruptedError
-
-    retrying = Retrying(
+    retrying = AsyncRetrying(
         stop=stop_after_attempt(allowed),
         wait=wait_s,
-        sleep=sleep,
         retry=retry_if_result(lambda reply: reply.may_retry),
         retry_error_callback=lambda state: state.outcome.result() if state.outcome else None,
     )
-    reply: Reply = retrying(attempt)
+    reply: Reply = await retrying(attempt)
     return reply

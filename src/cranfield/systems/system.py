@@ -1,15 +1,18 @@
-"""What Cranfield asks of a system under test, whatever it is made of."""
+"""What Cranfield requires of a system under test, whatever it is made of."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any, Protocol, runtime_checkable
 
+from cranfield.concurrency.loop import CallInterruptedError
 from cranfield.model import Answer, CallLog, Order, Query
+
+__all__ = ["AsyncSystem", "CallInterruptedError", "Interruptible", "System"]
 
 
 class System(Protocol):
-    """Something that answers queries. Failures are answers too: `search` raises only when it cannot go on at all."""
+    """A system that answers queries. Failures are answers: `search` raises only when it cannot go on at all."""
 
     @property
     def name(self) -> str:
@@ -18,7 +21,7 @@ class System(Protocol):
 
     @property
     def order(self) -> Order:
-        """Whether the list stands as given or is to be sorted by score."""
+        """Whether the order of the list counts, or it is to be sorted by score."""
         ...
 
     @property
@@ -36,17 +39,22 @@ class System(Protocol):
         ...
 
     def search(self, query: Query, k: int) -> tuple[Answer, CallLog]:
-        """Ask for the first `k` results. Called from several threads where `concurrency` allows."""
+        """Return the first `k` results. Called from several threads where `concurrency` allows."""
         ...
 
 
-class CallInterruptedError(Exception):
-    """A call was cut short by `interrupt`: it has no outcome, and is asked again another time."""
+@runtime_checkable
+class AsyncSystem(Protocol):
+    """A system that is called on the event loop, not in threads; a call is interrupted by cancelling it."""
+
+    async def search_async(self, query: Query, k: int) -> tuple[Answer, CallLog]:
+        """As `search`."""
+        ...
 
 
 @runtime_checkable
 class Interruptible(Protocol):
-    """A system whose calls under way can be cut short."""
+    """A system whose calls can be interrupted."""
 
     def interrupt(self) -> None:
         """End every call under way; each raises `CallInterruptedError` in its own thread."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import threading
 from collections import Counter
@@ -35,16 +36,15 @@ class Shelf(ConfiguredSystem):
         self.is_closed = False
         self.logged: dict[str, float] = {}
 
-    def attempt(self, query, k, params, interrupted) -> Reply:
+    async def attempt(self, query, k, params, received) -> Reply:
         self.asked[query, k, json.dumps(dict(params))] += 1
         self.begun.set()
-        while self.holds is not None and not self.holds.wait(0.01):
-            if interrupted.is_set():
-                raise CallInterruptedError
+        if self.holds is not None:
+            await asyncio.to_thread(self.holds.wait, 20)
         return Reply(f"{self.name} wrote this", answer=self.answers.get(query, Answer(Outcome.EMPTY)))
 
-    def search(self, query, k):
-        answer, log = super().search(query, k)
+    async def search_async(self, query, k):
+        answer, log = await super().search_async(query, k)
         return answer, replace(log, **self.logged)
 
     def request(self, query, k, params) -> str:

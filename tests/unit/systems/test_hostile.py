@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from cranfield.concurrency.child_process import MAX_OUTPUT_BYTES
 from cranfield.config import SystemConfig
 from cranfield.config.load import load_config
 from cranfield.config.models import Check
@@ -23,7 +24,6 @@ from cranfield.formats.runs.record import answer_record, json_line
 from cranfield.model import Outcome, Query
 from cranfield.project.experiment import collect_options
 from cranfield.systems import collect_all
-from cranfield.systems.calls.process import MAX_OUTPUT_BYTES
 from cranfield.systems.calls.redact import Redactor
 from cranfield.systems.collect.collection import collect
 from cranfield.systems.collect.dispatch import Dispatcher, in_turn
@@ -527,7 +527,7 @@ def test_of_an_address_the_password_alone_is_a_secret_too():
 
 
 def test_however_often_it_is_interrupted_no_call_is_left_behind(calling, testset_of):
-    let_go = threading.Event()
+    let_go, all_sent = threading.Event(), threading.Event()
 
     def interrupt(_, frame):
         while frame is not None:
@@ -539,6 +539,7 @@ def test_however_often_it_is_interrupted_no_call_is_left_behind(calling, testset
         for _ in range(3):
             os.kill(os.getpid(), signal.SIGINT)
             time.sleep(0.002)
+        all_sent.set()
         let_go.wait(60)
         return []
 
@@ -553,6 +554,7 @@ def test_however_often_it_is_interrupted_no_call_is_left_behind(calling, testset
         while dispatcher._running and time.monotonic() < deadline:
             time.sleep(0.01)
         assert dispatcher._running == []
+        assert all_sent.wait(20)
     finally:
         signal.signal(signal.SIGINT, before)
         let_go.set()

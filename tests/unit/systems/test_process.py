@@ -1,15 +1,19 @@
+"""Child processes: bounded in time and output, ended with their group, and with us."""
+
+import asyncio
 import os
 import signal
 import subprocess
 import sys
 import textwrap
-import threading
 import time
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
-from cranfield.systems.calls.process import End, run_process
+from cranfield.concurrency.child_process import TooMuchOutputError, child_process
+from cranfield.concurrency.loop import CallInterruptedError, event_loop
 
 PARENT = """
 import os, subprocess, sys, time
@@ -21,10 +25,34 @@ SLEEP = "import time; time.sleep(300)"
 STUBBORN = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); time.sleep(300)"
 
 
-def run(source, tmp_path, *, timeout_s=20.0, interrupted=None, **options):
+@dataclass
+class Finished:
+    """What became of a program: its exit status, or the exception that ended it."""
+
+    status: int | None = None
+    error: type[BaseException] | None = None
+    stdout: bytes = b""
+
+
+def run(source, tmp_path, *, timeout_s=20.0, cancelled_after_s=None, **options) -> Finished:
     argv = [sys.executable, "-I", "-S", "-c", textwrap.dedent(source)]
-    event = interrupted or threading.Event()
-    return run_process(argv, cwd=tmp_path, env=os.environ, timeout_s=timeout_s, interrupted=event, **options)
+    finished = Finished()
+
+    async def follow():
+        if cancelled_after_s is not None:
+            asyncio.get_running_loop().call_later(cancelled_after_s, asyncio.current_task().cancel)
+        async with child_process(argv, cwd=tmp_path, env=os.environ, **options) as child:
+            try:
+                async with asyncio.timeout(timeout_s):
+                    finished.status = await child.run()
+            finally:
+                finished.stdout = bytes(child.stdout)
+
+    try:
+        event_loop().run(follow())
+    except (TimeoutError, TooMuchOutputError, CallInterruptedError) as error:
+        finished.error = type(error)
+    return finished
 
 
 def pids(finished):
@@ -35,7 +63,7 @@ def pids(finished):
 def test_a_timeout_kills_grandchildren_too(tmp_path, gone, child):
     began = time.monotonic()
     finished = run(PARENT.format(child=child, then="time.sleep(300)"), tmp_path, timeout_s=0.7)
-    assert finished.end is End.TIMEOUT
+    assert finished.error is TimeoutError
     assert time.monotonic() - began < 4
     assert all(gone(pid) for pid in pids(finished))
     assert len(pids(finished)) == 2
@@ -46,14 +74,14 @@ def test_a_parent_that_ignores_the_polite_signal_is_killed(tmp_path, gone):
         "import signal, os, time; signal.signal(15, signal.SIG_IGN); print(os.getpid(), flush=True); time.sleep(300)"
     )
     finished = run(source, tmp_path, timeout_s=0.5)
-    assert finished.end is End.TIMEOUT
+    assert finished.error is TimeoutError
     assert gone(pids(finished)[0])
 
 
 def test_what_a_program_leaves_behind_is_ended_with_it_and_not_waited_for(tmp_path, gone):
     began = time.monotonic()
     finished = run(PARENT.format(child=SLEEP, then=""), tmp_path)
-    assert (finished.end, finished.status) == (End.EXIT, 0)
+    assert finished.status == 0
     assert time.monotonic() - began < 6
     assert gone(pids(finished)[1])
 
@@ -61,26 +89,24 @@ def test_what_a_program_leaves_behind_is_ended_with_it_and_not_waited_for(tmp_pa
 def test_too_much_output_ends_the_program(tmp_path, gone):
     source = "import os\nprint(os.getpid(), flush=True)\nwhile True: print('x' * 1000)"
     finished = run(source, tmp_path, max_output_bytes=100_000)
-    assert finished.end is End.TOO_MUCH_OUTPUT
+    assert finished.error is TooMuchOutputError
     assert 100_000 < len(finished.stdout) < 300_000
     assert gone(int(finished.stdout.split()[0]))
 
 
 def test_output_up_to_the_limit_is_kept_whole(tmp_path):
     finished = run("print('x' * 99_999)", tmp_path, max_output_bytes=100_000)
-    assert (finished.end, len(finished.stdout)) == (End.EXIT, 100_000)
+    assert (finished.status, len(finished.stdout)) == (0, 100_000)
 
 
 def test_a_flood_on_stderr_holds_nothing_up(tmp_path):
     finished = run("import sys; sys.stderr.write('e' * 5_000_000); print('done')", tmp_path)
-    assert (finished.end, finished.stdout) == (End.EXIT, b"done\n")
+    assert (finished.status, finished.stdout) == (0, b"done\n")
 
 
 def test_an_interruption_ends_the_program_and_its_children(tmp_path, gone):
-    interrupted = threading.Event()
-    threading.Timer(0.5, interrupted.set).start()
-    finished = run(PARENT.format(child=SLEEP, then="time.sleep(300)"), tmp_path, interrupted=interrupted)
-    assert finished.end is End.INTERRUPTED
+    finished = run(PARENT.format(child=SLEEP, then="time.sleep(300)"), tmp_path, cancelled_after_s=0.5)
+    assert finished.error is CallInterruptedError
     assert len(pids(finished)) == 2
     assert all(gone(pid) for pid in pids(finished))
 
@@ -104,12 +130,16 @@ def test_no_program_outlives_us_however_we_are_killed(tmp_path, gone, wait_for, 
     us = tmp_path / "us.py"
     us.write_text(
         textwrap.dedent(f"""
-        import os, sys, threading
+        import os, sys
         from pathlib import Path
-        from cranfield.systems.calls.process import run_process
-        child = "import os, time; time.sleep(0.5); open('pid', 'w').write(str(os.getpid()) + ' '); time.sleep(300)"
-        run_process([sys.executable, "-I", "-S", "-c", child], cwd=Path({str(tmp_path)!r}), env=os.environ,
-                    timeout_s=200, interrupted=threading.Event())
+        from cranfield.concurrency.child_process import child_process
+        from cranfield.concurrency.loop import event_loop
+        source = "import os, time; open('pid', 'w').write(str(os.getpid()) + ' '); time.sleep(300)"
+        async def run():
+            argv = [sys.executable, "-I", "-S", "-c", source]
+            async with child_process(argv, cwd=Path({str(tmp_path)!r}), env=os.environ) as child:
+                await child.run()
+        event_loop().run(run())
         """),
         encoding="utf-8",
     )

@@ -16,11 +16,11 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
+from cranfield.concurrency.signals import sigterm_interrupts
 from cranfield.errors import UsageError, shorten
 from cranfield.formats.io.files import refusal
 from cranfield.formats.runs.jsonl import write_run
 from cranfield.model import Answer, CallLog, Run, TestSet
-from cranfield.systems.calls.signals import sigterm_interrupts
 from cranfield.systems.collect.cache import Cache, DamagedError, cache_key, kept_since
 from cranfield.systems.collect.dispatch import Call, Dispatcher, in_turn
 from cranfield.systems.collect.fingerprint import UndigestedError, dependency_digest

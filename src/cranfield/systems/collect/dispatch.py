@@ -1,28 +1,30 @@
-"""Which call begins when: one dispatcher for all systems, so that a slow hour is slow for all of them.
+"""The order of calls: one dispatcher for all systems, so that a slow hour is slow for all of them.
 
-Calls wait in a row, query by query. A call begins where its system has room, the whole has room and the system's rate
-allows. One that cannot begin lets those behind it pass, but not by far: no system runs away from the others.
+Calls wait in a row, query by query. A call begins when the concurrency of its system, the overall concurrency and the rate
+of its system allow it. Later calls may overtake it, up to a limit: no system runs far ahead of the others.
 """
 
 from __future__ import annotations
 
+import asyncio
 import math
 import time
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from hashlib import sha256
-from queue import Empty, SimpleQueue
-from threading import Event, Lock, Thread
 
+from cranfield.concurrency.loop import event_loop, finish
+from cranfield.concurrency.threads import FunctionError, Threads
 from cranfield.model import Answer, CallLog, Outcome, Query
-from cranfield.systems.system import CallInterruptedError, Interruptible, System
+from cranfield.systems.system import AsyncSystem, CallInterruptedError, Interruptible, System
 
 AHEAD = 2
 """A system may be ahead of the slowest by this many queries for each call that may be under way."""
 
-_POLL_S = 0.1
+_INTERRUPTION_S = 0.01
+"""Between two interruptions of a call in a thread: it may not have begun when the first one came."""
 _CUT_SHORT = "the call was cut short, and not by Cranfield"
 
 
@@ -37,12 +39,11 @@ class Call:
 
 
 Take = Callable[[Call, Answer, CallLog], None]
-"""Called with each answer, by one thread at a time."""
-_Ended = SimpleQueue[tuple[Call, Future[None]]]
+"""Called with each answer in a thread, one answer at a time."""
 
 
 def in_turn(queries: Sequence[Query], systems: Sequence[System], *, seed: int, time_asked: int) -> list[Call]:
-    """Every query for every system: query by query, and within each in an order of its own.
+    """Every query for every system: query by query, the systems of each in a random order.
 
     Args:
         queries: in the order in which they are asked.
@@ -51,20 +52,20 @@ def in_turn(queries: Sequence[Query], systems: Sequence[System], *, seed: int, t
         time_asked: 1 when the queries are asked for the first time; each time has its own order.
     """
 
-    def drawn(query: Query, system: System) -> bytes:
+    def order_key(query: Query, system: System) -> bytes:
         text = "\0".join(("cranfield turn 1", str(seed), str(time_asked), query.id, system.name))
         return sha256(text.encode("utf-8", "surrogatepass")).digest()
 
     return [
         Call(turn, system, query)
         for turn, query in enumerate(queries)
-        for system in sorted(systems, key=lambda system: drawn(query, system))
+        for system in sorted(systems, key=lambda system: order_key(query, system))
     ]
 
 
 @dataclass
 class _Room:
-    """What one system allows: calls at a time, and a distance between them."""
+    """The limits of one system: calls at a time, and the interval between them."""
 
     concurrency: int
     interval_s: float
@@ -82,45 +83,48 @@ class _Room:
 
 
 class Dispatcher:
-    """Asks systems with as many threads as they allow; the distance between calls is kept from one row to the next."""
+    """Calls systems as fast as their limits allow; intervals are kept from one row of calls to the next."""
 
     def __init__(self, systems: Sequence[System], k: int) -> None:
-        """Prepare for calls to `systems`, whose names differ; `k` results are asked for."""
+        """Prepare for calls to `systems`, whose names differ; `k` results are requested."""
         self._k = k
         self._rooms = {system.name: _room_of(system) for system in systems}
-        self._lock = Lock()
+        self._calling = Threads("cranfield-call")
+        self._taking = Threads("cranfield-take")
+        self._one_take = asyncio.Lock()
         self._running: list[Call] = []
-        self._stopping = Event()
+        self._is_stopping = False
+        self._error: BaseException | None = None
 
     def ask(self, calls: Sequence[Call], take: Take) -> None:
         """Make every call, and return when the last one has ended.
 
-        At most as many are under way as the one system allows that allows the most. Cut short by any exception, in
-        here or of a system, calls under way are ended, and none of them is a failure.
+        At most as many are under way as the system allows that allows the most. An exception (of a system, of `take`, or
+        Ctrl-C) cancels the calls under way, and none of them becomes a failure.
         """
-        waiting, left = list(calls), len(calls)
-        at_once = max((self._rooms[call.system.name].concurrency for call in calls), default=1)
-        ended: _Ended = SimpleQueue()
-        executor = ThreadPoolExecutor(max_workers=at_once, thread_name_prefix="cranfield-call")
+        event_loop().run(self._ask(list(calls), take))
+        if self._error is not None:
+            raise self._error
+
+    async def _ask(self, waiting: list[Call], take: Take) -> None:
+        at_once = max((self._rooms[call.system.name].concurrency for call in waiting), default=1)
+        tasks: set[asyncio.Task[None]] = set()
         try:
-            while left:
-                for call in self._begin(waiting, at_once):
-                    executor.submit(self._ask, call, take).add_done_callback(partial(_hand_back, ended, call))
-                # Never without an end: a signal that comes in the moment before a wait is heard only after it.
-                try:
-                    call, future = ended.get(timeout=self._wait_s())
-                except Empty:
-                    continue
-                left -= 1
-                self._rooms[call.system.name].under_way -= 1
-                future.result()
-        except BaseException:
-            self._stopping.set()
-            # In a thread of its own, in which no second or third Ctrl-C is heard: a call left behind would keep us here.
-            Thread(target=self._end_calls, name="cranfield-end", daemon=True).start()
-            raise
+            while (waiting or tasks) and self._error is None:
+                tasks |= {asyncio.create_task(self._make(call, take)) for call in self._begin(waiting, at_once)}
+                if tasks:
+                    _, tasks = await asyncio.wait(tasks, timeout=self._wait_s(), return_when=asyncio.FIRST_COMPLETED)
+                else:
+                    await asyncio.sleep(self._wait_s() or 0)
         finally:
-            executor.shutdown(wait=True, cancel_futures=True)
+            self._is_stopping = True
+            for task in tasks:
+                task.cancel()
+            if tasks:
+                await finish(asyncio.wait(tasks))
+            self._is_stopping = False
+            self._calling.close()
+            self._taking.close()
 
     def _begin(self, waiting: list[Call], at_once: int) -> Iterator[Call]:
         """Take every call out of `waiting` that may begin now."""
@@ -136,53 +140,62 @@ class Dispatcher:
             free -= 1
             yield waiting.pop(place)
 
-    def _wait_s(self) -> float:
-        """Seconds until there is something to look at, where no call ends before."""
+    def _wait_s(self) -> float | None:
+        """Seconds until a call may begin, where none ends before; None: only the end of a call changes anything."""
         now = time.monotonic()
-        return min([_POLL_S, *(wait for room in self._rooms.values() if (wait := room.wait_s(now)) > 0)])
+        waits = [wait for room in self._rooms.values() if 0 < (wait := room.wait_s(now)) < math.inf]
+        return min(waits, default=None)
 
-    def _ask(self, call: Call, take: Take) -> None:
-        """Make one call, in a thread of its own."""
-        with self._lock:
-            if self._stopping.is_set():
-                return
-            self._running.append(call)
+    async def _make(self, call: Call, take: Take) -> None:
+        """Make one call, and have its answer taken."""
+        self._running.append(call)
         try:
-            answer, log = self._answer(call)
-            with self._lock:
-                # What failed meanwhile may have failed because everything is being stopped.
-                if not (self._stopping.is_set() and answer.outcome.is_failure):
-                    take(call, answer, log)
-        except BaseException:
-            self._stopping.set()  # at once, so that nothing begins any more
+            answer, log = await self._answer(call)
+            # A failure while everything is being stopped may be caused by that.
+            if not (self._is_stopping and answer.outcome.is_failure):
+                await finish(self._take(partial(take, call, answer, log)))
+        except asyncio.CancelledError:
             raise
+        except FunctionError as raised:
+            self._error = self._error or raised.error
+        except Exception as error:  # noqa: BLE001 - raised by `ask`
+            self._error = self._error or error
         finally:
-            with self._lock:
-                self._running.remove(call)
+            self._running.remove(call)
+            self._rooms[call.system.name].under_way -= 1
 
-    def _answer(self, call: Call) -> tuple[Answer, CallLog]:
+    async def _take(self, take: Callable[[], None]) -> None:
+        async with self._one_take:
+            await self._taking.call(take)
+
+    async def _answer(self, call: Call) -> tuple[Answer, CallLog]:
         began = time.perf_counter()
         try:
-            return call.system.search(call.query, self._k)
-        except CallInterruptedError:
+            if isinstance(call.system, AsyncSystem):
+                return await call.system.search_async(call.query, self._k)
+            return await self._answer_in_thread(call)
+        except (asyncio.CancelledError, CallInterruptedError):
+            if self._is_stopping:
+                raise asyncio.CancelledError from None
             return Answer(Outcome.ERROR, reason=_CUT_SHORT), CallLog((time.perf_counter() - began) * 1000)
 
-    def _end_calls(self) -> None:
-        """Interrupt what is under way, and wait until it has ended."""
-        while True:
-            with self._lock:
-                systems = {call.system.name: call.system for call in self._running}
-            if not systems:
-                return
-            for system in systems.values():
-                if isinstance(system, Interruptible):
-                    system.interrupt()
-            # Again and again: a call may have been on its way when the first interruption came.
-            time.sleep(_POLL_S / 10)
-
-
-def _hand_back(ended: _Ended, call: Call, done: Future[None]) -> None:
-    ended.put((call, done))
+    async def _answer_in_thread(self, call: Call) -> tuple[Answer, CallLog]:
+        """The answer of a system that is called in a thread; cancelled, it is interrupted until it has ended."""
+        searching = asyncio.ensure_future(self._calling.call(partial(call.system.search, call.query, self._k)))
+        try:
+            await asyncio.wait([searching])
+        except asyncio.CancelledError:
+            while isinstance(call.system, Interruptible) and not searching.done():
+                with suppress(FunctionError):
+                    await self._calling.call(call.system.interrupt)
+                await asyncio.wait([searching], timeout=_INTERRUPTION_S)
+            await asyncio.wait([searching])
+        try:
+            return searching.result()
+        except FunctionError as raised:
+            if isinstance(raised.error, CallInterruptedError):
+                raise raised.error from None
+            raise
 
 
 def _room_of(system: System) -> _Room:

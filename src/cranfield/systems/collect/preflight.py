@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
+from cranfield.concurrency.signals import sigterm_interrupts
 from cranfield.config.expression import compile_path
 from cranfield.config.models import JsonValue
 from cranfield.errors import PreflightError, Problem, shorten
 from cranfield.model import Query
-from cranfield.systems.calls.signals import sigterm_interrupts
 from cranfield.systems.configured import CheckFailedError, ConfiguredSystem, Step
 from cranfield.systems.kinds.command import found_program
 from cranfield.words import n_of

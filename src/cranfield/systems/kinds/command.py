@@ -1,11 +1,12 @@
 """A system under test that is a command: one call per query, from argv to Answer.
 
-Each way a call can end is told apart: answered, honestly empty, timed out, ended in error (or not started),
-unparsable. The reason given with a failure is the same on every machine; the program's own words go to the log.
+Outcomes: answered, empty, timeout, nonzero exit (or not started), unparsable. The reason of a failure is the same on
+every machine; the output of the program goes to the log.
 """
 
 from __future__ import annotations
 
+import asyncio
 import os
 import shlex
 import shutil
@@ -15,15 +16,19 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from threading import Event
 
+from cranfield.concurrency.child_process import (
+    MAX_OUTPUT_BYTES,
+    NotStartedError,
+    TooMuchOutputError,
+    child_process,
+    exit_reason,
+)
 from cranfield.config.template import fill
-from cranfield.model import Outcome, Scalar
-from cranfield.systems.calls.process import MAX_OUTPUT_BYTES, End, Finished, run_process
-from cranfield.systems.configured import CheckFailedError, ConfiguredSystem, Reply, Step, failed
-from cranfield.systems.system import CallInterruptedError
+from cranfield.model import Answer, Outcome, Scalar
+from cranfield.systems.configured import CheckFailedError, ConfiguredSystem, Received, Reply, Step
 
-_OURS_PERHAPS = frozenset({signal.SIGTERM, signal.SIGINT, signal.SIGHUP})
+_TERMINATING = frozenset({signal.SIGTERM, signal.SIGINT, signal.SIGHUP})
 _INTERRUPTION_LAG_S = 0.5
 
 
@@ -38,18 +43,22 @@ class CommandSystem(ConfiguredSystem):
         ('answered', ['doc:grid'])
     """
 
-    def attempt(self, query: str, k: int, params: Mapping[str, Scalar], interrupted: Event) -> Reply:
+    async def attempt(self, query: str, k: int, params: Mapping[str, Scalar], received: Received) -> Reply:
         """Run the command once."""
-        finished = run_process(
-            self._argv(query, k, params),
-            cwd=self.cwd,
-            env=self.environment,
-            timeout_s=self.config.timeout_s,
-            interrupted=interrupted,
-        )
-        _raise_if_interrupted(finished, interrupted)
-        output, stderr = (stream.decode("utf-8", "replace") for stream in (finished.stdout, finished.stderr))
-        return self._reply(finished, output, stderr)
+        argv = self._argv(query, k, params)
+        answer = None
+        try:
+            async with child_process(argv, cwd=self.cwd, env=self.environment) as child:
+                try:
+                    answer = await _answer_of_status(await child.run())
+                finally:
+                    received.output = child.stdout.decode("utf-8", "replace")
+                    received.stderr = child.stderr.decode("utf-8", "replace")
+        except NotStartedError as error:
+            answer = Answer(Outcome.NONZERO_EXIT, reason=f"could not be started: {error}")
+        except TooMuchOutputError:
+            answer = Answer(Outcome.UNPARSABLE, reason=f"over {MAX_OUTPUT_BYTES // 1024**2} MB of output")
+        return Reply(received.output, received.stderr, answer)
 
     def request(self, query: str, k: int, params: Mapping[str, Scalar]) -> str:
         """The command line, quoted as a shell would want it; no shell reads it."""
@@ -68,18 +77,6 @@ class CommandSystem(ConfiguredSystem):
 
     def _argv(self, query: str, k: int, params: Mapping[str, Scalar]) -> list[str]:
         return fill(self.config.command or [], query=query, k=k, python=sys.executable, params=params)
-
-    def _reply(self, finished: Finished, output: str, stderr: str) -> Reply:
-        reply = Reply(output, stderr)
-        if finished.end is End.NOT_STARTED:
-            reply = failed(f"could not be started: {finished.why}", outcome=Outcome.NONZERO_EXIT)
-        elif finished.end is End.TIMEOUT:
-            reply = failed(f"no answer in {self.config.timeout_s:g} s", outcome=Outcome.TIMEOUT)
-        elif finished.end is End.TOO_MUCH_OUTPUT:
-            reply = failed(f"over {MAX_OUTPUT_BYTES // 1024**2} MB of output", outcome=Outcome.UNPARSABLE)
-        elif finished.status:
-            reply = failed(exit_reason(finished.status), outcome=Outcome.NONZERO_EXIT)
-        return Reply(output, stderr, reply.answer)
 
 
 def found_program(system: ConfiguredSystem, program: str) -> str:
@@ -114,20 +111,10 @@ def files_named(system: ConfiguredSystem, argv: Sequence[str]) -> Iterator[Path]
                 yield system.cwd / argument
 
 
-def _raise_if_interrupted(finished: Finished, interrupted: Event) -> None:
-    # Whoever ends us often ends our whole tree, children first: a call that died of such a signal says nothing
-    # about the system until it is clear that we go on.
-    if finished.status is not None and -finished.status in _OURS_PERHAPS:
-        interrupted.wait(_INTERRUPTION_LAG_S)
-    if interrupted.is_set() and finished.status != 0:
-        raise CallInterruptedError
-
-
-def exit_reason(status: int) -> str:
-    """`exit status 3`, `killed by SIGSEGV`."""
-    if status > 0:
-        return f"exit status {status}"
-    try:
-        return f"killed by {signal.Signals(-status).name}"
-    except ValueError:
-        return f"killed by signal {-status}"
+async def _answer_of_status(status: int) -> Answer | None:
+    """The failure that an exit status is; None of 0."""
+    if -status in _TERMINATING:
+        # Who ends us often signals all of our processes, children first: such an end says nothing of the system
+        # unless we go on.
+        await asyncio.sleep(_INTERRUPTION_LAG_S)
+    return Answer(Outcome.NONZERO_EXIT, reason=exit_reason(status)) if status else None

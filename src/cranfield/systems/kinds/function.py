@@ -6,20 +6,18 @@ import asyncio
 import inspect
 import json
 import re
-import time
 import traceback
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from itertools import islice
 from pathlib import Path
-from threading import Event
 from typing import Any
 
+from cranfield.concurrency.loop import EventLoop
+from cranfield.concurrency.threads import FunctionError, Threads
 from cranfield.config.models import Extract
 from cranfield.model import Answer, Hit, Order, Outcome, Scalar
 from cranfield.systems.calls.answer_schema import answer_in, cut, one_line, plain
-from cranfield.systems.calls.loop import Loop
 from cranfield.systems.calls.values import MAX_HITS, UnreadableError, type_of
-from cranfield.systems.calls.workers import FunctionError, Workers
 from cranfield.systems.configured import HEAD_CHARS, CheckFailedError, Reply, failed
 
 HIT_FIELDS = ("id", "score", "title", "span", "tokens")
@@ -85,40 +83,34 @@ class Function:
     """A function that answers queries, plain or async."""
 
     def __init__(
-        self, function: Callable[..., Any], workers: Workers, *, order: Order, extract: Extract | None
+        self, function: Callable[..., Any], threads: Threads, *, order: Order, extract: Extract | None
     ) -> None:
         self.called = function
-        self._workers = workers
+        self._threads = threads
         self._order = order
         self._extract = extract
-        self._loop: Loop | None = None
+        self._loop: EventLoop | None = None
         self.is_async = inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(
             getattr(function, "__call__", None)  # noqa: B004 - the method of an object that can be called
         )
 
-    def ask(self, query: str, k: int, params: Mapping[str, Scalar], timeout_s: float, interrupted: Event) -> Reply:
-        """Call it once; a plain one that does not come back in time is left to itself."""
-        until = time.monotonic() + timeout_s
+    async def ask(self, query: str, k: int, params: Mapping[str, Scalar]) -> Reply:
+        """Call it once; the thread of a plain function whose time is over is abandoned."""
 
         def call() -> Reply | Awaitable[object]:
             value = self.called(query, k, **params)
             return value if inspect.isawaitable(value) else self._reply(value, k)
 
-        def awaited(what: Any) -> Reply:
-            value = self._own_loop().run(_caught(what), timeout_s=left_s(), interrupted=interrupted)
-            # A list that is made as it is read is somebody else's code too: it has the same time, and may fail.
-            return self._workers.run(lambda: self._reply(value, k), timeout_s=left_s(), interrupted=interrupted)
-
-        def left_s() -> float:
-            return max(until - time.monotonic(), 0.0)
+        async def awaited(result: Any) -> Reply:
+            value = await self._own_loop().call(_caught(result))
+            # A generator runs the user's code while it is read: it has the same time limit, and may fail.
+            return await self._threads.call(lambda: self._reply(value, k))
 
         try:
             if self.is_async:
-                return awaited(_called(self.called, query, k, params))
-            found = self._workers.run(call, timeout_s=timeout_s, interrupted=interrupted)
-            return found if isinstance(found, Reply) else awaited(found)
-        except TimeoutError:
-            return failed(f"no answer in {timeout_s:g} s", outcome=Outcome.TIMEOUT)
+                return await awaited(_called(self.called, query, k, params))
+            found = await self._threads.call(call)
+            return found if isinstance(found, Reply) else await awaited(found)
         except FunctionError as raised:
             return _raised(raised.error)
 
@@ -128,9 +120,9 @@ class Function:
         if own is not None:
             own.stop()
 
-    def _own_loop(self) -> Loop:
-        """A loop of its own: a function that never yields holds up nobody else's."""
-        self._loop = self._loop or Loop()
+    def _own_loop(self) -> EventLoop:
+        """A loop of its own: a function that never yields blocks no other system."""
+        self._loop = self._loop or EventLoop()
         return self._loop
 
     def _reply(self, value: object, k: int) -> Reply:

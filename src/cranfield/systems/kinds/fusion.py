@@ -6,6 +6,7 @@ fusions, or the points of a grid, ask it once.
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
@@ -13,22 +14,20 @@ from dataclasses import dataclass, field
 from functools import partial
 from hashlib import sha256
 from pathlib import Path
-from threading import BoundedSemaphore, Event, Lock
+from threading import Lock
 from typing import Any
 from weakref import WeakKeyDictionary, WeakSet
 
 from cranfield.config.models import Fusion
 from cranfield.errors import UsageError
 from cranfield.model import Answer, CallLog, Order, Outcome, Query, Scalar
-from cranfield.systems.configured import CheckFailedError, ConfiguredSystem, Exchange, Reply, Step
+from cranfield.systems.configured import CheckFailedError, ConfiguredSystem, Exchange, Received, Reply, Step
 from cranfield.systems.kinds.fusing import Part, UnusableScoreError, fuse
-from cranfield.systems.system import CallInterruptedError
 
 DEFAULT_DEPTH = 100
 """Results asked of each part where nothing is said, unless more are asked of the fusion."""
-_LOOK_UP_S = 0.1
 
-Asked = tuple[str, str, str, int, int]
+Request = tuple[str, str, str, int, int]
 """Query id, text, params, depth, and how often the same fusion has asked the same before."""
 
 
@@ -41,7 +40,7 @@ class FusionSystem(ConfiguredSystem):
 
     def prepare(self) -> None:
         """Nothing is started; how often each question was asked is counted from here."""
-        self._times: Counter[Asked] = Counter()
+        self._times: Counter[Request] = Counter()
 
     @property
     def parts(self) -> Mapping[str, ConfiguredSystem]:
@@ -119,12 +118,6 @@ class FusionSystem(ConfiguredSystem):
         for name, part in self.active_parts.items():
             yield from _steps_of(name, part)
 
-    def interrupt(self) -> None:
-        """End every call under way, of its parts too."""
-        super().interrupt()
-        for part in self.parts.values():
-            part.interrupt()
-
     def close(self) -> None:
         """End what its parts started."""
         for part in self.parts.values():
@@ -141,22 +134,16 @@ class FusionSystem(ConfiguredSystem):
         sent = ((part, part.request(query, depth, part.params_of(whole))) for part in self.active_parts.values())
         return "\n".join(f"{part.name}: {part.redactor.redact(request)}" for part, request in sent)
 
-    def attempt(self, query: str, k: int, params: Mapping[str, Scalar], interrupted: Event) -> Reply:
+    async def attempt(self, query: str, k: int, params: Mapping[str, Scalar], received: Received) -> Reply:  # noqa: ARG002
         """Ask every part once."""
-        answer, log = self._asked(Query("attempt", query, params=dict(params)), k, interrupted)
+        answer, log = await self._ask_parts(Query("attempt", query, params=dict(params)), k)
         return Reply(log.stdout_head, log.stderr_head, answer)
 
-    def ask(self, query: Query, k: int, *, is_shown: bool = False) -> Exchange:
-        """One call in full; retries are those of its parts."""
+    async def ask_async(self, query: Query, k: int, *, is_shown: bool = False) -> Exchange:
+        """One call in full; retries and time limits are those of its parts."""
         params = self.params_of(query)
-        interrupted = Event()
-        with self._lock:
-            self._calls.add(interrupted)
-        try:
-            answer, log = self._asked(Query(query.id, query.text, params=params), k, interrupted)
-        finally:
-            with self._lock:
-                self._calls.discard(interrupted)
+        with self._interruptible():
+            answer, log = await self._ask_parts(Query(query.id, query.text, params=params), k)
         request = self.request(query.text, k, params) if is_shown else ""
         shown = (log.stdout_head, log.stderr_head) if is_shown else ("", "")
         return Exchange(request, *shown, answer, log)
@@ -164,23 +151,21 @@ class FusionSystem(ConfiguredSystem):
     def _depth(self, k: int) -> int:
         return self.fusion.depth or max(DEFAULT_DEPTH, k)
 
-    def _asked(self, query: Query, k: int, interrupted: Event) -> tuple[Answer, CallLog]:
+    async def _ask_parts(self, query: Query, k: int) -> tuple[Answer, CallLog]:
         """Ask the parts in their order, up to the first that fails."""
         depth = self._depth(k)
-        said = json.dumps(query.params, sort_keys=True, default=str)
-        with self._lock:
-            first = (query.id, query.text, said, depth, 0)
-            asked: Asked = (*first[:4], self._times[first])
+        params = json.dumps(query.params, sort_keys=True, default=str)
+        first: Request = (query.id, query.text, params, depth, 0)
+        request: Request = (*first[:4], self._times[first])
         answers: dict[str, Answer] = {}
         logs: dict[str, CallLog] = {}
         failure: Answer | None = None
         for name, part in self.active_parts.items():
-            answers[name], logs[name] = _memory(part).ask(self, part, query, asked, interrupted)
+            answers[name], logs[name] = await _memory(part).ask(self, part, query, request)
             if answers[name].outcome.is_failure:
                 failure = _failure(name, answers[name])
                 break
-        with self._lock:
-            self._times[first] += 1
+        self._times[first] += 1
         return failure or self._fused(answers, depth, k), _log_of(logs)
 
     def _fused(self, answers: Mapping[str, Answer], depth: int, k: int) -> Answer:
@@ -219,50 +204,35 @@ def _log_of(logs: Mapping[str, CallLog]) -> CallLog:
 
 @dataclass(eq=False)
 class _Entry:
-    """One question to a part: who has the answer already, and one asker at a time."""
+    """One request to a part: its answer, and the fusions that have taken it."""
 
-    lock: Lock = field(default_factory=Lock)
+    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
     found: tuple[Answer, CallLog] | None = None
     takers: WeakSet[FusionSystem] = field(default_factory=WeakSet)
 
 
 class _Memory:
-    """What one part has answered, for the fusions that it belongs to."""
+    """The answers of one part that are still needed by a fusion."""
 
     def __init__(self, part: ConfiguredSystem) -> None:
         self.fusions: WeakSet[FusionSystem] = WeakSet()
-        self._entries: dict[Asked, _Entry] = {}
-        self._lock = Lock()
-        self._room = BoundedSemaphore(max(part.concurrency, 1))
+        self._entries: dict[Request, _Entry] = {}
+        self._room = asyncio.Semaphore(max(part.concurrency, 1))
 
-    def ask(
-        self, fusion: FusionSystem, part: ConfiguredSystem, query: Query, asked: Asked, interrupted: Event
+    async def ask(
+        self, fusion: FusionSystem, part: ConfiguredSystem, query: Query, request: Request
     ) -> tuple[Answer, CallLog]:
-        """The part's answer to a question, asked of it once however many fusions ask."""
-        with self._lock:
-            entry = self._entries.setdefault(asked, _Entry())
-        _acquired(entry.lock.acquire, interrupted)
-        try:
+        """The part's answer; it is asked once for all fusions."""
+        entry = self._entries.setdefault(request, _Entry())
+        async with entry.lock:
             if entry.found is None:
-                _acquired(self._room.acquire, interrupted)
-                try:
-                    entry.found = part.search(query, asked[3])
-                finally:
-                    self._room.release()
+                async with self._room:
+                    entry.found = await part.search_async(query, request[3])
             entry.takers.add(fusion)
             found = entry.found
-        finally:
-            entry.lock.release()
-        with self._lock:
-            if len(entry.takers) >= len(self.fusions):
-                self._entries.pop(asked, None)
+        if len(entry.takers) >= len(self.fusions):
+            self._entries.pop(request, None)
         return found
-
-
-def _acquired(acquire: Callable[..., bool], interrupted: Event) -> None:
-    while not acquire(timeout=_LOOK_UP_S):
-        if interrupted.is_set():
-            raise CallInterruptedError
 
 
 _MEMORIES: WeakKeyDictionary[ConfiguredSystem, _Memory] = WeakKeyDictionary()

@@ -1,12 +1,12 @@
 """A system under test that is an HTTP service: one request per query, over connections that are kept open.
 
-Each way a request can end has a reason that is the same on every machine: no address, no path, no words of a library.
-What may pass is tried again: too many requests, an error of the service, a connection that broke. What does not pass by
-waiting is not: a refused request, an untrusted certificate, an answer that does not come in time.
+The reason of a failure is the same on every machine: it holds no address, path or text of a library. Retried are 429, 5xx
+and broken connections; not retried are other refusals, untrusted certificates and timeouts.
 """
 
 from __future__ import annotations
 
+import asyncio
 import codecs
 import logging
 import ssl
@@ -19,18 +19,18 @@ from email.utils import parsedate_to_datetime
 from functools import partial
 from http import HTTPStatus
 from http.cookiejar import CookieJar, DefaultCookiePolicy
-from threading import Event, Lock
+from threading import Lock
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
+from cranfield.concurrency.child_process import MAX_OUTPUT_BYTES
+from cranfield.concurrency.loop import event_loop
 from cranfield.config.models import Http
 from cranfield.config.template import ENV, request_values
 from cranfield.errors import shorten
 from cranfield.model import Outcome, Scalar
-from cranfield.systems.calls.loop import loop
-from cranfield.systems.calls.process import MAX_OUTPUT_BYTES
 from cranfield.systems.calls.redact import Redactor
-from cranfield.systems.configured import HEAD_CHARS, CheckFailedError, ConfiguredSystem, Reply, Step, failed
+from cranfield.systems.configured import HEAD_CHARS, CheckFailedError, ConfiguredSystem, Received, Reply, Step, failed
 from cranfield.systems.kinds.http_reasons import failures, why_broken
 from cranfield.systems.kinds.http_request import HttpRequest, UnfilledError, basic_of, request_of, variables
 
@@ -47,7 +47,7 @@ _CLOSE_S = 5.0
 
 
 @dataclass(slots=True)
-class _Received:
+class _Response:
     """An answer as it came, and how far it came."""
 
     status: int = 0
@@ -80,25 +80,28 @@ class HttpSystem(ConfiguredSystem):
         self._client: AsyncClient | None = None
         self._making = Lock()
 
-    def attempt(self, query: str, k: int, params: Mapping[str, Scalar], interrupted: Event) -> Reply:
+    async def make_ready(self) -> Reply | None:
+        """Make the client: reading certificates takes time."""
+        try:
+            await asyncio.to_thread(self._ready_client)
+        except failures():
+            return failed("no request was made: the proxies or certificates to use cannot be used")
+        return None
+
+    async def attempt(self, query: str, k: int, params: Mapping[str, Scalar], received: Received) -> Reply:
         """Send one request and read its answer."""
         try:
             request = self._request(query, k, params)
         except UnfilledError as error:
             return failed(f"no request was made: {error}")
+        response = _Response()
         try:
-            client = self._ready_client()
-        except failures():
-            return failed("no request was made: the proxies or certificates to use cannot be used")
-        received = _Received()
-        try:
-            exchange = self._exchange(client, request, received)
-            loop().run(exchange, timeout_s=self.config.timeout_s, interrupted=interrupted)
-        except TimeoutError:
-            return failed(f"no answer in {self.config.timeout_s:g} s", outcome=Outcome.TIMEOUT, output=_head(received))
+            await self._exchange(self._ready_client(), request, response)
         except failures() as error:
-            return _broken(error, received)
-        return _reply(received, self.redactor)
+            return _broken(error, response)
+        finally:
+            received.output = _head(response)
+        return _reply(response, self.redactor)
 
     def request(self, query: str, k: int, params: Mapping[str, Scalar]) -> str:
         """Method, address, headers and body, with the names of variables in the place of their values."""
@@ -126,7 +129,7 @@ class HttpSystem(ConfiguredSystem):
         client, self._client = self._client, None
         if client is not None:
             with suppress(TimeoutError):
-                loop().run(client.aclose(), timeout_s=_CLOSE_S)
+                event_loop().run(asyncio.wait_for(client.aclose(), _CLOSE_S))
 
     def _request(
         self, query: str, k: int, params: Mapping[str, Scalar], given: Mapping[str, str] | None = None
@@ -136,17 +139,17 @@ class HttpSystem(ConfiguredSystem):
             raise UnfilledError(f"the environment has no {', '.join(missing)}")
         return request_of(self._http, request_values(query=query, k=k, params=params, environment=given or self._given))
 
-    async def _exchange(self, client: AsyncClient, request: HttpRequest, received: _Received) -> None:
+    async def _exchange(self, client: AsyncClient, request: HttpRequest, response: _Response) -> None:
         headers = [(name.encode(), value.encode("utf-8", "surrogateescape")) for name, value in request.headers]
         stream = client.stream(request.method, request.url, headers=headers, content=request.body)
-        async with stream as response:
-            received.headers = dict(response.headers)
-            received.status = response.status_code
-            async for part in response.aiter_bytes():
-                room = MAX_OUTPUT_BYTES - len(received.body)
-                received.body += part[:room]
+        async with stream as incoming:
+            response.headers = dict(incoming.headers)
+            response.status = incoming.status_code
+            async for part in incoming.aiter_bytes():
+                room = MAX_OUTPUT_BYTES - len(response.body)
+                response.body += part[:room]
                 if len(part) > room:
-                    received.is_too_long = True
+                    response.is_too_long = True
                     break
 
     def _ready_client(self) -> AsyncClient:
@@ -198,47 +201,47 @@ def _trusting(file: str) -> ssl.SSLContext:
     return ssl.create_default_context(cafile=file)
 
 
-def _reply(received: _Received, redactor: Redactor) -> Reply:
+def _reply(response: _Response, redactor: Redactor) -> Reply:
     """What a complete answer, or one that was too long, amounts to."""
-    status = received.status
+    status = response.status
     if not HTTPStatus.OK <= status < HTTPStatus.MULTIPLE_CHOICES:
-        return _refused(received, redactor)
-    if received.is_too_long:
+        return _refused(response, redactor)
+    if response.is_too_long:
         return failed(
-            f"over {MAX_OUTPUT_BYTES // 1024**2} MB of output", outcome=Outcome.UNPARSABLE, output=_head(received)
+            f"over {MAX_OUTPUT_BYTES // 1024**2} MB of output", outcome=Outcome.UNPARSABLE, output=_head(response)
         )
-    encodings = {one.strip().lower() for one in received.header("content-encoding").split(",")}
+    encodings = {one.strip().lower() for one in response.header("content-encoding").split(",")}
     if unknown := sorted(encodings - {"", "identity", *ENCODINGS}):
         return failed(
             f"the answer is encoded as {shorten(redactor.redact(unknown[0]))}, unasked", outcome=Outcome.UNPARSABLE
         )
-    charset = charset_of(received.header("content-type"))
+    charset = charset_of(response.header("content-type"))
     try:
-        return Reply(received.body.decode("" if _is_trap(charset) else charset))
+        return Reply(response.body.decode("" if _is_trap(charset) else charset))
     except LookupError:
         reason = f"the answer names a charset that is not known: {shorten(redactor.redact(charset))}"
     except ValueError:
         reason = f"the answer is not text in {charset}"
-    return failed(reason, outcome=Outcome.UNPARSABLE, output=_head(received))
+    return failed(reason, outcome=Outcome.UNPARSABLE, output=_head(response))
 
 
 def _is_trap(charset: str) -> bool:
     return codecs.lookup(charset).name.replace("_", "-") in _NO_CHARSETS
 
 
-def _refused(received: _Received, redactor: Redactor) -> Reply:
+def _refused(response: _Response, redactor: Redactor) -> Reply:
     """An answer whose status is no success."""
-    status = received.status
+    status = response.status
     try:
         reason = f"HTTP {status} {HTTPStatus(status).phrase}"
     except ValueError:
         reason = f"HTTP {status}"
-    location = received.header("location")
+    location = response.header("location")
     if HTTPStatus.MULTIPLE_CHOICES <= status < HTTPStatus.BAD_REQUEST and location:
         reason += f", to {shorten(redactor.redact(location))}; redirects are not followed"
     may_retry = status == HTTPStatus.TOO_MANY_REQUESTS or status >= HTTPStatus.INTERNAL_SERVER_ERROR
-    wait_s = retry_after_s(received.header("retry-after"), received.header("date"))
-    return replace(failed(reason, output=_head(received), may_retry=may_retry), retry_after_s=wait_s)
+    wait_s = retry_after_s(response.header("retry-after"), response.header("date"))
+    return replace(failed(reason, output=_head(response), may_retry=may_retry), retry_after_s=wait_s)
 
 
 def retry_after_s(value: str, date: str = "") -> float | None:
@@ -275,16 +278,16 @@ def charset_of(content_type: str) -> str:
     return "utf-8"
 
 
-def _head(received: _Received) -> str:
+def _head(response: _Response) -> str:
     """The beginning of an answer, for the log, whatever it is."""
-    return received.body[: 8 * HEAD_CHARS].decode("utf-8", "replace")
+    return response.body[: 8 * HEAD_CHARS].decode("utf-8", "replace")
 
 
-def _broken(error: BaseException, received: _Received) -> Reply:
+def _broken(error: BaseException, response: _Response) -> Reply:
     """An exchange that did not come to its end."""
     from httpx2 import DecodingError
 
     if isinstance(error, DecodingError):
         return failed("the answer cannot be decoded as it says it is encoded", outcome=Outcome.UNPARSABLE)
-    reason, may_pass = why_broken(error, has_begun=received.status > 0)
-    return failed(reason, output=_head(received), may_retry=may_pass)
+    reason, may_pass = why_broken(error, has_begun=response.status > 0)
+    return failed(reason, output=_head(response), may_retry=may_pass)

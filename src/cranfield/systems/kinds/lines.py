@@ -7,7 +7,6 @@ oldest call under way. When it can no longer be told whose its answers are, the 
 from __future__ import annotations
 
 import asyncio
-import atexit
 import itertools
 import json
 import sys
@@ -15,20 +14,16 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from threading import Event
 from typing import Any
 
+from cranfield.concurrency.child_process import MAX_OUTPUT_BYTES, ChildProcess, NotStartedError, TooMuchOutputError
+from cranfield.concurrency.loop import event_loop
 from cranfield.config.template import fill
 from cranfield.model import Outcome, Scalar
 from cranfield.systems.calls.answer_schema import one_line
-from cranfield.systems.calls.loop import loop
-from cranfield.systems.calls.process import MAX_OUTPUT_BYTES
-from cranfield.systems.calls.program import NotStartedError, Program
 from cranfield.systems.calls.values import kind_of
-from cranfield.systems.configured import CheckFailedError, ConfiguredSystem, Reply, Step, failed
+from cranfield.systems.configured import CheckFailedError, ConfiguredSystem, Received, Reply, Step, failed
 from cranfield.systems.kinds.command import files_named, found_program
-
-_CLOSE_S = 5.0
 
 
 class LinesSystem(ConfiguredSystem):
@@ -38,19 +33,13 @@ class LinesSystem(ConfiguredSystem):
         """Nothing is started yet."""
         self._numbers = itertools.count(1)
         self._life: _Life | None = None
-        self._starting: asyncio.Lock | None = None
-        self._ended: asyncio.Task[None] | None = None
+        self._starting = asyncio.Lock()
 
-    def attempt(self, query: str, k: int, params: Mapping[str, Scalar], interrupted: Event) -> Reply:
-        """Ask once; where another call's failure took the program away in the middle, ask again."""
+    async def attempt(self, query: str, k: int, params: Mapping[str, Scalar], received: Received) -> Reply:  # noqa: ARG002
+        """Ask once; again where the program was ended because of another call."""
         while True:
-            try:
-                asked = self._ask(query, k, params)
-                return loop().run(asked, timeout_s=self.config.timeout_s, interrupted=interrupted)
-            except TimeoutError:
-                return failed(f"no answer in {self.config.timeout_s:g} s", outcome=Outcome.TIMEOUT)
-            except _TakenAwayError:
-                continue
+            with suppress(_TakenAwayError):
+                return await self._call(query, k, params)
 
     def request(self, query: str, k: int, params: Mapping[str, Scalar]) -> str:
         """The line that is written to the program."""
@@ -66,11 +55,9 @@ class LinesSystem(ConfiguredSystem):
         yield from files_named(self, self._argv())
 
     def close(self) -> None:
-        """End the program; it is started again where it is asked again. At the latest when Python ends."""
-        atexit.unregister(self.close)
+        """End the program; it is started again by the next call."""
         if self._life is not None:
-            with suppress(TimeoutError):
-                loop().run(self._close(), timeout_s=_CLOSE_S)
+            event_loop().run(self._close())
 
     def _argv(self) -> list[str]:
         return fill(self.config.lines or [], query="", k=0, python=sys.executable, params={})
@@ -78,41 +65,37 @@ class LinesSystem(ConfiguredSystem):
     def _started(self, program: str) -> str:
         found = found_program(self, program)
         try:
-            loop().run(self._living(), timeout_s=self.config.timeout_s)
+            event_loop().run(asyncio.wait_for(self._living(), self.config.timeout_s))
         except NotStartedError as error:
             raise CheckFailedError("a program that starts", str(error)) from None
         except TimeoutError:
             raise CheckFailedError("a program that starts", f"not in {self.config.timeout_s:g} s") from None
         return found
 
-    async def _ask(self, query: str, k: int, params: Mapping[str, Scalar]) -> Reply:
+    async def _call(self, query: str, k: int, params: Mapping[str, Scalar]) -> Reply:
         try:
             life = await self._living()
         except NotStartedError as error:
             return failed(f"could not be started: {error}")
         number = next(self._numbers)
-        said_before = life.program.n_stderr
+        stderr_start = life.program.n_stderr
         try:
             reply = await life.call(number, _line(number, query, k, params))
         except asyncio.CancelledError:
-            # Out of time, or interrupted: its late answer must never be taken for another query's.
-            self._ended = life.take_away(failed("cut short"), only_number=number)
+            # Timeout or interruption: its late answer must never be taken for another query's.
+            life.take_away(failed("cancelled"), only_number=number)
             raise
-        return Reply(reply.output, life.program.stderr_from(said_before), reply.answer, reply.may_retry)
+        return Reply(reply.output, life.program.stderr_from(stderr_start), reply.answer, reply.may_retry)
 
     async def _living(self) -> _Life:
-        """The program, started where it is not running; only one at a time."""
-        self._starting = self._starting or asyncio.Lock()
+        """The program, started where it is not running."""
         async with self._starting:
-            if self._ended is not None:
-                await asyncio.shield(self._ended)
-                self._ended = None
             if self._life is not None and self._life.is_over:
                 await self._life.program.end()
                 self._life = None
             if self._life is None:
-                self._life = _Life(await Program.start(self._argv(), cwd=self.cwd, env=self.environment))
-                atexit.register(self.close)
+                program = await ChildProcess.start(self._argv(), cwd=self.cwd, env=self.environment, stdin=True)
+                self._life = _Life(program)
             return self._life
 
     async def _close(self) -> None:
@@ -128,7 +111,7 @@ class _TakenAwayError(Exception):
 class _Life:
     """One life of the program, and the calls that wait for its answers, the oldest first."""
 
-    def __init__(self, program: Program) -> None:
+    def __init__(self, program: ChildProcess) -> None:
         self.program = program
         self.is_over = False
         self._waiting: dict[int, asyncio.Future[Reply]] = {}
@@ -164,7 +147,7 @@ class _Life:
 
     async def _read(self) -> None:
         try:
-            async for line in self.program.lines():
+            while (line := await self.program.read_line()) is not None:
                 wrong = self._take(line)
                 if wrong is not None and self._waiting:
                     self.take_away(wrong)
@@ -172,11 +155,11 @@ class _Life:
                 if wrong is not None:
                     self._unasked = wrong  # nothing that comes after it can be believed, and nobody reads it
                     return
-        except ValueError:
+        except TooMuchOutputError:
             self.take_away(_unparsable(f"a line of over {MAX_OUTPUT_BYTES // 1024**2} MB"))
             return
         self.is_over = True
-        how = await self.program.how_it_ended()
+        how = await self.program.describe_end()
         for answer in self._waiting.values():
             if not answer.done():
                 answer.set_result(failed(how, may_retry=True))

@@ -12,20 +12,18 @@ from dataclasses import replace
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
-from threading import Event
 from typing import TYPE_CHECKING, Any
 
+from cranfield.concurrency.loop import event_loop
 from cranfield.config.models import Mcp
 from cranfield.config.template import ENV, fill, fill_value, placeholders, request_values, texts
 from cranfield.errors import MissingExtraError, UsageError, shorten, unknown_name
 from cranfield.model import Outcome, Scalar
 from cranfield.systems.calls.answer_schema import one_line
-from cranfield.systems.calls.loop import loop
 from cranfield.systems.calls.redact import Redactor
-from cranfield.systems.configured import CheckFailedError, ConfiguredSystem, Reply, Step, failed
+from cranfield.systems.configured import CheckFailedError, ConfiguredSystem, Received, Reply, Step, failed
 from cranfield.systems.kinds.command import files_named, found_program
 from cranfield.systems.kinds.mcp_session import BrokenError, NoSessionError, Opening, Session, ToolFailedError
-from cranfield.systems.system import CallInterruptedError
 
 if TYPE_CHECKING:
     from mcp_types import CallToolResult, Tool
@@ -53,20 +51,31 @@ class McpSystem(ConfiguredSystem):
         secrets = {key: value.get_secret_value() for key, value in self.config.env.items()}
         self.redactor = Redactor({**secrets, **{name: self.environment[name] for name in known}})
         self._session: Session | None = None
-        self._opening: asyncio.Lock | None = None
+        self._opening = asyncio.Lock()
 
-    def attempt(self, query: str, k: int, params: Mapping[str, Scalar], interrupted: Event) -> Reply:
+    async def attempt(self, query: str, k: int, params: Mapping[str, Scalar], received: Received) -> Reply:  # noqa: ARG002
         """Call the tool once."""
-        timeout_s = self.config.timeout_s
-        used: list[Session] = []
         try:
-            return loop().run(self._ask(query, k, params, used), timeout_s=timeout_s, interrupted=interrupted)
-        except CallInterruptedError:
-            self._set_aside(used)
+            session = await self._open()
+        except NoSessionError as error:
+            return Reply(stderr=error.stderr, answer=failed(str(error)).answer, may_retry=error.may_pass)
+        stderr_start = session.n_stderr
+        try:
+            result = await session.call(self._mcp.tool, self._arguments(query, k, params))
+        except asyncio.CancelledError:
+            if session.is_program and self._session is session:
+                self._session = None  # the next call would hang too
+            if session.is_program:
+                session.leave_when_idle()
             raise
-        except TimeoutError:
-            self._set_aside(used)
-            return failed(f"no answer in {timeout_s:g} s", outcome=Outcome.TIMEOUT)
+        except ToolFailedError as error:
+            reply = replace(failed(str(error), may_retry=error.may_pass), retry_after_s=error.retry_after_s)
+        except BrokenError as error:
+            await self._leave(session)
+            reply = failed(str(error), may_retry=True)
+        else:
+            reply = self._reply(result)
+        return replace(reply, stderr=session.stderr_from(stderr_start))
 
     def request(self, query: str, k: int, params: Mapping[str, Scalar]) -> str:
         """The tool's name and its arguments, with the names of variables in the place of their values."""
@@ -97,7 +106,7 @@ class McpSystem(ConfiguredSystem):
         atexit.unregister(self.close)
         if self._session is not None:
             with suppress(TimeoutError):
-                loop().run(self._close(), timeout_s=_CLOSE_S)
+                event_loop().run(asyncio.wait_for(self._close(), _CLOSE_S))
 
     @property
     def _mcp(self) -> Mcp:
@@ -118,24 +127,6 @@ class McpSystem(ConfiguredSystem):
         filled: dict[str, Any] = fill_value(self._mcp.arguments, values)
         return filled
 
-    async def _ask(self, query: str, k: int, params: Mapping[str, Scalar], used: list[Session]) -> Reply:
-        try:
-            session = await self._open()
-        except NoSessionError as error:
-            return Reply(stderr=error.stderr, answer=failed(str(error)).answer, may_retry=error.may_pass)
-        used.append(session)
-        said_before = session.n_stderr
-        try:
-            result = await session.call(self._mcp.tool, self._arguments(query, k, params))
-        except ToolFailedError as error:
-            reply = replace(failed(str(error), may_retry=error.may_pass), retry_after_s=error.retry_after_s)
-        except BrokenError as error:
-            await self._leave(session)
-            reply = failed(str(error), may_retry=True)
-        else:
-            reply = self._reply(result)
-        return replace(reply, stderr=session.stderr_from(said_before))
-
     def _reply(self, result: CallToolResult) -> Reply:
         blocks = [_text_of(block) for block in result.content]
         output = "\n".join(text for text in blocks if text is not None)
@@ -152,7 +143,6 @@ class McpSystem(ConfiguredSystem):
 
     async def _open(self) -> Session:
         """The session, opened where there is none; only one at a time."""
-        self._opening = self._opening or asyncio.Lock()
         async with self._opening:
             if self._session is not None and self._session.is_over:
                 await self._leave(self._session)
@@ -166,18 +156,6 @@ class McpSystem(ConfiguredSystem):
         url = fill_value(self._mcp.url, values) if self._mcp.url is not None else None
         headers = fill_value(self._mcp.headers, values)
         return Opening(self._argv(), self.cwd, self.environment, url, headers, self.config.timeout_s)
-
-    def _set_aside(self, used: list[Session]) -> None:
-        """Ask no more of a program that did not answer in time: it would hang for the next query too."""
-
-        async def set_aside() -> None:
-            for session in used:
-                if self._session is session and session.is_program:
-                    self._session = None
-                    session.leave_when_idle()
-
-        with suppress(TimeoutError):
-            loop().run(set_aside(), timeout_s=_CLOSE_S)
 
     async def _leave(self, session: Session) -> None:
         if self._session is session:
@@ -195,7 +173,7 @@ class McpSystem(ConfiguredSystem):
 
     def _check_tool(self) -> str:
         try:
-            tools = loop().run(self._tools(), timeout_s=self.config.timeout_s)
+            tools = event_loop().run(asyncio.wait_for(self._tools(), self.config.timeout_s))
         except TimeoutError:
             raise CheckFailedError("a server that answers", f"no answer in {self.config.timeout_s:g} s") from None
         except (NoSessionError, BrokenError, ToolFailedError) as error:

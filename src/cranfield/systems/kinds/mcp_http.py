@@ -13,7 +13,7 @@ from typing import Any
 
 import httpx2
 
-from cranfield.systems.calls.process import MAX_OUTPUT_BYTES
+from cranfield.concurrency.child_process import MAX_OUTPUT_BYTES
 from cranfield.systems.kinds.http import keep_quiet, retry_after_s
 from cranfield.systems.kinds.http_reasons import failures, why_broken
 

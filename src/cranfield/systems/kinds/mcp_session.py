@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from cranfield.concurrency.child_process import ChildProcess, NotStartedError, TooMuchOutputError
 from cranfield.systems.calls.answer_schema import one_line
-from cranfield.systems.calls.program import NotStartedError, Program
 from cranfield.systems.kinds.function import what
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ class Session:
 
     def __init__(self, opening: Opening) -> None:
         self._opening = opening
-        self._program: Program | None = None
+        self._program: ChildProcess | None = None
         self._client: Client | None = None
         self._calls = 0
         self._retired = False
@@ -168,12 +168,12 @@ class Session:
         from pydantic import ValidationError
 
         if self._client is None or self.is_over:
-            raise BrokenError(await self._how_it_ended())
+            raise BrokenError(await self._describe_end())
         try:
             return await ask(self._client)
         except MCPError as error:
             if error.code == CONNECTION_CLOSED or self._life.done():
-                raise BrokenError(await self._how_it_ended()) from None
+                raise BrokenError(await self._describe_end()) from None
             if (refusal := refusal_of(error)) is not None:
                 waits_s = refusal.retry_after_s
                 raise ToolFailedError(refusal.reason, may_pass=refusal.may_pass, retry_after_s=waits_s) from None
@@ -189,10 +189,10 @@ class Session:
             self._leaving.set()
             raise BrokenError(what(_innermost(error))) from None
 
-    async def _how_it_ended(self) -> str:
+    async def _describe_end(self) -> str:
         if self._program is None:
             return "the connection was closed"
-        return f"the server {await self._program.how_it_ended()}"
+        return f"the server {await self._program.describe_end()}"
 
     async def _live(self) -> None:
         from mcp import Client
@@ -217,7 +217,7 @@ class Session:
         if self._program is not None:
             # It may have ended a moment before anybody saw it.
             ended = self._program.has_ended or isinstance(first, BrokenError) or _is_closed(first)
-            reason = f"the server {await self._program.how_it_ended()}" if ended else what(first)
+            reason = f"the server {await self._program.describe_end()}" if ended else what(first)
             return NoSessionError(reason, stderr=self._program.stderr_from(0))
         refusal = refusal_of(first)
         if refusal is None:
@@ -228,7 +228,7 @@ class Session:
     async def _transport(self) -> AsyncIterator[TransportStreams]:
         opening = self._opening
         if opening.url is None:
-            self._program = await Program.start(opening.argv, cwd=opening.cwd, env=opening.environment)
+            self._program = await ChildProcess.start(opening.argv, cwd=opening.cwd, env=opening.environment, stdin=True)
             async with _stdio(self._program) as streams:
                 yield streams
             return
@@ -262,7 +262,7 @@ class _Transport:
 
 
 @asynccontextmanager
-async def _stdio(program: Program) -> AsyncIterator[TransportStreams]:
+async def _stdio(program: ChildProcess) -> AsyncIterator[TransportStreams]:
     """Messages to and from a program as lines; a line that is none (servers print what they should not) is passed over."""
     import anyio
     import mcp_types
@@ -273,8 +273,8 @@ async def _stdio(program: Program) -> AsyncIterator[TransportStreams]:
 
     async def reader() -> None:
         async with to_session:
-            with suppress(anyio.ClosedResourceError, anyio.BrokenResourceError, ValueError):
-                async for line in program.lines():
+            with suppress(anyio.ClosedResourceError, anyio.BrokenResourceError, TooMuchOutputError):
+                while (line := await program.read_line()) is not None:
                     try:
                         message = mcp_types.jsonrpc_message_adapter.validate_json(line, by_name=False)
                     except ValueError:

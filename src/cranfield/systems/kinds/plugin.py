@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
-from threading import Event
 from typing import Any
 
+from cranfield.concurrency.loop import event_loop
 from cranfield.errors import unknown_name
 from cranfield.model import Answer, Query, Scalar
 from cranfield.plugins import Plugin, plugins
@@ -44,7 +44,7 @@ class PluginSystem(InProcessSystem):
                     yield Path(str(file.locate()))
 
     def _check(self) -> str:
-        self.loaded(Event())
+        event_loop().run(self.loaded())
         return f"made{self._plugin().package}"
 
     def _plugin(self) -> Plugin:

@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
-from threading import Event
 from typing import Any, Self
 
+from cranfield.concurrency.loop import event_loop
 from cranfield.errors import CranfieldError
 from cranfield.model import Order
 from cranfield.systems.calls.values import type_of
@@ -103,7 +103,7 @@ class PythonSystem(InProcessSystem):
         return "sha256:" + sha256(f"{digest}\n{source}".encode("utf-8", "surrogatepass")).hexdigest()
 
     def _check(self) -> str:
-        function = self.loaded(Event())
+        function = event_loop().run(self.loaded())
         require_takes(function.called, self._attribute, {**self.config.params, **self.set_params})
         return "an async function" if function.is_async else "a function"
 

@@ -6,12 +6,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
-from threading import Event
 
 from cranfield.errors import RunFormatError
 from cranfield.formats.runs.whole import read_run_file
 from cranfield.model import Answer, CallLog, Order, Outcome, Query, Run, Scalar
-from cranfield.systems.configured import CheckFailedError, ConfiguredSystem, Exchange, Reply, Step
+from cranfield.systems.configured import CheckFailedError, ConfiguredSystem, Exchange, Received, Reply, Step
 from cranfield.words import n_of, noun
 
 NOT_THERE = "the run file holds no answer for it"
@@ -20,7 +19,7 @@ NOT_THERE = "the run file holds no answer for it"
 class RunFileSystem(ConfiguredSystem):
     """A run file of cranfield.yaml. A query that it does not hold is missing; params and k change nothing."""
 
-    def ask(self, query: Query, k: int, *, is_shown: bool = False) -> Exchange:
+    async def ask_async(self, query: Query, k: int, *, is_shown: bool = False) -> Exchange:
         """The answer to a query, found by its id."""
         answer = self.run.answers.get(query.id, Answer(Outcome.MISSING, reason=NOT_THERE))
         log = self.run.logs.get(query.id, CallLog(0.0))
@@ -28,7 +27,7 @@ class RunFileSystem(ConfiguredSystem):
         output = "\n".join(hit.id for hit in answer.hits) if is_shown else ""
         return Exchange(request, output, "", answer, replace(log, cached=True))
 
-    def attempt(self, query: str, k: int, params: Mapping[str, Scalar], interrupted: Event) -> Reply:  # noqa: ARG002
+    async def attempt(self, query: str, k: int, params: Mapping[str, Scalar], received: Received) -> Reply:  # noqa: ARG002
         """Nothing can be asked: a run knows queries by their ids, and `ask` finds them."""
         return Reply(answer=Answer(Outcome.MISSING, reason=NOT_THERE))
 

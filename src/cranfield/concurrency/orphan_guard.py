@@ -1,13 +1,13 @@
-"""A guard process that ends our children when we cannot: after kill -9, nobody else would.
+"""A guard process that kills our child processes when we are killed ourselves (kill -9) and cannot.
 
-It holds the read end of a pipe whose write end only we have, is told each process group that starts and ends, and
-kills those left over when the pipe closes, which the operating system sees to however we die. What was started in the
-very moment we were killed, before the guard could be told, ends by itself.
+It reads a pipe whose write end only we hold: the start and end of each process group. When the pipe closes, which the
+operating system does however we end, it kills the groups that are left.
 """
 
 from __future__ import annotations
 
 import atexit
+import os
 import subprocess
 import sys
 from contextlib import suppress
@@ -31,7 +31,7 @@ for group in groups:
 
 
 class OrphanGuard:
-    """Told of every process group that starts and ends; ends the rest when we are gone."""
+    """Records every process group that starts and ends; kills the rest when this process is gone."""
 
     def __init__(self) -> None:
         self._lock = Lock()
@@ -46,22 +46,22 @@ class OrphanGuard:
         )
 
     def started(self, group: int) -> None:
-        """A process group to end if we die first."""
-        self._tell(f"+{group}\n")
+        """Add a process group."""
+        self._write(f"+{group}\n")
 
     def ended(self, group: int) -> None:
-        """A process group that is no more; its number may be given to others."""
-        self._tell(f"-{group}\n")
+        """Remove a process group: its number may be reused."""
+        self._write(f"-{group}\n")
 
     def close(self) -> None:
-        """Let the guard end what is left, and wait for it."""
+        """Have the guard kill what is left, and wait for it."""
         with self._lock, suppress(OSError, ValueError):
             if self._process.stdin:
                 self._process.stdin.close()
         self._process.wait()
 
-    def _tell(self, line: str) -> None:
-        # A guard that somebody killed must not take the collection down with it.
+    def _write(self, line: str) -> None:
+        # A guard that was killed must not end the collection.
         with self._lock, suppress(OSError, ValueError):
             if self._process.stdin:
                 self._process.stdin.write(line)
@@ -73,9 +73,12 @@ _starting = Lock()
 
 @cache
 def _only_guard() -> OrphanGuard:
-    orphan_guard = OrphanGuard()
-    atexit.register(orphan_guard.close)
-    return orphan_guard
+    guard = OrphanGuard()
+    atexit.register(guard.close)
+    return guard
+
+
+os.register_at_fork(after_in_child=_only_guard.cache_clear)
 
 
 def orphan_guard() -> OrphanGuard:

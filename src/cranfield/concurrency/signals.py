@@ -1,4 +1,4 @@
-"""Signals while systems are asked."""
+"""SIGTERM during a collection."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def sigterm_interrupts() -> Iterator[None]:
-    """Treat SIGTERM like Ctrl-C. Only the main thread may say so; elsewhere whoever runs us decides."""
+    """Treat SIGTERM like Ctrl-C. Does nothing outside the main thread, where Python sets no signal handlers."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return

@@ -1,0 +1,327 @@
+"""The one supervisor of child processes: process groups, bounded output, termination, no shell.
+
+A command that is called once, a program that answers lines, an MCP server over stdio and the reader of a database file
+are all a `ChildProcess`. Used on the event loop. Its process group ends with it, and with us, however we end.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import atexit
+import errno
+import os
+import signal
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
+from functools import cache
+from pathlib import Path
+from typing import cast
+
+from cranfield.concurrency.loop import event_loop, finish
+from cranfield.concurrency.orphan_guard import orphan_guard
+
+MAX_OUTPUT_BYTES = 16 * 1024 * 1024
+"""Default limit of stdout as a whole, or of one line of it."""
+KEPT_STDERR_BYTES = 64 * 1024
+"""Kept of stderr; the rest is read and dropped, so that the program never blocks."""
+
+_TERMINATION_S = 0.3
+"""Time between SIGTERM and SIGKILL."""
+_LINGER_S = 1.0
+"""Longest wait for the end of the output after the process has ended: a process that it left behind may hold it open."""
+_LAST_WORDS_S = 0.5
+"""Longest wait for the end of a program that has closed its stdout."""
+_CLOSE_S = 5.0
+
+
+class NotStartedError(Exception):
+    """The program could not be started; the message is the same on every machine."""
+
+
+class TooMuchOutputError(Exception):
+    """stdout, or a line of it, is over the limit."""
+
+
+class ChildProcess(asyncio.SubprocessProtocol):
+    """A program in a process group of its own."""
+
+    def __init__(self, *, max_output_bytes: int, keeps_last_stderr: bool) -> None:
+        self.stdout = bytearray()
+        """Output that was received and not read by `read_line`."""
+        self.stderr = bytearray()
+        self.n_stderr = 0
+        """Bytes of stderr received, those dropped included."""
+        self._limit = max_output_bytes
+        self._keeps_last_stderr = keeps_last_stderr
+        self._open = {1, 2}
+        self._changed = asyncio.Event()
+        self._exited = asyncio.Event()
+        self._writable = asyncio.Event()
+        self._writable.set()
+        self._ending: asyncio.Task[None] | None = None
+
+    @classmethod
+    async def start(
+        cls,
+        argv: Sequence[str],
+        *,
+        cwd: Path,
+        env: Mapping[str, str],
+        stdin: bool = False,
+        max_output_bytes: int = MAX_OUTPUT_BYTES,
+    ) -> ChildProcess:
+        """Start a program.
+
+        Args:
+            argv: program and arguments.
+            cwd: its working directory.
+            env: its whole environment.
+            stdin: it is written to. Of its stderr the end is kept; of a program without input, the beginning.
+            max_output_bytes: limit of stdout, or of one line where it is read by lines.
+
+        Raises:
+            NotStartedError: it could not be started.
+        """
+        try:
+            starting = asyncio.ensure_future(
+                asyncio.get_running_loop().subprocess_exec(
+                    lambda: cls(max_output_bytes=max_output_bytes, keeps_last_stderr=stdin),
+                    # Bytes, so that a query is passed on unchanged in every locale.
+                    *(argument.encode("utf-8", "surrogateescape") for argument in argv),
+                    stdin=asyncio.subprocess.PIPE if stdin else asyncio.subprocess.DEVNULL,
+                    cwd=cwd,
+                    env=dict(env),
+                    start_new_session=True,
+                )
+            )
+            _, child = await asyncio.shield(starting)
+        except asyncio.CancelledError:
+            starting.add_done_callback(_end_when_started)
+            raise
+        except (OSError, ValueError) as error:
+            raise NotStartedError(_reason_not_started(error, cwd)) from None
+        return child
+
+    @property
+    def returncode(self) -> int | None:
+        """Exit status; minus the number of the signal that killed it; None while it runs."""
+        return self._transport.get_returncode()
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether the process has ended."""
+        return self._exited.is_set()
+
+    async def write_line(self, line: str) -> None:
+        """Write a line to its stdin.
+
+        Raises:
+            OSError: it no longer reads.
+        """
+        stdin = cast("asyncio.WriteTransport | None", self._transport.get_pipe_transport(0))
+        if stdin is None or stdin.is_closing():
+            raise BrokenPipeError
+        stdin.write(line.encode("utf-8", "surrogatepass") + b"\n")
+        await self._writable.wait()
+
+    async def read_line(self) -> bytes | None:
+        """The next line of its stdout without the line end; None at the end.
+
+        Raises:
+            TooMuchOutputError: the line is over the limit.
+        """
+        searched = 0
+        while (end := self.stdout.find(b"\n", searched)) < 0 and 1 in self._open:
+            searched = len(self.stdout)
+            if searched > self._limit:
+                raise TooMuchOutputError
+            await self._next_change()
+        if end < 0 and not self.stdout:
+            return None
+        length = len(self.stdout) if end < 0 else end
+        line = bytes(self.stdout[:length])
+        del self.stdout[: length + 1]
+        self._control_reading()
+        await asyncio.sleep(0)  # a program that writes without end must not block the loop
+        return line.rstrip(b"\r")
+
+    async def run(self) -> int:
+        """Wait for its end and the end of its output, and return its exit status.
+
+        Raises:
+            TooMuchOutputError: stdout is over the limit.
+        """
+        while self._open or not self.has_ended:
+            if len(self.stdout) > self._limit:
+                raise TooMuchOutputError
+            await self._next_change()
+        return cast("int", self.returncode)
+
+    def stderr_from(self, start: int) -> str:
+        """Text of stderr from byte `start`, an earlier `n_stderr`; whole lines, if the first part was dropped."""
+        dropped = self.n_stderr - len(self.stderr)
+        text = self.stderr[max(start - dropped, 0) :].decode("utf-8", "replace")
+        return text if start >= dropped else text.partition("\n")[2]  # half a secret would not be redacted
+
+    async def describe_end(self) -> str:
+        """Wait for the end of a program whose stdout has ended, and describe it: `ended with exit status 3`.
+
+        A program that has closed its stdout and goes on is ended.
+        """
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_LAST_WORDS_S):
+                while self._open or not self.has_ended:
+                    await self._next_change()
+        status = self.returncode
+        await self.end()
+        if status is None:
+            return "closed its output and went on"
+        return f"{'was' if status < 0 else 'ended with'} {exit_reason(status)}"
+
+    async def end(self) -> None:
+        """End its process group: SIGTERM, a moment later SIGKILL. Nothing of it is left when this returns."""
+        await finish(self.ending())
+
+    def ending(self) -> asyncio.Task[None]:
+        """Begin to end it, without waiting."""
+        if self._ending is None:
+            self._ending = asyncio.create_task(self._end())
+        return self._ending
+
+    async def _end(self) -> None:
+        if not self.has_ended:
+            stdin = self._transport.get_pipe_transport(0)
+            if stdin is not None:
+                stdin.close()
+            _signal_group(self.pid, signal.SIGTERM)
+            with suppress(TimeoutError):
+                async with asyncio.timeout(_TERMINATION_S):
+                    await self._exited.wait()
+        _signal_group(self.pid, signal.SIGKILL)
+        await self._exited.wait()
+        orphan_guard().ended(self.pid)
+        _running.discard(self)
+        self._transport.close()
+
+    async def _next_change(self) -> None:
+        self._changed.clear()
+        await self._changed.wait()
+
+    def _control_reading(self) -> None:
+        """Receive no more of stdout while so much of it is unread."""
+        pipe = cast("asyncio.ReadTransport | None", self._transport.get_pipe_transport(1))
+        if pipe is None or pipe.is_closing():
+            return
+        if len(self.stdout) > self._limit:
+            pipe.pause_reading()
+        else:
+            pipe.resume_reading()
+
+    # Callbacks of the event loop
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Started."""
+        self._transport = cast("asyncio.SubprocessTransport", transport)
+        self.pid = self._transport.get_pid()
+        orphan_guard().started(self.pid)
+        _end_all_at_exit()
+        _running.add(self)
+
+    def pipe_data_received(self, fd: int, data: bytes) -> None:
+        """Output came."""
+        if fd == 1:
+            self.stdout += data
+            self._control_reading()
+        else:
+            self.n_stderr += len(data)
+            self.stderr += data
+            if self._keeps_last_stderr:
+                del self.stderr[:-KEPT_STDERR_BYTES]
+            else:
+                del self.stderr[KEPT_STDERR_BYTES:]
+        self._changed.set()
+
+    def pipe_connection_lost(self, fd: int, exc: Exception | None) -> None:  # noqa: ARG002
+        """A pipe was closed."""
+        self._open.discard(fd)
+        if fd == 0:
+            self._writable.set()
+        self._changed.set()
+
+    def pause_writing(self) -> None:
+        """Its stdin is full."""
+        self._writable.clear()
+
+    def resume_writing(self) -> None:
+        """Its stdin takes more."""
+        self._writable.set()
+
+    def process_exited(self) -> None:
+        """The process has ended."""
+        self._exited.set()
+        self._changed.set()
+        asyncio.get_running_loop().call_later(_LINGER_S, self._close_output)
+
+    def _close_output(self) -> None:
+        for fd in (1, 2):
+            pipe = self._transport.get_pipe_transport(fd)
+            if pipe is not None:
+                pipe.close()
+
+
+_running: set[ChildProcess] = set()
+
+
+@asynccontextmanager
+async def child_process(
+    argv: Sequence[str], *, cwd: Path, env: Mapping[str, str], max_output_bytes: int = MAX_OUTPUT_BYTES
+) -> AsyncIterator[ChildProcess]:
+    """A program without input that ends with the block; see `ChildProcess.start`."""
+    child = await ChildProcess.start(argv, cwd=cwd, env=env, max_output_bytes=max_output_bytes)
+    try:
+        yield child
+    finally:
+        await child.end()
+
+
+def exit_reason(status: int) -> str:
+    """`exit status 3`, `killed by SIGSEGV`."""
+    if status > 0:
+        return f"exit status {status}"
+    try:
+        return f"killed by {signal.Signals(-status).name}"
+    except ValueError:
+        return f"killed by signal {-status}"
+
+
+@cache
+def _end_all_at_exit() -> None:
+    async def end_all() -> None:
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_CLOSE_S):
+                await asyncio.gather(*(child.end() for child in list(_running)))
+
+    atexit.register(lambda: event_loop().run(end_all()))
+
+
+def _end_when_started(starting: asyncio.Future[tuple[asyncio.SubprocessTransport, ChildProcess]]) -> None:
+    """End a program whose caller was cancelled while it started."""
+    if not starting.cancelled() and starting.exception() is None:
+        starting.result()[1].ending()
+
+
+def _signal_group(group: int, number: signal.Signals) -> None:
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(group, number)
+
+
+def _reason_not_started(error: OSError | ValueError, cwd: Path) -> str:
+    if not cwd.is_dir():
+        return "its working directory is not there"
+    if isinstance(error, FileNotFoundError):
+        return "there is no such program"
+    if isinstance(error, PermissionError):
+        return "it may not be executed"
+    if isinstance(error, OSError):
+        return errno.errorcode.get(error.errno or 0, "the operating system refused")
+    return "an argument holds a character that no command line can carry"

@@ -1,0 +1,133 @@
+"""The event loop: a thread of its own runs every call, time limit and child process; other threads wait for results."""
+
+from __future__ import annotations
+
+import asyncio
+import atexit
+import os
+import threading
+import time
+from collections.abc import Awaitable, Callable, Coroutine
+from concurrent.futures import CancelledError, Future
+from concurrent.futures import TimeoutError as NotYetDone
+from functools import cache
+from typing import Any, TypeVar
+
+SIGNALS_S = 0.1
+"""Longest time until a signal is noticed by a thread that waits for a result."""
+_GRACE_S = 2.0
+"""Longest wait for tasks to clean up at exit."""
+_RESPONSE_S = 0.5
+Result = TypeVar("Result")
+
+
+class CallInterruptedError(Exception):
+    """A call was cancelled: it has no outcome, and is repeated when the collection is resumed."""
+
+
+class EventLoop:
+    """An asyncio event loop in a daemon thread."""
+
+    def __init__(self) -> None:
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._work, name="cranfield-loop", daemon=True)
+        self._thread.start()
+        atexit.register(self.stop)
+
+    def run(self, coroutine: Coroutine[Any, Any, Result]) -> Result:
+        """Run a coroutine from another thread, and wait until it has ended.
+
+        An exception in the waiting thread (Ctrl-C) cancels it; it is raised when the coroutine has cleaned up.
+
+        Raises:
+            CallInterruptedError: the coroutine was cancelled.
+        """
+        ended: Future[Result] = Future()
+        tasks: list[asyncio.Task[Result]] = []
+
+        def start() -> None:
+            tasks.append(self._loop.create_task(coroutine))
+            tasks[0].add_done_callback(lambda task: _copy_result(task, ended))
+
+        try:
+            self._loop.call_soon_threadsafe(start)
+            while True:
+                try:
+                    return ended.result(SIGNALS_S)
+                except NotYetDone:
+                    if ended.done():
+                        return ended.result()  # or raises a TimeoutError of the coroutine
+        except CancelledError:
+            raise CallInterruptedError from None
+        except BaseException:
+            if not ended.done():
+                self._loop.call_soon_threadsafe(lambda: tasks[0].cancel())  # noqa: PLW0108 - `start` may not have run yet
+                while not ended.done():
+                    time.sleep(SIGNALS_S / 10)
+            raise
+
+    def post(self, callback: Callable[[], object]) -> None:
+        """Have a function called on the loop; does not wait."""
+        self._loop.call_soon_threadsafe(callback)
+
+    async def call(self, coroutine: Coroutine[Any, Any, Result]) -> Result:
+        """Run a coroutine from another event loop. Cancelled without waiting for its cleanup."""
+        return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(coroutine, self._loop))
+
+    def stop(self) -> None:
+        """Cancel all tasks, wait a moment for their cleanup, and end. A loop that is blocked is abandoned."""
+        atexit.unregister(self.stop)
+        responds = threading.Event()
+        self._loop.call_soon_threadsafe(responds.set)
+        if responds.wait(_RESPONSE_S):
+            asyncio.run_coroutine_threadsafe(self._end_tasks(), self._loop)
+            self._thread.join(_GRACE_S)
+
+    def _work(self) -> None:
+        try:
+            self._loop.run_forever()
+        finally:
+            self._loop.close()
+
+    async def _end_tasks(self) -> None:
+        tasks = asyncio.all_tasks(self._loop) - {asyncio.current_task()}
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            await asyncio.wait(tasks, timeout=_GRACE_S / 2)
+        self._loop.stop()
+
+
+_starting = threading.Lock()
+_only_loop = cache(EventLoop)
+os.register_at_fork(after_in_child=_only_loop.cache_clear)  # threads do not survive a fork
+
+
+def event_loop() -> EventLoop:
+    """The event loop of this process; started on the first call."""
+    with _starting:
+        return _only_loop()
+
+
+async def finish(awaitable: Awaitable[Result]) -> Result:
+    """Wait for the end of `awaitable` even if the current task is cancelled meanwhile; the cancellation follows."""
+    task = asyncio.ensure_future(awaitable)
+    cancelled = False
+    while not task.done():
+        try:
+            await asyncio.wait([task])
+        except asyncio.CancelledError:
+            cancelled = True
+    if cancelled:
+        task.cancelled() or task.exception()  # retrieved, so that asyncio does not report it
+        raise asyncio.CancelledError
+    return task.result()
+
+
+def _copy_result(task: asyncio.Task[Result], ended: Future[Result]) -> None:
+    if task.cancelled():
+        ended.cancel()
+    elif (error := task.exception()) is not None:
+        ended.set_exception(error)
+    else:
+        ended.set_result(task.result())
