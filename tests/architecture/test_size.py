@@ -1,28 +1,37 @@
-"""Limits of the house: how long a file and a function may grow, and that public things say what they are.
+"""Limits of length for files and functions, and a docstring for every public name.
 
-`UNDOCUMENTED` lists what has no docstring yet. It may only shrink.
+`UNDOCUMENTED`, `LONG_FILES` and `LONG_FUNCTIONS` are what is left to do. They may only shrink.
 """
 
 from __future__ import annotations
 
 import ast
+import functools
 from collections.abc import Iterator
 from pathlib import Path
 
 import cranfield
 
 PACKAGE = Path(cranfield.__file__).parent
-FILE_LINES = 600
-FUNCTION_LINES = 100
+FILE_LINES, MOST_FILE_LINES = 400, 600
+FUNCTION_LINES, MOST_FUNCTION_LINES = 50, 100
+LONG_FILES = 2
+"""How many files may have more than FILE_LINES; none has more than MOST_FILE_LINES."""
+LONG_FUNCTIONS = 33
+"""How many functions may have more than FUNCTION_LINES; none has more than MOST_FUNCTION_LINES."""
 UNDOCUMENTED: set[str] = set()
 
 Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 
 
-def parsed() -> Iterator[tuple[str, ast.Module, int]]:
-    for path in sorted(PACKAGE.rglob("*.py")):
-        text = path.read_text()
-        yield path.relative_to(PACKAGE).with_suffix("").as_posix(), ast.parse(text), text.count("\n")
+@functools.cache
+def parsed() -> list[tuple[str, ast.Module, int]]:
+    """Path, tree and number of lines of every file of the package."""
+    return [
+        (path.relative_to(PACKAGE).with_suffix("").as_posix(), ast.parse(text), text.count("\n"))
+        for path in sorted(PACKAGE.rglob("*.py"))
+        if (text := path.read_text()) is not None
+    ]
 
 
 def public_definitions(body: list[ast.stmt], prefix: str) -> Iterator[tuple[str, Definition]]:
@@ -42,7 +51,8 @@ def says_what_it_is(node: Definition) -> bool:
 
 def test_no_file_is_longer_than_its_limit() -> None:
     long = {f"{name}.py": lines for name, _, lines in parsed() if lines > FILE_LINES}
-    assert not long
+    assert len(long) <= LONG_FILES, long
+    assert max(long.values(), default=0) <= MOST_FILE_LINES, long
 
 
 def test_no_function_is_longer_than_its_limit() -> None:
@@ -53,7 +63,8 @@ def test_no_function_is_longer_than_its_limit() -> None:
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
         and (lines := (node.end_lineno or node.lineno) - node.lineno + 1) > FUNCTION_LINES
     }
-    assert not long
+    assert len(long) <= LONG_FUNCTIONS, long
+    assert max(long.values(), default=0) <= MOST_FUNCTION_LINES, long
 
 
 def test_every_module_says_what_lives_in_it() -> None:
