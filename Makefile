@@ -6,20 +6,22 @@ SHELL := /bin/bash
 PYTHON ?= python3
 BIN := .venv/bin
 STAMP := .venv/.ready
-# Test processes: `make test JOBS=1` for one. A file's tests stay together, so that it makes its fixtures once.
+# Test processes: `make test JOBS=1` for one.
 JOBS ?= auto
-PYTEST_PARALLEL := -n $(JOBS) --dist loadfile
+PYTEST_PARALLEL := -n $(JOBS) --dist worksteal
+# The tests of the sources themselves (tests/architecture) are run by `make check`.
+PYTEST = PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m pytest $(PYTEST_PARALLEL) --ignore=tests/architecture
 # Data sizes of `make bench`: S and M take some minutes together, L a quarter of an hour and 20 GB of memory.
 SIZES ?= S M
-# What the tests of today use beside Python, with the Debian package that brings each. Playwright's driver needs libatomic.
+# Programs that tests need besides Python, each with its Debian package. Playwright's driver needs libatomic.
 FUZZ_PACKAGES := clang=clang clang++=libclang-rt-dev
-SYSTEM_PACKAGES := chromium=chromium libatomic.so.1=libatomic1 pg_createcluster=postgresql $(FUZZ_PACKAGES)
+SYSTEM_PACKAGES := chromium=chromium libatomic.so.1=libatomic1 pg_createcluster=postgresql
 # The C kernel is built by the installation, so its sources are what an environment is made of.
 KERNEL := setup.py $(wildcard src/cranfield/ranking/kernel/*.[ch])
 # Seconds of `make fuzz`.
 FUZZ_SECONDS ?= 30
 
-.PHONY: help setup lock demo test test-wheel test-without-compiler fuzz check format docs bench clean
+.PHONY: help setup lock demo test test-all test-wheel test-without-compiler fuzz check format docs bench clean
 
 help:  ## say what each target does
 	@grep -hE '^[a-z-]+:.*  ## ' $(MAKEFILE_LIST) | sed -E 's/:.*  ## /\t/' | expand -t 14
@@ -35,25 +37,28 @@ lock: setup  ## write requirements/*.txt anew from pyproject.toml (UPGRADE=1 mov
 demo: setup  ## compare two real search systems over the standard library; the report is in cranfield-demo/
 	@$(BIN)/cranfield demo --out cranfield-demo
 
-test: setup  ## run every test; says how many were skipped, and which (ARGS="-k name" narrows)
+test: setup  ## run the tests that find most mistakes, in under four minutes on two cores (ARGS="-k name" narrows)
 	@scripts/system-packages.sh $(SYSTEM_PACKAGES)
-	@PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m pytest $(PYTEST_PARALLEL) $(ARGS)
+	@HYPOTHESIS_PROFILE=quick $(PYTEST) -m "not slow" $(ARGS)
 
-test-wheel: setup  ## run every test against the built wheel
-	@scripts/system-packages.sh $(SYSTEM_PACKAGES)
+test-all: setup  ## run every test: also simulations, fuzzing, large parity tests and every engine
+	@scripts/system-packages.sh $(SYSTEM_PACKAGES) $(FUZZ_PACKAGES)
+	@$(PYTEST) $(ARGS)
+
+test-wheel: setup  ## build the wheel, install it in a fresh environment, and test its contents, the kernel and the commands
 	@scripts/test-wheel.sh $(PYTEST_PARALLEL) $(ARGS)
 
-test-without-compiler: setup  ## install where nothing compiles, and run every test that reads a run file
+test-without-compiler: setup  ## install where nothing compiles, and run the tests of the Python reader and of parity
 	@scripts/test-without-compiler.sh $(PYTEST_PARALLEL) $(ARGS)
 
-fuzz:  ## try the C kernel on bytes nobody meant, with what catches every bad access (FUZZ_SECONDS=30)
+fuzz:  ## run the C kernel on random bytes under AddressSanitizer (FUZZ_SECONDS=30)
 	@scripts/system-packages.sh $(FUZZ_PACKAGES)
 	@scripts/fuzz.sh $(FUZZ_SECONDS)
 
-check: setup  ## format, lint, types, the import table and the tree, documentation: all without changing a file
+check: setup  ## format, lint, types, tests of the sources themselves, documentation: changes no file
 	@scripts/check.sh
 
-format: setup  ## put every file in the one format, and mend what the linter can
+format: setup  ## format every file, and apply the linter's fixes
 	@$(BIN)/ruff format .
 	@$(BIN)/ruff check --fix .
 
@@ -61,7 +66,7 @@ docs: setup  ## build the documentation into docs/_build/html; every warning is 
 	@scripts/docs.sh
 	@echo "docs/_build/html/index.html"
 
-bench: setup  ## measure speed beside the other tools (SIZES="S M L"; ARGS="--resume --write")
+bench: setup  ## measure speed against the other tools (SIZES="S M L"; ARGS="--resume --write")
 	@bench/setup.sh
 	@$(BIN)/python bench/everything.py $(SIZES) $(ARGS)
 

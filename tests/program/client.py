@@ -65,4 +65,5 @@ def main(address, server, *arguments):
     return status
 
 
-sys.exit(main(*sys.argv[1:]))
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))

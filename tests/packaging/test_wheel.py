@@ -1,0 +1,56 @@
+"""What the installed wheel holds: the package and its data files, the kernel, the commands and entry points."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from importlib.metadata import distribution
+from pathlib import Path, PurePosixPath
+
+import cranfield
+from cranfield.cli.main import COMMANDS
+from cranfield.ranking import native
+
+DISTRIBUTION = distribution("cranfield")
+FILES = {PurePosixPath(path).as_posix() for path in DISTRIBUTION.files or ()}
+
+
+def sources() -> set[str]:
+    """Every committed file of the package, as a path from site-packages."""
+    lines = Path(os.environ["CRANFIELD_SOURCES"]).read_text().splitlines()
+    return {line.removeprefix("src/") for line in lines if line}
+
+
+def test_every_module_and_data_file_is_in_the_wheel_and_no_source_of_the_kernel() -> None:
+    expected = {path for path in sources() if not path.endswith((".c", ".h"))}
+    packaged = {path for path in FILES if path.startswith("cranfield/") and not path.endswith((".pyc", ".so"))}
+    assert packaged == expected
+    assert "cranfield/py.typed" in packaged
+
+
+def test_nothing_else_is_installed() -> None:
+    tops = {path.split("/")[0] for path in FILES}
+    assert {top for top in tops if not top.endswith(".dist-info")} <= {"cranfield", "cranfield.libs", ".."}
+    assert {path for path in FILES if path.startswith("..")} == {"../../../bin/cranfield"}
+
+
+def test_the_kernel_is_there_for_every_later_python() -> None:
+    assert native.available(), native.why_not()
+    assert [path for path in FILES if path.endswith(".so")] == ["cranfield/ranking/_kernel.abi3.so"]
+
+
+def test_the_metadata_is_that_of_the_package() -> None:
+    metadata = DISTRIBUTION.metadata
+    assert metadata["Version"] == cranfield.__version__
+    assert metadata["License-Expression"] == "Apache-2.0"
+    assert [path for path in FILES if path.endswith("licenses/LICENSE")]
+    points = {(point.group, point.name): point.value for point in DISTRIBUTION.entry_points}
+    assert points[("console_scripts", "cranfield")] == "cranfield.cli.main:main"
+    assert points[("pytest11", "cranfield")] == "cranfield.pytest_plugin"
+
+
+def test_the_installed_command_starts_and_lists_every_command() -> None:
+    command = [Path(sys.executable).parent / "cranfield", "--help"]
+    listed = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    assert [name for name in COMMANDS if f"\n  {name} " not in listed] == []
