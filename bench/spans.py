@@ -21,14 +21,13 @@ BLOCK_BYTES = 8 * 1024 * 1024
 PARTS = {
     "read the judgments": [("cranfield.project.recipe", "load")],
     "index the judged documents": [
-        ("cranfield.ranking.file", "expected_items"),
-        ("cranfield.ranking.file", "judged_index"),
+        ("cranfield.ranking.file", "PreparedJudgments"),
     ],
     "scan the run (read, digest, rank)": [
         ("cranfield.project.scoring", "rank_file"),
         ("cranfield.ranking.file", "scan_file"),
     ],
-    "join": [("cranfield.ranking.file", "join_scan")],
+    "join": [("cranfield.ranking.join", "join_ranks")],
     "measures": [("cranfield.evaluation.evaluate", name) for name in ("compute", "compute_all", "compute_many")],
     "summaries and intervals": [("cranfield.evaluation.evaluate", name) for name in ("summarise", "summarise_all")],
     "rest of evaluate": [("cranfield.project.recipe", "evaluate")],

@@ -53,7 +53,8 @@ OF_MODULES = {
         "Meta",
     ),
     "cranfield.evaluation.margins": ("tie_margin", "unjudged_margin", "Margin"),
-    "cranfield.ranking.memory": ("rank_mapping", "rank_frame", "rank_arrays", "RankedAnswers"),
+    "cranfield.ranking.memory": ("rank_mapping", "rank_frame", "rank_arrays"),
+    "cranfield.ranking.join": ("RankedRun",),
     "cranfield.compat.pytrec_eval": ("RelevanceEvaluator", "compute_aggregated_measure", "parse_qrel", "parse_run"),
     "cranfield.compat.ir_measures": ("calc", "calc_aggregate", "iter_calc", "evaluator", "parse_measure"),
 }

@@ -21,12 +21,12 @@ rm -rf src
 export PATH="$place/venv/bin:$PATH" CRANFIELD_DATA="${CRANFIELD_DATA:-$root/../shared/data}" CRANFIELD_INSTALLED=1
 export CRANFIELD_KERNEL=absent
 python - <<'PYTHON'
-from cranfield.ranking import native
+from cranfield.ranking import c_reader
 
-if native.available():
+if c_reader.available():
     raise SystemExit("the kernel is there, without a compiler")
-print("no kernel, as meant:", native.why_not())
+print("no kernel, as meant:", c_reader.why_not())
 PYTHON
-kernel_only=(ranking/test_native.py ranking/test_kernel_fuzz.py)
+kernel_only=(ranking/test_c_reader.py ranking/test_kernel_fuzz.py)
 python -m pytest "$@" "${kernel_only[@]/#/--ignore=tests/unit/}" -m "not slow" -k "not native" \
     tests/unit/ranking tests/unit/cli/test_cli.py tests/parity tests/e2e/test_trec_eval_command.py

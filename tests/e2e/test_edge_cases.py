@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from cranfield import CranfieldError, Evaluation, evaluate, load, parse
-from cranfield.ranking import native
+from cranfield.ranking import c_reader
 
 Values = dict[str, dict[str, float | None]]
 
@@ -24,8 +24,8 @@ Values = dict[str, dict[str, float | None]]
 @pytest.fixture(params=["native", "python"], autouse=True)
 def engine(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """The reader that `CRANFIELD_ENGINE` asks for."""
-    if request.param == "native" and not native.available():
-        pytest.skip(f"the native reader was not built: {native.why_not()}")
+    if request.param == "native" and not c_reader.available():
+        pytest.skip(f"the native reader was not built: {c_reader.why_not()}")
     monkeypatch.setenv("CRANFIELD_ENGINE", request.param)
     return request.param
 

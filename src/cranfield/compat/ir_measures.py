@@ -32,7 +32,8 @@ from cranfield.measures import CATALOGUE, compute, parse
 from cranfield.measures.spec import WHY_NEEDED
 from cranfield.model import Outcome, TestSet, convention_named
 from cranfield.ranking.file import rank_file
-from cranfield.ranking.memory import LaidOut, rank_arrays, rank_frame, rank_mapping
+from cranfield.ranking.memory import rank_arrays, rank_frame, rank_mapping
+from cranfield.ranking.prepared import PreparedJudgments
 from cranfield.ranking.value import FloatQ, Ranking
 from cranfield.stats.describe import geometric_mean
 
@@ -91,7 +92,7 @@ class Evaluator:
         self.measures = list(dict.fromkeys(map(parse_measure, measures)))
         _check(self.measures)
         by_subtopic = any(CATALOGUE[measure.NAME].needs == "subtopic" for measure in self.measures)
-        self._judged = LaidOut(_testset(qrels, by_subtopic=by_subtopic), _CONVENTION)
+        self._judged = PreparedJudgments(_testset(qrels, by_subtopic=by_subtopic), _CONVENTION)
         self.qrel_qids = set(self._judged.query_ids)
 
     def iter_calc(self, run: Run) -> Iterator[Metric]:
@@ -246,7 +247,7 @@ def _testset(qrels: Qrels, *, by_subtopic: bool) -> TestSet:
     return qrels_from_rows(judged, by_subtopic=by_subtopic)
 
 
-def _rank(judged: LaidOut, run: Run) -> Ranking:
+def _rank(judged: PreparedJudgments, run: Run) -> Ranking:
     if isinstance(run, str | Path):
         path = Path(run)
         if not is_parquet(path, RunFormatError):

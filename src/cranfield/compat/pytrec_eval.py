@@ -19,7 +19,8 @@ from cranfield.errors import Problem, UsageError, unknown_name
 from cranfield.formats.testsets.judgments import qrels_from_mapping
 from cranfield.measures import Measure, compute
 from cranfield.model import convention_named
-from cranfield.ranking.memory import LaidOut, rank_mapping
+from cranfield.ranking.memory import rank_mapping
+from cranfield.ranking.prepared import PreparedJudgments
 from cranfield.ranking.transform import condensed
 from cranfield.ranking.value import FloatQ, Ranking
 from cranfield.trec_eval.names import NICKNAMES, ROWS, SPECS, TABLE, Row
@@ -70,7 +71,7 @@ class RelevanceEvaluator:
         self._judged_only = bool(judged_docs_only_flag)
         judged = {query_id: documents for query_id, documents in query_relevance.items() if len(documents)}
         convention = convention_named("trec9")
-        self._judged = LaidOut(qrels_from_mapping(judged), convention) if judged else None
+        self._judged = PreparedJudgments(qrels_from_mapping(judged), convention) if judged else None
 
     def evaluate(self, scores: Mapping[str, Mapping[str, float]]) -> dict[str, dict[str, float]]:
         """Score a run.

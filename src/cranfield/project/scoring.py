@@ -13,12 +13,11 @@ from cranfield.evaluation.values import Evaluation
 from cranfield.formats.sniff import RunFormat, sniff_run
 from cranfield.measures import Measure
 from cranfield.model import DEFAULT_CONVENTION, Answer, Convention, Hit, Outcome, Run, TestSet, convention_named
-from cranfield.ranking import REPORTED_HITS, Duplicates, Missing, RankedFile, rank_file, rank_run
+from cranfield.ranking import REPORTED_HITS, Duplicates, Missing, RankedRun, rank_file, rank_run
 from cranfield.words import first_of
 
 if TYPE_CHECKING:
     from cranfield.project.inputs import RunLike
-    from cranfield.ranking.memory import RankedAnswers
 
 
 @dataclass(frozen=True)
@@ -97,7 +96,7 @@ def score(
 
 def _rank(
     testset: TestSet, run: RunLike, given: ScoringOptions, rules: Convention, *, trec_file: Path | None
-) -> RankedFile | RankedAnswers:
+) -> RankedRun:
     """A run with scores in its order: a TREC file, a mapping, a data frame or a Parquet file."""
     missing, duplicates, depth, keep = given.missing or "zero", given.duplicates or "error", given.depth, given.keep
     if trec_file is not None:

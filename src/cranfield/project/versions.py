@@ -28,7 +28,7 @@ def answers_of(testset: TestSet, run: Path) -> tuple[str, Answers]:
     """
     evaluation = evaluate(testset, run, keep=LOOKED_AT)
     if evaluation.run is not None:
-        from cranfield.ranking.door import order_hits
+        from cranfield.ranking.collected import order_hits
 
         collected, convention = evaluation.run, convention_named(DEFAULT_CONVENTION)
         answers = {

@@ -1,8 +1,8 @@
-"""What a run file came down to, kept by content: other measures, levels or gains need no second reading.
+"""The scans of run files, cached by content: other measures, levels or gains need no second reading.
 
-An entry is found by the digest of the run's bytes and of everything that entered the scan. A file whose size and first
-bytes no entry has is not hashed before it is read. Entries are arrays and JSON, never pickles; a damaged one is as if
-it were not there. `CRANFIELD_CACHE` names the folder, `off` turns it off.
+The key of an entry is the digest of the run's bytes and of all inputs of the scan. A file is hashed first only where an
+entry has its size and first bytes. Entries are arrays and JSON, never pickles; a damaged one is ignored.
+`CRANFIELD_CACHE` names the folder, `off` turns the cache off.
 """
 
 from __future__ import annotations
@@ -16,22 +16,20 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from cranfield.errors import RunFormatError
 from cranfield.formats.io.files import opened, write_bytes
 from cranfield.ranking.scan import BLOCK_BYTES, JudgedIndex, Scan, ScanOptions, TopHits
 
 FOLDER_VARIABLE = "CRANFIELD_CACHE"
 FORMAT = 1
-"""Counted up when a reader would make other columns of the same bytes."""
+"""Incremented when a reader would make other columns of the same bytes."""
 HEAD_BYTES = 65_536
 DIGEST_BYTES = sha256().digest_size
 """An entry begins with the digest of what follows."""
 SMALLEST_BYTES = 4 * 1024 * 1024
-"""Smaller files are read faster than an entry is looked up and opened."""
+"""A smaller file is read faster than its entry."""
 MOST_BYTES = 256 * 1024 * 1024
-"""Of all entries together; the ones not used for longest go first."""
+"""Of all entries together; the least recently used are deleted first."""
 ARRAYS = (
     "query",
     "rank",
@@ -48,11 +46,11 @@ TOP_ARRAYS = ("start", "offset", "score", "item")
 
 
 def cached(path: Path, index: JudgedIndex, options: ScanOptions, jobs: int, read: Callable[[], Scan]) -> Scan:
-    """The scan of a run file, from an entry where there is one; else `read` makes it, and it is kept.
+    """The scan of a run file: from its entry where there is one, else from `read`, and kept.
 
     Args:
-        path: the run file; one that is small, or cannot be opened twice, is just read.
-        index: what was judged.
+        path: the run file; a small one, or one that cannot be opened twice, is not cached.
+        index: the judgments.
         options: how the file is ordered and cut.
         jobs: threads that hash.
         read: reads the file.
@@ -72,7 +70,7 @@ def cached(path: Path, index: JudgedIndex, options: ScanOptions, jobs: int, read
 
 
 def cache_folder() -> Path | None:
-    """Where entries are kept; None where the cache is turned off."""
+    """The folder of the entries; None where the cache is turned off."""
     named = os.environ.get(FOLDER_VARIABLE)
     if named == "off":
         return None
@@ -81,7 +79,7 @@ def cache_folder() -> Path | None:
     base = os.environ.get("XDG_CACHE_HOME")
     try:
         return (Path(base) if base else Path.home() / ".cache") / "cranfield" / "scans"
-    except RuntimeError:  # nobody's home
+    except RuntimeError:  # no home directory
         return None
 
 
@@ -94,7 +92,7 @@ def file_digest(path: Path, jobs: int) -> str:
         waiting = []
         while block := stream.read(BLOCK_BYTES):
             waiting.append(pool.submit(lambda data: sha256(data).digest(), block))
-            if len(waiting) > jobs:  # no more blocks in memory than threads at work, and one
+            if len(waiting) > jobs:  # at most one block more in memory than threads
                 hasher.update(waiting.pop(0).result())
         for block_digest in waiting:
             hasher.update(block_digest.result())
@@ -114,7 +112,9 @@ def _key(digest: str, index: JudgedIndex, options: ScanOptions) -> str:
 
 
 def _load(entry: Path) -> Scan | None:
-    """The scan an entry holds; None when there is none, or it is damaged."""
+    """The scan of an entry; None when it is absent or damaged."""
+    import numpy as np
+
     try:
         data = entry.read_bytes()
         if sha256(data[DIGEST_BYTES:]).digest() != data[:DIGEST_BYTES]:
@@ -136,6 +136,8 @@ def _scan_of(arrays: Mapping[str, Any]) -> Scan:
 
 def _keep(entry: Path, scan: Scan) -> None:
     """Write an entry; write errors are ignored."""
+    import numpy as np
+
     facts = {f.name: getattr(scan, f.name) for f in fields(scan) if f.name not in {*ARRAYS, "top"}}
     arrays = {name: getattr(scan, name) for name in ARRAYS}
     arrays |= {f"top_{name}": getattr(scan.top, name) for name in TOP_ARRAYS}

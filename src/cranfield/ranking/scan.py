@@ -1,42 +1,51 @@
-"""What a reader of run files gives back: the sufficient statistic of a run, as columns.
+"""The contract of the two readers of run files: options in, ranks of the judged results out.
 
-Most measures need only the rank of each judged result, how many results there were, and what was judged. Two readers
-make exactly that from the same bytes: `native` (the C kernel) and `streaming` (Python alone). Neither holds a whole
-run, knows a grade, or builds a `Ranking`; the door does that. Axes: Q queries of the index, J judged results.
+Most measures need only the rank of each judged result, the number of results, and the judgments. `c_reader` (the C
+kernel) and `python_reader` (the specification, and the reader where the kernel is absent) compute exactly that from the
+same bytes. Neither keeps the whole run in memory, knows grades or builds a `Ranking`: `join` does.
+
+Axes: Q queries of the index, J judged results, A answered queries, H hits.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
-from typing import Literal
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
-import numpy as np
-from numpy.typing import NDArray
+if TYPE_CHECKING:  # numpy is imported when the first array is made: the kernel's threads start before that
+    import numpy as np
+    from numpy.typing import NDArray
 
 FileOrder = Literal["score", "given", "rank"]
 Ties = Literal["descending", "ascending", "given"]
 Duplicates = Literal["error", "first"]
+Missing = Literal["zero", "skip"]
+EngineName = Literal["native", "python"]
 REPORTED_HITS = 10
-"""Hits kept per query for people to look at."""
+"""Hits kept per query for reports."""
 UNJUDGED = -1
-"""In `TopHits.item`: no judgment names this document."""
+"""Item of a hit that has no judgment."""
+RUN_COLUMNS = 6
+BLOCK_BYTES = 8 * 1024 * 1024
+"""Bytes of a digest block."""
 
 
 @dataclass(frozen=True, slots=True)
 class ScanOptions:
-    """How a run file is ordered and cut."""
+    """How the results of a query are ordered and cut."""
 
     order: FileOrder = "score"
-    """By score, best first; as the lines stand; or by the rank column, smallest first."""
+    """By score, best first; in file order; or by the rank column, smallest first."""
     ties: Ties = "descending"
-    """Equal scores fall by document id in byte order, or stand as their lines do. Equal ranks always stand."""
+    """Equal scores are ordered by document id in byte order, or keep file order. Equal ranks always keep file order."""
     width: Literal[64, 32] = 64
-    """Bits of a score when scores are compared: at 32, 1.00000001 ties with 1."""
+    """Bits of the scores that are compared: at 32, 1.00000001 ties with 1."""
     duplicates: Duplicates = "error"
-    """A document twice in one query: an error that names both lines, or the first by rank is kept."""
+    """A repeated document of a query: an error that names both lines, or the best ranked one is kept."""
     depth: int | None = None
-    """Ranks kept per query, after the order is settled and duplicates are dropped; None keeps all."""
+    """Ranks kept per query, after duplicates are dropped; None keeps all."""
     keep: int = REPORTED_HITS
     """Hits per query whose ids and scores are kept."""
 
@@ -46,82 +55,128 @@ class JudgedIndex:
     """What a reader has to recognise: the ids of the queries, and those of the judged documents of each."""
 
     query_ids: tuple[bytes, ...]
-    """Q, each once."""
+    """Q, unique."""
     doc_ids: tuple[tuple[bytes, ...], ...]
-    """Per query its judged documents, each once; a document's place here is its `item`."""
+    """Per query its judged documents, unique; a document's position is its `item`."""
     whole: tuple[bool, ...] = ()
-    """Per query whether all its results are kept, whatever `keep` says: its truth is not a list of ids. Empty: none."""
+    """Per query whether all its results are kept, whatever `keep` is: its truth is not a list of ids. Empty: none."""
+
+
+Hit = tuple[bytes, float, int]
+"""Document id, score, and item (or UNJUDGED)."""
+
+
+class FirstResults(Protocol):
+    """The first results of each query."""
+
+    def of(self, query: int) -> Iterator[Hit]:
+        """The first results of one query, rank 1 first."""
 
 
 @dataclass(frozen=True, slots=True)
 class TopHits:
-    """The first results of each query, id and score, packed."""
+    """The first results of each query, packed."""
 
     start: NDArray[np.int64]  # [Q + 1] the hits of query q are start[q] to start[q + 1]
     offset: NDArray[np.int64]  # [H + 1] the id of hit h is blob[offset[h]:offset[h + 1]]
     blob: bytes
     score: NDArray[np.float64]  # [H] as written, whatever the width
-    item: NDArray[np.int32]  # [H] UNJUDGED, or the place among the query's judged documents
+    item: NDArray[np.int32]  # [H] UNJUDGED, or the position among the query's judged documents
 
-    def of(self, query: int) -> Iterator[tuple[bytes, float, int]]:
-        """(document id, score, item) of one query's first results, rank 1 first."""
+    def of(self, query: int) -> Iterator[Hit]:
+        """(document id, score, item) of the first results of one query, rank 1 first."""
         for hit in range(int(self.start[query]), int(self.start[query + 1])):
             doc_id = self.blob[int(self.offset[hit]) : int(self.offset[hit + 1])]
             yield doc_id, float(self.score[hit]), int(self.item[hit])
 
 
 @dataclass(frozen=True, slots=True)
-class Scan:
-    """One run file, reduced to what measures need."""
+class JudgedRanks:
+    """A run, of a file or in memory, reduced to what measures need."""
 
-    query: NDArray[np.int32]  # [J] place in JudgedIndex.query_ids; rows are sorted by query, then rank
+    query: NDArray[np.int32]  # [J] position in JudgedIndex.query_ids; rows are sorted by query, then rank
     rank: NDArray[np.int32]  # [J] 1-based, after duplicates are dropped
-    item: NDArray[np.int32]  # [J] place in JudgedIndex.doc_ids[query]
-    tie_first: NDArray[np.int32]  # [J] smallest and largest rank of the results that tie with this one (itself, alone)
-    tie_last: NDArray[np.int32]  # [J] before the cut at depth, so it may lie beyond it
-    answered: NDArray[np.bool_]  # [Q] the file has a line of this query
+    item: NDArray[np.int32]  # [J] position in JudgedIndex.doc_ids[query]
+    tie_first: NDArray[
+        np.int32
+    ]  # [J] smallest and largest rank of the results that tie with this one (itself, if none)
+    tie_last: NDArray[np.int32]  # [J] before the cut at depth, so possibly below it
+    answered: NDArray[np.bool_]  # [Q] the run has an answer to this query
     n_returned: NDArray[np.int32]  # [Q] without duplicates, cut at depth
     n_duplicates: NDArray[np.int32]  # [Q] dropped before the cut
     n_tied: NDArray[np.int32]  # [Q] results that tie with the one before them, duplicates included
-    misranked: NDArray[np.bool_]  # [Q] by score, the rank column goes down somewhere
-    top: TopHits
+    misranked: NDArray[np.bool_]  # [Q] by score: the rank column contradicts the order by score
+    top: FirstResults
     n_lines: int
-    """Result lines, of all queries."""
+    """Results, of all queries of a file, of the judged queries of a run in memory."""
+    extra_queries: tuple[str, ...]
+    """Queries of the run that are not in the index, in their order there."""
+    engine: EngineName
+
+
+@dataclass(frozen=True, slots=True)
+class Scan(JudgedRanks):
+    """A run file, reduced to what measures need."""
+
+    top: TopHits
     tag: str | None
     """Sixth column of the first result line."""
     digest: str
     """`sha256:` and the SHA-256 of the SHA-256 digests of the unpacked bytes, block by block of BLOCK_BYTES."""
-    extra_queries: tuple[str, ...]
-    """Queries of the file that are not in the index, in the order met."""
-    engine: Literal["native", "python"]
-    """Which reader read it."""
 
 
-BLOCK_BYTES = 8 * 1024 * 1024
-"""Bytes of a digest block, and of a read."""
-RUN_COLUMNS = 6
+class BlockDigests:
+    """SHA-256 digests of the blocks of a file."""
+
+    def __init__(self, size: int) -> None:
+        self.room = self._size = size
+        """Bytes left of the current block."""
+        self._hasher = sha256()
+        self._digests: list[bytes] = []
+
+    def update(self, data: bytes | memoryview) -> None:
+        """Add the next bytes."""
+        rest = memoryview(data)
+        while rest:
+            now, rest = rest[: self.room], rest[self.room :]
+            self._hasher.update(now)
+            self.room -= len(now)
+            if not self.room:
+                self._close()
+
+    def digests(self) -> tuple[bytes, ...]:
+        """Of all blocks; the last one may be shorter."""
+        if self.room < self._size:
+            self._close()
+        return tuple(self._digests)
+
+    def _close(self) -> None:
+        self._digests.append(self._hasher.digest())
+        self.room, self._hasher = self._size, sha256()
 
 
-@dataclass
-class TopBuilder:
-    """Packs first results, query by query in any order."""
+def scan_digest(blocks: Iterable[bytes]) -> str:
+    """The digest of a file from those of its blocks."""
+    return "sha256:" + sha256(b"".join(blocks)).hexdigest()
 
-    n_queries: int
-    _hits: dict[int, Sequence[tuple[bytes, float, int]]] = field(default_factory=dict)
 
-    def add(self, query: int, hits: Sequence[tuple[bytes, float, int]]) -> None:
-        """Take one query's first results, rank 1 first."""
-        self._hits[query] = hits
+def rank_columns(rows: NDArray[np.int32], answered: NDArray[np.int32], n_queries: int) -> dict[str, Any]:
+    """The columns of `JudgedRanks`, from tables with a row per judged result and per answered query.
 
-    def build(self) -> TopHits:
-        """Put them in query order."""
-        counts = [len(self._hits.get(query, ())) for query in range(self.n_queries)]
-        hits = [hit for query in range(self.n_queries) for hit in self._hits.get(query, ())]
-        lengths = [len(doc_id) for doc_id, _, _ in hits]
-        return TopHits(
-            start=np.concatenate(([0], np.cumsum(counts, dtype=np.int64))).astype(np.int64),
-            offset=np.concatenate(([0], np.cumsum(lengths, dtype=np.int64))).astype(np.int64),
-            blob=b"".join(doc_id for doc_id, _, _ in hits),
-            score=np.array([score for _, score, _ in hits], dtype=np.float64),
-            item=np.array([item for _, _, item in hits], dtype=np.int32),
-        )
+    Args:
+        rows: int32[J, 5]: query, rank, item, tie_first, tie_last; in any order.
+        answered: int32[A, 5 or more]: query, n_returned, n_duplicates, n_tied, misranked; in any order.
+        n_queries: Q.
+    """
+    import numpy as np
+
+    rows = rows[np.lexsort((rows[:, 1], rows[:, 0]))]
+    by_query = np.zeros((n_queries, answered.shape[1]), dtype=np.int32)
+    by_query[answered[:, 0]] = answered
+    is_answered = np.zeros(n_queries, dtype=np.bool_)
+    is_answered[answered[:, 0]] = True
+    names = ("query", "rank", "item", "tie_first", "tie_last")
+    columns: dict[str, Any] = {name: np.ascontiguousarray(rows[:, at]) for at, name in enumerate(names)}
+    counts = ("n_returned", "n_duplicates", "n_tied")
+    columns |= {name: by_query[:, at].copy() for at, name in enumerate(counts, start=1)}
+    return columns | {"answered": is_answered, "misranked": by_query[:, 4].astype(np.bool_)}

@@ -15,7 +15,7 @@ from cranfield.formats.io.files import GZIP_MAGIC, MAX_PROBLEMS, ZSTD_MAGIC
 from cranfield.formats.testsets.trec import QrelsFile, read_qrels, read_qrels_file, write_qrels, write_trec_run
 from cranfield.model import CONVENTIONS, Answer, Hit, Order, Outcome, Query, Run, TestSet
 from cranfield.ranking import rank_file
-from cranfield.ranking.door import rank_run
+from cranfield.ranking.collected import rank_run
 
 
 def qrels(tmp_path: Path, data: bytes, name: str = "a.qrels") -> QrelsFile:

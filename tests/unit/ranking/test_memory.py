@@ -19,7 +19,8 @@ from cranfield.errors import NoCommonQueryError, RunFormatError, UsageError
 from cranfield.measures import compute, parse
 from cranfield.model import Convention, Outcome, Pattern, Query, TestSet, convention_named
 from cranfield.ranking.file import rank_file
-from cranfield.ranking.memory import LaidOut, rank_arrays, rank_frame, rank_mapping
+from cranfield.ranking.memory import rank_arrays, rank_frame, rank_mapping
+from cranfield.ranking.prepared import PreparedJudgments
 
 TREC = convention_named("trec")
 NARROW = dataclasses.replace(TREC, name="narrow", score_width=32)
@@ -224,7 +225,7 @@ def test_many_ties_of_one_query_are_ranked_by_the_bytes_of_their_ids():
 
 
 def test_a_test_set_that_is_laid_out_serves_many_runs():
-    judged = LaidOut(TESTSET, TREC)
+    judged = PreparedJudgments(TESTSET, TREC)
     for run in ({"q1": {"d1": 1.0}}, {"q2": {"d3": 1.0, "d1": 2.0}}):
         same_ranking(rank_mapping(judged, run, TREC).ranking, rank_mapping(TESTSET, run, TREC).ranking)
 

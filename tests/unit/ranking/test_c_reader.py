@@ -20,11 +20,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cranfield.errors import RunFormatError
-from cranfield.ranking import native
-from cranfield.ranking.scan import BLOCK_BYTES, JudgedIndex, ScanOptions
+from cranfield.ranking import c_reader
+from cranfield.ranking.scan import BLOCK_BYTES, BlockDigests, JudgedIndex, ScanOptions
 
-if not native.available():
-    pytest.skip(f"the native reader was not built: {native.why_not()}", allow_module_level=True)
+if not c_reader.available():
+    pytest.skip(f"the native reader was not built: {c_reader.why_not()}", allow_module_level=True)
 
 from cranfield.ranking import _kernel
 
@@ -285,11 +285,11 @@ def test_cuts_may_fall_anywhere(tmp_path, block_bytes):
     text, index = made_run(40, 400)
     path = tmp_path / "a.run"
     path.write_bytes(text)
-    one = as_values(native.scan_file_native(path, index, ScanOptions(), threads=1, block_bytes=block_bytes))
+    one = as_values(c_reader.scan_file(path, index, ScanOptions(), threads=1, block_bytes=block_bytes))
     for threads in (2, 5):
-        several = native.scan_file_native(path, index, ScanOptions(), threads=threads, block_bytes=block_bytes)
+        several = c_reader.scan_file(path, index, ScanOptions(), threads=threads, block_bytes=block_bytes)
         assert as_values(several) == one
-    assert as_values(native.scan_file_native(io.BytesIO(text), index, ScanOptions(), block_bytes=block_bytes)) == one
+    assert as_values(c_reader.scan_file(io.BytesIO(text), index, ScanOptions(), block_bytes=block_bytes)) == one
 
 
 @pytest.mark.parametrize("back", [b"q0 Q0 new 1 1 t\n", b"q1 Q0 new 1 1 t\n"], ids=["judged", "not judged"])
@@ -298,9 +298,9 @@ def test_a_query_that_comes_back_in_the_last_range_is_put_together(tmp_path, bac
     text, index = made_run(40, 400)
     path = tmp_path / "a.run"
     path.write_bytes(text + back)
-    found = native.scan_file_native(path, index, ScanOptions(), threads=threads, block_bytes=100)
+    found = c_reader.scan_file(path, index, ScanOptions(), threads=threads, block_bytes=100)
     path.write_bytes(back + text)  # where q0 or q1 stand together, or nearly: the same results
-    other = native.scan_file_native(path, index, ScanOptions(), threads=1)
+    other = c_reader.scan_file(path, index, ScanOptions(), threads=1)
     assert found.n_returned.tolist() == other.n_returned.tolist()
     assert sorted(found.extra_queries) == sorted(other.extra_queries)
     assert found.n_lines == other.n_lines
@@ -316,7 +316,7 @@ def test_problems_have_the_lines_of_the_whole_file(tmp_path, threads):
     path = tmp_path / "a.run"
     path.write_bytes(b"\n".join(lines))
     with pytest.raises(RunFormatError) as caught:
-        native.scan_file_native(path, index, ScanOptions(), threads=threads, block_bytes=100)
+        c_reader.scan_file(path, index, ScanOptions(), threads=threads, block_bytes=100)
     assert [problem.line for problem in caught.value.problems] == [place + 1 for place in wrong]
 
 
@@ -324,7 +324,7 @@ def test_a_file_that_became_shorter_is_refused(tmp_path, monkeypatch):
     text, index = made_run(40, 400)
     path = tmp_path / "a.run"
     path.write_bytes(text)
-    ranges = native._Reader._ranges
+    ranges = c_reader._Reader._ranges
 
     def and_cut(reader, file, size):
         found = ranges(reader, file, size)
@@ -332,16 +332,16 @@ def test_a_file_that_became_shorter_is_refused(tmp_path, monkeypatch):
             stream.truncate(size // 2)
         return found
 
-    monkeypatch.setattr(native._Reader, "_ranges", and_cut)
+    monkeypatch.setattr(c_reader._Reader, "_ranges", and_cut)
     with pytest.raises(RunFormatError, match="the file became shorter while it was read"):
-        native.scan_file_native(path, index, ScanOptions(), threads=2, block_bytes=100)
+        c_reader.scan_file(path, index, ScanOptions(), threads=2, block_bytes=100)
 
 
 def test_what_stops_one_thread_stops_all(tmp_path, monkeypatch):
     text, index = made_run(40, 4000)
     path = tmp_path / "a.run"
     path.write_bytes(text)
-    read = native.os.preadv
+    read = c_reader.os.preadv
     reads = []
 
     def interrupted(*arguments):
@@ -351,19 +351,19 @@ def test_what_stops_one_thread_stops_all(tmp_path, monkeypatch):
         time.sleep(0.001)
         return read(*arguments)
 
-    monkeypatch.setattr(native.os, "preadv", interrupted)
+    monkeypatch.setattr(c_reader.os, "preadv", interrupted)
     with pytest.raises(KeyboardInterrupt):
-        native.scan_file_native(path, index, ScanOptions(), threads=2, block_bytes=100)
+        c_reader.scan_file(path, index, ScanOptions(), threads=2, block_bytes=100)
     assert len(reads) < len(text) / 100 / 2
 
 
 def test_the_threads_are_as_many_as_processors_up_to_a_bound():
-    assert 1 <= native.default_threads() <= native.MOST_THREADS
-    assert native.why_not() == ""
+    assert 1 <= c_reader.default_threads() <= c_reader.MOST_THREADS
+    assert c_reader.why_not() == ""
 
 
 def test_blocks_are_those_of_the_digests_definition():
-    blocks = native._Blocks(BLOCK_BYTES)
+    blocks = BlockDigests(BLOCK_BYTES)
     assert blocks.room == BLOCK_BYTES
     assert blocks.digests() == ()
 

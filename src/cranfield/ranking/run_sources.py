@@ -1,13 +1,13 @@
-"""Runs that are in memory, query by query: a dict of dicts, or a table cut at its queries.
+"""Runs in memory, query by query: a dict of dicts, or a table grouped by query.
 
-Whatever came in, an answer goes out as a dict of document id to score, plain and checked, its entries in their order.
+Each answer is a dict of document id to score, its entries in the order of the run.
 """
 
 from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from typing import Any, Protocol
 
@@ -16,20 +16,20 @@ from numpy.typing import NDArray
 
 from cranfield.errors import SHOWN_PROBLEMS, ProblemList, RunFormatError, shorten
 from cranfield.formats.io.table import ID_KINDS, Ids, Table, as_number, id_texts, is_id
-from cranfield.ranking.expected import id_bytes
-from cranfield.ranking.scan import ScanOptions
+from cranfield.ranking.query_ranker import comparable, contradicts, rank_query
+from cranfield.ranking.scan import FileOrder, ScanOptions
 
 Scores = dict[str, float]
 """Document id to score, of one query."""
 WINDOW_ROWS = 1 << 16
-"""Document ids of a table that are held as text at a time; more where a query has more."""
+"""Document ids of a table that are text at a time; more where a query has more."""
 
 
-class Answers(Protocol):
-    """What a system answered, by query id."""
+class RunSource(Protocol):
+    """The answers of a run, by query id."""
 
     problems: ProblemList
-    """What was found wrong with the answers looked at so far."""
+    """The problems of the answers read so far."""
 
     def __iter__(self) -> Iterator[str]:
         """Query ids, as text."""
@@ -41,13 +41,13 @@ class Answers(Protocol):
         """Whether a query was answered."""
 
     def given(self, query_id: str) -> dict[Any, Any]:
-        """One answer as it came, which may hold anything."""
+        """One answer, unchecked."""
 
     def plain(self, query_id: str) -> Scores:
-        """One answer, checked; what is wrong with it is noted and left out."""
+        """One answer, checked; its problems are recorded, its invalid entries left out."""
 
 
-class MappingAnswers:
+class MappingRun:
     """A mapping of query id to a mapping of document id to score."""
 
     def __init__(self, run: Mapping[Any, Mapping[Any, Any]], name: str) -> None:
@@ -66,7 +66,7 @@ class MappingAnswers:
         return query_id in self._keys
 
     def given(self, query_id: str) -> dict[Any, Any]:
-        """One answer as it came, which may hold anything."""
+        """One answer, unchecked."""
         answer: Any = self._run[self._keys[query_id]]
         if isinstance(answer, dict):
             return answer
@@ -78,7 +78,7 @@ class MappingAnswers:
         return {}
 
     def plain(self, query_id: str) -> Scores:
-        """One answer, checked; what is wrong with it is noted and left out."""
+        """One answer, checked; its problems are recorded, its invalid entries left out."""
         plain: Scores = {}
         for doc_id, score in self.given(query_id).items():
             where = f"query {query_id!r}, document {shorten(doc_id)}"
@@ -116,24 +116,24 @@ class MappingAnswers:
 
 
 @dataclass
-class TableAnswers:
+class TableRun:
     """A table with a row per result; the rows of a query may stand anywhere."""
 
     table: Table
     options: ScanOptions
     problems: ProblemList = field(default_factory=lambda: ProblemList(RunFormatError))
     n_duplicates: dict[str, int] = field(default_factory=dict)
-    """Results dropped, for queries looked at so far where there were any."""
+    """Duplicates dropped, of the queries read so far that have any."""
     n_tied: dict[str, int] = field(default_factory=dict)
-    """Results that tie with the one before them, for the same queries: duplicates are among them."""
+    """Results that tie with the one before them, of the same queries, duplicates included."""
     misranked: set[str] = field(default_factory=set)
-    """Queries looked at so far whose rank column disagrees with the order by score."""
+    """Queries read so far whose rank column contradicts the order by score."""
     _spans: dict[str, tuple[int, int]] = field(init=False, repr=False)
     _docs: Ids = field(init=False, repr=False)
     _rows: NDArray[np.int64] | None = field(init=False, repr=False, default=None)
-    """Where the rows stood, when they had to be moved."""
+    """Original row numbers, when the rows were sorted."""
     _window: tuple[int, list[str]] = field(init=False, repr=False, default=(0, []))
-    """First of some rows, and their document ids."""
+    """First row of a window, and its document ids."""
 
     def __post_init__(self) -> None:
         ids = self.table.ids["query_id"]
@@ -160,11 +160,11 @@ class TableAnswers:
         return query_id in self._spans
 
     def given(self, query_id: str) -> dict[Any, Any]:
-        """One answer, its entries in the order of the rows, or of the rank column where that orders the run."""
+        """One answer, in row order, or by rank where the rank column orders the run."""
         return self.plain(query_id)
 
     def plain(self, query_id: str) -> Scores:
-        """The same; a document twice is noted, or the best ranked of its rows is kept."""
+        """The same; a repeated document is recorded as a problem, or its best ranked row is kept."""
         start, end = self._spans[query_id]
         rows = np.arange(start, end) if self._rows is None else self._rows[start:end]
         docs, scores = self._doc_ids(start, end), self.table.numbers["score"][rows]
@@ -172,13 +172,13 @@ class TableAnswers:
         if rank is not None and self.options.order == "rank":
             order = np.argsort(rank[rows], kind="stable")
             docs, scores, rows = [docs[place] for place in order.tolist()], scores[order], rows[order]
-        elif rank is not None and self.options.order == "score" and self._disagrees(scores, rank[rows]):
+        elif rank is not None and self.options.order == "score" and self._contradicts(scores, rank[rows]):
             self.misranked.add(query_id)
         answer = dict(zip(docs, scores.tolist(), strict=True))
         return answer if len(answer) == len(docs) else self._without_duplicates(query_id, docs, scores, rows)
 
     def _doc_ids(self, start: int, end: int) -> list[str]:
-        """Ids of some rows. Where one query follows the other, those of the next ones are fetched along."""
+        """Document ids of some rows; with sequential access the next ones are fetched along."""
         first, texts = self._window
         if start < first or end > first + len(texts):
             ahead = min(2 * len(texts), WINDOW_ROWS) if start == first + len(texts) else 0
@@ -189,57 +189,34 @@ class TableAnswers:
     def _without_duplicates(
         self, query_id: str, docs: list[str], scores: NDArray[np.float64], rows: NDArray[np.int64]
     ) -> Scores:
-        places = np.argsort(-scores, kind="stable").tolist() if self.options.order == "score" else range(len(docs))
-        first: dict[str, int] = {}
-        for place in places:
-            earlier = first.setdefault(docs[place], place)
-            enough = len(self.problems.problems) >= SHOWN_PROBLEMS
-            if earlier != place and self.options.duplicates == "error" and not enough:
-                both = sorted((int(rows[earlier]), int(rows[place])))
+        order: FileOrder = "score" if self.options.order == "score" else "given"  # by rank: they are in that order
+        ranked = rank_query(docs, scores.tolist(), replace(self.options, order=order, ties="given"))
+        for position, earlier in ranked.repeated:
+            if self.options.duplicates == "error" and len(self.problems.problems) < SHOWN_PROBLEMS:
+                both = sorted((int(rows[earlier]), int(rows[position])))
                 self.problems.add(
-                    f"rows {both[0]} and {both[1]}: query {query_id!r} lists document {docs[place]!r} twice",
+                    f"rows {both[0]} and {both[1]}: query {query_id!r} lists document {docs[position]!r} twice",
                     path=self.table.name,
                     expected="each document once a query",
                     hint="duplicates='first' keeps the best-ranked one and goes on",
                 )
-        self.n_duplicates[query_id] = len(docs) - len(first)
-        keys = compared(scores, self.options.width)
-        self.n_tied[query_id] = len(keys) - len(np.unique(keys)) if self.options.order == "score" else 0
-        return {doc_id: float(scores[place]) for doc_id, place in sorted(first.items(), key=lambda entry: entry[1])}
+        self.n_duplicates[query_id], self.n_tied[query_id] = len(ranked.repeated), ranked.n_tied
+        return {docs[position]: float(scores[position]) for position in sorted(ranked.order)}
 
-    def _disagrees(self, scores: NDArray[np.float64], rank: NDArray[np.float64]) -> bool:
-        """Whether ranks go down from one score to the next lower; within a tie they may stand as they like."""
-        if not len(rank) or (rank != np.floor(rank)).any():  # not ranks: they say nothing
+    def _contradicts(self, scores: NDArray[np.float64], rank: NDArray[np.float64]) -> bool:
+        """Whether the rank column contradicts the scores; a column that holds other numbers does not."""
+        if (rank != np.floor(rank)).any():
             return False
-        keys = compared(scores, self.options.width)
+        keys = comparable(scores, self.options.width)
         order = np.argsort(-keys, kind="stable")
-        keys, rank = keys[order], rank[order]
-        starts = np.flatnonzero(np.concatenate(([True], keys[1:] != keys[:-1])))
-        return bool((np.maximum.reduceat(rank, starts)[:-1] > np.minimum.reduceat(rank, starts)[1:]).any())
+        return contradicts(keys[order], rank[order])
 
 
-def compared(scores: NDArray[np.float64], width: int) -> NDArray[Any]:
-    """Scores as they are compared: at a width of 32, 1.00000001 ties with 1."""
-    if width == 64:
-        return scores
-    with np.errstate(over="ignore", under="ignore"):
-        return scores.astype(np.float32)
-
-
-def in_order(docs: list[str], keys: NDArray[Any], ties: str) -> list[int]:
-    """Places of results, best first: largest key first, equal ones by document id in bytes, or as they stand."""
-    places = list(range(len(docs)))
-    if ties != "given":
-        places = sorted(places, key=lambda place: id_bytes(docs[place]), reverse=ties == "descending")
-    values = keys.tolist()
-    return sorted(places, key=lambda place: -values[place])
-
-
-def digest(answers: Answers) -> str:
-    """SHA-256 over queries in the order of their ids, and the results of each in the order they came."""
+def digest(run: RunSource) -> str:
+    """SHA-256 over the queries sorted by id, and the results of each in their order."""
     hasher = sha256(b"cranfield answers 1\n")
-    for query_id in sorted(answers):
-        scores = answers.given(query_id)
+    for query_id in sorted(run):
+        scores = run.given(query_id)
         try:
             text = "\n".join(scores)
         except TypeError:  # whole numbers among them

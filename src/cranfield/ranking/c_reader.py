@@ -1,8 +1,8 @@
-"""The reader of TREC run files in C: what it is given to read, by how many threads, and what its columns come to.
+"""The reader of TREC run files in C: files, threads and the conversion of the kernel's output to arrays.
 
-The kernel takes bytes and knows nothing of files. A plain file of some size is read in ranges, each from a query's
-first line to another's; whatever is odd about one has the file read again from beginning to end, so that problems and
-their lines do not depend on how the file was shared out. Ranks of runs in memory come from the same kernel.
+The kernel takes bytes and knows nothing of files. A large plain file is read in ranges of whole queries by several
+threads. When a range is irregular (a problem, a query in two ranges), the file is read again from beginning to end, so
+that problems and their lines do not depend on the ranges.
 """
 
 from __future__ import annotations
@@ -15,19 +15,28 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import partial
-from hashlib import sha256
 from importlib.util import find_spec
 from pathlib import Path
 from threading import Event
-from typing import Any, BinaryIO
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from cranfield.errors import SHOWN_PROBLEMS, Problem, ProblemList, RunFormatError
 from cranfield.formats.io.files import from_here, opened, seekable, shown
 from cranfield.ranking import problems
-from cranfield.ranking.scan import BLOCK_BYTES, JudgedIndex, Scan, ScanOptions, TopHits
+from cranfield.ranking.scan import (
+    BLOCK_BYTES,
+    BlockDigests,
+    JudgedIndex,
+    Scan,
+    ScanOptions,
+    TopHits,
+    rank_columns,
+    scan_digest,
+)
+
+if TYPE_CHECKING:  # numpy is imported while the kernel's threads read
+    import numpy as np
+    from numpy.typing import NDArray
 
 try:
     from cranfield.ranking import _kernel
@@ -37,16 +46,17 @@ else:
     _REFUSAL = ""
 
 PIECE_BYTES = 1024 * 1024
-"""Bytes read at a time: while they are hashed and looked at they stay in the processor's cache."""
+"""Bytes read at a time: hashed and scanned while in the processor's cache."""
 BLOCKS_PER_RANGE = 4
-"""Digest blocks that a thread reads before it asks for more; a file of fewer is read by one."""
+"""Digest blocks of a range; a smaller file is read by one thread."""
 MOST_THREADS = 8
 LARGEST = 2**63 - 1
+ANSWERED = 6
+"""Columns of the kernel's table of answered queries."""
 FIRST_LOOK_BYTES = 64 * 1024
-"""Where a range may begin is looked for in so many bytes, then in twice as many, up to a digest block."""
+"""The start of a range is searched in this many bytes, then in twice as many, up to a digest block."""
 
 Opener = Callable[[], AbstractContextManager[BinaryIO]]
-Ints = NDArray[np.int32]
 
 
 def available() -> bool:
@@ -55,7 +65,7 @@ def available() -> bool:
 
 
 def why_not() -> str:
-    """What keeps the kernel from being used; empty when nothing does."""
+    """Why the kernel cannot be used; empty when it can."""
     if not _REFUSAL:
         return ""
     if find_spec("cranfield.ranking._kernel") is None:
@@ -63,7 +73,7 @@ def why_not() -> str:
     return f"the C kernel does not load here: {_REFUSAL}"
 
 
-def scan_file_native(
+def scan_file(
     source: Path | BinaryIO,
     index: JudgedIndex,
     options: ScanOptions,
@@ -74,15 +84,14 @@ def scan_file_native(
     """Reduce a TREC run file to what measures need.
 
     Args:
-        source: a file (packed ones are recognised), or a stream of bytes, read from where it stands.
-        index: what was judged.
+        source: a file (packed ones are recognised), or a stream of bytes, read from its position.
+        index: the judgments.
         options: how the file is ordered and cut.
-        threads: how many may read at the same time; None is one a processor, at most MOST_THREADS. Only plain files of
-            several digest blocks are shared out.
-        block_bytes: of a digest block; ranges are made of such. Another number than BLOCK_BYTES gives another digest.
+        threads: of a plain file of several digest blocks; None is one per processor, at most MOST_THREADS.
+        block_bytes: of a digest block; ranges consist of such. Another number than BLOCK_BYTES gives another digest.
 
     Raises:
-        RunFormatError: with the first problems that were met; or the file cannot be read, or has no result line.
+        RunFormatError: with the first problems; or the file cannot be read, or has no result line.
     """
     threads = default_threads() if threads is None else threads
     known = _kernel.Index(index.query_ids, index.doc_ids, index.whole)
@@ -96,7 +105,7 @@ def scan_file_native(
 
 
 def default_threads() -> int:
-    """One a processor that we may run on, at most MOST_THREADS."""
+    """One per processor available to this process, at most MOST_THREADS."""
     affinity = getattr(os, "sched_getaffinity", None)
     return min(MOST_THREADS, len(affinity(0)) if affinity else os.cpu_count() or 1)
 
@@ -113,7 +122,7 @@ class _Range:
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """What one scanner found; most of it are arrays as bytes, see `Scanner.result` of the kernel."""
+    """The result of one scanner; arrays as bytes, see `Scanner.result` of the kernel."""
 
     judged: bytes
     answered: bytes
@@ -132,7 +141,7 @@ class _Found:
 
 @dataclass(frozen=True, slots=True)
 class _Reader:
-    """Reads one file, in one way or another."""
+    """Reads one file."""
 
     name: str
     opener: Opener
@@ -143,12 +152,12 @@ class _Reader:
     known: _kernel.Index
 
     def scan(self) -> Scan:
-        """Read the file by as many threads as it can be shared out to, and again where anything about it is odd."""
+        """Read the file by several threads, and again by one where a range is irregular."""
         ranges = self._read_ranges() if self.threads > 1 else None
-        if ranges is not None and not _is_odd(ranges):
+        if ranges is not None and not _is_irregular(ranges):
             return self._scan_of(ranges)
         if ranges is not None and not any(found.problems for found in ranges):
-            found = self._read_all(gather=True)  # queries are interleaved, and hardly anything else is amiss
+            found = self._read_all(gather=True)  # queries are interleaved; usually nothing else is wrong
             if not found.problems:
                 return self._scan_of([found])
         found = self._read_all(gather=False)
@@ -173,7 +182,7 @@ class _Reader:
         )
 
     def _read_all(self, *, gather: bool) -> _Found:
-        scanner, blocks = self._scanner(gather=gather), _Blocks(self.block_bytes)
+        scanner, blocks = self._scanner(gather=gather), BlockDigests(self.block_bytes)
         with self.opener() as stream:
             while data := stream.read(min(PIECE_BYTES, blocks.room)):
                 blocks.update(memoryview(data))
@@ -183,7 +192,7 @@ class _Reader:
         return _Found(*scanner.result(), status, blocks.digests())
 
     def _read_ranges(self) -> list[_Found] | None:
-        """Read ranges of a file at the same time; None when it is no plain file of several."""
+        """Read the ranges of a file concurrently; None when it is not a plain file of several."""
         with self.opener() as stream:
             if not isinstance(getattr(stream, "raw", None), io.FileIO) or not hasattr(os, "preadv"):
                 return None
@@ -203,7 +212,7 @@ class _Reader:
                     raise
 
     def _ranges(self, file: int, size: int) -> list[_Range]:
-        """Ranges of some blocks each; a place without a new query near it begins none."""
+        """Ranges of some blocks each; none begins where no new query is near."""
         begins, firsts = [0], [0]
         for begin in range(self.block_bytes * BLOCKS_PER_RANGE, size, self.block_bytes * BLOCKS_PER_RANGE):
             first = self._next_query(file, begin)
@@ -214,7 +223,7 @@ class _Reader:
         return [_Range(begin, end, first, last) for (begin, end), (first, last) in edges]
 
     def _next_query(self, file: int, begin: int) -> int | None:
-        """Where, in the block that begins there, the first line stands that names another query than the one before."""
+        """Offset of the first line in a block whose query differs from the line before; None where there is none."""
         size = min(FIRST_LOOK_BYTES, self.block_bytes)
         while True:
             data = os.pread(file, size, begin)
@@ -226,8 +235,8 @@ class _Reader:
             size = min(2 * size, self.block_bytes)
 
     def _read_range(self, file: int, stop: Event, part: _Range) -> _Found:
-        """Read a range on its own, and have all others stop when there is anything odd in it."""
-        scanner, blocks = self._scanner(inner=part.begin > 0, limit=1), _Blocks(self.block_bytes)
+        """Read one range, and stop all others when it is irregular."""
+        scanner, blocks = self._scanner(inner=part.begin > 0, limit=1), BlockDigests(self.block_bytes)
         view = memoryview(bytearray(PIECE_BYTES))
         place, status = part.begin, _kernel.FINE
         while place < part.last and status == _kernel.FINE and not stop.is_set():
@@ -247,7 +256,7 @@ class _Reader:
         return _Found(*scanner.result(), status, blocks.digests())
 
     def _refuse(self, found: _Found) -> None:
-        """Raise what is wrong with the file, if anything is."""
+        """Raise the problems of the file, if there are any."""
         listed = ProblemList(RunFormatError)
         listed.problems += [self._problem(*entry) for entry in found.problems]
         if not found.n_lines and not found.problems:
@@ -264,87 +273,54 @@ class _Reader:
         return (problems.bad_score if code == _kernel.SCORE else problems.bad_rank)(self.name, line, got)
 
     def _scan_of(self, found: Sequence[_Found]) -> Scan:
-        """Put together what was found, in the order of the file."""
+        """Concatenate the results of ranges, in file order."""
+        import numpy as np
+
+        judged = _array((one.judged for one in found), np.int32).reshape(-1, 5)
+        answered = _array((one.answered for one in found), np.int32).reshape(-1, ANSWERED)
         n_queries = len(self.index.query_ids)
-        rows = _array((one.judged for one in found), np.int32).reshape(-1, 5)
-        rows = rows[np.argsort(rows[:, 0], kind="stable")]
-        answered = _array((one.answered for one in found), np.int32).reshape(-1, 6)
-        by_query = np.zeros((n_queries, 6), dtype=np.int32)
-        by_query[answered[:, 0]] = answered
-        is_answered = np.zeros(n_queries, dtype=np.bool_)
-        is_answered[answered[:, 0]] = True
         tag = next((one.tag for one in found if one.tag is not None), None)
-        query, rank, item, tie_first, tie_last = (np.ascontiguousarray(column) for column in rows.T)
         return Scan(
-            query=query,
-            rank=rank,
-            item=item,
-            tie_first=tie_first,
-            tie_last=tie_last,
-            answered=is_answered,
-            n_returned=by_query[:, 1].copy(),
-            n_duplicates=by_query[:, 2].copy(),
-            n_tied=by_query[:, 3].copy(),
-            misranked=by_query[:, 4].astype(np.bool_),
-            top=_top_hits(found, answered, by_query[:, 5]),
+            **rank_columns(judged, answered, n_queries),
+            top=_top_hits(found, answered, n_queries),
             n_lines=sum(one.n_lines for one in found),
-            tag=None if tag is None else tag.decode("utf-8", "replace"),
-            digest="sha256:" + sha256(b"".join(block for one in found for block in one.blocks)).hexdigest(),
             extra_queries=tuple(name.decode("utf-8", "surrogateescape") for one in found for name in one.extra),
             engine="native",
+            tag=None if tag is None else tag.decode("utf-8", "replace"),
+            digest=scan_digest(block for one in found for block in one.blocks),
         )
 
 
-class _Blocks:
-    """SHA-256 digests of blocks of the bytes it is given, which must not go beyond the block's end."""
-
-    def __init__(self, size: int) -> None:
-        self.room = self._size = size
-        self._hasher = sha256()
-        self._digests: list[bytes] = []
-
-    def update(self, data: memoryview) -> None:
-        """Take the next bytes, at most `room` of them."""
-        self._hasher.update(data)
-        self.room -= len(data)
-        if not self.room:
-            self._close()
-
-    def digests(self) -> tuple[bytes, ...]:
-        """Those of all blocks; the last one may be shorter."""
-        if self.room < self._size:
-            self._close()
-        return tuple(self._digests)
-
-    def _close(self) -> None:
-        self._digests.append(self._hasher.digest())
-        self.room, self._hasher = self._size, sha256()
-
-
-def _is_odd(ranges: Sequence[_Found]) -> bool:
-    """Whether ranges cannot stand beside each other: problems, no line at all, or a query in two places."""
+def _is_irregular(ranges: Sequence[_Found]) -> bool:
+    """Whether ranges cannot be concatenated: problems, no line at all, or a query in two ranges."""
     if any(found.status != _kernel.FINE or found.problems for found in ranges):
         return True
-    answered = _array((found.answered for found in ranges), np.int32).reshape(-1, 6)[:, 0]
+    answered = [query for found in ranges for query in memoryview(found.answered).cast("i").tolist()[::ANSWERED]]
     extra = [name for found in ranges for name in found.extra]
     is_empty = not any(found.n_lines for found in ranges)
-    return is_empty or len(np.unique(answered)) < len(answered) or len(set(extra)) < len(extra)
+    return is_empty or len(set(answered)) < len(answered) or len(set(extra)) < len(extra)
 
 
 def _array(parts: Iterable[bytes], kind: type[Any]) -> NDArray[Any]:
+    import numpy as np
+
     return np.frombuffer(b"".join(parts), dtype=kind)
 
 
-def _top_hits(found: Sequence[_Found], answered: Ints, counts: Ints) -> TopHits:
-    """Put first results in query order; `answered` has the queries as they were met, `counts` by query."""
+def _top_hits(found: Sequence[_Found], answered: NDArray[np.int32], n_queries: int) -> TopHits:
+    """Put first results in query order; `answered` has the queries in file order."""
+    import numpy as np
+
     lengths = _array((one.hit_length for one in found), np.int64)
     blob = b"".join(one.hit_ids for one in found)
     hits: slice | NDArray[np.int64] = slice(None)
-    query, met = answered[:, 0], answered[:, 5]
+    query, n_hits = answered[:, 0], answered[:, 5]
+    counts = np.zeros(n_queries, dtype=np.int64)
+    counts[query] = n_hits
     if (np.diff(query) < 0).any():
-        hits = np.argsort(np.repeat(query, met), kind="stable")
-        offset, ends = _starts(lengths), np.cumsum(met)
-        pieces = list(zip(offset[ends - met].tolist(), offset[ends].tolist(), strict=True))
+        hits = np.argsort(np.repeat(query, n_hits), kind="stable")
+        offset, ends = _starts(lengths), np.cumsum(n_hits)
+        pieces = list(zip(offset[ends - n_hits].tolist(), offset[ends].tolist(), strict=True))
         blob = b"".join(blob[slice(*pieces[place])] for place in np.argsort(query).tolist())
     return TopHits(
         start=_starts(counts),
@@ -356,4 +332,6 @@ def _top_hits(found: Sequence[_Found], answered: Ints, counts: Ints) -> TopHits:
 
 
 def _starts(counts: NDArray[Any]) -> NDArray[np.int64]:
+    import numpy as np
+
     return np.concatenate(([0], np.cumsum(counts, dtype=np.int64))).astype(np.int64)

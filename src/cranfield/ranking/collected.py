@@ -1,0 +1,79 @@
+"""Collected runs: the lists that a system returned, put in their declared order and ranked."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from cranfield.errors import Problem, RunFormatError
+from cranfield.model import Answer, Convention, Entity, File, Hit, Outcome, Run, Span, TestSet
+from cranfield.ranking.join import NO_TIES, RankingBuilder
+from cranfield.ranking.prepared import PreparedJudgments
+from cranfield.ranking.query_ranker import RankedQuery, id_bytes, rank_query
+from cranfield.ranking.scan import REPORTED_HITS, Missing, ScanOptions
+from cranfield.ranking.value import Ranking
+
+
+def rank_run(
+    testset: TestSet,
+    run: Run,
+    convention: Convention,
+    *,
+    missing: Missing = "zero",
+    depth: int | None = None,
+    keep: int = REPORTED_HITS,
+) -> Ranking:
+    """Rank a collected run: in its declared order, duplicates dropped, cut to its depth or to a smaller one."""
+    judgments = PreparedJudgments(testset, convention)
+    builder = RankingBuilder(judgments, keep=keep, order=run.order, states_empty=run.says_empty)
+    deepest = min((one for one in (run.depth, depth) if one is not None), default=None)
+    for query, query_id in enumerate(judgments.query_ids):
+        answer = run.answers.get(query_id)
+        if answer is None or answer.outcome is Outcome.MISSING:
+            continue
+        # A failure is worth nothing, whatever the system had returned by then.
+        hits = () if answer.outcome.is_failure else answer.hits
+        by_place = any(isinstance(target, Span | Entity | File) for target in testset.targets.get(query_id, ()))
+        ranked = _rank_hits(query_id, hits, run, convention, by_place=by_place)
+        builder.add_list(
+            query,
+            [hits[position] for position in ranked.order[:deepest]],
+            answer.outcome,
+            n_duplicates=len(ranked.repeated),
+            reason=answer.reason,
+            ties=NO_TIES if run.order == "given" else ranked.ties,
+            fields=answer.fields,
+        )
+    return builder.build(missing)
+
+
+def order_hits(query_id: str, answer: Answer, run: Run, convention: Convention) -> list[Hit]:
+    """The hits of an answer in the order the run declares, duplicates included."""
+    ranked = _rank_hits(query_id, answer.hits, run, convention, by_place=None)
+    return [answer.hits[position] for position in ranked.order]
+
+
+def _rank_hits(
+    query_id: str, hits: Sequence[Hit], run: Run, convention: Convention, *, by_place: bool | None
+) -> RankedQuery:
+    """Rank hits; duplicates are those of one id, or of one id and place, or none where `by_place` is None."""
+    options = ScanOptions("given" if run.order == "given" else "score", convention.ties, convention.score_width)
+    scores = [0.0] * len(hits) if run.order == "given" else _scores(query_id, hits, run)
+    ids = [(hit.id, hit.span if by_place else None, None if by_place is not None else n) for n, hit in enumerate(hits)]
+    return rank_query(ids, scores, options, tie_key=lambda one: id_bytes(one[0]))
+
+
+def _scores(query_id: str, hits: Sequence[Hit], run: Run) -> list[float]:
+    """The scores, larger is better."""
+    way = 1 if run.order == "descending" else -1
+    scores = [way * hit.score for hit in hits if hit.score is not None and math.isfinite(hit.score)]
+    if len(scores) == len(hits):
+        return scores
+    unscored = next(n for n, hit in enumerate(hits, start=1) if hit.score is None or not math.isfinite(hit.score))
+    raise RunFormatError(
+        Problem(
+            f"run {run.name!r}, query {query_id!r}: hit {unscored} has no score",
+            expected=f"a finite score on every hit, because the system declares order: {run.order}",
+            hint="extract the score too, or declare order: given",
+        )
+    )

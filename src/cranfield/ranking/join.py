@@ -1,0 +1,444 @@
+"""The join of results and judgments: the one place where a `Ranking` is built.
+
+Results come in ordered, without duplicates and cut to depth: as ranks of the judged documents (`JudgedRanks`, from run
+files and runs in memory), or as lists that are matched hit by hit (collected runs, and queries whose truth is not a list
+of ids). Gains, credit and states are decided here.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cranfield.errors import NoCommonQueryError, Problem
+from cranfield.formats.testsets.trec import id_text
+from cranfield.matching import Expectation
+from cranfield.model import Hit, Order, Outcome, TestSet
+from cranfield.ranking.prepared import ExpectedItems, PreparedJudgments
+from cranfield.ranking.query_ranker import comparable, tie_bounds
+from cranfield.ranking.scan import REPORTED_HITS, UNJUDGED, EngineName, FirstResults, JudgedRanks, Missing
+from cranfield.ranking.side_columns import (
+    AspectRow,
+    Watch,
+    aspects_of,
+    covered_column,
+    silence_column,
+    silence_of,
+    unplaced_column,
+)
+from cranfield.ranking.transform import only_queries
+from cranfield.ranking.value import RankedHit, Ranking, Silence, State
+
+
+if TYPE_CHECKING:
+    from cranfield.formats.io.table import Role
+
+
+class Row(NamedTuple):
+    """One judged result of one query."""
+
+    rank: int
+    gain: float
+    level: int
+    state: int
+    item: int
+    tie_first: int
+    tie_last: int
+    tokens: float
+
+
+ROW_TYPES: Mapping[str, type[np.generic]] = {
+    "rank": np.int32,
+    "gain": np.float64,
+    "level": np.int32,
+    "state": np.int8,
+    "item": np.int32,
+    "tie_first": np.int32,
+    "tie_last": np.int32,
+    "tokens": np.float64,
+}
+NO_TIES: tuple[tuple[int, int], ...] = ()
+
+
+@dataclass
+class MatchedList:
+    """The results of one query, matched hit by hit."""
+
+    rows: list[Row] = field(default_factory=list)
+    top: list[RankedHit] = field(default_factory=list)
+    tokens: float = 0.0
+    has_tokens: bool = False
+    """Whether any result states its tokens."""
+    covered: dict[int, int] = field(default_factory=dict)
+    """Item to the rank of the first result that matches it."""
+    aspects: list[AspectRow] = field(default_factory=list)
+    silence: Silence = Silence.NOT_ASKED
+    n_unplaced: int = 0
+    """Results without line numbers, where lines are expected."""
+
+
+def match_list(
+    expectation: Expectation, hits: Sequence[Hit], keep: int, ties: Sequence[tuple[int, int]] = NO_TIES
+) -> MatchedList:
+    """Match the hits in order, and credit each item once unless it is repeatable.
+
+    A hit that matches several items is credited for the best one not yet credited; one that matches only credited items
+    is worth nothing (`credited` is false).
+
+    Args:
+        expectation: of the query.
+        hits: rank 1 first.
+        keep: hits kept for reports.
+        ties: per hit the first and last rank of those that tie with it; empty when nothing can tie.
+    """
+    matched = MatchedList()
+    levels = expectation.levels
+    credited_items: set[int] = set()
+    watch = Watch(expectation.lookout)
+    for rank, hit in enumerate(hits, start=1):
+        matched.tokens += math.nan if hit.tokens is None else hit.tokens
+        matched.has_tokens |= hit.tokens is not None
+        items = expectation.matches(hit)
+        if not items:
+            matched.n_unplaced += expectation.is_unplaced(hit)
+            watch.see(hit, rank, relevant=False)
+            if rank <= keep:
+                state = State.JUDGED if expectation.closed_world else State.UNJUDGED
+                matched.top.append(RankedHit(rank, hit.id, hit.score, hit.title, state, span=hit.span))
+            continue
+        for one in items:
+            matched.covered.setdefault(one, rank)
+        item = next((i for i in items if expectation.repeatable[i] or i not in credited_items), None)
+        credited = item is not None
+        if item is None:
+            item = items[0]
+        credited_items.add(item)
+        state = State.POOLED if expectation.grades[item] < 0 else State.JUDGED
+        gain, level = (expectation.gains[item], levels[item]) if credited else (0.0, 0)
+        tie_first, tie_last = ties[rank - 1] if ties else (rank, rank)
+        matched.rows.append(Row(rank, gain, level, int(state), item, tie_first, tie_last, matched.tokens))
+        watch.see(hit, rank, relevant=levels[items[0]] >= 1)  # credited or not
+        if rank <= keep:
+            label = expectation.labels[item]
+            matched.top.append(
+                RankedHit(rank, hit.id, hit.score, hit.title, state, level, gain, label, credited, hit.span)
+            )
+    matched.aspects = watch.rows()
+    return matched
+
+
+class RankingBuilder:
+    """Collects the results of a run, and builds its Ranking.
+
+    Args:
+        judgments: the test set.
+        keep: hits per query kept for reports.
+        order: of the run's scores.
+        states_empty: whether the run can state that a query was answered with nothing; where it cannot, a missing answer
+            to a query that expects nothing is such an answer.
+    """
+
+    def __init__(
+        self,
+        judgments: PreparedJudgments,
+        *,
+        keep: int = REPORTED_HITS,
+        order: Order = "given",
+        states_empty: bool = True,
+    ) -> None:
+        n_queries = len(judgments.query_ids)
+        self.judgments = judgments
+        self.keep = keep
+        self.order: Order = order
+        self.states_empty = states_empty
+        self._ranks: JudgedRanks | None = None
+        self._lists: dict[int, MatchedList] = {}
+        self._n_returned = np.zeros(n_queries, dtype=np.int32)
+        self._n_duplicates = np.zeros(n_queries, dtype=np.int32)
+        self._outcomes = [Outcome.MISSING] * n_queries
+        self._reasons: dict[int, str] = {}
+
+    def add_ranks(self, ranks: JudgedRanks) -> None:
+        """Add the ranks of a whole run; queries whose every result is matched take their results from `ranks.top`."""
+        self._ranks = ranks
+        self._n_returned, self._n_duplicates = ranks.n_returned, ranks.n_duplicates
+        convention, by_score = self.judgments.convention, self.judgments.convention.file_order == "score"
+        answered = ranks.answered.tolist()
+        self._outcomes = [Outcome.ANSWERED if one else Outcome.MISSING for one in answered]
+        if self.states_empty:
+            for query in np.flatnonzero(ranks.answered & (ranks.n_returned == 0)).tolist():
+                self._outcomes[query] = Outcome.EMPTY
+        for query in (query for query, whole in enumerate(self.judgments.whole) if whole and answered[query]):
+            hits = [Hit(id_text(doc_id), score) for doc_id, score, _ in ranks.top.of(query)]
+            scores = [score for _, score, _ in ranks.top.of(query)]
+            ties = tie_bounds(comparable(scores, convention.score_width).tolist()) if by_score else NO_TIES
+            self._match(query, hits, ties)
+
+    def add_list(
+        self,
+        query: int,
+        hits: Sequence[Hit],
+        outcome: Outcome,
+        *,
+        n_duplicates: int = 0,
+        reason: str | None = None,
+        ties: Sequence[tuple[int, int]] = NO_TIES,
+        fields: Mapping[str, Any] | None = None,
+    ) -> None:
+        """Add the results of one query.
+
+        Args:
+            query: its position in the test set.
+            hits: ordered, without duplicates and cut to depth.
+            outcome: of the query.
+            n_duplicates: results dropped before.
+            reason: of a failure.
+            ties: see `match_list`.
+            fields: of the answer as a whole.
+        """
+        self._n_returned[query], self._n_duplicates[query] = len(hits), n_duplicates
+        self._outcomes[query] = outcome
+        if reason:
+            self._reasons[query] = reason
+        self._match(query, hits, ties, fields)
+
+    def build(self, missing: Missing, extra_queries: Sequence[str] = ()) -> Ranking:
+        """Build the Ranking; queries without an answer count as 0, or are left out when `missing` is "skip".
+
+        Raises:
+            NoCommonQueryError: no query was answered; `extra_queries` are shown as examples of the run's ids.
+        """
+        judgments, expected = self.judgments, self.judgments.expected
+        answered = np.array([outcome is not Outcome.MISSING for outcome in self._outcomes], dtype=np.bool_)
+        if not answered.any():
+            raise no_common_query(judgments.testset, extra_queries)
+        for query in np.flatnonzero(~answered).tolist():
+            self._reasons[query] = "no answer in the run"
+            if judgments.whole[query]:
+                self._match(query, ())
+        lists = [self._lists.get(query, _NO_RESULTS) for query in range(len(judgments.query_ids))]
+        columns = self._columns()
+        tokens, has_tokens = columns.pop("tokens"), any(one.has_tokens for one in lists)
+        covers = judgments.convention.credit == "every" and bool(judgments.testset.targets)
+        ranking = Ranking(
+            query_ids=judgments.query_ids,
+            **columns,
+            n_returned=self._n_returned,
+            n_duplicates=self._n_duplicates,
+            expected_query=expected.query,
+            expected_gain=expected.gain,
+            expected_level=expected.level,
+            expected_count=expected.count,
+            closed_world=expected.closed_world,
+            outcomes=tuple(self._outcomes),
+            convention=judgments.convention,
+            reasons={judgments.query_ids[query]: reason for query, reason in sorted(self._reasons.items())},
+            top=self._top(),
+            groups=expected.groups,
+            tokens=tokens if has_tokens else None,
+            tokens_returned=np.array([one.tokens for one in lists], dtype=np.float64) if has_tokens else None,
+            covered=self._covered(lists) if covers else None,
+            aspects=aspects_of([one.aspects for one in lists]),
+            silence=silence_column([one.silence for one in lists]),
+            unplaced=unplaced_column([one.n_unplaced for one in lists]),
+            classes=judgments.classes,
+        )
+        # No answer is the right answer to a query that expects nothing, unless the run can state that.
+        kept = answered if ranking.silence is None else answered | (ranking.silence == Silence.KEPT)
+        return ranking if missing == "zero" or kept.all() else _without_empty_columns(only_queries(ranking, kept))
+
+    def _match(
+        self,
+        query: int,
+        hits: Sequence[Hit],
+        ties: Sequence[tuple[int, int]] = NO_TIES,
+        fields: Mapping[str, Any] | None = None,
+    ) -> None:
+        expectation = self.judgments.expectation(query)
+        matched = match_list(expectation, hits, self.keep, ties)
+        matched.silence = silence_of(
+            expectation.negative,
+            hits,
+            self._outcomes[query],
+            fields or {},
+            missing_is_silence=not self.states_empty,
+            order=self.order,
+        )
+        self._lists[query] = matched
+
+    def _columns(self) -> dict[str, NDArray[Any]]:
+        """The columns of the judged results: of the ranks, and of the lists."""
+        queries = sorted(self._lists)
+        rows = list(zip(*(row for query in queries for row in self._lists[query].rows), strict=True))
+        listed: dict[str, NDArray[Any]] = {
+            name: np.array(column, dtype=ROW_TYPES[name])
+            for name, column in zip(Row._fields, rows or [()] * len(Row._fields), strict=True)
+        }
+        listed["query"] = np.repeat(
+            np.array(queries, dtype=np.int32), [len(self._lists[query].rows) for query in queries]
+        )
+        if self._ranks is None:
+            return listed
+        columns = _worth(self._ranks, self.judgments.expected)
+        if not len(listed["query"]):
+            return columns | {"tokens": listed["tokens"]}
+        both = {name: np.concatenate((column, listed[name])) for name, column in columns.items()}
+        order = np.lexsort((both["rank"], both["query"]))
+        return {name: column[order] for name, column in both.items()} | {"tokens": listed["tokens"]}
+
+    def _covered(self, lists: Sequence[MatchedList]) -> NDArray[np.int32]:
+        """[E]: rank of the first result that covers each item."""
+        start = self.judgments.expected.start
+        covered = covered_column([one.covered for one in lists], start)
+        if self._ranks is not None:
+            entries = start[self._ranks.query] + self._ranks.item
+            covered[entries[::-1]] = self._ranks.rank[::-1]  # the last to write is the first by rank
+        return covered
+
+    def _top(self) -> Mapping[str, tuple[RankedHit, ...]]:
+        query_ids = self.judgments.query_ids
+        listed = {query_ids[query]: tuple(one.top) for query, one in self._lists.items()}
+        if self._ranks is not None:
+            return ReportedHits(query_ids, self._ranks.top, self.judgments.expected, listed)
+        return {query_id: listed.get(query_id, ()) for query_id in query_ids}
+
+
+_NO_RESULTS = MatchedList()
+
+
+def _without_empty_columns(ranking: Ranking) -> Ranking:
+    """The same, with None for side columns that hold nothing once queries were left out."""
+    aspects, silence, unplaced = ranking.aspects, ranking.silence, ranking.unplaced
+    return replace(
+        ranking,
+        aspects=aspects if aspects is not None and len(aspects.query) else None,
+        silence=silence if silence is not None and (silence != Silence.NOT_ASKED).any() else None,
+        unplaced=unplaced if unplaced is not None and unplaced.any() else None,
+        classes=ranking.classes if any(ranking.classes) else (),
+    )
+
+
+def _worth(ranks: JudgedRanks, expected: ExpectedItems) -> dict[str, NDArray[Any]]:
+    """The columns of judged results that were found by id: each item is there once, so each is credited."""
+    entries = expected.start[ranks.query] + ranks.item
+    level = expected.level[entries]
+    return {
+        "query": ranks.query,
+        "rank": ranks.rank,
+        "gain": expected.gain[entries],
+        "level": level,
+        "state": np.where(level < 0, int(State.POOLED), int(State.JUDGED)).astype(np.int8),
+        "item": ranks.item,
+        "tie_first": ranks.tie_first,
+        "tie_last": ranks.tie_last,
+    }
+
+
+class ReportedHits(Mapping[str, tuple[RankedHit, ...]]):
+    """Query id to its first hits, made on access."""
+
+    def __init__(
+        self,
+        query_ids: Sequence[str],
+        top: FirstResults,
+        expected: ExpectedItems,
+        listed: Mapping[str, tuple[RankedHit, ...]],
+    ) -> None:
+        self._position = {query_id: position for position, query_id in enumerate(query_ids)}
+        self._top = top
+        self._expected = expected
+        self._listed = listed
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._position)
+
+    def __len__(self) -> int:
+        return len(self._position)
+
+    def __getitem__(self, query_id: str) -> tuple[RankedHit, ...]:
+        if query_id in self._listed:
+            return self._listed[query_id]
+        query, expected = self._position[query_id], self._expected
+        hits = []
+        for rank, (doc_id, score, item) in enumerate(self._top.of(query), start=1):
+            name = id_text(doc_id)
+            if item == UNJUDGED:
+                hits.append(RankedHit(rank, name, score))
+                continue
+            entry = int(expected.start[query]) + item
+            level, gain = int(expected.level[entry]), float(expected.gain[entry])
+            state = State.POOLED if level < 0 else State.JUDGED
+            hits.append(RankedHit(rank, name, score, None, state, level, gain, name, credited=True))
+        return tuple(hits)
+
+
+@dataclass(frozen=True)
+class RankedRun:
+    """A ranked run, with what was noticed while it was read."""
+
+    ranking: Ranking
+    name: str
+    """The caller's name; else the tag of a file's first line, or the file's stem."""
+    n_lines: int
+    """Results: of all queries of a file, of the judged queries of a run in memory."""
+    extra_queries: tuple[str, ...]
+    """Query ids in the run and not in the test set: ignored."""
+    misranked: tuple[str, ...]
+    """Queries whose rank column contradicts the order by score."""
+    n_tied: int
+    """Results that share their score with the one before them."""
+    engine: EngineName
+    """Which reader ranked it: the kernel, or Python."""
+    columns: Mapping[Role, str] = field(default_factory=dict)
+    """Of a table: the name there of each column that was used."""
+    make_digest: Callable[[], str] = field(default=str, repr=False, compare=False)
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 of the content: of a file's unpacked bytes, or the same for a mapping and a table of the same rows."""
+        return self.make_digest()
+
+
+def join_ranks(
+    judgments: PreparedJudgments,
+    ranks: JudgedRanks,
+    *,
+    missing: Missing,
+    keep: int,
+    states_empty: bool,
+    name: str,
+    make_digest: Callable[[], str],
+) -> RankedRun:
+    """Build the Ranking of a run whose judged documents were ranked by id."""
+    builder = RankingBuilder(judgments, keep=keep, states_empty=states_empty)
+    builder.add_ranks(ranks)
+    return RankedRun(
+        ranking=builder.build(missing, ranks.extra_queries),
+        name=name,
+        n_lines=ranks.n_lines,
+        extra_queries=ranks.extra_queries,
+        misranked=tuple(judgments.query_ids[query] for query in np.flatnonzero(ranks.misranked).tolist()),
+        n_tied=int(ranks.n_tied.sum()),
+        engine=ranks.engine,
+        make_digest=make_digest,
+    )
+
+
+def no_common_query(testset: TestSet, examples: Sequence[str] = ()) -> NoCommonQueryError:
+    """The error of a run that answers no query of the test set, with an id of each side."""
+    ours = ", ".join(repr(q) for q in testset.query_ids[:3])
+    theirs = ", ".join(repr(q) for q in examples[:3]) or "none"
+    return NoCommonQueryError(
+        Problem(
+            f"test set {testset.name!r} and the run share no query id",
+            expected=f"ids such as {ours}",
+            got=theirs,
+            hint="are these the queries the run was made for?",
+        )
+    )
