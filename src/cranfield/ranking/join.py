@@ -35,7 +35,6 @@ from cranfield.ranking.side_columns import (
 from cranfield.ranking.transform import only_queries
 from cranfield.ranking.value import RankedHit, Ranking, Silence, State
 
-
 if TYPE_CHECKING:
     from cranfield.formats.io.table import Role
 
