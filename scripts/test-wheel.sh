@@ -36,7 +36,7 @@ case $where in
     *) die "cranfield comes from $where, not from the wheel" ;;
 esac
 tests=(
-    packaging unit/test_pytest_plugin.py unit/cli/test_cli.py unit/ranking/test_native.py unit/ranking/test_readers.py
+    packaging unit/test_pytest_plugin.py unit/cli/test_cli.py unit/ranking/test_c_reader.py unit/ranking/test_readers.py
     e2e/test_demo.py e2e/test_trec_eval_command.py
 )
 python -m pytest "$@" "${tests[@]/#/tests/}"

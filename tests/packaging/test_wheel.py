@@ -10,7 +10,7 @@ from pathlib import Path, PurePosixPath
 
 import cranfield
 from cranfield.cli.main import COMMANDS
-from cranfield.ranking import native
+from cranfield.ranking import c_reader
 
 DISTRIBUTION = distribution("cranfield")
 FILES = {PurePosixPath(path).as_posix() for path in DISTRIBUTION.files or ()}
@@ -36,7 +36,7 @@ def test_nothing_else_is_installed() -> None:
 
 
 def test_the_kernel_is_there_for_every_later_python() -> None:
-    assert native.available(), native.why_not()
+    assert c_reader.available(), c_reader.why_not()
     assert [path for path in FILES if path.endswith(".so")] == ["cranfield/ranking/_kernel.abi3.so"]
 
 

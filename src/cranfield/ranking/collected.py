@@ -7,7 +7,8 @@ from collections.abc import Sequence
 
 from cranfield.errors import Problem, RunFormatError
 from cranfield.model import Answer, Convention, Entity, File, Hit, Outcome, Run, Span, TestSet
-from cranfield.ranking.join import NO_TIES, RankingBuilder
+from cranfield.ranking.join import RankingBuilder
+from cranfield.ranking.list_matcher import NO_TIES
 from cranfield.ranking.prepared import PreparedJudgments
 from cranfield.ranking.query_ranker import RankedQuery, id_bytes, rank_query
 from cranfield.ranking.scan import REPORTED_HITS, Missing, ScanOptions

@@ -7,25 +7,22 @@ of ids). Gains, credit and states are decided here.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cranfield.errors import NoCommonQueryError, Problem
 from cranfield.formats.testsets.trec import id_text
-from cranfield.matching import Expectation
 from cranfield.model import Hit, Order, Outcome, TestSet
+from cranfield.ranking.list_matcher import NO_TIES, ROW_TYPES, MatchedList, Row, match_list
 from cranfield.ranking.prepared import ExpectedItems, PreparedJudgments
 from cranfield.ranking.query_ranker import comparable, tie_bounds
 from cranfield.ranking.scan import REPORTED_HITS, UNJUDGED, EngineName, FirstResults, JudgedRanks, Missing
 from cranfield.ranking.side_columns import (
-    AspectRow,
-    Watch,
     aspects_of,
     covered_column,
     silence_column,
@@ -37,99 +34,6 @@ from cranfield.ranking.value import RankedHit, Ranking, Silence, State
 
 if TYPE_CHECKING:
     from cranfield.formats.io.table import Role
-
-
-class Row(NamedTuple):
-    """One judged result of one query."""
-
-    rank: int
-    gain: float
-    level: int
-    state: int
-    item: int
-    tie_first: int
-    tie_last: int
-    tokens: float
-
-
-ROW_TYPES: Mapping[str, type[np.generic]] = {
-    "rank": np.int32,
-    "gain": np.float64,
-    "level": np.int32,
-    "state": np.int8,
-    "item": np.int32,
-    "tie_first": np.int32,
-    "tie_last": np.int32,
-    "tokens": np.float64,
-}
-NO_TIES: tuple[tuple[int, int], ...] = ()
-
-
-@dataclass
-class MatchedList:
-    """The results of one query, matched hit by hit."""
-
-    rows: list[Row] = field(default_factory=list)
-    top: list[RankedHit] = field(default_factory=list)
-    tokens: float = 0.0
-    has_tokens: bool = False
-    """Whether any result states its tokens."""
-    covered: dict[int, int] = field(default_factory=dict)
-    """Item to the rank of the first result that matches it."""
-    aspects: list[AspectRow] = field(default_factory=list)
-    silence: Silence = Silence.NOT_ASKED
-    n_unplaced: int = 0
-    """Results without line numbers, where lines are expected."""
-
-
-def match_list(
-    expectation: Expectation, hits: Sequence[Hit], keep: int, ties: Sequence[tuple[int, int]] = NO_TIES
-) -> MatchedList:
-    """Match the hits in order, and credit each item once unless it is repeatable.
-
-    A hit that matches several items is credited for the best one not yet credited; one that matches only credited items
-    is worth nothing (`credited` is false).
-
-    Args:
-        expectation: of the query.
-        hits: rank 1 first.
-        keep: hits kept for reports.
-        ties: per hit the first and last rank of those that tie with it; empty when nothing can tie.
-    """
-    matched = MatchedList()
-    levels = expectation.levels
-    credited_items: set[int] = set()
-    watch = Watch(expectation.lookout)
-    for rank, hit in enumerate(hits, start=1):
-        matched.tokens += math.nan if hit.tokens is None else hit.tokens
-        matched.has_tokens |= hit.tokens is not None
-        items = expectation.matches(hit)
-        if not items:
-            matched.n_unplaced += expectation.is_unplaced(hit)
-            watch.see(hit, rank, relevant=False)
-            if rank <= keep:
-                state = State.JUDGED if expectation.closed_world else State.UNJUDGED
-                matched.top.append(RankedHit(rank, hit.id, hit.score, hit.title, state, span=hit.span))
-            continue
-        for one in items:
-            matched.covered.setdefault(one, rank)
-        item = next((i for i in items if expectation.repeatable[i] or i not in credited_items), None)
-        credited = item is not None
-        if item is None:
-            item = items[0]
-        credited_items.add(item)
-        state = State.POOLED if expectation.grades[item] < 0 else State.JUDGED
-        gain, level = (expectation.gains[item], levels[item]) if credited else (0.0, 0)
-        tie_first, tie_last = ties[rank - 1] if ties else (rank, rank)
-        matched.rows.append(Row(rank, gain, level, int(state), item, tie_first, tie_last, matched.tokens))
-        watch.see(hit, rank, relevant=levels[items[0]] >= 1)  # credited or not
-        if rank <= keep:
-            label = expectation.labels[item]
-            matched.top.append(
-                RankedHit(rank, hit.id, hit.score, hit.title, state, level, gain, label, credited, hit.span)
-            )
-    matched.aspects = watch.rows()
-    return matched
 
 
 class RankingBuilder:
