@@ -76,7 +76,10 @@ def _median(vector: FloatN) -> float:
     half = vector.size // 2
     ordered = np.partition(vector, [max(half - 1, 0), half])
     low, high = float(ordered[max(half - 1, 0)]), float(ordered[half])
-    return high if vector.size % 2 else low / 2 + high / 2
+    if vector.size % 2:
+        return high
+    # Halving first loses the smallest numbers; adding first overflows at the largest.
+    return (low + high) / 2 if math.isfinite(low + high) else low / 2 + high / 2
 
 
 SMALLEST_FACTOR = 1e-5
