@@ -51,7 +51,7 @@ TABLE: dict[str, set[str]] = {
     "trec_eval": {"model", "formats", "ranking", "measures", "evaluation", "stats"},
     "compat": {"model", "formats", "ranking", "measures", "evaluation", "stats", "trec_eval"},
     "demo": {"model", "formats"},
-    "forge": set(),
+    "forge": {"concurrency"},
     "project": EVERYTHING_BELOW_CLI,
     "cli": {*EVERYTHING_BELOW_CLI, "project"},
     "pytest_plugin": {*EVERYTHING_BELOW_CLI, "project"},

@@ -2,29 +2,25 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
+from cranfield.concurrency.retry import MAX_WAIT_S, TOO_MANY_REQUESTS, is_transient, retry_after_s, retry_policy
 from cranfield.errors import UsageError, shorten
 from cranfield.version import __version__
 
 if TYPE_CHECKING:
     from httpx2 import Response
-    from tenacity import RetryCallState
 
 ATTEMPTS = 5
 """Times a request is made before its failure is believed."""
 BACKOFF_S = 0.5
-MAX_WAIT_S = 60.0
-"""Longest wait before another try; a forge that asks for more is not waited for."""
 TIMEOUT_S = 30.0
-TOO_MANY = 429
 PER_PAGE = 100
 MAX_PAGES = 1000
-_PASSING = frozenset({TOO_MANY, 500, 502, 503, 504})
-"""Statuses that may be another a moment later."""
 _GONE = frozenset({404, 410})
 
 
@@ -124,29 +120,13 @@ class Api:
     def _sent(self, method: str, url: str, body: object = None, *, may_be_gone: bool = False) -> Response:
         """The answer to a request, tried again where that may help."""
         from httpx2 import HTTPError
-        from tenacity import (
-            Retrying,
-            retry_if_exception_type,
-            retry_if_result,
-            stop_after_attempt,
-            wait_random_exponential,
-        )
+        from tenacity import Retrying
 
-        grows = wait_random_exponential(multiplier=BACKOFF_S, min=BACKOFF_S / 2, max=MAX_WAIT_S)
-
-        def wait_s(state: RetryCallState) -> float:
-            outcome = state.outcome
-            asked = None if outcome is None or outcome.failed else _asked_to_wait(outcome.result())
-            return grows(state) if asked is None else asked
-
-        retrying = Retrying(
-            stop=stop_after_attempt(ATTEMPTS),
-            wait=wait_s,
-            retry=retry_if_exception_type(HTTPError) | retry_if_result(_may_pass),
-            retry_error_callback=lambda state: state.outcome.result() if state.outcome else None,
+        policy = retry_policy(
+            ATTEMPTS, BACKOFF_S, may_retry=_may_pass, requested_wait_s=_requested_wait_s, errors=(HTTPError,)
         )
         try:
-            response: Response = retrying(self._client.request, method, url, json=body)
+            response: Response = Retrying(**policy)(self._client.request, method, url, json=body)
         except HTTPError as error:
             why = str(error) or type(error).__name__
             raise UsageError(
@@ -185,14 +165,14 @@ class Api:
 
 
 def _may_pass(response: Response) -> bool:
-    """Whether the same request may do better after a wait that is worth it."""
-    passing = response.status_code in _PASSING or _is_limited(response)
-    return passing and (_asked_to_wait(response) or 0) <= MAX_WAIT_S
+    """Whether the same request may succeed after a wait that is short enough."""
+    may_pass = is_transient(response.status_code) or _is_limited(response)
+    return may_pass and (_requested_wait_s(response) or 0) <= MAX_WAIT_S
 
 
 def _is_limited(response: Response) -> bool:
-    """Too many requests, as forges say it: by status, or as a refusal that names its end."""
-    if response.status_code == TOO_MANY:
+    """Too many requests: by status, or as a refusal that names the rate limit."""
+    if response.status_code == TOO_MANY_REQUESTS:
         return True
     if response.status_code != 403:
         return False
@@ -200,22 +180,14 @@ def _is_limited(response: Response) -> bool:
     return spent or "retry-after" in response.headers or "rate limit" in _message(response).lower()
 
 
-def _asked_to_wait(response: Response) -> float | None:
-    """Seconds that the forge says to wait; None where it does not say."""
-    import time
-    from email.utils import parsedate_to_datetime
-
-    said = response.headers.get("retry-after")
-    if said is None:
-        reset = response.headers.get("x-ratelimit-reset", "")
-        spent = response.headers.get("x-ratelimit-remaining") == "0"
-        return max(float(reset) - time.time(), 0.0) if spent and reset.isdecimal() else None
-    if said.isdecimal():
-        return float(said)
-    try:
-        return max(parsedate_to_datetime(said).timestamp() - time.time(), 0.0)
-    except (ValueError, TypeError, OverflowError):
-        return None
+def _requested_wait_s(response: Response) -> float | None:
+    """Seconds that the forge asks to wait; None where it does not."""
+    headers = response.headers
+    if "retry-after" in headers:
+        return retry_after_s(headers["retry-after"], headers.get("date", ""))
+    reset = headers.get("x-ratelimit-reset", "")
+    spent = headers.get("x-ratelimit-remaining") == "0"
+    return max(float(reset) - time.time(), 0.0) if spent and reset.isdecimal() else None
 
 
 def _message(response: Response) -> str:

@@ -18,6 +18,7 @@ from types import MappingProxyType
 from typing import Any, Self
 
 from cranfield.concurrency.loop import event_loop
+from cranfield.concurrency.retry import retry_policy
 from cranfield.config.check import require_valid
 from cranfield.config.load import system_config
 from cranfield.config.models import SystemConfig
@@ -30,8 +31,6 @@ from cranfield.systems.calls.redact import Redactor
 
 HEAD_CHARS = 2_000
 """Kept of each stream in the log."""
-MAX_WAIT_S = 60.0
-"""Longest wait before a retry, whatever the service asks for."""
 
 Step = tuple[str, Callable[[], str]]
 """What is checked before the first query, and the function that says what it found or raises `CheckFailedError`."""
@@ -328,20 +327,13 @@ class ConfiguredSystem(ABC):
 
 
 async def _retried(attempt: Callable[[], Awaitable[Reply]], allowed: int, backoff_s: float) -> Reply:
-    """Retry what may pass; wait as long as the service asks, or with exponential backoff."""
-    from tenacity import AsyncRetrying, RetryCallState, retry_if_result, stop_after_attempt, wait_random_exponential
+    from tenacity import AsyncRetrying
 
-    backoff = wait_random_exponential(multiplier=backoff_s, min=backoff_s / 2, max=MAX_WAIT_S)
-
-    def wait_s(state: RetryCallState) -> float:
-        requested_s = state.outcome.result().retry_after_s if state.outcome else None
-        return min(requested_s, MAX_WAIT_S) if requested_s is not None else backoff(state)
-
-    retrying = AsyncRetrying(
-        stop=stop_after_attempt(allowed),
-        wait=wait_s,
-        retry=retry_if_result(lambda reply: reply.may_retry),
-        retry_error_callback=lambda state: state.outcome.result() if state.outcome else None,
+    policy = retry_policy(
+        allowed,
+        backoff_s,
+        may_retry=lambda reply: reply.may_retry,
+        requested_wait_s=lambda reply: reply.retry_after_s,
     )
-    reply: Reply = await retrying(attempt)
+    reply: Reply = await AsyncRetrying(**policy)(attempt)
     return reply

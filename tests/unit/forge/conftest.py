@@ -253,3 +253,9 @@ def report(tmp_path: Path) -> Path:
     path = tmp_path / "report.md"
     path.write_text("# Gate: passed\n\nnDCG@10 is 0.41, as it was.\n")
     return path
+
+
+@pytest.fixture(autouse=True)
+def short_backoff(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Retries in this process come after milliseconds; what a forge asks to wait is waited for."""
+    monkeypatch.setattr("cranfield.forge.api.BACKOFF_S", 0.005)

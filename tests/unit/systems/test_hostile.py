@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from cranfield.concurrency.child_process import MAX_OUTPUT_BYTES
+from cranfield.concurrency.retry import retry_after_s
 from cranfield.config import SystemConfig
 from cranfield.config.load import load_config
 from cranfield.config.models import Check
@@ -193,8 +194,6 @@ def test_an_answer_that_is_none_is_a_failure_with_its_reason(serve, servers, htt
     ["1" + "0" * 400, "-5", "nan", "inf", "1e9", "Mon, 01 Jan 0001 00:00:00 +2359", "Fri, 31 Dec 9999 23:59:59 -2359"],
 )
 def test_whatever_a_service_asks_to_wait_is_no_error_of_ours(value):
-    from cranfield.systems.kinds.http import retry_after_s
-
     wait_s = retry_after_s(value)
     assert wait_s is None or wait_s >= 0
 

@@ -15,12 +15,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cranfield.concurrency.retry import retry_after_s
 from cranfield.config.models import Http
 from cranfield.errors import PreflightError
 from cranfield.model import Outcome, Query
 from cranfield.systems.calls.redact import Redactor, spellings
 from cranfield.systems.collect.preflight import preflight
-from cranfield.systems.kinds.http import HttpSystem, charset_of, retry_after_s
+from cranfield.systems.kinds.http import HttpSystem, charset_of
 from cranfield.systems.kinds.http_request import request_of
 from cranfield.systems.system import CallInterruptedError
 

@@ -10,12 +10,9 @@ import asyncio
 import codecs
 import logging
 import ssl
-import time
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
 from functools import partial
 from http import HTTPStatus
 from http.cookiejar import CookieJar, DefaultCookiePolicy
@@ -25,6 +22,7 @@ from urllib.parse import quote
 
 from cranfield.concurrency.child_process import MAX_OUTPUT_BYTES
 from cranfield.concurrency.loop import event_loop
+from cranfield.concurrency.retry import is_transient, retry_after_s
 from cranfield.config.models import Http
 from cranfield.config.template import ENV, request_values
 from cranfield.errors import shorten
@@ -239,34 +237,8 @@ def _refused(response: _Response, redactor: Redactor) -> Reply:
     location = response.header("location")
     if HTTPStatus.MULTIPLE_CHOICES <= status < HTTPStatus.BAD_REQUEST and location:
         reason += f", to {shorten(redactor.redact(location))}; redirects are not followed"
-    may_retry = status == HTTPStatus.TOO_MANY_REQUESTS or status >= HTTPStatus.INTERNAL_SERVER_ERROR
     wait_s = retry_after_s(response.header("retry-after"), response.header("date"))
-    return replace(failed(reason, output=_head(response), may_retry=may_retry), retry_after_s=wait_s)
-
-
-def retry_after_s(value: str, date: str = "") -> float | None:
-    """Seconds that a service asks to wait; None where it does not say, or not so that it can be read.
-
-    Args:
-        value: of `Retry-After`: seconds, or a date.
-        date: of `Date`: the service's own clock, which its dates are reckoned by.
-    """
-    value = value.strip()
-    if value.isascii() and value.isdigit():
-        return float(value)
-    until = _date(value)
-    if until is None:
-        return None
-    now = _date(date)
-    return max(0.0, until - (time.time() if now is None else now))
-
-
-def _date(text: str) -> float | None:
-    try:
-        parsed: datetime = parsedate_to_datetime(text)
-    except (ValueError, TypeError, OverflowError):
-        return None
-    return (parsed if parsed.tzinfo else parsed.replace(tzinfo=UTC)).timestamp()
+    return replace(failed(reason, output=_head(response), may_retry=is_transient(status)), retry_after_s=wait_s)
 
 
 def charset_of(content_type: str) -> str:

@@ -14,7 +14,8 @@ from typing import Any
 import httpx2
 
 from cranfield.concurrency.child_process import MAX_OUTPUT_BYTES
-from cranfield.systems.kinds.http import keep_quiet, retry_after_s
+from cranfield.concurrency.retry import is_transient, retry_after_s
+from cranfield.systems.kinds.http import keep_quiet
 from cranfield.systems.kinds.http_reasons import failures, why_broken
 
 TOO_LONG = f"over {MAX_OUTPUT_BYTES // 1024**2} MB of output"
@@ -77,9 +78,8 @@ class TellingClient(httpx2.AsyncClient):
             return _told(request, Refusal("the answer is encoded, unasked", may_pass=False))
         await response.aclose()
         wait_s = retry_after_s(response.headers.get("retry-after", ""), response.headers.get("date", ""))
-        may_pass = status == HTTPStatus.TOO_MANY_REQUESTS or status >= HTTPStatus.INTERNAL_SERVER_ERROR
         phrase = response.reason_phrase
-        return _told(request, Refusal(f"HTTP {status} {phrase}".strip(), may_pass, wait_s))
+        return _told(request, Refusal(f"HTTP {status} {phrase}".strip(), is_transient(status), wait_s))
 
 
 def _bounded(response: httpx2.Response) -> httpx2.Response:
