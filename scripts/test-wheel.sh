@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Build the sdist and, from it, the wheel; install the wheel in a fresh environment; test there, from a copy without src/,
-# what only the wheel can get wrong: its contents, entry points, data files, kernel and commands.
+# Build the sdist and, from it, the wheel; repair it for other Linux systems; install it in a fresh environment; test there,
+# from a copy without src/, what only the wheel can get wrong: its contents, entry points, data files, kernel and commands.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . scripts/lib.sh
@@ -13,6 +13,16 @@ say "building the sdist and the wheel"
 if ! .venv/bin/python -m build --no-isolation --outdir "$place/dist" . >"$place/build.log" 2>&1; then
     cat "$place/build.log" >&2
     die "the wheel does not build"
+fi
+
+if [ "$(uname -s)" = Linux ]; then
+    say "repairing the wheel"
+    if ! PATH="$root/.venv/bin:$PATH" auditwheel repair --wheel-dir "$place/repaired" "$place"/dist/*.whl >"$place/repair.log" 2>&1; then
+        cat "$place/repair.log" >&2
+        die "the wheel needs libraries that other systems lack"
+    fi
+    rm "$place"/dist/*.whl
+    mv "$place"/repaired/*.whl "$place/dist/"
 fi
 
 say "installing $(basename "$place"/dist/*.whl) in a fresh environment"
