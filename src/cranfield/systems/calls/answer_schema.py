@@ -38,7 +38,7 @@ def answer_in(value: object, k: int, order: Order) -> Answer:
 
 
 def one_line(text: str) -> str:
-    """The first line of somebody else's words, cut where nobody looks any more."""
+    """The first line that is not blank, truncated."""
     return cut(next((line.strip() for line in text.splitlines() if line.strip()), ""), _UNCUT_CHARS)
 
 
