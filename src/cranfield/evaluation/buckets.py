@@ -6,7 +6,8 @@ import math
 from collections.abc import Mapping, Sequence
 
 from cranfield.evaluation.values import BUCKETS, MOVES, NOTHING_TO_FIND, Evaluation
-from cranfield.measures import CATALOGUE, Measure
+from cranfield.evaluation.verdict import sign_of
+from cranfield.measures import Measure
 from cranfield.measures.kernels import first_relevant_rank
 from cranfield.ranking.value import FloatQ, Silence
 
@@ -19,7 +20,7 @@ def bucket_queries(
     ranks = [
         first_relevant_rank(evaluation.ranking, rel=rel, cutoff=primary.depth) for evaluation in (baseline, candidate)
     ]
-    sign = 1 if CATALOGUE[primary.name].higher_is_better else -1
+    sign = sign_of(primary)
     buckets: dict[str, list[str]] = {name: [] for name in BUCKETS}
     for query_id, difference in differences.items():
         failed = (_failed(baseline, query_id), _failed(candidate, query_id))

@@ -6,10 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from cranfield.errors import UsageError
-from cranfield.evaluation.compare import CompareOptions, compare
+from cranfield.evaluation.compare import compare
+from cranfield.evaluation.options import CompareOptions
 from cranfield.evaluation.values import Comparison, Evaluation
+from cranfield.evaluation.verdict import sign_of
 from cranfield.evaluation.verdict_table import VerdictCode
-from cranfield.measures import CATALOGUE, Measure
+from cranfield.measures import Measure
 from cranfield.stats.multiplicity import holm
 
 
@@ -91,7 +93,7 @@ def contributions(
     }
     p_values = {component: _p(comparison) for component, comparison in compared.items()}
     adjusted = dict(zip(p_values, holm(list(p_values.values())), strict=True))
-    sign = 1 if CATALOGUE[primary.name].higher_is_better else -1
+    sign = sign_of(primary)
     worse_without = {
         component: {
             query_id for query_id, delta in comparison.measures[primary].differences.items() if delta * sign > 0

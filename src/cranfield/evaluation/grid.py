@@ -7,10 +7,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from cranfield.errors import UsageError
-from cranfield.evaluation.compare import CompareOptions, compare
+from cranfield.evaluation.compare import compare
+from cranfield.evaluation.options import CompareOptions
 from cranfield.evaluation.values import Comparison, Evaluation
-from cranfield.evaluation.verdict import broken_limits
-from cranfield.measures import CATALOGUE, Measure
+from cranfield.evaluation.verdict import broken_limits, sign_of
+from cranfield.measures import Measure
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +116,7 @@ def judge(
     checked = [
         replace(point, broken_limits=tuple(broken_limits([point.tuning], primary, options.limits))) for point in points
     ]
-    sign = 1 if CATALOGUE[primary.name].higher_is_better else -1
+    sign = sign_of(primary)
 
     def rank(point: GridPoint) -> tuple[bool, float]:
         mean = point.tuning.summaries[primary].mean

@@ -7,14 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from itertools import combinations, pairwise
-
-import numpy as np
-from numpy.typing import NDArray
+from itertools import combinations
 
 from cranfield.errors import Problem, UnknownNameError, UsageError
-from cranfield.evaluation.compare import CompareOptions, shared_measures
-from cranfield.evaluation.evaluate import summarise
 from cranfield.evaluation.many_values import (
     Agreement,
     ManyComparison,
@@ -23,25 +18,31 @@ from cranfield.evaluation.many_values import (
     Ranks,
     StratumRow,
 )
-from cranfield.evaluation.strata import strata_of
-from cranfield.evaluation.values import Evaluation, Limits, Summary
-from cranfield.evaluation.verdict import broken_limits, sign_of
+from cranfield.evaluation.options import CompareOptions
+from cranfield.evaluation.pairing import (
+    PairedValues,
+    dropped_queries,
+    pair_values,
+    permute,
+    primary_measure,
+    shared_measures,
+    why_invalid,
+)
+from cranfield.evaluation.values import Evaluation, Summary
+from cranfield.evaluation.verdict import sign_of
 from cranfield.evaluation.verdict_table import VerdictCode
 from cranfield.measures import CATALOGUE, Measure
-from cranfield.numbers import format_p, format_percent, format_value
-from cranfield.ranking.value import FloatQ
+from cranfield.numbers import format_p, format_value
 from cranfield.stats.multiplicity import holm
 from cranfield.stats.noise import differences
 from cranfield.stats.omnibus import cliques, critical_difference, friedman, mean_ranks, permutation_omnibus
-from cranfield.stats.permutation import EXACT_UP_TO, permutations
+from cranfield.stats.permutation import EXACT_UP_TO
 from cranfield.stats.rank_correlation import kendall_tau
 from cranfield.stats.result import TestResult
 from cranfield.stats.table import TESTS, Paired
 from cranfield.words import and_list
 
 FEWEST_SYSTEMS = 3
-FloatQS = NDArray[np.float64]
-"""Queries by systems."""
 
 
 def compare_many(
@@ -63,59 +64,42 @@ def compare_many(
         UnknownNameError: the baseline is none of them.
     """
     options = options or CompareOptions()
-    measures = _shared(evaluations, baseline)
-    primary = options.primary or measures[0]
-    if primary not in measures:
-        raise UsageError(
-            f"primary measure {primary} was not evaluated on every system", expected=f"one of {_listed(measures)}"
-        )
-    if CATALOGUE[primary.name].diagnostic:
-        raise UsageError(f"{primary} is a diagnostic measure and cannot decide a verdict", expected="a quality measure")
-    query_ids = common_queries(evaluations, primary)
-    values = _matrix(evaluations, primary, query_ids)
-    names = [evaluation.name for evaluation in evaluations]
-    pairs = _pairs(values, list(combinations(range(len(names)), 2)), names, primary, options)
+    names = _check_names(evaluations, baseline)
+    measures = shared_measures(evaluations)
+    primary = primary_measure(measures, options)
+    by_measure = {measure: pair_values(evaluations, measure) for measure in measures}
+    paired = by_measure[primary]
+    summaries = {measure: values.summaries(options.alpha) for measure, values in by_measure.items()}
     against: tuple[PairComparison, ...] = ()
     if baseline is not None:
         first = names.index(baseline)
-        against = _pairs(
-            values, [(first, other) for other in range(len(names)) if other != first], names, primary, options
-        )
-    summaries = {measure: _summaries(evaluations, measure, options.alpha) for measure in measures}
-    dropped = _dropped(evaluations, primary, query_ids)
+        against = _pairs(paired, [(first, other) for other in range(len(names)) if other != first], names, options)
     many = ManyComparison(
         evaluations=tuple(evaluations),
         primary=primary,
         options=options,
         verdict=ManyVerdict(VerdictCode.NOT_SIGNIFICANT, "", ()),
-        query_ids=query_ids,
+        query_ids=paired.query_ids,
         summaries=summaries,
-        pairs=pairs,
+        pairs=_pairs(paired, list(combinations(range(len(names)), 2)), names, options),
         omnibus={
-            "permutation": permutation_omnibus(values, seed=options.seed),
-            "friedman": friedman(values, higher_is_better=sign_of(primary) > 0),
+            "permutation": permutation_omnibus(paired.values, seed=options.seed),
+            "friedman": friedman(paired.values, higher_is_better=sign_of(primary) > 0),
         },
-        ranks=_ranks(values, names, primary, options.alpha),
+        ranks=_ranks(paired, names, options.alpha),
         agreements=_agreements(summaries),
-        strata=_strata(evaluations, primary, query_ids, options.alpha),
+        strata=tuple(
+            StratumRow(key, value, len(part.query_ids), part.summaries(options.alpha))
+            for key, value, part in paired.strata(evaluations[0].testset)
+        ),
         baseline=baseline,
         against=against,
-        dropped=dropped,
+        dropped=dropped_queries(evaluations, paired),
     )
     return replace(many, verdict=_verdict(many))
 
 
-def common_queries(evaluations: Sequence[Evaluation], measure: Measure) -> tuple[str, ...]:
-    """Queries that every system has a value of the measure for, in the first one's order."""
-    return tuple(
-        query_id
-        for query_id in evaluations[0].query_ids
-        if all(query_id in each.index and each.scored[measure][each.index[query_id]] for each in evaluations)
-    )
-
-
-def _shared(evaluations: Sequence[Evaluation], baseline: str | None) -> tuple[Measure, ...]:
-    """Measures that all systems were evaluated on; refuses systems that do not belong together."""
+def _check_names(evaluations: Sequence[Evaluation], baseline: str | None) -> list[str]:
     names = [evaluation.name for evaluation in evaluations]
     problems = []
     if len(names) < FEWEST_SYSTEMS:
@@ -127,89 +111,56 @@ def _shared(evaluations: Sequence[Evaluation], baseline: str | None) -> tuple[Me
         raise UsageError(problems)
     if baseline is not None and baseline not in names:
         raise UnknownNameError.among("system", baseline, names)
-    found = [shared_measures(*two) for two in pairwise(evaluations)]
-    shared = tuple(measure for measure in evaluations[0].measures if all(measure in each for each in found))
-    if not shared:
-        raise UsageError("the evaluations share no measure")
-    return shared
-
-
-def _listed(measures: Sequence[Measure]) -> str:
-    return ", ".join(map(str, measures))
-
-
-def _matrix(evaluations: Sequence[Evaluation], measure: Measure, query_ids: Sequence[str]) -> FloatQS:
-    return np.column_stack([_column(evaluation, measure, query_ids) for evaluation in evaluations])
-
-
-def _column(evaluation: Evaluation, measure: Measure, query_ids: Sequence[str]) -> FloatQ:
-    rows = np.array([evaluation.index[query_id] for query_id in query_ids], dtype=np.int64)
-    return np.asarray(evaluation.values[measure][rows], dtype=np.float64)
-
-
-def _summaries(evaluations: Sequence[Evaluation], measure: Measure, alpha: float) -> tuple[Summary, ...]:
-    query_ids = common_queries(evaluations, measure)
-    return tuple(summarise(_column(each, measure, query_ids), 1 - alpha, measure=measure) for each in evaluations)
+    return names
 
 
 def _pairs(
-    values: FloatQS,
-    places: Sequence[tuple[int, int]],
-    names: Sequence[str],
-    primary: Measure,
-    options: CompareOptions,
+    paired: PairedValues, places: Sequence[tuple[int, int]], names: Sequence[str], options: CompareOptions
 ) -> tuple[PairComparison, ...]:
-    """The declared test on each pair, adjusted by Holm over them all."""
-    if not len(values):
+    """The declared test on each pair, Holm-adjusted over them all."""
+    if not paired.query_ids:
         return ()
-    deltas = [differences(values[:, first], values[:, second]) for first, second in places]
-    results = _tested(values, places, deltas, options)
+    sides = [(paired.values[:, first], paired.values[:, second]) for first, second in places]
+    deltas = [differences(a, b) for a, b in sides]
+    if options.test == "permutation":
+        results = permute(deltas, options)
+    else:
+        drawn = (options.alpha, options.seed, options.n_draws)
+        run = TESTS[options.test].run
+        results = [run(Paired(a, b, delta, *drawn)) for (a, b), delta in zip(sides, deltas, strict=True)]
     adjusted = holm([result.p_two_sided for result in results])
-    sign = sign_of(primary)
+    sign = sign_of(paired.measure)
     rows = []
     for (first, second), delta, result, p in zip(places, deltas, results, adjusted, strict=True):
         wins, losses = int((delta * sign > 0).sum()), int((delta * sign < 0).sum())
         rows.append(
             PairComparison(
-                names[first],
-                names[second],
-                float(delta.mean()),
-                replace(result, p_adjusted=p),
-                wins,
-                len(delta) - wins - losses,
-                losses,
-                _told_apart(result, p, sign, options.alpha),
+                first=names[first],
+                second=names[second],
+                delta=float(delta.mean()),
+                result=replace(result, p_adjusted=p),
+                wins=wins,
+                ties=len(delta) - wins - losses,
+                losses=losses,
+                verdict=_verdict_of_p(result, p, sign, options.alpha),
             )
         )
     return tuple(rows)
 
 
-def _tested(
-    values: FloatQS, places: Sequence[tuple[int, int]], deltas: Sequence[FloatQ], options: CompareOptions
-) -> list[TestResult]:
-    drawn = {"alpha": options.alpha, "seed": options.seed, "n_draws": options.n_draws}
-    if options.test == "permutation":  # all pairs with the same sign patterns
-        return permutations(np.column_stack(deltas), **drawn)  # type: ignore[arg-type]
-    run = TESTS[options.test].run
-    return [
-        run(Paired(values[:, first], values[:, second], delta, options.alpha, options.seed, options.n_draws))
-        for (first, second), delta in zip(places, deltas, strict=True)
-    ]
-
-
-def _told_apart(result: TestResult, p_adjusted: float | None, sign: int, alpha: float) -> VerdictCode:
-    """By the adjusted p; the way it goes is that of the one-sided p, which is the test's own."""
+def _verdict_of_p(result: TestResult, p_adjusted: float | None, sign: int, alpha: float) -> VerdictCode:
+    """By the adjusted p-value; the direction is that of the one-sided p-value."""
     if p_adjusted is None or p_adjusted > alpha or result.p_one_sided is None:
         return VerdictCode.NOT_SIGNIFICANT
     up = result.p_one_sided < 0.5
     return VerdictCode.BETTER if up == (sign > 0) else VerdictCode.WORSE
 
 
-def _ranks(values: FloatQS, names: Sequence[str], primary: Measure, alpha: float) -> Ranks | None:
-    if not len(values):
+def _ranks(paired: PairedValues, names: Sequence[str], alpha: float) -> Ranks | None:
+    if not paired.query_ids:
         return None
-    means = mean_ranks(values, higher_is_better=sign_of(primary) > 0).tolist()
-    distance = critical_difference(len(values), len(names), alpha)
+    means = mean_ranks(paired.values, higher_is_better=sign_of(paired.measure) > 0).tolist()
+    distance = critical_difference(len(paired.query_ids), len(names), alpha)
     groups = tuple(tuple(names[place] for place in group) for group in cliques(means, distance))
     return Ranks(tuple(means), distance, groups)
 
@@ -223,56 +174,10 @@ def _agreements(summaries: Mapping[Measure, Sequence[Summary]]) -> tuple[Agreeme
     return tuple(Agreement(a, b, kendall_tau(means[a], means[b])) for a, b in combinations(means, 2))
 
 
-def _strata(
-    evaluations: Sequence[Evaluation], primary: Measure, query_ids: Sequence[str], alpha: float
-) -> tuple[StratumRow, ...]:
-    return tuple(
-        StratumRow(
-            key,
-            value,
-            len(some),
-            tuple(summarise(_column(each, primary, some), 1 - alpha, measure=primary) for each in evaluations),
-        )
-        for key, value, some in strata_of(evaluations[0].testset, query_ids)
-    )
-
-
-def _dropped(evaluations: Sequence[Evaluation], primary: Measure, query_ids: Sequence[str]) -> dict[str, str]:
-    """Queries that do not count, each with the first system it lacks a value for."""
-    kept = set(query_ids)
-    everywhere = dict.fromkeys(query_id for each in evaluations for query_id in each.query_ids)
-    dropped: dict[str, str] = {}
-    for query_id in everywhere:
-        if query_id in kept:
-            continue
-        lacking = next(each for each in evaluations if not _has_value(each, primary, query_id))
-        if query_id not in lacking.index:
-            dropped[query_id] = f"{lacking.name} does not answer it"
-        else:
-            dropped[query_id] = f"no value: {lacking.unscored[primary].get(query_id, '')}"
-    return dropped
-
-
-def _has_value(evaluation: Evaluation, measure: Measure, query_id: str) -> bool:
-    return query_id in evaluation.index and bool(evaluation.scored[measure][evaluation.index[query_id]])
-
-
-def _broken(many: ManyComparison) -> list[str]:
-    limits: Limits = many.options.limits
-    broken = broken_limits(many.evaluations, many.primary, limits)
-    lost = sum(any(_has_value(each, many.primary, query_id) for each in many.evaluations) for query_id in many.dropped)
-    total = len(many.query_ids) + len(many.dropped)
-    if limits.max_failed_share is not None and total and lost / total > limits.max_failed_share:
-        broken.append(
-            f"{many.primary} has a value for some systems only on {lost} of {total} queries ({format_percent(lost / total)}); "
-            f"the limit is {format_percent(limits.max_failed_share)} (limits.max_failed_share, --max-failed)"
-        )
-    return broken
-
-
 def _verdict(many: ManyComparison) -> ManyVerdict:
     k = len(many.evaluations)
-    if broken := _broken(many):
+    broken = why_invalid(many.evaluations, many.primary, tuple(many.dropped), len(many.query_ids), many.options.limits)
+    if broken:
         return ManyVerdict(
             VerdictCode.INVALID, f"No verdict on these {k} systems: the comparison does not count.", (), tuple(broken)
         )

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from cranfield.evaluation.compare import CompareOptions
+from cranfield.evaluation.options import CompareOptions
+from cranfield.evaluation.pairing import random_draws
 from cranfield.evaluation.values import Evaluation, Summary
 from cranfield.evaluation.verdict import sign_of
 from cranfield.evaluation.verdict_table import VerdictCode
 from cranfield.measures import Measure
-from cranfield.stats.permutation import EXACT_UP_TO
 from cranfield.stats.result import TestResult
 
 
@@ -130,7 +130,7 @@ class ManyComparison:
     @property
     def n_draws(self) -> int:
         """Random sign patterns of a permutation test; 0 where all of them were counted."""
-        return self.options.n_draws if len(self.query_ids) > EXACT_UP_TO else 0
+        return random_draws(len(self.query_ids), self.options)
 
     @property
     def best_first(self) -> tuple[int, ...]:

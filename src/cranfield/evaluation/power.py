@@ -8,16 +8,17 @@ from dataclasses import dataclass
 import numpy as np
 
 from cranfield.errors import UsageError
-from cranfield.evaluation.compare import CompareOptions, compare
+from cranfield.evaluation.options import CompareOptions
+from cranfield.evaluation.pairing import pair_values, primary_measure, shared_measures
 from cranfield.evaluation.values import Evaluation
 from cranfield.measures import Measure
 from cranfield.ranking.value import FloatQ
 from cranfield.stats.describe import describe
 from cranfield.stats.effect import USUAL_POWER, minimal_detectable_effect
 from cranfield.stats.interval import t_interval
+from cranfield.stats.noise import differences
 from cranfield.stats.power import TRIALS, check_power, power_of, queries_needed, resampled_power
 
-FEWEST_DRAWS = 2
 ROUND = (1.0, 2.0, 5.0)
 RESAMPLED_UP_TO = 10_000
 """More queries than this are not drawn anew: by then means spread like a bell, whatever the differences do."""
@@ -88,31 +89,32 @@ def plan(
         seed: of the resampling.
 
     Raises:
-        UsageError: the two do not belong together; or no query differs, so there is no spread to reckon from.
+        UsageError: the two do not belong together; or no query differs, so there is no spread to compute power from.
     """
     check_power(power, alpha)
-    compared = compare(baseline, candidate, CompareOptions(measure, alpha=alpha, seed=seed, n_draws=FEWEST_DRAWS))
-    about = compared.measures[compared.primary]
-    vector = np.array(list(about.differences.values()), dtype=np.float64)
+    sides = (baseline, candidate)
+    primary = primary_measure(shared_measures(sides), CompareOptions(measure, alpha=alpha, seed=seed))
+    vector = differences(*pair_values(sides, primary).values.T)
+    n = len(vector)
     described = describe(vector)
     interval = t_interval(vector, 1 - alpha)
     if described.mean is None or described.std is None or interval is None:
         raise UsageError(
-            f"{about.measure} has a value on both sides for {about.n} of the queries",
+            f"{primary} has a value on both sides for {n} of the queries",
             expected="2 or more, to know a spread",
         )
     if not described.std:
         raise UsageError(
-            f"{about.measure} differs by the same amount on all {about.n} queries: there is no spread to reckon from",
+            f"{primary} differs by the same amount on all {n} queries: there is no spread to compute power from",
             hint="take two systems that differ as much as those you mean to compare",
         )
-    rows = _rows(described.std, about.n, difference, queries, alpha, power)
+    rows = _rows(described.std, n, difference, queries, alpha, power)
     return PowerPlan(
         names=(baseline.name, candidate.name),
         testset=baseline.testset.name,
-        measure=about.measure,
-        n=about.n,
-        n_nonzero=about.n_nonzero,
+        measure=primary,
+        n=n,
+        n_nonzero=int(np.count_nonzero(vector)),
         delta=described.mean,
         ci_low=interval[0],
         ci_high=interval[1],
@@ -121,8 +123,8 @@ def plan(
         power=power,
         seed=seed,
         planned=rows,
-        observed_power=power_of(described.std, described.mean, about.n, alpha=alpha),
-        resampled=_second_opinion(vector, rows, about.n, alpha, seed),
+        observed_power=power_of(described.std, described.mean, n, alpha=alpha),
+        resampled=_second_opinion(vector, rows, n, alpha, seed),
     )
 
 

@@ -17,7 +17,7 @@ from cranfield.evaluation.margins import unjudged_margin
 from cranfield.evaluation.scales import NOT_ON_ITS_SCALE, ranking_for
 from cranfield.evaluation.strata import strata_of
 from cranfield.evaluation.values import Comparison, Evaluation
-from cranfield.evaluation.verdict import claimed, sign_of
+from cranfield.evaluation.verdict import sign_of, verdict_of_interval
 from cranfield.evaluation.verdict_table import VerdictCode
 from cranfield.measures import Measure, compute, parse_all
 from cranfield.ranking.value import FloatQ, Ranking
@@ -167,7 +167,7 @@ class _Tried:
         difference = differences(a, b)
         result = spec.run(Paired(a, b, difference, comparison.alpha, comparison.seed, self.n_draws))
         margin = comparison.margin if spec.estimates == MEAN_DIFFERENCE else None
-        verdict = claimed(result.ci_low, result.ci_high, sign=sign_of(measure), margin=margin)
+        verdict = verdict_of_interval(result.ci_low, result.ci_high, sign=sign_of(measure), margin=margin)
         return Variation(family, name, float(difference.mean()), result.ci_low, result.ci_high, len(a), verdict)
 
     def measured(self, family: Family, measure: Measure) -> Variation | str:

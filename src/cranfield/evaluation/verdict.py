@@ -48,7 +48,7 @@ def decide(
             tuple(broken_limits),
         )
     sign = sign_of(declared.measure)
-    code = claimed(declared.ci_low, declared.ci_high, sign=sign, margin=margin)
+    code = verdict_of_interval(declared.ci_low, declared.ci_high, sign=sign, margin=margin)
     if code is VerdictCode.EQUIVALENT:
         lean = _lean(declared.delta, sign)
         sentence = f"{candidate} is equivalent to {baseline} within ±{margin:g}{lean}: {numbers}."
@@ -78,7 +78,9 @@ def sign_of(measure: Measure) -> int:
     return 1 if CATALOGUE[measure.name].higher_is_better else -1
 
 
-def claimed(low: float | None, high: float | None, *, sign: int, margin: float | None = None) -> VerdictCode:
+def verdict_of_interval(
+    low: float | None, high: float | None, *, sign: int, margin: float | None = None
+) -> VerdictCode:
     """What an interval of the difference allows to be claimed of the candidate, limits aside.
 
     Args:
@@ -112,37 +114,6 @@ def broken_limits(evaluations: Sequence[Evaluation], primary: Measure, limits: L
         if limits.min_judged_share is not None:
             sentences.extend(_coverage(evaluation, primary, limits.min_judged_share))
     return sentences
-
-
-def one_sided(sides: tuple[Evaluation, Evaluation], primary: Measure) -> list[int]:
-    """How many queries have a value of the primary measure on one side only: on the first, on the second."""
-    counts = [0, 0]
-    for place, (side, other) in enumerate((sides, sides[::-1])):
-        for query_id, scored in zip(side.query_ids, side.scored[primary].tolist(), strict=True):
-            if scored and (query_id not in other.index or not other.scored[primary][other.index[query_id]]):
-                counts[place] += 1
-    return counts
-
-
-def broken_pairs(sides: tuple[Evaluation, Evaluation], primary: Measure, limits: Limits) -> list[str]:
-    """Say when so many queries have a value on one side only that the pairs left say little."""
-    total, lost = len({*sides[0].query_ids, *sides[1].query_ids}), sum(one_sided(sides, primary))
-    if limits.max_failed_share is None or not total or lost / total <= limits.max_failed_share:
-        return []
-    said = (
-        f"{primary} has a value on one side only for {lost} of {total} queries ({format_percent(lost / total)}); "
-        f"the limit is {format_percent(limits.max_failed_share)} (limits.max_failed_share, --max-failed)"
-    )
-    return [said]
-
-
-def unpaired(sides: tuple[Evaluation, Evaluation], primary: Measure) -> tuple[str, ...]:
-    """Say how many queries are in no pair because one side alone has a value: what was lost there is not in the verdict."""
-    only = one_sided(sides, primary)
-    if not any(only):
-        return ()
-    said = ", ".join(f"{n} on {side.name} only" for n, side in zip(only, sides, strict=True) if n)
-    return (f"queries with a value of {primary} on one side are in no pair: {said}",)
 
 
 def disagreements(

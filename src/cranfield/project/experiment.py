@@ -12,7 +12,7 @@ from typing import Literal
 
 from cranfield.config import Config
 from cranfield.errors import InputError, PreflightError, TestSetError, UnknownNameError, UsageError
-from cranfield.evaluation.compare import CompareOptions
+from cranfield.evaluation.options import CompareOptions
 from cranfield.evaluation.values import Evaluation, Limits
 from cranfield.formats.io.files import refusal
 from cranfield.measures import Measure, parse_all

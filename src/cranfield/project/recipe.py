@@ -150,8 +150,8 @@ def compare(
     """
     if not isinstance(baseline, Evaluation) or not isinstance(candidate, Evaluation):
         raise UsageError("compare takes two evaluations", expected="what `evaluate` returns, for each of the two runs")
-    from cranfield.evaluation.compare import CompareOptions
     from cranfield.evaluation.compare import compare as compare_evaluations
+    from cranfield.evaluation.options import CompareOptions
 
     measure = parse_all([str(primary)])[0] if primary is not None else None
     options = CompareOptions(measure, test, alpha, margin, seed, limits=limits or Limits())
@@ -186,8 +186,8 @@ def compare_many(
     """
     if not all(isinstance(evaluation, Evaluation) for evaluation in evaluations):
         raise UsageError("compare_many takes evaluations", expected="what `evaluate` returns, for each of the runs")
-    from cranfield.evaluation.compare import CompareOptions
     from cranfield.evaluation.many import compare_many as compare_evaluations
+    from cranfield.evaluation.options import CompareOptions
 
     measure = parse_all([str(primary)])[0] if primary is not None else None
     options = CompareOptions(measure, test, alpha, margin, seed, limits=limits or Limits())

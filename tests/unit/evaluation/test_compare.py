@@ -201,7 +201,7 @@ def test_unanswered_queries_left_out_on_one_side_are_dropped_and_named():
     b = evaluate(testset, {"q1": ["hit"], "q2": ["hit"]}, measures=["RR"], missing="skip", name="b")
     result = compare(a, b)
     assert result.measures[RR].n == 1
-    assert result.dropped == {"q0": "only a answers it", "q2": "only b answers it"}
+    assert result.dropped == {"q0": "b does not answer it", "q2": "a does not answer it"}
 
 
 def test_the_same_seed_gives_the_same_answer():
@@ -214,7 +214,7 @@ def test_the_same_seed_gives_the_same_answer():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"primary": "AP"}, "primary measure AP was not evaluated on both sides; expected one of RR."),
+        ({"primary": "AP"}, "primary measure AP was not evaluated on every system; expected one of RR."),
         ({"test": "mcnemar"}, "test mcnemar gives no interval to decide by"),
         ({"test": "permuttation"}, "unknown test 'permuttation'"),
         ({"alpha": 0}, "alpha is 0; expected a number between 0 and 1, such as 0.05."),

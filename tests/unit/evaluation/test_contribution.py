@@ -6,9 +6,9 @@ import pytest
 
 from cranfield import evaluate
 from cranfield.errors import UsageError
-from cranfield.evaluation.compare import CompareOptions
 from cranfield.evaluation.contribution import contributions
 from cranfield.evaluation.grid import GridPoint, judge
+from cranfield.evaluation.options import CompareOptions
 from cranfield.evaluation.values import Limits
 from cranfield.measures import parse
 from cranfield.model import Answer, Hit, Outcome, Query, Run, TestSet

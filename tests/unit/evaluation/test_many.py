@@ -12,9 +12,9 @@ from scipy import stats
 
 from cranfield import Limits, Query, TestSet, compare, compare_many, evaluate, parse
 from cranfield.errors import UnknownNameError, UsageError
-from cranfield.evaluation.compare import CompareOptions
 from cranfield.evaluation.many import compare_many as compared
 from cranfield.evaluation.many_values import ManyComparison
+from cranfield.evaluation.options import CompareOptions
 from cranfield.evaluation.values import Evaluation
 from cranfield.stats.multiplicity import holm
 
@@ -215,7 +215,7 @@ def test_too_many_dropped_queries_make_it_invalid() -> None:
     evaluations = [evaluate(testset, run, measures=["RR"], name=name, missing="skip") for name, run in runs.items()]
     found = compare_many(evaluations)
     assert found.verdict.name == "invalid"
-    assert "9 of 12 queries (75.0 %)" in found.verdict.reasons[0]
+    assert "9 of 12 queries have a value of RR for some systems only (75.0 %)" in found.verdict.reasons[0]
     assert compare_many(evaluations, limits=Limits(max_failed_share=None)).verdict.name != "invalid"
 
 

@@ -67,7 +67,7 @@ def test_more_queries_than_anybody_judges_are_not_drawn(pair):
 
 
 def test_without_a_spread_nothing_is_reckoned(pair):
-    with pytest.raises(UsageError, match="no spread to reckon from"):
+    with pytest.raises(UsageError, match="no spread to compute power from"):
         plan(pair[0], pair[0])
 
 

@@ -123,7 +123,7 @@ def test_queries_with_a_value_on_one_side_only_are_told_and_too_many_void_the_ve
     assert many.verdict.name == "invalid"
     (reason,) = many.verdict.reasons
     assert reason == (
-        "RankOfFirst has a value on one side only for 9 of 20 queries (45.0 %); "
+        "9 of 20 queries have a value of RankOfFirst on one side only (45.0 %); "
         "the limit is 10.0 % (limits.max_failed_share, --max-failed)"
     )
 

@@ -150,7 +150,7 @@ def test_a_query_left_out_of_one_side_says_so(testset: TestSet, runs: tuple[Run,
     pair = evaluate(testset, runs[0]), evaluate(testset, replace(runs[1], answers=some), missing="skip")
     payload = results_payload(compare(*pair))
     assert payload["queries"]["q3"]["sides"][1] == {"system": "weighted", "outcome": None}
-    assert payload["unpaired"] == {"q3": "only plain answers it"}
+    assert payload["unpaired"] == {"q3": "weighted does not answer it"}
     assert "bucket" not in payload["queries"]["q3"]
 
 

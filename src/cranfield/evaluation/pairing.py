@@ -1,0 +1,167 @@
+"""Systems paired by query id: the engine under `compare` (two systems) and `compare_many` (three or more)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cranfield.errors import UsageError
+from cranfield.evaluation.evaluate import summarise
+from cranfield.evaluation.options import CompareOptions
+from cranfield.evaluation.strata import strata_of
+from cranfield.evaluation.values import Evaluation, Limits, Summary
+from cranfield.evaluation.verdict import broken_limits
+from cranfield.measures import CATALOGUE, Measure
+from cranfield.model import TestSet
+from cranfield.numbers import format_percent
+from cranfield.ranking.value import FloatQ
+from cranfield.stats.permutation import EXACT_UP_TO, permutations
+from cranfield.stats.result import TestResult
+
+FloatQS = NDArray[np.float64]
+"""Queries by systems."""
+
+
+@dataclass(frozen=True, slots=True)
+class PairedValues:
+    """One measure of S systems on the Q queries for which every system has a value."""
+
+    measure: Measure
+    query_ids: tuple[str, ...]
+    """In the order of the first system."""
+    values: FloatQS
+
+    def summaries(self, alpha: float) -> tuple[Summary, ...]:
+        """Every system's mean and interval at 1 - alpha."""
+        return tuple(summarise(column, 1 - alpha, measure=self.measure) for column in self.values.T)
+
+    def strata(self, testset: TestSet) -> Iterator[tuple[str, str, PairedValues]]:
+        """(key, value, values) of every stratum."""
+        rows = {query_id: row for row, query_id in enumerate(self.query_ids)}
+        for key, value, query_ids in strata_of(testset, self.query_ids):
+            members = self.values[[rows[query_id] for query_id in query_ids]]
+            yield key, value, PairedValues(self.measure, query_ids, members)
+
+
+def pair_values(evaluations: Sequence[Evaluation], measure: Measure) -> PairedValues:
+    """The values of a measure on the queries for which every system has one."""
+    first = evaluations[0]
+    query_ids = tuple(q for q in first.query_ids if all(has_value(each, measure, q) for each in evaluations))
+    columns = [_column(each, measure, query_ids) for each in evaluations]
+    return PairedValues(measure, query_ids, np.column_stack(columns))
+
+
+def has_value(evaluation: Evaluation, measure: Measure, query_id: str) -> bool:
+    """Whether the system answers the query and has a value of the measure for it."""
+    return query_id in evaluation.index and bool(evaluation.scored[measure][evaluation.index[query_id]])
+
+
+def _column(evaluation: Evaluation, measure: Measure, query_ids: Sequence[str]) -> FloatQ:
+    rows = np.array([evaluation.index[query_id] for query_id in query_ids], dtype=np.int64)
+    return np.asarray(evaluation.values[measure][rows], dtype=np.float64)
+
+
+def shared_measures(evaluations: Sequence[Evaluation]) -> tuple[Measure, ...]:
+    """Measures that every system was evaluated on, in the first one's order.
+
+    Raises:
+        UsageError: the systems do not belong together: other test sets, conventions, depths or scales, no measure in
+            common, or a measure that is one number over all queries.
+    """
+    for two in pairwise(evaluations):
+        _check_comparable(*two)
+    shared = tuple(measure for measure in evaluations[0].measures if all(measure in e.measures for e in evaluations))
+    if not shared:
+        raise UsageError("the evaluations share no measure")
+    return shared
+
+
+def _check_comparable(first: Evaluation, second: Evaluation) -> None:
+    if first.testset.digest != second.testset.digest:
+        raise UsageError(
+            "the two systems were evaluated on different test sets",
+            expected=first.testset.digest,
+            got=second.testset.digest,
+            hint="other judgments, targets, classes or strata, or grades made by another rule or on another scale, make "
+            "another test set",
+        )
+    conventions = (first.ranking.convention.name, second.ranking.convention.name)
+    if conventions[0] != conventions[1]:
+        raise UsageError("the two systems were scored under different conventions", got=" and ".join(conventions))
+    depths = [evaluation.reading.get("depth") for evaluation in (first, second)]
+    if depths[0] != depths[1]:
+        raise UsageError("the two runs were read to different depths", got=f"{depths[0]} and {depths[1]}")
+    shared = tuple(measure for measure in first.measures if measure in second.measures)
+    if not shared:
+        raise UsageError("the two evaluations share no measure")
+    for measure in shared:
+        one, other = first.scales.get(measure), second.scales.get(measure)
+        if one != other:
+            raise UsageError(f"{measure} is on two scales, {one} and {other}", expected="the same scale on both sides")
+    pooled = [str(measure) for measure in shared if CATALOGUE[measure.name].aggregate != "mean"]
+    if pooled:
+        raise UsageError(
+            f"{', '.join(pooled)}: one number over all queries, which has no difference query by query",
+            hint="compare measures that are averaged over queries, such as AP; `cranfield evaluate` prints these",
+        )
+
+
+def primary_measure(shared: Sequence[Measure], options: CompareOptions) -> Measure:
+    """The measure of the verdict.
+
+    Raises:
+        UsageError: it was not evaluated on every system, or is a diagnostic measure.
+    """
+    primary = options.primary or shared[0]
+    if primary not in shared:
+        known = ", ".join(map(str, shared))
+        raise UsageError(f"primary measure {primary} was not evaluated on every system", expected=f"one of {known}")
+    if CATALOGUE[primary.name].diagnostic:
+        raise UsageError(f"{primary} is a diagnostic measure and cannot decide a verdict", expected="a quality measure")
+    return primary
+
+
+def dropped_queries(evaluations: Sequence[Evaluation], paired: PairedValues) -> dict[str, str]:
+    """Query id to why it cannot be paired: the first system without a value for it."""
+    kept = set(paired.query_ids)
+    dropped: dict[str, str] = {}
+    for query_id in dict.fromkeys(q for each in evaluations for q in each.query_ids if q not in kept):
+        lacking = next(each for each in evaluations if not has_value(each, paired.measure, query_id))
+        if query_id not in lacking.index:
+            dropped[query_id] = f"{lacking.name} does not answer it"
+        else:
+            dropped[query_id] = f"no value: {lacking.unscored[paired.measure].get(query_id, '')}"
+    return dropped
+
+
+def why_invalid(
+    evaluations: Sequence[Evaluation], primary: Measure, dropped: Sequence[str], n_paired: int, limits: Limits
+) -> list[str]:
+    """Each limit that a system breaks, or that the queries without a pair break; empty where the comparison counts."""
+    broken = broken_limits(evaluations, primary, limits)
+    lost = sum(any(has_value(each, primary, query_id) for each in evaluations) for query_id in dropped)
+    total = n_paired + len(dropped)
+    if limits.max_failed_share is not None and total and lost / total > limits.max_failed_share:
+        where = "on one side only" if len(evaluations) == 2 else "for some systems only"
+        broken.append(
+            f"{lost} of {total} queries have a value of {primary} {where} ({format_percent(lost / total)}); "
+            f"the limit is {format_percent(limits.max_failed_share)} (limits.max_failed_share, --max-failed)"
+        )
+    return broken
+
+
+def permute(differences: Sequence[FloatQ], options: CompareOptions) -> list[TestResult]:
+    """The permutation test of several vectors of differences on the same queries, with the same sign patterns."""
+    if not differences:
+        return []
+    drawn = options.n_draws
+    return permutations(np.column_stack(differences), alpha=options.alpha, seed=options.seed, n_draws=drawn)
+
+
+def random_draws(n_queries: int, options: CompareOptions) -> int:
+    """Random sign patterns of the permutation test; 0 where all of them are counted."""
+    return options.n_draws if n_queries > EXACT_UP_TO else 0
