@@ -24,7 +24,6 @@ from cranfield.ranking import Missing
 from cranfield.systems import CollectOptions, ConfiguredSystem, PassedCheck, Progress, build_systems, progress_on
 from cranfield.systems.collect.collection import collect, collect_all
 from cranfield.systems.collect.preflight import preflight
-from cranfield.systems.kinds.fusion import FusionSystem
 
 AT_A_TIME = 200
 """Systems collected at the same time; each holds a file open, so more follow in groups of this size."""
@@ -247,6 +246,10 @@ def collect_options(config: Config, cache: AnswerCache = "use") -> CollectOption
 
 def systems_to_check(systems: Sequence[ConfiguredSystem]) -> list[ConfiguredSystem]:
     """The systems without a fusion whose parts are all checked with another system."""
+    if all(system.config.fusion is None for system in systems):
+        return list(systems)
+    from cranfield.systems.kinds.fusion import FusionSystem
+
     found: list[ConfiguredSystem] = []
     checked: set[int] = set()
     for system in systems:

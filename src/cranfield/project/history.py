@@ -1,12 +1,10 @@
-"""The local history: a line for every evaluation, in `.cranfield/history.jsonl` beside the config.
+"""The local history: a line for every evaluation, in `.cranfield/history.jsonl` next to the config.
 
-Lines are only ever added, each under a lock and in one piece. What cannot be read is counted and said, and the rest is
-read all the same: a history outlives versions, crashes and editors.
+Lines are only appended, under a lock. A line that cannot be read is reported, and the others are read.
 """
 
 from __future__ import annotations
 
-import fcntl
 import json
 import math
 import os
@@ -14,10 +12,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from cranfield.errors import UsageError
-from cranfield.evaluation.history import FirstBad, Past, Score
 from cranfield.evaluation.latency import latency_summary
 from cranfield.evaluation.values import Evaluation
 from cranfield.formats.io.files import refusal
@@ -26,30 +23,34 @@ from cranfield.project.local import FOLDER, local_folder
 from cranfield.repo.commits import Standing, commits_between, standing
 from cranfield.reporting.facts import judged_share
 
+if TYPE_CHECKING:
+    from cranfield.evaluation.history import FirstBad, Past, Score
+
+T = TypeVar("T")
 FILE = "history.jsonl"
 VERSION = 1
 
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """What is written down, and what of it could not be read."""
+    """The evaluations of a history file, and its damaged lines."""
 
     path: Path
     points: tuple[Past, ...]
     """In the order of the file."""
     damaged: tuple[tuple[int, str], ...] = ()
-    """Number of each line that could not be read, and why."""
+    """Number of each line that could not be read, and the reason."""
 
 
 def record_of(
     evaluation: Evaluation, *, when: datetime, commit: Standing | None = None, primary: Measure | None = None
 ) -> dict[str, Any]:
-    """What is written down of an evaluation.
+    """The line of an evaluation.
 
     Args:
         evaluation: of one system on one test set.
-        when: it was made; with a time zone.
-        commit: where the repository of the config stood; None outside of one. See `cranfield.repo.commits.standing`.
+        when: time of the evaluation, with a time zone.
+        commit: of the repository of the config; None outside of one. See `cranfield.repo.commits.standing`.
         primary: the measure that decides.
     """
     run, testset = evaluation.run, evaluation.testset
@@ -80,14 +81,15 @@ def record_of(
 
 
 def remember(folder: Path, evaluations: Sequence[Evaluation], primary: Measure | None = None) -> str | None:
-    """Add evaluations that were made just now to the history beside a config; why not, where that is not possible.
-
-    A history that cannot be written is no reason to lose the results.
+    """Append evaluations made now to the history next to a config.
 
     Args:
         folder: the config's.
         evaluations: all on one test set.
         primary: the measure that decides.
+
+    Returns:
+        Why the history was not written; None where it was. Write errors do not end the run.
     """
     when, commit = datetime.now(UTC), standing(folder)
     try:
@@ -98,10 +100,9 @@ def remember(folder: Path, evaluations: Sequence[Evaluation], primary: Measure |
 
 
 def append(folder: Path, *records: Mapping[str, Any]) -> Path:
-    """Add a line for each record to the history beside a config.
+    """Append a line for each record to the history next to a config.
 
-    Several processes may do so at once: each holds a lock while it writes. A last line that a crash left without its end
-    gets one, so that it spoils no other.
+    Several processes may append at the same time. A last line without its end, left by a crash, is ended first.
 
     Args:
         folder: the config's.
@@ -110,6 +111,8 @@ def append(folder: Path, *records: Mapping[str, Any]) -> Path:
     Raises:
         UsageError: it cannot be written.
     """
+    import fcntl
+
     path = local_folder(folder) / FILE
     lines = "".join(json.dumps(record, ensure_ascii=True, allow_nan=False) + "\n" for record in records).encode()
     try:
@@ -129,7 +132,7 @@ def append(folder: Path, *records: Mapping[str, Any]) -> Path:
 
 
 def read_history(folder: Path) -> History:
-    """The history beside a config.
+    """Read the history next to a config.
 
     Raises:
         UsageError: there is none, or it cannot be read.
@@ -158,14 +161,14 @@ def read_history(folder: Path) -> History:
 
 
 def with_commits(found: FirstBad, folder: Path) -> FirstBad:
-    """The same with the commits between the last good point and the first bad one, where git knows both."""
+    """Add the commits between the last good point and the first bad one, where git has both."""
     if found.good is None or found.bad is None or found.good.commit is None or found.bad.commit is None:
         return found
     return replace(found, commits=commits_between(folder, found.good.commit, found.bad.commit))
 
 
 class _DamagedError(Exception):
-    """A line that is JSON, and no record of ours."""
+    """A line of JSON that is not a record of this file."""
 
 
 def _no_number(name: str) -> float:
@@ -173,56 +176,54 @@ def _no_number(name: str) -> float:
 
 
 def _past(record: object) -> Past:
+    from cranfield.evaluation.history import Past
+
     if not isinstance(record, dict):
         raise _DamagedError("not a record")
     if record.get("cranfield_history") != VERSION:
         raise _DamagedError(f"not a record of version {VERSION}")
-    testset, took = _mapping(record, "testset"), record.get("latency_ms")
-    took = took if isinstance(took, dict) else {}
-    scores = _mapping(record, "measures")
-    measures = {name: _score(_mapping(scores, name)) for name in scores}
+    testset, latency = _required(record, "testset", dict), record.get("latency_ms")
+    latency = latency if isinstance(latency, dict) else {}
+    scores = _required(record, "measures", dict)
     return Past(
         time=_time(record),
-        testset=_text(testset, "name"),
-        version=_text(testset, "version"),
-        digest=_text(testset, "digest"),
-        system=_text(record, "system"),
-        convention=_text(record, "convention"),
-        measures=measures,
-        commit=_text_or_none(record, "commit"),
+        testset=_required(testset, "name", str),
+        version=_required(testset, "version", str),
+        digest=_required(testset, "digest", str),
+        system=_required(record, "system", str),
+        convention=_required(record, "convention", str),
+        measures={name: _score(_required(scores, name, dict)) for name in scores},
+        commit=_text(record, "commit"),
         dirty=record.get("dirty") is True,
-        primary=_text_or_none(record, "primary"),
-        config_digest=_text_or_none(record, "config_digest"),
-        run_digest=_text_or_none(record, "run_digest"),
+        primary=_text(record, "primary"),
+        config_digest=_text(record, "config_digest"),
+        run_digest=_text(record, "run_digest"),
         k=_whole(record, "k"),
         n_queries=_whole(record, "queries") or 0,
         n_failed=_whole(record, "failures") or 0,
         judged=_number(record, "judged"),
-        p50_ms=_number(took, "p50"),
-        p95_ms=_number(took, "p95"),
+        p50_ms=_number(latency, "p50"),
+        p95_ms=_number(latency, "p95"),
         pilot=record.get("pilot") is True,
     )
 
 
-def _score(one: Mapping[str, Any]) -> Score:
-    return Score(_number(one, "mean"), _whole(one, "n") or 0, _number(one, "ci_low"), _number(one, "ci_high"))
+def _score(record: Mapping[str, Any]) -> Score:
+    from cranfield.evaluation.history import Score
+
+    return Score(
+        _number(record, "mean"), _whole(record, "n") or 0, _number(record, "ci_low"), _number(record, "ci_high")
+    )
 
 
-def _mapping(record: Mapping[str, Any], name: str) -> dict[str, Any]:
+def _required(record: Mapping[str, Any], name: str, kind: type[T]) -> T:
     found = record.get(name)
-    if not isinstance(found, dict):
+    if not isinstance(found, kind):
         raise _DamagedError(f"no {name}")
     return found
 
 
-def _text(record: Mapping[str, Any], name: str) -> str:
-    found = record.get(name)
-    if not isinstance(found, str):
-        raise _DamagedError(f"no {name}")
-    return found
-
-
-def _text_or_none(record: Mapping[str, Any], name: str) -> str | None:
+def _text(record: Mapping[str, Any], name: str) -> str | None:
     found = record.get(name)
     return found if isinstance(found, str) else None
 
@@ -238,16 +239,14 @@ def _number(record: Mapping[str, Any], name: str) -> float | None:
 
 def _whole(record: Mapping[str, Any], name: str) -> int | None:
     found = record.get(name)
-    if found is None:
-        return None
-    if isinstance(found, bool) or not isinstance(found, int):
+    if isinstance(found, bool) or not isinstance(found, int | None):
         raise _DamagedError(f"{name} is no whole number")
     return found
 
 
 def _time(record: Mapping[str, Any]) -> datetime:
     try:
-        found = datetime.fromisoformat(_text(record, "time"))
+        found = datetime.fromisoformat(_required(record, "time", str))
     except ValueError:
         raise _DamagedError("no time") from None
     if found.tzinfo is None:

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 from cranfield.config import Config
 from cranfield.errors import UsageError
 from cranfield.evaluation.compare import compare as compare_evaluations
-from cranfield.evaluation.contrast import Asked, contrast_strata
 from cranfield.evaluation.values import Comparison, Evaluation
 from cranfield.evaluation.verdict import broken_limits
 from cranfield.evaluation.verdict_table import VerdictCode
@@ -27,7 +26,6 @@ from cranfield.project.experiment import (
     require_folder,
 )
 from cranfield.project.history import remember
-from cranfield.project.multi_testset import CollectedSets, SetResult, summary_document
 from cranfield.project.rules import open_config
 from cranfield.reporting import Document, comparison_document, evaluation_document, many_document, save_reports
 from cranfield.reporting.document import Toned
@@ -35,9 +33,11 @@ from cranfield.systems import ConfiguredSystem, progress_on
 from cranfield.systems.collect.fingerprint import UndigestedError, dependency_digest
 
 if TYPE_CHECKING:
+    from cranfield.evaluation.contrast import Asked
     from cranfield.evaluation.many_values import ManyComparison
     from cranfield.evaluation.sensitivity import Sensitivity
     from cranfield.measures import Measure
+    from cranfield.project.multi_testset import CollectedSets, SetResult
 
 _, REPORT, MARKDOWN = REPORT_FILES
 
@@ -120,26 +120,35 @@ def run_job(  # noqa: PLR0913 - each is an option of the command, and is typed b
 
     extras = Extras(tuple(contrasts), today, sensitivity)
     with prepare_all(prepared, config.sets, lambda experiment: experiment.checks) as experiments:
-        for experiment in experiments:
-            for contrast in contrasts:
-                contrast_strata(experiment.dry, *contrast)  # an unknown stratum is refused before a query is sent
-        if config.testsets is None:
-            runs = experiments[0].collect(out, pilot=pilot)
-            return _finish(config, experiments[0], runs, extras, out)
-        collected = CollectedSets(out)
-        jobs = []
-        for experiment in experiments:
-            runs = _collect_set(experiment, out / experiment.name, collected, pilot=pilot)
-            jobs.append(_finish(config, experiment, runs, extras, out / experiment.name))
-    document = summary_document([_set_result(*pair) for pair in zip(experiments, jobs, strict=True)])
-    written = (*(path for job in jobs for path in job.written), *save_reports(document, out, (REPORT, MARKDOWN)))
-    collected.clear()
-    broken = tuple(
-        f"{experiment.name}: {limit}"
-        for experiment, job in zip(experiments, jobs, strict=True)
-        for limit in job.broken_limits
+        if contrasts:
+            from cranfield.evaluation.contrast import contrast_strata
+
+            for experiment in experiments:
+                for contrast in contrasts:
+                    contrast_strata(experiment.dry, *contrast)  # an unknown stratum is refused before a query is sent
+        if config.testsets is not None:
+            return _run_sets(config, experiments, extras, out, pilot=pilot)
+        return _finish(config, experiments[0], experiments[0].collect(out, pilot=pilot), extras, out)
+
+
+def _run_sets(config: Config, experiments: Sequence[Experiment], extras: Extras, out: Path, *, pilot: bool) -> Job:
+    """Run each of several test sets in a folder of its name, and write the summary."""
+    from cranfield.project.multi_testset import CollectedSets, summary_document
+
+    collected = CollectedSets(out)
+    jobs: dict[str, Job] = {}
+    for experiment in experiments:
+        folder = out / experiment.name
+        runs = _collect_set(experiment, folder, collected, pilot=pilot)
+        jobs[experiment.name] = _finish(config, experiment, runs, extras, folder)
+    document = summary_document([_set_result(experiment, jobs[experiment.name]) for experiment in experiments])
+    written = (
+        *(path for job in jobs.values() for path in job.written),
+        *save_reports(document, out, (REPORT, MARKDOWN)),
     )
-    return Job(document, (), None, broken, written, out / REPORT, parts=tuple(jobs))
+    collected.clear()
+    broken = tuple(f"{name}: {limit}" for name, job in jobs.items() for limit in job.broken_limits)
+    return Job(document, (), None, broken, written, out / REPORT, parts=tuple(jobs.values()))
 
 
 def _systems_of_set(config: Config, name: str, systems: Sequence[str] | None) -> Sequence[str]:
@@ -222,6 +231,8 @@ def _sensitivity(comparison: Comparison, extras: Extras) -> Sensitivity | None:
 
 def _set_result(experiment: Experiment, job: Job) -> SetResult:
     """The row of one test set in the summary."""
+    from cranfield.project.multi_testset import SetResult
+
     measure, verdict = experiment.primary, job.document.verdict
     row = partial(SetResult, experiment.name, experiment.params, job.document, job.report.name, str(measure))
     shown = Toned(verdict.name, verdict.tone) if verdict is not None else ""

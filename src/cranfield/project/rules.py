@@ -8,7 +8,6 @@ from pathlib import Path
 from cranfield.config import Config, SetConfig, load_config
 from cranfield.config.check import Finding, Place
 from cranfield.errors import CranfieldError, Problem, unknown_name
-from cranfield.gate.rules import check_gate
 from cranfield.measures import parse
 from cranfield.stats.table import TESTS
 
@@ -29,7 +28,10 @@ def check_rules(config: Config) -> Iterator[Finding]:
         yield from _in(("testsets", name), one)
     if config.test not in TESTS:
         yield ("test",), unknown_name("test", config.test, TESTS)
-    yield from check_gate(config)
+    if config.gate is not None:
+        from cranfield.gate.rules import check_gate
+
+        yield from check_gate(config)
 
 
 def _in(above: Place, settings: Config | SetConfig) -> Iterator[Finding]:
