@@ -20,7 +20,8 @@ compares fields. Readers gather every problem of a file before they raise: see `
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import re
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 GOT_CHARS = 80
@@ -36,6 +37,15 @@ def shorten(value: object) -> str:
     """Quote `value` for a message: its `repr`, cut to `GOT_CHARS`."""
     text = repr(value)
     return text if len(text) <= GOT_CHARS else text[: GOT_CHARS - 1] + "…"
+
+
+Spelling = Callable[[str, str], str]
+"""From the name of a parameter and its value, or no value, to how a caller writes it."""
+
+
+def spell_parameter(name: str, value: str) -> str:
+    """`name=value`, as Python writes it."""
+    return f"{name}={value}" if value else name
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +64,8 @@ class Problem:
     got: str | None = None
     hint: str | None = None
     """The next step, as a sentence or a command."""
+    parameters: tuple[str, ...] = ()
+    """Names of the call's parameters that the texts mention as `{name}` or `{name=value}`; the command line writes its options."""
 
     @property
     def where(self) -> str:
@@ -62,16 +74,24 @@ class Problem:
             return ""
         return ":".join(str(part) for part in (self.path, self.line, self.column) if part is not None)
 
-    def __str__(self) -> str:
-        """`<where>: <message>; expected <what>, got <what>.` and, on the next line, the hint."""
+    def sentence(self, spell: Spelling = spell_parameter) -> str:
+        """`<where>: <message>; expected <what>, got <what>.`"""
         text = f"{self.where}: {self.message}" if self.where else self.message
         detail = [f"expected {self.expected}"] if self.expected else []
         detail += [f"got {self.got}"] if self.got else []
         if detail:
             text += "; " + ", ".join(detail)
-        if not text.endswith((".", "!", "?")):
-            text += "."
-        return text + (f"\nHint: {self.hint}" if self.hint else "")
+        return self.spelled(text if text.endswith((".", "!", "?")) else f"{text}.", spell)
+
+    def spelled(self, text: str, spell: Spelling = spell_parameter) -> str:
+        """A text of the problem with its parameters as a caller writes them."""
+        for name in self.parameters:
+            text = re.sub(rf"{{{name}(?:=([^{{}}]*))?}}", lambda found, name=name: spell(name, found[1] or ""), text)  # type: ignore[misc]
+        return text
+
+    def __str__(self) -> str:
+        """The sentence and, on the next line, the hint."""
+        return self.sentence() + (f"\nHint: {self.spelled(self.hint)}" if self.hint else "")
 
 
 class CranfieldError(Exception):

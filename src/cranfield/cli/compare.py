@@ -26,10 +26,10 @@ from cranfield.cli.shared import (
     TestSetFormatOption,
     contrasts_of,
     deliver,
-    leave,
     note_reader,
     one_stdin,
     today,
+    verdict_exit_code,
 )
 from cranfield.cli.testset_options import testset_options
 from cranfield.errors import Problem, UsageError
@@ -148,10 +148,8 @@ def compare_command(
     else:
         again = Again((runs[0], runs[1]), run_format, options) if sensitivity else None
         names = _two(evaluations, declared, contrasts, output, html, again)
-    for name in names:
-        leave(name, fail_on)
-    if VerdictCode.INVALID in names:
-        raise typer.Exit(EXIT_SYSTEM)
+    invalid = EXIT_SYSTEM if VerdictCode.INVALID in names else 0
+    raise typer.Exit(verdict_exit_code(names, fail_on) or invalid)
 
 
 class Declared(TypedDict):

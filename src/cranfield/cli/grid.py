@@ -18,7 +18,7 @@ from cranfield.cli.shared import (
     SeedOption,
     answer_cache,
     deliver,
-    leave,
+    verdict_exit_code,
 )
 
 
@@ -61,4 +61,4 @@ def grid_command(
     if job.broken_limits:
         raise typer.Exit(EXIT_SYSTEM)
     if job.result.comparison is not None:
-        leave(job.result.comparison.verdict.code, fail_on)
+        raise typer.Exit(verdict_exit_code([job.result.comparison.verdict.code], fail_on))

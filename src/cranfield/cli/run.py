@@ -23,8 +23,8 @@ from cranfield.cli.shared import (
     answer_cache,
     contrasts_of,
     deliver,
-    leave,
     today,
+    verdict_exit_code,
 )
 
 if TYPE_CHECKING:
@@ -89,13 +89,8 @@ def run_command(
 
 
 def _exit_code(job: Job, fail_on: Sequence[VerdictCode] | None) -> int:
-    """What one test set says of the run: a verdict that was asked for, or limits that were broken."""
-    claims = (
+    """The exit code of one test set: of a verdict to fail on, or of broken limits."""
+    verdicts = (
         [job.comparison.verdict.code] if job.comparison is not None else job.many.claims if job.many is not None else ()
     )
-    for claim in claims:
-        try:
-            leave(claim, fail_on)
-        except typer.Exit as asked:
-            return asked.exit_code
-    return EXIT_SYSTEM if job.broken_limits else 0
+    return verdict_exit_code(verdicts, fail_on) or (EXIT_SYSTEM if job.broken_limits else 0)

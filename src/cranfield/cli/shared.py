@@ -6,15 +6,24 @@ import functools
 import io
 import os
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import date
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Annotated, ParamSpec, TypeVar, get_type_hints
 
 import typer
 
-from cranfield.errors import CranfieldError, Problem, UnknownNameError, UsageError, shorten
+from cranfield.errors import (
+    SHOWN_PROBLEMS,
+    CranfieldError,
+    Problem,
+    Spelling,
+    UnknownNameError,
+    UsageError,
+    shorten,
+    spell_parameter,
+)
 from cranfield.evaluation.verdict_table import VerdictCode, is_former, parse_verdict
 
 if TYPE_CHECKING:
@@ -222,8 +231,8 @@ def handled(command: Callable[P, R]) -> Callable[P, R]:
         except CranfieldError as error:
             if State.debug:
                 raise
-            for line in str(error).splitlines():
-                typer.echo(line if line.startswith(("Hint:", "…")) else f"error: {line}", err=True)
+            for line in _error_lines(error, _option_spelling(command)):
+                typer.echo(line, err=True)
             raise typer.Exit(error.exit_code) from None
         except KeyboardInterrupt as interruption:
             typer.echo(str(interruption) or "interrupted", err=True)
@@ -241,6 +250,36 @@ def handled(command: Callable[P, R]) -> Callable[P, R]:
             raise typer.Exit(2) from None
 
     return wrapper
+
+
+def _error_lines(error: CranfieldError, spell: Spelling) -> Iterator[str]:
+    """An error on stderr: a paragraph for each problem, and the number of those that are not shown."""
+    for problem in error.problems[:SHOWN_PROBLEMS]:
+        yield from (f"error: {line}" for line in problem.sentence(spell).splitlines())
+        if problem.hint:
+            yield f"Hint: {problem.spelled(problem.hint, spell)}"
+    if len(error.problems) > SHOWN_PROBLEMS:
+        yield f"… and {len(error.problems) - SHOWN_PROBLEMS} more problems."
+
+
+OPTION_PARAMETERS = {"format": "testset_format", "max_failed_share": "max_failed", "min_judged_share": "min_judged"}
+"""Parameter of the library to the parameter of a command, where the names differ."""
+
+
+def _option_spelling(command: Callable[..., object]) -> Spelling:
+    """How the command line writes a parameter of the library: `--option value`."""
+    options: dict[str, str] = {}
+    for name, hint in get_type_hints(command, include_extras=True).items():
+        for info in getattr(hint, "__metadata__", ()):
+            for spelling in getattr(info, "param_decls", None) or ():
+                if spelling.startswith("--"):
+                    options[name] = spelling
+
+    def spell(name: str, value: str) -> str:
+        option = options.get(OPTION_PARAMETERS.get(name, name)) or options.get(name)
+        return " ".join(filter(None, (option, value))) if option else spell_parameter(name, value)
+
+    return spell
 
 
 def one_stdin(paths: Sequence[Path]) -> None:
@@ -290,7 +329,6 @@ def show(parts: Iterable[str]) -> None:
     sys.stdout.flush()
 
 
-def leave(verdict: VerdictCode, fail_on: Sequence[VerdictCode] | None) -> None:
-    """Exit with the code of this verdict if it is among those to fail on."""
-    if verdict in (fail_on or ()):
-        raise typer.Exit(FAIL_ON[verdict])
+def verdict_exit_code(verdicts: Iterable[VerdictCode], fail_on: Sequence[VerdictCode] | None) -> int:
+    """The exit code of the first verdict that is among those to fail on; 0 where none is."""
+    return next((FAIL_ON[verdict] for verdict in verdicts if verdict in (fail_on or ())), 0)

@@ -178,7 +178,7 @@ def misfits(
     if absent:
         listed = ", ".join(baseline.measures)
         problems.append(Problem(f"the baseline has no {', '.join(absent)}", path=name, got=listed))
-    hint = f"look at the results on what is there now, then say so: `{ACCEPT} --reason '...'`"
+    hint = f"look at the new results, then accept them: `{ACCEPT}`"
     return tuple(replace(problem, hint=hint) for problem in problems)
 
 

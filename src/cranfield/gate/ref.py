@@ -72,7 +72,7 @@ def ref_named(name: str, folder: Path) -> Ref:
         top = _top(folder)
     except GitError as error:
         raise UsageError(
-            f"a baseline of a ref needs a git repository: {error}", path=str(folder), got=f"--baseline-ref {name}"
+            f"a baseline of a ref needs a git repository: {error}", path=str(folder), got=f"the ref {name}"
         ) from None
     _require_own(folder, top)
     is_name = name.isprintable() and not name.startswith("-") and ":" not in name

@@ -46,8 +46,8 @@ def summary_page(environ: Mapping[str, str] = os.environ) -> Path:
     if not named:
         raise UsageError(
             f"{SUMMARY_VARIABLE} is not set",
-            expected="a step of GitHub Actions, which names its summary page so",
-            hint="leave --step-summary away elsewhere: --format markdown prints the same report.",
+            expected="a step of GitHub Actions, which sets it",
+            hint="the Markdown report has the same content.",
         )
     return Path(named)
 
@@ -120,7 +120,7 @@ def comment(
     if not text.strip():
         raise UsageError("there is nothing in it to comment", path=str(path))
     if number is not None and number < 1:
-        raise UsageError(f"--number is {shorten(number)}", expected="1 or more")
+        raise UsageError(f"{{number}} is {shorten(number)}", expected="1 or more", parameters=("number",))
     of = {"github": github, "gitlab": gitlab}[forge or forge_of(environ)]
     repo, number = of.place(environ, repo, number)
     with Api(of.access(environ, url)) as api:
@@ -139,4 +139,5 @@ def forge_of(environ: Mapping[str, str]) -> Forge:
     for github, gitlab in signs:
         if bool(environ.get(github)) != bool(environ.get(gitlab)):
             return "github" if environ.get(github) else "gitlab"
-    raise UsageError("no forge is named", expected="--forge github or --forge gitlab, or a job of one of them")
+    expected = "{forge=github} or {forge=gitlab}, or a job of one of them"
+    raise UsageError("no forge is named", expected=expected, parameters=("forge",))

@@ -35,7 +35,9 @@ def held_to(testset: TestSet, repo: Path, *, allow_drift: bool = False, at: str 
     """
     report = verify(testset, take(repo, at))
     if report.drifted and not allow_drift:
-        hint = f"{REVIEW}, then `cranfield testset rehash --allow-drift`; --allow-drift here goes on without"
+        hint = (
+            f"{REVIEW}, then rehash it (`cranfield testset rehash`); {{allow_drift}} continues with the drifted places"
+        )
         raise TestSetError(_refusal(testset, report.drifted, len(report.findings), report, hint))
     healed = reanchored(testset, report)
     return replace(healed, notes=(*testset.notes, *info(*_notes(report))))
@@ -64,10 +66,8 @@ def rehash(
     report = verify(testset, snapshot)
     changed = [finding for finding in report.findings if finding.state in DRIFTED | {"moved"}]
     if changed and not allow_drift:
-        hint = (
-            "`cranfield testset verify --out FILE` writes the set with moved lines healed" if report.moved else REVIEW
-        )
-        hint += "; --allow-drift takes every place as it stands now"
+        hint = "`cranfield testset verify` can write the set with moved lines corrected" if report.moved else REVIEW
+        hint += "; {allow_drift} takes every place as it stands now"
         raise TestSetError(_refusal(testset, changed, len(report.findings), report, hint))
     outlines = Outlines(snapshot)
     expected = places(testset, snapshot)
@@ -76,7 +76,8 @@ def rehash(
     if expected and not anchors and not report.unparsed:
         raise TestSetError(
             f"test set {testset.name!r}: none of {n_of(len(expected), 'expected places')} is in {report.where}",
-            hint="--repo names the folder that the paths of the set are counted from",
+            hint="{repo} is the folder that the paths of the set are relative to",
+            parameters=("repo",),
         )
     missing = [f"{label} ({why})" for label, why in here.items() if isinstance(why, str)]
     hashes = {path: snapshot.sha256(path) for path in sorted({place.path for place in expected.values()})}
@@ -117,7 +118,10 @@ def _refusal(testset: TestSet, changed: Sequence[Finding], among: int, report: D
     states = Counter(finding.state for finding in changed)
     counted = ", ".join(f"{states[state]} {state}" for state in STATES if states[state])
     head = f"test set {testset.name!r}: {len(changed)} of {n_of(among, 'expected places')} not as they were in {report.where}: {counted}"
-    return [Problem(head, hint=hint), *(Problem(said(finding), path=finding.label) for finding in changed)]
+    return [
+        Problem(head, hint=hint, parameters=("allow_drift",)),
+        *(Problem(said(finding), path=finding.label) for finding in changed),
+    ]
 
 
 def said(finding: Finding) -> str:

@@ -271,7 +271,8 @@ def require_folder(out: Path) -> None:
     except OSError as error:
         raise UsageError(refusal(out, error)) from error
     if in_the_way is not None:
-        raise UsageError("this is a file", path=str(in_the_way), expected="a folder for the results, --out")
+        expected = "a folder for the results, {out}"
+        raise UsageError("this is a file", path=str(in_the_way), expected=expected, parameters=("out",))
 
 
 def testset_named(config: Config, name: str | None) -> str:
@@ -283,11 +284,12 @@ def testset_named(config: Config, name: str | None) -> str:
     """
     if config.testsets is None:
         if name is not None:
-            raise UsageError(f"--testset is {name}", expected="none: the config has one test set")
+            expected = "none: the config has one test set"
+            raise UsageError(f"{{testset}} is {name}", expected=expected, parameters=("testset",))
         return ""
     if name is None:
-        listed = ", ".join(config.sets)
-        raise UsageError(f"the config has {len(config.sets)} test sets", expected=f"--testset with one of {listed}")
+        expected = f"{{testset}} with one of {', '.join(config.sets)}"
+        raise UsageError(f"the config has {len(config.sets)} test sets", expected=expected, parameters=("testset",))
     if name not in config.sets:
         raise UnknownNameError.among("test set", name, config.sets)
     return name

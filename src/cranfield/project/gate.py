@@ -175,9 +175,11 @@ def evaluations(
 ) -> Iterator[tuple[Experiment, Evaluation]]:
     """Each experiment with the evaluation of its system: collected now, or of a finished run."""
     if source.run is not None and len(experiments) > 1:
-        raise UsageError("--run is one run, and there are several test sets", hint="use --from DIR of `cranfield run`")
+        hint = "use {folder=DIR}, the output of `cranfield run`"
+        parameters = ("run", "folder")
+        raise UsageError("{run} is one run, and there are several test sets", hint=hint, parameters=parameters)
     if source.run is not None and source.folder is not None:
-        raise UsageError("--from and --run are two runs", expected="one of them")
+        raise UsageError("{folder} and {run} are two runs", expected="one of them", parameters=("folder", "run"))
     if source.run is None:  # the stamp of a run that is named is checked when it is read
         pilots = dict.fromkeys(path for experiment in experiments for path in _pilots(experiment.systems[0]))
         if pilots:
@@ -241,14 +243,14 @@ def _pilots(system: ConfiguredSystem) -> Iterator[Path]:
 
 
 def _is_pilot(path: Path) -> Problem:
-    return Problem("the run is a pilot, which passes no gate", path=str(path), hint="run it without --pilot")
+    return Problem("the run is a pilot, which passes no gate", path=str(path), hint="collect it again, not as a pilot")
 
 
 def _mismatches(run: Run, experiment: Experiment, path: Path) -> Iterator[Problem]:
     """Why a run is not one of this system on this test set."""
     if run.pilot:
         yield _is_pilot(path)
-    hint = "run it anew: `cranfield run`, or `cranfield gate` without --from"
+    hint = "collect it again by `cranfield run`, or let the gate query the system"
     checks: tuple[tuple[str, object, object], ...] = (
         ("test set", run.testset_digest, experiment.testset.digest),
         ("k", run.depth, experiment.k),

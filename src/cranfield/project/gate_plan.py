@@ -56,7 +56,7 @@ def planned(config_path: Path, baseline_ref: str | None = None) -> Plan:
     ref = ref_named(baseline_ref, config.folder)
     theirs, located = _config_at(ref, config_path)
     if theirs.gate is None:
-        hint = "a gate that is not there yet can hold nothing: run without --baseline-ref until it is merged"
+        hint = "the gate can be taken from this ref once it is merged there"
         raise UsageError(f"the config has no gate in {ref.name}", path=ref.shown(config_path), hint=hint)
     ruled = _ruled(config, theirs, ref)
     systems = _systems_gated(theirs)
@@ -69,7 +69,7 @@ def planned(config_path: Path, baseline_ref: str | None = None) -> Plan:
 
 def _config_at(ref: Ref, config_path: Path) -> tuple[Config, Located]:
     """The config as a ref has it; problems name the ref."""
-    hint = "a gate that is not there yet can hold nothing: run without --baseline-ref until it is merged"
+    hint = "the gate can be taken from this ref once it is merged there"
     text = ref.read(config_path, hint=hint)
     name = ref.shown(config_path)
     with tempfile.TemporaryDirectory() as folder:

@@ -111,7 +111,8 @@ def run_job(  # noqa: PLR0913 - each is an option of the command, and is typed b
     """
     config = open_config(config_path)
     if allow_drift and not any(one.repo for one in config.sets.values()):
-        raise UsageError("--allow-drift is about a repository", hint="name it in the config with `repo: DIR`")
+        hint = "name it in the config with `repo: DIR`"
+        raise UsageError("{allow_drift} needs a repository", hint=hint, parameters=("allow_drift",))
     require_folder(out)
 
     def prepared(name: str) -> Experiment:
@@ -156,7 +157,7 @@ def _systems_of_set(config: Config, name: str, systems: Sequence[str] | None) ->
     if systems is None:
         return config.sets[name].systems or config.pair or list(config.systems)
     if len(set(systems)) < len(systems):
-        raise UsageError("--system names a system twice", got=", ".join(systems))
+        raise UsageError("{systems} names a system twice", got=", ".join(systems), parameters=("systems",))
     return systems
 
 

@@ -68,7 +68,9 @@ def _set_params(config: Config, testset: str | None) -> Mapping[str, Scalar]:
     if testset is None:
         return {} if config.testsets is not None else config.sets[""].params
     if config.testsets is None:
-        raise UsageError("the config has one test set, without a name", hint="leave --testset out")
+        raise UsageError(
+            "the config has one test set, without a name", hint="leave out {testset}", parameters=("testset",)
+        )
     if testset not in config.sets:
         raise UnknownNameError.among("test set", testset, config.sets)
     return config.sets[testset].params
@@ -87,7 +89,7 @@ def _params(written: Sequence[str]) -> dict[str, Scalar]:
         except yaml.YAMLError:
             value = text
         if not equals or not name.strip():
-            problems.append(Problem(f"--param is {shorten(one)}", expected="NAME=VALUE"))
+            problems.append(Problem(f"{{params}} is {shorten(one)}", expected="NAME=VALUE", parameters=("params",)))
         else:
             found[name.strip()] = value if isinstance(value, str | int | float | bool) else text
     if problems:

@@ -83,7 +83,9 @@ def apply_options(testset: TestSet, options: TestSetOptions = NO_OPTIONS, folder
 
         testset = held_to(testset, options.repo, allow_drift=options.allow_drift, at=options.at)
     elif options.allow_drift or options.at is not None:
-        raise UsageError("--allow-drift and --at are about a repository", hint="name it with --repo DIR")
+        parameters = ("allow_drift", "at", "repo")
+        hint = "name it with {repo=DIR}"
+        raise UsageError("{allow_drift} and {at} need a repository", hint=hint, parameters=parameters)
     if options.part is not None:
         from cranfield.testsets.split import part
 

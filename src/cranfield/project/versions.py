@@ -155,6 +155,6 @@ def named_runs(runs: Sequence[str]) -> dict[str, Path]:
         path = Path(place) if equals and not Path(text).exists() else Path(text)
         name = name if equals and not Path(text).exists() else path.stem
         if name in found:
-            raise UsageError(f"two runs are called {name!r}", hint="--run NAME=FILE names them")
+            raise UsageError(f"two runs are called {name!r}", hint="name them: {runs=NAME=FILE}", parameters=("runs",))
         found[name] = path
     return found

@@ -86,10 +86,19 @@ class Located:
             return above.keys[loc[-1]]
         return node.line, node.column
 
-    def problem(self, message: str, loc: Loc, *, key: bool = False, **fields: str | None) -> Problem:
-        """A problem at the place of `loc`; `fields` are `expected`, `got` and `hint`."""
+    def problem(
+        self,
+        message: str,
+        loc: Loc,
+        *,
+        key: bool = False,
+        expected: str | None = None,
+        got: str | None = None,
+        hint: str | None = None,
+    ) -> Problem:
+        """A problem at the place of `loc`."""
         line, column = self.mark(loc, key=key)
-        return Problem(message, path=shown(self.path), line=line, column=column, **fields)
+        return Problem(message, shown(self.path), line, column, expected, got, hint)
 
 
 def load_located(path: Path, error: type[CranfieldError]) -> Located:
