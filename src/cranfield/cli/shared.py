@@ -262,7 +262,12 @@ def _error_lines(error: CranfieldError, spell: Spelling) -> Iterator[str]:
         yield f"… and {len(error.problems) - SHOWN_PROBLEMS} more problems."
 
 
-OPTION_PARAMETERS = {"format": "testset_format", "max_failed_share": "max_failed", "min_judged_share": "min_judged"}
+OPTION_PARAMETERS = {
+    "format": "testset_format",
+    "max_failed_share": "max_failed",
+    "min_judged_share": "min_judged",
+    "rule": "consensus",
+}
 """Parameter of the library to the parameter of a command, where the names differ."""
 
 
@@ -271,8 +276,9 @@ def _option_spelling(command: Callable[..., object]) -> Spelling:
     options: dict[str, str] = {}
     for name, hint in get_type_hints(command, include_extras=True).items():
         for info in getattr(hint, "__metadata__", ()):
-            for spelling in getattr(info, "param_decls", None) or ():
-                if spelling.startswith("--"):
+            # In `Annotated` typer takes the first spelling for a default until it makes the command.
+            for spelling in (getattr(info, "default", ""), *(getattr(info, "param_decls", None) or ())):
+                if isinstance(spelling, str) and spelling.startswith("--"):
                     options[name] = spelling
 
     def spell(name: str, value: str) -> str:

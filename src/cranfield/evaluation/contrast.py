@@ -99,7 +99,8 @@ def _sides(testset: TestSet, key: str, names: tuple[str, str], values: Mapping[s
         for one, value in query.strata.items():
             strata.setdefault(one, {}).setdefault(value, []).append(query.id)
     if not strata:
-        raise UsageError(f"test set {testset.name!r} has no strata to contrast", hint="--strata gives it some")
+        hint = "{strata} adds them"
+        raise UsageError(f"test set {testset.name!r} has no strata to contrast", hint=hint, parameters=("strata",))
     if key not in strata:
         raise UnknownNameError.among("key of strata", key, strata)
     for name in names:

@@ -151,9 +151,9 @@ def _summary(measure: Measure, result: Scored, weights: FloatQ) -> Summary:
 
 HINTS = {
     NEEDS_COUNT: "give expected_count, use credit: once, or choose RR, P@k or Success@k",
-    WHY_NEEDED["subtopic"]: "--testset-format subtopics reads the second column of qrels as the subtopic",
-    WHY_NEEDED["judge"]: "--testset-format judges reads the second column of qrels as the judge",
-    WHY_NEEDED["preference"]: "--testset-format preferences reads a file of preferences",
+    WHY_NEEDED["subtopic"]: "{format=subtopics} reads the second column of qrels as the subtopic",
+    WHY_NEEDED["judge"]: "{format=judges} reads the second column of qrels as the judge",
+    WHY_NEEDED["preference"]: "{format=preferences} reads a file of preferences",
     WHY_NEEDED["files"]: "write `files` of a query in the test set: the paths its results should cover",
     WHY_NEEDED["legacy"]: "write `legacy` of a query in the test set: ids or patterns of the old form",
     WHY_NEEDED["sources"]: "write `sources` in the test set: names and patterns, the highest authority first",
@@ -174,7 +174,9 @@ def _refuse(impossible: dict[Measure, dict[str, str]]) -> None:
         hinted = next((reason for reason in reasons.values() if reason in HINTS), None)
         why = hinted or "; ".join(dict.fromkeys(reasons.values()))
         hint = HINTS.get(why, "leave it out")
-        problems.append(Problem(f"{measure} cannot be computed for any query: {why}", hint=hint))
+        problems.append(
+            Problem(f"{measure} cannot be computed for any query: {why}", hint=hint, parameters=("format",))
+        )
     if problems:
         raise MeasureError(problems)
 

@@ -164,7 +164,8 @@ def explain(
         raise UsageError(
             f"under {RATED_BY_SLOT} each measure has grades of its own, made of the ratings: no ranking is the same on both "
             "sides",
-            hint="--to-scale binary maps the ratings to one scale for all measures",
+            hint="{to_scale=binary} maps the ratings to one scale for all measures",
+            parameters=("to_scale",),
         )
     score = _Scorer(testset, rank)
     choices = tuple(Choice(name, getattr(a, name), getattr(b, name)) for name in differing(a, b))

@@ -159,7 +159,8 @@ def history_report(points: Sequence[Past], chosen: Chosen, damaged: Sequence[tup
     n_pilots = n_all - len(kept)
     measure = chosen.measure or measure_of(kept)
     if measure is None:
-        raise UsageError("there is no evaluation to show", hint="--pilots shows those of pilots" if n_pilots else None)
+        hint = "{pilots} shows those of pilots" if n_pilots else None
+        raise UsageError("there is no evaluation to show", hint=hint, parameters=("pilots",))
     known = list(dict.fromkeys(name for point in kept for name in point.measures))
     if measure not in known:  # spelled in another way, perhaps
         measure = str(parse_all([measure])[0])

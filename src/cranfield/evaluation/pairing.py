@@ -149,7 +149,7 @@ def why_invalid(
         where = "on one side only" if len(evaluations) == 2 else "for some systems only"
         broken.append(
             f"{lost} of {total} queries have a value of {primary} {where} ({format_percent(lost / total)}); "
-            f"the limit is {format_percent(limits.max_failed_share)} (limits.max_failed_share, --max-failed)"
+            f"the limit is {format_percent(limits.max_failed_share)} (limits.max_failed_share)"
         )
     return broken
 

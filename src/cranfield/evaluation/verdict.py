@@ -109,7 +109,7 @@ def broken_limits(evaluations: Sequence[Evaluation], primary: Measure, limits: L
         if limits.max_failed_share is not None and outcomes and bad / len(outcomes) > limits.max_failed_share:
             sentences.append(
                 f"{evaluation.name}: {bad} of {len(outcomes)} queries failed or have no answer ({format_percent(bad / len(outcomes))}); "
-                f"the limit is {format_percent(limits.max_failed_share)} (limits.max_failed_share, --max-failed)"
+                f"the limit is {format_percent(limits.max_failed_share)} (limits.max_failed_share)"
             )
         if limits.min_judged_share is not None:
             sentences.extend(_coverage(evaluation, primary, limits.min_judged_share))
@@ -162,7 +162,7 @@ def _coverage(evaluation: Evaluation, primary: Measure, limit: float) -> list[st
     if share >= limit:
         return []
     return [
-        f"{evaluation.name}: {measure} is {format_percent(share)}; the limit is {format_percent(limit)} (limits.min_judged_share, --min-judged)"
+        f"{evaluation.name}: {measure} is {format_percent(share)}; the limit is {format_percent(limit)} (limits.min_judged_share)"
     ]
 
 

@@ -113,7 +113,8 @@ class Api:
                 f"{self._access.forge} names a next page on another server",
                 expected=str(ours.host),
                 got=str(theirs.host),
-                hint="give the address of its API with --url",
+                hint="give the address of its API with {url}",
+                parameters=("url",),
             )
         return url
 
@@ -142,12 +143,13 @@ class Api:
         if _is_limited(response):
             hint = "it asks to wait longer than a minute: start the job again later"
         elif response.is_redirect:
-            hint = "the repository may have moved: give its name of today with --repo, or the address with --url"
+            hint = "the repository may have moved: give its new name with {repo}, or the address with {url}"
         return UsageError(
             f"{self._access.forge} refused {method} with HTTP status {status}",
             path=response.url.path,
             got=shorten(_message(response)),
             hint=hint,
+            parameters=("repo", "url"),
         )
 
     def _json(self, response: Response) -> Any:
@@ -160,7 +162,8 @@ class Api:
                 f"{self._access.forge} did not answer in JSON",
                 path=str(response.url.host),
                 got=shorten(response.text),
-                hint="is this the address of its API? --url",
+                hint="is this the address of its API? {url}",
+                parameters=("url",),
             ) from None
 
 

@@ -98,8 +98,9 @@ def place(environ: Mapping[str, str], repo: str | None, number: int | None) -> t
     if not _REPO.fullmatch(repo) or {".", ".."} & set(repo.split("/")):
         raise UsageError(
             "no repository is named" if not repo else "this is not the name of a repository",
-            expected="--repo OWNER/NAME, or GITHUB_REPOSITORY",
+            expected="{repo=OWNER/NAME}, or GITHUB_REPOSITORY",
             got=shorten(repo) if repo else None,
+            parameters=("repo",),
         )
     if number is None:
         found = _REF.match(environ.get("GITHUB_REF", ""))
@@ -107,7 +108,8 @@ def place(environ: Mapping[str, str], repo: str | None, number: int | None) -> t
     if number is None:
         raise UsageError(
             "no pull request is named",
-            expected="--number N, or a job that runs for one",
+            expected="{number=N}, or a job that runs for one",
+            parameters=("number",),
             hint="a job of a push has none: run it `on: pull_request`",
         )
     return repo, number
@@ -122,7 +124,10 @@ def _number_of_event(environ: Mapping[str, str]) -> int | None:
         event = json.loads(Path(path).read_bytes())
     except (OSError, ValueError, RecursionError):
         raise UsageError(
-            "cannot be read as the event of a job", path="GITHUB_EVENT_PATH", hint="or give --number N"
+            "cannot be read as the event of a job",
+            path="GITHUB_EVENT_PATH",
+            hint="or give {number=N}",
+            parameters=("number",),
         ) from None
     if not isinstance(event, dict):
         return None

@@ -87,8 +87,9 @@ def place(environ: Mapping[str, str], repo: str | None, number: int | None) -> t
     if not _REPO.fullmatch(repo):
         raise UsageError(
             "no project is named" if not repo else "this is not a project",
-            expected="--repo with its number or GROUP/NAME, or CI_PROJECT_ID",
+            expected="{repo} with its number or GROUP/NAME, or CI_PROJECT_ID",
             got=shorten(repo) if repo else None,
+            parameters=("repo",),
         )
     if number is None:
         said = environ.get("CI_MERGE_REQUEST_IID", "")
@@ -96,7 +97,8 @@ def place(environ: Mapping[str, str], repo: str | None, number: int | None) -> t
     if number is None:
         raise UsageError(
             "no merge request is named",
-            expected="--number N, or a job that runs for one",
+            expected="{number=N}, or a job that runs for one",
+            parameters=("number",),
             hint='a job of a branch has none: `rules: - if: $CI_PIPELINE_SOURCE == "merge_request_event"`',
         )
     return repo, number

@@ -65,7 +65,7 @@ class Format:
     """A format of test sets, runs or queries, and how it is told."""
 
     name: str
-    """As `--testset-format` and `--run-format` take it."""
+    """The name of the format."""
     kind: Kind
     sentence: str
     """What a file of it is, to go on from "expected"."""

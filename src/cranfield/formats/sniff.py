@@ -301,7 +301,7 @@ def _head(path: Path, kind: Kind, error: type[CranfieldError]) -> Head:
 
 
 WHAT: dict[Kind, str] = {"testset": "test set", "run": "run", "queries": "query file"}
-OPTION: dict[Kind, str] = {"testset": "--testset-format", "run": "--run-format"}
+FORMAT_PARAMETER: dict[Kind, str] = {"testset": "format", "run": "run_format"}
 MAX_SENTENCES = 4
 """More formats than that are named by their names."""
 
@@ -318,19 +318,26 @@ def _unknown(path: Path, kind: Kind, head: Head, other: Format | None) -> Proble
         return Problem("the file is empty", path=shown(path), expected=expected)
     hint = None
     if other is not None and other.kind == "queries":
-        hint = f"this is {other.sentence}: texts go with judgments, as `--queries FILE` beside a test set"
+        hint = f"this is {other.sentence}: texts go with judgments, as {{queries=FILE}} with a test set"
     elif other is not None:
         hint = f"this is {other.sentence}: the test set comes first, then the runs"
     elif _is_log(head):
         hint = "this is the log beside a run: name the file without `.log`"
-    elif kind in OPTION:
+    elif kind in FORMAT_PARAMETER:
         names = format_names(kind)
         named = "NAME" if len(names) > MAX_SENTENCES else "|".join(names)
-        hint = f"where the content does not tell, {OPTION[kind]} {named} does"
+        hint = f"name the format: {{{FORMAT_PARAMETER[kind]}={named}}}"
     if (broken := _broken_json(path, head)) is not None:
         return broken
     got = shorten(head.first_line.decode("utf-8", "replace")) if head.first_line else "comments only"
-    return Problem(f"not a {WHAT[kind]}", path=shown(path), expected=expected, got=got, hint=hint)
+    return Problem(
+        f"not a {WHAT[kind]}",
+        path=shown(path),
+        expected=expected,
+        got=got,
+        hint=hint,
+        parameters=(*FORMAT_PARAMETER.values(), "queries"),
+    )
 
 
 def _broken_json(path: Path, head: Head) -> Problem | None:

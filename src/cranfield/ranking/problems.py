@@ -46,7 +46,8 @@ def duplicate_result(path: str, lines: tuple[int, int], query_id: bytes, doc_id:
         line=max(lines),
         expected="each document once a query",
         got=f"it also on line {min(lines)}",
-        hint="--duplicates first keeps the best-ranked one and goes on",
+        hint="{duplicates=first} keeps the best-ranked one",
+        parameters=("duplicates",),
     )
 
 

@@ -69,7 +69,8 @@ def rated_pairs(testset: TestSet) -> RatedPairs:
         raise TestSetError(
             f"test set {testset.name!r} holds no ratings",
             expected="what each rater said: `ratings:` in YAML, a column of raters, or qrels by judge",
-            hint="qrels whose second column is the judge are read by --testset-format judges",
+            hint="qrels whose second column is the judge are read by {format=judges}",
+            parameters=("format",),
         )
     pairs: list[Pair] = []
     columns: dict[tuple[str, int], int] = {}

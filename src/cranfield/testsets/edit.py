@@ -112,12 +112,14 @@ def _problems(testset: TestSet, addition: Addition) -> list[Problem]:
     grades, targets = testset.grades.get(query_id, {}), testset.targets.get(query_id, ())
     found = []
     if old is None and not addition.text.strip():
-        found.append(Problem(f"query {query_id!r} is new and has no text", hint='--text "what a user types"'))
+        hint = '{text="what a user types"}'
+        found.append(Problem(f"query {query_id!r} is new and has no text", hint=hint, parameters=("text",)))
     if old is None and not expects and not addition.negative:
         found.append(
             Problem(
                 f"query {query_id!r} is new and expects nothing",
-                expected="--relevant, --entity, --span, --pattern or --file; or --negative, where nothing should be found",
+                expected="judgments or targets; or {negative}, where nothing should be found",
+                parameters=("negative",),
             )
         )
     is_negative = addition.negative or (old is not None and negative_of(old) is not None)
@@ -127,7 +129,7 @@ def _problems(testset: TestSet, addition: Addition) -> list[Problem]:
         found.append(
             Problem(
                 f"query {query_id!r} would have graded documents beside targets",
-                expected="documents (--relevant), or targets (--entity, --span, --pattern, --file)",
+                expected="documents, or targets: entities, spans, patterns, files",
             )
         )
     known = {target.label for target in targets} | set(grades)

@@ -183,7 +183,7 @@ def renew(
                 Problem(
                     f"nothing is relevant to the new query {query.id!r} ({query.text})",
                     path=labels.path,
-                    hint="add a row with a relevant document to the sheet, or plan with another --seed",
+                    hint="add a row with a relevant document to the sheet, or plan with another seed",
                 )
                 for query in barren
             ]
@@ -203,7 +203,10 @@ def _together(plan: Plan, labels: Labels, rule: str) -> TestSet:
     old = plan.testset
     if old.ratings and old.consensus and old.consensus != rule:
         raise UsageError(
-            f"the set's ratings became grades by {old.consensus}", got=rule, hint=f"--consensus {old.consensus}"
+            f"the set's ratings became grades by {old.consensus}",
+            got=rule,
+            hint=f"{{rule={old.consensus}}}",
+            parameters=("rule",),
         )
     kept = only(old, set(old.query_ids) - set(plan.leaving))
     ratings = {
@@ -242,7 +245,7 @@ def _check_labels(plan: Plan, labels: Labels) -> None:
             f"query {row.query_id!r} is not one of those drawn",
             path=labels.path,
             line=row.line,
-            hint="the log, --n, --sample, --seed and the set have to be those of the plan",
+            hint="the log, the numbers drawn, the seed and the set have to be those of the plan",
         )
         for row in labels.rows
         if row.query_id not in wanted

@@ -72,7 +72,7 @@ def part(testset: TestSet, name: Part) -> TestSet:
     if gone:
         raise TestSetError(
             f"held-out queries that are not in the set: {', '.join(sorted(gone)[:3])} ({len(gone)})",
-            hint="`cranfield testset split SET --force` draws anew",
+            hint="`cranfield testset split` can draw and replace it",
         )
     wanted = held_out if name == "held-out" else set(testset.query_ids) - held_out
     return replace(only(testset, wanted), name=f"{testset.name} ({name})")

@@ -172,5 +172,5 @@ def test_what_is_not_there_is_said(chosen, words):
 
 
 def test_a_history_of_pilots_alone_says_so():
-    with pytest.raises(UsageError, match="--pilots"):
+    with pytest.raises(UsageError, match="pilots shows those of pilots"):
         history_report([past(0, 0.5, pilot=True)], Chosen())

@@ -234,20 +234,14 @@ FORMAT_MESSAGES: dict[str, tuple[Callable[[Path], object], type[CranfieldError],
         read_testset,
         TestSetError,
         "\n# a comment\nwords and more\n",
-        (
-            f": not a test set; {WANTED_TESTSET}, got 'words and more'.\n"
-            "Hint: where the content does not tell, --testset-format NAME does"
-        ),
+        (f": not a test set; {WANTED_TESTSET}, got 'words and more'.\nHint: name the format: format=NAME"),
     ),
     "empty test set": (read_testset, TestSetError, "\n", f": the file is empty; {WANTED_TESTSET}."),
     "comments for a test set": (
         read_testset,
         TestSetError,
         "# only\n",
-        (
-            f": not a test set; {WANTED_TESTSET}, got comments only.\n"
-            "Hint: where the content does not tell, --testset-format NAME does"
-        ),
+        (f": not a test set; {WANTED_TESTSET}, got comments only.\nHint: name the format: format=NAME"),
     ),
     "a TREC run for a test set": (
         read_testset,
@@ -264,7 +258,7 @@ FORMAT_MESSAGES: dict[str, tuple[Callable[[Path], object], type[CranfieldError],
         "q1 Q0 d1 1 0.5\n",
         (
             f": not a run; {WANTED_RUN}, got 'q1 Q0 d1 1 0.5'.\n"
-            "Hint: where the content does not tell, --run-format run-table|jsonl|trec|parquet does"
+            "Hint: name the format: run_format=run-table|jsonl|trec|parquet"
         ),
     ),
     "a test set for a run": (

@@ -119,7 +119,7 @@ def test_judgments_of_several_raters_in_one_file_are_refused(shared_data: Path) 
     assert (problem.line, problem.expected, problem.got) == (3686, "0, as on line 5", "3")
     assert problem.hint == (
         "column 2 differs, as where several raters or subtopics are in one file: keep one of them, or read them all with "
-        "--testset-format judges or subtopics"
+        "{format=judges} or {format=subtopics}"
     )
 
 

@@ -132,13 +132,13 @@ def test_of_several_test_sets_one_has_to_be_named(tmp_path: Path) -> None:
     text = CONFIG.replace(
         "testset: queries.yaml", "testsets: {small: {path: queries.yaml}, none: {path: nothing.yaml}}"
     )
-    with pytest.raises(UsageError, match="2 test sets; expected --testset with one of small, none"):
+    with pytest.raises(UsageError, match="2 test sets; expected testset with one of small, none"):
         run_components("three", project(tmp_path, text), out=tmp_path / "out")
     with pytest.raises(UnknownNameError, match="smal"):
         run_components("three", project(tmp_path, text), out=tmp_path / "out", testset="smal")
     with pytest.raises(TestSetError, match=r"nothing\.yaml"):
         run_components("three", project(tmp_path, text), out=tmp_path / "out", testset="none")
-    with pytest.raises(UsageError, match="--testset is small"):
+    with pytest.raises(UsageError, match="testset is small"):
         run_components("three", project(tmp_path), out=tmp_path / "out", testset="small")
     assert not (tmp_path / "asked").exists()
 

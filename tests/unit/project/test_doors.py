@@ -124,7 +124,7 @@ def test_queries_with_a_value_on_one_side_only_are_told_and_too_many_void_the_ve
     (reason,) = many.verdict.reasons
     assert reason == (
         "9 of 20 queries have a value of RankOfFirst on one side only (45.0 %); "
-        "the limit is 10.0 % (limits.max_failed_share, --max-failed)"
+        "the limit is 10.0 % (limits.max_failed_share)"
     )
 
 

@@ -241,7 +241,7 @@ def test_a_set_that_drifted_from_its_repository_is_refused_and_allowed_by_the_ca
         run_job(config, out=tmp_path / "out")
     assert run_job(config, out=tmp_path / "out", allow_drift=True).comparison is not None
     config.write_text(config.read_text().replace("repo: repo\n", ""))
-    with pytest.raises(UsageError, match="--allow-drift is about a repository"):
+    with pytest.raises(UsageError, match="allow_drift needs a repository"):
         run_job(config, out=tmp_path / "out", allow_drift=True)
 
 

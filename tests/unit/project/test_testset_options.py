@@ -57,7 +57,7 @@ def test_the_line_base_and_the_least_overlap_are_set_over_those_of_the_set():
 
 
 def test_options_of_a_repository_need_one():
-    with pytest.raises(UsageError, match="--repo"):
+    with pytest.raises(UsageError, match="repo=DIR"):
         apply_options(KINDS, TestSetOptions(allow_drift=True))
 
 

@@ -160,8 +160,9 @@ class _QrelsReader:
                     "keep one of the two lines"
                     if columns[1] == first_columns[1]
                     else "column 2 differs, as where several raters or subtopics are in one file: keep one of them, or read them "
-                    "all with --testset-format judges or subtopics"
+                    "all with {format=judges} or {format=subtopics}"
                 ),
+                parameters=("format",),
             )
 
     def _bad(self, line: int, message: str, got: bytes, expected: str) -> None:

@@ -179,7 +179,7 @@ def _commits(found: FirstBad) -> tuple[Block, ...]:
 def _notes(report: HistoryReport) -> tuple[str, ...]:
     notes = []
     if report.n_pilots:
-        notes.append(f"{n_of(report.n_pilots, 'pilots', format_count)} left out; --pilots shows them")
+        notes.append(f"{n_of(report.n_pilots, 'pilots', format_count)} left out")
     if report.n_without:
         notes.append(
             f"{n_of(report.n_without, 'evaluations', format_count)} without a mean of {report.measure} left out"

@@ -316,7 +316,7 @@ class _Collection:
         answers.kept.update(used)
         if used:
             how_many = f"{len(used)} of {len(self.testset.queries)} answers kept from {kept_since(used.values())}"
-            self.progress.note(f"{system.name}: {how_many}; --refresh asks again")
+            self.progress.note(f"{system.name}: {how_many}")
 
     def _keep(self, cache: Cache) -> None:
         """Keep answers for another time, those of each system where they are all of one and the same."""
@@ -374,8 +374,9 @@ def _locked(folder: Path, shown: Path) -> Iterator[None]:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            hint = "wait for it, or choose another folder with --out."
-            raise UsageError("another collection is writing here", path=str(shown), hint=hint) from None
+            hint = "wait for it, or choose another folder with {out}."
+            message = "another collection is writing here"
+            raise UsageError(message, path=str(shown), hint=hint, parameters=("out",)) from None
         except OSError:
             pass  # a file system without locks
         yield
