@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Every check, each said in a line; what fails is shown in full, and the others run all the same.
+# Run every check, one line each; the output of those that fail is shown in full.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 . scripts/lib.sh
@@ -27,5 +27,5 @@ step types .venv/bin/mypy
 step architecture .venv/bin/python -m pytest -q tests/architecture
 step documentation scripts/docs.sh
 
-[ ${#failed[@]} = 0 ] || die "failed: ${failed[*]} (make format mends what a machine can)"
+[ ${#failed[@]} = 0 ] || die "failed: ${failed[*]} (make format fixes some of it)"
 echo "all checks passed"

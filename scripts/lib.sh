@@ -1,4 +1,4 @@
-# Sourced by the other scripts: how they speak, and what this machine is.
+# Functions of the other scripts: messages, and Debian packages.
 
 say() { printf '%s\n' "$*" >&2; }
 
@@ -6,7 +6,7 @@ die() { say "$@"; exit 1; }
 
 can_apt() { [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; }
 
-# Install Debian packages, quietly unless it fails. A half-configured package from an earlier, killed run is mended first.
+# Install Debian packages, quietly unless it fails. A package that an interrupted run left half-configured is repaired first.
 apt_install() {
     local log
     log=$(mktemp)

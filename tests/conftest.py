@@ -1,4 +1,4 @@
-"""What every test may use, and the honest count of what did not run."""
+"""Fixtures for all tests, and the report of the tests that did not run."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 
 CHECKOUT = Path(__file__).resolve().parents[1]
 NO_SKIPS = "CRANFIELD_NO_SKIPS"
-"""Set (to anything but 0) where everything is meant to be installed: a test that did not run fails the session."""
+"""Set to anything but 0 where everything is installed: a skipped test fails the session."""
 
 # No wall-clock limits on single examples: on a busy machine they fail without a bug.
 settings.register_profile("quick", deadline=None, print_blob=True, max_examples=30)
@@ -43,7 +43,7 @@ def checkout() -> Path:
 
 @pytest.fixture(scope="session")
 def shared_data() -> Path:
-    """Real data that is not ours to publish; CRANFIELD_DATA names its folder."""
+    """Real data that we may not publish; CRANFIELD_DATA names its folder."""
     folder = Path(os.environ.get("CRANFIELD_DATA") or CHECKOUT.parent / "shared" / "data")
     if not folder.is_dir():
         pytest.skip("no real data here: CRANFIELD_DATA names its folder")
@@ -99,7 +99,7 @@ def chromium() -> str:
 
 @pytest.fixture(scope="session")
 def postgres_server() -> Iterator[str]:
-    """The address of a PostgreSQL server of the tests' own, on a socket in a folder; run by another user where we are root."""
+    """The address of a PostgreSQL server started here, on a socket in a folder; it runs as another user where we are root."""
     import psycopg
 
     found = sorted(Path("/usr/lib/postgresql").glob("*/bin/postgres"))
@@ -130,7 +130,7 @@ def postgres_server() -> Iterator[str]:
                     time.sleep(0.05)
             yield address
         finally:
-            process.send_signal(signal.SIGINT)  # at once, whoever is still connected
+            process.send_signal(signal.SIGINT)  # closes open connections
             process.wait(60)
 
 
@@ -138,7 +138,7 @@ PROGRAM = pytest.StashKey[Path]()
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Refuse to test the sources when the installed wheel was asked for; put a `cranfield` that starts fast on the PATH."""
+    """Refuse to test the sources in place of the wheel; put a `cranfield` that starts fast on the PATH."""
     if os.environ.get("CRANFIELD_INSTALLED") and "site-packages" not in Path(cranfield.__file__).parts:
         raise pytest.UsageError(f"CRANFIELD_INSTALLED is set, and cranfield was imported from {cranfield.__file__}")
     if not hasattr(config, "workerinput"):  # workers inherit the PATH
@@ -175,13 +175,13 @@ def _skips_are_failures() -> bool:
 
 @pytest.hookimpl(trylast=True)
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    """Turn a green session with holes red where holes are not allowed."""
+    """Fail the session when a test was skipped and none may be."""
     if _skips_are_failures() and _not_run(session.config) and session.exitstatus == pytest.ExitCode.OK:
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
-    """Say how many tests did not run, which, and why; and the seed that shuffled the rest."""
+    """Print how many tests did not run, which, and why; and the seed of the order."""
     rows = _not_run(config)
     verdict = f" ({NO_SKIPS} is set: this fails the run)" if rows and _skips_are_failures() else ""
     terminalreporter.write_line(f"{len(rows)} skipped{':' if rows else ''}{verdict}")

@@ -112,7 +112,7 @@ def add_command(app: typer.Typer, place: str) -> None:
     app.command(name, **getattr(module, "SETTINGS", {}))(handled(getattr(module, f"{name}_command")))
 
 
-def asked_for(arguments: Sequence[str]) -> tuple[str, ...]:
+def requested_command(arguments: Sequence[str]) -> tuple[str, ...]:
     """The command, or the group and its command, that the arguments begin with; nothing where they name none."""
     if not arguments or arguments[0] not in COMMANDS:
         return ()
@@ -134,4 +134,4 @@ def main() -> None:
     asked = sys.argv[1:2]
     if asked and asked[0] in WITHOUT_MATRICES:
         os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    command_line(*asked_for(sys.argv[1:]))(prog_name="cranfield")
+    command_line(*requested_command(sys.argv[1:]))(prog_name="cranfield")

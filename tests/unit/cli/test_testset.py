@@ -11,7 +11,7 @@ import sys
 import pytest
 from typer.testing import CliRunner
 
-from cranfield.cli.main import asked_for, command_line
+from cranfield.cli.main import requested_command, command_line
 from cranfield.cli.testset import SUBCOMMANDS
 from cranfield.formats.sniff import read_testset
 
@@ -62,7 +62,7 @@ def test_help_lists_every_command_with_a_sentence():
     ],
 )
 def test_only_the_command_that_is_asked_for_is_made(arguments, modules):
-    assert asked_for(arguments) == modules
+    assert requested_command(arguments) == modules
 
 
 def test_help_of_the_group_loads_nothing_heavy():
