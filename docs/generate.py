@@ -9,9 +9,7 @@ import importlib
 import inspect
 import json
 import math
-import os
 import re
-import subprocess
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
@@ -19,10 +17,11 @@ from typing import Any
 
 from generate_systems import presets_page, pytest_page, rules_page
 from python_markdown import attributes, docstring, fence, field_sentences, first_line, signature, table
+from typer.testing import CliRunner
 
 import cranfield
 from cranfield import errors
-from cranfield.cli.main import COMMANDS, GROUPS
+from cranfield.cli.main import COMMANDS, GROUPS, command_line, requested_command
 from cranfield.formats.features import FEATURES
 from cranfield.formats.registry import never
 from cranfield.formats.sniff import FORMATS
@@ -370,9 +369,9 @@ FORMAT_KINDS: tuple[tuple[str, str, str], ...] = (
 
 
 def help_of(*words: str) -> str:
-    argv = [str(Path(sys.executable).with_name("cranfield")), *words, "--help"]
-    environment = os.environ | {"COLUMNS": "100", "TERMINAL_WIDTH": "100"}
-    return subprocess.run(argv, check=True, capture_output=True, text=True, env=environment).stdout
+    names = requested_command(words)
+    arguments = [*words, "--help"]
+    return CliRunner().invoke(command_line(*names), arguments, prog_name="cranfield", terminal_width=98).stdout
 
 
 def library_page() -> str:
