@@ -11,7 +11,7 @@ import sys
 import pytest
 from typer.testing import CliRunner
 
-from cranfield.cli.main import requested_command, command_line
+from cranfield.cli.main import command_line, requested_command
 from cranfield.cli.testset import SUBCOMMANDS
 from cranfield.formats.sniff import read_testset
 
