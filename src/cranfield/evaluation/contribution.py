@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from cranfield.errors import UsageError
 from cranfield.evaluation.compare import compare
 from cranfield.evaluation.options import CompareOptions
-from cranfield.evaluation.values import Comparison, Evaluation
+from cranfield.evaluation.values import ByMeasure, Comparison, Evaluation
 from cranfield.evaluation.verdict import sign_of
 from cranfield.evaluation.verdict_table import VerdictCode
 from cranfield.measures import Measure
@@ -135,7 +135,7 @@ def on_primary(evaluation: Evaluation, primary: Measure) -> Evaluation:
         values={primary: evaluation.values[primary]},
         scored={primary: evaluation.scored[primary]},
         unscored={primary: evaluation.unscored.get(primary, {})},
-        summaries={primary: evaluation.summaries[primary]},
+        summaries=ByMeasure({primary: evaluation.summaries[primary]}),
     )
 
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from cranfield.errors import MeasureError, Problem
 from cranfield.evaluation.margins import tie_margin
-from cranfield.evaluation.values import Evaluation, Summary
+from cranfield.evaluation.values import ByMeasure, Evaluation, Summary
 from cranfield.measures import CATALOGUE, DEFAULT_MEASURES, Measure, compute, parse_all
 from cranfield.measures.kernels import expected_relevant
 from cranfield.measures.spec import NEEDS_COUNT, WHY_NEEDED
@@ -81,7 +81,7 @@ def evaluate_ranking(
         values={measure: results[measure][0] for measure in asked},
         scored={measure: results[measure][1] for measure in asked},
         unscored={measure: results[measure][2] for measure in asked},
-        summaries={measure: _summary(measure, results[measure], weights) for measure in asked},
+        summaries=ByMeasure({measure: _summary(measure, results[measure], weights) for measure in asked}),
         run=run,
         pilot=run.pilot if run is not None else False,
         warnings=tuple(noticed + _noticed(testset, ranking, asked, results) + _unbounded(testset, ranking, run)),

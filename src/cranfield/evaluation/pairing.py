@@ -89,9 +89,9 @@ def _check_comparable(first: Evaluation, second: Evaluation) -> None:
             hint="other judgments, targets, classes or strata, or grades made by another rule or on another scale, make "
             "another test set",
         )
-    conventions = (first.ranking.convention.name, second.ranking.convention.name)
-    if conventions[0] != conventions[1]:
-        raise UsageError("the two systems were scored under different conventions", got=" and ".join(conventions))
+    one, other = first.ranking.convention, second.ranking.convention
+    if one != other:
+        raise UsageError("the two systems were scored under different conventions", got=f"{one.name} and {other.name}")
     depths = [evaluation.reading.get("depth") for evaluation in (first, second)]
     if depths[0] != depths[1]:
         raise UsageError("the two runs were read to different depths", got=f"{depths[0]} and {depths[1]}")
@@ -99,9 +99,11 @@ def _check_comparable(first: Evaluation, second: Evaluation) -> None:
     if not shared:
         raise UsageError("the two evaluations share no measure")
     for measure in shared:
-        one, other = first.scales.get(measure), second.scales.get(measure)
-        if one != other:
-            raise UsageError(f"{measure} is on two scales, {one} and {other}", expected="the same scale on both sides")
+        scales = first.scales.get(measure), second.scales.get(measure)
+        if scales[0] != scales[1]:
+            raise UsageError(
+                f"{measure} is on two scales, {scales[0]} and {scales[1]}", expected="the same scale on both sides"
+            )
     pooled = [str(measure) for measure in shared if CATALOGUE[measure.name].aggregate != "mean"]
     if pooled:
         raise UsageError(

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +16,8 @@ from cranfield.measures.measure import Measure
 from cranfield.model import Run, TestSet
 from cranfield.ranking.value import FloatQ, Ranking
 from cranfield.stats.result import TestResult
+
+Value = TypeVar("Value")
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +44,38 @@ class Summary:
     """Mean weighted by how often each query is asked; None where all weights are equal, or add up to nothing."""
 
 
+class ByMeasure(Mapping[Measure, Value]):
+    """Something per measure, found by the `Measure` or by any of its spellings: `summaries["MRR@10"]`."""
+
+    def __init__(self, items: Mapping[Measure, Value]) -> None:
+        self._items = dict(items)
+
+    def __getitem__(self, measure: Measure | str) -> Value:
+        return self._items[self.measure(measure)]
+
+    def __iter__(self) -> Iterator[Measure]:
+        return iter(self._items)
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+    def __repr__(self) -> str:
+        return f"ByMeasure({self._items!r})"
+
+    def measure(self, spelling: Measure | str) -> Measure:
+        """The measure of a spelling: its own, an alias or a name of trec_eval.
+
+        Raises:
+            MeasureError: no measure is spelled so.
+        """
+        if isinstance(spelling, Measure):
+            return spelling
+        from cranfield.measures.parse import parse
+
+        known = next((measure for measure in self._items if str(measure) == spelling), None)
+        return known or parse(spelling)
+
+
 @dataclass(frozen=True)
 class Evaluation:
     """One system on one test set: a value per query and measure, and what became of every query."""
@@ -56,7 +91,7 @@ class Evaluation:
     """bool[Q]."""
     unscored: Mapping[Measure, Mapping[str, str]]
     """Query id to the reason it has no value."""
-    summaries: Mapping[Measure, Summary]
+    summaries: ByMeasure[Summary]
     run: Run | None = None
     """The collected run with its logs, where there is one (a TREC file has none)."""
     pilot: bool = False
@@ -84,20 +119,38 @@ class Evaluation:
             if outcome.is_failure
         )
 
+    def mean(self, measure: Measure | str) -> float | None:
+        """The mean of a measure, or how it is summed up otherwise; None when no query is scored.
+
+        Args:
+            measure: a measure or any of its spellings: `RR@10`, `MRR@10`.
+
+        Raises:
+            UsageError: no measure is spelled so, or it was not evaluated.
+        """
+        return self.summaries[self._evaluated(measure)].mean
+
     def value(self, measure: Measure | str, query_id: str) -> float | None:
         """One query's value; None when it is unscored.
 
+        Args:
+            measure: a measure or any of its spellings.
+            query_id: id of a query that counts.
+
         Raises:
-            UsageError: a measure that was not evaluated, or a query that is not there.
+            UsageError: no measure is spelled so, it was not evaluated, or there is no such query.
         """
-        if isinstance(measure, str):
-            measure = next((one for one in self.measures if str(one) == measure), Measure(measure))
-        if measure not in self.values:
-            raise UsageError(f"{measure} was not evaluated", expected=", ".join(map(str, self.measures)))
+        measure = self._evaluated(measure)
         if query_id not in self.index:
             raise UsageError(f"there is no query {query_id!r} here", expected=", ".join(map(repr, self.query_ids[:3])))
         index = self.index[query_id]
         return float(self.values[measure][index]) if self.scored[measure][index] else None
+
+    def _evaluated(self, spelling: Measure | str) -> Measure:
+        measure = self.summaries.measure(spelling)
+        if measure not in self.values:
+            raise UsageError(f"{measure} was not evaluated", expected=", ".join(map(str, self.measures)))
+        return measure
 
     @cached_property
     def index(self) -> Mapping[str, int]:

@@ -158,8 +158,10 @@ CONVENTIONS = {
 DEFAULT_CONVENTION = "trec"
 
 
-def convention_named(name: str) -> Convention:
-    """Look a convention up; raise `UnknownNameError` with the nearest name when there is none."""
+def convention_named(name: str | Convention) -> Convention:
+    """Look a convention up, or return the one given; raise `UnknownNameError` with the nearest name when there is none."""
+    if isinstance(name, Convention):
+        return name
     if name not in CONVENTIONS:
         raise UnknownNameError.among("convention", name, CONVENTIONS)
     return CONVENTIONS[name]

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 from cranfield.errors import UsageError, shorten
 from cranfield.evaluation.evaluate import evaluate_ranking
 from cranfield.evaluation.scales import RATED_BY_SLOT
-from cranfield.evaluation.values import Comparison, Evaluation, Limits
+from cranfield.evaluation.values import ByMeasure, Comparison, Evaluation, Limits
 from cranfield.formats.io.files import meta_path
 from cranfield.formats.sniff import read_testset
 from cranfield.measures import DEFAULT_MEASURES, Measure, parse_all
-from cranfield.model import DEFAULT_CONVENTION, TestSet
+from cranfield.model import DEFAULT_CONVENTION, Convention, TestSet, convention_named
 from cranfield.project.scoring import ScoringOptions, score
 from cranfield.project.testset_options import NO_OPTIONS, TestSetOptions, apply_options
 from cranfield.ranking import REPORTED_HITS, Duplicates, Missing
@@ -70,7 +70,7 @@ def evaluate(  # noqa: PLR0913 - each is a choice that changes the numbers, and 
     run: RunLike,
     *,
     measures: Sequence[str | Measure] | str | None = None,
-    convention: str = DEFAULT_CONVENTION,
+    convention: str | Convention = DEFAULT_CONVENTION,
     missing: Missing | None = None,
     duplicates: Duplicates | None = None,
     run_format: str | None = None,
@@ -87,7 +87,7 @@ def evaluate(  # noqa: PLR0913 - each is a choice that changes the numbers, and 
         run: a collected `Run`; a file holding one, a TREC run file or a Parquet table; a mapping of query id to document
             ids in order, or to document ids with their scores (higher is better); or a data frame with a row per result.
         measures: spellings such as `nDCG@10`; None is the default list.
-        convention: name of the choices that score it.
+        convention: the choices that score it, or the name of a known convention.
         missing: a judged query that the run does not answer counts as 0 ("zero") or is left out ("skip"); None as the
             convention has it.
         duplicates: a document twice in one query of a TREC file is an error, or the first is kept; None as the
@@ -107,13 +107,13 @@ def evaluate(  # noqa: PLR0913 - each is a choice that changes the numbers, and 
         >>> from cranfield import Query, TestSet, evaluate
         >>> testset = TestSet("tiny", (Query("q1"),), {"q1": {"d1": 1, "d2": 1}})
         >>> tiny = evaluate(testset, {"q1": ["d1", "d3", "d2"]}, measures=["AP"])  # (1/1 + 2/3) / 2
-        >>> round(tiny.value(tiny.measures[0], "q1"), 4)
-        0.8333
+        >>> round(tiny.value("AP", "q1"), 4), round(tiny.mean("map"), 4)
+        (0.8333, 0.8333)
     """
     testset = testset if isinstance(testset, TestSet) else load(testset)
     options = ScoringOptions(convention, missing, duplicates, run_format, name, depth, cache, columns, keep)
     requested = [measures] if isinstance(measures, str | Measure) else measures
-    if convention == RATED_BY_SLOT and testset.ratings:
+    if convention_named(convention).name == RATED_BY_SLOT and testset.ratings:
         from cranfield.project.scales import evaluate_on_scales
 
         spelled = DEFAULT_MEASURES if requested is None else requested
@@ -228,7 +228,7 @@ def with_measure(evaluation: Evaluation, spelling: str | Measure | None) -> Eval
         values={**evaluation.values, **more.values},
         scored={**evaluation.scored, **more.scored},
         unscored={**evaluation.unscored, **more.unscored},
-        summaries={**evaluation.summaries, **more.summaries},
+        summaries=ByMeasure({**evaluation.summaries, **more.summaries}),
         scales=scales,
         warnings=tuple(dict.fromkeys((*evaluation.warnings, *warnings, *more.warnings))),
     )

@@ -15,7 +15,7 @@ import numpy as np
 
 from cranfield.errors import InternalError, UsageError
 from cranfield.evaluation.scales import RATED_BY_SLOT, scale_for
-from cranfield.evaluation.values import Evaluation
+from cranfield.evaluation.values import ByMeasure, Evaluation
 from cranfield.measures import Measure, parse_all
 from cranfield.model import NoteKind, Rating, TestSet
 from cranfield.project.scoring import ScoringOptions, score
@@ -176,6 +176,6 @@ def _joined(measures: tuple[Measure, ...], parts: dict[Scale, Evaluation], said:
         values={measure: of[measure].values[measure] for measure in measures},
         scored={measure: of[measure].scored[measure] for measure in measures},
         unscored={measure: of[measure].unscored[measure] for measure in measures},
-        summaries={measure: of[measure].summaries[measure] for measure in measures},
+        summaries=ByMeasure({measure: of[measure].summaries[measure] for measure in measures}),
         warnings=(*said, *warnings),
     )

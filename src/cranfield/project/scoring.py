@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 class ScoringOptions:
     """How a run is read and scored: the keywords of `evaluate`, which documents them."""
 
-    convention: str = DEFAULT_CONVENTION
+    convention: str | Convention = DEFAULT_CONVENTION
     missing: Missing | None = None
     duplicates: Duplicates | None = None
     run_format: str | None = None

@@ -80,5 +80,5 @@ def _again(testset: TestSet, side: Evaluation, run: RunLike, primary: str, readi
 
     asked: dict[str, Any] = {name: side.reading.get(name) for name in ("depth", "missing", "duplicates")}
     return evaluate(
-        testset, run, measures=[primary], convention=side.ranking.convention.name, name=side.name, **asked, **reading
+        testset, run, measures=[primary], convention=side.ranking.convention, name=side.name, **asked, **reading
     )

@@ -2,12 +2,13 @@
 
 import subprocess
 import sys
+from dataclasses import replace
 
 import pytest
 
-from cranfield import Answer, Hit, Outcome, Pattern, Query, Run, TestSet, evaluate, parse
+from cranfield import Answer, Hit, Outcome, Pattern, Query, Run, TestSet, compare, evaluate, parse
 from cranfield.errors import MeasureError, NoCommonQueryError, UsageError
-from cranfield.model import Span
+from cranfield.model import CONVENTIONS, Span
 
 TWO = TestSet("two", (Query("q1"), Query("q2")), {"q1": {"a": 1}, "q2": {"b": 1}})
 
@@ -19,6 +20,38 @@ def test_a_summary_has_mean_median_spread_interval_and_n():
     assert (summary.mean, summary.median, summary.n) == (0.5, 0.5, 2)
     assert summary.std == pytest.approx(0.70710678)
     assert (summary.ci_low, summary.ci_high) == (0.0, 1.0)
+
+
+@pytest.mark.parametrize("spelling", ["RR@10", "MRR@10", "RR(rel=1)@10", parse("RR@10")])
+def test_a_measure_is_found_by_every_spelling(spelling):
+    evaluation = evaluate(TWO, {"q1": ["a"], "q2": ["x"]}, measures=["RR@10", "ndcg_cut_10"])
+    assert evaluation.mean(spelling) == 0.5
+    assert evaluation.value(spelling, "q1") == 1.0
+    assert evaluation.summaries[spelling].n == 2
+    assert spelling in evaluation.summaries
+    assert evaluation.mean("nDCG@10") == evaluation.mean("ndcg_cut.10") == 0.5
+
+
+def test_a_measure_that_was_not_evaluated_or_does_not_exist_is_refused():
+    evaluation = evaluate(TWO, {"q1": ["a"], "q2": ["x"]}, measures=["RR@10"])
+    with pytest.raises(UsageError, match=r"P@5 was not evaluated; expected RR@10\."):
+        evaluation.mean("P@5")
+    with pytest.raises(UsageError, match="unknown measure 'RRR'"):
+        evaluation.value("RRR@10", "q1")
+    with pytest.raises(KeyError):
+        evaluation.summaries["P@5"]
+    assert "P@5" not in evaluation.summaries
+
+
+def test_a_convention_is_given_by_name_or_as_a_value():
+    run = {"q1": ["a"], "q2": ["x", "b"]}
+    named = evaluate(TWO, run, measures=["RR"], convention="cupertino")
+    given = evaluate(TWO, run, measures=["RR"], convention=CONVENTIONS["cupertino"])
+    assert given.ranking.convention is named.ranking.convention
+    strict = replace(CONVENTIONS["trec"], name="first only", rr_depth=1)
+    assert evaluate(TWO, run, measures=["RR"], convention=strict).mean("RR") == 0.5
+    with pytest.raises(UsageError, match="different conventions"):
+        compare(named, evaluate(TWO, run, measures=["RR"], convention=strict))
 
 
 def test_lists_keep_their_order_and_scores_sort():
