@@ -43,27 +43,28 @@ def draw(spec: Mapping[str, Any], label: str) -> str:
     drawn = vl_convert.vegalite_to_svg(dict(spec), vl_version=VEGA_LITE, allowed_base_urls=[])
     root = ET.fromstring(drawn)  # noqa: S314 - what our own renderer wrote, not what a user sent
     view_box = root.get("viewBox", "0 0 1 1")
-    clean = _clean(root)
-    clean.attrib = {"viewBox": view_box, "role": "img", "aria-label": label, "width": root.get("width", "")}
-    return ET.tostring(clean, encoding="unicode")
+    _clean(root)
+    root.attrib = {"viewBox": view_box, "role": "img", "aria-label": label, "width": root.get("width", "")}
+    return ET.tostring(root, encoding="unicode")
 
 
-def _clean(element: ET.Element) -> ET.Element:
-    kept = ET.Element(element.tag.removeprefix(SVG))
-    kept.attrib = {
-        name: _LONG_NUMBER.sub(lambda found: f"{float(found.group()):.2f}", value)
-        for name, value in element.attrib.items()
-        if name in ATTRIBUTES
-    }
-    kept.text = (element.text or "").replace(NOTHING_TO_SEE, "")
-    kept.extend(_clean(child) for child in element if _is_seen(child))
-    return kept
+def _clean(root: ET.Element) -> None:
+    """Remove, in place, everything but the allowed elements and attributes, and what shows nothing."""
+    for element in reversed(list(root.iter())):  # children before their parents
+        element[:] = [child for child in element if _is_visible(child)]
+        element.tag = element.tag.removeprefix(SVG)
+        element.attrib = {
+            name: _LONG_NUMBER.sub(lambda found: f"{float(found.group()):.2f}", value)
+            for name, value in element.attrib.items()
+            if name in ATTRIBUTES or name == "display"
+        }
+        element.text, element.tail = (element.text or "").replace(NOTHING_TO_SEE, ""), None
 
 
-def _is_seen(element: ET.Element) -> bool:
-    """Leaves out what is not allowed, and the empty frames that Vega draws around every group."""
-    if element.tag.removeprefix(SVG) not in ELEMENTS or element.get("display") == "none":
+def _is_visible(element: ET.Element) -> bool:
+    """Whether a cleaned element is allowed and shows something: Vega draws an empty frame around every group."""
+    if element.tag not in ELEMENTS or element.attrib.pop("display", None) == "none":
         return False
-    if element.tag == f"{SVG}path":
+    if element.tag == "path":
         return any(element.get(paint, "none") != "none" for paint in ("fill", "stroke"))
-    return element.tag != f"{SVG}g" or any(_is_seen(child) for child in element)
+    return element.tag != "g" or len(element) > 0
