@@ -32,8 +32,6 @@ STILL_THERE = {
     "config/load.py: one.message == 'no such file'",
     "evaluation/evaluate.py: reason in HINTS",
     "reporting/documents/gate.py: result.sentence.partition(': ')",
-    "reporting/sections/collection.py: sentence in each.warnings",
-    "reporting/sections/collection.py: sentence not in shared",
     "systems/kinds/http_reasons.py: reason == _CLOSED",
 }
 

@@ -85,9 +85,9 @@ def evaluate_command(
     if history is not None:
         _remembered(history, evaluations)
     if only_numbers:
-        from cranfield.reporting.payload import evaluation_payload, json_parts
+        from cranfield.reporting.payload import json_parts, payload_of
 
-        show(json_parts(evaluation_payload(evaluations)))
+        show(json_parts(payload_of(evaluations)))
         return
     from cranfield.reporting import evaluation_document
 

@@ -63,7 +63,7 @@ def explain_command(
     from cranfield.measures import DEFAULT_MEASURES, parse_all
     from cranfield.model import convention_named
     from cranfield.project.recipe import load
-    from cranfield.reporting.sections.explain import explanation_document
+    from cranfield.reporting.documents.explain import explanation_document
 
     sides = convention_named(a), convention_named(b)
     asked = parse_all(measures or DEFAULT_MEASURES)

@@ -17,7 +17,7 @@ from cranfield.ranking.value import FloatQ
 if TYPE_CHECKING:
     from cranfield.stats.contrast import GroupContrast
 
-Asked = tuple[str, str, str]
+ContrastSpec = tuple[str, str, str]
 """Key of the strata, and two of its values: `("difficulty", "standard", "hard")`."""
 
 

@@ -21,7 +21,7 @@ from cranfield.formats.io.files import refusal
 from cranfield.measures import Measure
 from cranfield.project.local import FOLDER, local_folder
 from cranfield.repo.commits import Standing, commits_between, standing
-from cranfield.reporting.facts import judged_share
+from cranfield.reporting.derived import judged_share
 
 if TYPE_CHECKING:
     from cranfield.evaluation.history import FirstBad, Past, Score

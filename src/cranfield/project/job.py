@@ -28,12 +28,12 @@ from cranfield.project.experiment import (
 from cranfield.project.history import remember
 from cranfield.project.rules import open_config
 from cranfield.reporting import Document, comparison_document, evaluation_document, many_document, save_reports
-from cranfield.reporting.document import Toned
+from cranfield.reporting.document import TonedCell
 from cranfield.systems import ConfiguredSystem, progress_on
 from cranfield.systems.collect.fingerprint import UndigestedError, dependency_digest
 
 if TYPE_CHECKING:
-    from cranfield.evaluation.contrast import Asked
+    from cranfield.evaluation.contrast import ContrastSpec
     from cranfield.evaluation.many_values import ManyComparison
     from cranfield.evaluation.sensitivity import Sensitivity
     from cranfield.measures import Measure
@@ -67,7 +67,7 @@ class Job:
 class Extras:
     """What reports show besides the results."""
 
-    contrasts: tuple[Asked, ...]
+    contrasts: tuple[ContrastSpec, ...]
     today: date | None
     sensitivity: bool
 
@@ -80,7 +80,7 @@ def run_job(  # noqa: PLR0913 - each is an option of the command, and is typed b
     seed: int = 0,
     pilot: bool = False,
     allow_drift: bool = False,
-    contrasts: Sequence[Asked] = (),
+    contrasts: Sequence[ContrastSpec] = (),
     sensitivity: bool = False,
     cache: AnswerCache = "use",
     today: date | None = None,
@@ -236,7 +236,7 @@ def _set_result(experiment: Experiment, job: Job) -> SetResult:
 
     measure, verdict = experiment.primary, job.document.verdict
     row = partial(SetResult, experiment.name, experiment.params, job.document, job.report.name, str(measure))
-    shown = Toned(verdict.name, verdict.tone) if verdict is not None else ""
+    shown = TonedCell(verdict.name, verdict.tone) if verdict is not None else ""
     if job.many is not None:
         return row(len(job.many.query_ids), verdict=shown)
     if job.comparison is not None:

@@ -34,12 +34,10 @@ def report(
 
 
 def _document(result: Comparison | Evaluation | ManyComparison) -> Document:
-    from cranfield.reporting import comparison_document, evaluation_document
+    from cranfield.reporting import comparison_document, evaluation_document, many_document
 
     if isinstance(result, Comparison):
         return comparison_document(result)
     if isinstance(result, Evaluation):
         return evaluation_document([result], by_query=True)
-    from cranfield.reporting.documents.many import many_document
-
     return many_document(result)

@@ -10,19 +10,17 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from cranfield.reporting.document import Document
-    from cranfield.reporting.documents.comparison import comparison_document, evaluation_document
-    from cranfield.reporting.documents.many import many_document
-    from cranfield.reporting.payload import comparison_payload, evaluation_payload, results_payload, to_json
+    from cranfield.reporting.documents.comparison import comparison_document, evaluation_document, many_document
+    from cranfield.reporting.payload import payload_of, results_payload, to_json
     from cranfield.reporting.renderers.table import RENDERERS, render, save_report, save_reports
 
 __all__ = [
     "RENDERERS",
     "Document",
     "comparison_document",
-    "comparison_payload",
     "evaluation_document",
-    "evaluation_payload",
     "many_document",
+    "payload_of",
     "render",
     "results_payload",
     "save_report",
@@ -31,10 +29,9 @@ __all__ = [
 ]
 
 _HOMES = {
-    "documents.comparison": ("comparison_document", "evaluation_document"),
+    "documents.comparison": ("comparison_document", "evaluation_document", "many_document"),
     "document": ("Document",),
-    "documents.many": ("many_document",),
-    "payload": ("comparison_payload", "evaluation_payload", "results_payload", "to_json"),
+    "payload": ("payload_of", "results_payload", "to_json"),
     "renderers.table": ("RENDERERS", "render", "save_report", "save_reports"),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}

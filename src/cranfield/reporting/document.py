@@ -26,7 +26,7 @@ Payload = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Toned:
+class TonedCell:
     """A cell that means something good or bad: which way is up depends on the measure, not on the sign."""
 
     value: str | float | None
@@ -49,14 +49,14 @@ class Link:
         return quote(self.path.encode("utf-8", "replace"), safe="/")
 
 
-Cell = str | int | float | None | Interval | Toned | Link
+Cell = str | int | float | None | Interval | TonedCell | Link
 
 
 def bare(cell: Cell) -> str | int | float | Interval | None:
     """A cell without its tone or where it leads."""
     if isinstance(cell, Link):
         return cell.text
-    return cell.value if isinstance(cell, Toned) else cell
+    return cell.value if isinstance(cell, TonedCell) else cell
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +127,7 @@ class Figure:
     """What the colours mean, in words."""
     pasted: bool = False
     """A pasted text report, which has no pictures, shows its table."""
-    told_beside: bool = False
+    table_follows: bool = False
     """The table after it says the same and more: a form without pictures leaves it out."""
 
 

@@ -19,12 +19,13 @@ from cranfield.model import Query, TestSet
 from cranfield.model.query_class import class_of
 from cranfield.ranking.value import RankedHit, State
 from cranfield.record import Fields, plain, record_of
-from cranfield.reporting.facts import duplicates, first_ranks, judged_share, outcome_counts, versions
+from cranfield.reporting.derived import duplicates, first_ranks, judged_share, outcome_counts, versions
 from cranfield.stats.result import TestResult
 from cranfield.words import UNPRINTABLE
 
 if TYPE_CHECKING:
     from cranfield.evaluation.contrast import StrataContrast
+    from cranfield.evaluation.many_values import ManyComparison
     from cranfield.evaluation.sensitivity import Sensitivity
 
 SCHEMA_VERSION = 1
@@ -54,42 +55,53 @@ IN_STRATUM: Fields = {Summary: "mean median ci_low ci_high n"}
 _ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False)
 
 
-def evaluation_payload(evaluations: Sequence[Evaluation], contrasts: Sequence[StrataContrast] = ()) -> dict[str, Any]:
-    """What `cranfield evaluate --format json` prints."""
-    return _payload(evaluations, ("numpy",)) | _contrasts(contrasts)
-
-
-def comparison_payload(
-    comparison: Comparison, contrasts: Sequence[StrataContrast] = (), sensitivity: Sensitivity | None = None
+def payload_of(
+    result: Comparison | ManyComparison | Sequence[Evaluation],
+    contrasts: Sequence[StrataContrast] = (),
+    sensitivity: Sensitivity | None = None,
 ) -> dict[str, Any]:
-    """What `cranfield compare --format json` prints: both evaluations, and everything the comparison found."""
-    payload = _payload((comparison.baseline, comparison.candidate), ("numpy", "scipy"))
-    payload |= record_of(comparison, FIELDS)
-    return payload | _classes(comparison) | _contrasts(contrasts) | _sensitivity(sensitivity)
+    """What `--format json` prints of evaluations, or of a comparison of two or many: each system, and all findings."""
+    if isinstance(result, Comparison):
+        payload = _payload((result.baseline, result.candidate), ("numpy", "scipy")) | record_of(result, FIELDS)
+        return payload | _classes(result) | _contrasts(contrasts) | _sensitivity(sensitivity)
+    return _payload(_evaluations_of(result), ("numpy",)) | _contrasts(contrasts) | _many(result)
+
+
+def _many(result: ManyComparison | Sequence[Evaluation]) -> dict[str, Any]:
+    if isinstance(result, Sequence):
+        return {}
+    from cranfield.reporting.payload_many import many_record
+
+    return many_record(result, FIELDS)
+
+
+def _evaluations_of(result: Comparison | ManyComparison | Sequence[Evaluation]) -> Sequence[Evaluation]:
+    if isinstance(result, Sequence):
+        return result
+    return (result.baseline, result.candidate) if isinstance(result, Comparison) else result.evaluations
 
 
 def results_payload(
-    result: Comparison | Sequence[Evaluation],
+    result: Comparison | ManyComparison | Sequence[Evaluation],
     contrasts: Sequence[StrataContrast] = (),
     sensitivity: Sensitivity | None = None,
 ) -> dict[str, Any]:
     """What `results.json` holds: the payload, and for each query its text, strata, and each side's answer."""
     places: dict[str, dict[str, Any]] = {}
-    evaluations: Sequence[Evaluation]
     if isinstance(result, Comparison):
-        payload, evaluations = comparison_payload(result, contrasts, sensitivity), (result.baseline, result.candidate)
         for key, partition in (("bucket", result.buckets), ("move", result.moves)):
             for name, query_ids in partition.items():
                 for query_id in query_ids:
                     places.setdefault(query_id, {})[key] = name
-    else:
-        payload, evaluations = evaluation_payload(result, contrasts), result
+    evaluations = _evaluations_of(result)
+    many = None if isinstance(result, Comparison) else result
+    payload = payload_of(result if many is None else evaluations, contrasts, sensitivity)
     ranks = [first_ranks(evaluation) for evaluation in evaluations]
     payload["queries"] = {
         query.id: _query(query) | places.get(query.id, {}) | {"sides": _sides(query.id, evaluations, ranks)}
         for query in evaluations[0].testset.queries
     }
-    return payload
+    return payload if many is None else payload | _many(many)
 
 
 def to_json(payload: Mapping[str, Any]) -> str:

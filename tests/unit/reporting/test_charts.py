@@ -9,8 +9,26 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cranfield.reporting.charts import single as charts
-from cranfield.reporting.charts.single import BETTER, PAGE, PHONE, SAME, SCREENS, WORSE, Bar, Whisker
+from cranfield.reporting.charts.differences import (
+    Bar,
+    Whisker,
+    difference_bars,
+    grouped,
+    whiskers,
+)
+from cranfield.reporting.charts.movement import slopes
+from cranfield.reporting.charts.spec import (
+    BETTER,
+    CHARACTER,
+    PAGE,
+    PHONE,
+    SAME,
+    SCREENS,
+    WORSE,
+    ZERO_WIDTH,
+    Screen,
+    make_labels_unique,
+)
 from cranfield.reporting.renderers.picture import ATTRIBUTES, ELEMENTS, draw
 from cranfield.reporting.sections.movement import lanes_to
 
@@ -33,16 +51,16 @@ def words(svg: str) -> list[str]:
 
 
 @pytest.mark.parametrize("screen", SCREENS)
-def test_few_differences_are_bars_with_names(screen: charts.Screen) -> None:
-    svg = draw(charts.difference_bars(bars(10, n_equal=100), "nDCG@10, B minus A", screen), "ten")
+def test_few_differences_are_bars_with_names(screen: Screen) -> None:
+    svg = draw(difference_bars(bars(10, n_equal=100), "nDCG@10, B minus A", screen), "ten")
     assert painted(svg, BETTER) == 5
     assert painted(svg, WORSE) == 5
     assert {"query 0", "query 9", "100 equal", "nDCG@10, B minus A"} <= set(words(svg))
 
 
 @pytest.mark.parametrize("screen", SCREENS)
-def test_many_differences_stand_side_by_side_in_a_picture_of_fixed_height(screen: charts.Screen) -> None:
-    spec = charts.difference_bars(bars(200), "nDCG@10, B minus A", screen)
+def test_many_differences_stand_side_by_side_in_a_picture_of_fixed_height(screen: Screen) -> None:
+    spec = difference_bars(bars(200), "nDCG@10, B minus A", screen)
     svg = draw(spec, "two hundred")
     assert painted(svg, BETTER) == painted(svg, WORSE) == 100
     assert not [word for word in words(svg) if word.startswith("query ")]
@@ -51,7 +69,7 @@ def test_many_differences_stand_side_by_side_in_a_picture_of_fixed_height(screen
 
 def test_the_best_query_stands_first_whichever_way_is_up() -> None:
     lower_is_better = [Bar("down", -0.5, 0.5), Bar("up", 0.25, -0.25)]
-    values = charts.difference_bars(lower_is_better, "cost", PAGE)["data"]["values"]
+    values = difference_bars(lower_is_better, "cost", PAGE)["data"]["values"]
     assert [(value["label"], value["delta"], value["colour"]) for value in values] == [
         ("down", -0.5, BETTER),
         ("up", 0.25, WORSE),
@@ -61,32 +79,32 @@ def test_the_best_query_stands_first_whichever_way_is_up() -> None:
 @given(st.lists(st.floats(-1, 1), max_size=60), st.integers(1, 20))
 def test_groups_keep_order_and_number(values: list[float], most: int) -> None:
     ordered = sorted(values)
-    found = charts.grouped(ordered, most)
+    found = grouped(ordered, most)
     assert len(found) == min(most, len(values))
     assert all(after >= before - 1e-12 for before, after in pairwise(found))
 
 
 def test_neighbours_are_averaged_when_there_are_too_many() -> None:
-    assert charts.grouped([1.0, 2.0, 3.0, 4.0, 5.0], 2) == [1.5, 4.0]  # 5 * 1/2 rounds to 2: (1, 2) and (3, 4, 5)
+    assert grouped([1.0, 2.0, 3.0, 4.0, 5.0], 2) == [1.5, 4.0]  # 5 * 1/2 rounds to 2: (1, 2) and (3, 4, 5)
 
 
 def test_labels_that_are_cut_to_the_same_text_keep_their_rows() -> None:
-    labels = charts.told_apart(["a long label one", "a long label two", "a long label one"], 8)
+    labels = make_labels_unique(["a long label one", "a long label two", "a long label one"], 8)
     assert len(set(labels)) == 3
-    assert {label.rstrip(charts.NOTHING_TO_SEE) for label in labels} == {"a long…"}
+    assert {label.rstrip(ZERO_WIDTH) for label in labels} == {"a long…"}
     same = [Bar("same text", 0.5, 0.5), Bar("same text", -0.5, -0.5)]
-    svg = draw(charts.difference_bars(same, "x", PAGE), "twins")
+    svg = draw(difference_bars(same, "x", PAGE), "twins")
     assert words(svg).count("same text") == 2
     assert painted(svg, BETTER) == painted(svg, WORSE) == 1
 
 
 def test_how_many_queries_a_group_has_is_not_cut_off() -> None:
-    assert charts.told_apart(["a very long name of a group (1,234)"], 16) == ["a very… (1,234)"]
+    assert make_labels_unique(["a very long name of a group (1,234)"], 16) == ["a very… (1,234)"]
 
 
 def test_an_interval_without_its_mean_has_no_dot() -> None:
     def dots(whisker: Whisker) -> int:
-        svg = draw(charts.whiskers([whisker], "difference", PAGE, 0.01), "one")
+        svg = draw(whiskers([whisker], "difference", PAGE, 0.01), "one")
         return sum("A" in element.get("d", "") for element in ET.fromstring(svg).iter("path"))  # an arc: a circle
 
     assert dots(Whisker("AP", 0.02, 0.01, 0.03, BETTER)) == 1
@@ -95,8 +113,7 @@ def test_an_interval_without_its_mean_has_no_dot() -> None:
 
 def test_an_interval_without_bounds_is_its_dot() -> None:
     bounded, unbounded = (
-        draw(charts.whiskers([Whisker("AP", 0.02, low, 0.05, SAME)], "difference", PHONE), "one")
-        for low in (0.01, None)
+        draw(whiskers([Whisker("AP", 0.02, low, 0.05, SAME)], "difference", PHONE), "one") for low in (0.01, None)
     )
     assert painted(bounded, SAME) == 4  # a line, its two ends and the dot
     assert painted(unbounded, SAME) == 1
@@ -104,7 +121,7 @@ def test_an_interval_without_bounds_is_its_dot() -> None:
 
 def test_slopes_count_the_queries_of_every_lane() -> None:
     pairs = {("rank 1", "rank 1"): 30, ("not found", "rank 1"): 4, ("rank 1", "not found"): 2}
-    svg = draw(charts.slopes(pairs, ["rank 1", "rank 2", "not found"], PAGE), "slopes")
+    svg = draw(slopes(pairs, ["rank 1", "rank 2", "not found"], PAGE), "slopes")
     assert Counter(words(svg)) == Counter(
         {"rank 1": 1, "rank 2": 1, "not found": 1, "A": 1, "B": 1, "32": 1, "4": 1, "34": 1, "2": 1, "0": 2}
     )
@@ -132,10 +149,10 @@ def pictures() -> list[tuple[str, dict[str, object]]]:
         (f"{name} {screen.width}", spec)
         for screen in SCREENS
         for name, spec in (
-            ("bars", charts.difference_bars(wild, EVIL, screen)),
-            ("skyline", charts.difference_bars(bars(90), EVIL, screen)),
-            ("whiskers", charts.whiskers([Whisker(EVIL, 0.1, 0.05, 0.2, BETTER)], EVIL, screen, 0.02)),
-            ("slopes", charts.slopes({("rank 1", EVIL): 2}, ["rank 1", EVIL], screen)),
+            ("bars", difference_bars(wild, EVIL, screen)),
+            ("skyline", difference_bars(bars(90), EVIL, screen)),
+            ("whiskers", whiskers([Whisker(EVIL, 0.1, 0.05, 0.2, BETTER)], EVIL, screen, 0.02)),
+            ("slopes", slopes({("rank 1", EVIL): 2}, ["rank 1", EVIL], screen)),
         )
     ]
 
@@ -154,13 +171,13 @@ def test_a_picture_holds_nothing_but_shapes_and_words(name: str, spec: dict[str,
 
 
 @pytest.mark.parametrize("screen", SCREENS)
-def test_no_word_leaves_its_picture(screen: charts.Screen) -> None:
+def test_no_word_leaves_its_picture(screen: Screen) -> None:
     """Room is reckoned, not measured: even in a font of 7.5 pixels a character every label stays inside."""
     long = [Bar("W" * 80, 0.5, 0.5), Bar("x", -0.25, -0.25)]
-    spec = charts.difference_bars(long, "x", screen)
+    spec = difference_bars(long, "x", screen)
     label = spec["data"]["values"][0]["label"]
     assert len(label) == screen.label_chars
-    assert spec["padding"]["left"] >= len(label) * charts.CHARACTER + 8  # the axis keeps labels 8 pixels off
+    assert spec["padding"]["left"] >= len(label) * CHARACTER + 8  # the axis keeps labels 8 pixels off
     assert spec["width"] + spec["padding"]["left"] + spec["padding"]["right"] == screen.width
     assert spec["width"] >= 150
 
@@ -178,5 +195,5 @@ def test_colours_are_told_apart_without_colour_vision() -> None:
 
 
 def test_numbers_of_a_picture_are_short() -> None:
-    svg = draw(charts.difference_bars(bars(97), "x", PAGE), "many")
+    svg = draw(difference_bars(bars(97), "x", PAGE), "many")
     assert not re.search(r"\d\.\d{3,}", svg)

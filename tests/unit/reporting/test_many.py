@@ -17,11 +17,12 @@ from cranfield import Answer, Hit, ManyComparison, Outcome, Query, Run, TestSet,
 from cranfield.evaluation.sensitivity import sensitivity
 from cranfield.model import CallLog
 from cranfield.reporting import comparison_document, many_document, render
-from cranfield.reporting.charts import many as charts_many
-from cranfield.reporting.charts import single as charts
+from cranfield.reporting.charts import heat_map
+from cranfield.reporting.charts.ranks import RankedSystem, mean_ranks
+from cranfield.reporting.charts.spec import PAGE, PHONE, SCREENS, Screen
 from cranfield.reporting.document import Block, Details, Document, Figure, Table
 from cranfield.reporting.renderers.picture import draw
-from cranfield.reporting.sections.naming import letters
+from cranfield.reporting.sections.labels import letters
 
 EVIL = "<script>alert(1)</script>"
 
@@ -136,7 +137,7 @@ def test_every_picture_has_a_table_and_an_alternative_in_words(many: ManyCompari
 
 @pytest.mark.parametrize("narrow", [False, True])
 def test_every_picture_fits_its_screen_and_holds_no_markup(many: ManyComparison, narrow: bool) -> None:
-    screen = charts.PHONE if narrow else charts.PAGE
+    screen = PHONE if narrow else PAGE
     for figure in figures(many_document(many)):
         svg = draw(figure.narrow_spec if narrow else figure.spec, figure.alt)
         assert "<script" not in svg
@@ -145,13 +146,13 @@ def test_every_picture_fits_its_screen_and_holds_no_markup(many: ManyComparison,
 
 
 @pytest.mark.parametrize("k", [3, 5, 8, 14, 30])
-@pytest.mark.parametrize("screen", charts.SCREENS)
-def test_a_cell_of_the_map_holds_its_number_whatever_the_number_of_systems(screen: charts.Screen, k: int) -> None:
+@pytest.mark.parametrize("screen", SCREENS)
+def test_a_cell_of_the_map_holds_its_number_whatever_the_number_of_systems(screen: Screen, k: int) -> None:
     rows = [
-        charts_many.HeatRow(f"row {r}", tuple(0.1 * r + 0.01 * place for place in range(k)), frozenset({k - 1}))
+        heat_map.HeatRow(f"row {r}", tuple(0.1 * r + 0.01 * place for place in range(k)), frozenset({k - 1}))
         for r in range(3)
     ]
-    spec = charts_many.heat_map(rows, [f"system {place}" for place in range(k)], letters(k), screen)
+    spec = heat_map.heat_map(rows, [f"system {place}" for place in range(k)], letters(k), screen)
     said = words(draw(spec, "map"))
     for row in rows:
         for value in row.values:
@@ -159,22 +160,22 @@ def test_a_cell_of_the_map_holds_its_number_whatever_the_number_of_systems(scree
     cells = [cell for layer in spec["layer"] if layer["mark"]["type"] == "rect" for cell in layer["data"]["values"]]
     assert len(cells) == 3 * k
     assert max(cell["x2"] for cell in cells) <= screen.width
-    assert all(charts_many.FAINTEST <= cell["opacity"] <= charts_many.STRONGEST for cell in cells)
+    assert all(heat_map.FAINTEST <= cell["opacity"] <= heat_map.STRONGEST for cell in cells)
     for one, other in pairwise(sorted((cell["y"], cell["x"], cell["x2"]) for cell in cells)):
         assert one[0] != other[0] or one[2] <= other[1]  # no cell lies over its neighbour
 
 
 def test_a_stratum_without_a_value_is_a_dash_and_no_cell() -> None:
-    rows = [charts_many.HeatRow("row", (0.5, None, 0.25), frozenset({0}))]
-    spec = charts_many.heat_map(rows, ["a", "b", "c"], ["A", "B", "C"], charts.PAGE)
+    rows = [heat_map.HeatRow("row", (0.5, None, 0.25), frozenset({0}))]
+    spec = heat_map.heat_map(rows, ["a", "b", "c"], ["A", "B", "C"], PAGE)
     assert "\u2013" in words(draw(spec, "map"))
     assert sum(len(layer["data"]["values"]) for layer in spec["layer"] if layer["mark"]["type"] == "rect") == 2
 
 
-@pytest.mark.parametrize("screen", charts.SCREENS)
-def test_the_rank_picture_joins_what_is_not_told_apart(screen: charts.Screen) -> None:
-    systems = [charts_many.Ranked(name, rank, name == "a") for name, rank in (("a", 1.2), ("b", 1.9), ("c", 2.9))]
-    spec = charts_many.rank_picture(systems, [(0, 1), (1, 2)], 1.1, screen)
+@pytest.mark.parametrize("screen", SCREENS)
+def test_the_rank_picture_joins_what_is_not_told_apart(screen: Screen) -> None:
+    systems = [RankedSystem(name, rank, name == "a") for name, rank in (("a", 1.2), ("b", 1.9), ("c", 2.9))]
+    spec = mean_ranks(systems, [(0, 1), (1, 2)], 1.1, screen)
     said = words(draw(spec, "ranks"))
     assert {"a", "1.20", "b", "1.90", "c", "2.90", "critical difference 1.10"} <= set(said)
     lines = next(layer["data"]["values"] for layer in spec["layer"] if layer["mark"]["type"] == "rule")

@@ -14,11 +14,11 @@ from cranfield.evaluation.values import Comparison, Evaluation
 from cranfield.measures import parse_all
 from cranfield.model import CallLog, Run, TestSet
 from cranfield.project.recipe import compare, evaluate
-from cranfield.reporting import comparison_payload, evaluation_payload, results_payload, to_json
+from cranfield.reporting import payload_of, results_payload, to_json
 
 
 def test_evaluate_has_the_promised_shape(pair: tuple[Evaluation, Evaluation], testset: TestSet) -> None:
-    payload = json.loads(to_json(evaluation_payload(pair)))
+    payload = json.loads(to_json(payload_of(pair)))
     assert payload["schema_version"] == 1
     assert payload["testset"] == {"name": "small", "version": "3", "digest": testset.digest, "n_queries": 8}
     assert payload["convention"] == "trec"
@@ -56,7 +56,7 @@ def test_other_means_are_there(testset: TestSet) -> None:
     found = evaluate(
         replace(testset, queries=queries), {q: list(testset.grades[q])[:1] for q in ("q1",)}, measures=["RR"]
     )
-    rr = evaluation_payload([found])["systems"][0]["measures"]["RR"]
+    rr = payload_of([found])["systems"][0]["measures"]["RR"]
     # one of eight queries has the value 1, seven are missing: 1/8; its weight is 3 of 10; 8th root of 1e-5 ** 7
     assert (rr["mean"], rr["total"], rr["weighted_mean"]) == pytest.approx((1 / 8, 1.0, 3 / 10))
     assert rr["geometric_mean"] == pytest.approx(1e-5 ** (7 / 8))
@@ -64,7 +64,7 @@ def test_other_means_are_there(testset: TestSet) -> None:
 
 def test_means_by_stratum_are_those_of_their_queries(pair: tuple[Evaluation, Evaluation]) -> None:
     evaluation = pair[1]
-    system = evaluation_payload(pair)["systems"][1]
+    system = payload_of(pair)["systems"][1]
     assert system["strata"]
     for stratum in system["strata"]:
         members = [q.id for q in evaluation.testset.queries if q.strata.get(stratum["key"]) == stratum["value"]]
@@ -74,7 +74,7 @@ def test_means_by_stratum_are_those_of_their_queries(pair: tuple[Evaluation, Eva
 
 
 def test_an_unscored_value_is_null_with_its_reason(pair: tuple[Evaluation, Evaluation]) -> None:
-    queries = evaluation_payload(pair)["systems"][1]["queries"]
+    queries = payload_of(pair)["systems"][1]["queries"]
     assert queries["q8"]["Judged@10"] is None
     assert queries["q8"]["unscored"] == {"Judged@10": "nothing was returned"}
     assert "unscored" not in queries["q1"]
@@ -84,14 +84,14 @@ def test_the_judged_share_is_there_and_null_where_it_has_no_meaning(
     pair: tuple[Evaluation, Evaluation], patterned: Evaluation
 ) -> None:
     # plain returned 2 judged of 3, 1 of 2, 2 of 2, 0 of 2, 1 of 2, 2 of 2, 0 of 1, 1 of 1
-    judged = evaluation_payload(pair)["systems"][0]["judged"]
+    judged = payload_of(pair)["systems"][0]["judged"]
     assert judged["measure"] == "Judged@10"
     assert judged["mean"] == pytest.approx((2 / 3 + 1 / 2 + 1 + 0 + 1 / 2 + 1 + 0 + 1) / 8)
-    assert evaluation_payload([patterned])["systems"][0]["judged"] == {"measure": "Judged@10", "mean": None, "n": 0}
+    assert payload_of([patterned])["systems"][0]["judged"] == {"measure": "Judged@10", "mean": None, "n": 0}
 
 
 def test_compare_has_the_promised_shape(comparison: Comparison) -> None:
-    payload = json.loads(to_json(comparison_payload(comparison)))
+    payload = json.loads(to_json(payload_of(comparison)))
     assert payload["verdict"] == "not_significant"
     assert payload["verdict_sentence"] == comparison.verdict.sentence
     assert payload["primary"] == "nDCG@10"
@@ -226,7 +226,7 @@ def test_the_versions_that_made_it_are_named(comparison: Comparison) -> None:
 
     import cranfield
 
-    versions = comparison_payload(comparison)["provenance"]["versions"]
+    versions = payload_of(comparison)["provenance"]["versions"]
     assert versions["cranfield"] == cranfield.__version__
     assert versions["numpy"] == np.__version__
     assert versions["scipy"] == scipy.__version__
@@ -234,7 +234,7 @@ def test_the_versions_that_made_it_are_named(comparison: Comparison) -> None:
 
 def test_a_system_without_a_value_has_nulls(testset: TestSet) -> None:
     nothing = evaluate(testset, {query.id: [] for query in testset.queries}, measures=["Judged@10", "RR"])
-    measures = evaluation_payload([nothing])["systems"][0]["measures"]
+    measures = payload_of([nothing])["systems"][0]["measures"]
     assert measures["Judged@10"] == {
         "aggregate": "mean",
         "mean": None,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from cranfield.reporting.charts.single import (
+from cranfield.reporting.charts.spec import (
     AXIS_ROOM,
     BOUNDED,
     CHARACTER,

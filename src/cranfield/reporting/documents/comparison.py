@@ -1,30 +1,32 @@
-"""Evaluations or a comparison in, a Document out: which sections a report has, and in which order."""
+"""Evaluations, or a comparison of two or many, in; a Document out. `SECTIONS` says which sections a report has."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import date
 from functools import partial
 
-from cranfield.evaluation.contrast import Asked
+from cranfield.evaluation.contrast import ContrastSpec
+from cranfield.evaluation.many_values import ManyComparison
 from cranfield.evaluation.sensitivity import Sensitivity
 from cranfield.evaluation.values import Comparison, Evaluation
 from cranfield.numbers import format_count
 from cranfield.reporting.document import PILOT_STAMP, Document, Section
-from cranfield.reporting.payload import comparison_payload, evaluation_payload, results_payload
-from cranfield.reporting.sections.answers import by_query as every_query
-from cranfield.reporting.sections.answers import lowest, worst_and_best
-from cranfield.reporting.sections.classes import classes_compared, classes_measured
+from cranfield.reporting.payload import payload_of, results_payload
+from cranfield.reporting.sections.answers import answers, by_query
+from cranfield.reporting.sections.classes import classes
 from cranfield.reporting.sections.collection import collection, warnings
-from cranfield.reporting.sections.contrast import contrasts_compared, contrasts_measured, strata_contrasts
+from cranfield.reporting.sections.contrast import find_contrasts, strata_contrasts
+from cranfield.reporting.sections.labels import lettered
 from cranfield.reporting.sections.latency import latencies
-from cranfield.reporting.sections.measures import compared_measures, measured_systems
-from cranfield.reporting.sections.movement import differences, movement
-from cranfield.reporting.sections.naming import side_names
+from cranfield.reporting.sections.many import against_baseline, measure_agreement, pairs, ranks
+from cranfield.reporting.sections.measures import measures
+from cranfield.reporting.sections.movement import movement, query_differences
 from cranfield.reporting.sections.paired_tests import paired_tests
-from cranfield.reporting.sections.provenance import Preflight, overdue, provenance
+from cranfield.reporting.sections.provenance import provenance
 from cranfield.reporting.sections.sensitivity import sensitivity_section
-from cranfield.reporting.sections.strata import breakdown, means_by_stratum
+from cranfield.reporting.sections.strata import breakdown
+from cranfield.reporting.sections.subject import Preflight, Subject
 from cranfield.reporting.sections.verdict import verdict_block
 from cranfield.reporting.tidy import tidy_comparison, tidy_evaluations
 from cranfield.version import __version__
@@ -32,12 +34,34 @@ from cranfield.words import and_list
 
 MADE_BY = f"Cranfield {__version__}"
 
+SECTIONS: tuple[Callable[[Subject], Section | None], ...] = (
+    measures,
+    warnings,
+    sensitivity_section,
+    against_baseline,
+    pairs,
+    ranks,
+    classes,
+    query_differences,
+    movement,
+    breakdown,
+    strata_contrasts,
+    measure_agreement,
+    answers,
+    paired_tests,
+    latencies,
+    collection,
+    by_query,
+    provenance,
+)
+"""Every section, in the order of a report. A section returns None for a subject that it does not apply to."""
+
 
 def comparison_document(
     comparison: Comparison,
     *,
     preflight: Preflight = (),
-    contrasts: Sequence[Asked] = (),
+    contrasts: Sequence[ContrastSpec] = (),
     today: date | None = None,
     sensitivity: Sensitivity | None = None,
 ) -> Document:
@@ -45,42 +69,47 @@ def comparison_document(
 
     Args:
         comparison: baseline against candidate.
-        preflight: (system, check, found) of every check that held before the first query.
+        preflight: (system, check, found) of every check that passed before the first query.
         contrasts: (key, value, value) of strata to contrast.
         today: to say when the test set is overdue for new queries; None does not say.
-        sensitivity: what variations of it would claim, where that was asked for.
+        sensitivity: the verdicts of alternative analyses, where requested.
 
     Raises:
         UsageError: a contrast of strata that are not there.
     """
-    contrasted = contrasts_compared(comparison, contrasts)
-    names = side_names(comparison)
-    systems = list(zip(names, (comparison.baseline, comparison.candidate), strict=True))
-    sections: list[Section | None] = [
-        compared_measures(comparison),
-        warnings(systems, overdue(comparison.baseline.testset, today)),
-        sensitivity_section(sensitivity) if sensitivity is not None else None,
-        classes_compared(comparison),
-        differences(comparison),
-        movement(comparison),
-        breakdown(comparison),
-        strata_contrasts(contrasted),
-        worst_and_best(comparison),
-        paired_tests(comparison),
-        latencies(systems, comparison),
-        collection(systems, comparison.primary.depth, comparison),
-        provenance(systems, preflight, comparison),
-    ]
-    return Document(
-        title=f"Is {comparison.candidate.name} better than {comparison.baseline.name}?",
-        subtitle=(f"{names[0]} (baseline)", f"{names[1]} (candidate)", rules_of(comparison.baseline)),
-        sections=tuple(section for section in sections if section is not None),
-        tidy=partial(tidy_comparison, comparison),
-        payload=partial(comparison_payload, comparison, contrasted, sensitivity),
-        record=partial(results_payload, comparison, contrasted, sensitivity),
-        verdict=verdict_block(comparison, sensitivity),
-        stamp=PILOT_STAMP if comparison.pilot else "",
-        made_by=MADE_BY,
+    baseline, candidate = comparison.baseline, comparison.candidate
+    found = find_contrasts(comparison, contrasts)
+    systems = _labelled((baseline, candidate))
+    return _document(
+        Subject(systems, comparison, found, sensitivity, preflight, today),
+        f"Is {candidate.name} better than {baseline.name}?",
+        ("baseline", "candidate"),
+    )
+
+
+def many_document(
+    many: ManyComparison,
+    *,
+    preflight: Preflight = (),
+    contrasts: Sequence[ContrastSpec] = (),
+    today: date | None = None,
+) -> Document:
+    """The report of many systems, verdict first.
+
+    Args:
+        many: what `compare_many` found.
+        preflight: (system, check, found) of every check that passed before the first query.
+        contrasts: (key, value, value) of strata to contrast within each system, on its first measure.
+        today: to say when the test set is overdue for new queries; None does not say.
+
+    Raises:
+        UsageError: a contrast of strata that are not there.
+    """
+    found = find_contrasts(many.evaluations, contrasts)
+    return _document(
+        Subject(_labelled(many.evaluations), many, found, None, preflight, today),
+        f"Which of {len(many.names)} systems is best?",
+        ["baseline" if name == many.baseline else "" for name in many.names],
     )
 
 
@@ -89,7 +118,7 @@ def evaluation_document(
     *,
     by_query: bool = False,
     preflight: Preflight = (),
-    contrasts: Sequence[Asked] = (),
+    contrasts: Sequence[ContrastSpec] = (),
     today: date | None = None,
 ) -> Document:
     """The report of one system or several, side by side and without a verdict.
@@ -97,42 +126,50 @@ def evaluation_document(
     Args:
         evaluations: on one test set; at least one.
         by_query: add a row for every query.
-        preflight: (system, check, found) of every check that held before the first query.
+        preflight: (system, check, found) of every check that passed before the first query.
         contrasts: (key, value, value) of strata to contrast, on the first measure.
         today: to say when the test set is overdue for new queries; None does not say.
 
     Raises:
         UsageError: a contrast of strata that are not there.
     """
-    contrasted = contrasts_measured(evaluations, contrasts)
-    systems = [(evaluation.name, evaluation) for evaluation in evaluations]
-    depth = evaluations[0].measures[0].depth if evaluations[0].measures else None
-    sections: list[Section | None] = [
-        measured_systems(evaluations),
-        warnings(systems, overdue(evaluations[0].testset, today)),
-        classes_measured(evaluations),
-        means_by_stratum(evaluations),
-        strata_contrasts(contrasted),
-        lowest(evaluations[0]) if len(evaluations) == 1 else None,
-        latencies(systems),
-        collection(systems, depth),
-        every_query(evaluations) if by_query else None,
-        provenance(systems, preflight),
-    ]
+    names = [evaluation.name for evaluation in evaluations]
+    systems = tuple(zip(names, evaluations, strict=True))
+    found = find_contrasts(evaluations, contrasts)
+    return _document(Subject(systems, None, found, None, preflight, today, by_query=by_query), and_list(names))
+
+
+def _labelled(evaluations: Sequence[Evaluation]) -> tuple[tuple[str, Evaluation], ...]:
+    return tuple(zip(lettered([evaluation.name for evaluation in evaluations]), evaluations, strict=True))
+
+
+def _document(subject: Subject, title: str, roles: Sequence[str] | None = None) -> Document:
+    """The report of a subject; systems with a role, or compared, stand under the title."""
+    labels = () if roles is None else zip(subject.labels, roles, strict=True)
+    result = subject.result or subject.evaluations
     return Document(
-        title=and_list([evaluation.name for evaluation in evaluations]),
-        subtitle=(rules_of(evaluations[0]),),
-        sections=tuple(section for section in sections if section is not None),
-        tidy=partial(tidy_evaluations, evaluations),
-        payload=partial(evaluation_payload, evaluations, contrasted),
-        record=partial(results_payload, tuple(evaluations), contrasted),
-        stamp=PILOT_STAMP if any(evaluation.pilot for evaluation in evaluations) else "",
+        title=title,
+        subtitle=(
+            *(f"{label} ({role})" if role else label for label, role in labels),
+            test_set_line(subject.evaluations[0]),
+        ),
+        sections=sections_of(subject, SECTIONS),
+        tidy=partial(tidy_comparison, subject.pair) if subject.pair else partial(tidy_evaluations, subject.evaluations),
+        payload=partial(payload_of, result, subject.contrasts, subject.sensitivity),
+        record=partial(results_payload, result, subject.contrasts, subject.sensitivity),
+        verdict=verdict_block(subject),
+        stamp=PILOT_STAMP if subject.pilot else "",
         made_by=MADE_BY,
     )
 
 
-def rules_of(evaluation: Evaluation) -> str:
-    """What was scored, and by whose rules: the line under the title."""
+def sections_of(subject: Subject, builders: Sequence[Callable[[Subject], Section | None]]) -> tuple[Section, ...]:
+    """The sections that apply to a subject, in order."""
+    return tuple(section for build in builders if (section := build(subject)) is not None)
+
+
+def test_set_line(evaluation: Evaluation) -> str:
+    """Test set and convention: the line under the title."""
     testset = evaluation.testset
     version = f" {testset.version}" if testset.version else ""
     queries = format_count(len(testset.queries))

@@ -11,7 +11,7 @@ from cranfield.evaluation.verdict_table import VerdictCode
 from cranfield.measures import CATALOGUE, Measure
 from cranfield.numbers import format_count, format_delta, format_delta_interval, format_level, format_p, format_value
 from cranfield.record import Fields, record_of
-from cranfield.reporting.charts import single as charts
+from cranfield.reporting.charts.differences import Whisker
 from cranfield.reporting.document import (
     PILOT_STAMP,
     Bullets,
@@ -23,16 +23,18 @@ from cranfield.reporting.document import (
     Section,
     Table,
     Tone,
-    Toned,
+    TonedCell,
 )
-from cranfield.reporting.payload import evaluation_payload, results_payload
+from cranfield.reporting.documents.comparison import MADE_BY, sections_of
+from cranfield.reporting.payload import payload_of, results_payload
 from cranfield.reporting.sections.collection import collection, warnings
+from cranfield.reporting.sections.intervals import interval_figure
+from cranfield.reporting.sections.labels import colour_of, news_of
 from cranfield.reporting.sections.latency import latencies
-from cranfield.reporting.sections.measures import measured_systems
-from cranfield.reporting.sections.naming import colour_of, news_of
-from cranfield.reporting.sections.provenance import Preflight, provenance
+from cranfield.reporting.sections.measures import measures
+from cranfield.reporting.sections.provenance import provenance
+from cranfield.reporting.sections.subject import Preflight, Subject
 from cranfield.stats.table import MEAN_DIFFERENCE, TESTS
-from cranfield.version import __version__
 
 HOW_TO_READ = (
     "Alone: the mean of the system with this component and no other; its interval is under Measures.",
@@ -70,15 +72,9 @@ def contribution_document(found: Contributions, *, preflight: Preflight = ()) ->
         found: a system and its components.
         preflight: (system, check, found) of every check that held before the first query.
     """
-    systems = [(evaluation.name, evaluation) for evaluation in found.variants]
-    sections: list[Section | None] = [
-        _contribution(found),
-        warnings(systems, ()),
-        measured_systems(found.variants),
-        latencies(systems),
-        collection(systems, found.primary.depth),
-        provenance(systems, preflight),
-    ]
+    systems = tuple((evaluation.name, evaluation) for evaluation in found.variants)
+    subject = Subject(systems, preflight=preflight, measure=found.primary)
+    sections = sections_of(subject, (warnings, measures, latencies, collection, provenance))
     testset = found.whole.testset
     version = f" {testset.version}" if testset.version else ""
     return Document(
@@ -89,12 +85,12 @@ def contribution_document(found: Contributions, *, preflight: Preflight = ()) ->
                 f"{format_count(len(testset.queries))} queries, convention {found.whole.ranking.convention.name}"
             ),
         ),
-        sections=tuple(section for section in sections if section is not None),
+        sections=(_contribution(found), *sections),
         tidy=partial(_tidy, found),
-        payload=lambda: evaluation_payload(found.variants) | _payload(found),
+        payload=lambda: payload_of(found.variants) | _payload(found),
         record=lambda: results_payload(found.variants) | _payload(found),
         stamp=PILOT_STAMP if found.pilot else "",
-        made_by=f"Cranfield {__version__}",
+        made_by=MADE_BY,
     )
 
 
@@ -132,8 +128,8 @@ def _row(row: Contribution, found: Contributions) -> tuple[Cell, ...]:
     tone: Tone = "" if row.verdict is VerdictCode.NOT_SIGNIFICANT else row.verdict.tone
     return (
         row.component,
-        Toned(row.verdict.text, tone),
-        Toned(about.delta, tone if tone in {"good", "bad"} else ""),
+        TonedCell(row.verdict.text, tone),
+        TonedCell(about.delta, tone if tone in {"good", "bad"} else ""),
         (about.ci_low, about.ci_high),
         row.p_adjusted,
         alone.mean,
@@ -167,18 +163,14 @@ def _figure(found: Contributions, level: str) -> tuple[Figure, ...]:
     is_of_mean = TESTS[found.options.test].estimates == MEAN_DIFFERENCE
     better = CATALOGUE[found.primary.name].higher_is_better
     marks = [
-        charts.Whisker(
+        Whisker(
             row.component,
             about.delta if is_of_mean else None,
-            about.ci_low,
-            about.ci_high,
-            colour_of(news_of(row.verdict)),
+            *(about.ci_low, about.ci_high, colour_of(news_of(row.verdict))),
         )
         for row, about in rows
     ]
-    title = f"{found.primary}, all minus all but it" + ("" if better else " (lower is better)")
-    spec, narrow = (charts.whiskers(marks, title, screen, found.options.margin) for screen in charts.SCREENS)
-    said = "; ".join(
+    intervals = "; ".join(
         f"{row.component} {format_delta(about.delta)} ({format_delta_interval((about.ci_low, about.ci_high))})"
         for row, about in rows
     )
@@ -187,15 +179,15 @@ def _figure(found: Contributions, level: str) -> tuple[Figure, ...]:
         [(row.component, about.delta, (about.ci_low, about.ci_high)) for row, about in rows],
         "What each component brings",
     )
-    figure = Figure(
+    figure = interval_figure(
         "contributions",
         f"What each component brings, {level} CIs",
-        f"What each component brings to all the others: {said}.",
-        spec,
-        narrow,
+        marks,
         table,
-        (("good", "helps"), ("bad", "hurts"), ("same", f"{VerdictCode.NOT_SIGNIFICANT.text}, or equivalent")),
-        told_beside=True,
+        alt=f"What each component brings to all the others: {intervals}.",
+        axis=f"{found.primary}, all minus all but it" + ("" if better else " (lower is better)"),
+        legend=(("good", "helps"), ("bad", "hurts"), ("same", f"{VerdictCode.NOT_SIGNIFICANT.text}, or equivalent")),
+        margin=found.options.margin,
     )
     return (figure,)
 

@@ -25,7 +25,7 @@ from cranfield.reporting.document import (
     Section,
     Table,
     Tone,
-    Toned,
+    TonedCell,
     VerdictBlock,
     bare,
 )
@@ -116,7 +116,7 @@ def _sections(name: str, result: GateResult) -> Iterator[Section]:
 
 def _rules(result: GateResult) -> Table:
     rows: list[tuple[Cell, ...]] = [
-        (Toned(rule.status, TONES[rule.status]), rule.rule, rule.got) for rule in result.rules
+        (TonedCell(rule.status, TONES[rule.status]), rule.rule, rule.got) for rule in result.rules
     ]
     columns = (Column("outcome"), Column("rule"), Column("got"))
     return Table(columns, rows, "Every rule has to be kept", shown=None, whole=True)
@@ -129,7 +129,7 @@ def _measures(changes: Sequence[MeasureChange], caption: str, interval: str = ""
     rows: list[tuple[Cell, ...]] = []
     for one in changes:
         row: list[Cell] = [one.measure, one.baseline, one.current]
-        row.append(Toned(one.delta, _tone(one.measure, one.delta)))
+        row.append(TonedCell(one.delta, _tone(one.measure, one.delta)))
         row += [(one.ci_low, one.ci_high)] if interval else []
         rows.append((*row, one.n))
     return _compared(Table((*columns, Column("n", "count")), rows, caption, shown=None))
@@ -150,8 +150,8 @@ def _strata(result: GateResult) -> Table:
     return _compared(Table(columns, rows, f"{result.primary} in each stratum", shown=None))
 
 
-def _toned(measure: str, change: StratumChange) -> Toned:
-    return Toned(change.delta, _tone(measure, change.delta))
+def _toned(measure: str, change: StratumChange) -> TonedCell:
+    return TonedCell(change.delta, _tone(measure, change.delta))
 
 
 def _queries(changes: Sequence[QueryChange], primary: str, caption: str) -> Table:

@@ -9,7 +9,8 @@ from cranfield.evaluation.grid import GridPoint, GridResult
 from cranfield.measures import CATALOGUE
 from cranfield.numbers import format_count, format_delta, format_value
 from cranfield.record import Fields, record_of
-from cranfield.reporting.charts import single as charts
+from cranfield.reporting.charts.paired_dots import paired_dots
+from cranfield.reporting.charts.spec import SCREENS
 from cranfield.reporting.document import (
     PILOT_STAMP,
     Block,
@@ -22,16 +23,17 @@ from cranfield.reporting.document import (
     KeyValues,
     Section,
     Table,
-    Toned,
+    TonedCell,
     VerdictBlock,
 )
-from cranfield.reporting.payload import comparison_payload
+from cranfield.reporting.documents.comparison import MADE_BY, sections_of
+from cranfield.reporting.payload import payload_of
 from cranfield.reporting.sections.collection import collection, warnings
-from cranfield.reporting.sections.measures import compared_measures
-from cranfield.reporting.sections.movement import differences
-from cranfield.reporting.sections.provenance import Preflight, provenance
+from cranfield.reporting.sections.measures import measures
+from cranfield.reporting.sections.movement import query_differences
+from cranfield.reporting.sections.provenance import provenance
+from cranfield.reporting.sections.subject import Preflight, Subject
 from cranfield.reporting.sections.verdict import verdict_block
-from cranfield.version import __version__
 
 DRAWN = 25
 """Points in the picture, the best first."""
@@ -51,16 +53,9 @@ def grid_document(found: GridResult, *, preflight: Preflight = ()) -> Document:
     """
     comparison = found.comparison
     sides = {point.name: point.held_out for point in (found.written, found.winner)}
-    systems = list(sides.items())
-    sections: list[Section | None] = [
-        _winner(found),
-        _points(found),
-        warnings(systems, ()),
-        compared_measures(comparison) if comparison is not None else None,
-        differences(comparison) if comparison is not None else None,
-        collection(systems, found.primary.depth, comparison),
-        provenance(systems, preflight, comparison),
-    ]
+    subject = Subject(tuple(sides.items()), comparison, preflight=preflight, measure=found.primary)
+    compared = (measures, query_differences) if comparison is not None else ()
+    sections = sections_of(subject, (warnings, *compared, collection, provenance))
     testset = found.written.held_out.testset
     convention = found.written.held_out.ranking.convention.name
     return Document(
@@ -72,12 +67,12 @@ def grid_document(found: GridResult, *, preflight: Preflight = ()) -> Document:
             ),
             f"test set {testset.name.removesuffix(' (held out)')}: {found.split}",
         ),
-        sections=tuple(section for section in sections if section is not None),
+        sections=(_winner(found), _points(found), *sections),
         tidy=partial(_tidy, found),
         payload=partial(_payload, found),
-        verdict=_verdict(found),
+        verdict=_verdict(found, subject),
         stamp=PILOT_STAMP if found.pilot else "",
-        made_by=f"Cranfield {__version__}",
+        made_by=MADE_BY,
     )
 
 
@@ -86,16 +81,16 @@ def settings_of(point: GridPoint) -> str:
     return ", ".join(f"{key} {value}" for key, value in point.settings.items()) or "as written"
 
 
-def _verdict(found: GridResult) -> VerdictBlock:
+def _verdict(found: GridResult, subject: Subject) -> VerdictBlock:
     facts = (
         Fact("Tuning mean", format_value(found.tuning_mean(found.winner)), "of the winner"),
         Fact("Held-out mean", format_value(found.held_out_mean(found.winner)), "of the winner"),
         Fact("Optimism", format_delta(found.optimism), "tuning minus held-out mean"),
     )
-    if found.comparison is None:
+    block = verdict_block(subject)
+    if block is None:
         sentence = f"No point is better than {found.system} as it is written, on the queries that choose."
         return VerdictBlock("as written", sentence, "even", facts)
-    block = verdict_block(found.comparison)
     sentence = f"{settings_of(found.winner)}, on the held-out queries: {block.sentence}"
     return VerdictBlock(block.name, sentence, block.tone, (*block.facts, *facts), block.reasons, block.disagreements)
 
@@ -160,7 +155,7 @@ def _row(point: GridPoint, found: GridResult) -> tuple[Cell, ...]:
     return (
         point.name,
         *(str(point.settings.get(key, "")) for key in found.keys),
-        Toned(tuning.mean, "good" if point.name == found.winner.name else ""),
+        TonedCell(tuning.mean, "good" if point.name == found.winner.name else ""),
         held_out.mean,
         "; ".join(notes),
     )
@@ -176,7 +171,7 @@ def _figure(found: GridResult) -> Figure:
         "Means on both parts",
     )
     lower = "" if CATALOGUE[found.primary.name].higher_is_better else " (lower is better)"
-    spec, narrow = (_dots(labels, values, f"mean {found.primary}{lower}", screen) for screen in charts.SCREENS)
+    spec, narrow = (paired_dots(labels, values, f"mean {found.primary}{lower}", screen) for screen in SCREENS)
     more = f" The best {DRAWN} of {len(found.points)} are drawn." if len(found.points) > DRAWN else ""
     said = f"{labels[0]}: {format_value(values[0][0])} on the tuning queries, {format_value(values[0][1])} held out."
     return Figure(
@@ -187,7 +182,7 @@ def _figure(found: GridResult) -> Figure:
         narrow,
         table,
         (("good", "tuning"), ("band", "held out")),
-        told_beside=True,
+        table_follows=True,
     )
 
 
@@ -195,43 +190,6 @@ def _label(point: GridPoint, found: GridResult) -> str:
     """`sum · 10 · 0.5`: the values, in the order of the table's columns."""
     values = " · ".join(str(value) for value in point.settings.values())
     return f"{values} (as written)" if point.name == found.written.name else values
-
-
-def _dots(
-    labels: list[str], values: list[tuple[float | None, float | None]], title: str, screen: charts.Screen
-) -> charts.Spec:
-    """Two dots a row, joined: the mean on the tuning queries and on the held-out ones."""
-    apart = charts.told_apart(labels, screen.label_chars)
-    rows = [
-        {"label": label, "tuning": tuning, "held": held, "tuned": charts.BETTER, "kept": charts.BAND}
-        for label, (tuning, held) in zip(apart, values, strict=True)
-    ]
-    known = [value for pair in values for value in pair if value is not None]
-    low, high = min(known, default=0.0), max(known, default=1.0)
-    room = (high - low) * 0.05 or 0.01
-    axis = {"title": title, "tickCount": screen.ticks, "labelOverlap": True, "format": ".3~f"}
-    across = {
-        "type": "quantitative",
-        "axis": axis,
-        "scale": {"domain": [low - room, high + room], "zero": False, "nice": False},
-    }
-    named = {"field": "label", "type": "nominal", "sort": None, "axis": {"title": None, "grid": False}}
-    both = {"filter": "isValid(datum.tuning) && isValid(datum.held)"}
-    line = {
-        "transform": [both],
-        "mark": {"type": "rule", "color": charts.SAME, "strokeWidth": 1},
-        "encoding": {"x": {"field": "tuning", **across}, "x2": {"field": "held"}, "y": named},
-    }
-    dots = [
-        {
-            "transform": [{"filter": f"isValid(datum.{field})"}],
-            "mark": {"type": "point", "filled": True, "size": 100, "opacity": 1},
-            "encoding": {"x": {"field": field, **across}, "y": named, "color": charts.as_is(colour)},
-        }
-        for field, colour in (("held", "kept"), ("tuning", "tuned"))
-    ]
-    frame = charts.frame_of(screen.width, charts.WHISKER_ROW * len(rows), charts.room_for(apart))
-    return charts.spec_of(rows, [line, *dots], frame)
 
 
 def _tidy(found: GridResult) -> Table:
@@ -278,5 +236,5 @@ def _payload(found: GridResult) -> dict[str, Any]:
             }
             for point in listed.values()
         ],
-        "comparison": None if found.comparison is None else comparison_payload(found.comparison),
+        "comparison": None if found.comparison is None else payload_of(found.comparison),
     }

@@ -10,7 +10,7 @@ from cranfield.evaluation.history import FirstBad, HistoryReport, Line, Past, Sc
 from cranfield.numbers import format_count, format_interval, format_plain, format_value
 from cranfield.record import Fields, record_of
 from cranfield.reporting.charts.history import Dot, over_time
-from cranfield.reporting.charts.single import SCREENS
+from cranfield.reporting.charts.spec import SCREENS
 from cranfield.reporting.document import Block, Bullets, Cell, Code, Column, Document, Figure, Paragraph, Section, Table
 from cranfield.words import n_of
 

@@ -140,7 +140,7 @@ def _row(cells: list[str]) -> str:
 
 
 def _figure(block: Figure) -> Iterator[str]:
-    if block.told_beside:
+    if block.table_follows:
         return
     legend = " · ".join(escape(words) for _, words in block.legend)
     yield f"**{escape(block.title)}**" + (f": {legend}" if legend else "")

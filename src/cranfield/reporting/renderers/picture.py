@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 from xml.etree import ElementTree as ET
 
-from cranfield.reporting.charts.single import NOTHING_TO_SEE
+from cranfield.reporting.charts.spec import ZERO_WIDTH
 
 VEGA_LITE = "5.20"
 SVG = "{http://www.w3.org/2000/svg}"
@@ -58,7 +58,7 @@ def _clean(root: ET.Element) -> None:
             for name, value in element.attrib.items()
             if name in ATTRIBUTES or name == "display"
         }
-        element.text, element.tail = (element.text or "").replace(NOTHING_TO_SEE, ""), None
+        element.text, element.tail = (element.text or "").replace(ZERO_WIDTH, ""), None
 
 
 def _is_visible(element: ET.Element) -> bool:

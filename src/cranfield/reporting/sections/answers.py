@@ -11,6 +11,7 @@ from cranfield.model import Outcome
 from cranfield.model.query_class import NEGATIVE, class_of
 from cranfield.numbers import format_delta, format_value
 from cranfield.ranking.value import RankedHit, State
+from cranfield.reporting.derived import first_ranks
 from cranfield.reporting.document import (
     Block,
     Cell,
@@ -23,9 +24,9 @@ from cranfield.reporting.document import (
     Section,
     Table,
 )
-from cranfield.reporting.facts import first_ranks
+from cranfield.reporting.sections.labels import SIDES, has_texts, sides, text_of
 from cranfield.reporting.sections.movement import query_table, rank_cells
-from cranfield.reporting.sections.naming import SIDES, has_texts, sides, text_of
+from cranfield.reporting.sections.subject import Subject
 from cranfield.words import first_of, shorten_to
 
 SHOWN_QUERIES = 5
@@ -34,7 +35,14 @@ MATCHED = 72
 """Columns of a pattern or predicate beside a result that it matches; it stands in full above the lists."""
 
 
-def worst_and_best(comparison: Comparison) -> Section:
+def answers(subject: Subject) -> Section | None:
+    """Single queries with the result lists: worst and best of a pair, worst of one system; None for several systems."""
+    if subject.pair is not None:
+        return _worst_and_best(subject.pair)
+    return _lowest(subject.evaluations[0]) if len(subject.systems) == 1 else None
+
+
+def _worst_and_best(comparison: Comparison) -> Section:
     """The queries that lost and gained most on the primary measure."""
     found = comparison.measures[comparison.primary].differences
     sign = sign_of(comparison.primary)
@@ -64,7 +72,7 @@ def _extremes(comparison: Comparison, query_ids: Sequence[str], caption: str, no
     return blocks
 
 
-def lowest(evaluation: Evaluation) -> Section | None:
+def _lowest(evaluation: Evaluation) -> Section | None:
     """The queries one system does worst on, with what it answered."""
     if not evaluation.measures:
         return None
@@ -113,8 +121,11 @@ def _lowest_table(evaluation: Evaluation, measure: Measure, query_ids: Sequence[
     )
 
 
-def by_query(evaluations: Sequence[Evaluation]) -> Section:
-    """A row for every query of every system: outcome and every value."""
+def by_query(subject: Subject) -> Section | None:
+    """A row for every query of every system: outcome and every value; None unless requested."""
+    if not subject.by_query:
+        return None
+    evaluations = subject.evaluations
     measures = tuple(dict.fromkeys(measure for each in evaluations for measure in each.measures))
     several, texts = len(evaluations) > 1, has_texts(evaluations[0])
     rows: list[tuple[Cell, ...]] = []

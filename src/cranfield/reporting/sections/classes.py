@@ -18,8 +18,9 @@ from cranfield.evaluation.values import Comparison, Evaluation
 from cranfield.model import QueryClass
 from cranfield.numbers import format_count, format_level, format_p
 from cranfield.record import Fields, record_of
-from cranfield.reporting.document import Block, Bullets, Cell, Column, Paragraph, Section, Table, Toned
-from cranfield.reporting.sections.naming import interval_tone, side_names
+from cranfield.reporting.document import Block, Bullets, Cell, Column, Paragraph, Section, Table, TonedCell
+from cranfield.reporting.sections.labels import interval_tone, side_names
+from cranfield.reporting.sections.subject import Subject
 from cranfield.words import first_of, n_of
 
 TITLE = "By class of question"
@@ -28,8 +29,15 @@ OWN_TERMS = (
 )
 
 
-def classes_measured(evaluations: Sequence[Evaluation]) -> Section | None:
-    """A table for each class of question, systems side by side; None where no query has a class."""
+def classes(subject: Subject) -> Section | None:
+    """A table for each class of question; None where no query has a class."""
+    if subject.many is not None:
+        return None
+    return _classes_compared(subject.pair) if subject.pair is not None else _classes_measured(subject.evaluations)
+
+
+def _classes_measured(evaluations: Sequence[Evaluation]) -> Section | None:
+    """Systems side by side."""
     systems = [
         (evaluation.name, {one.query_class.name: one for one in by_class(evaluation)}) for evaluation in evaluations
     ]
@@ -43,8 +51,8 @@ def classes_measured(evaluations: Sequence[Evaluation]) -> Section | None:
     return Section("classes", TITLE, tuple(blocks))
 
 
-def classes_compared(comparison: Comparison) -> Section | None:
-    """A table for each class of question, B against A, each with its own test; None where no query has a class."""
+def _classes_compared(comparison: Comparison) -> Section | None:
+    """B against A, each class with its own test."""
     compared = compare_classes(comparison)
     if not compared:
         return None
@@ -71,7 +79,7 @@ def _measured(query_class: QueryClass, systems: Sequence[tuple[str, ClassResult]
         for name, result in systems:
             about = result.measures[place].summary
             cells: list[Cell] = [str(result.measures[place].measure), *((name,) if several else ()), about.mean]
-            failed: Cell = Toned(len(result.failed), "bad") if result.failed else 0
+            failed: Cell = TonedCell(len(result.failed), "bad") if result.failed else 0
             rows.append((*cells, (about.ci_low, about.ci_high), about.n, failed))
     blocks: list[Block] = [Table(columns, rows, _caption(query_class, systems[0][1]), shown=None)]
     said: list[str] = []
@@ -108,7 +116,7 @@ def _compared(one: ClassComparison, comparison: Comparison) -> list[Block]:
                 str(about.measure),
                 about.baseline.mean,
                 about.candidate.mean,
-                Toned(about.delta, tone),
+                TonedCell(about.delta, tone),
                 (about.ci_low, about.ci_high),
                 about.n,
                 about.n_nonzero,

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from datetime import date
 
-from cranfield.evaluation.values import Comparison, Evaluation
-from cranfield.model import CallLog, Outcome
+from cranfield.evaluation.values import Evaluation
+from cranfield.model import CallLog, Outcome, TestSet
 from cranfield.numbers import format_count
+from cranfield.reporting.derived import duplicates, judged_share, outcome_counts
 from cranfield.reporting.document import (
     Block,
     Bullets,
@@ -18,55 +20,55 @@ from cranfield.reporting.document import (
     Paragraph,
     Section,
     Table,
-    Toned,
+    TonedCell,
 )
-from cranfield.reporting.facts import duplicates, judged_share, outcome_counts
 from cranfield.reporting.sections.fields import returned_fields
+from cranfield.reporting.sections.subject import Subject, Systems
 from cranfield.words import first_line, first_of, n_of
 
 SHOWN_FAILURES = SHOWN_CHANGES = 10
 HEAD_CHARS = 800
 """Shown of each stream of a failed call; the log beside the run keeps more."""
 
-Systems = Sequence[tuple[str, Evaluation]]
-"""A label and the evaluation it stands for, in order."""
 
-
-def warnings(systems: Systems, of_testset: Sequence[str] = ()) -> Section | None:
-    """Sentences a reader must know before quoting a number; those that all systems share are said once."""
-    told = [
-        (label, (*_failed(evaluation), *_unsteady(evaluation), *evaluation.warnings)) for label, evaluation in systems
-    ]
-    shared = [
-        sentence for sentence in systems[0][1].warnings if all(sentence in each.warnings for _, each in systems[1:])
-    ]
-    sentences = [*of_testset, *shared]
-    for label, said in told:
-        sentences += [f"{label}: {sentence}" for sentence in said if sentence not in shared]
+def warnings(subject: Subject) -> Section | None:
+    """What to know before quoting a number; warnings that all systems share are listed once."""
+    first, *others = subject.evaluations
+    shared = set(first.warnings).intersection(*(other.warnings for other in others))
+    sentences = [*_overdue(first.testset, subject.today), *(line for line in first.warnings if line in shared)]
+    for label, evaluation in subject.systems:
+        own = (*_failed(evaluation), *_unsteady(evaluation), *evaluation.warnings)
+        sentences += [f"{label}: {line}" for line in own if line not in shared]
     return Section("warnings", "Caveats", (Bullets(tuple(sentences), "warning"),)) if sentences else None
 
 
-def collection(systems: Systems, depth: int | None, unpaired: Comparison | None = None) -> Section:
+def collection(subject: Subject) -> Section:
     """Outcome counts, failures, duplicates and judged share of every system."""
+    systems, primary = subject.systems, subject.primary
     blocks: list[Block] = [
         _outcomes(systems),
         *_failures(systems),
         *_changed_answers(systems),
-        *_coverage(systems, depth),
+        *_coverage(systems, None if primary is None else primary.depth),
         *returned_fields(systems),
     ]
-    if unpaired is not None:
-        blocks += left_out(unpaired.dropped, str(unpaired.primary))
+    if subject.result is not None:
+        blocks += _left_out(subject.result.dropped, str(primary))
     return Section("collection", "Outcomes and failures", tuple(blocks))
 
 
-def left_out(dropped: Mapping[str, str], primary: str) -> list[Block]:
-    """Queries left out of a comparison, by why; every one by name behind a line that opens. Nothing where none was.
+def _overdue(testset: TestSet, today: date | None) -> list[str]:
+    """A sentence where the test set is older than it should be; nothing where its age, or the day, is not known."""
+    late = 0 if today is None else testset.meta.days_overdue(today)
+    if not late:
+        return []
+    days = n_of(late, "days", format_count)
+    age = f"made on {testset.meta.made}, to be refreshed after {format_count(testset.meta.refresh_days)} days"
+    return [f"test set {testset.name} is overdue for new queries by {days}: {age}"]
 
-    Args:
-        dropped: query id to why.
-        primary: the measure.
-    """
+
+def _left_out(dropped: Mapping[str, str], primary: str) -> list[Block]:
+    """Queries left out of a comparison (query id to reason), grouped by reason; nothing where none was."""
     if not dropped:
         return []
     reasons: dict[str, list[str]] = {}
@@ -99,7 +101,7 @@ def _outcomes(systems: Systems) -> Table:
     rows: list[tuple[Cell, ...]] = []
     for (label, evaluation), counted in zip(systems, counts, strict=True):
         bad = {outcome for outcome, _ in _failed_outcomes(evaluation)}
-        cells: list[Cell] = [Toned(n, "bad") if n and name in bad else n for name, n in counted.items()]
+        cells: list[Cell] = [TonedCell(n, "bad") if n and name in bad else n for name, n in counted.items()]
         rows.append((label, *cells, len(evaluation.query_ids)))
     columns = (Column("system"), *(Column(name, "count") for name in counts[0]), Column("queries", "count"))
     return Table(

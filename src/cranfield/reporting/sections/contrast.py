@@ -4,46 +4,44 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from cranfield.evaluation.contrast import Asked, StrataContrast, contrast_gain, contrast_strata
+from cranfield.evaluation.contrast import ContrastSpec, StrataContrast, contrast_gain, contrast_strata
 from cranfield.evaluation.values import Comparison, Evaluation
 from cranfield.numbers import format_level
 from cranfield.record import Fields
 from cranfield.reporting.document import Block, Bullets, Cell, Column, Paragraph, Section, Table
+from cranfield.reporting.sections.subject import Subject
 
 HOW = "The queries of two strata do not pair: the interval is Welch's, and p counts random labellings of the queries."
 
 
-def contrasts_measured(evaluations: Sequence[Evaluation], asked: Sequence[Asked]) -> list[StrataContrast]:
-    """Every contrast asked for, of every system."""
-    return [contrast_strata(evaluation, *one) for one in asked for evaluation in evaluations]
-
-
-def contrasts_compared(comparison: Comparison, asked: Sequence[Asked]) -> list[StrataContrast]:
-    """Every contrast asked for, of both sides, and of the difference between them."""
+def find_contrasts(
+    result: Sequence[Evaluation] | Comparison, requested: Sequence[ContrastSpec]
+) -> tuple[StrataContrast, ...]:
+    """Every requested contrast within each system; of a comparison, of the difference between its sides too."""
+    if not isinstance(result, Comparison):
+        return tuple(contrast_strata(evaluation, *spec) for spec in requested for evaluation in result)
     found = []
-    for one in asked:
-        sides = (comparison.baseline, comparison.candidate)
-        found += [
-            contrast_strata(side, *one, comparison.primary, alpha=comparison.alpha, seed=comparison.seed)
-            for side in sides
-        ]
-        found.append(contrast_gain(comparison, *one))
-    return found
+    for spec in requested:
+        sides = (result.baseline, result.candidate)
+        found += [contrast_strata(side, *spec, result.primary, alpha=result.alpha, seed=result.seed) for side in sides]
+        found.append(contrast_gain(result, *spec))
+    return tuple(found)
 
 
-def strata_contrasts(contrasts: Sequence[StrataContrast]) -> Section | None:
-    """A table for each pair of strata; None where nobody asked for one."""
+def strata_contrasts(subject: Subject) -> Section | None:
+    """A table for each pair of strata; None where no contrast was requested."""
+    contrasts = subject.contrasts
     if not contrasts:
         return None
     pairs = dict.fromkeys((one.key, one.a, one.b, one.measure) for one in contrasts)
     blocks: list[Block] = [Paragraph(HOW)]
     for key, a, b, measure in pairs:
-        some = [one for one in contrasts if (one.key, one.a, one.b, one.measure) == (key, a, b, measure)]
-        blocks.append(_table(some))
-        said = [f"{one.what}: {one.groups.note}." for one in some if one.groups.note]
-        said += [f"{ceiling}." for one in some for ceiling in one.ceilings]
-        if said:
-            blocks.append(Bullets(tuple(said), "warning"))
+        chosen = [one for one in contrasts if (one.key, one.a, one.b, one.measure) == (key, a, b, measure)]
+        blocks.append(_table(chosen))
+        notes = [f"{one.what}: {one.groups.note}." for one in chosen if one.groups.note]
+        notes += [f"{ceiling}." for one in chosen for ceiling in one.ceilings]
+        if notes:
+            blocks.append(Bullets(tuple(notes), "warning"))
     return Section("contrasts", "Stratum against stratum", tuple(blocks))
 
 

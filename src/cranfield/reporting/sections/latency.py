@@ -13,59 +13,59 @@ from cranfield.evaluation.latency import (
     latency_summary,
     signed_ms,
 )
-from cranfield.evaluation.values import Comparison, Evaluation
 from cranfield.numbers import format_level
 from cranfield.reporting.document import Block, Bullets, Cell, Column, Paragraph, Section, Table
-from cranfield.reporting.sections.collection import Systems
+from cranfield.reporting.sections.subject import Subject
 
 RESAMPLED = "Intervals are percentiles of resampled queries, of those that both sides answered, and approximate; of p95 there is none under 50 queries"
 
 
-def latencies(systems: Systems, comparison: Comparison | None = None) -> Section | None:
-    """Percentiles of the time a call took, and of the difference between two sides; None where no run has its times."""
-    about = [(label, latency_summary(evaluation)) for label, evaluation in systems]
+def latencies(subject: Subject) -> Section | None:
+    """Percentiles of the time per call, and differences to the baseline; None where no run has its times."""
+    about = [(label, latency_summary(evaluation)) for label, evaluation in subject.systems]
     timed = [(label, summary) for label, summary in about if summary is not None]
     if not timed:
         return None
-    blocks: list[Block] = []
-    impact = None
-    if comparison is not None:
-        impact = latency_impact(comparison.baseline, comparison.candidate, alpha=comparison.alpha, seed=comparison.seed)
-    if impact is not None:
-        blocks += [Paragraph(impact.sentence), _differences(impact)]
-    blocks.append(_percentiles(timed))
-    untimed = [label for label, summary in about if summary is None]
-    said = _told(timed)
-    said += [f"{label}: nobody timed its calls" for label in untimed]
-    if said:
-        blocks.append(Bullets(tuple(said), "warning"))
+    blocks: list[Block] = [*_against_baseline(subject), _percentiles(timed)]
+    notes = _cautions(timed)
+    notes += [f"{label}: nobody timed its calls" for label, summary in about if summary is None]
+    if notes:
+        blocks.append(Bullets(tuple(notes), "warning"))
     return Section("latency", "Latency", tuple(blocks))
 
 
-def latencies_against(systems: Sequence[Evaluation], baseline: str, alpha: float, seed: int) -> Table | None:
-    """Of every other system the median difference to the baseline, a row each; None where nothing was timed."""
-    named = {evaluation.name: evaluation for evaluation in systems}
+def _against_baseline(subject: Subject) -> list[Block]:
+    """The differences of a pair; of many systems the median difference to the baseline, a row each."""
+    if (pair := subject.pair) is not None:
+        impact = latency_impact(pair.baseline, pair.candidate, alpha=pair.alpha, seed=pair.seed)
+        return [] if impact is None else [Paragraph(impact.sentence), _differences(impact)]
+    if (many := subject.many) is None or many.baseline is None:
+        return []
+    options, baseline = many.options, many.baseline
+    named = {evaluation.name: evaluation for evaluation in many.evaluations}
     rows: list[tuple[Cell, ...]] = []
     for name, evaluation in named.items():
-        impact = None if name == baseline else latency_impact(named[baseline], evaluation, alpha=alpha, seed=seed)
-        if impact is not None and impact.median is not None:
+        impact = latency_impact(named[baseline], evaluation, alpha=options.alpha, seed=options.seed)
+        if name != baseline and impact is not None and impact.median is not None:
             rows.append((name, *_with_ends(impact.median), impact.median.verdict.text, impact.n))
     columns = (
         Column("system"),
         Column("median difference", "ms"),
-        Column(f"{format_level(alpha)} CI", "ms"),
+        Column(f"{format_level(options.alpha)} CI", "ms"),
         Column("it is"),
         Column("queries", "count"),
     )
-    return Table(columns, rows, f"Latency minus that of {baseline}, query by query", shown=None) if rows else None
+    caption = f"Latency minus that of {baseline}, query by query"
+    return [Table(columns, rows, caption, shown=None)] if rows else []
 
 
-def _told(timed: Sequence[tuple[str, LatencySummary]]) -> list[str]:
-    """What to know of the times; what holds for every system is said once."""
+def _cautions(timed: Sequence[tuple[str, LatencySummary]]) -> list[str]:
+    """Cautions on the times; those that hold for every system are listed once."""
     of_each = [(label, cautions(summary)) for label, summary in timed]
-    shared = [said for said in of_each[0][1] if len(timed) > 1 and all(said in told for _, told in of_each)]
-    return [f"every system: {said}" for said in shared] + [
-        f"{label}: {said}" for label, told in of_each for said in told if said not in shared
+    first = of_each[0][1]
+    shared = [caution for caution in first if len(timed) > 1 and all(caution in own for _, own in of_each)]
+    return [f"every system: {caution}" for caution in shared] + [
+        f"{label}: {caution}" for label, own in of_each for caution in own if caution not in shared
     ]
 
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from cranfield.evaluation.many_values import ManyComparison
 from cranfield.evaluation.values import Comparison, Evaluation, MeasureComparison, Summary
 from cranfield.measures import CATALOGUE, Measure
-from cranfield.numbers import format_delta, format_delta_interval, format_level
-from cranfield.reporting.charts import single as charts
+from cranfield.numbers import UNKNOWN, format_delta, format_delta_interval, format_level
+from cranfield.reporting.charts.differences import Whisker
+from cranfield.reporting.derived import judged_share
 from cranfield.reporting.document import (
     Block,
     Bullets,
@@ -16,13 +18,13 @@ from cranfield.reporting.document import (
     Details,
     Figure,
     Section,
-    Swatch,
     Table,
     Tone,
-    Toned,
+    TonedCell,
 )
-from cranfield.reporting.facts import judged_share
-from cranfield.reporting.sections.naming import colour_of, interval_tone, sides
+from cranfield.reporting.sections.intervals import CLAIMS, interval_figure, margin_legend
+from cranfield.reporting.sections.labels import colour_of, interval_tone, lettered, mean_cells, sides
+from cranfield.reporting.sections.subject import Subject
 from cranfield.stats.table import MEAN_DIFFERENCE, TESTS
 
 HOW_TO_READ = (
@@ -33,8 +35,15 @@ HOW_TO_READ = (
 )
 
 
+def measures(subject: Subject) -> Section:
+    """Every measure of every system; of a pair with differences, of many systems with mean ranks."""
+    if subject.pair is not None:
+        return compared_measures(subject.pair)
+    return _ranked_systems(subject.many) if subject.many is not None else _side_by_side(subject.evaluations)
+
+
 def compared_measures(comparison: Comparison) -> Section:
-    """Every measure on both sides: difference, interval, p-values, effect and what could have been seen."""
+    """Both sides of a pair: difference, interval, p-values, effect size and minimum detectable effect."""
     level = format_level(comparison.alpha)
     spec = TESTS[comparison.test]
     table = Table(
@@ -72,7 +81,7 @@ def _compared_row(about: MeasureComparison, comparison: Comparison) -> tuple[Cel
         f"* {about.measure}" if about.measure == comparison.primary else str(about.measure),
         about.baseline.mean,
         about.candidate.mean,
-        Toned(about.delta, _tone(about)),
+        TonedCell(about.delta, _tone(about)),
         (about.ci_low, about.ci_high),
         declared.p_two_sided if declared else None,
         declared.p_adjusted if declared else None,
@@ -94,39 +103,31 @@ def _interval_figure(comparison: Comparison, level: str) -> Figure | None:
     # The interval of a rank test is not about the mean: a dot at the mean could lie outside of it.
     is_of_mean = estimates == MEAN_DIFFERENCE
     marks = [
-        charts.Whisker(
+        Whisker(
             str(about.measure),
             about.delta or 0.0 if is_of_mean else None,
-            about.ci_low,
-            about.ci_high,
-            colour_of(_tone(about)),
+            *(about.ci_low, about.ci_high, colour_of(_tone(about))),
         )
         for about in rows
     ]
-    legend: list[tuple[Swatch, str]] = [("good", "better"), ("bad", "worse"), ("same", "the interval holds zero")]
-    if comparison.margin is not None:
-        legend.append(("band", f"margin of ±{comparison.margin:g}"))
-    said = "; ".join(
+    intervals = "; ".join(
         f"{about.measure} {format_delta(about.delta)} ({format_delta_interval((about.ci_low, about.ci_high))})"
         for about in rows
-    )
-    spec, narrow = (
-        charts.whiskers(marks, "difference, B minus A", screen, comparison.margin) for screen in charts.SCREENS
     )
     table = Table(
         (Column("measure"), Column("difference", "delta"), Column(f"{level} CI", "delta interval")),
         [(str(about.measure), about.delta, (about.ci_low, about.ci_high)) for about in rows],
         "Differences and their intervals",
     )
-    return Figure(
+    return interval_figure(
         "intervals",
         f"{level} CIs of the {estimates}",
-        f"Differences with their intervals: {said}.",
-        spec,
-        narrow,
+        marks,
         table,
-        tuple(legend),
-        told_beside=True,
+        alt=f"Differences with their intervals: {intervals}.",
+        axis="difference, B minus A",
+        legend=(*CLAIMS, ("same", "the interval holds zero"), *margin_legend(comparison.margin)),
+        margin=comparison.margin,
     )
 
 
@@ -160,8 +161,40 @@ def _summary_cells(summary: Summary) -> tuple[Cell, ...]:
     return (summary.mean, (summary.ci_low, summary.ci_high), summary.median, summary.std, summary.n)
 
 
-def measured_systems(evaluations: Sequence[Evaluation]) -> Section:
-    """Means with their intervals: one system's measures as rows, several systems as rows over measures."""
+def _ranked_systems(many: ManyComparison) -> Section:
+    """Every system with its mean and mean rank, the best first; then all measures."""
+    labels = lettered(many.names)
+    ranks = many.ranks.means if many.ranks is not None else None
+    rows: list[tuple[Cell, ...]] = []
+    for place in many.best_first:
+        name = many.names[place]
+        roles = {"best": name in many.verdict.best, "baseline": name == many.baseline}
+        rank = UNKNOWN if ranks is None else f"{ranks[place]:.2f}"
+        cells = _summary_cells(many.summaries[many.primary][place])[:-1]
+        rows.append((labels[place], *cells, rank, ", ".join(role for role, holds in roles.items() if holds)))
+    columns = (
+        Column("system"),
+        *_summary_columns(format_level(many.options.alpha))[:-1],
+        Column("mean rank", "average"),
+        Column("is"),
+    )
+    n = len(many.query_ids)
+    first = Table(columns, rows, f"{many.primary} on the {n} queries that every system has a value for", shown=None)
+    means: list[tuple[Cell, ...]] = [
+        (
+            f"* {measure}" if measure == many.primary else str(measure),
+            *mean_cells([summary.mean for summary in row], measure),
+            row[0].n,
+        )
+        for measure, row in many.summaries.items()
+    ]
+    columns = (Column("measure"), *(Column(label, "value") for label in labels), Column("n", "count"))
+    second = Table(columns, means, "Means of every measure. * decides: the primary measure", shown=None)
+    return Section("systems", "Systems", (first, second))
+
+
+def _side_by_side(evaluations: Sequence[Evaluation]) -> Section:
+    """One system's measures as rows, several systems as rows over measures."""
     measures = _all_measures(evaluations)
     if not measures:
         return Section("measures", "Measures", (Bullets(("No measure has a value for any query.",)),))
@@ -176,8 +209,8 @@ def measured_systems(evaluations: Sequence[Evaluation]) -> Section:
             if measure in evaluation.summaries:
                 name = (evaluation.name,) if several else ()
                 summary = evaluation.summaries[measure]
-                said = str(measure) if summary.aggregate == "mean" else f"{measure} ({summary.aggregate})"
-                rows.append((said, *name, *_summary_cells(summary)))
+                spelled = str(measure) if summary.aggregate == "mean" else f"{measure} ({summary.aggregate})"
+                rows.append((spelled, *name, *_summary_cells(summary)))
     blocks += [
         Table((Column("measure"), *several, *_summary_columns(level)), rows, f"Means, {level} t intervals", shown=None),
         Details("Other means and sums", (_other_means(evaluations, measures),)),
@@ -212,24 +245,15 @@ def _other_means(evaluations: Sequence[Evaluation], measures: Sequence[Measure])
 
 
 def _matrix(evaluations: Sequence[Evaluation], measures: Sequence[Measure]) -> Table:
-    """Systems by measures; the best mean of each measure is marked as good."""
+    """Systems by measures; the best mean of each measure is marked."""
     columns = [Column("system"), *(Column(str(measure), "value") for measure in measures)]
     columns += [Column("n", "count"), Column("failed", "count"), Column("judged", "percent")]
+    means = [mean_cells([_mean(each, measure) for each in evaluations], measure) for measure in measures]
     rows = []
-    for evaluation in evaluations:
-        means: list[Cell] = [_mean_cell(measure, evaluation, evaluations) for measure in measures]
+    for evaluation, cells in zip(evaluations, zip(*means, strict=True), strict=True):
         share = judged_share(evaluation, measures[0].depth)
-        rows.append((evaluation.name, *means, len(evaluation.query_ids), len(evaluation.failures), share.mean))
+        rows.append((evaluation.name, *cells, len(evaluation.query_ids), len(evaluation.failures), share.mean))
     return Table(tuple(columns), rows, "Means of every system", shown=None)
-
-
-def _mean_cell(measure: Measure, evaluation: Evaluation, evaluations: Sequence[Evaluation]) -> Cell:
-    mean = _mean(evaluation, measure)
-    spec = CATALOGUE[measure.name]
-    means = [other for each in evaluations if (other := _mean(each, measure)) is not None]
-    if mean is None or spec.diagnostic or len(set(means)) < 2:
-        return mean
-    return Toned(mean, "good" if mean == (max(means) if spec.higher_is_better else min(means)) else "")
 
 
 def _mean(evaluation: Evaluation, measure: Measure) -> float | None:

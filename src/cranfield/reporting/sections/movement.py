@@ -9,7 +9,10 @@ from dataclasses import replace
 from cranfield.evaluation.values import Comparison, Evaluation
 from cranfield.evaluation.verdict import sign_of
 from cranfield.numbers import format_count, format_delta
-from cranfield.reporting.charts import single as charts
+from cranfield.reporting.charts.differences import Bar, difference_bars
+from cranfield.reporting.charts.movement import slopes
+from cranfield.reporting.charts.spec import SCREENS
+from cranfield.reporting.derived import first_ranks
 from cranfield.reporting.document import (
     Block,
     Cell,
@@ -22,11 +25,11 @@ from cranfield.reporting.document import (
     Swatch,
     Table,
     Tone,
-    Toned,
+    TonedCell,
 )
-from cranfield.reporting.facts import first_ranks
-from cranfield.reporting.sections.naming import has_texts, sides, text_of, tone_of
+from cranfield.reporting.sections.labels import has_texts, sides, text_of, tone_of
 from cranfield.reporting.sections.paired_tests import rank_one_sentence
+from cranfield.reporting.sections.subject import Subject
 from cranfield.words import first_of
 
 BUCKET_TONES: Mapping[str, Tone] = {
@@ -52,8 +55,11 @@ PASTED_QUERIES = 20
 LAST_RANKS = (10, 20, 50, 100, 1000)
 
 
-def differences(comparison: Comparison) -> Section:
-    """Every query's difference on the primary measure, and the bucket it fell in."""
+def query_differences(subject: Subject) -> Section | None:
+    """Every query's difference on the primary measure, and its bucket; None unless a pair is compared."""
+    comparison = subject.pair
+    if comparison is None:
+        return None
     blocks: list[Block] = []
     if figure := _difference_figure(comparison):
         blocks.append(figure)
@@ -64,8 +70,11 @@ def differences(comparison: Comparison) -> Section:
     return Section("queries", "Query by query", tuple(blocks))
 
 
-def movement(comparison: Comparison) -> Section:
-    """The rank of the first relevant result on both sides, and the partition by its movement."""
+def movement(subject: Subject) -> Section | None:
+    """The rank of the first relevant result on both sides, and its movement; None unless a pair is compared."""
+    comparison = subject.pair
+    if comparison is None:
+        return None
     blocks: list[Block] = []
     if figure := _slope_figure(comparison):
         blocks.append(figure)
@@ -81,7 +90,7 @@ def _partition(parts: Mapping[str, Sequence[str]], caption: str, heading: str) -
     total = sum(len(query_ids) for query_ids in parts.values())
     rows: list[tuple[Cell, ...]] = [
         (
-            Toned(name, BUCKET_TONES.get(name, "") if query_ids else ""),
+            TonedCell(name, BUCKET_TONES.get(name, "") if query_ids else ""),
             len(query_ids),
             len(query_ids) / total if total else None,
             first_of(query_ids),
@@ -114,9 +123,7 @@ def _difference_figure(comparison: Comparison) -> Figure | None:
         return None
     sign = sign_of(measure)
     baseline = comparison.baseline
-    bars = [
-        charts.Bar(text_of(baseline, query_id) or query_id, delta, sign * delta) for query_id, delta in found.items()
-    ]
+    bars = [Bar(text_of(baseline, query_id) or query_id, delta, sign * delta) for query_id, delta in found.items()]
     better, worse = (sum(bar.gain * way > 0 for bar in bars) for way in (1, -1))
     equal = len(bars) - better - worse
     legend: tuple[tuple[Swatch, str], ...] = (
@@ -125,7 +132,7 @@ def _difference_figure(comparison: Comparison) -> Figure | None:
         ("bad", f"{format_count(worse)} worse on B"),
     )
     extremes = f" Between {format_delta(min(found.values()))} and {format_delta(max(found.values()))}."
-    spec, narrow = (charts.difference_bars(bars, f"{measure}, B minus A", screen) for screen in charts.SCREENS)
+    spec, narrow = (difference_bars(bars, f"{measure}, B minus A", screen) for screen in SCREENS)
     return Figure(
         "differences",
         f"Difference in {measure} of each query",
@@ -155,7 +162,7 @@ def query_table(comparison: Comparison, query_ids: Sequence[str], caption: str =
                 query_id,
                 *text,
                 *(evaluation.value(measure, query_id) for _, evaluation in sides(comparison)),
-                Toned(found[query_id], tone_of(found[query_id], measure)),
+                TonedCell(found[query_id], tone_of(found[query_id], measure)),
                 *(side[query_id] for side in ranks),
                 buckets[query_id],
             )
@@ -220,7 +227,7 @@ def _slope_figure(comparison: Comparison) -> Figure | None:
         ("same", f"{format_count(moved[0])} stayed"),
         ("bad", f"{format_count(moved[-1])} fell"),
     )
-    spec, narrow = (charts.slopes(pairs, names, screen) for screen in charts.SCREENS)
+    spec, narrow = (slopes(pairs, names, screen) for screen in SCREENS)
     rows: list[tuple[Cell, ...]] = [
         (before, after, len(went[before, after]), first_of(went[before, after]))
         for before, after in sorted(went, key=lambda pair: (place[pair[0]], place[pair[1]]))

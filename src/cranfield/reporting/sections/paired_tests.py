@@ -6,6 +6,7 @@ from cranfield.evaluation.values import Comparison
 from cranfield.evaluation.verdict import NONINFERIORITY
 from cranfield.numbers import UNKNOWN, format_count, format_p
 from cranfield.reporting.document import Bullets, Cell, Column, Details, Section, Table
+from cranfield.reporting.sections.subject import Subject
 from cranfield.stats.result import TestResult
 from cranfield.words import n_of
 
@@ -15,8 +16,11 @@ P_VALUES = (
 )
 
 
-def paired_tests(comparison: Comparison) -> Section:
-    """A row for every test: statistic, p-values, interval, and why there is none where there is none."""
+def paired_tests(subject: Subject) -> Section | None:
+    """A row for every test: statistic, p-values, interval, and why there is none; None unless a pair is compared."""
+    comparison = subject.pair
+    if comparison is None:
+        return None
     about = comparison.measures[comparison.primary]
     rows: list[tuple[Cell, ...]] = [
         (

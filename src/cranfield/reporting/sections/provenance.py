@@ -3,33 +3,29 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
-from datetime import date
 
+from cranfield.evaluation.many_values import ManyComparison
 from cranfield.evaluation.values import Comparison
-from cranfield.model import TestSet
 from cranfield.numbers import format_count, format_percent, format_plain
+from cranfield.reporting.derived import versions
 from cranfield.reporting.document import Block, Bullets, Cell, Code, Column, Details, KeyValues, Section, Table
-from cranfield.reporting.facts import versions
-from cranfield.reporting.sections.collection import Systems
-from cranfield.words import n_of
-
-Preflight = Sequence[tuple[str, str, str]]
-"""(system, what was checked, what was found), for every check that held before the first query."""
+from cranfield.reporting.sections.subject import Subject, Systems
+from cranfield.stats.table import TESTS
 
 
-def provenance(systems: Systems, preflight: Preflight, comparison: Comparison | None = None) -> Section:
+def provenance(subject: Subject) -> Section:
     """All that is needed to make the same numbers again."""
-    blocks: list[Block] = [KeyValues((*_inputs(systems), ("made with", _made_with(comparison))), "Inputs and versions")]
-    if notes := systems[0][1].testset.notes:
+    inputs = (*_inputs(subject.systems), ("made with", _made_with(subject)))
+    blocks: list[Block] = [KeyValues(inputs, "Inputs and versions")]
+    if notes := subject.evaluations[0].testset.notes:
         blocks.append(Bullets(tuple(f"test set: {note}" for note in notes), "warning"))
-    if comparison is not None:
-        blocks.append(KeyValues(_declared(comparison), "Declared beforehand"))
-    if preflight:
-        rows: list[tuple[Cell, ...]] = [tuple(row) for row in preflight]
+    if subject.result is not None:
+        blocks.append(KeyValues(_declared(subject.result), "Declared beforehand"))
+    if subject.preflight:
+        rows: list[tuple[Cell, ...]] = [tuple(row) for row in subject.preflight]
         columns = (Column("system"), Column("check", "code"), Column("found", "code"))
         blocks.append(Table(columns, rows, "Checked before the first query"))
-    for label, evaluation in systems:
+    for label, evaluation in subject.systems:
         if evaluation.run is not None and evaluation.run.config:
             text = json.dumps(dict(evaluation.run.config), indent=2, ensure_ascii=False, default=str)
             blocks.append(Details(f"Configuration of {label}", (Code(text, "As written, without secrets"),)))
@@ -59,30 +55,25 @@ def _inputs(systems: Systems) -> tuple[tuple[str, str], ...]:
     return tuple(items)
 
 
-def overdue(testset: TestSet, today: date | None) -> tuple[str, ...]:
-    """Say when a test set is older than it may be; nothing where its age, or the day, is not known."""
-    late = 0 if today is None else testset.meta.days_overdue(today)
-    if not late:
-        return ()
-    days = n_of(late, "days", format_count)
-    age = f"made on {testset.meta.made}, to be refreshed after {format_count(testset.meta.refresh_days)} days"
-    return (f"test set {testset.name} is overdue for new queries by {days}: {age}",)
-
-
-def _made_with(comparison: Comparison | None) -> str:
-    made = versions(*(("numpy", "scipy") if comparison is not None else ("numpy",)))
+def _made_with(subject: Subject) -> str:
+    made = versions(*(("numpy",) if subject.result is None else ("numpy", "scipy")))
     return ", ".join(f"{name} {version}" for name, version in made.items())
 
 
-def _declared(comparison: Comparison) -> tuple[tuple[str, str], ...]:
-    limits = comparison.limits
+def _declared(result: Comparison | ManyComparison) -> tuple[tuple[str, str], ...]:
+    options = result if isinstance(result, Comparison) else result.options
+    limits = options.limits
     return (
-        ("primary measure", str(comparison.primary)),
-        ("test", f"{comparison.test}, {comparison.measures[comparison.primary].interval_method}"),
-        ("alpha", format_plain(comparison.alpha)),
-        ("margin", "none stated" if comparison.margin is None else f"±{format_plain(comparison.margin)}"),
-        ("seed", format_count(comparison.seed)),
-        ("random draws", format_count(comparison.n_draws) if comparison.n_draws else "none: exact"),
+        ("primary measure", str(result.primary)),
+        (
+            "test of each pair" if isinstance(result, ManyComparison) else "test",
+            f"{options.test}, {TESTS[options.test].interval_method}",
+        ),
+        *((("baseline", result.baseline or "none"),) if isinstance(result, ManyComparison) else ()),
+        ("alpha", format_plain(options.alpha)),
+        ("margin", "none stated" if options.margin is None else f"±{format_plain(options.margin)}"),
+        ("seed", format_count(options.seed)),
+        ("random draws", format_count(result.n_draws) if result.n_draws else "none: exact"),
         ("limit of failed queries", _share(limits.max_failed_share)),
         ("least judged share", _share(limits.min_judged_share)),
     )

@@ -5,12 +5,16 @@ from __future__ import annotations
 from cranfield.evaluation.sensitivity import Sensitivity, Variation
 from cranfield.numbers import format_count
 from cranfield.record import Fields
-from cranfield.reporting.document import Block, Bullets, Cell, Column, Details, Paragraph, Section, Table, Toned
+from cranfield.reporting.document import Block, Bullets, Cell, Column, Details, Paragraph, Section, Table, TonedCell
+from cranfield.reporting.sections.subject import Subject
 from cranfield.stats.table import TESTS
 
 
-def sensitivity_section(result: Sensitivity) -> Section:
-    """Summary line, the analyses that disagree, the table of all of them, and those not applicable."""
+def sensitivity_section(subject: Subject) -> Section | None:
+    """Summary line, the analyses that disagree, the table of all of them, and those not applicable; None unless requested."""
+    result = subject.sensitivity
+    if result is None:
+        return None
     blocks: list[Block] = [Paragraph(f"{result.line}.")]
     if result.disagreeing:
         blocks.append(Bullets(_otherwise(result), "warning"))
@@ -58,7 +62,7 @@ def _table(result: Sensitivity) -> Table:
 
 
 def _row(one: Variation) -> tuple[Cell, ...]:
-    verdict: Cell = Toned(one.verdict.text, one.verdict.tone)
+    verdict: Cell = TonedCell(one.verdict.text, one.verdict.tone)
     return (one.family, one.name, verdict, one.delta, (one.ci_low, one.ci_high), one.n)
 
 

@@ -1,88 +1,69 @@
-"""The primary measure within each stratum: where the difference comes from."""
+"""The primary measure within each stratum: a table for each key, and a picture where systems are compared."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import TypeVar
 
+from cranfield.evaluation.many_values import ManyComparison, StratumRow
 from cranfield.evaluation.strata import summaries_by_stratum
 from cranfield.evaluation.values import Comparison, Evaluation, StratumComparison
-from cranfield.numbers import format_delta, format_level
-from cranfield.reporting.charts import single as charts
-from cranfield.reporting.document import Block, Cell, Column, Figure, Paragraph, Section, Table, Tone, Toned
-from cranfield.reporting.sections.naming import colour_of, interval_tone
+from cranfield.numbers import format_delta, format_level, format_value
+from cranfield.reporting.charts import heat_map as heat
+from cranfield.reporting.charts.differences import Whisker
+from cranfield.reporting.charts.spec import SCREENS
+from cranfield.reporting.document import Block, Cell, Column, Figure, Paragraph, Section, Table, Tone, TonedCell
+from cranfield.reporting.sections.intervals import CLAIMS, interval_figure
+from cranfield.reporting.sections.labels import best_places, colour_of, interval_tone, letters, mean_cells
+from cranfield.reporting.sections.subject import Subject
 
 MOST_ROWS_DRAWN = 30
 
+R = TypeVar("R", StratumComparison, StratumRow)
 
-def breakdown(comparison: Comparison) -> Section | None:
-    """A picture and a table for each key; None where the test set knows no strata."""
-    keys = dict.fromkeys(stratum.key for stratum in comparison.strata)
+
+def breakdown(subject: Subject) -> Section | None:
+    """The primary measure by stratum; None where the test set knows no strata."""
+    if (pair := subject.pair) is not None:
+        note = (
+            f"{pair.primary} within each group. The intervals are t intervals of the difference and are not adjusted: "
+            "they say where to look next, and decide nothing."
+        )
+        return _section(note, pair.strata, partial(_pair_table, pair), partial(_whiskers, pair))
+    if (many := subject.many) is not None:
+        note = (
+            f"{many.primary} of every system within each group of queries. Nothing is tested here: it says where to look "
+            "next, and decides nothing."
+        )
+        labels = subject.labels
+        return _section(note, many.strata, partial(_many_table, many, labels), partial(_heat_map, many, labels))
+    return _means_by_stratum(subject.evaluations)
+
+
+def _section(
+    note: str,
+    strata: Sequence[R],
+    table_of: Callable[[str, Sequence[R]], Table],
+    figure_of: Callable[[int, str, Sequence[R], Table], Figure | None],
+) -> Section | None:
+    keys = dict.fromkeys(row.key for row in strata)
     if not keys:
         return None
-    level = format_level(comparison.alpha)
-    blocks: list[Block] = [
-        Paragraph(
-            f"{comparison.primary} within each group. The intervals are t intervals of the difference and are not adjusted: "
-            "they say where to look next, and decide nothing.",
-        )
-    ]
+    blocks: list[Block] = [Paragraph(note)]
     for place, key in enumerate(keys, start=1):
-        rows = [stratum for stratum in comparison.strata if stratum.key == key]
-        table = _table(key, rows, comparison, level)
-        figure = _figure(place, key, rows, comparison, level)
-        blocks += [figure, table] if figure is not None else [table]
+        rows = [row for row in strata if row.key == key]
+        table = table_of(key, rows)
+        figure = figure_of(place, key, rows, table)
+        blocks += [table] if figure is None else [figure, table]
     return Section("breakdown", "Breakdown", tuple(blocks))
 
 
-def means_by_stratum(evaluations: Sequence[Evaluation]) -> Section | None:
-    """The first measure of every system within each stratum; None where the test set knows no strata."""
-    if not evaluations[0].measures:
-        return None
-    measure = evaluations[0].measures[0]
-    found = [
-        (evaluation.name, summaries_by_stratum(evaluation, measure))
-        for evaluation in evaluations
-        if measure in evaluation.summaries
-    ]
-    keys = dict.fromkeys(stratum.key for _, strata in found for stratum in strata)
-    if not keys:
-        return None
-    several = len(evaluations) > 1
-    tables = []
-    for key in keys:
-        rows: list[tuple[Cell, ...]] = [
-            (
-                stratum.value,
-                *((name,) if several else ()),
-                stratum.summary.mean,
-                (stratum.summary.ci_low, stratum.summary.ci_high),
-                stratum.summary.median,
-                stratum.summary.n,
-            )
-            for name, strata in found
-            for stratum in strata
-            if stratum.key == key
-        ]
-        columns = (
-            Column(key),
-            *((Column("system"),) if several else ()),
-            Column("mean", "value"),
-            Column(f"{format_level(1 - evaluations[0].summaries[measure].ci_level)} CI", "interval"),
-            Column("median", "value"),
-            Column("n", "count"),
-        )
-        tables.append(Table(columns, sorted(rows, key=lambda row: str(row[0])), f"{measure} by {key}"))
-    return Section("breakdown", "Breakdown", tuple(tables))
-
-
-def _table(key: str, strata: list[StratumComparison], comparison: Comparison, level: str) -> Table:
+def _pair_table(pair: Comparison, key: str, strata: Sequence[StratumComparison]) -> Table:
     rows: list[tuple[Cell, ...]] = [
         (
-            stratum.value,
-            stratum.n,
-            stratum.baseline_mean,
-            stratum.candidate_mean,
-            Toned(stratum.delta, _tone(stratum, comparison)),
+            *(stratum.value, stratum.n, stratum.baseline_mean, stratum.candidate_mean),
+            TonedCell(stratum.delta, _tone(stratum, pair)),
             (stratum.ci_low, stratum.ci_high),
         )
         for stratum in strata
@@ -93,39 +74,107 @@ def _table(key: str, strata: list[StratumComparison], comparison: Comparison, le
         Column("A", "value"),
         Column("B", "value"),
         Column("difference", "delta"),
-        Column(f"{level} CI", "delta interval"),
+        Column(f"{format_level(pair.alpha)} CI", "delta interval"),
     )
-    return Table(columns, rows, f"{comparison.primary} by {key}")
+    return Table(columns, rows, f"{pair.primary} by {key}")
 
 
-def _figure(place: int, key: str, strata: list[StratumComparison], comparison: Comparison, level: str) -> Figure | None:
-    drawn = [stratum for stratum in strata if stratum.delta is not None]
+def _whiskers(
+    pair: Comparison, place: int, key: str, strata: Sequence[StratumComparison], table: Table
+) -> Figure | None:
+    drawn = [(stratum, stratum.delta) for stratum in strata if stratum.delta is not None]
     if not 2 <= len(drawn) <= MOST_ROWS_DRAWN:
         return None
     marks = [
-        charts.Whisker(
-            f"{stratum.value} ({stratum.n})",
-            stratum.delta or 0.0,
-            stratum.ci_low,
-            stratum.ci_high,
-            colour_of(_tone(stratum, comparison)),
-        )
-        for stratum in drawn
+        Whisker(f"{one.value} ({one.n})", delta, one.ci_low, one.ci_high, colour_of(_tone(one, pair)))
+        for one, delta in drawn
     ]
-    axis = f"{comparison.primary}, B minus A"
-    spec, narrow = (charts.whiskers(marks, axis, screen, comparison.margin) for screen in charts.SCREENS)
-    said = "; ".join(f"{stratum.value} {format_delta(stratum.delta)}, n = {stratum.n}" for stratum in drawn)
-    return Figure(
+    differences = "; ".join(f"{one.value} {format_delta(delta)}, n = {one.n}" for one, delta in drawn)
+    return interval_figure(
         f"stratum-{place}",
-        f"Difference by {key}, with {level} CIs",
-        f"Differences with their intervals: {said}.",
-        spec,
-        narrow,
-        _table(key, strata, comparison, level),
-        (("good", "better"), ("bad", "worse"), ("same", "the interval holds zero")),
-        told_beside=True,
+        f"Difference by {key}, with {format_level(pair.alpha)} CIs",
+        marks,
+        table,
+        alt=f"Differences with their intervals: {differences}.",
+        axis=f"{pair.primary}, B minus A",
+        legend=(*CLAIMS, ("same", "the interval holds zero")),
+        margin=pair.margin,
     )
 
 
-def _tone(stratum: StratumComparison, comparison: Comparison) -> Tone:
-    return interval_tone(stratum.delta, stratum.ci_low, stratum.ci_high, comparison.primary)
+def _tone(stratum: StratumComparison, pair: Comparison) -> Tone:
+    return interval_tone(stratum.delta, stratum.ci_low, stratum.ci_high, pair.primary)
+
+
+def _many_table(many: ManyComparison, labels: Sequence[str], key: str, strata: Sequence[StratumRow]) -> Table:
+    columns = (Column(key), Column("n", "count"), *(Column(label, "value") for label in labels))
+    rows: list[tuple[Cell, ...]] = [(row.value, row.n, *mean_cells(_means(row), many.primary)) for row in strata]
+    return Table(columns, rows, f"Mean {many.primary} by {key}")
+
+
+def _heat_map(
+    many: ManyComparison, labels: Sequence[str], place: int, key: str, strata: Sequence[StratumRow], table: Table
+) -> Figure | None:
+    if not 2 <= len(strata) <= MOST_ROWS_DRAWN:
+        return None
+    drawn = [
+        heat.HeatRow(f"{row.value} ({row.n})", _means(row), best_places(_means(row), many.primary)) for row in strata
+    ]
+    spec, narrow = (heat.heat_map(drawn, labels, letters(len(labels)), screen) for screen in SCREENS)
+    means = "; ".join(
+        f"{row.value}: "
+        + ", ".join(f"{label} {format_value(mean)}" for label, mean in zip(labels, _means(row), strict=True))
+        for row in strata
+    )
+    return Figure(
+        f"heat-{place}",
+        f"Mean {many.primary} by {key}",
+        f"Means by group and system: {means}.",
+        spec,
+        narrow,
+        table,
+        (("good", "the stronger the colour, the higher the mean; the best of a row is bold"),),
+        table_follows=True,
+    )
+
+
+def _means(row: StratumRow) -> tuple[float | None, ...]:
+    return tuple(summary.mean for summary in row.summaries)
+
+
+def _means_by_stratum(evaluations: Sequence[Evaluation]) -> Section | None:
+    """The first measure of every system within each stratum."""
+    if not evaluations[0].measures:
+        return None
+    measure = evaluations[0].measures[0]
+    found = [
+        (evaluation.name, stratum)
+        for evaluation in evaluations
+        if measure in evaluation.summaries
+        for stratum in summaries_by_stratum(evaluation, measure)
+    ]
+    keys = dict.fromkeys(stratum.key for _, stratum in found)
+    if not keys:
+        return None
+    several = len(evaluations) > 1
+    level = format_level(1 - evaluations[0].summaries[measure].ci_level)
+    tables = []
+    for key in keys:
+        rows = [
+            (
+                stratum.value,
+                *((name,) if several else ()),
+                *(stratum.summary.mean, (stratum.summary.ci_low, stratum.summary.ci_high)),
+                *(stratum.summary.median, stratum.summary.n),
+            )
+            for name, stratum in found
+            if stratum.key == key
+        ]
+        columns = (
+            Column(key),
+            *((Column("system"),) if several else ()),
+            *(Column("mean", "value"), Column(f"{level} CI", "interval")),
+            *(Column("median", "value"), Column("n", "count")),
+        )
+        tables.append(Table(columns, sorted(rows, key=lambda row: str(row[0])), f"{measure} by {key}"))
+    return Section("breakdown", "Breakdown", tuple(tables))

@@ -2,31 +2,43 @@
 
 from __future__ import annotations
 
-from cranfield.evaluation.sensitivity import Sensitivity
+from cranfield.evaluation.many_values import ManyComparison
 from cranfield.evaluation.values import Comparison
 from cranfield.evaluation.verdict_table import VerdictCode
 from cranfield.numbers import format_delta, format_delta_interval, format_level, format_p, format_value
 from cranfield.reporting.document import Fact, VerdictBlock
-from cranfield.reporting.sections.naming import interval_tone, side_names
+from cranfield.reporting.sections.labels import interval_tone, side_names
+from cranfield.reporting.sections.subject import Subject
 
 
-def verdict_block(comparison: Comparison, sensitivity: Sensitivity | None = None) -> VerdictBlock:
-    """The verdict with its sentence, its numbers, and whatever speaks against it."""
-    verdict = comparison.verdict
-    varied: tuple[Fact, ...] = ()
-    if sensitivity is not None and sensitivity.variations:
-        varied = (Fact("Sensitivity", f"{sensitivity.n_agree} of {len(sensitivity.variations)}", "analyses agree"),)
+def verdict_block(subject: Subject) -> VerdictBlock | None:
+    """The verdict with its sentence, its numbers, and whatever contradicts it; None without a comparison."""
+    result = subject.result
+    if result is None:
+        return None
+    facts = _pair_facts(result) if isinstance(result, Comparison) else _many_facts(result)
+    varied = subject.sensitivity
+    if varied is not None and varied.variations:
+        facts = (*facts, Fact("Sensitivity", f"{varied.n_agree} of {len(varied.variations)}", "analyses agree"))
+    verdict = result.verdict
     return VerdictBlock(
-        name=verdict.name,
-        sentence=verdict.sentence,
-        tone=verdict.code.tone,
-        facts=(*_facts(comparison), *varied),
-        reasons=verdict.reasons,
-        disagreements=verdict.disagreements,
+        verdict.name, verdict.sentence, verdict.code.tone, facts, verdict.reasons, verdict.disagreements
     )
 
 
-def _facts(comparison: Comparison) -> tuple[Fact, ...]:
+def _many_facts(many: ManyComparison) -> tuple[Fact, ...]:
+    tests, best = many.omnibus, many.verdict.best
+    n_claims = sum(pair.verdict is not VerdictCode.NOT_SIGNIFICANT for pair in many.pairs)
+    return (
+        Fact("Systems", str(len(many.names)), f"{len(best)} best" if best else ""),
+        Fact("Pairs told apart", f"{n_claims} of {len(many.pairs)}", f"{many.options.test}, Holm"),
+        Fact("Queries", str(len(many.query_ids)), f"{len(many.dropped)} left out" if many.dropped else "all of them"),
+        Fact("All alike?", format_p(tests["permutation"].p_two_sided), "p, permutation of all"),
+        Fact("Ranks alike?", format_p(tests["friedman"].p_two_sided), "p, Friedman"),
+    )
+
+
+def _pair_facts(comparison: Comparison) -> tuple[Fact, ...]:
     about = comparison.measures[comparison.primary]
     declared = about.tests.get(comparison.test)
     name_a, name_b = side_names(comparison)
@@ -37,12 +49,7 @@ def _facts(comparison: Comparison) -> tuple[Fact, ...]:
     return (
         Fact(name_a, format_value(about.baseline.mean), f"mean {measure}"),
         Fact(name_b, format_value(about.candidate.mean), f"mean {measure}"),
-        Fact(
-            "Difference",
-            format_delta(about.delta),
-            "B minus A",
-            tone,
-        ),
+        Fact("Difference", format_delta(about.delta), "B minus A", tone),
         Fact(
             f"{format_level(comparison.alpha)} CI",
             format_delta_interval((about.ci_low, about.ci_high)),

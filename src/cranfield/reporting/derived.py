@@ -1,6 +1,6 @@
-"""What the report says of an evaluation that no measure does: outcomes, judged share, first relevant ranks.
+"""Counts that reports derive from an evaluation: outcomes, judged share, first relevant ranks, duplicates, versions.
 
-Payload and sections ask here, so that a file and a page never count differently.
+JSON and pages both take them from here.
 """
 
 from __future__ import annotations

@@ -1,15 +1,16 @@
-"""What things are called across the sections: the two sides, a query, which way is up."""
+"""Labels of systems and queries, and the tones and colours of values."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from string import ascii_uppercase
 
 from cranfield.evaluation.values import Comparison, Evaluation
 from cranfield.evaluation.verdict import sign_of
 from cranfield.evaluation.verdict_table import VerdictCode
 from cranfield.measures import CATALOGUE, Measure
-from cranfield.reporting.charts import single as charts
-from cranfield.reporting.document import Tone
+from cranfield.reporting.charts.spec import BETTER, SAME, WORSE
+from cranfield.reporting.document import Cell, Tone, TonedCell
 
 SIDES = ("A", "B")
 
@@ -27,6 +28,25 @@ def sides(comparison: Comparison) -> tuple[tuple[str, Evaluation], tuple[str, Ev
 def side_names(comparison: Comparison) -> tuple[str, str]:
     """`A plain`, `B weighted`."""
     return f"A {comparison.baseline.name}", f"B {comparison.candidate.name}"
+
+
+def lettered(names: Sequence[str]) -> list[str]:
+    """`A plain`, `B weighted`, in the order given."""
+    return [f"{letter} {name}" for letter, name in zip(letters(len(names)), names, strict=True)]
+
+
+def best_places(means: Sequence[float | None], measure: Measure) -> frozenset[int]:
+    """Places of the best means; none where all are equal, and none for a diagnostic measure."""
+    known = [mean * sign_of(measure) for mean in means if mean is not None]
+    if len(set(known)) < 2 or CATALOGUE[measure.name].diagnostic:
+        return frozenset()
+    return frozenset(i for i, mean in enumerate(means) if mean is not None and mean * sign_of(measure) == max(known))
+
+
+def mean_cells(means: Sequence[float | None], measure: Measure) -> tuple[Cell, ...]:
+    """Means of one measure, one per system; the best is marked."""
+    best = best_places(means, measure)
+    return tuple(TonedCell(mean, "good") if place in best else mean for place, mean in enumerate(means))
 
 
 def tone_of(delta: float | None, measure: Measure) -> Tone:
@@ -49,7 +69,7 @@ def news_of(verdict: VerdictCode) -> Tone:
 
 def colour_of(tone: Tone) -> str:
     """The colour of a picture for good, bad and no news."""
-    return {"good": charts.BETTER, "bad": charts.WORSE}.get(tone, charts.SAME)
+    return {"good": BETTER, "bad": WORSE}.get(tone, SAME)
 
 
 def text_of(evaluation: Evaluation, query_id: str) -> str:

@@ -1,0 +1,191 @@
+"""Differences: bars query by query, and intervals around zero."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from cranfield.numbers import format_count
+from cranfield.reporting.charts.spec import (
+    BAND,
+    BOUNDED,
+    Rule,
+    Screen,
+    Spec,
+    as_is,
+    frame_of,
+    gain_colour,
+    make_labels_unique,
+    room_for,
+    spec_of,
+)
+
+NAMED_BARS = 40
+"""Up to so many queries that differ have a bar with their name; more stand side by side without."""
+DRAWN_BARS = 400
+"""More queries than this are drawn in groups of neighbours."""
+ROW, WHISKER_ROW = 18, 26
+"""Heights of a named bar and of an interval."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """One query's difference."""
+
+    label: str
+    delta: float
+    gain: float
+    """The difference, with its sign turned where lower values are better."""
+
+
+@dataclass(frozen=True, slots=True)
+class Whisker:
+    """One difference with its interval."""
+
+    label: str
+    delta: float | None
+    """Its dot; None where there is only an interval to show."""
+    low: float | None
+    high: float | None
+    colour: str
+    """Better or worse where the interval excludes zero, else neither."""
+
+
+def difference_bars(bars: Sequence[Bar], title: str, screen: Screen) -> Spec:
+    """Differences query by query, sorted: named bars while few differ, a skyline of all when many do."""
+    ordered = sorted(bars, key=lambda bar: bar.gain, reverse=True)
+    n_different = sum(bar.gain != 0 for bar in bars)
+    return _named_bars(ordered, title, screen) if n_different <= NAMED_BARS else _skyline(ordered, title, screen)
+
+
+def _named_bars(best_first: Sequence[Bar], title: str, screen: Screen) -> Spec:
+    """A row for every query that differs; those that do not share one row between the two kinds."""
+    better = [bar for bar in best_first if bar.gain > 0]
+    worse = [bar for bar in best_first if bar.gain < 0]
+    n_equal = len(best_first) - len(better) - len(worse)
+    equal = [Bar(f"{format_count(n_equal)} equal", 0.0, 0.0)] if n_equal else []
+    rows = [*better, *equal, *worse]
+    labels = make_labels_unique([bar.label for bar in rows], screen.label_chars)
+    values = [
+        {"label": label, "delta": bar.delta, "colour": gain_colour(bar.gain)}
+        for label, bar in zip(labels, rows, strict=True)
+    ]
+    bar_marks = {
+        "mark": {"type": "bar", "height": ROW - 5},
+        "encoding": {"x": _differences(title, screen), "y": named_rows(), "color": as_is("colour")},
+    }
+    return spec_of(values, [bar_marks, _zero_rule("x")], frame_of(screen.width, ROW * len(rows), room_for(labels)))
+
+
+def _skyline(best_first: Sequence[Bar], title: str, screen: Screen) -> Spec:
+    gains = grouped([bar.gain for bar in best_first], DRAWN_BARS)
+    deltas = grouped([bar.delta for bar in best_first], DRAWN_BARS)
+    values = [
+        {"from": place, "to": place + 1, "delta": delta, "colour": gain_colour(gain)}
+        for place, (gain, delta) in enumerate(zip(gains, deltas, strict=True))
+    ]
+    frame = frame_of(screen.width, screen.skyline_height, left=62, axis=8)
+    # A gap between bars only where they are wide enough to spare one.
+    gap = 1 if frame["width"] / len(values) >= 3 else 0
+    across = {"axis": None, "scale": {"domain": [0, len(values)], "nice": False}}
+    bar_marks = {
+        "mark": {"type": "rect", "xOffset": gap / 2, "x2Offset": -gap / 2},
+        "encoding": {
+            "x": {"field": "from", "type": "quantitative", **across},
+            "x2": {"field": "to"},
+            "y": _differences(title, screen),
+            "y2": {"datum": 0},
+            "color": as_is("colour"),
+        },
+    }
+    return spec_of(values, [bar_marks, _zero_rule("y")], frame)
+
+
+def grouped(values: Sequence[float], most: int) -> list[float]:
+    """At most `most` values: as they are, or the means of neighbours in groups of one size (give or take one)."""
+    if len(values) <= most:
+        return list(values)
+    edges = [round(place * len(values) / most) for place in range(most + 1)]
+    return [sum(values[start:end]) / (end - start) for start, end in pairwise(edges)]
+
+
+def whiskers(rows: Sequence[Whisker], title: str, screen: Screen, margin: float | None = None) -> Spec:
+    """Differences with their intervals, a row each, around zero; the margin of equivalence as a band behind them."""
+    labels = make_labels_unique([row.label for row in rows], screen.label_chars)
+    values = [
+        {
+            "label": label,
+            "delta": row.delta,
+            "low": row.low,
+            "high": row.high,
+            "colour": row.colour,
+        }
+        for label, row in zip(labels, rows, strict=True)
+    ]
+    line = {
+        "transform": [BOUNDED],
+        "mark": {"type": "rule", "strokeWidth": 3, "strokeCap": "round"},
+        "encoding": {
+            "x": _differences(title, screen) | {"field": "low"},
+            "x2": {"field": "high"},
+            "y": named_rows(),
+            "color": as_is("colour"),
+        },
+    }
+    dot = {
+        "transform": [{"filter": "isValid(datum.delta)"}],
+        "mark": {"type": "point", "filled": True, "size": 100, "opacity": 1},
+        "encoding": {"x": _differences(title, screen), "y": named_rows(), "color": as_is("colour")},
+    }
+    layers = [*_margin_band(margin), _zero_rule("x"), line, _cap("low"), _cap("high"), dot]
+    return spec_of(values, layers, frame_of(screen.width, WHISKER_ROW * len(rows), room_for(labels)))
+
+
+def _cap(end: str) -> Rule:
+    """The end of an interval, which shows one that is a single point too."""
+    return {
+        "transform": [BOUNDED],
+        "mark": {"type": "tick", "orient": "vertical", "thickness": 2, "size": 11, "opacity": 1},
+        "encoding": {
+            "x": {"field": end, "type": "quantitative"},
+            "y": named_rows(),
+            "color": as_is("colour"),
+        },
+    }
+
+
+def _margin_band(margin: float | None) -> list[Rule]:
+    if margin is None:
+        return []
+    return [
+        {
+            "data": {"values": [{"from": -margin, "to": margin}]},
+            "mark": {"type": "rect", "color": BAND, "opacity": 0.2},
+            "encoding": {"x": {"field": "from", "type": "quantitative"}, "x2": {"field": "to"}},
+        }
+    ]
+
+
+def _differences(title: str, screen: Screen) -> Rule:
+    axis = {
+        "title": title,
+        "tickCount": screen.ticks,
+        "labelOverlap": True,
+        "labelSeparation": 6,
+        "labelExpr": "datum.value == 0 ? '0' : format(datum.value, '+.2~f')",
+    }
+    return {"field": "delta", "type": "quantitative", "axis": axis}
+
+
+def named_rows() -> Rule:
+    """The y axis of charts with a label for each row."""
+    return {"field": "label", "type": "nominal", "sort": None, "axis": {"title": None, "grid": False}}
+
+
+def _zero_rule(axis: str) -> Rule:
+    return {
+        "data": {"values": [{"zero": 0}]},
+        "mark": {"type": "rule", "color": "#444444", "strokeWidth": 1},
+        "encoding": {axis: {"field": "zero", "type": "quantitative"}},
+    }

@@ -1,0 +1,72 @@
+"""What a report is about: labelled systems on one test set, and their comparison where there is one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import date
+
+from cranfield.evaluation.contrast import StrataContrast
+from cranfield.evaluation.many_values import ManyComparison
+from cranfield.evaluation.sensitivity import Sensitivity
+from cranfield.evaluation.values import Comparison, Evaluation
+from cranfield.measures import Measure
+
+Systems = Sequence[tuple[str, Evaluation]]
+"""Label and evaluation of each system, in order."""
+Preflight = Sequence[tuple[str, str, str]]
+"""(system, check, found), for every check that passed before the first query."""
+
+
+@dataclass(frozen=True)
+class Subject:
+    """The input of every section. A section that does not apply to a subject returns None."""
+
+    systems: Systems
+    result: Comparison | ManyComparison | None = None
+    """None where systems stand side by side without a verdict."""
+    contrasts: Sequence[StrataContrast] = ()
+    sensitivity: Sensitivity | None = None
+    preflight: Preflight = ()
+    today: date | None = None
+    by_query: bool = False
+    """Add a row for every query."""
+    measure: Measure | None = None
+    """The primary measure, where there is no comparison; None is the first."""
+
+    @property
+    def evaluations(self) -> tuple[Evaluation, ...]:
+        """The evaluations, in order."""
+        return tuple(evaluation for _, evaluation in self.systems)
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """What the systems are called in this report, in order."""
+        return tuple(label for label, _ in self.systems)
+
+    @property
+    def pair(self) -> Comparison | None:
+        """The comparison of two systems."""
+        return self.result if isinstance(self.result, Comparison) else None
+
+    @property
+    def many(self) -> ManyComparison | None:
+        """The comparison of three systems or more."""
+        return self.result if isinstance(self.result, ManyComparison) else None
+
+    @property
+    def primary(self) -> Measure | None:
+        """The measure that decides; without a comparison the first; None where no measure has a value."""
+        if self.result is not None:
+            return self.result.primary
+        return self.measure or next(iter(self.evaluations[0].measures), None)
+
+    @property
+    def alpha(self) -> float:
+        """Significance level of the comparison."""
+        return self.pair.alpha if self.pair is not None else self.many.options.alpha if self.many is not None else 0.05
+
+    @property
+    def pilot(self) -> bool:
+        """True when any system is not for the record."""
+        return any(evaluation.pilot for evaluation in self.evaluations)
