@@ -9,9 +9,9 @@ from pydantic_core import PydanticUndefined
 from python_markdown import docstring, fence, field_sentences, table
 
 from cranfield import pytest_plugin
+from cranfield.config import expand_preset, public_config, system_config
 from cranfield.config.gate import GateConfig, Rule
-from cranfield.config.models import SystemConfig
-from cranfield.config.presets import PRESETS, Preset, filled_form
+from cranfield.config.presets import PRESETS, Preset
 from cranfield.gate.rules import RULES
 from cranfield.project.marker import MarkerSettings
 from cranfield.project.scores import Scores
@@ -60,7 +60,7 @@ def written(default: Any) -> str:
 def example_of(one: Preset) -> list[str]:
     """What is written, and what stands for it."""
     said = {"preset": one.name, "with": dict(one.example)}
-    comes_to = filled_form(SystemConfig.model_validate(said))
+    comes_to = public_config(expand_preset(system_config("example", said)))
     return ["This", fence(as_yaml(said), "yaml"), "comes to", fence(as_yaml(comes_to), "yaml")]
 
 

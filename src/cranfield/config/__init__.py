@@ -1,18 +1,18 @@
 """cranfield.yaml: what is compared, how the systems are called, what decides."""
 
-from cranfield.config.load import load_config
-from cranfield.config.models import Check, Config, Extract, JsonValue, Limits, SetConfig, SystemConfig
-from cranfield.config.written import config_digest, public_config
+from cranfield.config.config_digest import config_digest, public_config
+from cranfield.config.load import load_config, system_config
+from cranfield.config.models import Config, Limits, SetConfig
+from cranfield.config.systems import SystemConfig, expand_preset
 
 __all__ = [
-    "Check",
     "Config",
-    "Extract",
-    "JsonValue",
     "Limits",
     "SetConfig",
     "SystemConfig",
     "config_digest",
+    "expand_preset",
     "load_config",
     "public_config",
+    "system_config",
 ]

@@ -13,12 +13,13 @@ from dataclasses import dataclass, replace
 from hashlib import sha256
 from typing import Any
 
-from cranfield.config.check import Finding, check_config
 from cranfield.config.grid import MOST_POINTS, GridConfig
-from cranfield.config.models import Config, SystemConfig
-from cranfield.config.presets import filled
+from cranfield.config.models import Config, parts_of
+from cranfield.config.strict import Finding
+from cranfield.config.systems import FusionConfig, OneSystem, SystemConfig, expand_preset
 from cranfield.config.template import placeholders, texts
 from cranfield.errors import Problem, unknown_name
+from cranfield.formats.io.located import Loc
 from cranfield.formats.io.validation import problems_of
 
 TAKES_ANY_PARAM = frozenset({"python", "lines", "plugin"})
@@ -45,19 +46,19 @@ def grid_points(config: Config, grid: GridConfig) -> list[Point]:
     Raises:
         pydantic.ValidationError: a point is no system; `check_grid` says where.
     """
-    written = config.systems[grid.system]
-    own = _effective(written)
+    base = config.systems[grid.system]
+    own = _effective(base)
     points: dict[str, Point] = {}
     for values in itertools.product(*grid.over.values()):
         settings = dict(zip(grid.over, values, strict=True))
-        system = SystemConfig.model_validate(_with(written, settings))
+        system = OneSystem.model_validate(_with(base, settings)).root
         effective = _effective(system)
         if effective in points:
             found = points[effective]
             points[effective] = replace(found, same=(*found.same, settings))
             continue
         name = grid.system if effective == own else f"{grid.system}.{sha256(effective.encode()).hexdigest()[:8]}"
-        points[effective] = Point(name, settings, written if effective == own else system)
+        points[effective] = Point(name, settings, base if effective == own else system)
     return list(points.values())
 
 
@@ -90,7 +91,7 @@ def check_grid(config: Config) -> Iterator[Finding]:
 
 def _check_places(config: Config, grid: GridConfig) -> Iterator[Finding]:
     """Each value in its place, alone."""
-    written = config.systems[grid.system]
+    system = config.systems[grid.system]
     for key, values in grid.over.items():
         place = ("grid", "over", key)
         problem = _unknown_place(config, grid.system, key)
@@ -100,29 +101,33 @@ def _check_places(config: Config, grid: GridConfig) -> Iterator[Finding]:
         if len({json.dumps(value, default=str, sort_keys=True) for value in values}) < len(values):
             yield place, Problem(f"{key} takes a value twice")
         for index, value in enumerate(values):
-            for where, problem in problems_of(SystemConfig, _with(written, {key: value})):
-                said = (
-                    problem if where == tuple(key.split(".")) else replace(problem, message=f"{key}: {problem.message}")
-                )
-                yield (*place, index), said
+            for inner, problem in _problems(config, _with(system, {key: value})):
+                is_value = inner == tuple(key.split("."))
+                yield (*place, index), problem if is_value else replace(problem, message=f"{key}: {problem.message}")
 
 
 def _check_points(config: Config, grid: GridConfig) -> Iterator[Finding]:
-    """All points as systems beside the others: names that refer to each other, expressions that must compile."""
-    known = {str(finding[1]) for finding in check_config(config)}
-    points = grid_points(config, grid)
-    for point in points:
-        how = point.system.fusion
-        if how is not None and not any(how.weights.get(part, 1.0) for part in how.of):
-            said = ", ".join(f"{key} {value}" for key, value in point.settings.items())
-            yield ("grid", "over"), Problem("every part of the fusion has weight 0", got=said)
-        for place, problem in check_config(with_systems(config, {grid.system: point.system})):
-            if place[:2] != ("systems", grid.system) or str(problem) in known:
-                continue
-            known.add(str(problem))
-            inside = ".".join(map(str, place[2:]))
-            key = next((one for one in grid.over if inside.startswith(one)), None)
-            yield (("grid", "over", key) if key else ("grid", "over")), problem
+    """All points as systems among the others: values that exclude each other, fusions of themselves."""
+    reported: set[str] = set()
+    for values in itertools.product(*grid.over.values()):
+        settings = dict(zip(grid.over, values, strict=True))
+        data = _with(config.systems[grid.system], settings)
+        for inner, problem in _problems(config, data):
+            if str(problem) not in reported:
+                reported.add(str(problem))
+                place = ".".join(map(str, inner))
+                key = next((key for key in grid.over if place.startswith(key)), None)
+                got = problem.got or ", ".join(f"{key} {value}" for key, value in settings.items())
+                yield (("grid", "over", key) if key else ("grid", "over")), replace(problem, got=got)
+        if not reported and grid.system in parts_of(
+            {**config.systems, grid.system: OneSystem.model_validate(data).root}, grid.system
+        ):
+            reported.add("cycle")
+            yield ("grid", "over"), Problem("the fusion is made of itself")
+
+
+def _problems(config: Config, data: Mapping[str, Any]) -> Iterator[tuple[Loc, Problem]]:
+    return problems_of(OneSystem, data, context={"systems": config.systems})
 
 
 def _unknown_place(config: Config, name: str, key: str) -> Problem | None:
@@ -133,9 +138,9 @@ def _unknown_place(config: Config, name: str, key: str) -> Problem | None:
     known: list[str] | None
     if key.startswith("params."):
         params = _params_of(config, name)
-        known = None if params is None else [f"params.{one}" for one in sorted(params)]
-    elif key.startswith("fusion.weights.") and system.fusion is not None:
-        known = [f"fusion.weights.{one}" for one in system.fusion.of]
+        known = None if params is None else [f"params.{param}" for param in sorted(params)]
+    elif key.startswith("fusion.weights.") and isinstance(system, FusionConfig):
+        known = [f"fusion.weights.{part}" for part in system.fusion.of]
     else:
         known = sorted(_places(system))
     if known is None or key in known:
@@ -144,9 +149,9 @@ def _unknown_place(config: Config, name: str, key: str) -> Problem | None:
 
 
 def _places(system: SystemConfig) -> set[str]:
-    """Every place that the system has or could have: keys of its models, two deep, and what is written, deeper."""
+    """Every place that the system has or could have: keys of its models, two deep, and those in the file, deeper."""
     found: set[str] = set()
-    for name, field in SystemConfig.model_fields.items():
+    for name, field in type(system).model_fields.items():
         found.add(field.alias or name)
         inner = getattr(system, name)
         for inner_name, inner_field in getattr(type(inner), "model_fields", {}).items():
@@ -166,19 +171,18 @@ def _params_of(config: Config, name: str) -> set[str] | None:
     found: set[str] = set()
     left, seen = [name], set[str]()
     while left:
-        one = left.pop()
-        system = config.systems.get(one)
-        if system is None or one in seen:
+        current = left.pop()
+        if current not in config.systems or current in seen:
             continue
-        seen.add(one)
-        whole = filled(system)
-        if whole.kind in TAKES_ANY_PARAM:
+        seen.add(current)
+        system = expand_preset(config.systems[current])
+        if system.kind in TAKES_ANY_PARAM:
             return None
-        said = whole.model_dump(by_alias=True, exclude_unset=True, exclude={"env"})
-        named = (name for text in texts(said) for name in placeholders(text))
+        values = system.model_dump(by_alias=True, exclude_unset=True, exclude={"env"})
+        named = (name for text in texts(values) for name in placeholders(text))
         found |= {name.removeprefix("params.") for name in named if name.startswith("params.")}
-        found |= set(whole.params)
-        left += whole.fusion.of if whole.fusion is not None else []
+        found |= set(system.params)
+        left += system.fusion.of if isinstance(system, FusionConfig) else []
     return found
 
 
@@ -207,7 +211,7 @@ def _effective(system: SystemConfig) -> str:
     """The same text for two configs that are the same system: without what its fusion does not look at."""
     data = _plain(system)
     data.pop("env", None)  # no place of a grid, and secret
-    if system.fusion is not None:
+    if isinstance(system, FusionConfig):
         how = {**system.fusion.model_dump(), "rrf_k": float(system.fusion.rrf_k)}
         del how["normalise" if system.fusion.method == "rrf" else "rrf_k"]
         how["weights"] = {name: float(system.fusion.weights.get(name, 1.0)) for name in system.fusion.of}

@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
+import itertools
 import json
-import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel, ValidationError
-
-from cranfield.config.check import Finding, check_config, dotted
 from cranfield.config.grid_points import check_grid
-from cranfield.config.models import KINDS, NAME_PATTERN, Config, SetConfig, SystemConfig
+from cranfield.config.models import Config
+from cranfield.config.strict import Finding
+from cranfield.config.systems import OneSystem, SystemConfig
 from cranfield.errors import ConfigError, Problem, ProblemList
-from cranfield.formats.io.located import Located, load_located, validate
-
-_SOUND_SYSTEM = {"command": ["x", "{query}"], "extract": {"regex": "(?P<id>x)(?P<score>x)"}}
-"""Stands in for parts that are not well-formed, while the rest is checked; nothing is wrong with it."""
-_SOUND_SET = {"path": "x"}
+from cranfield.formats.io.files import shown
+from cranfield.formats.io.located import Located, field_name, load_located, validate
 
 
 def load_config(path: Path | str, *, also: Callable[[Config], Iterator[Finding]] | None = None) -> Config:
@@ -33,33 +29,28 @@ def load_config(path: Path | str, *, also: Callable[[Config], Iterator[Finding]]
         ConfigError: with everything that is wrong, in the order of the lines. No value of `env` is ever shown.
     """
     path = Path(path)
-    try:
-        located = load_located(path, ConfigError)
-    except ConfigError as error:
+    if not path.exists():
         hint = "name another file, or write this one: the tutorial shows how."
-        raise ConfigError(
-            [replace(one, hint=hint) if one.message == "no such file" else one for one in error.problems]
-        ) from None
+        raise ConfigError("no such file", path=shown(path), hint=hint)
+    located = load_located(path, ConfigError)
     problems = ProblemList(ConfigError)
-    config = validate(located, Config, problems)
+    config = validate(located, Config, problems, context=located.sourced)
     problems.problems = [_without_secrets(located, problem) for problem in problems.problems]
-
-    def check(config: Config) -> Iterator[Finding]:
-        yield from check_config(config)
-        yield from check_grid(config)
-        if also is not None:
-            yield from also(config)
-
-    found = _salvaged(located.sourced, check) if config is None else check(config)
-    for place, problem in found:
-        line, column = located.mark(place)
-        message = f"{dotted(place)}: {problem.message}" if place else problem.message
-        problems.problems.append(replace(problem, message=message, path=str(path), line=line, column=column))
+    if config is not None:
+        found = itertools.chain(check_grid(config), () if also is None else also(config))
+        problems.problems += [placed(located, finding) for finding in found]
     problems.raise_if_any()
     if config is None:
         raise ConfigError("not a config", path=str(path))
     config._folder = path.absolute().parent  # noqa: SLF001  the one place that knows it
     return config
+
+
+def placed(located: Located, finding: Finding) -> Problem:
+    """A finding as a problem of the file, with its line."""
+    place, problem = finding
+    message = f"{field_name(place)}: {problem.message}"
+    return located.problem(message, place, expected=problem.expected, got=problem.got, hint=problem.hint)
 
 
 def system_config(name: str, settings: Mapping[str, Any]) -> SystemConfig:
@@ -75,66 +66,15 @@ def system_config(name: str, settings: Mapping[str, Any]) -> SystemConfig:
     from cranfield.formats.io.json_tree import parse_json
 
     try:
-        written = json.dumps(settings)
+        text = json.dumps(settings, allow_nan=False)
     except (TypeError, ValueError) as error:
         raise ConfigError(f"a setting is no plain value: {error}", path=f"system {name}") from None
     problems = ProblemList(ConfigError)
-    config = validate(Located(Path(f"system {name}"), parse_json(written)), SystemConfig, problems)
+    config = validate(Located(Path(f"system {name}"), parse_json(text)), OneSystem, problems)
     if config is None:
-        # Lines and columns are of a file that nobody wrote.
+        # Lines and columns of a file that does not exist.
         raise ConfigError([replace(problem, line=None, column=None) for problem in problems.problems])
-    return config
-
-
-def _salvaged(data: Mapping[str, Any], check: Callable[[Config], Iterator[Finding]]) -> Iterator[Finding]:
-    """What else is wrong in a file that is not well-formed: all is checked but the parts already complained of."""
-    systems = {}
-    written = data.get("systems")
-    for name, system in written.items() if isinstance(written, dict) else ():
-        if isinstance(system, dict) and re.fullmatch(NAME_PATTERN, name):
-            systems[name] = _sound_system(system)
-    sound: dict[str, Any] = {"systems": {"x": _SOUND_SYSTEM}}
-    if "testset" in data:
-        sound["testset"] = "x"
-    if "testsets" in data:
-        sound["testsets"] = {"x": _SOUND_SET}
-        sets = data["testsets"] if isinstance(data["testsets"], dict) else {}
-        data = {**data, "testsets": {name: _sound_set(one) for name, one in sets.items()}}
-    config = Config.model_validate(_sound_parts(Config, {**data, "systems": systems}, sound))
-    # Names that refer to parts left out would be reported for nothing.
-    left_out = {("systems",), ("baseline",), ("candidate",)}
-    return (
-        (place, problem)
-        for place, problem in check(config)
-        if place not in left_out
-        and place[:1] != ("grid",)
-        and not (place[:1] == ("testsets",) and place[2:3] == ("systems",))
-    )
-
-
-def _sound_system(system: Mapping[str, Any]) -> dict[str, Any]:
-    """The parts of a system that are well-formed; a command where it does not say what it is, or not soundly."""
-    bare = {key: value for key, value in _SOUND_SYSTEM.items() if key not in KINDS or not set(KINDS) & set(system)}
-    if "extract" not in system:
-        bare.pop("extract")
-    parts = _sound_parts(SystemConfig, system, bare)
-    return parts if set(KINDS) & set(parts) else dict(_SOUND_SYSTEM)
-
-
-def _sound_set(one: object) -> dict[str, Any]:
-    return _sound_parts(SetConfig, one, _SOUND_SET) if isinstance(one, dict) else _SOUND_SET
-
-
-def _sound_parts(model: type[BaseModel], data: Mapping[str, Any], sound: Mapping[str, Any]) -> dict[str, Any]:
-    """`sound`, with those keys of `data` that are well-formed, each for itself."""
-    parts = dict(sound)
-    for key, value in data.items():
-        try:
-            model.model_validate({**sound, key: value})
-        except ValidationError:
-            continue
-        parts[key] = value
-    return parts
+    return config.root
 
 
 def _without_secrets(located: Located, problem: Problem) -> Problem:

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from cranfield.config import presets_http, presets_sql
-from cranfield.config.models import SystemConfig
 from cranfield.config.strict import Strict
-from cranfield.config.written import public_config
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,30 +81,3 @@ _TABLE = (
 )
 
 PRESETS: dict[str, Preset] = {preset.name: preset for preset in _TABLE}
-
-
-def filled(system: SystemConfig) -> SystemConfig:
-    """A system whose preset is filled in; what is written beside the preset goes first. Others as they are.
-
-    Raises:
-        KeyError: there is no such preset.
-        pydantic.ValidationError: `with` is not what it takes.
-    """
-    if system.preset is None:
-        return system
-    preset = PRESETS[system.preset]
-    base = SystemConfig.model_validate(preset.fill(preset.settings.model_validate(system.with_ or {})))
-    written = system.model_fields_set - {"preset", "with_"}
-    said = {name: getattr(system, name) for name in written}
-    if base.depends:  # its paths are relative to the config file, those of a system to its `cwd`
-        said["depends"] = [*(os.path.relpath(path, system.cwd) for path in base.depends), *system.depends]
-    return base.model_copy(update=said)
-
-
-def filled_form(system: SystemConfig) -> dict[str, Any]:
-    """What would be written in cranfield.yaml in place of a preset; of the environment the sorted names only.
-
-    Raises:
-        KeyError, pydantic.ValidationError: as `filled`.
-    """
-    return public_config(filled(system))

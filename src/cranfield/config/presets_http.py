@@ -1,7 +1,7 @@
 """Presets that are requests to a search server: what `with` takes, and the form that is filled in with it.
 
 Each form says which version of the server's API it was written for. A form has no powers of its own: what it gives could
-stand in cranfield.yaml, and `filled_form` shows it.
+stand in cranfield.yaml, and `cranfield system show` prints it.
 """
 
 from __future__ import annotations

@@ -9,10 +9,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from cranfield.config.check import Finding, Place
 from cranfield.config.gate import TESTSET_PART, Drop, Floor, GateConfig, JudgedShare, Ratchet, Rule
 from cranfield.config.models import Config
+from cranfield.config.strict import Finding
 from cranfield.errors import CranfieldError, Problem, unknown_name
+from cranfield.formats.io.located import Loc
 from cranfield.gate import judge
 from cranfield.gate.evidence import Evidence
 from cranfield.gate.result import RuleResult
@@ -146,7 +147,7 @@ def check_gate(config: Config) -> Iterator[Finding]:
 def _check_path(config: Config, gate: GateConfig) -> Iterator[Finding]:
     if gate.baseline is None:
         return
-    place: Place = ("gate", "baseline")
+    place: Loc = ("gate", "baseline")
     if not gate.baseline.endswith(".json"):
         yield place, Problem("the name of a baseline ends in .json", got=gate.baseline)
     if config.testsets is None and TESTSET_PART in gate.baseline:
@@ -157,7 +158,7 @@ def _check_path(config: Config, gate: GateConfig) -> Iterator[Finding]:
         yield place, Problem("several test sets and one baseline: each has its own", hint=hint)
 
 
-def _check_measure(rule: Rule, place: Place) -> Iterator[Finding]:
+def _check_measure(rule: Rule, place: Loc) -> Iterator[Finding]:
     spelled = measure_of(rule)
     if spelled is None or isinstance(rule.asked, JudgedShare):
         return
@@ -174,7 +175,7 @@ def _check_measure(rule: Rule, place: Place) -> Iterator[Finding]:
         yield from _check_side(rule.asked, spelled, place, higher=spec.higher_is_better)
 
 
-def _check_side(asked: Floor, spelled: str, place: Place, *, higher: bool) -> Iterator[Finding]:
+def _check_side(asked: Floor, spelled: str, place: Loc, *, higher: bool) -> Iterator[Finding]:
     """A bound on the wrong side would be kept by the worst of systems; `every_query` knows which way is up."""
     if higher:
         yield place, Problem(f"of {spelled} more is better", expected="at_least or above", got="at_most")
@@ -183,7 +184,7 @@ def _check_side(asked: Floor, spelled: str, place: Place, *, higher: bool) -> It
         yield place, Problem(f"of {spelled} less is better", expected="at_most", got=got)
 
 
-def _check_test(asked: Drop, declared: str, place: Place) -> Iterator[Finding]:
+def _check_test(asked: Drop, declared: str, place: Loc) -> Iterator[Finding]:
     test = asked.test or declared
     where = (*place, "test") if asked.test is not None else (*place, "significant")
     able = [name for name, spec in TESTS.items() if spec.can_declare and spec.estimates == MEAN_DIFFERENCE]
@@ -202,7 +203,7 @@ def check_fit(gate: GateConfig, name: str, testset: TestSet) -> Iterator[Finding
         for key, value in query.strata.items():
             strata.setdefault(key, set()).add(value)
     for index, rule in rules_of(gate, name):
-        place: Place = ("gate", "rules", index, rule.kind)
+        place: Loc = ("gate", "rules", index, rule.kind)
         for key, value in (getattr(rule.asked, "where", None) or {}).items():
             if key not in strata:
                 yield (*place, "where", key), unknown_name("stratum", key, strata)

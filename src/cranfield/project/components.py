@@ -8,6 +8,7 @@ from pathlib import Path
 
 from cranfield.config import Config, SystemConfig
 from cranfield.config.grid_points import with_systems
+from cranfield.config.systems import FusionConfig
 from cranfield.errors import Problem, UnknownNameError, UsageError
 from cranfield.evaluation.contribution import Contributions, contributions
 from cranfield.evaluation.verdict import broken_limits
@@ -129,14 +130,14 @@ def variants_of(config: Config, name: str) -> Variants:
 
 
 def _components(system: SystemConfig) -> list[str]:
-    if system.fusion is not None:
+    if isinstance(system, FusionConfig):
         return [part for part in system.fusion.of if system.fusion.weights.get(part, 1.0) > 0]
     return list(dict.fromkeys(system.components or []))
 
 
 def _with_only(system: SystemConfig, on: list[str], components: list[str]) -> SystemConfig:
     """The same system with some components on and the others off."""
-    if system.fusion is not None:
+    if isinstance(system, FusionConfig):
         off = dict.fromkeys((one for one in components if one not in on), 0.0)
         fusion = system.fusion.model_copy(update={"weights": {**system.fusion.weights, **off}})
         return system.model_copy(update={"fusion": fusion})
@@ -148,7 +149,7 @@ def _with_only(system: SystemConfig, on: list[str], components: list[str]) -> Sy
 def _require_free(variants: Variants, experiment: Experiment) -> None:
     """Refuse parameters that would switch components."""
     whole = variants.systems[variants.whole]
-    if whole.fusion is not None:
+    if isinstance(whole, FusionConfig):
         return
     switches = {"components", *variants.alone}
     given = {

@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 
-from cranfield.config.check import Finding
+from cranfield.config.load import placed
+from cranfield.config.strict import Finding
 from cranfield.errors import ConfigError, CranfieldError, InputError, Problem, UsageError
 from cranfield.evaluation.values import Evaluation
 from cranfield.formats.io.files import refusal, shown
@@ -24,7 +25,7 @@ from cranfield.gate.rules import RULES, check_fit, measure_of, measures_held, ru
 from cranfield.gate.verdict import GateTerms, judge_all
 from cranfield.model import Run
 from cranfield.project.experiment import Experiment, prepare, prepare_all, require_folder
-from cranfield.project.gate_plan import Plan, placed, planned
+from cranfield.project.gate_plan import Plan, planned
 from cranfield.project.history import remember
 from cranfield.project.recipe import with_measure
 from cranfield.project.scoring import read_collected
@@ -115,7 +116,7 @@ def gate_experiments(plan: Plan) -> AbstractContextManager[list[Experiment]]:
 
     def check(experiment: Experiment) -> None:
         findings = chain(check_fit(plan.gate, experiment.name, experiment.testset), _uncomputable(plan, experiment))
-        if problems := list(placed(plan, findings)):
+        if problems := [placed(plan.located, finding) for finding in findings]:
             raise ConfigError(problems)
 
     return prepare_all(prepared, plan.config.sets, check)

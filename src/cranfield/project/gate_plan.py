@@ -5,15 +5,14 @@ a git ref.
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from cranfield.config import Config, SetConfig
-from cranfield.config.check import Finding, dotted
 from cranfield.config.gate import GateConfig
-from cranfield.errors import ConfigError, Problem, UnknownNameError, UsageError
+from cranfield.errors import ConfigError, UnknownNameError, UsageError
 from cranfield.formats.io.files import shown
 from cranfield.formats.io.located import Located, load_located
 from cranfield.gate.ref import Ref, ref_named
@@ -146,11 +145,3 @@ def _system_gated(config: Config, one: SetConfig) -> str:
     raise UsageError(
         f"the config has {len(config.systems)} systems and does not say which is gated", hint="say gate: {system: NAME}"
     )
-
-
-def placed(plan: Plan, findings: Iterable[Finding]) -> Iterator[Problem]:
-    """Findings with their places in the file that the rules stand in."""
-    for place, problem in findings:
-        line, column = plan.located.mark(place)
-        message = f"{dotted(place)}: {problem.message}"
-        yield replace(problem, message=message, path=shown(plan.located.path), line=line, column=column)

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from cranfield.config import Config, SystemConfig
-from cranfield.config.presets import PRESETS, Preset, filled
-from cranfield.config.written import public_config
+from cranfield.config import Config, SystemConfig, expand_preset, public_config, system_config
+from cranfield.config.presets import PRESETS, Preset
+from cranfield.config.services import McpServer
+from cranfield.config.systems import FusionConfig, HttpConfig, McpConfig, PresetConfig
 from cranfield.errors import Problem, UnknownNameError, UsageError, shorten
 from cranfield.model import Query, Scalar
 from cranfield.project.rules import open_config
@@ -178,8 +179,8 @@ def systems_document(config_path: Path) -> Document:
     rows = [
         (
             name,
-            f"{system.kind} {system.preset}" if system.preset else system.kind,
-            _what(filled(system)),
+            f"preset {system.preset}" if isinstance(system, PresetConfig) else system.kind,
+            _target(expand_preset(system)),
             f"{system.timeout_s:g} s",
             system.concurrency,
             ", ".join(system.components or ()),
@@ -196,13 +197,14 @@ def systems_document(config_path: Path) -> Document:
     )
 
 
-def _what(system: SystemConfig) -> str:
+def _target(system: SystemConfig) -> str:
     """The command, address, function or file, as written."""
-    if system.http is not None:
+    if isinstance(system, HttpConfig):
         return system.http.url
-    if system.mcp is not None:
-        return f"{system.mcp.tool} of {system.mcp.url or ' '.join(system.mcp.command or ())}"
-    if system.fusion is not None:
+    if isinstance(system, McpConfig):
+        tool = system.mcp
+        return f"{tool.tool} of {tool.url if isinstance(tool, McpServer) else ' '.join(tool.command)}"
+    if isinstance(system, FusionConfig):
         return f"{system.fusion.method} of {', '.join(system.fusion.of)}"
     written = getattr(system, system.kind)
     return " ".join(written) if isinstance(written, list) else str(written)
@@ -213,7 +215,7 @@ def filled_yaml(config_path: Path, name: str) -> str:
     config = open_config(config_path)
     if name not in config.systems:
         raise UnknownNameError.among("system", name, config.systems)
-    return _yaml({name: public_config(filled(config.systems[name]))})
+    return _yaml({name: public_config(expand_preset(config.systems[name]))})
 
 
 def _yaml(value: object) -> str:
@@ -246,15 +248,15 @@ def _needed(preset: Preset) -> list[str]:
 
 
 def _preset_document(preset: Preset) -> Document:
-    written = SystemConfig.model_validate({"preset": preset.name, "with": dict(preset.example)})
     columns = (Column("setting"), Column("needed"), Column("what it is"))
     rows = [
         (field.alias or name, "yes" if field.is_required() else "", " ".join((field.description or "").split()))
         for name, field in preset.settings.model_fields.items()
     ]
     table = Table(columns, rows, "Settings of `with`", shown=None, whole=True)
-    said = _yaml({"preset": preset.name, "with": dict(preset.example)})
-    comes_to = _yaml(public_config(filled(written)))
+    example = {"preset": preset.name, "with": dict(preset.example)}
+    said = _yaml(example)
+    comes_to = _yaml(public_config(expand_preset(system_config("example", example))))
     return Document(
         title=f"preset {preset.name}",
         subtitle=(preset.title,),

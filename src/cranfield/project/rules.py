@@ -6,8 +6,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from cranfield.config import Config, SetConfig, load_config
-from cranfield.config.check import Finding, Place
+from cranfield.config.strict import Finding
 from cranfield.errors import CranfieldError, Problem, unknown_name
+from cranfield.formats.io.located import Loc
 from cranfield.measures import parse
 from cranfield.stats.table import TESTS
 
@@ -34,7 +35,7 @@ def check_rules(config: Config) -> Iterator[Finding]:
         yield from check_gate(config)
 
 
-def _in(above: Place, settings: Config | SetConfig) -> Iterator[Finding]:
+def _in(above: Loc, settings: Config | SetConfig) -> Iterator[Finding]:
     for index, measure in enumerate(settings.measures or ()):
         for problem in _problems_of(measure):
             yield (*above, "measures", index), problem

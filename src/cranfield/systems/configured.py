@@ -19,11 +19,10 @@ from typing import Any, Self
 
 from cranfield.concurrency.loop import event_loop
 from cranfield.concurrency.retry import retry_policy
-from cranfield.config.check import require_valid
+from cranfield.config.config_digest import config_digest, public_config
 from cranfield.config.load import system_config
-from cranfield.config.models import SystemConfig
-from cranfield.config.presets import PRESETS, filled
-from cranfield.config.written import config_digest, public_config
+from cranfield.config.services import McpServer
+from cranfield.config.systems import HttpConfig, McpConfig, PresetConfig, SystemConfig, expand_preset
 from cranfield.model import Answer, CallLog, Order, Outcome, Query, Scalar
 from cranfield.systems.calls.answer_schema import REASON_CHARS, cut
 from cranfield.systems.calls.extract import Extractor
@@ -98,7 +97,7 @@ class ConfiguredSystem(ABC):
         folder: Path | str = ".",
         params: Mapping[str, Scalar] = MappingProxyType({}),
     ) -> None:
-        """Prepare a system; nothing is started. Raises `ConfigError` with all that is wrong with it.
+        """Prepare a system; nothing is started.
 
         Args:
             name: its name in reports.
@@ -106,10 +105,9 @@ class ConfiguredSystem(ABC):
             folder: what `cwd` and other paths are relative to: the config file's folder.
             params: given with every query, part of what is measured; a query's own go first.
         """
-        require_valid(name, config)
         self.name = name
         self.declared = config
-        self.config = filled(config)
+        self.config: SystemConfig = expand_preset(config)
         self.set_params = dict(params)
         self.folder = Path(folder).absolute()
         self.cwd = self.folder / self.config.cwd
@@ -148,7 +146,7 @@ class ConfiguredSystem(ABC):
 
     def variables_of_with(self) -> list[str]:
         """Names of the variables that settings name: `dsn_env: DATABASE_URL`."""
-        said = self.config.with_ or {}
+        said = getattr(self.config, "with_", None) or {}
         return [value for key, value in said.items() if key.endswith("_env") and isinstance(value, str)]
 
     async def make_ready(self) -> Reply | None:
@@ -212,10 +210,10 @@ class ConfiguredSystem(ABC):
         """True when it is reached over a network and depends on nothing here: it may change and no file shows it."""
         if self.config.depends:
             return False
-        over_a_network = self.config.http is not None or (
-            self.config.mcp is not None and self.config.mcp.url is not None
+        over_a_network = isinstance(self.config, HttpConfig) or (
+            isinstance(self.config, McpConfig) and isinstance(self.config.mcp, McpServer)
         )
-        of_preset = self.declared.preset is not None and PRESETS[self.declared.preset].is_elsewhere
+        of_preset = isinstance(self.declared, PresetConfig) and self.declared.is_elsewhere
         return over_a_network or of_preset or any(part.is_elsewhere for part in self.parts.values())
 
     @property

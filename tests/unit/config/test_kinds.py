@@ -1,9 +1,10 @@
-"""What each kind of system must and must not say, and the words in which it is told."""
+"""The keys of each kind of system, and the messages about wrong ones."""
 
 import pytest
 
-from cranfield.config.check import check_system, dotted
-from cranfield.config.models import KINDS, SystemConfig
+from cranfield.config import system_config
+from cranfield.config.systems import KINDS, OneSystem
+from cranfield.formats.io.validation import problems_of
 
 IDS = {"regex": r"\S+"}
 FROM_JSON = {"json": "hits", "id": "id"}
@@ -22,11 +23,8 @@ SOUND = {
 
 
 def found(settings) -> list[str]:
-    """What is wrong with a system: `place: message (expected X, got Y)`, one line a problem, then the hints."""
-    lines = []
-    for place, problem in check_system(SystemConfig.model_validate(settings)):
-        lines.append(f"{dotted(place)}: {problem!s}" if place else str(problem))
-    return lines
+    """What is wrong with a system, a text for each problem."""
+    return [str(problem) for _, problem in problems_of(OneSystem, settings)]
 
 
 def test_every_kind_has_a_least_form():
@@ -36,7 +34,7 @@ def test_every_kind_has_a_least_form():
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_least_form_is_sound(kind):
     assert found(SOUND[kind]) == []
-    assert SystemConfig.model_validate(SOUND[kind]).kind == kind
+    assert system_config("sut", SOUND[kind]).kind == kind
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -44,17 +42,19 @@ def test_a_second_kind_beside_it_is_refused(kind):
     other = {"run": "x.trec"} if kind != "run" else {"lines": ["serve"]}
     (said,) = found({**SOUND[kind], **other})
     named = [name for name in KINDS if name in {kind, *other}]
-    assert said == f"what the system is; expected exactly one of {', '.join(KINDS)}, got {' and '.join(named)}."
+    assert (
+        said == f"keys that exclude each other; expected exactly one of {', '.join(KINDS)}, got {' and '.join(named)}."
+    )
 
 
 def test_no_kind_at_all_is_refused():
-    assert found({"extract": IDS}) == [f"what the system is; expected exactly one of {', '.join(KINDS)}, got none."]
+    assert found({"extract": IDS}) == [f"missing key; expected exactly one of {', '.join(KINDS)}, got none."]
 
 
 @pytest.mark.parametrize("kind", ["command", "http", "mcp"])
 def test_kinds_whose_answers_have_no_form_of_their_own_need_extract(kind):
     settings = {key: value for key, value in SOUND[kind].items() if key != "extract"}
-    assert found(settings) == ["missing key 'extract'; expected how results are read: regex, json or jsonl."]
+    assert found(settings) == ["missing key 'extract'."]
 
 
 @pytest.mark.parametrize("kind", ["python", "lines", "plugin"])
@@ -65,13 +65,13 @@ def test_kinds_with_a_form_of_their_own_may_have_extract(kind):
 @pytest.mark.parametrize("kind", ["run", "fusion"])
 def test_kinds_that_have_their_results_already_have_no_extract(kind):
     (said,) = found({**SOUND[kind], "extract": FROM_JSON})
-    assert said == f"extract: a {kind} has its results already.\nHint: leave extract out."
+    assert said.startswith(f"extract goes with command, http, python, mcp, lines, preset, plugin; got {kind}.\nHint: ")
 
 
 @pytest.mark.parametrize("kind", ["command", "http", "mcp", "lines", "run", "fusion"])
 def test_with_goes_with_what_is_made_of_it(kind):
     (said,) = found({**SOUND[kind], "with": {}})
-    assert said == f"with: with goes with preset, plugin, python; got {kind}."
+    assert said == f"with goes with python, preset, plugin; got {kind}."
 
 
 @pytest.mark.parametrize(
@@ -86,9 +86,12 @@ def test_with_goes_with_what_is_made_of_it(kind):
         ({"python": "engine:make", "with": {}, "env": {"TOKEN": "x"}}, None),
         (
             {"python": "engine:search", "env": {"TOKEN": "x"}},
-            "env: a function sees the environment that Cranfield runs in, and no other.\nHint: a function that `with`",
+            "env: a function has the environment of Cranfield's own process.\nHint: with `with`, what makes",
         ),
-        ({"run": "old.jsonl", "order": "descending"}, "order: a run file says itself how it is ordered.\nHint: leave"),
+        (
+            {"run": "old.jsonl", "order": "descending"},
+            "order goes with command, http, python, mcp, lines, preset, plugin; got run.\nHint: leave",
+        ),
         ({"lines": ["serve", "{python}", "{{query}}"]}, None),
         (
             {"lines": ["serve", "{query}"]},
@@ -122,22 +125,22 @@ def test_python_run_and_lines_say_what_they_are(settings, said):
     [
         ({"url": "https://x/mcp", "headers": {"Authorization": "Bearer {env.KEY}"}}, None),
         ({"command": ["{python}", "serve.py"], "arguments": {"q": ["{query}"], "n": "{k}"}}, None),
-        ({}, "mcp: where the tool is; expected exactly one of command and url, got none."),
+        ({}, "missing key in mcp; expected exactly one of command, url, got none."),
         (
             {"command": ["serve"], "url": "https://x"},
-            "mcp: where the tool is; expected exactly one of command and url, got both.",
+            "keys that exclude each other in mcp; expected exactly one of command, url, got command and url.",
         ),
-        ({"command": ["serve"], "headers": {"X": "y"}}, "mcp.headers: headers go with url."),
+        ({"command": ["serve"], "headers": {"X": "y"}}, "mcp.headers goes with url; got command."),
         (
             {"command": ["serve", "{query}"]},
-            "mcp.command[1]: the program is started once, for all queries; got {query}.\nHint: what the tool is given",
+            "mcp.command[1]: the program is started once, for all queries; got {query}.\nHint: write what depends on",
         ),
         ({"command": [""]}, "mcp.command[0]: the program's name is blank."),
         ({"url": "x.com"}, "mcp.url: not the address of a service; expected http://... or https://..."),
-        ({"url": "https://u:p@x.com/mcp"}, "mcp.url: an address holds no user and password."),
+        ({"url": "https://u:p@x.com/mcp"}, "mcp.url: user and password in an address."),
         (
             {"url": "https://x/{query}"},
-            "mcp.url: the session is opened once, for all queries; got https://x/{query}.\nHint: what the tool is given",
+            "mcp.url: the session is opened once, for all queries; got https://x/{query}.\nHint: write what depends on",
         ),
         (
             {"url": "https://x", "headers": {"X-Lang": "{params.lang}"}},
@@ -149,7 +152,7 @@ def test_python_run_and_lines_say_what_they_are(settings, said):
         ),
         (
             {"url": "https://x", "headers": {"Authorization": "Bearer abc"}},
-            "mcp.headers.Authorization: what opens a door does not stand in a file.\nHint: put it in the environment",
+            "mcp.headers.Authorization: a secret in the config file.\nHint: put it in the environment",
         ),
         (
             {"command": ["serve"], "arguments": {"q": "{qery}"}},
@@ -157,7 +160,7 @@ def test_python_run_and_lines_say_what_they_are(settings, said):
         ),
         (
             {"command": ["serve"], "arguments": {"q": "fixed"}},
-            "mcp.arguments: no {query}: the tool would be called the same way for every query.",
+            "mcp.arguments: no {query}: every query would make the same call.",
         ),
         ({"command": ["serve"], "arguments": {"q": "{params.text}"}}, None),
     ],
@@ -178,7 +181,7 @@ def test_an_mcp_tool_says_where_it_is_and_what_it_is_given(mcp, said):
         ({"regex": r"(?P<id>\w+) (?P<tokens>\d+)"}, None),
         (
             {"regex": r"\w+", "tokens": "n"},
-            "extract.tokens: a regex takes the tokens from a group.\nHint: name the group: (?P<tokens>...).",
+            "extract.tokens goes with json, jsonl; got regex.\nHint: a regular expression has a group for it: (?P<tokens>...).",
         ),
         ({"json": "hits", "tokens": "a["}, "extract.tokens: "),
     ],

@@ -9,9 +9,9 @@ import pytest
 
 from cranfield import Query, TestSet
 from cranfield.config import load_config
-from cranfield.config.check import Finding
 from cranfield.config.gate import RULE_KINDS, Amount, Rule
 from cranfield.config.models import Config
+from cranfield.config.strict import Finding
 from cranfield.errors import ConfigError
 from cranfield.formats.io.located import located_text
 from cranfield.gate.rules import RULES, check_fit, check_gate, measure_of, measures_held, rules_of, words

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from cranfield.config import SystemConfig
+from cranfield.config import system_config
+from cranfield.config.systems import OneSystem
 from cranfield.model import Query, TestSet
 from cranfield.systems.kinds.command import CommandSystem
 from cranfield.systems.kinds.http import HttpSystem
@@ -34,7 +35,7 @@ def make_system(tmp_path: Path, script):
         config.setdefault("extract", {"regex": r"docs://\S+"})
         file = script(source, f"{name}.py")
         command = [*FAST_PYTHON, file, *(arguments or ("{query}",))]
-        return CommandSystem(name, SystemConfig.model_validate({"command": command, **config}), tmp_path)
+        return CommandSystem(name, system_config("sut", {"command": command, **config}), tmp_path)
 
     return _make
 
@@ -135,7 +136,7 @@ def http_system(tmp_path: Path):
         def _http_system(url: str, *, http=None, **config) -> HttpSystem:
             config.setdefault("extract", {"json": "hits", "id": "id"})
             request = {"url": url, "parameters": {"q": "{query}"}, **(http or {})}
-            written = SystemConfig.model_validate({"http": request, "backoff_s": 0.001, **config})
+            written = OneSystem.model_validate({"http": request, "backoff_s": 0.001, **config}).root
             system = HttpSystem("service", written, tmp_path)
             stack.callback(system.close)
             return system

@@ -456,9 +456,9 @@ def test_nothing_is_kept_of_a_system_elsewhere_unless_hours_are_said(again):
     ],
 )
 def test_what_is_reached_over_a_network_is_elsewhere(settings, is_elsewhere):
+    from cranfield.config import expand_preset
     from cranfield.config.load import system_config
-    from cranfield.config.presets import filled
     from cranfield.systems.kinds.build import system_class
 
     config = system_config("s", settings)
-    assert system_class(filled(config).kind)("s", config).is_elsewhere is is_elsewhere
+    assert system_class(expand_preset(config).kind)("s", config).is_elsewhere is is_elsewhere

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cranfield.config import SystemConfig
+from cranfield.config import system_config
 from cranfield.model import Hit, Outcome
 from cranfield.systems.calls.answer_schema import answer_in
 from cranfield.systems.calls.extract import Extractor
@@ -12,7 +12,7 @@ from cranfield.systems.calls.values import MAX_HITS
 
 
 def read(output: str, extract: dict, *, k: int = 10, **config):
-    system = SystemConfig.model_validate({"command": ["x", "{query}"], "extract": extract, **config})
+    system = system_config("sut", {"command": ["x", "{query}"], "extract": extract, **config})
     return Extractor(system).read(output, k)
 
 
@@ -219,7 +219,7 @@ class TestManyResults:
 
 
 def own_form(output: str, **config):
-    return Extractor(SystemConfig.model_validate({"lines": ["x"], **config})).read(output, 10)
+    return Extractor(system_config("sut", {"lines": ["x"], **config})).read(output, 10)
 
 
 class TestOwnForm:

@@ -5,7 +5,7 @@ from collections import Counter
 
 import pytest
 
-from cranfield.config import SystemConfig, load_config
+from cranfield.config import load_config, system_config
 from cranfield.errors import ConfigError, PreflightError
 from cranfield.formats.runs.jsonl import read_run
 from cranfield.model import Answer, Outcome
@@ -24,7 +24,7 @@ def counts(run):
 def test_a_binary_that_is_not_there_is_found_before_the_first_query(tmp_path):
     config = {"command": ["/opt/none/search", "{query}"], "extract": {"regex": "x"}}
     with pytest.raises(PreflightError) as caught:
-        preflight([CommandSystem("old", SystemConfig.model_validate(config), tmp_path)])
+        preflight([CommandSystem("old", system_config("sut", config), tmp_path)])
     said = "system old: command /opt/none/search; expected an executable file, got nothing there."
     assert str(caught.value).startswith(said)
     assert len(caught.value.problems) == 1
@@ -35,7 +35,7 @@ def test_a_binary_that_vanishes_meanwhile_is_a_failure_of_each_query_left(tmp_pa
     program.write_text("#!/bin/sh\necho docs://a\nrm search\n", encoding="utf-8")
     program.chmod(0o755)
     config = {"command": ["./search", "{query}"], "extract": {"regex": r"docs://\S+"}}
-    run = collect(testset_of("a", "b", "c"), CommandSystem("old", SystemConfig.model_validate(config), tmp_path))
+    run = collect(testset_of("a", "b", "c"), CommandSystem("old", system_config("sut", config), tmp_path))
     assert counts(run) == {Outcome.ANSWERED: 1, Outcome.NONZERO_EXIT: 2}
     assert run.answers["q2"].reason == "could not be started: there is no such program"
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cranfield.config.models import Fusion
+from cranfield.config.systems import Fusion
 from cranfield.model import Hit
 from cranfield.systems.kinds.fusing import Part, UnusableScoreError, fuse, normalised
 

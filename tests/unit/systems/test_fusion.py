@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from cranfield.config import SystemConfig
+from cranfield.config import system_config
 from cranfield.config.load import load_config
 from cranfield.errors import ConfigError, PreflightError, UsageError
 from cranfield.model import Answer, Hit, Outcome, Query, TestSet
@@ -66,7 +66,7 @@ def found(*ids: str, scores: bool = False) -> Answer:
 
 def fusion(*parts: ConfiguredSystem, name: str = "hybrid", params: dict | None = None, **how) -> FusionSystem:
     config = {"fusion": {"of": [part.name for part in parts], **how}, **({"params": params} if params else {})}
-    system = FusionSystem(name, SystemConfig.model_validate(config))
+    system = FusionSystem(name, system_config("sut", config))
     system.parts = {part.name: part for part in parts}
     return system
 
@@ -172,14 +172,14 @@ def test_a_part_of_weight_zero_is_not_asked() -> None:
     a, b, c = shelf("a", {"grid": found("x")}), shelf("b"), shelf("c")
     fusion(a, b, c, weights={"b": 0}).search(Q, 10)
     assert (sum(a.asked.values()), sum(b.asked.values()), sum(c.asked.values())) == (1, 0, 1)
-    with pytest.raises(ConfigError, match=r"fusion\.weights: every part has weight 0"):
+    with pytest.raises(ConfigError, match=r"fusion\.weights: every part of the fusion has weight 0"):
         fusion(a, b, weights={"a": 0, "b": 0})
 
 
 def test_it_is_asked_as_often_at_a_time_as_all_of_its_parts_may_be() -> None:
     parts = shelf("a", concurrency=8, rate_per_s=5.0), shelf("b", concurrency=4)
     assert (fusion(*parts).concurrency, fusion(*parts).rate_per_s) == (4, 5.0)
-    said = FusionSystem("h", SystemConfig.model_validate({"fusion": {"of": ["a", "b"]}, "concurrency": 1}))
+    said = FusionSystem("h", system_config("sut", {"fusion": {"of": ["a", "b"]}, "concurrency": 1}))
     said.parts = {part.name: part for part in parts}
     assert said.concurrency == 1
 
@@ -220,7 +220,7 @@ def test_the_digest_covers_the_parts_and_the_public_config_shows_them() -> None:
 
 
 def test_a_fusion_without_its_parts_says_so() -> None:
-    system = FusionSystem("hybrid", SystemConfig.model_validate({"fusion": {"of": ["a", "b"]}}))
+    system = FusionSystem("hybrid", system_config("sut", {"fusion": {"of": ["a", "b"]}}))
     with pytest.raises(UsageError, match="made without its part a"):
         system.search(Q, 10)
 

@@ -16,9 +16,9 @@ import pytest
 
 from cranfield.concurrency.child_process import MAX_OUTPUT_BYTES
 from cranfield.concurrency.retry import retry_after_s
-from cranfield.config import SystemConfig
+from cranfield.config import system_config
 from cranfield.config.load import load_config
-from cranfield.config.models import Check
+from cranfield.config.reading import ProbeCheck
 from cranfield.errors import ConfigError
 from cranfield.formats.runs.jsonl import read_run
 from cranfield.formats.runs.record import answer_record, json_line
@@ -98,7 +98,7 @@ def test_a_secret_in_the_error_of_a_function_is_hidden_where_the_words_are_cut(c
 def test_the_address_of_a_database_is_a_secret(tmp_path, monkeypatch):
     monkeypatch.setenv("DOCS_DSN", "hunter2-is-no-address")
     written = {"preset": "postgres", "with": {"dsn_env": "DOCS_DSN", "table": "docs", "vector_column": "v"}}
-    system = PythonSystem("docs", SystemConfig.model_validate(written), tmp_path)
+    system = PythonSystem("docs", system_config("sut", written), tmp_path)
     try:
         answer, log = ask(system)
     finally:
@@ -483,7 +483,7 @@ def test_sigterm_before_the_first_query_is_an_interruption_too(calling):
 
     waits = threading.Event()
     system = PythonSystem.calling("function", find)
-    system.config = system.config.model_copy(update={"preflight": [Check(probe="grid")]})
+    system.config = system.config.model_copy(update={"preflight": [ProbeCheck(probe="grid")]})
     try:
         with pytest.raises(KeyboardInterrupt):
             preflight([system])
@@ -500,7 +500,7 @@ def test_what_sqlite_has_not_written_into_its_file_yet_counts(tmp_path, servers)
     with closing(sqlite3.connect(database)) as writer:
         writer.execute("PRAGMA journal_mode = WAL")
         written = {"preset": "sqlite", "with": {"database": "docs.db", "table": "docs"}}
-        system = PythonSystem("docs", SystemConfig.model_validate(written), tmp_path)
+        system = PythonSystem("docs", system_config("sut", written), tmp_path)
         assert ask(system)[0].hits
         before = dependency_digest(system)
         assert dependency_digest(system) == before
@@ -515,7 +515,7 @@ def test_the_value_of_a_variable_that_settings_name_counts(tmp_path, monkeypatch
     found = []
     for value in ("postgresql://one/docs", "postgresql://two/docs", "postgresql://two/docs"):
         monkeypatch.setenv("DOCS_DSN", value)
-        found.append(dependency_digest(PythonSystem("docs", SystemConfig.model_validate(written), tmp_path)))
+        found.append(dependency_digest(PythonSystem("docs", system_config("sut", written), tmp_path)))
     assert found[0] != found[1] == found[2]
 
 
@@ -573,5 +573,5 @@ def test_a_folder_that_cannot_be_written_keeps_nothing_and_stops_no_run(tmp_path
 
 @pytest.mark.parametrize("name", ["token", "Auth_Token", "client_secret"])
 def test_a_token_in_a_parameter_does_not_stand_in_the_file(http_system, name):
-    with pytest.raises(ConfigError, match="what opens a door does not stand in a file"):
+    with pytest.raises(ConfigError, match="a secret in the config file"):
         http_system("http://127.0.0.1:1/", http={"parameters": {"q": "{query}", name: "abcdef"}})

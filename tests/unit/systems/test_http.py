@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cranfield.concurrency.retry import retry_after_s
-from cranfield.config.models import Http
+from cranfield.config.services import Http
 from cranfield.errors import PreflightError
 from cranfield.model import Outcome, Query
 from cranfield.systems.calls.redact import Redactor, spellings

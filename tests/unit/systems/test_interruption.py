@@ -16,14 +16,14 @@ from cranfield.formats.runs.jsonl import read_run
 DRIVER = """
 import asyncio, os, sys
 from pathlib import Path
-from cranfield.config import SystemConfig
+from cranfield.config import system_config
 from cranfield.model import Answer, CallLog, Hit, Outcome, Query, TestSet
 from cranfield.systems import CollectOptions, CommandSystem, Interrupted, collect_all
 from cranfield.systems.collect.collection import collect
 
 here, out, concurrency, names = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3]), sys.argv[4]
 testset = TestSet("t", tuple(Query(f"q{n}", f"text{n}") for n in range(20)))
-config = SystemConfig.model_validate({
+config = system_config("sut", {
     "command": ["{python}", "-I", "-S", "search.py", "{query}"],
     "extract": {"regex": r"docs://\\S+"},
     "concurrency": concurrency,

@@ -7,10 +7,11 @@ from contextlib import ExitStack, closing
 
 import pytest
 
-from cranfield.config import SystemConfig
-from cranfield.config.check import check_system
-from cranfield.config.presets import PRESETS, filled, filled_form
+from cranfield.config import expand_preset, public_config, system_config
+from cranfield.config.presets import PRESETS
+from cranfield.config.systems import OneSystem
 from cranfield.errors import MissingExtraError, PreflightError, UsageError
+from cranfield.formats.io.validation import problems_of
 from cranfield.model import Outcome, Query
 from cranfield.systems.collect.preflight import preflight
 from cranfield.systems.engines import postgres as postgres_engine
@@ -30,8 +31,8 @@ def preset(tmp_path):
     with ExitStack() as stack:
 
         def _preset(name, settings, **config):
-            written = SystemConfig.model_validate({"preset": name, "with": settings, **config})
-            system = system_class(filled(written).kind)(name, written, tmp_path)
+            written = system_config("sut", {"preset": name, "with": settings, **config})
+            system = system_class(expand_preset(written).kind)(name, written, tmp_path)
             stack.callback(system.close)
             return system
 
@@ -47,13 +48,11 @@ def rows(answer):
 def test_the_example_of_a_preset_is_a_whole_system(name):
     row = PRESETS[name]
     assert row.name == name
-    written = SystemConfig.model_validate({"preset": name, "with": dict(row.example)})
-    assert list(check_system(written)) == []
-    form = filled_form(written)
-    again = SystemConfig.model_validate(form)
-    assert list(check_system(again)) == []
+    written = system_config("sut", {"preset": name, "with": dict(row.example)})
+    form = public_config(expand_preset(written))
+    again = system_config("sut", form)
     assert "preset" not in form
-    assert filled_form(again) == form, "the form stands for itself"
+    assert public_config(expand_preset(again)) == form, "the form stands for itself"
 
 
 @pytest.mark.parametrize("name", sorted(PRESETS))
@@ -70,35 +69,32 @@ def test_the_page_about_presets_names_every_setting(checkout):
 
 
 def test_what_is_written_beside_a_preset_goes_first(tmp_path):
-    written = SystemConfig.model_validate(
+    written = system_config(
+        "sut",
         {
             "preset": "sqlite",
             "with": {"database": "index/docs.db", "table": "docs"},
             "timeout_s": 3,
             "cwd": "sub",
             "depends": ["synonyms.txt"],
-        }
+        },
     )
-    form = filled_form(written)
+    form = public_config(expand_preset(written))
     assert (form["timeout_s"], form["depends"]) == (3.0, ["../index/docs.db", "synonyms.txt"])
 
 
 def test_what_is_wrong_with_a_preset_s_settings_is_said_at_its_place():
-    written = SystemConfig.model_validate(
-        {
-            "preset": "elasticsearch",
-            "with": {"url": "localhost", "indx": "docs", "basic_env": ["A"], "fields": {"t": -1}},
-        }
-    )
-    found = {place: str(problem) for place, problem in check_system(written)}
+    settings = {"url": "localhost", "indx": "docs", "basic_env": ["A"], "fields": {"t": -1}}
+    written = {"preset": "elasticsearch", "with": settings}
+    found = {place: str(problem) for place, problem in problems_of(OneSystem, written)}
     assert set(found) == {("with", "index"), ("with", "indx"), ("with", "basic_env"), ("with", "fields", "t")}
     assert "did you mean index?" in found["with", "indx"]
-    address = SystemConfig.model_validate({"preset": "elasticsearch", "with": {"url": "localhost", "index": "docs"}})
-    assert [str(problem) for _, problem in check_system(address)] == [
-        "not the address of a service; expected http://... or https://..."
+    address = {"preset": "elasticsearch", "with": {"url": "localhost", "index": "docs"}}
+    assert [str(problem) for _, problem in problems_of(OneSystem, address)] == [
+        "with: http.url: not the address of a service; expected http://... or https://..."
     ]
-    unknown = SystemConfig.model_validate({"preset": "elasticsearhc", "with": {}})
-    assert ["did you mean elasticsearch?" in str(problem) for _, problem in check_system(unknown)] == [True]
+    unknown = {"preset": "elasticsearhc", "with": {}}
+    assert ["did you mean elasticsearch?" in str(problem) for _, problem in problems_of(OneSystem, unknown)] == [True]
 
 
 # HTTP presets: name, answerer, settings, environment, then the whole request for "grid layout" and k = 3.

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar, Union, get_args, get_origin
 
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, RootModel, Tag, ValidationError
 
 from cranfield.errors import Problem, ProblemList, shorten, unknown_name
 from cranfield.formats.io.files import shown
@@ -65,23 +65,31 @@ _EXPECTED = {
 OURS = "cranfield"
 """A validator that raises `PydanticCustomError` with this key in its context may give `expected`, `got`, `hint` too.
 Its message goes on from the field's name: `is empty`."""
+PROBLEM = "problem"
+"""Type of a `PydanticCustomError` whose context holds the fields of a `Problem`; the field's name stands before it."""
+ONE_KEY = "one_key"
+"""Type of a `PydanticCustomError` whose message lists keys of which exactly one has to be there."""
 
 _MERGE_HINT = "merge keys (<<) are not supported: write the keys out"
 
 
-def validate(located: Located, model: type[AnyModel], problems: ProblemList) -> AnyModel | None:
+def validate(
+    located: Located, model: type[AnyModel], problems: ProblemList, *, context: Mapping[str, Any] | None = None
+) -> AnyModel | None:
     """Build `model` from the data; on failure add every problem, with its place, and return None."""
     try:
-        return model.model_validate(located.top)
+        return model.model_validate(located.top, context=context)
     except ValidationError as error:
         problems.problems += [finding.problem(located) for finding in _findings(error, model)]
         return None
 
 
-def problems_of(model: type[BaseModel], values: object) -> Iterator[tuple[Loc, Problem]]:
+def problems_of(
+    model: type[BaseModel], values: object, *, context: Mapping[str, Any] | None = None
+) -> Iterator[tuple[Loc, Problem]]:
     """Everything in plain values that does not fit `model`: where it stands in them, and the problem without a place."""
     try:
-        model.model_validate(values)
+        model.model_validate(values, context=context)
     except ValidationError as error:
         for finding in _findings(error, model):
             yield finding.loc, finding.said()
@@ -90,8 +98,8 @@ def problems_of(model: type[BaseModel], values: object) -> Iterator[tuple[Loc, P
 def _findings(error: ValidationError, model: type[BaseModel]) -> list[_Finding]:
     found: dict[tuple[Loc, str], _Finding] = {}
     for detail in error.errors(include_url=False):
-        loc, owners = _place(detail["loc"], model)
-        finding = _finding(detail, loc, owners)
+        loc, owners, branches = _place(detail["loc"], model)
+        finding = _finding(detail, loc, owners, branches)
         earlier = found.setdefault((loc, finding.group), finding)
         if earlier is not finding:
             earlier.merge(finding)
@@ -141,7 +149,7 @@ class _Finding:
     expected: list[str] = field(default_factory=list)
     got: str | None = None
     hint: str | None = None
-    known: Iterable[str] | None = None
+    unknown: Problem | None = None
     at_key: bool = False
     """The key itself is wrong, not its value."""
 
@@ -149,11 +157,10 @@ class _Finding:
         self.expected += [what for what in other.expected if what not in self.expected]
 
     def problem(self, located: Located) -> Problem:
-        if self.known is not None:
-            problem = unknown_name("key", str(self.loc[-1]), self.known)
+        if self.unknown is not None:
             line, column = located.mark(self.loc, key=True)
-            hint = _MERGE_HINT if self.loc[-1] == "<<" else problem.hint
-            return replace(problem, path=shown(located.path), line=line, column=column, hint=hint)
+            hint = _MERGE_HINT if self.loc[-1] == "<<" else self.unknown.hint
+            return replace(self.unknown, path=shown(located.path), line=line, column=column, hint=hint)
         return located.problem(
             self.message,
             self.loc,
@@ -165,8 +172,8 @@ class _Finding:
 
     def said(self) -> Problem:
         """The problem, without the place."""
-        if self.known is not None:
-            return unknown_name("key", str(self.loc[-1]), self.known)
+        if self.unknown is not None:
+            return self.unknown
         return Problem(self.message, expected=" or ".join(self._wanted()) or None, got=self.got, hint=self.hint)
 
     def _wanted(self) -> list[str]:
@@ -174,10 +181,12 @@ class _Finding:
         return [what for what in self.expected if what != "a whole number" or "a number" not in self.expected]
 
 
-def _finding(detail: ErrorDetails, loc: Loc, owners: list[Any]) -> _Finding:
+def _finding(detail: ErrorDetails, loc: Loc, owners: list[Any], branches: Mapping[str, Any]) -> _Finding:
     kind, context, name = detail["type"], detail.get("ctx", {}), field_name(loc)
     if kind in {"missing", "union_tag_not_found", "extra_forbidden"}:
-        return _key_finding(kind, context, loc, owners)
+        return _key_finding(kind, context, loc, owners, branches)
+    if kind == ONE_KEY:
+        return _one_key_finding(detail["msg"].split(), detail["input"], loc)
     got: str | None = describe(detail["input"])
     at_key = detail["loc"][-1:] == ("[key]",)
     if kind in {"string_too_short", "too_short"} and context.get("min_length") == 1:
@@ -192,7 +201,7 @@ def _finding(detail: ErrorDetails, loc: Loc, owners: list[Any]) -> _Finding:
         message, got = str(context["error"]), None
     wanted = []
     hint = None
-    if OURS in context:
+    if OURS in context or kind == PROBLEM:
         wanted = [context["expected"]] if context.get("expected") else []
         got, hint = context.get("got"), context.get("hint")
     if name:
@@ -205,10 +214,19 @@ def _short(value: object) -> object:
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
-def _key_finding(kind: str, context: Mapping[str, Any], loc: Loc, owners: list[Any]) -> _Finding:
+def _key_finding(
+    kind: str, context: Mapping[str, Any], loc: Loc, owners: list[Any], branches: Mapping[str, Any]
+) -> _Finding:
     if kind == "extra_forbidden":
-        known = {info.alias or key for owner in owners if _is_model(owner) for key, info in owner.model_fields.items()}
-        return _Finding(loc, "extra", "", known=known)
+        elsewhere = [tag for tag, branch in branches.items() if loc[-1] in _keys(branch)]
+        if elsewhere:
+            got = next(tag for tag, branch in branches.items() if branch in owners)
+            hint = getattr(branches[got], "hints", {}).get(loc[-1])
+            message = f"{field_name(loc)} goes with {', '.join(elsewhere)}"
+            return _Finding(loc, "extra", message, got=got, hint=hint, at_key=True)
+        known = {key for owner in owners if _is_model(owner) for key in _keys(owner)}
+        others = {key for branch in branches.values() for key in _keys(branch)}
+        return _Finding(loc, "extra", "", unknown=unknown_name("key", str(loc[-1]), known, aliases=others - known))
     if kind == "missing":
         missing, parent = str(loc[-1]), field_name(loc[:-1])
     else:
@@ -216,38 +234,59 @@ def _key_finding(kind: str, context: Mapping[str, Any], loc: Loc, owners: list[A
     return _Finding(loc, "missing", f"missing key {missing!r}" + (f" in {parent}" if parent else ""))
 
 
-def _place(loc: Sequence[str | int], model: type[BaseModel]) -> tuple[Loc, list[Any]]:
-    """Where an error is in the data, and the models that own its last step.
+def _one_key_finding(keys: Sequence[str], value: Mapping[str, Any], loc: Loc) -> _Finding:
+    found = [key for key in keys if key in value]
+    name = field_name(loc)
+    message = ("keys that exclude each other" if found else "missing key") + (f" in {name}" if name else "")
+    return _Finding(loc, "one key", message, [f"exactly one of {', '.join(keys)}"], " and ".join(found) or "none")
+
+
+def _place(loc: Sequence[str | int], model: type[BaseModel]) -> tuple[Loc, list[Any], Mapping[str, Any]]:
+    """Where an error is in the data, the models that own its last step, and the tagged models these were chosen from.
 
     Pydantic's own place also names the branch of a union it tried, and `[key]` for a mapping's key: both are left out.
     """
     steps: list[str | int] = []
-    owners: list[Any] = [model]
-    here: list[Any] = [model]
-    branch_is_next = False
+    here: list[Any] = _unwrap(model.model_fields["root"].annotation) if issubclass(model, RootModel) else [model]
+    owners = here
+    branches: dict[str, Any] = {}
+    chosen_from: dict[str, Any] = {}
+    branch_is_next = len(here) > 1
     for step in loc:
         if step == "[key]":
             continue
         if branch_is_next:
-            here = [branch for branch in here if _is_branch(branch, step)] or here
+            chosen_from = dict(filter(None, map(_tagged, here)))
+            here = (
+                [chosen_from[step]] if step in chosen_from else [one for one in here if _is_branch(one, step)] or here
+            )
             branch_is_next = False
             continue
+        branches, chosen_from = chosen_from, {}
         steps.append(step)
         owners, here = here, []
         for owner in owners:
             here += [inner for inner in _inner(owner, step) if inner not in here]
         branch_is_next = len(here) > 1
-    return tuple(steps), owners
+    return tuple(steps), owners, branches
 
 
 def _unwrap(annotation: Any) -> list[Any]:
-    """Branches of a union, without None and without `Annotated`."""
+    """Branches of a union, without None and without `Annotated`, but for those that have a tag."""
     origin = get_origin(annotation)
     if origin is Annotated:
-        return _unwrap(get_args(annotation)[0])
+        return [annotation] if _tagged(annotation) else _unwrap(get_args(annotation)[0])
     if origin in {Union, types.UnionType}:
         return [branch for part in get_args(annotation) if part is not type(None) for branch in _unwrap(part)]
     return [annotation]
+
+
+def _tagged(annotation: Any) -> tuple[str, Any] | None:
+    """Tag and model of a branch that a `Discriminator` chooses."""
+    if get_origin(annotation) is not Annotated:
+        return None
+    branch, *metadata = get_args(annotation)
+    return next(((one.tag, branch) for one in metadata if isinstance(one, Tag)), None)
 
 
 def _inner(owner: Any, step: str | int) -> list[Any]:
@@ -267,6 +306,11 @@ def _is_branch(branch: Any, name: str | int) -> bool:
         return False
     literals = [value for info in branch.model_fields.values() for value in get_args(info.annotation)]
     return branch.__name__ == name or name in literals
+
+
+def _keys(model: type[BaseModel]) -> set[str]:
+    """The keys of a model as they stand in a file."""
+    return {info.alias or name for name, info in model.model_fields.items()}
 
 
 def _is_model(annotation: Any) -> bool:

@@ -17,7 +17,8 @@ from cranfield.config.expression import (
     compile_path,
     compile_result_regex,
 )
-from cranfield.config.models import Extract, SystemConfig
+from cranfield.config.reading import JsonExtract, JsonLinesExtract, RegexExtract, ResultPaths
+from cranfield.config.systems import SystemConfig
 from cranfield.model import Answer, Hit, Order, Outcome
 from cranfield.systems.calls.answer_schema import plain, read_answer
 from cranfield.systems.calls.values import (
@@ -36,18 +37,20 @@ class Extractor:
     """Reads one system's output as its config says."""
 
     def __init__(self, config: SystemConfig) -> None:
-        self._is_own_form = config.extract is None
-        extract = config.extract or Extract()
+        extract = config.extract
+        self._is_own_form = extract is None
         self._order: Order = config.order
         self._empty = None if config.empty is None else compile_empty_regex(config.empty)
-        self._regex = None if extract.regex is None else compile_result_regex(extract.regex)
-        self._list = None if extract.json_ is None else compile_list_path(extract.json_)
-        self._is_lines = extract.jsonl is not None
-        self._line = compile_list_path(extract.jsonl) if isinstance(extract.jsonl, str) else None
-        named = {name: getattr(extract, name) for name in ("score", "title", "span", "tokens")}
-        named["id"] = extract.id or "@"
+        self._regex = compile_result_regex(extract.regex) if isinstance(extract, RegexExtract) else None
+        self._list = compile_list_path(extract.json_) if isinstance(extract, JsonExtract) else None
+        self._is_lines = isinstance(extract, JsonLinesExtract)
+        line = extract.jsonl if isinstance(extract, JsonLinesExtract) else True
+        self._line = compile_list_path(line) if isinstance(line, str) else None
+        paths = extract if isinstance(extract, ResultPaths) else ResultPaths()
+        named = {name: getattr(paths, name) for name in ("score", "title", "span", "tokens")}
+        named["id"] = paths.id or "@"
         self._paths = {name: compile_path(path) for name, path in named.items() if path is not None}
-        self._fields = {name: compile_path(path) for name, path in extract.fields.items()}
+        self._fields = {name: compile_path(path) for name, path in paths.fields.items()}
 
     def read(self, output: str, k: int) -> Answer:
         """What the output answers: hits, an honest empty list, or a failure with its reason."""

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from cranfield.concurrency.signals import sigterm_interrupts
 from cranfield.config.expression import compile_path
-from cranfield.config.models import JsonValue
+from cranfield.config.reading import BinaryCheck, FileCheck, JsonValue, ProbeCheck
 from cranfield.errors import PreflightError, Problem, shorten
 from cranfield.model import Query
 from cranfield.systems.configured import CheckFailedError, ConfiguredSystem, Step
@@ -90,9 +90,9 @@ def file_steps(system: ConfiguredSystem) -> Iterator[Step]:
     """What its kind needs, and the programs and files that the config spells."""
     yield from system.ready_steps()
     for check in system.config.preflight:
-        if check.binary is not None:
+        if isinstance(check, BinaryCheck):
             yield f"binary {check.binary}", partial(found_program, system, check.binary)
-        if check.file is not None:
+        elif isinstance(check, FileCheck):
             path = system.cwd / check.file
             named = f"file {check.file}"
             if check.contains is not None:
@@ -108,7 +108,7 @@ def file_steps(system: ConfiguredSystem) -> Iterator[Step]:
 def probe_steps(system: ConfiguredSystem, k: int) -> Iterator[Step]:
     """The queries that must find something."""
     for check in system.config.preflight:
-        if check.probe is not None:
+        if isinstance(check, ProbeCheck):
             yield f"probe {shorten(check.probe)}", partial(_probe, system, check.probe, k)
 
 

@@ -7,7 +7,7 @@ from importlib import import_module
 from types import MappingProxyType
 
 from cranfield.config.models import Config
-from cranfield.config.presets import filled
+from cranfield.config.systems import FusionConfig, expand_preset
 from cranfield.errors import UnknownNameError
 from cranfield.model import Scalar
 from cranfield.systems.configured import ConfiguredSystem
@@ -64,8 +64,8 @@ class _Builder:
     def system(self, name: str) -> ConfiguredSystem:
         """The system of that name, with its parts where it is a fusion."""
         written = self._config.systems[name]
-        system = system_class(filled(written).kind)(name, written, self._config.folder, self._params)
-        if written.fusion is not None:
+        system = system_class(expand_preset(written).kind)(name, written, self._config.folder, self._params)
+        if isinstance(written, FusionConfig):
             system.parts = {part: self._part(part) for part in written.fusion.of}
         return system
 

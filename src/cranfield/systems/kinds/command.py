@@ -24,6 +24,7 @@ from cranfield.concurrency.child_process import (
     child_process,
     exit_reason,
 )
+from cranfield.config.systems import CommandConfig
 from cranfield.config.template import fill
 from cranfield.model import Answer, Outcome, Scalar
 from cranfield.systems.configured import CheckFailedError, ConfiguredSystem, Received, Reply, Step
@@ -42,6 +43,8 @@ class CommandSystem(ConfiguredSystem):
         >>> answer.outcome.value, [hit.id for hit in answer.hits]
         ('answered', ['doc:grid'])
     """
+
+    config: CommandConfig
 
     async def attempt(self, query: str, k: int, params: Mapping[str, Scalar], received: Received) -> Reply:
         """Run the command once."""
@@ -66,7 +69,7 @@ class CommandSystem(ConfiguredSystem):
 
     def ready_steps(self) -> Iterator[Step]:
         """That the program is there and may be run."""
-        written = (self.config.command or [""])[0]
+        written = self.config.command[0]
         (program,) = fill([written], query="", k=0, python=sys.executable, params={})
         yield f"command {written}", partial(found_program, self, program)
 
@@ -76,7 +79,7 @@ class CommandSystem(ConfiguredSystem):
         yield from files_named(self, self._argv("", 0, {**self.config.params, **self.set_params}))
 
     def _argv(self, query: str, k: int, params: Mapping[str, Scalar]) -> list[str]:
-        return fill(self.config.command or [], query=query, k=k, python=sys.executable, params=params)
+        return fill(self.config.command, query=query, k=k, python=sys.executable, params=params)
 
 
 def found_program(system: ConfiguredSystem, program: str) -> str:

@@ -14,7 +14,7 @@ from typing import Any
 
 from cranfield.concurrency.loop import EventLoop
 from cranfield.concurrency.threads import FunctionError, Threads
-from cranfield.config.models import Extract
+from cranfield.config.reading import Extract, JsonLinesExtract
 from cranfield.model import Answer, Hit, Order, Outcome, Scalar
 from cranfield.systems.calls.answer_schema import answer_in, cut, one_line, plain
 from cranfield.systems.calls.values import MAX_HITS, UnreadableError, type_of
@@ -135,7 +135,7 @@ class Function:
             value = plain(value, "what it returned")
         except UnreadableError as error:
             return failed(str(error), outcome=Outcome.UNPARSABLE, output=_shown(value))
-        if self._extract.jsonl is not None and isinstance(value, list):
+        if isinstance(self._extract, JsonLinesExtract) and isinstance(value, list):
             return Reply("\n".join(json.dumps(one, ensure_ascii=False) for one in value))
         return Reply(json.dumps(value, ensure_ascii=False))
 

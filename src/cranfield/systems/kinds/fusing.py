@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
-from cranfield.config.models import Fusion, Normalisation
+from cranfield.config.systems import Fusion, Normalisation
 from cranfield.model import Hit, Order
 
 LARGEST_SCORE = 1e150

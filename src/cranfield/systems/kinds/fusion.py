@@ -18,7 +18,7 @@ from threading import Lock
 from typing import Any
 from weakref import WeakKeyDictionary, WeakSet
 
-from cranfield.config.models import Fusion
+from cranfield.config.systems import Fusion, FusionConfig
 from cranfield.errors import UsageError
 from cranfield.model import Answer, CallLog, Order, Outcome, Query, Scalar
 from cranfield.systems.configured import CheckFailedError, ConfiguredSystem, Exchange, Received, Reply, Step
@@ -37,6 +37,8 @@ class FusionSystem(ConfiguredSystem):
     Parts are asked one after the other, so the latency of a call is the sum of theirs. A part with weight 0 is not asked.
     Where a part fails, the fusion fails with its outcome and reason: what is left would be another system.
     """
+
+    config: FusionConfig
 
     def prepare(self) -> None:
         """Nothing is started; how often each question was asked is counted from here."""
@@ -58,8 +60,6 @@ class FusionSystem(ConfiguredSystem):
     @property
     def fusion(self) -> Fusion:
         """What is fused, and how."""
-        if self.config.fusion is None:
-            raise UsageError(f"{self.name} is no fusion")
         return self.config.fusion
 
     @property

@@ -23,7 +23,7 @@ from urllib.parse import quote
 from cranfield.concurrency.child_process import MAX_OUTPUT_BYTES
 from cranfield.concurrency.loop import event_loop
 from cranfield.concurrency.retry import is_transient, retry_after_s
-from cranfield.config.models import Http
+from cranfield.config.systems import HttpConfig
 from cranfield.config.template import ENV, request_values
 from cranfield.errors import shorten
 from cranfield.model import Outcome, Scalar
@@ -65,11 +65,13 @@ class HttpSystem(ConfiguredSystem):
     followed. Proxies and certificates of the environment (HTTPS_PROXY, NO_PROXY, SSL_CERT_FILE) hold as usual.
     """
 
+    config: HttpConfig
+
     retries = 3
 
     def prepare(self) -> None:
         """Find the variables that requests need, and hide what they hold."""
-        self._http = self.config.http or Http(url="")
+        self._http = self.config.http
         self._needs = variables(self._http)
         self._given = {name: self.environment[name] for name in self._needs if self.environment.get(name)}
         secrets = {key: value.get_secret_value() for key, value in self.config.env.items()} | self._given

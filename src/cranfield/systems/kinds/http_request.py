@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
 
-from cranfield.config.models import Http
+from cranfield.config.services import Http
 from cranfield.config.template import (
     ABSENT,
     ENV,

@@ -18,6 +18,7 @@ from typing import Any
 
 from cranfield.concurrency.child_process import MAX_OUTPUT_BYTES, ChildProcess, NotStartedError, TooMuchOutputError
 from cranfield.concurrency.loop import event_loop
+from cranfield.config.systems import LinesConfig
 from cranfield.config.template import fill
 from cranfield.model import Outcome, Scalar
 from cranfield.systems.calls.answer_schema import one_line
@@ -28,6 +29,8 @@ from cranfield.systems.kinds.command import files_named, found_program
 
 class LinesSystem(ConfiguredSystem):
     """A program of cranfield.yaml that stays, ready to be asked."""
+
+    config: LinesConfig
 
     def prepare(self) -> None:
         """Nothing is started yet."""
@@ -47,7 +50,7 @@ class LinesSystem(ConfiguredSystem):
 
     def ready_steps(self) -> Iterator[Step]:
         """That the program is there, may be run, and starts."""
-        yield f"lines {' '.join(self.config.lines or [])}", partial(self._started, self._argv()[0])
+        yield f"lines {' '.join(self.config.lines)}", partial(self._started, self._argv()[0])
 
     def depends_on(self) -> Iterator[Path]:
         """Besides what is named, the program and every file that an argument names."""
@@ -60,7 +63,7 @@ class LinesSystem(ConfiguredSystem):
             event_loop().run(self._close())
 
     def _argv(self) -> list[str]:
-        return fill(self.config.lines or [], query="", k=0, python=sys.executable, params={})
+        return fill(self.config.lines, query="", k=0, python=sys.executable, params={})
 
     def _started(self, program: str) -> str:
         found = found_program(self, program)

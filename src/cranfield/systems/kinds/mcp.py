@@ -15,9 +15,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cranfield.concurrency.loop import event_loop
-from cranfield.config.models import Mcp
+from cranfield.config.reading import RegexExtract
+from cranfield.config.services import McpProgram, McpServer
+from cranfield.config.systems import McpConfig
 from cranfield.config.template import ENV, fill, fill_value, placeholders, request_values, texts
-from cranfield.errors import MissingExtraError, UsageError, shorten, unknown_name
+from cranfield.errors import MissingExtraError, shorten, unknown_name
 from cranfield.model import Outcome, Scalar
 from cranfield.systems.calls.answer_schema import one_line
 from cranfield.systems.calls.redact import Redactor
@@ -36,6 +38,8 @@ SAMPLE_QUERY = "a query"
 class McpSystem(ConfiguredSystem):
     """A tool of cranfield.yaml, ready to be asked."""
 
+    config: McpConfig
+
     def prepare(self) -> None:
         """Nothing is started yet.
 
@@ -44,7 +48,8 @@ class McpSystem(ConfiguredSystem):
         """
         if find_spec("mcp") is None:  # it is imported when it is needed, for that takes its time
             raise MissingExtraError.for_extra("a system that is an MCP tool", "mcp")
-        if self._mcp.url is not None:
+        self._mcp = self.config.mcp
+        if isinstance(self._mcp, McpServer):
             self.retries = 3
         self._named = sorted({name for text in self._texts() for name in placeholders(text) if name.startswith(ENV)})
         known = {name.removeprefix(ENV) for name in self._named} & set(self.environment)
@@ -88,7 +93,7 @@ class McpSystem(ConfiguredSystem):
         for name in self._named:
             yield f"environment {name.removeprefix(ENV)}", partial(self._has_variable, name.removeprefix(ENV))
             found = found and name.removeprefix(ENV) in self.environment
-        if self._mcp.command is not None:
+        if isinstance(self._mcp, McpProgram):
             check = partial(found_program, self, self._argv()[0])
             yield f"command {' '.join(self._mcp.command)}", check
             found = found and _holds(check)
@@ -108,17 +113,12 @@ class McpSystem(ConfiguredSystem):
             with suppress(TimeoutError):
                 event_loop().run(asyncio.wait_for(self._close(), _CLOSE_S))
 
-    @property
-    def _mcp(self) -> Mcp:
-        if self.config.mcp is None:
-            raise UsageError(f"{self.name} is no MCP tool")
-        return self.config.mcp
-
     def _texts(self) -> Iterator[str]:
-        yield from texts([self._mcp.url or "", self._mcp.headers, self._mcp.arguments])
+        yield from texts(self._mcp.model_dump(include={"url", "headers", "arguments"}))
 
     def _argv(self) -> list[str]:
-        return fill(self._mcp.command or [], query="", k=0, python=sys.executable, params={})
+        command = self._mcp.command if isinstance(self._mcp, McpProgram) else []
+        return fill(command, query="", k=0, python=sys.executable, params={})
 
     def _arguments(
         self, query: str, k: int, params: Mapping[str, Scalar], environment: Mapping[str, str] | None = None
@@ -133,7 +133,7 @@ class McpSystem(ConfiguredSystem):
         if result.is_error:
             return failed(one_line(output) or "the tool says that it failed, not why", output=output)
         extract = self.config.extract
-        is_json = extract is not None and extract.regex is None
+        is_json = not isinstance(extract, RegexExtract)
         if is_json and result.structured_content is not None:
             return Reply(json.dumps(result.structured_content, ensure_ascii=False))
         if blocks and all(text is None for text in blocks):
@@ -153,8 +153,9 @@ class McpSystem(ConfiguredSystem):
 
     def _way(self) -> Opening:
         values = request_values(query="", k=0, params={}, environment=self.environment)
-        url = fill_value(self._mcp.url, values) if self._mcp.url is not None else None
-        headers = fill_value(self._mcp.headers, values)
+        server = self._mcp if isinstance(self._mcp, McpServer) else None
+        url = fill_value(server.url, values) if server else None
+        headers = fill_value(server.headers, values) if server else {}
         return Opening(self._argv(), self.cwd, self.environment, url, headers, self.config.timeout_s)
 
     async def _leave(self, session: Session) -> None:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from cranfield.concurrency.loop import event_loop
+from cranfield.config.systems import PluginConfig
 from cranfield.errors import unknown_name
 from cranfield.model import Answer, Query, Scalar
 from cranfield.plugins import Plugin, plugins
@@ -23,6 +24,8 @@ from cranfield.systems.kinds.modules import module_files
 
 class PluginSystem(InProcessSystem):
     """A system that an installed package brings."""
+
+    config: PluginConfig
 
     @property
     def called(self) -> str:
@@ -48,7 +51,7 @@ class PluginSystem(InProcessSystem):
         return f"made{self._plugin().package}"
 
     def _plugin(self) -> Plugin:
-        name = self.config.plugin or ""
+        name = self.config.plugin
         installed = list(plugins("cranfield.systems"))
         points = {plugin.name: plugin for plugin in installed}
         same = {plugin.point.value for plugin in installed if plugin.name == name}

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from cranfield.concurrency.loop import event_loop
+from cranfield.config.systems import PythonConfig
 from cranfield.errors import CranfieldError
 from cranfield.model import Order
 from cranfield.systems.calls.values import type_of
@@ -31,6 +32,8 @@ class PythonSystem(InProcessSystem):
         >>> answer.hits[0].id
         'doc-grid'
     """
+
+    config: PythonConfig
 
     _given: Callable[..., Any] | None = None
 
@@ -73,7 +76,7 @@ class PythonSystem(InProcessSystem):
         """Nothing is imported yet."""
         super().prepare()
         self._folders = tuple(dict.fromkeys((self.cwd.resolve(), self.folder.resolve())))
-        self._module, _, self._attribute = (self.config.python or "").partition(":")
+        self._module, _, self._attribute = self.config.python.partition(":")
 
     @property
     def called(self) -> str:

@@ -7,6 +7,7 @@ from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 
+from cranfield.config.systems import RunConfig
 from cranfield.errors import RunFormatError
 from cranfield.formats.runs.whole import read_run_file
 from cranfield.model import Answer, CallLog, Order, Outcome, Query, Run, Scalar
@@ -18,6 +19,8 @@ NOT_THERE = "the run file holds no answer for it"
 
 class RunFileSystem(ConfiguredSystem):
     """A run file of cranfield.yaml. A query that it does not hold is missing; params and k change nothing."""
+
+    config: RunConfig
 
     async def ask_async(self, query: Query, k: int, *, is_shown: bool = False) -> Exchange:
         """The answer to a query, found by its id."""
@@ -47,7 +50,7 @@ class RunFileSystem(ConfiguredSystem):
     @property
     def path(self) -> Path:
         """The file."""
-        return self.folder / (self.config.run or "")
+        return self.folder / self.config.run
 
     @property
     def order(self) -> Order:

@@ -1,6 +1,6 @@
 import pytest
 
-from cranfield.config import SystemConfig, config_digest, public_config
+from cranfield.config import SystemConfig, config_digest, public_config, system_config
 
 WRITTEN = {
     "command": ["s", "{query}"],
@@ -11,7 +11,7 @@ WRITTEN = {
 
 
 def system(**changes) -> SystemConfig:
-    return SystemConfig.model_validate({**WRITTEN, **changes})
+    return system_config("sut", {**WRITTEN, **changes})
 
 
 def test_the_public_config_is_what_was_written_with_names_for_secrets():
@@ -19,13 +19,13 @@ def test_the_public_config_is_what_was_written_with_names_for_secrets():
 
 
 def test_the_digest_does_not_depend_on_the_order_of_keys():
-    turned = SystemConfig.model_validate({key: WRITTEN[key] for key in reversed(WRITTEN)})
+    turned = system_config("sut", {key: WRITTEN[key] for key in reversed(WRITTEN)})
     assert config_digest(turned) == config_digest(system())
 
 
 def test_the_digest_is_fixed_for_all_time():
     # sha256 of 'cranfield system 1\n{"command":["s","{query}"],"extract":{"regex":"d"}}'
-    plain = SystemConfig.model_validate({"command": ["s", "{query}"], "extract": {"regex": "d"}})
+    plain = system_config("sut", {"command": ["s", "{query}"], "extract": {"regex": "d"}})
     assert config_digest(plain) == "sha256:bf9dd0092ba748dc041684c1ab7640c98e82a46e4c690824df8e670ea8b57460"
 
 

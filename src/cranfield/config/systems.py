@@ -1,0 +1,337 @@
+"""The kinds of system under test, a model each: a system has the key of exactly one of them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from functools import partial
+from typing import Annotated, Any, ClassVar, Literal
+
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    Field,
+    RootModel,
+    SecretStr,
+    Tag,
+    WithJsonSchema,
+)
+
+from cranfield.config.check_template import check_command, check_started_once
+from cranfield.config.expression import compile_empty_regex
+from cranfield.config.reading import Check, Extract, compiles
+from cranfield.config.services import Http, Mcp
+from cranfield.config.strict import Finding, Strict, by_key, checked, known_in
+from cranfield.errors import Problem, unknown_name
+from cranfield.formats.io.located import PlainScalar, Text, source_text
+from cranfield.formats.io.validation import problems_of
+from cranfield.formats.testsets.native_fields import CLOSED, ParamName, without_nul
+from cranfield.model import Order
+
+MAX_CONCURRENCY = 64
+KINDS = ("command", "http", "python", "mcp", "lines", "run", "fusion", "preset", "plugin")
+"""What a system can be: a system has exactly one of these keys."""
+
+Secret = Annotated[
+    SecretStr,
+    BeforeValidator(source_text),
+    WithJsonSchema({"type": ["string", "number", "boolean"], "writeOnly": True}),
+]
+Params = dict[ParamName, Annotated[PlainScalar, AfterValidator(without_nul)]]
+ComponentName = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_-]{0,63}$")]
+NAME_PATTERN = r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}"
+"""The name of a system or of a test set: part of a file's name, and a heading."""
+Name = Annotated[str, Field(pattern=f"^{NAME_PATTERN}$")]
+SystemName = Annotated[Name, AfterValidator(known_in("systems", "system"))]
+"""The name of a system of the same file."""
+FusionMethod = Literal["rrf", "sum"]
+Normalisation = Literal["min-max", "z", "none"]
+
+
+class BaseSystem(Strict):
+    """What every kind of system has."""
+
+    kind: ClassVar[str]
+    """Its key among `KINDS`."""
+
+    params: Params = Field(default_factory=dict, json_schema_extra=CLOSED)
+    """Given with every query, as `{params.NAME}`; params of a test set or a query go first."""
+    components: Annotated[list[ComponentName], Field(min_length=2)] | None = None
+    """Parts that can be switched on and off: `{params.components}` is a comma-separated list of those that are on,
+    `{params.NAME}` is `true` or `false` of each. All are on, but in `cranfield components`."""
+    concurrency: Annotated[int, Field(ge=1, le=MAX_CONCURRENCY)] = 1
+    """Calls at a time. Latency is only worth reading at 1."""
+    rate_per_s: Annotated[float, Field(gt=0)] | None = None
+    """Most calls begun in a second; without it, as many as there is room for."""
+    preflight: list[Check] = Field(default_factory=list)
+    """What must hold before the first query is run, besides what its kind needs."""
+
+
+def _check_env(env: Mapping[str, SecretStr]) -> Iterator[Finding]:
+    for name, value in env.items():
+        if not name or "=" in name or "\0" in name:
+            yield (name,), Problem("not the name of an environment variable")
+        if "\0" in value.get_secret_value():
+            yield (name,), Problem("the value holds a NUL character")
+
+
+class CalledSystem(BaseSystem):
+    """A system that is called itself."""
+
+    cwd: str = "."
+    """Working directory, relative to the config file; modules of `python` are looked for here first."""
+    env: Annotated[dict[str, Secret], checked(_check_env)] = Field(default_factory=dict)
+    """Environment variables set on top of Cranfield's own. Values are secrets: reports name the variables only."""
+    timeout_s: Annotated[float, Field(gt=0)] = 30.0
+    """Seconds a call may take before it is ended and counted as a timeout."""
+    retries: Annotated[int, Field(ge=0, le=20)] | None = None
+    """Times a call is tried again after 429, 5xx or a broken connection, waiting longer each time; without it 3 for
+    `http` and for `mcp` over HTTP, none for the rest. Only what ends well or for good is an answer; retries are counted."""
+    backoff_s: Annotated[float, Field(gt=0)] = 0.5
+    """Seconds before the first retry, doubled each time, unless the service says how long to wait."""
+    empty: Annotated[str, compiles(compile_empty_regex)] | None = None
+    """Regular expression that tells an honest empty list from output that could not be read."""
+    depends: list[Text] = Field(default_factory=list)
+    """Files and folders, relative to `cwd`, whose change makes it another system: answers kept of it before are no longer
+    used. Files named in a command, and the module of a function, count without being named."""
+
+
+class SearchSystem(CalledSystem):
+    """A system whose output is read."""
+
+    order: Order = "given"
+    """The list stands in the order given, or is sorted by score: descending (higher is better) or ascending."""
+    extract: Extract | None = None
+    """How results are read from the output; without it, in the form that the kind has of its own."""
+
+    def problems(self, file: Mapping[str, Any]) -> Iterator[Finding]:  # noqa: ARG002
+        """An order by scores that are not read."""
+        if self.order != "given" and self.extract is not None and not self.extract.has_score:
+            yield (
+                ("order",),
+                Problem(
+                    f"results are to be sorted by score, {self.order}, and no score is extracted",
+                    hint="name it in extract (a group called score, or score: PATH), or use order: given.",
+                ),
+            )
+
+
+class ExtractedSystem(SearchSystem):
+    """A system whose output has no form of its own."""
+
+    extract: Extract
+    """How results are read from the output."""
+
+
+class CommandConfig(ExtractedSystem):
+    """A program that is started for each query."""
+
+    kind = "command"
+
+    command: Annotated[list[Text], Field(min_length=1), checked(check_command)]
+    """Program and arguments; no shell reads them. `{query}`, `{k}`, `{params.NAME}` and `{python}` are filled in. An
+    argument whose parameter is absent is dropped, with the flag before it. Put `--` before `{query}` where the program
+    takes options, so that a query that starts with `-` is still a query."""
+
+
+class HttpConfig(ExtractedSystem):
+    """A request to an HTTP service for each query."""
+
+    kind = "http"
+
+    http: Http
+    """The request to send."""
+
+
+class McpConfig(ExtractedSystem):
+    """A tool of an MCP server, called for each query."""
+
+    kind = "mcp"
+
+    mcp: Mcp
+    """A tool of an MCP server, over stdio or HTTP."""
+
+
+class LinesConfig(SearchSystem):
+    """A program that is started once and answers lines."""
+
+    kind = "lines"
+
+    lines: Annotated[
+        list[Text],
+        Field(min_length=1),
+        checked(partial(check_started_once, hint="each query comes on stdin, as a line of JSON: query, k and params.")),
+    ]
+    """A program that stays: started once, it reads a JSON object a line and answers each with a line."""
+
+
+def _check_function(text: str) -> Iterator[Finding]:
+    module, colon, name = text.partition(":")
+    if not colon or not all(part.isidentifier() for part in (*module.split("."), *name.split("."))):
+        yield (), Problem("not the name of a function", expected="module:name", got=text)
+
+
+class PythonConfig(SearchSystem):
+    """A function in this process, called for each query."""
+
+    kind = "python"
+
+    python: Annotated[Text, checked(_check_function)]
+    """A function, `module:name`, called as `name(query, k)`, plain or async; with `with`, what makes that function."""
+    with_: dict[str, Any] | None = Field(default=None, alias="with")
+    """Arguments of what makes the function."""
+
+    def problems(self, file: Mapping[str, Any]) -> Iterator[Finding]:
+        """Also an environment that the function cannot see."""
+        if self.env and self.with_ is None:
+            hint = "with `with`, what makes the function is given it as the parameter `environment`."
+            yield ("env",), Problem("a function has the environment of Cranfield's own process", hint=hint)
+        yield from super().problems(file)
+
+
+class RunConfig(CalledSystem):
+    """A run file, whose answers are taken as they are."""
+
+    kind = "run"
+    hints: ClassVar[Mapping[str, str]] = dict.fromkeys(
+        ("order", "extract"), "leave it out: the run file has its results."
+    )
+    order: ClassVar[Order] = "given"
+    extract: ClassVar[None] = None
+
+    run: Text
+    """A run file, in any format that is read: its answers are taken as they are. Relative to the config file."""
+
+
+class Fusion(Strict):
+    """The results of several systems made one list."""
+
+    of: Annotated[list[SystemName], Field(min_length=2)]
+    """Names of the systems, of this file."""
+    method: FusionMethod = "rrf"
+    """`rrf`: reciprocal ranks; `sum`: weighted sum of normalised scores."""
+    rrf_k: Annotated[float, Field(ge=0)] = 60
+    """The constant of reciprocal-rank fusion: a result at rank r gets 1 / (rrf_k + r)."""
+    weights: dict[Name, Annotated[float, Field(ge=0)]] = Field(default_factory=dict, json_schema_extra=CLOSED)
+    """Weight of a system; 1 where it is not named."""
+    normalise: Normalisation = "min-max"
+    """Of the scores of `sum`, per query: `min-max` to 0 to 1, `z` to mean 0 and spread 1, or as they are."""
+    depth: Annotated[int, Field(ge=1)] | None = None
+    """Results asked of each system; without it, 100 or k, whichever is more."""
+
+    def problems(self, file: Mapping[str, Any]) -> Iterator[Finding]:  # noqa: ARG002
+        """Parts that are named twice, weights of other systems, weights that are all 0."""
+        if len(set(self.of)) < len(self.of):
+            yield ("of",), Problem("a system is named twice", hint="give it a weight.")
+        for part in self.weights:
+            if part not in self.of:
+                yield ("weights", part), unknown_name("part of the fusion", part, self.of)
+        if all(self.weights.get(part, 1) == 0 for part in self.of):
+            yield (
+                ("weights",),
+                Problem("every part of the fusion has weight 0", expected="a weight above 0 for at least one"),
+            )
+
+
+class FusionConfig(BaseSystem):
+    """Other systems of the same file, fused; how these are called and read is theirs."""
+
+    kind = "fusion"
+    hints: ClassVar[Mapping[str, str]] = dict.fromkeys(
+        SearchSystem.model_fields.keys() - BaseSystem.model_fields.keys(), "set it for each of the fused systems."
+    )
+    cwd: ClassVar[str] = "."
+    env: ClassVar[Mapping[str, SecretStr]] = {}
+    timeout_s: ClassVar[float] = 30.0
+    retries: ClassVar[None] = None
+    backoff_s: ClassVar[float] = 0.5
+    order: ClassVar[Order] = "given"
+    extract: ClassVar[None] = None
+    empty: ClassVar[None] = None
+    depends: ClassVar[tuple[str, ...]] = ()
+
+    fusion: Fusion
+    """Other systems of this file, fused."""
+
+
+class PresetConfig(SearchSystem):
+    """A form of another kind of system, filled in for a search engine."""
+
+    kind = "preset"
+
+    preset: Text
+    """A form filled in for a search engine: `elasticsearch`, `sqlite` ...; what it needs is in `with`."""
+    with_: dict[str, Any] | None = Field(default=None, alias="with")
+    """Settings of the preset."""
+
+    @property
+    def is_elsewhere(self) -> bool:
+        """True when its answers come from a server, though it is not called over `http` or `mcp`."""
+        from cranfield.config.presets import PRESETS
+
+        return PRESETS[self.preset].is_elsewhere
+
+    def problems(self, file: Mapping[str, Any]) -> Iterator[Finding]:
+        """Also a preset that there is not, or settings that do not fit it."""
+        from cranfield.config.presets import PRESETS
+
+        yield from super().problems(file)
+        if self.preset not in PRESETS:
+            yield ("preset",), unknown_name("preset", self.preset, PRESETS)
+            return
+        problems = list(problems_of(PRESETS[self.preset].settings, self.with_ or {}))
+        yield from ((("with", *place), problem) for place, problem in problems)
+        if not problems:
+            model, form = _expanded(self)
+            yield from ((("with",), problem) for _, problem in problems_of(model, form))
+
+
+class PluginConfig(SearchSystem):
+    """A kind of system that an installed package brings."""
+
+    kind = "plugin"
+
+    plugin: Text
+    """A kind of system that an installed package brings; what it needs is in `with`."""
+    with_: dict[str, Any] | None = Field(default=None, alias="with")
+    """Settings of the plugin."""
+
+
+SystemConfig = Annotated[
+    Annotated[CommandConfig, Tag("command")]
+    | Annotated[HttpConfig, Tag("http")]
+    | Annotated[PythonConfig, Tag("python")]
+    | Annotated[McpConfig, Tag("mcp")]
+    | Annotated[LinesConfig, Tag("lines")]
+    | Annotated[RunConfig, Tag("run")]
+    | Annotated[FusionConfig, Tag("fusion")]
+    | Annotated[PresetConfig, Tag("preset")]
+    | Annotated[PluginConfig, Tag("plugin")],
+    by_key(*KINDS),
+]
+"""A system under test: what it is, how it is called, and how its answers are read."""
+
+
+class OneSystem(RootModel[Any], defer_build=True):
+    """A system alone."""
+
+    root: SystemConfig  # `RootModel[SystemConfig]` would be built when it is imported
+
+
+def expand_preset(system: SystemConfig) -> SystemConfig:
+    """The system that a preset stands for; keys written with the preset go first. Other kinds unchanged."""
+    if not isinstance(system, PresetConfig):
+        return system
+    model, form = _expanded(system)
+    return model.model_validate(form)
+
+
+def _expanded(system: PresetConfig) -> tuple[type[HttpConfig | PythonConfig], dict[str, Any]]:
+    from cranfield.config.presets import PRESETS
+
+    preset = PRESETS[system.preset]
+    form = dict(preset.fill(preset.settings.model_validate(system.with_ or {})))
+    keys = {name: getattr(system, name) for name in system.model_fields_set - {"preset", "with_"}}
+    if "depends" in form:  # its paths are relative to the config file, those of a system to its `cwd`
+        keys["depends"] = [*(os.path.relpath(path, system.cwd) for path in form["depends"]), *system.depends]
+    return HttpConfig if "http" in form else PythonConfig, form | keys
