@@ -24,7 +24,7 @@ from pydantic_core import InitErrorDetails, PydanticCustomError
 
 from cranfield.errors import Problem, unknown_name
 from cranfield.formats.io.located import Loc
-from cranfield.formats.io.validation import ONE_KEY, PROBLEM
+from cranfield.formats.io.validation import EXCLUDING, PROBLEM
 
 Finding = tuple[Loc, Problem]
 """Where, from the part that is checked, and what."""
@@ -93,7 +93,7 @@ def by_key(*keys: str) -> Discriminator:
         found = [key for key in keys if key in present] or _misspelt(keys, present)
         return found[0] if len(found) == 1 else None
 
-    return Discriminator(tag, ONE_KEY, " ".join(keys))
+    return Discriminator(tag, EXCLUDING, " ".join(keys))
 
 
 def _misspelt(keys: Sequence[str], present: Iterable[Any]) -> list[str]:
@@ -101,7 +101,7 @@ def _misspelt(keys: Sequence[str], present: Iterable[Any]) -> list[str]:
     return [key for name in present for key in get_close_matches(str(name), keys, n=1, cutoff=0.7)][:1]
 
 
-def one_key(part: BaseModel, *keys: str) -> Iterator[Finding]:
+def exactly_one(part: BaseModel, *keys: str) -> Iterator[Finding]:
     """Check that exactly one of these keys of a part has a value."""
     found = [key for key in keys if getattr(part, key) is not None]
     if len(found) != 1:

@@ -67,7 +67,7 @@ OURS = "cranfield"
 Its message goes on from the field's name: `is empty`."""
 PROBLEM = "problem"
 """Type of a `PydanticCustomError` whose context holds the fields of a `Problem`; the field's name stands before it."""
-ONE_KEY = "one_key"
+EXCLUDING = "excluding_keys"
 """Type of a `PydanticCustomError` whose message lists keys of which exactly one has to be there."""
 
 _MERGE_HINT = "merge keys (<<) are not supported: write the keys out"
@@ -92,7 +92,7 @@ def problems_of(
         model.model_validate(values, context=context)
     except ValidationError as error:
         for finding in _findings(error, model):
-            yield finding.loc, finding.said()
+            yield finding.loc, finding.without_place()
 
 
 def _findings(error: ValidationError, model: type[BaseModel]) -> list[_Finding]:
@@ -170,7 +170,7 @@ class _Finding:
             hint=self.hint,
         )
 
-    def said(self) -> Problem:
+    def without_place(self) -> Problem:
         """The problem, without the place."""
         if self.unknown is not None:
             return self.unknown
@@ -185,8 +185,8 @@ def _finding(detail: ErrorDetails, loc: Loc, owners: list[Any], branches: Mappin
     kind, context, name = detail["type"], detail.get("ctx", {}), field_name(loc)
     if kind in {"missing", "union_tag_not_found", "extra_forbidden"}:
         return _key_finding(kind, context, loc, owners, branches)
-    if kind == ONE_KEY:
-        return _one_key_finding(detail["msg"].split(), detail["input"], loc)
+    if kind == EXCLUDING:
+        return _excluding_finding(detail["msg"].split(), detail["input"], loc)
     got: str | None = describe(detail["input"])
     at_key = detail["loc"][-1:] == ("[key]",)
     if kind in {"string_too_short", "too_short"} and context.get("min_length") == 1:
@@ -234,11 +234,11 @@ def _key_finding(
     return _Finding(loc, "missing", f"missing key {missing!r}" + (f" in {parent}" if parent else ""))
 
 
-def _one_key_finding(keys: Sequence[str], value: Mapping[str, Any], loc: Loc) -> _Finding:
+def _excluding_finding(keys: Sequence[str], value: Mapping[str, Any], loc: Loc) -> _Finding:
     found = [key for key in keys if key in value]
     name = field_name(loc)
     message = ("keys that exclude each other" if found else "missing key") + (f" in {name}" if name else "")
-    return _Finding(loc, "one key", message, [f"exactly one of {', '.join(keys)}"], " and ".join(found) or "none")
+    return _Finding(loc, "excluding", message, [f"exactly one of {', '.join(keys)}"], " and ".join(found) or "none")
 
 
 def _place(loc: Sequence[str | int], model: type[BaseModel]) -> tuple[Loc, list[Any], Mapping[str, Any]]:
@@ -258,7 +258,9 @@ def _place(loc: Sequence[str | int], model: type[BaseModel]) -> tuple[Loc, list[
         if branch_is_next:
             chosen_from = dict(filter(None, map(_tagged, here)))
             here = (
-                [chosen_from[step]] if step in chosen_from else [one for one in here if _is_branch(one, step)] or here
+                [chosen_from[step]]
+                if step in chosen_from
+                else [branch for branch in here if _is_branch(branch, step)] or here
             )
             branch_is_next = False
             continue
@@ -286,7 +288,7 @@ def _tagged(annotation: Any) -> tuple[str, Any] | None:
     if get_origin(annotation) is not Annotated:
         return None
     branch, *metadata = get_args(annotation)
-    return next(((one.tag, branch) for one in metadata if isinstance(one, Tag)), None)
+    return next(((item.tag, branch) for item in metadata if isinstance(item, Tag)), None)
 
 
 def _inner(owner: Any, step: str | int) -> list[Any]:
