@@ -246,7 +246,7 @@ def collect_options(config: Config, cache: AnswerCache = "use") -> CollectOption
 
 def systems_to_check(systems: Sequence[ConfiguredSystem]) -> list[ConfiguredSystem]:
     """The systems without a fusion whose parts are all checked with another system."""
-    if all(system.config.fusion is None for system in systems):
+    if all(system.config.kind != "fusion" for system in systems):
         return list(systems)
     from cranfield.systems.kinds.fusion import FusionSystem
 
