@@ -26,8 +26,7 @@ from cranfield.errors import MeasureError, ProblemList, RunFormatError, TestSetE
 from cranfield.formats.io.files import opened
 from cranfield.formats.io.table import Role, column_names, is_frame, is_parquet, read_arrays
 from cranfield.formats.testsets.judgments import qrels_from_frame, qrels_from_mapping, qrels_from_rows
-from cranfield.formats.testsets.trec import read_qrels
-from cranfield.formats.testsets.trec_groups import read_subtopic_qrels
+from cranfield.formats.testsets.trec import read_qrels, read_subtopic_qrels
 from cranfield.measures import CATALOGUE, compute, parse
 from cranfield.measures.spec import WHY_NEEDED
 from cranfield.model import Outcome, TestSet, convention_named

@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 
 from cranfield.errors import ProblemList, RunFormatError, TestSetError, UsageError, unknown_name
 from cranfield.formats.io.files import opened, shown
-from cranfield.formats.testsets.trec import read_qrels
-from cranfield.formats.testsets.trec_groups import read_judge_qrels, read_preferences, read_qrels_as_preferences
+from cranfield.formats.testsets.trec import read_judge_qrels, read_preferences, read_qrels, read_qrels_as_preferences
 from cranfield.model import Convention, GroupedJudgment, Outcome, TestSet, convention_named
 from cranfield.ranking import Missing, Ranking, rank_file
 from cranfield.trec_eval.options import Options, QrelsFormat

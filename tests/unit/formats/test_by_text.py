@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cranfield.errors import TestSetError
-from cranfield.formats.tools.by_text import Gathered, by_line, text_ids, written_texts
+from cranfield.formats.tools.by_text import TextBuilder, text_ids, written_texts
 from cranfield.model import Query, TestSet
 
 
@@ -34,7 +34,7 @@ def test_every_query_gets_its_own_id(texts):
 
 
 def test_judgments_that_disagree_name_both_lines_and_those_that_agree_are_counted():
-    found = Gathered(Path("ratings.csv"), by_line)
+    found = TextBuilder(Path("ratings.csv"))
     found.query("boots", Query("", "boots"))
     for line, grade in ((2, 1.0), (3, 1.0), (7, 2.0)):
         found.judge("boots", "d1", grade, line)
@@ -48,7 +48,7 @@ def test_judgments_that_disagree_name_both_lines_and_those_that_agree_are_counte
 
 
 def test_what_is_numbered_or_named_again_is_said():
-    found = Gathered(Path("x"), by_line)
+    found = TextBuilder(Path("x"))
     for key, text in enumerate(["jazz", "jazz", "a\nb"]):
         found.query(key, Query("", text))
     assert tuple(map(str, found.testset().notes)) == (

@@ -11,8 +11,7 @@ import pytest
 
 from cranfield.errors import TestSetError
 from cranfield.formats.testsets.judgments import qrels_from_frame, qrels_from_mapping, qrels_from_rows
-from cranfield.formats.testsets.trec import read_qrels
-from cranfield.formats.testsets.trec_groups import read_subtopic_qrels
+from cranfield.formats.testsets.trec import read_qrels, read_subtopic_qrels
 
 QRELS = {"q1": {"d1": 1, "d2": 0}, "q2": {"d3": 2, "d1": -1}}
 ROWS = {"query_id": ["q1", "q1", "q2", "q2"], "doc_id": ["d1", "d2", "d3", "d1"], "grade": [1, 0, 2, -1]}

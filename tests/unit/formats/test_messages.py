@@ -11,9 +11,10 @@ import pytest
 
 from cranfield.errors import CranfieldError, RunFormatError, TestSetError, UnknownNameError
 from cranfield.formats.runs.jsonl import read_run, write_run
+from cranfield.formats.runs.trec import write_trec_run
 from cranfield.formats.sniff import format_names, read_testset, sniff_run
 from cranfield.formats.testsets.native import write_testset_yaml
-from cranfield.formats.testsets.trec import read_qrels, write_qrels, write_trec_run
+from cranfield.formats.testsets.trec import read_qrels, write_qrels
 from cranfield.model import Answer, CallLog, Hit, Outcome, Pattern, Query, Run, TestSet
 
 GOOD = "cranfield_testset: 1\nname: n\nqueries:\n  - {id: q1, text: t, judgments: {d: 1}}\n"

@@ -11,8 +11,8 @@ from cranfield.formats.convert import write_testset
 from cranfield.formats.registry import Head, Kind
 from cranfield.formats.runs.jsonl import write_run
 from cranfield.formats.runs.table import write_run_table
+from cranfield.formats.runs.trec import write_trec_run
 from cranfield.formats.sniff import FORMATS, told
-from cranfield.formats.testsets.trec import write_trec_run
 from cranfield.model import Answer, Entity, GroupedJudgment, Hit, Outcome, Pattern, Query, Run, Span, TestSet
 
 QUERIES = (Query("q1", "boots"), Query("q2", "red dress"))

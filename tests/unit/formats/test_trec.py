@@ -12,16 +12,17 @@ from hypothesis import strategies as st
 
 from cranfield.errors import RunFormatError, TestSetError
 from cranfield.formats.io.files import GZIP_MAGIC, MAX_PROBLEMS, ZSTD_MAGIC
-from cranfield.formats.testsets.trec import QrelsFile, read_qrels, read_qrels_file, write_qrels, write_trec_run
+from cranfield.formats.runs.trec import write_trec_run
+from cranfield.formats.testsets.trec import read_qrels, write_qrels
 from cranfield.model import CONVENTIONS, Answer, Hit, Order, Outcome, Query, Run, TestSet
 from cranfield.ranking import rank_file
 from cranfield.ranking.collected import rank_run
 
 
-def qrels(tmp_path: Path, data: bytes, name: str = "a.qrels") -> QrelsFile:
+def qrels(tmp_path: Path, data: bytes, name: str = "a.qrels") -> TestSet:
     path = tmp_path / name
     path.write_bytes(data)
-    return read_qrels_file(path)
+    return read_qrels(path)
 
 
 @pytest.mark.parametrize(
@@ -43,7 +44,7 @@ def qrels(tmp_path: Path, data: bytes, name: str = "a.qrels") -> QrelsFile:
     ],
 )
 def test_qrels_are_read(tmp_path: Path, data: bytes, grades: dict[str, dict[str, float]]) -> None:
-    testset = qrels(tmp_path, data).testset
+    testset = qrels(tmp_path, data)
     assert testset.grades == grades
     assert testset.queries == tuple(Query(query_id) for query_id in grades)
     assert not testset.targets
@@ -54,23 +55,22 @@ def test_qrels_are_read(tmp_path: Path, data: bytes, grades: dict[str, dict[str,
     [("a.qrels", "a"), ("msmarco.dev.qrels", "msmarco.dev"), ("a.qrels.gz", "a"), ("a", "a"), ("qrels.123", "qrels")],
 )
 def test_a_test_set_of_qrels_is_named_after_the_file(tmp_path: Path, name: str, expected: str) -> None:
-    assert qrels(tmp_path, b"q1 0 d1 1\n", name).testset.name == expected
+    assert qrels(tmp_path, b"q1 0 d1 1\n", name).name == expected
 
 
-def test_a_judgment_said_again_counts_once_and_is_counted(tmp_path: Path) -> None:
+def test_a_repeated_judgment_counts_once(tmp_path: Path) -> None:
     file = qrels(tmp_path, b"q1 0 d1 1\nq1 0 d2 0\nq1 1 d1 1.0\nq2 0 d1 1\nq1 0 d1 01\n")
-    assert file.testset.grades == {"q1": {"d1": 1.0, "d2": 0.0}, "q2": {"d1": 1.0}}
-    assert (file.n_lines, file.n_repeated) == (5, 2)
+    assert file.grades == {"q1": {"d1": 1.0, "d2": 0.0}, "q2": {"d1": 1.0}}
 
 
 def test_the_digest_is_blind_to_spelling_and_order(tmp_path: Path) -> None:
-    one = qrels(tmp_path, b"q1 0 d1 1\nq2 0 d2 -0\n").testset.digest
-    other = qrels(tmp_path, b"q2 Q0 d2 0.0\n# x\nq1 0 d1 1.0\n").testset.digest
+    one = qrels(tmp_path, b"q1 0 d1 1\nq2 0 d2 -0\n").digest
+    other = qrels(tmp_path, b"q2 Q0 d2 0.0\n# x\nq1 0 d1 1.0\n").digest
     assert one == other
 
 
 def test_packed_qrels_are_told_by_their_content(tmp_path: Path) -> None:
-    assert qrels(tmp_path, gzip.compress(b"q1 0 d1 1\n"), "a.txt").testset.grades == {"q1": {"d1": 1.0}}
+    assert qrels(tmp_path, gzip.compress(b"q1 0 d1 1\n"), "a.txt").grades == {"q1": {"d1": 1.0}}
 
 
 def test_all_problems_are_collected_up_to_a_limit(tmp_path: Path) -> None:
@@ -93,7 +93,7 @@ def test_conflicts_name_the_first_line_of_each_pair(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "n_lines", "n_queries", "n_relevant"),
+    ("name", "n_judgments", "n_queries", "n_relevant"),
     # counted with: grep -v '^#' FILE | wc -l; cut -d' ' -f1 | sort -u | wc -l; awk '$4 >= 1' | wc -l
     [
         ("qrels.test", 3681, 3, 561),
@@ -103,12 +103,12 @@ def test_conflicts_name_the_first_line_of_each_pair(tmp_path: Path) -> None:
     ],
 )
 def test_qrels_of_the_field_are_read(
-    shared_data: Path, name: str, n_lines: int, n_queries: int, n_relevant: int
+    shared_data: Path, name: str, n_judgments: int, n_queries: int, n_relevant: int
 ) -> None:
-    file = read_qrels_file(shared_data / "trec_eval" / name)
-    assert file.n_lines == n_lines
-    assert len(file.testset.queries) == n_queries
-    grades = [grade for judged in file.testset.grades.values() for grade in judged.values()]
+    testset = read_qrels(shared_data / "trec_eval" / name)
+    assert len(testset.queries) == n_queries
+    grades = [grade for judged in testset.grades.values() for grade in judged.values()]
+    assert len(grades) == n_judgments
     assert sum(grade >= 1 for grade in grades) == n_relevant
 
 
@@ -118,8 +118,8 @@ def test_judgments_of_several_raters_in_one_file_are_refused(shared_data: Path) 
     problem = caught.value.problems[0]
     assert (problem.line, problem.expected, problem.got) == (3686, "0, as on line 5", "3")
     assert problem.hint == (
-        "column 2 differs, as where several raters or subtopics are in one file: keep one of them, or read them all with "
-        "{format=judges} or {format=subtopics}"
+        "column 2 has several values, as where several raters or subtopics are in one file: keep one of them, or read "
+        "them all with {format=judges} or {format=subtopics}"
     )
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from cranfield.errors import Problem, TestSetError
-from cranfield.formats.testsets.trec_groups import (
+from cranfield.formats.testsets.trec import (
     read_judge_qrels,
     read_preferences,
     read_qrels_as_preferences,

@@ -150,15 +150,21 @@ class Sheet:
         hint: str | None = None,
     ) -> None:
         """Note what is wrong with a cell, or with a whole row where `place` is None."""
+        line, column = self.mark((line, place))
         self.problems.add(
             message,
             path=shown(self.path),
             line=line,
-            column=None if place is None else self._column(line, place),
+            column=column,
             expected=expected,
             got=None if got is None else shorten(got),
             hint=hint,
         )
+
+    def mark(self, at: tuple[int, int | None]) -> tuple[int, int | None]:
+        """Line, and the column in it, of a cell by its line and place."""
+        line, place = at
+        return line, None if place is None else self._column(line, place)
 
     @cached_property
     def _starts(self) -> list[int]:

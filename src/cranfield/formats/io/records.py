@@ -10,11 +10,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from cranfield.errors import ProblemList, TestSetError, shorten
+from cranfield.errors import TestSetError
 from cranfield.formats.io.delimited import unwritten, write_unicode
 from cranfield.formats.io.files import suffix_of
-from cranfield.formats.io.located import Located, describe, load_any, located_text, source_text
-from cranfield.formats.io.tool_json import entries
+from cranfield.formats.io.located import Located, describe, load_any, located_text
 from cranfield.formats.io.tree import Node, Unreadable
 from cranfield.formats.io.yaml_write import yaml_text
 from cranfield.model import TestSet
@@ -45,17 +44,6 @@ def under_one_key(located: Located) -> Located:
 def _wrapped(root: Node) -> Node:
     place = (root.line, root.column)
     return Node(*place, {RECORDS: root}, {RECORDS: place}, root.size + 1, root.height + 1)
-
-
-def report_repeated_ids(located: Located, problems: ProblemList) -> None:
-    """Name both lines of every query id that is used twice."""
-    first: dict[str, int] = {}
-    for index, record in entries(located.sourced.get(RECORDS)):
-        query_id = source_text(record.get("query_id"))
-        if isinstance(query_id, str) and first.setdefault(query_id, index) != index:
-            line, _ = located.mark((RECORDS, first[query_id], "query_id"))
-            message = f"query id {shorten(query_id)} is used twice; it also stands on line {line}"
-            problems.problems.append(located.problem(message, (RECORDS, index, "query_id")))
 
 
 def _json(document: object) -> str:

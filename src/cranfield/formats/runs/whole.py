@@ -8,9 +8,10 @@ from __future__ import annotations
 from pathlib import Path
 
 from cranfield.errors import ProblemList, RunFormatError, shorten
+from cranfield.formats.io.column_lines import finite_number
 from cranfield.formats.io.files import MAX_PROBLEMS, opened, shown, stem
+from cranfield.formats.io.ids import id_text
 from cranfield.formats.sniff import sniff_run
-from cranfield.formats.testsets.trec import finite_number, id_text
 from cranfield.model import Answer, Hit, Outcome, Run
 
 RUN_LINE = "query Q0 document rank score tag"

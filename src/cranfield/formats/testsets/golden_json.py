@@ -14,11 +14,12 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
 from cranfield.errors import ProblemList, TestSetError
-from cranfield.formats.io.files import stem
 from cranfield.formats.io.grades import whole
-from cranfield.formats.io.located import Located, Text, validate
-from cranfield.formats.io.records import load_records, report_repeated_ids, write_records
+from cranfield.formats.io.located import Located, Text, source_text, validate
+from cranfield.formats.io.records import RECORDS, load_records, write_records
+from cranfield.formats.io.tool_json import entries
 from cranfield.formats.io.unknown_fields import UnknownFields
+from cranfield.formats.testsets.builder import TestSetBuilder
 from cranfield.formats.testsets.golden_meta import with_facts, write_facts
 from cranfield.formats.testsets.native_fields import FilledText, Grade, Id
 from cranfield.model import Entity, File, Query, Span, Target, TestSet
@@ -98,9 +99,12 @@ def read_golden_json(path: Path | str) -> TestSet:
 
 def _testset(located: Located) -> tuple[TestSet, int | None]:
     """The test set, and how many of its records a person has reviewed; None where no record says."""
-    problems = ProblemList(TestSetError)
-    model = validate(located, _File, problems)
-    report_repeated_ids(located, problems)
+    builder = TestSetBuilder(located.path, located.mark)
+    model = validate(located, _File, builder.problems)
+    for index, raw in entries(located.sourced.get(RECORDS)):
+        query_id = source_text(raw.get("query_id"))
+        if isinstance(query_id, str):
+            builder.new_query(Query(query_id), (RECORDS, index, "query_id"))
     for index, record in enumerate(model.queries if model is not None else ()):
         both: dict[str, Sequence[_Range | _Target]] = {
             "expected_line_ranges": record.expected_line_ranges,
@@ -109,29 +113,23 @@ def _testset(located: Located) -> tuple[TestSet, int | None]:
         ranges = ((key, place, one) for key, said in both.items() for place, one in enumerate(said))
         for key, place, lines in ranges:
             if (lines.start or 0) > (lines.end or lines.start or 0):
-                where = ("queries", index, key, place, "end")
+                at = (RECORDS, index, key, place, "end")
                 got = f"{lines.start}-{lines.end}"
-                problems.problems.append(
-                    located.problem("the range ends before it starts", where, expected="start, then end", got=got)
-                )
-    problems.raise_if_any()
+                builder.problem("the range ends before it starts", at, expected="start, then end", got=got)
+    builder.problems.raise_if_any()
     if model is None:
         raise TestSetError("not a test set", path=str(located.path))
     more, lost = UnknownFields(), Counter[str]()
     for record in model.queries:
         more.take(record.query_id, record.model_extra)
         lost.update(_lost(record))
-    queries = tuple(Query(record.query_id, record.query_text, _strata(record, more)) for record in model.queries)
-    targets = {record.query_id: _targets(record) for record in model.queries}
+    for record in model.queries:
+        builder.queries[record.query_id] = Query(record.query_id, record.query_text, _strata(record, more))
+        builder.targets[record.query_id] = _targets(record)
     notes = not_carried(n_of(n, what) for what, n in lost.items() if n)
     aside = not_carried(f"the key {key!r} of the file" for key in model.model_extra or {})
-    testset = TestSet(
-        stem(located.path),
-        queries,
-        targets={query_id: items for query_id, items in targets.items() if items},
-        files={r.query_id: tuple(dict.fromkeys(r.expected_files)) for r in model.queries if r.expected_files},
-        notes=(*notes, *more.notes(), *aside),
-    )
+    files = {r.query_id: tuple(dict.fromkeys(r.expected_files)) for r in model.queries if r.expected_files}
+    testset = builder.testset((*notes, *more.notes(), *aside), files=files)
     return testset, _reviewed(model.queries)
 
 

@@ -13,16 +13,16 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field
 
 from cranfield.errors import ProblemList, TestSetError
-from cranfield.formats.io.files import stem
 from cranfield.formats.io.grades import whole
-from cranfield.formats.io.located import Located, Text, describe, source_text, validate
-from cranfield.formats.io.records import RECORDS, load_records, report_repeated_ids, write_records
+from cranfield.formats.io.located import Loc, Located, Text, source_text, validate
+from cranfield.formats.io.records import RECORDS, load_records, write_records
+from cranfield.formats.io.table import as_number
 from cranfield.formats.io.tool_json import entries
 from cranfield.formats.io.unknown_fields import UnknownFields
+from cranfield.formats.testsets.builder import TestSetBuilder
 from cranfield.formats.testsets.native_fields import FilledText, Grade, Id
 from cranfield.model import Query, TestSet
-from cranfield.model.note import info, not_carried
-from cranfield.words import n_of
+from cranfield.model.note import not_carried
 
 TYPE = "query_type"
 """The stratum, and its key."""
@@ -67,11 +67,11 @@ def read_graded_yaml(path: Path | str) -> TestSet:
 
 
 def _testset(located: Located) -> TestSet:
-    problems = ProblemList(TestSetError)
-    model = validate(located, _File, problems)
-    report_repeated_ids(located, problems)
-    n_repeated = _judged_twice(located, problems)
-    problems.raise_if_any()
+    builder = TestSetBuilder(located.path, located.mark)
+    model = validate(located, _File, builder.problems)
+    for index, raw in entries(located.sourced.get(RECORDS)):
+        _judge(builder, raw, (RECORDS, index))
+    builder.problems.raise_if_any()
     if model is None:
         raise TestSetError("not a test set", path=str(located.path))
     more, inside = UnknownFields(), UnknownFields()
@@ -79,54 +79,29 @@ def _testset(located: Located) -> TestSet:
         more.take(record.query_id, record.model_extra)
         for number, judged in enumerate(record.relevant_docs):
             inside.take(f"{record.query_id} {number}", judged.model_extra)
-    queries = tuple(
-        Query(
-            record.query_id,
-            record.query_text,
-            {
-                **({} if record.query_type is None else {TYPE: record.query_type}),
-                **more.strata(record.query_id),
-                **record.strata,
-            },
-        )
-        for record in model.queries
-    )
-    grades = {
-        record.query_id: {judged.doc_id: judged.grade + 0.0 for judged in record.relevant_docs}
-        for record in model.queries
-        if record.relevant_docs
-    }
+    for record in model.queries:
+        strata = {} if record.query_type is None else {TYPE: record.query_type}
+        strata |= {**more.strata(record.query_id), **record.strata}
+        builder.queries[record.query_id] = Query(record.query_id, record.query_text, strata)
     notes = [
         *more.notes(),
         *not_carried(f"{key!r} of documents" for key in (*inside.values, *inside.others)),
         *not_carried(f"the key {key!r} of the file" for key in model.model_extra or {}),
+        *builder.repeated(),
     ]
-    if n_repeated:
-        notes += info(f"said again: {n_of(n_repeated, 'judgments')}, with the same grade")
-    name = model.name or stem(located.path)
-    return TestSet(name, queries, grades, version=model.version, description=model.description, notes=tuple(notes))
+    return builder.testset(notes, name=model.name, version=model.version, description=model.description)
 
 
-def _judged_twice(located: Located, problems: ProblemList) -> int:
-    """Name both lines of a document that a query judges twice, differently; count those that say the same again."""
-    n_repeated = 0
-    for index, record in entries(located.sourced.get(RECORDS)):
-        first: dict[str, tuple[int, Any]] = {}
-        for place, one in entries(record.get("relevant_docs")):
-            doc_id, grade = source_text(one.get("doc_id")), one.get("grade")
-            if not isinstance(doc_id, str):
-                continue
-            earlier, said = first.setdefault(doc_id, (place, grade))
-            if earlier == place:
-                continue
-            if said == grade:
-                n_repeated += 1
-                continue
-            line, _ = located.mark((RECORDS, index, "relevant_docs", earlier))
-            message, at = f"document {doc_id!r} is judged twice", (RECORDS, index, "relevant_docs", place)
-            expected = f"{describe(said)}, as on line {line}"
-            problems.problems.append(located.problem(message, at, expected=expected, got=describe(grade)))
-    return n_repeated
+def _judge(builder: TestSetBuilder, record: Mapping[str, Any], loc: Loc) -> None:
+    """Add a query and its judgments; values that are none are left to the model."""
+    query_id = source_text(record.get("query_id"))
+    if not isinstance(query_id, str):
+        return
+    is_new = builder.new_query(Query(query_id), (*loc, "query_id"))
+    for place, judged in entries(record.get("relevant_docs")) if is_new else ():
+        doc_id, grade = source_text(judged.get("doc_id")), as_number(judged.get("grade"))
+        if isinstance(doc_id, str) and grade is not None:
+            builder.judge(query_id, doc_id, grade, (*loc, "relevant_docs", place))
 
 
 def write_graded_yaml(testset: TestSet, path: Path | str) -> None:

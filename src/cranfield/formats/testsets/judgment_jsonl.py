@@ -17,7 +17,7 @@ from cranfield.formats.io.json_tree import parse_json
 from cranfield.formats.io.table import as_number, is_id
 from cranfield.formats.io.tree import Unreadable
 from cranfield.formats.io.validation import describe
-from cranfield.formats.testsets.judgment_table import ASKED, QUERY_IS_ID, Plain, roles_of
+from cranfield.formats.testsets.judgment_rows import QUERY_IS_ID, REQUIRED, Row, roles_of
 from cranfield.model import Note
 from cranfield.model.note import info, not_carried
 from cranfield.words import n_of
@@ -41,7 +41,7 @@ class JsonSource:
         """Grows as lines come: a line may bring one that those before had not."""
         self.has_rater = "rater" in self._key
         self._others: Counter[str] = Counter()
-        for role in ASKED:
+        for role in REQUIRED:
             if role not in self._key and (role != "grade" or not self.has_rater):
                 got = "keys " + ", ".join(map(str, first))
                 self.fault(1, role, f"no key {role}", expected=" or ".join(JUDGMENT_COLUMNS[role]), got=got)
@@ -68,9 +68,9 @@ class JsonSource:
             if len(self.problems.problems) >= MAX_PROBLEMS:
                 return
 
-    def rows(self) -> Iterator[Plain]:
+    def rows(self) -> Iterator[Row]:
         """The rows; none where a key is missing from the first."""
-        query, document, grade = (self._key.get(role) for role in ASKED)
+        query, document, grade = (self._key.get(role) for role in REQUIRED)
         grade = "" if grade is None else grade  # no key is empty: nothing is found under it
         rater, text = self._key.get("rater", ""), self._key.get("text", "")
         known = {*self._key.values()}
@@ -130,6 +130,10 @@ class JsonSource:
         except Unreadable:
             return None
         return None if value is None else value.column
+
+    def mark(self, line: int) -> tuple[int, int | None]:
+        """Line and column of the grade."""
+        return line, self._column(line, self._key.get("grade", ""))
 
     def number(self, value: Any) -> float | None:
         """A grade as JSON has it."""

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from cranfield.errors import SHOWN_PROBLEMS, MissingExtraError, ProblemList, TestSetError, shorten
 from cranfield.formats.io.files import unpacked_name, write_bytes
 from cranfield.formats.io.table import ID_KINDS, Role, as_number, id_texts, is_id, read_table
-from cranfield.model import GroupedJudgment, Query, TestSet
+from cranfield.formats.testsets.builder import TestSetBuilder
+from cranfield.model import Query, TestSet
 
 JudgmentRow = tuple[str, str, float, str]
 """Query, document, grade and subtopic."""
+SUBTOPIC_HINT = "where rows are of several subtopics, columns={'subtopic': …} names that column"
 
 
 def qrels_from_mapping(qrels: Mapping[str, Mapping[str, float]], *, name: str = "qrels") -> TestSet:
@@ -76,7 +77,7 @@ def qrels_from_frame(frame: Any, *, columns: Mapping[str, str] | None = None, na
 
 
 def qrels_from_rows(rows: Iterable[JudgmentRow], *, name: str = "qrels", by_subtopic: bool = False) -> TestSet:
-    """Make a test set of judgments one by one; a judgment said twice counts once.
+    """Make a test set of judgments one by one; a repeated judgment counts once.
 
     Args:
         rows: ids are text and grades are finite.
@@ -86,57 +87,17 @@ def qrels_from_rows(rows: Iterable[JudgmentRow], *, name: str = "qrels", by_subt
     Raises:
         TestSetError: with both rows where a document is judged twice, differently, or there is no row.
     """
-    gathered = _Gathered(name)
-    for number, (query_id, doc_id, grade, subtopic) in enumerate(rows):
-        gathered.add(number, query_id, doc_id, grade, subtopic if by_subtopic else "")
-    gathered.problems.raise_if_any()
-    if not gathered.grades:
-        raise TestSetError("no judgment here", path=name, expected="a row per judgment")
-    groups = {
-        query_id: tuple(
-            GroupedJudgment(doc_id, subtopic, said[doc_id, subtopic][0])
-            # By the bytes of the documents: where an order among them is needed, this is it.
-            for doc_id, subtopic in sorted(said, key=lambda pair: (pair[0].encode("utf-8", "surrogatepass"), pair[1]))
-        )
-        for query_id, said in (gathered.said.items() if by_subtopic else ())
-    }
-    return TestSet(
-        name,
-        tuple(map(Query, gathered.grades)),
-        gathered.grades,
-        groups=groups,
-        grouping="subtopic" if by_subtopic else None,
-    )
-
-
-@dataclass
-class _Gathered:
-    """Rows put together by query."""
-
-    name: str
-    grades: dict[str, dict[str, float]] = field(default_factory=dict)
-    said: dict[str, dict[tuple[str, str], tuple[float, int]]] = field(default_factory=dict)
-    """Query to document and subtopic to grade and row."""
-    problems: ProblemList = field(default_factory=lambda: ProblemList(TestSetError))
-
-    def add(self, number: int, query_id: str, doc_id: str, grade: float, subtopic: str) -> None:
-        """Take one row."""
-        said = self.said.setdefault(query_id, {})
-        pair, mine = (doc_id, subtopic), (grade, number)
-        earlier = said.setdefault(pair, mine)
-        if earlier is mine:
-            grades = self.grades.setdefault(query_id, {})
-            grades[doc_id] = max(grade, grades.get(doc_id, grade))
-        elif earlier[0] != grade and len(self.problems.problems) < SHOWN_PROBLEMS:
-            where = f"query {query_id!r}" + (f", subtopic {subtopic!r}" if subtopic else "")
-            hint = "where rows are of several subtopics, columns={'subtopic': …} names that column"
-            self.problems.add(
-                f"rows {earlier[1]} and {number}: {where}, document {doc_id!r} is judged twice",
-                path=self.name,
-                expected=f"{earlier[0]:g}, as in row {earlier[1]}",
-                got=f"{grade:g}",
-                hint=None if subtopic else hint,
-            )
+    numbered = enumerate(rows)
+    if by_subtopic:
+        builder = TestSetBuilder(name, None, grouping="subtopic")
+        for row, (query_id, doc_id, grade, subtopic) in numbered:
+            if query_id not in builder.queries:
+                builder.queries[query_id] = Query(query_id)
+            builder.judge_in_group(query_id, (doc_id, subtopic, ""), grade, row)
+    else:
+        builder = TestSetBuilder(name, None, hint=SUBTOPIC_HINT)
+        builder.judge_rows((query_id, doc_id, grade, row) for row, (query_id, doc_id, grade, _) in numbered)
+    return builder.testset(expected="a row per judgment")
 
 
 def _grades(judged: Mapping[Any, Any], query_id: str, name: str, found: ProblemList) -> dict[str, float]:

@@ -17,11 +17,12 @@ from cranfield.formats.io.files import shown, suffix_of, write_text
 from cranfield.formats.io.located import Located, load_located, located_text, validate
 from cranfield.formats.io.tree import Unreadable
 from cranfield.formats.io.yaml_write import yaml_text
+from cranfield.formats.testsets.builder import group_order, highest
 from cranfield.formats.testsets.native_checks import cross_problems
 from cranfield.formats.testsets.native_fields import lines_of
 from cranfield.formats.testsets.native_models import MetaModel, NegativeModel, QueryModel, TestSetModel
 from cranfield.formats.testsets.native_write import document_of
-from cranfield.formats.testsets.trec_groups import highest, preference_problems
+from cranfield.formats.testsets.preferences import preference_problems
 from cranfield.model import (
     LETTERS,
     Anchor,
@@ -162,14 +163,15 @@ def _groups(query: QueryModel) -> tuple[GroupedJudgment, ...]:
             [(key, inner, "")] if not isinstance(inner, dict) else [(doc, value, key) for doc, value in inner.items()]
         )
     ]
-    return tuple(sorted(judgments, key=lambda j: (j.doc_id.encode("utf-8", "surrogatepass"), j.group, j.subgroup)))
+    return tuple(sorted(judgments, key=group_order))
 
 
 def _check_preferences(located: Located, queries: Sequence[QueryModel]) -> None:
     problems = ProblemList(TestSetError)
     for index, query in enumerate(queries):
         line, column = located.mark(("queries", index, "groups"), key=True)
-        for problem in preference_problems(query.id, _groups(query)) if query.groups else ():
+        values = {(one.doc_id, one.group, one.subgroup): one.value for one in _groups(query)}
+        for problem in preference_problems(query.id, values):
             problems.problems.append(replace(problem, path=shown(located.path), line=line, column=column))
     problems.raise_if_any()
 

@@ -10,9 +10,10 @@ from typing import Any
 
 from cranfield.errors import Problem, shorten
 from cranfield.formats.io.located import Located, source_text
+from cranfield.formats.testsets.builder import TestSetBuilder
 from cranfield.formats.testsets.native_fields import CLASS_NAMES
 from cranfield.formats.testsets.native_models import GRADED, TARGETS
-from cranfield.model import LETTERS, QUERY_CLASSES
+from cranfield.model import LETTERS, QUERY_CLASSES, Query
 
 
 def cross_problems(located: Located) -> Iterator[Problem]:
@@ -22,17 +23,16 @@ def cross_problems(located: Located) -> Iterator[Problem]:
     queries = {
         i: query for i, query in enumerate(listed if isinstance(listed, list) else []) if isinstance(query, dict)
     }
-    first: dict[str, int] = {}
+    ids = TestSetBuilder(located.path, located.mark)
     for index, query in queries.items():
         query_id = source_text(query.get("id"))
-        if isinstance(query_id, str) and first.setdefault(query_id, index) != index:
-            line, _ = located.mark(("queries", first[query_id], "id"))
-            message = f"query id {shorten(query_id)} is used twice; it also stands on line {line}"
-            yield located.problem(message, ("queries", index, "id"))
+        if isinstance(query_id, str):
+            ids.new_query(Query(query_id), ("queries", index, "id"))
         yield from _truth_problems(located, index, query)
         yield from _count_problems(located, index, query)
         yield from _twice_problems(located, index, query)
         yield from _class_problems(located, index, query, data.get("classes"))
+    yield from ids.problems.problems
     yield from _grouping_problems(located, data, queries)
 
 

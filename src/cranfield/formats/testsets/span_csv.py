@@ -8,14 +8,16 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
 from cranfield.errors import ProblemList, TestSetError, shorten
 from cranfield.formats.io.delimited import STRATUM, Sheet, read_sheet, strata_of, write_sheet
-from cranfield.formats.io.files import shown, stem
+from cranfield.formats.io.files import shown
 from cranfield.formats.io.grades import number_of, short
 from cranfield.formats.io.unknown_fields import UnknownFields
+from cranfield.formats.testsets.builder import TestSetBuilder
 from cranfield.model import Query, Span, TestSet
 from cranfield.model.note import info
 
@@ -36,15 +38,8 @@ def read_span_csv(path: Path | str) -> TestSet:
     sheet = read_sheet(Path(path))
     reader = _Reader(sheet)
     reader.read()
-    sheet.problems.raise_if_any()
-    if not reader.queries:
-        raise TestSetError("no query in this file", path=shown(sheet.path), expected=f"rows of a query and {CELL}")
-    return TestSet(
-        stem(sheet.path),
-        tuple(reader.queries),
-        targets=reader.targets,
-        notes=(*info(*reader.notes()), *reader.unknown_fields.notes()),
-    )
+    notes = (*info(*reader.notes()), *reader.unknown_fields.notes())
+    return reader.builder.testset(notes, noun="query", expected=f"rows of a query and {CELL}")
 
 
 class _Columns(NamedTuple):
@@ -60,11 +55,8 @@ class _Columns(NamedTuple):
 class _Reader:
     def __init__(self, sheet: Sheet) -> None:
         self.sheet = sheet
-        self.queries: list[Query] = []
-        self.targets: dict[str, tuple[Span, ...]] = {}
+        self.builder = TestSetBuilder(sheet.path, sheet.mark, sheet.problems)
         self.base = self._line_base()
-        self._lines: dict[str, int] = {}
-        """Query id to the line that it stands on."""
         self.unknown_fields = UnknownFields()
 
     def read(self) -> None:
@@ -72,26 +64,24 @@ class _Reader:
         for number, (line, cells) in enumerate(self.sheet.rows() if columns else (), start=1):
             if columns is not None:
                 self._row(columns, number, line, cells)
-        self.queries = [
-            Query(query.id, query.text, {**self.unknown_fields.strata(query.id), **query.strata})
-            for query in self.queries
-        ]
+        self.builder.queries = {
+            key: replace(query, strata={**self.unknown_fields.strata(query.id), **query.strata})
+            for key, query in self.builder.queries.items()
+        }
 
     def _row(self, columns: _Columns, number: int, line: int, cells: list[str]) -> None:
         query_id = str(number) if columns.query_id is None else cells[columns.query_id]
         if not query_id.strip():
             self.sheet.fault(line, columns.query_id, "no id", expected="an id in each row")
-        elif self._lines.setdefault(query_id, line) != line:
-            message = f"query id {shorten(query_id)} is used twice; it also stands on line {self._lines[query_id]}"
-            self.sheet.fault(line, columns.query_id, message, expected="each id once")
         if not cells[columns.text].strip():
             self.sheet.fault(line, columns.text, f"row {number} has no query", expected="what is asked")
         filled = [place for place in columns.results if cells[place].strip()]
         if not filled:
             self.sheet.fault(line, columns.results[0], f"row {number} has no result", expected=CELL)
         spans = [self._span(line, place, cells[place]) for place in filled]
-        self.queries.append(Query(query_id, cells[columns.text], strata_of(columns.strata, cells)))
-        self.targets[query_id] = tuple(span for span in spans if span is not None)
+        query = Query(query_id, cells[columns.text], strata_of(columns.strata, cells))
+        self.builder.new_query(query, (line, columns.query_id))
+        self.builder.targets[query_id] = [span for span in spans if span is not None]
         self.unknown_fields.take(query_id, {name: cells[place] for place, name in columns.others.items()})
 
     def _span(self, line: int, place: int, cell: str) -> Span | None:
@@ -143,10 +133,10 @@ class _Reader:
 
     def notes(self) -> Iterator[str]:
         """What was noticed."""
-        times = Counter(query.text for query in self.queries)
-        for text, n in times.items():
+        texts = [query.text for query in self.builder.queries.values()]
+        for text, n in Counter(texts).items():
             if n > 1:
-                rows = ", ".join(str(row) for row, query in enumerate(self.queries, start=1) if query.text == text)
+                rows = ", ".join(str(row) for row, other in enumerate(texts, start=1) if other == text)
                 yield f"the query {shorten(text)} stands in rows {rows}"
         if self.base == 0:
             yield "the lines of the file count from 0; one was added to each"

@@ -1,25 +1,27 @@
-"""TREC files: qrels read and written, runs written.
+"""TREC qrels, read and written: plain, by judge, by subtopic, and as preferences between documents.
 
-Reading a run is not here: order and join happen in one pass, in `ranking`.
+Plain qrels ignore column 2. The others keep it as a group: `groups` of the test set hold the judgments, and `grades` the
+highest value that any group gave a document.
 """
 
 from __future__ import annotations
 
-import itertools
 import math
-import re
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
-from cranfield.errors import ProblemList, RunFormatError, TestSetError, shorten
-from cranfield.formats.io.files import MAX_PROBLEMS, opened, shown, stem, write_bytes
+from cranfield.errors import ProblemList, TestSetError, shorten
+from cranfield.formats.io.column_lines import check_column, column_line, finite_number
+from cranfield.formats.io.files import opened, shown, write_bytes
 from cranfield.formats.io.grades import short
-from cranfield.model import Hit, Query, Run, TestSet
+from cranfield.formats.io.ids import id_text
+from cranfield.formats.registry import NO_SUBGROUP
+from cranfield.formats.testsets.builder import TestSetBuilder
+from cranfield.formats.testsets.preferences import preference_problems
+from cranfield.model import GroupedJudgment, Grouping, Query, TestSet
 from cranfield.model.note import info
-
-QRELS_COLUMNS = 4
-QRELS_LINE = "query iteration document grade"
 
 HEADER_WORDS: tuple[frozenset[bytes], ...] = (
     frozenset({b"qid", b"query_id", b"queryid", b"query-id", b"query", b"topic", b"topic_id", b"q_id"}),
@@ -30,165 +32,170 @@ HEADER_WORDS: tuple[frozenset[bytes], ...] = (
     frozenset({b"relevance", b"rel", b"grade", b"label", b"judgment", b"judgement", b"qrel", b"score", b"relevant"}),
 )
 """Usual words of a header row over qrels, by column."""
-
-_SPACE = re.compile(r"[ \t\r\n\x0b\x0c]")
-"""What separates columns: ASCII white space only, so an id may hold any other."""
+BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+ONE_LINE = "keep one of the two lines"
+SEVERAL_GROUPS = (
+    "column 2 has several values, as where several raters or subtopics are in one file: keep one of them, or read them "
+    "all with {format=judges} or {format=subtopics}"
+)
 
 
 @dataclass(frozen=True, slots=True)
-class QrelsFile:
-    """A qrels file, with what its reader noticed."""
+class Layout:
+    """The columns of a line, and what its group is."""
 
-    testset: TestSet
-    n_lines: int
-    """Judgments read, repeated ones included."""
-    n_repeated: int
-    """Lines that say again what an earlier one said."""
+    grouping: Grouping | None
+    columns: str
+    """The name of each column, in order."""
+    group: str = ""
+    """What messages call the group."""
+
+    @property
+    def n_columns(self) -> int:
+        """How many columns a line has."""
+        return len(self.columns.split())
+
+
+PLAIN = Layout(None, "query iteration document grade")
+JUDGES = Layout("judge", "query judge document grade", "judge")
+SUBTOPICS = Layout("subtopic", "query subtopic document grade", "subtopic")
+PREFERENCES = Layout("preference", "query group subgroup document value", "group")
+GRADES_AS_PREFERENCES = Layout("preference", "query group document value", "group")
 
 
 def read_qrels(path: Path | str) -> TestSet:
-    """Read TREC qrels as a test set named after the file; its queries have no text. See `read_qrels_file`."""
-    return read_qrels_file(path).testset
-
-
-def read_qrels_file(path: Path | str) -> QrelsFile:
-    """Read TREC qrels.
+    """Read TREC qrels as a test set named after the file; its queries have no text.
 
     Args:
         path: four columns a line (query, iteration, document, grade), ASCII white space between; blank lines and lines
-            that start with `#` are skipped, and so is a first line that names the columns, which is noted; gzip and Zstandard are recognised, and `-` is standard input. The
-            iteration is ignored.
+            that start with `#` are skipped, and so is a first line that names the columns, which is noted; gzip and
+            Zstandard are recognised, and `-` is standard input. The iteration is ignored.
 
     Ids that are not UTF-8 keep their bytes, as lone surrogates. A grade is any finite number.
 
     Raises:
         TestSetError: with every bad line found, and with both lines where a pair is judged twice, differently.
     """
-    path = Path(path)
-    reader = _QrelsReader(path)
-    reader.read()
-    reader.problems.raise_if_any()
-    if not reader.grades:
-        raise TestSetError("no judgment in this file", path=shown(path), expected=f"lines `{QRELS_LINE}`")
-    testset = TestSet(
-        name=stem(path),
-        queries=tuple(Query(query_id) for query_id in reader.grades),
-        grades=reader.grades,
-        notes=info(*reader.notes()),
-    )
-    return QrelsFile(testset, reader.n_lines, reader.n_repeated)
+    builder = TestSetBuilder(Path(path), hint=ONE_LINE)
+    builder.judge_rows(_judgments(Path(path), builder))
+    return builder.testset(expected=f"lines `{PLAIN.columns}`")
 
 
-class _QrelsReader:
-    """One pass over the lines; a second one only to name the first line of pairs judged twice."""
+def read_judge_qrels(path: Path | str) -> TestSet:
+    """Read qrels of several judges: `query judge document grade`. trec_eval calls this format `qrels_jg`.
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self.problems = ProblemList(TestSetError)
-        self.grades: dict[str, dict[str, float]] = {}
-        self.n_lines = 0
-        self.n_repeated = 0
-        self.header = ""
-        """The header row that was skipped."""
-        self._conflicts: list[tuple[int, list[bytes]]] = []
+    Blank lines and lines that start with `#` are skipped; gzip and Zstandard are recognised, and `-` is standard input; a
+    repeated judgment counts once.
 
-    def read(self) -> None:
-        numbers: dict[bytes, float] = {}
-        """Grades by their text: a file holds few different ones, which its judgments then share."""
-        query_bytes, judged = b"", dict[str, float]()
-        for line, columns in self._columns():
-            if len(columns) != QRELS_COLUMNS:
-                self._bad(line, f"{len(columns)} columns", b" ".join(columns), f"{QRELS_COLUMNS}: {QRELS_LINE}")
+    Raises:
+        TestSetError: with every bad line found, and with both lines where one judge graded a document twice, differently.
+    """
+    return _read_groups(Path(path), JUDGES)
+
+
+def read_subtopic_qrels(path: Path | str) -> TestSet:
+    """Read qrels by subtopic: `query subtopic document grade`. Otherwise as `read_judge_qrels`."""
+    return _read_groups(Path(path), SUBTOPICS)
+
+
+def read_preferences(path: Path | str) -> TestSet:
+    """Read preferences: `query group subgroup document value`. trec_eval calls this format `prefs`.
+
+    Within a subgroup the document with the higher value is preferred; a document of value 0 is not relevant. The subgroups
+    of a group belong to one opinion: what follows from several of them together is preferred too, so they must agree.
+
+    Raises:
+        TestSetError: as `read_judge_qrels`; and where a value is negative, a document is relevant in one subgroup and not
+            in another of its group, or the preferences of a group form a cycle.
+    """
+    return _read_groups(Path(path), PREFERENCES)
+
+
+def read_qrels_as_preferences(path: Path | str) -> TestSet:
+    """Read qrels, `query group document value`, as preferences: within a group the higher value is preferred.
+
+    trec_eval calls this format `qrels_prefs`. Otherwise as `read_preferences`.
+    """
+    return _read_groups(Path(path), GRADES_AS_PREFERENCES)
+
+
+def _judgments(path: Path, builder: TestSetBuilder) -> Iterator[tuple[str, str, float, int]]:
+    """Query, document, grade and line of every judgment of plain qrels."""
+    query_bytes, query_id = b"", ""
+    iteration: bytes | None = None
+    for line, columns, grade in _lines(path, PLAIN, builder):
+        if columns[0] != query_bytes:
+            query_bytes = columns[0]
+            query_id = id_text(query_bytes)
+        if columns[1] != iteration:
+            builder.hint = ONE_LINE if iteration is None else SEVERAL_GROUPS
+            iteration = columns[1]
+        yield query_id, columns[2].decode("utf-8", "surrogateescape"), grade, line
+
+
+def _read_groups(path: Path, layout: Layout) -> TestSet:
+    builder = TestSetBuilder(path, grouping=layout.grouping, hint=ONE_LINE)
+    has_subgroup = layout is PREFERENCES
+    for line, columns, value in _lines(path, layout, builder):
+        query_id, group, *subgroup, document, _ = map(id_text, columns)
+        if query_id not in builder.queries:
+            builder.queries[query_id] = Query(query_id)
+        builder.judge_in_group(query_id, (document, group, subgroup[0] if has_subgroup else ""), value, line)
+        if builder.is_full:
+            break
+    if layout.grouping == "preference":
+        for key in builder.queries:
+            values = builder.groups.values[key]
+            found = preference_problems(str(key), values, partial(builder.groups.place, key))
+            builder.problems.problems += [replace(problem, path=shown(path)) for problem in found]
+    return builder.testset(expected=f"lines `{layout.columns}`")
+
+
+def _lines(path: Path, layout: Layout, builder: TestSetBuilder) -> Iterator[tuple[int, list[bytes], float]]:
+    """Number, columns and value of every line that has as many columns as it should, and a number in the last one."""
+    numbers: dict[bytes, float] = {}  # by their text: a file holds few different ones
+    n_columns = layout.n_columns
+    with opened(path, TestSetError) as stream:
+        for number, raw in enumerate(stream, start=1):
+            columns = raw.split() if number > 1 else raw.removeprefix(BYTE_ORDER_MARK).split()
+            if not columns or raw.startswith(b"#"):
                 continue
-            grade = numbers.get(columns[3])
-            if grade is None:
-                grade = finite_number(columns[3])
-                if grade is None:
-                    self._bad(line, "the grade is not a finite number", columns[3], "a number in column 4")
+            value = numbers.get(columns[-1])
+            if value is None or len(columns) != n_columns:
+                if number == 1 and layout is PLAIN and is_header(columns):
+                    names = shorten(" ".join(map(id_text, columns)))
+                    builder.notes += info(f"line 1 is a header row and was skipped: {names}")
                     continue
-                numbers[columns[3]] = grade
-            if columns[0] != query_bytes:
-                query_bytes = columns[0]
-                judged = self.grades.setdefault(id_text(query_bytes), {})
-            self.n_lines += 1
-            known = len(judged)
-            earlier = judged.setdefault(id_text(columns[2]), grade)
-            if len(judged) > known:
-                continue
-            if earlier == grade:
-                self.n_repeated += 1
-            else:
-                self._conflicts.append((line, columns))
-        self._report_conflicts()
-
-    def _columns(self) -> Iterator[tuple[int, list[bytes]]]:
-        """(line number, columns) of every line that says something."""
-        with opened(self.path, TestSetError) as stream:
-            for number, line in enumerate(stream, start=1):
-                columns = line.split()
-                if not columns or line.startswith(b"#"):
-                    continue
-                if number == 1:
-                    columns[0] = columns[0].removeprefix(b"\xef\xbb\xbf")
-                    if is_header(columns):
-                        self.header = " ".join(map(id_text, columns))
-                        continue
-                yield number, columns
-                if len(self.problems.problems) + len(self._conflicts) >= MAX_PROBLEMS:
+                value = _checked(number, columns, layout, builder)
+                if builder.is_full:
                     return
-
-    def notes(self) -> Iterator[str]:
-        """What was skipped."""
-        if self.header:
-            yield f"line 1 is a header row and was skipped: {shorten(self.header)}"
-
-    def _report_conflicts(self) -> None:
-        wanted = {(columns[0], columns[2]) for _, columns in self._conflicts}
-        first: dict[tuple[bytes, bytes], tuple[int, list[bytes]]] = {}
-        for line, columns in self._columns() if wanted else ():
-            if len(columns) == QRELS_COLUMNS and (columns[0], columns[2]) in wanted:
-                first.setdefault((columns[0], columns[2]), (line, columns))
-        for line, columns in self._conflicts:
-            first_line, first_columns = first[columns[0], columns[2]]
-            self.problems.add(
-                f"query {id_text(columns[0])!r}, document {id_text(columns[2])!r} is judged twice",
-                path=shown(self.path),
-                line=line,
-                expected=f"{first_columns[3].decode()}, as on line {first_line}",
-                got=columns[3].decode(),
-                hint=(
-                    "keep one of the two lines"
-                    if columns[1] == first_columns[1]
-                    else "column 2 differs, as where several raters or subtopics are in one file: keep one of them, or read them "
-                    "all with {format=judges} or {format=subtopics}"
-                ),
-                parameters=("format",),
-            )
-
-    def _bad(self, line: int, message: str, got: bytes, expected: str) -> None:
-        text = shorten(got.decode("utf-8", "replace"))
-        self.problems.add(message, path=shown(self.path), line=line, expected=expected, got=text)
+                if value is None:
+                    continue
+                numbers[columns[-1]] = value
+            yield number, columns, value
 
 
-def finite_number(text: bytes) -> float | None:
-    """A finite number as everybody writes one; Python's own `1_000` is none."""
-    try:
-        number = float(text)
-    except ValueError:
+def _checked(line: int, columns: Sequence[bytes], layout: Layout, builder: TestSetBuilder) -> float | None:
+    """The value of a line; None, and a problem, where it has none."""
+    names = layout.columns.split()
+    if len(columns) != len(names):
+        got = shorten(b" ".join(columns).decode("utf-8", "replace"))
+        expected = f"{len(names)}: {layout.columns}"
+        builder.problem(f"{len(columns)} columns", line, expected=expected, got=got)
         return None
-    return number + 0.0 if math.isfinite(number) and b"_" not in text else None
+    value = finite_number(columns[-1])
+    if value is None:
+        got = shorten(columns[-1].decode("utf-8", "replace"))
+        message = f"the {names[-1]} is not a finite number"
+        builder.problem(message, line, expected=f"a number in column {len(names)}", got=got)
+    return value
 
 
 def is_header(columns: Sequence[bytes]) -> bool:
     """Whether a first line names the columns of qrels; a line whose last column is a number never does."""
-    if len(columns) != QRELS_COLUMNS or finite_number(columns[3]) is not None:
+    if len(columns) != PLAIN.n_columns or finite_number(columns[3]) is not None:
         return False
     return all(column.lower() in words for column, words in zip(columns, HEADER_WORDS, strict=True))
-
-
-def id_text(data: bytes) -> str:
-    """An id as text; what is not UTF-8 keeps its bytes, as lone surrogates."""
-    return data.decode("utf-8", "surrogateescape")
 
 
 def write_qrels(testset: TestSet, path: Path | str) -> None:
@@ -220,77 +227,63 @@ def write_qrels(testset: TestSet, path: Path | str) -> None:
     write_bytes(path, lines)
 
 
-def write_trec_run(run: Run, path: Path | str) -> None:
-    """Write a collected run so that any TREC tool ranks it as Cranfield does.
-
-    Duplicates are dropped, the depth is cut, and the score column falls from hit to hit: the system's own scores where
-    they do so by themselves, else `n, n - 1, …, 1`. Queries without a hit have no line, whatever their outcome.
+def write_judge_qrels(testset: TestSet, path: Path | str) -> None:
+    """Write judgments by judge as `read_judge_qrels` reads them.
 
     Raises:
-        RunFormatError: when an id cannot stand in a column, or a run ordered by score has a hit without one.
+        TestSetError: the groups are no judges, a query has judgments outside of groups, or an id cannot stand in a column.
     """
-    path = Path(path)
-    problems = ProblemList(RunFormatError)
-    tag = _SPACE.sub("_", run.name) or "run"
+    _write_groups(testset, Path(path), JUDGES)
+
+
+def write_subtopic_qrels(testset: TestSet, path: Path | str) -> None:
+    """Write judgments by subtopic as `read_subtopic_qrels` reads them. Otherwise as `write_judge_qrels`."""
+    _write_groups(testset, Path(path), SUBTOPICS)
+
+
+def write_preferences(testset: TestSet, path: Path | str) -> None:
+    """Write preferences as `read_preferences` reads them. Otherwise as `write_judge_qrels`."""
+    _write_groups(testset, Path(path), PREFERENCES)
+
+
+def _check_subgroups(problems: ProblemList, path: Path, query_id: str, judgments: Iterable[GroupedJudgment]) -> None:
+    """Preferences without a subgroup would become comparable with those of the subgroup that they are written under."""
+    subgroups: dict[str, set[str]] = {}
+    for one in judgments:
+        subgroups.setdefault(one.group, set()).add(one.subgroup)
+    for group in (group for group, names in subgroups.items() if {"", NO_SUBGROUP} <= names):
+        message = (
+            f"not written: query {query_id!r}, group {group!r} has a subgroup {NO_SUBGROUP!r} and one without a name"
+        )
+        problems.add(message, path=str(path), expected="a name for each")
+
+
+def _write_groups(testset: TestSet, path: Path, layout: Layout) -> None:
+    problems = ProblemList(TestSetError)
+    if testset.grouping != layout.grouping:
+        got = "no groups" if testset.grouping is None else f"judgments by {testset.grouping}"
+        problems.add(f"not written: judgments by {layout.grouping} are asked for", path=str(path), got=got)
+        problems.raise_if_any()
     lines: list[bytes] = []
-    for query_id, answer in run.answers.items():
-        if answer.hits:
-            check_column(problems, path, "query", query_id)
-        hits = _ranked(query_id, answer.hits, run, problems, path)
-        for rank, (hit, score) in enumerate(zip(hits, _falling_scores(hits, run), strict=True), start=1):
-            check_column(problems, path, "document", hit.id)
-            lines.append(column_line(query_id, "Q0", hit.id, str(rank), repr(score), tag))
+    for query in testset.queries:
+        check_column(problems, path, "query", query.id)
+        judgments = testset.groups.get(query.id, ())
+        if not judgments and (testset.grades.get(query.id) or testset.targets.get(query.id)):
+            problems.add(
+                f"not written: query {query.id!r} has judgments outside of a {layout.group}",
+                path=str(path),
+                expected=f"judgments by {layout.grouping}",
+            )
+        if layout is PREFERENCES:
+            _check_subgroups(problems, path, query.id, judgments)
+        for one in judgments:
+            check_column(problems, path, layout.group, one.group)
+            check_column(problems, path, "document", one.doc_id)
+            columns = [query.id, one.group, one.doc_id, short(one.value)]
+            if layout is PREFERENCES:
+                subgroup = one.subgroup or NO_SUBGROUP
+                check_column(problems, path, "subgroup", subgroup)
+                columns.insert(2, subgroup)
+            lines.append(column_line(*columns))
     problems.raise_if_any()
     write_bytes(path, lines)
-
-
-def _ranked(query_id: str, hits: tuple[Hit, ...], run: Run, problems: ProblemList, path: Path) -> list[Hit]:
-    """The hits in the order the run declares, ties to the larger id in bytes; first of each id; cut to depth."""
-    ordered = list(hits)
-    if run.order != "given":
-        for position, hit in enumerate(hits, start=1):
-            if hit.score is None or not math.isfinite(hit.score):
-                problems.add(
-                    f"not written: query {query_id!r}, hit {position} has no score",
-                    path=str(path),
-                    expected=f"a score on every hit, because the run declares order: {run.order}",
-                )
-        sign = 1.0 if run.order == "descending" else -1.0
-        ordered.sort(key=lambda hit: (sign * (hit.score or 0.0), id_bytes(hit.id)), reverse=True)
-    first: dict[str, Hit] = {}
-    for hit in ordered:
-        first.setdefault(hit.id, hit)
-    return list(first.values())[: run.depth]
-
-
-def _falling_scores(hits: Sequence[Hit], run: Run) -> list[float]:
-    """Scores by which a TREC tool (score down, then id down) finds the hits in this very order."""
-    scores = [hit.score for hit in hits if hit.score is not None and math.isfinite(hit.score)]
-    falls = all(before > after for before, after in itertools.pairwise(scores))
-    if len(scores) < len(hits) or (run.order == "given" and not falls):
-        return [float(score) for score in range(len(hits), 0, -1)]
-    return [-score for score in scores] if run.order == "ascending" else scores
-
-
-def check_column(problems: ProblemList, path: Path, kind: str, text: str) -> None:
-    """Note a problem where an id cannot stand in a column of its kind (`query`, `document`, …)."""
-    if text and not _SPACE.search(text) and not (kind == "query" and text.startswith("#")):
-        return
-    problems.add(
-        f"not written: the {kind} id {shorten(text)} cannot stand in a column",
-        path=str(path),
-        expected="no white space in it, at least a character" + (", and no # first" if kind == "query" else ""),
-    )
-
-
-def column_line(*columns: str) -> bytes:
-    """Columns as a line."""
-    return b" ".join(map(id_bytes, columns)) + b"\n"
-
-
-def id_bytes(text: str) -> bytes:
-    """The bytes an id was read from; lone surrogates that no reader of bytes makes are kept as they are."""
-    try:
-        return text.encode("utf-8", "surrogateescape")
-    except UnicodeEncodeError:
-        return text.encode("utf-8", "surrogatepass")

@@ -11,13 +11,12 @@ import itertools
 import re
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from cranfield.errors import ProblemList, TestSetError, shorten
-from cranfield.formats.io.files import shown, stem
 from cranfield.formats.io.grades import whole
+from cranfield.formats.testsets.builder import TestSetBuilder
 from cranfield.model import Note, Query, TestSet
 from cranfield.model.note import info, not_carried
 from cranfield.words import n_of
@@ -25,9 +24,6 @@ from cranfield.words import n_of
 _UNFIT = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 """What no id has."""
 NO_UNICODE = re.compile("[\ud800-\udfff]")
-
-Mark = Callable[[Any], tuple[int, int | None]]
-"""A place, as a reader has it, to its line and column; no column where it is a line."""
 
 
 def text_ids(texts: Sequence[str]) -> list[str]:
@@ -47,93 +43,31 @@ def text_ids(texts: Sequence[str]) -> list[str]:
     return [ids[number] for number in range(len(texts))]
 
 
-def by_line(line: int) -> tuple[int, None]:
-    """The mark of readers that go by lines."""
-    return line, None
-
-
-@dataclass
-class Gathered:
-    """Queries in the order in which they come, and what is said of their documents, with the places of both."""
-
-    path: Path
-    mark: Mark
-    problems: ProblemList = field(default_factory=lambda: ProblemList(TestSetError))
-    queries: dict[Hashable, Query] = field(default_factory=dict)
-    """By whatever makes a query one query in this format; without an id where the format has none."""
-    grades: dict[Hashable, dict[str, float]] = field(default_factory=dict)
-    repeated: int = 0
-    """Judgments that stand twice, with one grade."""
-    _places: dict[tuple[Hashable, str], Any] = field(default_factory=dict)
+class TextBuilder(TestSetBuilder):
+    """Builds a test set whose queries get their ids from their texts."""
 
     def query(self, key: Hashable, query: Query) -> None:
-        """Take a query; the first of its key stays."""
+        """Add a query under what identifies it; the first of a key stays."""
         self.queries.setdefault(key, query)
 
-    def judge(self, key: Hashable, doc_id: str, grade: float, at: Any) -> None:
-        """Take a judgment of a query that was taken; one that says otherwise than an earlier one is a problem."""
-        judged = self.grades.setdefault(key, {})
-        if doc_id not in judged:
-            judged[doc_id] = grade + 0.0
-            self._places[key, doc_id] = at
-        elif judged[doc_id] == grade:
-            self.repeated += 1
-        else:
-            self.add(
-                f"query {shorten(self.queries[key].text)}: document {shorten(doc_id)} is judged twice",
-                at,
-                expected=f"{judged[doc_id]:g}, as {self.where(self._places[key, doc_id])}",
-                got=f"{grade:g}",
-            )
+    def query_ids(self) -> Sequence[str]:
+        """Ids by text."""
+        return text_ids([query.text for query in self.queries.values()])
 
-    def where(self, at: Any) -> str:
-        """A place in words."""
-        line, column = self.mark(at)
-        return f"on line {line}" + (f", column {column}" if column else "")
+    def id_notes(self) -> Iterator[str]:
+        """How the ids were made."""
+        texts = [query.text for query in self.queries.values()]
+        yield "queries have no ids here: the text of each is its id"
+        numbered = sum(bool(_UNFIT.search(text)) for text in texts)
+        if numbered:
+            yield f"{n_of(numbered, 'queries')} with line breaks or control characters in the text: numbered, as `q3`"
+        again = len(texts) - numbered - len({text for text in texts if not _UNFIT.search(text)})
+        if again:
+            yield f"{n_of(again, 'queries')} with the text of an earlier one: the id ends in a number, as `text (2)`"
 
-    def add(self, message: str, at: Any, **fields: str | None) -> None:
-        """A problem at a place."""
-        line, column = self.mark(at)
-        self.problems.add(message, path=shown(self.path), line=line, column=column, **fields)
-
-    def testset(self, notes: Iterable[Note] = (), *, has_ids: bool = False, **fields: Any) -> TestSet:
-        """The test set.
-
-        Args:
-            notes: what the reader has to say.
-            has_ids: the queries have ids already.
-            fields: of the test set, over what is gathered here; `ratings` by key.
-
-        Raises:
-            TestSetError: with every problem; or there is no query.
-        """
-        self.problems.raise_if_any()
-        if not self.queries:
-            raise TestSetError("no query here", path=shown(self.path), expected="queries with judgments")
-        queries = list(self.queries.values())
-        ids = [query.id for query in queries] if has_ids else text_ids([query.text for query in queries])
-        id_of = dict(zip(self.queries, ids, strict=True))
-        if "ratings" in fields:
-            fields["ratings"] = {id_of[key]: tuple(said) for key, said in fields["ratings"].items()}
-        return TestSet(
-            name=fields.pop("name", "") or stem(self.path),
-            queries=tuple(replace(query, id=name) for query, name in zip(queries, ids, strict=True)),
-            grades={id_of[key]: judged for key, judged in self.grades.items() if judged},
-            notes=(*info(*self._notes(ids, has_ids=has_ids)), *notes),
-            **fields,
-        )
-
-    def _notes(self, ids: Sequence[str], *, has_ids: bool) -> Iterator[str]:
-        if not has_ids:
-            yield "queries have no ids here: the text of each is its id"
-            numbered = sum(bool(_UNFIT.search(query.text)) for query in self.queries.values())
-            if numbered:
-                yield f"{n_of(numbered, 'queries')} with line breaks or control characters in the text: numbered, as `q3`"
-            again = len(ids) - numbered - len({q.text for q in self.queries.values() if not _UNFIT.search(q.text)})
-            if again:
-                yield f"{n_of(again, 'queries')} with the text of an earlier one: the id ends in a number, as `text (2)`"
-        if self.repeated:
-            yield f"said again: {n_of(self.repeated, 'judgments')}, with the same grade"
+    def testset(self, notes: Iterable[Note] = (), **fields: Any) -> TestSet:
+        """Make the test set, with notes on ids and repeated judgments before the others."""
+        return super().testset((*info(*self.id_notes()), *self.repeated(), *notes), noun="query", **fields)
 
 
 def counted(counts: Mapping[str, int]) -> tuple[Note, ...]:

@@ -19,7 +19,7 @@ from cranfield.formats.io.located import Loc, Located, Text, source_text, valida
 from cranfield.formats.io.table import as_number
 from cranfield.formats.io.tool_json import Loose, entries, load_json
 from cranfield.formats.testsets.native_fields import FilledText, Grade
-from cranfield.formats.tools.by_text import Gathered, judged, written_texts
+from cranfield.formats.tools.by_text import TextBuilder, judged, written_texts
 from cranfield.model import Query, TestSet
 from cranfield.model.note import info
 
@@ -57,14 +57,14 @@ def read_opensearch_judgments(path: Path | str) -> TestSet:
     """
     path = Path(path)
     located = _stored(load_json(path))
-    found = Gathered(path, located.mark)
-    validate(located, _List, found.problems)
+    builder = TextBuilder(path, located.mark)
+    validate(located, _List, builder.problems)
     data = located.sourced
     for index, entry in entries(data.get("judgmentRatings")):
-        _take(found, entry, ("judgmentRatings", index))
+        _take(builder, entry, ("judgmentRatings", index))
     kind = source_text(data.get("type")) or IMPORTED
     notes = () if kind == IMPORTED else info(f"the list is of type {kind}: its ratings were not made by people alone")
-    return found.testset(
+    return builder.testset(
         notes, name=source_text(data.get("name")) or "", description=source_text(data.get("description")) or ""
     )
 
@@ -83,16 +83,16 @@ def _stored(located: Located) -> Located:
     return located.within("hits", "hits", 0, "_source") if is_one else located
 
 
-def _take(found: Gathered, entry: Mapping[str, Any], loc: Loc) -> None:
+def _take(builder: TextBuilder, entry: Mapping[str, Any], loc: Loc) -> None:
     """Take the ratings of one query; what is no rating is left to the schema."""
     text = source_text(entry.get("query"))
     if not isinstance(text, str):
         return
-    found.query(text, Query("", text))
+    builder.query(text, Query("", text))
     for index, rating in entries(entry.get("ratings")):
         doc_id, grade = source_text(rating.get("docId")), as_number(_from_text(rating.get("rating")))
         if isinstance(doc_id, str) and grade is not None:
-            found.judge(text, doc_id, grade, (*loc, "ratings", index))
+            builder.judge(text, doc_id, grade, (*loc, "ratings", index))
 
 
 def write_opensearch_judgments(testset: TestSet, path: Path | str) -> None:

@@ -13,7 +13,8 @@ from cranfield.errors import ProblemList, TestSetError, shorten
 from cranfield.formats.io.delimited import Sheet, read_sheet, write_sheet
 from cranfield.formats.io.files import decode, read_bytes, write_text
 from cranfield.formats.io.grades import number_of, short
-from cranfield.formats.tools.by_text import NO_UNICODE, Gathered, by_line, counted, judged, written_cells
+from cranfield.formats.testsets.builder import TestSetBuilder, by_line
+from cranfield.formats.tools.by_text import NO_UNICODE, TextBuilder, counted, judged, written_cells
 from cranfield.model import Query, TestSet
 
 BASIC = ("query", "docid", "rating")
@@ -36,7 +37,7 @@ def read_quepid_csv(path: Path | str) -> TestSet:
     """
     path = Path(path)
     sheet = read_sheet(path, mend=_mended, repeats=True)
-    found = Gathered(path, by_line, sheet.problems)
+    builder = TextBuilder(path, by_line, sheet.problems)
     names = tuple(name.lower() for name in sheet.names)
     if names in {BASIC, BASIC_TOO}:
         columns, extra = (0, 1, 2), 0
@@ -45,8 +46,10 @@ def read_quepid_csv(path: Path | str) -> TestSet:
     else:
         sheet.fault(sheet.line, None, "not a header of Quepid", expected=",".join(BASIC), got=",".join(sheet.names))
         sheet.problems.raise_if_any()
-    n_unrated = sum(_take(sheet, line, cells, columns, found) for line, cells in sheet.stripped_rows())
-    return found.testset(counted({"documents without a rating": n_unrated, "columns with fields of documents": extra}))
+    n_unrated = sum(_take(sheet, line, cells, columns, builder) for line, cells in sheet.stripped_rows())
+    return builder.testset(
+        counted({"documents without a rating": n_unrated, "columns with fields of documents": extra})
+    )
 
 
 def _mended(text: str) -> str:
@@ -56,13 +59,13 @@ def _mended(text: str) -> str:
     return _BARE.sub(lambda found: found[0] if found["bare"] is None else f'"{found["bare"]}"', text)
 
 
-def _take(sheet: Sheet, line: int, cells: list[str], columns: tuple[int, int, int], found: Gathered) -> bool:
+def _take(sheet: Sheet, line: int, cells: list[str], columns: tuple[int, int, int], builder: TextBuilder) -> bool:
     """Take one row; True where its document is not rated."""
     text, doc_id, rating = (cells[column] for column in columns)
     if not text:
         sheet.fault(line, columns[0], "the query is empty", expected="its text")
         return False
-    found.query(text, Query("", text))
+    builder.query(text, Query("", text))
     if not rating:
         return bool(doc_id)
     grade = number_of(rating)
@@ -71,7 +74,7 @@ def _take(sheet: Sheet, line: int, cells: list[str], columns: tuple[int, int, in
     elif not doc_id:
         sheet.fault(line, columns[1], "a rating without a document", expected="a document id", got="nothing")
     else:
-        found.judge(text, doc_id, grade, line)
+        builder.judge(text, doc_id, grade, line)
     return False
 
 
@@ -103,7 +106,7 @@ def read_quepid_ltr(path: Path | str) -> TestSet:
         TestSetError: with every line that is none, and both lines of judgments that disagree.
     """
     path = Path(path)
-    found = Gathered(path, by_line)
+    builder = TestSetBuilder(path)
     texts: dict[str, int] = {}
     lines = decode(read_bytes(path, TestSetError), path, TestSetError).split("\n")
     for line, content in ((n, text.strip()) for n, text in enumerate(lines, 1) if text.strip()):
@@ -111,7 +114,7 @@ def read_quepid_ltr(path: Path | str) -> TestSet:
         grade = number_of(parts["rating"]) if parts else None
         if parts is None or grade is None:
             expected = "`rating qid:ID # document text`"
-            found.add(
+            builder.problem(
                 "not a rating" if parts is None else "the rating is not a number",
                 line,
                 expected=expected,
@@ -119,13 +122,13 @@ def read_quepid_ltr(path: Path | str) -> TestSet:
             )
             continue
         query_id, text = parts["query_id"], parts["text"] or ""
-        found.query(query_id, Query(query_id, text))
+        builder.queries.setdefault(query_id, Query(query_id, text))
         first = texts.setdefault(query_id, line)
-        if found.queries[query_id].text != text:
-            there = f"{shorten(found.queries[query_id].text)}, as on line {first}"
-            found.add(f"query {shorten(query_id)} has two texts", line, expected=there, got=shorten(text))
-        found.judge(query_id, parts["doc_id"], grade, line)
-    return found.testset(has_ids=True)
+        if builder.queries[query_id].text != text:
+            there = f"{shorten(builder.queries[query_id].text)}, as on line {first}"
+            builder.problem(f"query {shorten(query_id)} has two texts", line, expected=there, got=shorten(text))
+        builder.judge(query_id, parts["doc_id"], grade, line)
+    return builder.testset(builder.repeated())
 
 
 def write_quepid_ltr(testset: TestSet, path: Path | str) -> None:

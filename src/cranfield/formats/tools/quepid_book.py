@@ -15,16 +15,17 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from cranfield.errors import TestSetError, shorten
+from cranfield.errors import TestSetError
 from cranfield.formats.io.delimited import read_sheet
 from cranfield.formats.io.files import write_text
 from cranfield.formats.io.grades import number_of, whole
 from cranfield.formats.io.located import Loc, Text, source_text, validate
 from cranfield.formats.io.table import as_number
 from cranfield.formats.io.tool_json import Loose, entries, load_json
+from cranfield.formats.testsets.builder import by_line
 from cranfield.formats.testsets.native_fields import FilledText, Grade
-from cranfield.formats.tools.by_text import Gathered, by_line, counted, judged, text_ids, written_texts
-from cranfield.model import Meta, Note, Query, Rating, TestSet
+from cranfield.formats.tools.by_text import TextBuilder, counted, judged, text_ids, written_texts
+from cranfield.model import Meta, Note, Query, TestSet
 from cranfield.model.note import info
 from cranfield.words import n_of
 
@@ -68,9 +69,9 @@ def read_quepid_book(path: Path | str) -> TestSet:
     """
     path = Path(path)
     located = load_json(path)
-    found = Gathered(path, located.mark)
-    validate(located, _Book, found.problems)
-    book = _Raters(found)
+    builder = TextBuilder(path, located.mark)
+    validate(located, _Book, builder.problems)
+    book = _Raters(builder)
     data = located.sourced
     for index, pair in entries(data.get("query_doc_pairs")):
         book.pair(pair, ("query_doc_pairs", index))
@@ -79,10 +80,9 @@ def read_quepid_book(path: Path | str) -> TestSet:
     notes = [*book.notes()]
     if data.get("support_implicit_judgements"):
         notes += info("the book takes implicit judgements: Quepid does not round what its ratings come to")
-    return found.testset(
+    return builder.testset(
         notes,
         name=source_text(data.get("name")) or "",
-        ratings=book.ratings,
         consensus="quepid",
         meta=Meta(scale=tuple(sorted({grade for grade in grades if grade is not None}))),
     )
@@ -96,19 +96,19 @@ def read_quepid_book_csv(path: Path | str) -> TestSet:
     """
     path = Path(path)
     sheet = read_sheet(path, repeats=True)
-    found = Gathered(path, by_line, sheet.problems)
+    builder = TextBuilder(path, by_line, sheet.problems)
     if [name.lower() for name in sheet.names[:2]] != ["query", "docid"] or len(sheet.names) == 2:
         got = ",".join(sheet.names)
         expected = "query,docid and a column per rater"
         sheet.fault(sheet.line, None, "not a header of a book", expected=expected, got=got)
         sheet.problems.raise_if_any()
-    book = _Raters(found)
+    book = _Raters(builder)
     raters = text_ids(sheet.names[2:])
     for line, (text, doc_id, *cells) in sheet.stripped_rows():
         if not text or not doc_id:
             sheet.fault(line, int(bool(text)), "not a row of a book", expected="a query, a document and ratings")
             continue
-        found.query(text, Query("", text))
+        builder.query(text, Query("", text))
         for place, (rater, cell) in enumerate(zip(raters, cells, strict=True), start=2):
             grade = number_of(cell)
             if grade is not None:
@@ -116,25 +116,23 @@ def read_quepid_book_csv(path: Path | str) -> TestSet:
             elif cell:
                 message = f"the rating of {rater} is not a number"
                 sheet.fault(line, place, message, expected="a number, or nothing", got=cell)
-    return found.testset(book.notes(), ratings=book.ratings, consensus="quepid")
+    return builder.testset(book.notes(), consensus="quepid")
 
 
 @dataclass
 class _Raters:
-    """Ratings put together by query."""
+    """Ratings of a book, and counts of what it holds beside them."""
 
-    found: Gathered
-    ratings: dict[str, list[Rating]] = field(default_factory=dict)
+    builder: TextBuilder
     lost: Counter[str] = field(default_factory=Counter)
     empty: Counter[str] = field(default_factory=Counter)
-    said: dict[tuple[str, str, str], tuple[float | None, Any]] = field(default_factory=dict)
 
     def pair(self, pair: Mapping[str, Any], loc: Loc) -> None:
         """Take one pair with its judgements; what is no pair is left to the schema."""
         text, doc_id = source_text(pair.get("query_text")), source_text(pair.get("doc_id"))
         if not isinstance(text, str) or not isinstance(doc_id, str):
             return
-        self.found.query(text, Query("", text))
+        self.builder.query(text, Query("", text))
         self.lost.update(noun for key, noun in _BESIDE.items() if pair.get(key) not in (None, "", {}, []))
         judgements = entries(pair.get("judgements"))
         self.empty["pairs that nobody rated"] += not judgements
@@ -148,25 +146,13 @@ class _Raters:
             if isinstance(rater, str):
                 self.take(text, doc_id, rater, grade, (*loc, "judgements", index))
 
-    def take(self, text: str, doc_id: str, rater: str, grade: float | None, loc: Any) -> None:
-        """Take one rating."""
+    def take(self, text: str, doc_id: str, rater: str, grade: float | None, at: Any) -> None:
+        """Add one rating. Raters without a name are numbered: each of their ratings counts."""
         name, n = rater, 1
-        while rater == ANONYMOUS and (text, doc_id, name) in self.said:
+        while rater == ANONYMOUS and (doc_id, name) in self.builder.ratings.values.get(text, {}):
             n += 1
             name = f"{ANONYMOUS} {n}"
-        earlier = self.said.setdefault((text, doc_id, name), (grade, loc))
-        if earlier[1] == loc:
-            self.ratings.setdefault(text, []).append(Rating(doc_id, name, grade))
-        elif earlier[0] == grade:
-            self.found.repeated += 1
-        else:
-            there = "nothing" if earlier[0] is None else f"{earlier[0]:g}"
-            self.found.add(
-                f"query {shorten(text)}: {rater} rates document {shorten(doc_id)} twice",
-                loc,
-                expected=f"{there}, as {self.found.where(earlier[1])}",
-                got="nothing" if grade is None else f"{grade:g}",
-            )
+        self.builder.rate(text, doc_id, name, grade, at)
 
     def notes(self) -> Iterator[Note]:
         """What was left out, and what is empty."""

@@ -18,8 +18,9 @@ from cranfield.formats.io.files import write_text
 from cranfield.formats.io.located import Loc, source_text, validate
 from cranfield.formats.io.table import as_number
 from cranfield.formats.io.tool_json import Loose, entries, load_json, params_of
+from cranfield.formats.testsets.builder import TestSetBuilder
 from cranfield.formats.testsets.native_fields import FilledText
-from cranfield.formats.tools.by_text import Gathered, counted, judged
+from cranfield.formats.tools.by_text import counted, judged
 from cranfield.model import Query, TestSet
 from cranfield.model.note import info
 from cranfield.words import n_of
@@ -57,29 +58,22 @@ def read_rank_eval(path: Path | str) -> TestSet:
     """
     path = Path(path)
     located = load_json(path)
-    found = Gathered(path, located.mark)
-    validate(located, _Body, found.problems)
+    builder = TestSetBuilder(path, located.mark)
+    validate(located, _Body, builder.problems)
     requests = entries(located.sourced.get("requests"))
     named = (source_text(rated.get("_index")) for _, one in requests for _, rated in entries(one.get("ratings")))
     indices = sorted({name for name in named if isinstance(name, str)})
     lost: Counter[str] = Counter()
-    first: dict[str, Loc] = {}
     for index, request in requests:
         query_id, loc = source_text(request.get("id")), ("requests", index)
-        if not isinstance(query_id, str):
-            continue
-        if first.setdefault(query_id, loc) != loc:
-            there = found.where((*first[query_id], "id"))
-            found.add(f"request id {shorten(query_id)} is used twice; it also stands {there}", (*loc, "id"))
-            continue
-        found.query(query_id, _query(query_id, request, lost))
-        _judge(found, query_id, request, loc, several=len(indices) > 1)
-    notes = [*counted({noun: n for noun, n in lost.items() if noun != _NO_TEXT})]
+        if isinstance(query_id, str) and builder.new_query(_query(query_id, request, lost), (*loc, "id")):
+            _judge(builder, query_id, request, loc, several=len(indices) > 1)
+    notes = [*builder.repeated(), *counted({noun: n for noun, n in lost.items() if noun != _NO_TEXT})]
     if lost[_NO_TEXT]:
         notes += info(n_of(lost[_NO_TEXT], _NO_TEXT))
     if len(indices) > 1:
         notes += info(f"documents are of {len(indices)} indices: their ids are `index/_id`")
-    return found.testset(notes, has_ids=True, name=indices[0] if len(indices) == 1 else "")
+    return builder.testset(notes, noun="query", name=indices[0] if len(indices) == 1 else "")
 
 
 _NO_TEXT = "requests in which no text was found: the id stands for it"
@@ -120,12 +114,12 @@ def _texts(node: object) -> Iterator[str]:
                 yield from _texts(inner)
 
 
-def _judge(found: Gathered, query_id: str, request: Mapping[str, Any], loc: Loc, *, several: bool) -> None:
+def _judge(builder: TestSetBuilder, query_id: str, request: Mapping[str, Any], loc: Loc, *, several: bool) -> None:
     for index, rated in entries(request.get("ratings")):
         name, doc_id = source_text(rated.get("_index")), source_text(rated.get("_id"))
         grade = as_number(rated.get("rating"))
         if isinstance(name, str) and isinstance(doc_id, str) and grade is not None:
-            found.judge(query_id, f"{name}/{doc_id}" if several else doc_id, grade, (*loc, "ratings", index))
+            builder.judge(query_id, f"{name}/{doc_id}" if several else doc_id, grade, (*loc, "ratings", index))
 
 
 def write_rank_eval(testset: TestSet, path: Path | str) -> None:

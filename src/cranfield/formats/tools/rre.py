@@ -20,7 +20,7 @@ from cranfield.formats.io.located import Loc, PlainScalar, Text, source_text, va
 from cranfield.formats.io.table import as_number
 from cranfield.formats.io.tool_json import Loose, entries, load_json, params_of
 from cranfield.formats.testsets.native_fields import Grade, complaint
-from cranfield.formats.tools.by_text import Gathered, counted, judged, written_texts
+from cranfield.formats.tools.by_text import TextBuilder, counted, judged, written_texts
 from cranfield.model import Query, Scalar, TestSet
 
 PLACEHOLDER = "$query"
@@ -88,10 +88,10 @@ def read_rre(path: Path | str) -> TestSet:
     """
     path = Path(path)
     located = load_json(path)
-    found = Gathered(path, located.mark)
+    builder = TextBuilder(path, located.mark)
     data = located.sourced
     model = _ByTopic if "topics" in data else _ByGroup if "query_groups" in data else _Flat
-    validate(located, model, found.problems)
+    validate(located, model, builder.problems)
     placeholder = source_text(data.get("query_placeholder")) or PLACEHOLDER
     lost: Counter[str] = Counter()
     for topic, topic_loc in _inner(data, "topics", ()):
@@ -101,11 +101,11 @@ def read_rre(path: Path | str) -> TestSet:
             for index, query in entries(group.get("queries")):
                 lost["templates of queries"] += "template" in query or "template" in group
                 loc = (*group_loc, "queries", index)
-                key = _take(found, query, loc, {k: v for k, v in strata.items() if v}, placeholder, lost)
+                key = _take(builder, query, loc, {k: v for k, v in strata.items() if v}, placeholder, lost)
                 if key is not None:
                     owner, at = (query, loc) if query.get("relevant_documents") is not None else (group, group_loc)
-                    _judge(found, key, owner.get("relevant_documents"), (*at, "relevant_documents"))
-    return found.testset(counted(lost), name=source_text(data.get("index")) or "")
+                    _judge(builder, key, owner.get("relevant_documents"), (*at, "relevant_documents"))
+    return builder.testset(counted(lost), name=source_text(data.get("index")) or "")
 
 
 def _inner(node: Mapping[str, Any], key: str, loc: Loc) -> list[tuple[Mapping[str, Any], Loc]]:
@@ -124,7 +124,12 @@ def _group_name(node: Mapping[str, Any]) -> str:
 
 
 def _take(
-    found: Gathered, query: Mapping[str, Any], loc: Loc, strata: Mapping[str, str], placeholder: str, lost: Counter[str]
+    builder: TextBuilder,
+    query: Mapping[str, Any],
+    loc: Loc,
+    strata: Mapping[str, str],
+    placeholder: str,
+    lost: Counter[str],
 ) -> Hashable | None:
     """Take a query; None where it has no text, which is a problem."""
     placeholders = query.get("placeholders")
@@ -132,16 +137,18 @@ def _take(
         return None
     text = source_text(placeholders.get(placeholder))
     if not isinstance(text, str) or not text.strip():
-        found.add(f"the query has no text under {placeholder!r}", (*loc, "placeholders"), expected="the text it asks")
+        builder.problem(
+            f"the query has no text under {placeholder!r}", (*loc, "placeholders"), expected="the text it asks"
+        )
         return None
     rest = {name.removeprefix("$"): value for name, value in placeholders.items() if name != placeholder}
     params = params_of(rest, lost)
     key = (text, tuple(strata.items()), tuple(params.items()))
-    found.query(key, Query("", text, strata=dict(strata), params=params))
+    builder.query(key, Query("", text, strata=dict(strata), params=params))
     return key
 
 
-def _judge(found: Gathered, key: Hashable, documents: object, loc: Loc) -> None:
+def _judge(builder: TextBuilder, key: Hashable, documents: object, loc: Loc) -> None:
     """Take judgments in either shape: gain to documents, or document to gain."""
     for name, said in documents.items() if isinstance(documents, Mapping) else ():
         if isinstance(said, list):
@@ -153,7 +160,7 @@ def _judge(found: Gathered, key: Hashable, documents: object, loc: Loc) -> None:
             continue
         for doc_id, at in doc_ids:
             if grade is not None and isinstance(doc_id, str):
-                found.judge(key, doc_id, grade, at)
+                builder.judge(key, doc_id, grade, at)
 
 
 def write_rre(testset: TestSet, path: Path | str) -> None:

@@ -9,7 +9,8 @@ from pathlib import Path
 
 from cranfield.formats.io.delimited import read_sheet, write_sheet
 from cranfield.formats.io.grades import number_of, short
-from cranfield.formats.tools.by_text import Gathered, by_line, judged, written_cells
+from cranfield.formats.testsets.builder import by_line
+from cranfield.formats.tools.by_text import TextBuilder, judged, written_cells
 from cranfield.model import Query, TestSet
 from cranfield.model.note import info
 
@@ -25,7 +26,7 @@ def read_searchtweak_csv(path: Path | str) -> TestSet:
     """
     path = Path(path)
     sheet = read_sheet(path)
-    found = Gathered(path, by_line, sheet.problems)
+    builder = TextBuilder(path, by_line, sheet.problems)
     if tuple(name.lower() for name in sheet.names) != HEADER:
         got = ",".join(sheet.names)
         sheet.fault(sheet.line, None, "not a header of SearchTweak", expected=",".join(HEADER), got=got)
@@ -38,9 +39,9 @@ def read_searchtweak_csv(path: Path | str) -> TestSet:
             if not value:
                 sheet.fault(line, place, f"the {HEADER[place]} is empty", expected="text")
         if grade is not None and text and doc_id:
-            found.query(text, Query("", text))
-            found.judge(text, doc_id, grade, line)
-    return found.testset(info(MEANS))
+            builder.query(text, Query("", text))
+            builder.judge(text, doc_id, grade, line)
+    return builder.testset(info(MEANS))
 
 
 def write_searchtweak_csv(testset: TestSet, path: Path | str) -> None:
