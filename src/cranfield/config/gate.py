@@ -16,8 +16,8 @@ from typing import Annotated, Any, Self
 from pydantic import BeforeValidator, ConfigDict, Field, WithJsonSchema, model_validator
 
 from cranfield.config.strict import Strict
-from cranfield.formats.io.located import Text, describe
-from cranfield.formats.io.tree import SourceFloat, SourceInt
+from cranfield.formats.io.located import Text
+from cranfield.formats.io.tree import SourceFloat, SourceInt, describe
 
 TESTSET_PART = "{testset}"
 """In the path of a baseline: the name of the test set, where a config has several."""

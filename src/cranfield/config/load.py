@@ -15,7 +15,9 @@ from cranfield.config.strict import Finding
 from cranfield.config.systems import OneSystem, SystemConfig
 from cranfield.errors import ConfigError, Problem, ProblemList
 from cranfield.formats.io.files import shown
-from cranfield.formats.io.located import Located, field_name, load_located, validate
+from cranfield.formats.io.located import Located, load_located
+from cranfield.formats.io.tree import field_name
+from cranfield.formats.io.validation import validate
 
 
 def load_config(path: Path | str, *, also: Callable[[Config], Iterator[Finding]] | None = None) -> Config:

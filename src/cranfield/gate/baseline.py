@@ -18,8 +18,9 @@ from pydantic import BaseModel, ConfigDict, Field
 from cranfield.errors import InputError, Problem, ProblemList
 from cranfield.evaluation.values import Evaluation
 from cranfield.formats.io.files import decode, read_bytes, shown, write_text
-from cranfield.formats.io.located import Located, located_text, validate
+from cranfield.formats.io.located import Located, located_text
 from cranfield.formats.io.tree import Unreadable
+from cranfield.formats.io.validation import validate
 from cranfield.gate.decimals import exact, mean
 from cranfield.measures import CATALOGUE
 from cranfield.model import Outcome, Predicate, TestSet

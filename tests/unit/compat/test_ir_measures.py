@@ -271,7 +271,7 @@ def test_every_bad_measure_is_named_before_anything_is_read():
             TestSetError,
             [*qrel_rows(), ours.Qrel("q1", "d1", 3)],
             RUN,
-            "rows 0 and 4: query 'q1', document 'd1' is judged",
+            "row 4: query 'q1', document 'd1' is judged",
         ),
         (TestSetError, [ours.Qrel("q1", "d1", "1")], RUN, "row 0: grade is not a finite number"),
         (UsageError, QRELS, [("q1", "d1", 1.0)], r"row 0 has no query_id; expected rows such as ScoredDoc"),
@@ -328,7 +328,7 @@ def test_the_iteration_says_the_subtopic_where_a_measure_needs_one(tmp_path, qre
 
 
 def test_without_such_a_measure_a_document_has_one_grade():
-    with pytest.raises(TestSetError, match="rows 0 and 2: query 'q1', document 'd1' is judged twice"):
+    with pytest.raises(TestSetError, match="row 2: query 'q1', document 'd1' is judged twice"):
         ours.calc_aggregate([AP], [ours.Qrel(*row) for row in SUBTOPICS], RUN)
 
 

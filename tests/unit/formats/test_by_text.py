@@ -41,10 +41,10 @@ def test_judgments_that_disagree_name_both_lines_and_those_that_agree_are_counte
     with pytest.raises(TestSetError) as caught:
         found.testset()
     assert str(caught.value) == (
-        "ratings.csv:7: query 'boots': document 'd1' is judged twice; expected 1, as on line 2, got 2."
+        "ratings.csv:7: query 'boots', document 'd1' is judged twice; expected 1, as on line 2, got 2."
     )
     found.problems.problems.clear()
-    assert tuple(map(str, found.testset().notes[1:])) == ("said again: 1 judgment, with the same grade",)
+    assert tuple(map(str, found.testset().notes[1:])) == ("1 repeated judgment with the same grade, counted once",)
 
 
 def test_what_is_numbered_or_named_again_is_said():

@@ -52,7 +52,7 @@ def test_types_are_strata_and_what_has_no_place_is_said(tmp_path):
         "not carried over: 1 value of 'reviewers': lists or keys",
         "not carried over: 'why' of documents",
         "not carried over: the key 'curator' of the file",
-        "said again: 1 judgment, with the same grade",
+        "1 repeated judgment with the same grade, counted once",
     )
 
 
@@ -83,7 +83,7 @@ def test_everything_that_is_wrong_is_told_with_its_place(tmp_path):
     assert (3, 46, "missing key 'doc_id' in queries[0].relevant_docs[1]") in found
     assert (4, 3, "missing key 'relevant_docs' in queries[1]") in found
     assert (4, 13, "query id 'q1' is used twice; it also stands on line 1") in found
-    assert (8, 43, "document 'd1' is judged twice") in found
+    assert (8, 43, "query 'q3', document 'd1' is judged twice") in found
     assert len(found) == 6
 
 

@@ -107,7 +107,7 @@ def test_ratings_alone_make_no_grades(tmp_path):
         (
             "t.csv",
             "query_id,doc_id,grade\nq,d,1\nq,e,1\nq,d,2\n",
-            ["t.csv:4:5: query 'q', document 'd' is judged twice; expected 1, as on line 2, got '2'"],
+            ["t.csv:4:5: query 'q', document 'd' is judged twice; expected 1, as on line 2, got 2"],
         ),
         (
             "t.tsv",
@@ -161,7 +161,7 @@ def test_a_grade_in_json_is_a_finite_number(tmp_path, grade):
 
 def test_what_is_judged_twice_alike_is_counted(tmp_path):
     testset = read_testset(put(tmp_path, "query_id,doc_id,grade\nq,d,1\nq,d,1.0\n"))
-    assert tuple(map(str, testset.notes)) == ("said again: 1 judgment, with the same grade",)
+    assert tuple(map(str, testset.notes)) == ("1 repeated judgment with the same grade, counted once",)
 
 
 EVERY = TestSet(

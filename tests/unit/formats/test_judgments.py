@@ -85,14 +85,14 @@ def test_a_document_judged_twice_and_differently_is_an_error_with_both_rows(make
     with pytest.raises(TestSetError) as caught:
         qrels_from_frame(make(rows))
     assert str(caught.value) == (
-        "qrels: rows 1 and 3: query 'q1', document 'd2' is judged twice; expected 0, as in row 1, got 3.\n"
+        "qrels: row 3: query 'q1', document 'd2' is judged twice; expected 0, as in row 1, got 3.\n"
         "Hint: where rows are of several subtopics, columns={'subtopic': …} names that column"
     )
     assert qrels_from_frame(make(rows), columns={"subtopic": "iteration"}).grades == {"q1": {"d1": 1.0, "d2": 3.0}}
 
 
 def test_a_subtopic_judged_twice_and_differently_is_an_error():
-    with pytest.raises(TestSetError, match="rows 0 and 1: query 'q', subtopic 's', document 'd' is judged twice"):
+    with pytest.raises(TestSetError, match="row 1: query 'q', subtopic 's', document 'd' is judged twice"):
         qrels_from_rows([("q", "d", 1.0, "s"), ("q", "d", 2.0, "s")], by_subtopic=True)
 
 

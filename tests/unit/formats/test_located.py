@@ -15,9 +15,9 @@ from pydantic_core import PydanticCustomError
 
 from cranfield.errors import ConfigError, ProblemList
 from cranfield.formats.io.json_tree import parse_json
-from cranfield.formats.io.located import Located, PlainScalar, Text, load_located, validate
+from cranfield.formats.io.located import Located, PlainScalar, Text, load_located
 from cranfield.formats.io.tree import Node, plain
-from cranfield.formats.io.validation import OURS
+from cranfield.formats.io.validation import OURS, validate
 from cranfield.formats.io.yaml_tree import parse_yaml
 from cranfield.formats.io.yaml_write import yaml_text
 

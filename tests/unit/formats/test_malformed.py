@@ -132,7 +132,7 @@ BAD: dict[str, tuple[str, str, str]] = {
     "qrels, a column too few": ("q 0 d 1\nq d 1\n", "qrels", ":2: 3 columns; expected 4: query iteration document grade, got 'q d 1'."),
     "subtopics, a bad grade": ("q 1 d x\n", "subtopics", ":1: the grade is not a finite number; expected a number in column 4, got 'x'."),
     "judges, a column too few": ("q 1 d\n", "judges", ":1: 3 columns; expected 4: query judge document grade, got 'q 1 d'."),
-    "preferences, a bad value": ("q 1 s d -1\n", "preferences", ":1: the value is negative; expected 0 or more, got '-1'."),
+    "preferences, a bad value": ("q 1 s d -1\n", "preferences", ":1: query 'q', group '1', document 'd': the value is negative; expected 0 or more, got -1."),
     "YAML, a bad grade": (
         "cranfield_testset: 1\nname: n\nqueries:\n  - {id: q, text: t, judgments: {d: high}}\n",
         "yaml",

@@ -43,7 +43,7 @@ def test_a_list_is_read(file):
     assert testset.query_ids == ("metal frame", "button", "nothing")
     assert testset.grades == {"metal frame": {"B07": 1, "B08": 0}, "button": {"17": 3}}
     assert (testset.name, testset.description) == ("ESCI", "Made elsewhere")
-    assert tuple(map(str, testset.notes[1:])) == ("said again: 1 judgment, with the same grade",)
+    assert tuple(map(str, testset.notes[1:])) == ("1 repeated judgment with the same grade, counted once",)
 
 
 def test_a_stored_list_is_read_and_its_kind_is_said(file):
@@ -67,7 +67,7 @@ def test_everything_that_is_wrong_is_said_with_its_place(file):
     with pytest.raises(TestSetError) as caught:
         read_opensearch_judgments(file(text))
     assert [(p.line, p.column, p.message) for p in caught.value.problems] == [
-        (2, 62, "query 'a': document 'd' is judged twice"),
+        (2, 62, "query 'a', document 'd' is judged twice"),
         (3, 39, "judgmentRatings[1].ratings[0].docId is empty"),
         (3, 53, "wrong value for judgmentRatings[1].ratings[0].rating"),
         (3, 61, "missing key 'rating' in judgmentRatings[1].ratings[1]"),

@@ -83,7 +83,7 @@ def test_every_bad_row_is_named_with_its_line(file):
     with pytest.raises(TestSetError) as caught:
         read_quepid_csv(file("\n".join(rows)))
     assert [(problem.line, problem.message) for problem in caught.value.problems] == [
-        (3, "query 'a': document '1' is judged twice"),
+        (3, "query 'a', document '1' is judged twice"),
         (4, "the rating is not a number"),
         (5, "the query is empty"),
         (6, "a rating without a document"),
@@ -106,7 +106,7 @@ def test_a_file_that_is_no_unicode_is_an_error(file):
 
 
 def test_a_header_alone_is_an_error(file):
-    with pytest.raises(TestSetError, match="no query here; expected queries with judgments"):
+    with pytest.raises(TestSetError, match="no query in this file; expected queries with judgments"):
         read_quepid_csv(file("query,docid,rating\n"))
 
 
@@ -148,7 +148,7 @@ def test_bad_lines_for_learning_to_rank_are_named(file):
         (2, "the rating is not a number"),
         (3, "not a rating"),
         (4, "query '1' has two texts"),
-        (4, "query 'a': document '11' is judged twice"),
+        (4, "query '1', document '11' is judged twice"),
     ]
 
 

@@ -97,13 +97,13 @@ def test_everything_that_is_wrong_is_said_with_its_place(file):
     with pytest.raises(TestSetError) as caught:
         read_quepid_book(file(text))
     assert [(p.line, p.column, p.message) for p in caught.value.problems] == [
-        (3, 52, "query 'q': a rates document 'd' twice"),
+        (3, 52, "query 'q', document 'd' is judged twice by 'a'"),
         (4, 63, "wrong value for query_doc_pairs[2].judgements[0].rating"),
         (5, 17, "query_doc_pairs[3].query_text is empty"),
         (5, 2, "missing key 'doc_id' in query_doc_pairs[3]"),
         (5, 35, "wrong value for query_doc_pairs[3].judgements"),
     ]
-    assert caught.value.problems[0].expected == "1, as on line 2, column 52"
+    assert caught.value.problems[0].expected == "1, as on line 2"
     assert caught.value.problems[1].expected == "a number"
 
 
@@ -112,7 +112,7 @@ def test_everything_that_is_wrong_is_said_with_its_place(file):
     [
         ('{"query_doc_pairs": [}', r"book.json:1:22: not valid JSON: no value here"),
         ("[]", r"book.json:1: no object at the top of the file; expected `{…}`"),
-        ('{"query_doc_pairs": []}', "no query here"),
+        ('{"query_doc_pairs": []}', "no query in this file"),
         ('{"name": "x"}', "missing key 'query_doc_pairs'"),
     ],
 )
@@ -130,7 +130,7 @@ def test_a_book_as_csv_has_a_column_per_rater(tmp_path):
         "-x": (Rating("12", "Anonymous", 2),),
     }
     assert (testset.grades, testset.consensus) == ({}, "quepid")
-    assert tuple(map(str, testset.notes[1:])) == ("said again: 2 judgments, with the same grade",)
+    assert tuple(map(str, testset.notes[1:])) == ("2 repeated judgments with the same grade, counted once",)
 
 
 def test_bad_rows_of_a_book_as_csv_are_named(tmp_path):
@@ -139,7 +139,7 @@ def test_bad_rows_of_a_book_as_csv_are_named(tmp_path):
     with pytest.raises(TestSetError) as caught:
         read_testset(path, "quepid-book-csv")
     assert [(problem.line, problem.message) for problem in caught.value.problems] == [
-        (3, "query 'a': Ann rates document '1' twice"),
+        (3, "query 'a', document '1' is judged twice by 'Ann'"),
         (4, "not a row of a book"),
         (5, "the rating of Ann is not a number"),
         (6, "4 cells"),

@@ -98,8 +98,8 @@ def test_everything_that_is_wrong_is_said_with_its_place(file):
     with pytest.raises(TestSetError) as caught:
         read_rank_eval(file(text))
     assert [(p.line, p.column, p.message) for p in caught.value.problems] == [
-        (2, 68, "query 'a': document 'd' is judged twice"),
-        (3, 9, "request id 'a' is used twice; it also stands on line 2, column 9"),
+        (2, 68, "query 'a', document 'd' is judged twice"),
+        (3, 9, "query id 'a' is used twice; it also stands on line 2"),
         (4, 2, "missing key 'id' in requests[2]"),
         (4, 15, "missing key '_index' in requests[2].ratings[0]"),
         (4, 38, "wrong value for requests[2].ratings[0].rating"),

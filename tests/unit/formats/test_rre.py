@@ -108,7 +108,7 @@ def test_everything_that_is_wrong_is_said_with_its_place(file):
     with pytest.raises(TestSetError) as caught:
         read_rre(file(text))
     assert [(p.line, p.column, p.message) for p in caught.value.problems] == [
-        (2, 77, "query 'a': document 'd' is judged twice"),
+        (2, 77, "query 'a', document 'd' is judged twice"),
         (3, 54, "queries[1].relevant_documents has a list under 'high'"),
         (3, 19, "the query has no text under '$query'"),
         (4, 58, "queries[2].relevant_documents has no gain for document 'd'"),

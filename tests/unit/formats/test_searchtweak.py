@@ -36,7 +36,7 @@ def test_every_bad_row_is_named_with_its_line(file):
         (3, "the grade is not a number"),
         (3, "the keyword is empty"),
         (4, "the doc is empty"),
-        (5, "query 'a': document 'd' is judged twice"),
+        (5, "query 'a', document 'd' is judged twice"),
         (6, "the doc is empty"),
         (7, "not a row of cells: unexpected end of data"),
     ]

@@ -130,7 +130,7 @@ def test_lines_give_queries(tmp_path: Path, text: str, ids: list[str], notes: tu
         ),
         ("1\ta\tb\n", "queries-tsv", ":1: 3 columns; expected 2: id, a tab, text, got '1\\ta\\tb'."),
         ("1\ta\n2\n", "queries-tsv", ":2: 1 columns; expected 2: id, a tab, text, got '2'."),
-        ("1\t \n", "queries-tsv", ":1: query '1' has no text; expected what is asked."),
+        ("1\t \n", "queries-tsv", ":1: query '1' has no text; expected the text of the query."),
         ("\ta\n", "queries-tsv", ":1: the query has no id; expected an id."),
         ('{"_id": "1", "text"\n', "queries-jsonl", ":1:20: not valid JSON: Expecting ':' delimiter"),
         ("[1]\n", "queries-jsonl", ":1: no object; expected"),

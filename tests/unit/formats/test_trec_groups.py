@@ -108,7 +108,14 @@ def test_the_name_is_the_file_without_its_endings(tmp_path: Path) -> None:
         (read_judge_qrels, b"q a d one\n", 1, "the grade is not a finite number", "a number in column 4", "'one'"),
         (read_preferences, b"q a s d nan\n", 1, "the value is not a finite number", "a number in column 5", "'nan'"),
         (read_preferences, b"q a s d 1_0\n", 1, "the value is not a finite number", "a number in column 5", "'1_0'"),
-        (read_preferences, b"q a s d -1\n", 1, "the value is negative", "0 or more", "'-1'"),
+        (
+            read_preferences,
+            b"q a s d -1\n",
+            1,
+            "query 'q', group 'a', document 'd': the value is negative",
+            "0 or more",
+            "-1",
+        ),
         (
             read_judge_qrels,
             b"q a d 1\nq b d 2\nq a d 2\n",

@@ -1,7 +1,6 @@
-"""Files of keys and values (YAML or JSON) as plain data that remembers its places, and pydantic's complaints in words.
+"""YAML and JSON files as plain data that keeps the line and column of every key and value.
 
-Reading is in `yaml_tree` and `json_tree`; here are the value they make, `Located`, and the one door, `load_located`.
-What the keys mean is said by the models of each format; `validate` lays one over the data.
+`yaml_tree` and `json_tree` parse; the models of each format say what the keys mean, and `validation.validate` applies one.
 """
 
 from __future__ import annotations
@@ -16,12 +15,7 @@ from pydantic import BeforeValidator, WithJsonSchema
 
 from cranfield.errors import CranfieldError, Problem
 from cranfield.formats.io.files import decode, read_bytes, shown, suffix_of
-from cranfield.formats.io.tree import Node, SourceFloat, SourceInt, Unreadable, plain, sourced
-from cranfield.formats.io.validation import describe, field_name, validate
-
-__all__ = ["Loc", "Located", "PlainScalar", "Text", "describe", "field_name", "load_located", "validate"]
-
-Loc = tuple[str | int, ...]
+from cranfield.formats.io.tree import Loc, Node, SourceFloat, SourceInt, Unreadable, describe, plain, sourced
 
 
 class Located:

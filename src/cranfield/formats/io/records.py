@@ -13,8 +13,8 @@ from typing import Any
 from cranfield.errors import TestSetError
 from cranfield.formats.io.delimited import unwritten, write_unicode
 from cranfield.formats.io.files import suffix_of
-from cranfield.formats.io.located import Located, describe, load_any, located_text
-from cranfield.formats.io.tree import Node, Unreadable
+from cranfield.formats.io.located import Located, load_any, located_text
+from cranfield.formats.io.tree import Node, Unreadable, describe
 from cranfield.formats.io.yaml_write import yaml_text
 from cranfield.model import TestSet
 

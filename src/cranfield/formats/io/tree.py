@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from cranfield.errors import Problem
+from cranfield.errors import Problem, shorten
 
 MAX_DEPTH = 64
 """Lists and mappings nested deeper than this are refused."""
 MAX_NUMBER_CHARS = 300
 """Longer digits are text: no number of that length is meant as one."""
+
+Loc = tuple[str | int, ...]
+"""Keys and list positions from the top of a file."""
 
 _INT = re.compile(r"[-+]?[0-9]+")
 _FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
@@ -111,6 +114,34 @@ def sourced(node: Node) -> Any:
     if isinstance(value, dict):
         return {key: sourced(child) for key, child in value.items()}
     return [sourced(child) for child in value] if isinstance(value, list) else value
+
+
+def describe(value: object) -> str:
+    """A value of a file in a few words: quoted, or its kind and size."""
+    if value is None:
+        return "nothing"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, (SourceInt, SourceFloat)):
+        return value.source
+    if isinstance(value, Mapping):
+        return f"keys with values ({len(value)})" if value else "an empty mapping"
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return f"a list of {len(value)}" if value else "an empty list"
+    return shorten(value)
+
+
+def field_name(loc: Loc) -> str:
+    """A place in the data as people write it: `queries[0].judgments['a b']`."""
+    text = ""
+    for step in loc:
+        if isinstance(step, int):
+            text += f"[{step}]"
+        elif step.replace("-", "_").isidentifier():
+            text += f".{step}" if text else step
+        else:
+            text += f"[{shorten(step)}]"
+    return text
 
 
 class TreeBuilder:

@@ -12,14 +12,13 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar, Union, get_args, get_
 
 from pydantic import BaseModel, RootModel, Tag, ValidationError
 
-from cranfield.errors import Problem, ProblemList, shorten, unknown_name
+from cranfield.errors import Problem, ProblemList, unknown_name
 from cranfield.formats.io.files import shown
-from cranfield.formats.io.tree import SourceFloat, SourceInt
+from cranfield.formats.io.located import Located
+from cranfield.formats.io.tree import Loc, describe, field_name
 
 if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
-
-    from cranfield.formats.io.located import Loc, Located
 
 AnyModel = TypeVar("AnyModel", bound=BaseModel)
 
@@ -109,34 +108,6 @@ def _findings(error: ValidationError, model: type[BaseModel]) -> list[_Finding]:
 def _is_explained(loc: Loc, found: Iterable[tuple[Loc, str]]) -> bool:
     """True when a union's other branch complains of something inside: that branch is the one that was meant."""
     return any(len(other) > len(loc) and other[: len(loc)] == loc for other, _ in found)
-
-
-def describe(value: object) -> str:
-    """A value of a file in a few words: quoted, or its kind and size."""
-    if value is None:
-        return "nothing"
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, (SourceInt, SourceFloat)):
-        return value.source
-    if isinstance(value, Mapping):
-        return f"keys with values ({len(value)})" if value else "an empty mapping"
-    if isinstance(value, Sequence) and not isinstance(value, str):
-        return f"a list of {len(value)}" if value else "an empty list"
-    return shorten(value)
-
-
-def field_name(loc: Loc) -> str:
-    """A place in the data as people write it: `queries[0].judgments['a b']`."""
-    text = ""
-    for step in loc:
-        if isinstance(step, int):
-            text += f"[{step}]"
-        elif step.replace("-", "_").isidentifier():
-            text += f".{step}" if text else step
-        else:
-            text += f"[{shorten(step)}]"
-    return text
 
 
 @dataclass

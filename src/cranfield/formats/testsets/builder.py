@@ -218,7 +218,8 @@ class TestSetBuilder:
         """
         self.problems.raise_if_any()
         if not self.queries:
-            raise TestSetError(f"no {noun} in this file", path=self.source, expected=expected)
+            where = "here" if self.mark is None else "in this file"
+            raise TestSetError(f"no {noun} {where}", path=self.source, expected=expected)
         ids = self.query_ids()
         key_to_id = dict(zip(self.queries, ids, strict=True))
         groups = {key_to_id[key]: _grouped(values) for key, values in self.groups.values.items()}

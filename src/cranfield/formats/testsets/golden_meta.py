@@ -18,7 +18,8 @@ from pydantic import BaseModel, ConfigDict, Field
 from cranfield.errors import ProblemList, TestSetError, shorten
 from cranfield.formats.io.delimited import write_unicode
 from cranfield.formats.io.files import STDIN, stem, unpacked_name
-from cranfield.formats.io.located import Text, load_located, validate
+from cranfield.formats.io.located import Text, load_located
+from cranfield.formats.io.validation import validate
 from cranfield.formats.testsets.native import meta_of
 from cranfield.formats.testsets.native_models import MatchingModel, MetaModel
 from cranfield.formats.testsets.native_write import document_of

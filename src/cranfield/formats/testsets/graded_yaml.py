@@ -14,11 +14,13 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from cranfield.errors import ProblemList, TestSetError
 from cranfield.formats.io.grades import whole
-from cranfield.formats.io.located import Loc, Located, Text, source_text, validate
+from cranfield.formats.io.located import Located, Text, source_text
 from cranfield.formats.io.records import RECORDS, load_records, write_records
 from cranfield.formats.io.table import as_number
 from cranfield.formats.io.tool_json import entries
+from cranfield.formats.io.tree import Loc
 from cranfield.formats.io.unknown_fields import UnknownFields
+from cranfield.formats.io.validation import validate
 from cranfield.formats.testsets.builder import TestSetBuilder
 from cranfield.formats.testsets.native_fields import FilledText, Grade, Id
 from cranfield.model import Query, TestSet

@@ -15,8 +15,7 @@ from cranfield.formats.io.delimited import STRATUM
 from cranfield.formats.io.files import MAX_PROBLEMS, decode, read_bytes, shown
 from cranfield.formats.io.json_tree import parse_json
 from cranfield.formats.io.table import as_number, is_id
-from cranfield.formats.io.tree import Unreadable
-from cranfield.formats.io.validation import describe
+from cranfield.formats.io.tree import Unreadable, describe
 from cranfield.formats.testsets.judgment_rows import QUERY_IS_ID, REQUIRED, Row, roles_of
 from cranfield.model import Note
 from cranfield.model.note import info, not_carried

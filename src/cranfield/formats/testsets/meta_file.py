@@ -11,7 +11,8 @@ from pathlib import Path
 
 from cranfield.errors import ProblemList, TestSetError
 from cranfield.formats.io.files import STDIN, meta_path, refusal, write_text
-from cranfield.formats.io.located import load_located, validate
+from cranfield.formats.io.located import load_located
+from cranfield.formats.io.validation import validate
 from cranfield.formats.registry import Format
 from cranfield.formats.sniff import FORMATS, told
 from cranfield.formats.testsets.native import meta_of

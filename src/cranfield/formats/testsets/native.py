@@ -14,8 +14,9 @@ from pathlib import Path
 
 from cranfield.errors import Problem, ProblemList, TestSetError, shorten
 from cranfield.formats.io.files import shown, suffix_of, write_text
-from cranfield.formats.io.located import Located, load_located, located_text, validate
+from cranfield.formats.io.located import Located, load_located, located_text
 from cranfield.formats.io.tree import Unreadable
+from cranfield.formats.io.validation import validate
 from cranfield.formats.io.yaml_write import yaml_text
 from cranfield.formats.testsets.builder import group_order, highest
 from cranfield.formats.testsets.native_checks import cross_problems

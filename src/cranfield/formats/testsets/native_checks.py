@@ -26,13 +26,12 @@ def cross_problems(located: Located) -> Iterator[Problem]:
     ids = TestSetBuilder(located.path, located.mark)
     for index, query in queries.items():
         query_id = source_text(query.get("id"))
-        if isinstance(query_id, str):
-            ids.new_query(Query(query_id), ("queries", index, "id"))
+        if isinstance(query_id, str) and not ids.new_query(Query(query_id), ("queries", index, "id")):
+            yield ids.problems.problems[-1]
         yield from _truth_problems(located, index, query)
         yield from _count_problems(located, index, query)
         yield from _twice_problems(located, index, query)
         yield from _class_problems(located, index, query, data.get("classes"))
-    yield from ids.problems.problems
     yield from _grouping_problems(located, data, queries)
 
 

@@ -15,9 +15,11 @@ from pydantic import BeforeValidator
 from cranfield.errors import TestSetError
 from cranfield.formats.io.files import write_text
 from cranfield.formats.io.grades import number_of
-from cranfield.formats.io.located import Loc, Located, Text, source_text, validate
+from cranfield.formats.io.located import Located, Text, source_text
 from cranfield.formats.io.table import as_number
 from cranfield.formats.io.tool_json import Loose, entries, load_json
+from cranfield.formats.io.tree import Loc
+from cranfield.formats.io.validation import validate
 from cranfield.formats.testsets.native_fields import FilledText, Grade
 from cranfield.formats.tools.by_text import TextBuilder, judged, written_texts
 from cranfield.model import Query, TestSet

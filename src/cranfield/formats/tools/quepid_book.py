@@ -19,9 +19,11 @@ from cranfield.errors import TestSetError
 from cranfield.formats.io.delimited import read_sheet
 from cranfield.formats.io.files import write_text
 from cranfield.formats.io.grades import number_of, whole
-from cranfield.formats.io.located import Loc, Text, source_text, validate
+from cranfield.formats.io.located import Text, source_text
 from cranfield.formats.io.table import as_number
 from cranfield.formats.io.tool_json import Loose, entries, load_json
+from cranfield.formats.io.tree import Loc
+from cranfield.formats.io.validation import validate
 from cranfield.formats.testsets.builder import by_line
 from cranfield.formats.testsets.native_fields import FilledText, Grade
 from cranfield.formats.tools.by_text import TextBuilder, counted, judged, text_ids, written_texts

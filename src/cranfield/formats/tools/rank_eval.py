@@ -15,9 +15,11 @@ from pydantic import Field, JsonValue
 
 from cranfield.errors import ProblemList, TestSetError, shorten
 from cranfield.formats.io.files import write_text
-from cranfield.formats.io.located import Loc, source_text, validate
+from cranfield.formats.io.located import source_text
 from cranfield.formats.io.table import as_number
 from cranfield.formats.io.tool_json import Loose, entries, load_json, params_of
+from cranfield.formats.io.tree import Loc
+from cranfield.formats.io.validation import validate
 from cranfield.formats.testsets.builder import TestSetBuilder
 from cranfield.formats.testsets.native_fields import FilledText
 from cranfield.formats.tools.by_text import counted, judged

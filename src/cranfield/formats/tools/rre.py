@@ -16,9 +16,11 @@ from pydantic import AfterValidator, Field
 
 from cranfield.formats.io.files import write_text
 from cranfield.formats.io.grades import number_of
-from cranfield.formats.io.located import Loc, PlainScalar, Text, source_text, validate
+from cranfield.formats.io.located import PlainScalar, Text, source_text
 from cranfield.formats.io.table import as_number
 from cranfield.formats.io.tool_json import Loose, entries, load_json, params_of
+from cranfield.formats.io.tree import Loc
+from cranfield.formats.io.validation import validate
 from cranfield.formats.testsets.native_fields import Grade, complaint
 from cranfield.formats.tools.by_text import TextBuilder, counted, judged, written_texts
 from cranfield.model import Query, Scalar, TestSet
