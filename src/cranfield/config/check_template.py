@@ -8,7 +8,7 @@ from dataclasses import replace
 from cranfield.config.strict import Finding
 from cranfield.config.template import ENV, PLACEHOLDERS, REQUEST_PLACEHOLDERS, is_placeholder, placeholders, texts
 from cranfield.errors import Problem, unknown_name
-from cranfield.formats.io.located import Loc
+from cranfield.formats.io.tree import Loc
 
 NO_QUERY = "no {query}: every query would make the same call"
 

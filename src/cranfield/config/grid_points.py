@@ -19,7 +19,7 @@ from cranfield.config.strict import Finding
 from cranfield.config.systems import FusionConfig, OneSystem, SystemConfig, expand_preset
 from cranfield.config.template import placeholders, texts
 from cranfield.errors import Problem, unknown_name
-from cranfield.formats.io.located import Loc
+from cranfield.formats.io.tree import Loc
 from cranfield.formats.io.validation import problems_of
 
 TAKES_ANY_PARAM = frozenset({"python", "lines", "plugin"})

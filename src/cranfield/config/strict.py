@@ -23,7 +23,7 @@ from pydantic import (
 from pydantic_core import InitErrorDetails, PydanticCustomError
 
 from cranfield.errors import Problem, unknown_name
-from cranfield.formats.io.located import Loc
+from cranfield.formats.io.tree import Loc
 from cranfield.formats.io.validation import EXCLUDING, PROBLEM
 
 Finding = tuple[Loc, Problem]

@@ -13,7 +13,7 @@ from cranfield.config.gate import TESTSET_PART, Drop, Floor, GateConfig, JudgedS
 from cranfield.config.models import Config
 from cranfield.config.strict import Finding
 from cranfield.errors import CranfieldError, Problem, unknown_name
-from cranfield.formats.io.located import Loc
+from cranfield.formats.io.tree import Loc
 from cranfield.gate import judge
 from cranfield.gate.evidence import Evidence
 from cranfield.gate.result import RuleResult

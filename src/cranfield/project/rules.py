@@ -8,7 +8,7 @@ from pathlib import Path
 from cranfield.config import Config, SetConfig, load_config
 from cranfield.config.strict import Finding
 from cranfield.errors import CranfieldError, Problem, unknown_name
-from cranfield.formats.io.located import Loc
+from cranfield.formats.io.tree import Loc
 from cranfield.measures import parse
 from cranfield.stats.table import TESTS
 
