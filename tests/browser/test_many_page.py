@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, sync_playwright
 
 from cranfield import Answer, Hit, Outcome, Query, Run, TestSet, compare, compare_many, evaluate
 from cranfield.evaluation.sensitivity import sensitivity
@@ -21,16 +19,8 @@ LONG = "a-system-with-a-name-that-is-longer-than-any-column-of-any-table-could-b
 
 
 @pytest.fixture(scope="module")
-def browser(chromium: str) -> Iterator[Browser]:
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
-        yield browser
-        browser.close()
-
-
-@pytest.fixture(scope="module")
-def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """Reports of five systems and of fourteen, and of two with their variations."""
+def reports(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """Reports of five systems and of fourteen, and of two with a sensitivity analysis."""
     draw = random.Random(3)
     queries = tuple(
         Query(f"q{n}", "text", {"a kind of query": f"kind {n % 5} {'x' * (n % 5) * 12}"}) for n in range(40)
@@ -48,9 +38,9 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
         }
         name = LONG if place == 2 else f"system {place}"
         evaluations.append(evaluate(truth, Run(name, answers, depth=10, logs=logs, config={"concurrency": 2})))
-    comparison = compare(evaluations[2], evaluations[3], margin=0.05)
+    comparison = compare(evaluations[2], evaluations[3], margin=0.05, test="t")
     documents = {
-        "five": many_document(compare_many(evaluations[:5], baseline=LONG, margin=0.05)),
+        "five": many_document(compare_many(evaluations[:5], baseline=LONG, margin=0.05, test="t")),
         "fourteen": many_document(compare_many(evaluations, test="t")),
         "varied": comparison_document(comparison, sensitivity=sensitivity(comparison)),
     }
@@ -62,9 +52,8 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 @pytest.mark.parametrize("width", WIDTHS)
 @pytest.mark.parametrize("name", ["five", "fourteen", "varied"])
-def test_nothing_runs_over_an_edge(browser: Browser, pages: dict[str, Path], name: str, width: int) -> None:
-    page = browser.new_page(viewport={"width": width, "height": 900})
-    page.goto(pages[name].as_uri())
+def test_nothing_runs_over_an_edge(loaded, name: str, width: int) -> None:
+    page = loaded(name).show(width)
     assert page.evaluate("document.documentElement.scrollWidth") <= width
     cut = page.evaluate(
         """() => [...document.querySelectorAll('.picture svg')]
@@ -76,4 +65,3 @@ def test_nothing_runs_over_an_edge(browser: Browser, pages: dict[str, Path], nam
                 .map(text => text.textContent); })"""
     )
     assert cut == []
-    page.close()

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Page, sync_playwright
 
 from cranfield.evaluation.values import Comparison
 from cranfield.model import (
@@ -108,7 +106,7 @@ def rated() -> TestSet:
 def reports(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """Name to page: few queries with named bars, many with a skyline, two systems without a verdict."""
     folder = tmp_path_factory.mktemp("reports")
-    few, many = made_up(24, pilot=True), made_up(200)
+    few, many = made_up(24, pilot=True), made_up(80)
     documents = {
         "comparison": comparison_document(few, preflight=[("plain", f"file {LONG}", EVIL)]),
         "skyline": comparison_document(many),
@@ -121,85 +119,54 @@ def reports(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     return {name: folder / f"{name}.html" for name in documents}
 
 
-@pytest.fixture(scope="module")
-def browser(chromium: str) -> Iterator[Browser]:
-    with sync_playwright() as playwright:
-        started = playwright.chromium.launch(
-            executable_path=chromium, args=["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
-        )
-        yield started
-        started.close()
-
-
-@pytest.fixture
-def page(browser: Browser) -> Iterator[Page]:
-    """An empty page; whatever it says on its console, and whatever it asks for, is kept on it."""
-    opened = browser.new_page()
-    yield opened
-    opened.close()
-
-
-def visit(page: Page, path: Path, width: int, *, all_open: bool = False) -> None:
-    page.set_viewport_size({"width": width, "height": 900})
-    page.goto(path.as_uri())
-    if all_open:
-        page.evaluate("document.querySelectorAll('details').forEach(each => each.open = true)")
-
-
-@pytest.mark.parametrize("width", WIDTHS)
 @pytest.mark.parametrize("name", PAGES)
-def test_a_page_is_silent_and_asks_for_nothing_but_itself(
-    page: Page, reports: dict[str, Path], name: str, width: int
-) -> None:
-    said: list[str] = []
-    asked: list[str] = []
-    page.on("console", lambda message: said.append(message.text))
-    page.on("pageerror", lambda error: said.append(str(error)))
-    page.on("request", lambda request: asked.append(request.url))
-    visit(page, reports[name], width, all_open=True)
-    assert said == []
-    assert [url for url in asked if url != "data:,"] == [reports[name].as_uri()]
-    assert page.title() != "taken"
+def test_a_page_writes_nothing_to_its_console_and_requests_nothing_but_itself(loaded, name: str) -> None:
+    found = loaded(name)
+    for width in WIDTHS:
+        found.show(width, all_open=True)
+    assert found.messages == []
+    assert [url for url in found.requests if url != "data:,"] == [found.path.as_uri()]
+    assert found.page.title() != "taken"
 
 
-@pytest.mark.parametrize("width", [320, *WIDTHS])
-@pytest.mark.parametrize("name", PAGES)
 @pytest.mark.parametrize("all_open", [False, True])
-def test_the_page_never_scrolls_sideways(
-    page: Page, reports: dict[str, Path], name: str, width: int, *, all_open: bool
-) -> None:
-    visit(page, reports[name], width, all_open=all_open)
-    assert page.evaluate("document.documentElement.scrollWidth") <= width
-    escaped = page.evaluate(
-        """width => [...document.querySelectorAll('body *')]
-            .filter(each => !each.closest('.scroll, nav, svg, .skip') && each.getBoundingClientRect().right > width + 1)
-            .map(each => each.outerHTML.slice(0, 90))""",
-        width,
-    )
-    assert escaped == []
-
-
-@pytest.mark.parametrize("width", WIDTHS)
 @pytest.mark.parametrize("name", PAGES)
-def test_every_heading_is_seen(page: Page, reports: dict[str, Path], name: str, width: int) -> None:
-    visit(page, reports[name], width)
-    headings = page.locator("h1, h2, h3, h4, h5, h6").all()
-    assert len(headings) > 4
-    assert all(heading.is_visible() and heading.inner_text().strip() for heading in headings)
+def test_the_page_never_scrolls_sideways(loaded, name: str, *, all_open: bool) -> None:
+    for width in (320, *WIDTHS):
+        page = loaded(name).show(width, all_open=all_open)
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+        escaped = page.evaluate(
+            """width => [...document.querySelectorAll('body *')]
+                .filter(each => !each.closest('.scroll, nav, svg, .skip') && each.getBoundingClientRect().right > width + 1)
+                .map(each => each.outerHTML.slice(0, 90))""",
+            width,
+        )
+        assert (width, escaped) == (width, [])
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_every_heading_is_visible(loaded, name: str) -> None:
+    for width in WIDTHS:
+        page = loaded(name).show(width)
+        headings = page.evaluate(
+            """[...document.querySelectorAll('h1, h2, h3, h4, h5, h6')].map(
+                each => each.checkVisibility({visibilityProperty: true}) && each.getBoundingClientRect().height > 0
+                    ? each.innerText.trim() : '')"""
+        )
+        assert len(headings) > 4
+        assert (width, all(headings)) == (width, True)
 
 
 @pytest.mark.parametrize("width", WIDTHS)
-def test_each_class_has_its_table(page: Page, reports: dict[str, Path], width: int) -> None:
-    visit(page, reports["classes"], width)
+def test_each_class_has_its_table(loaded, width: int) -> None:
+    page = loaded("classes").show(width)
     captions = page.locator("#classes figcaption").all_inner_texts()
     assert [caption[0] for caption in captions] == [one.letter for one in QUERY_CLASSES.values()]
 
 
 @pytest.mark.parametrize("width", WIDTHS)
-def test_the_keyboard_reaches_the_content_the_tables_and_the_details(
-    page: Page, reports: dict[str, Path], width: int
-) -> None:
-    visit(page, reports["comparison"], width)
+def test_the_keyboard_reaches_the_content_the_tables_and_the_details(fresh, width: int) -> None:
+    page = fresh("comparison", width)
     page.keyboard.press("Tab")
     assert page.evaluate("document.activeElement.className") == "skip"
     assert page.locator(".skip").is_visible()
@@ -221,8 +188,8 @@ def test_the_keyboard_reaches_the_content_the_tables_and_the_details(
     assert details.locator("table").is_visible()
 
 
-def test_a_wide_table_scrolls_in_its_own_box_by_keyboard(page: Page, reports: dict[str, Path]) -> None:
-    visit(page, reports["comparison"], 390)
+def test_a_wide_table_scrolls_in_its_own_box_by_keyboard(fresh) -> None:
+    page = fresh("comparison", 390)
     box = page.locator("#measures > .table .scroll").first
     assert box.evaluate("each => each.scrollWidth > each.clientWidth")
     box.focus()
@@ -237,29 +204,26 @@ def test_a_wide_table_scrolls_in_its_own_box_by_keyboard(page: Page, reports: di
 
 @pytest.mark.parametrize("width", WIDTHS)
 @pytest.mark.parametrize("name", ["comparison", "skyline"])
-def test_the_words_of_a_picture_are_large_enough_and_inside_it(
-    page: Page, reports: dict[str, Path], name: str, width: int
-) -> None:
-    visit(page, reports[name], width)
-    pictures = page.locator("figure.picture").count()
-    seen = [svg for svg in page.locator("figure.picture svg").all() if svg.is_visible()]
-    assert len(seen) == pictures >= 4
-    for svg in seen:
-        found = svg.evaluate(
-            """svg => {
-                const frame = svg.getBoundingClientRect();
-                return [...svg.querySelectorAll('text')].filter(each => each.textContent.trim()).map(each => {
-                    const box = each.getBoundingClientRect();
-                    return [each.textContent, parseFloat(each.getAttribute('font-size')) * svg.getScreenCTM().a,
-                            box.left >= frame.left - 1 && box.right <= frame.right + 1
-                            && box.top >= frame.top - 1 && box.bottom <= frame.bottom + 1];
-                });
-            }"""
-        )
-        assert found
-        assert min(size for _, size, _ in found) >= 11
-        assert [words for words, _, inside in found if not inside] == []
-        assert svg.bounding_box()["height"] < 900
+def test_the_words_of_a_picture_are_large_enough_and_inside_it(loaded, name: str, width: int) -> None:
+    page = loaded(name).show(width)
+    seen = page.evaluate(
+        """() => [...document.querySelectorAll('figure.picture svg')].filter(svg => svg.checkVisibility()).map(svg => {
+            const frame = svg.getBoundingClientRect();
+            const words = [...svg.querySelectorAll('text')].filter(each => each.textContent.trim()).map(each => {
+                const box = each.getBoundingClientRect();
+                return [each.textContent, parseFloat(each.getAttribute('font-size')) * svg.getScreenCTM().a,
+                        box.left >= frame.left - 1 && box.right <= frame.right + 1
+                        && box.top >= frame.top - 1 && box.bottom <= frame.bottom + 1];
+            });
+            return [frame.height, words];
+        })"""
+    )
+    assert len(seen) == page.locator("figure.picture").count() >= 4
+    for height, words in seen:
+        assert words
+        assert min(size for _, size, _ in words) >= 11
+        assert [text for text, _, inside in words if not inside] == []
+        assert height < 900
 
 
 CONTRAST = """() => {
@@ -292,29 +256,23 @@ CONTRAST = """() => {
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("name", PAGES)
-def test_words_stand_out_from_what_is_behind_them(
-    browser: Browser, reports: dict[str, Path], name: str, scheme: str
-) -> None:
-    page = browser.new_page(color_scheme=scheme)
-    try:
-        visit(page, reports[name], 1280, all_open=True)
-        assert page.evaluate(CONTRAST) == []
-        paper = page.evaluate("getComputedStyle(document.body).backgroundColor")
-        assert (paper == "rgb(255, 255, 255)") == (scheme == "light")
-    finally:
-        page.close()
+def test_words_stand_out_from_what_is_behind_them(loaded, name: str, scheme: str) -> None:
+    page = loaded(name).show(1280, all_open=True, scheme=scheme)
+    assert page.evaluate(CONTRAST) == []
+    paper = page.evaluate("getComputedStyle(document.body).backgroundColor")
+    assert (paper == "rgb(255, 255, 255)") == (scheme == "light")
 
 
-def test_grey_words_on_grey_would_be_found(page: Page, reports: dict[str, Path]) -> None:
-    visit(page, reports["comparison"], 1280)
+def test_grey_words_on_grey_would_be_found(fresh) -> None:
+    page = fresh("comparison", 1280)
     page.evaluate("document.querySelector('h1').style.setProperty('color', '#ddd')")
     assert [name for name, _ in page.evaluate(CONTRAST)] == ["H1."]
 
 
-def test_the_policy_stops_a_script_that_got_in(page: Page, reports: dict[str, Path]) -> None:
-    said: list[str] = []
-    page.on("console", lambda message: said.append(message.text))
-    visit(page, reports["comparison"], 1280)
+def test_the_policy_stops_a_script_that_got_in(fresh) -> None:
+    messages: list[str] = []
+    page = fresh("raters", 1280)
+    page.on("console", lambda message: messages.append(message.text))
     page.evaluate(
         """() => {
             const script = document.createElement('script');
@@ -323,11 +281,11 @@ def test_the_policy_stops_a_script_that_got_in(page: Page, reports: dict[str, Pa
         }"""
     )
     assert page.title() != "taken"
-    assert "Content Security Policy" in said[0]
+    assert "Content Security Policy" in messages[0]
 
 
-def test_paper_gets_what_is_folded_away_and_no_navigation(page: Page, reports: dict[str, Path]) -> None:
-    visit(page, reports["comparison"], 780)
+def test_paper_gets_what_is_folded_away_and_no_navigation(fresh) -> None:
+    page = fresh("comparison", 780)
     folded = page.locator("details:not([open]) table").first
     assert not folded.is_visible()
     page.emulate_media(media="print")
