@@ -29,7 +29,7 @@ else
     rm "$stamp"
 fi
 .venv/bin/python -m pip install -qq --disable-pip-version-check --no-input --require-hashes -r requirements/uv.txt
-.venv/bin/uv pip sync --quiet --python .venv/bin/python --require-hashes requirements/dev.txt
+.venv/bin/uv pip sync --quiet --compile-bytecode --python .venv/bin/python --require-hashes requirements/dev.txt
 .venv/bin/uv pip install --quiet --python .venv/bin/python --no-deps --no-build-isolation -e .
 reason=$(.venv/bin/python -c 'from cranfield.ranking import c_reader; print(c_reader.why_not())')
 [ -z "$reason" ] || say "run files will be read in Python, which takes several times as long: $reason"
