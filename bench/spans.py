@@ -19,7 +19,7 @@ from pathlib import Path
 MEASURES = ["nDCG@10", "AP", "RR@10", "P@10", "R@100", "R@1000", "Success@5"]
 BLOCK_BYTES = 8 * 1024 * 1024
 PARTS = {
-    "read the judgments": [("cranfield.project.recipe", "load")],
+    "read the judgments": [("cranfield.project.loading", "load")],
     "index the judged documents": [
         ("cranfield.ranking.file", "PreparedJudgments"),
     ],
@@ -77,8 +77,9 @@ class Clock:
 def evaluate(qrels, run):
     """What the command does between its arguments and its output."""
     recipe = importlib.import_module("cranfield.project.recipe")
+    loading = importlib.import_module("cranfield.project.loading")
     reporting = importlib.import_module("cranfield.reporting")
-    evaluation = recipe.evaluate(recipe.load(Path(qrels)), Path(run), measures=MEASURES)
+    evaluation = recipe.evaluate(loading.load(Path(qrels)), Path(run), measures=MEASURES)
     return reporting.render(reporting.evaluation_document([evaluation], by_query=False), "json")
 
 

@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from cranfield.measures import Measure, parse
     from cranfield.measures.own import define
     from cranfield.model import Answer, Convention, Entity, Hit, Outcome, Pattern, Query, Run, Span, TestSet
-    from cranfield.project.recipe import compare, compare_many, evaluate, load
+    from cranfield.project.loading import load
+    from cranfield.project.recipe import compare, compare_many, evaluate
     from cranfield.project.report import report
     from cranfield.project.testset_options import TestSetOptions
     from cranfield.systems.collect.collection import collect
@@ -49,7 +50,8 @@ _HOMES = {
         "Span",
         "TestSet",
     ),
-    "cranfield.project.recipe": ("compare", "compare_many", "evaluate", "load"),
+    "cranfield.project.loading": ("load",),
+    "cranfield.project.recipe": ("compare", "compare_many", "evaluate"),
     "cranfield.project.report": ("report",),
     "cranfield.project.testset_options": ("TestSetOptions",),
     "cranfield.systems.collect.collection": ("collect",),

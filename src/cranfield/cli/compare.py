@@ -109,7 +109,8 @@ def compare_command(
 ) -> None:
     """Compare two runs query by query, or three and more at once, and reach a verdict with its evidence."""
     from cranfield.evaluation.values import Limits
-    from cranfield.project.recipe import evaluate, load, make_names_unique, with_measure
+    from cranfield.project.loading import load
+    from cranfield.project.recipe import evaluate, make_names_unique, with_measure
 
     runs = [baseline, candidate, *(more or ())]
     _refuse(many=len(runs) > 2, baseline_less=baseline_less, sensitivity=sensitivity, fail_on=fail_on)

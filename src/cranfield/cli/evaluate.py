@@ -58,29 +58,28 @@ def evaluate_command(
     options: TestSetOptions,
 ) -> None:
     """Score runs against a test set: means with their intervals, failures and judged share."""
-    from cranfield.project.recipe import evaluate, load, make_names_unique
+    from cranfield.project.loading import load
+    from cranfield.project.read_ahead import evaluate_files
+    from cranfield.project.scoring_options import ScoringOptions
     from cranfield.ranking.scan import REPORTED_HITS
 
     contrasts = contrasts_of(contrast)
     one_stdin([testset, *runs])
     note_reader(runs)
     only_numbers = output is Format.JSON and html is None and not contrasts
+    scoring = ScoringOptions(
+        convention=convention,
+        missing=missing.value if missing else None,
+        duplicates=duplicates.value if duplicates else None,
+        run_format=run_format,
+        depth=depth,
+        cache=not no_cache,
+        keep=0 if only_numbers else REPORTED_HITS,
+    )
     judged = load(testset, format=testset_format, options=options)
-    evaluations = [
-        evaluate(
-            judged,
-            run,
-            measures=measures or None,
-            convention=convention,
-            missing=missing.value if missing else None,
-            duplicates=duplicates.value if duplicates else None,
-            run_format=run_format,
-            depth=depth,
-            cache=not no_cache,
-            keep=0 if only_numbers else REPORTED_HITS,
-        )
-        for run in runs
-    ]
+    evaluations = evaluate_files(judged, runs, measures or None, scoring)
+    from cranfield.project.recipe import make_names_unique
+
     evaluations = make_names_unique(evaluations, runs)
     if history is not None:
         _remembered(history, evaluations)

@@ -62,7 +62,7 @@ def explain_command(
     from cranfield.evaluation.explain import explain
     from cranfield.measures import DEFAULT_MEASURES, parse_all
     from cranfield.model import convention_named
-    from cranfield.project.recipe import load
+    from cranfield.project.loading import load
     from cranfield.reporting.documents.explain import explanation_document
 
     sides = convention_named(a), convention_named(b)

@@ -72,7 +72,8 @@ def power_command(
 ) -> None:
     """Say how many queries a difference needs, or what so many can show, from the spread between two runs."""
     from cranfield.evaluation.power import plan
-    from cranfield.project.recipe import evaluate, load, make_names_unique
+    from cranfield.project.loading import load
+    from cranfield.project.recipe import evaluate, make_names_unique
     from cranfield.reporting.documents.power import power_document
 
     runs = [baseline, candidate]

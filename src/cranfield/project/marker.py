@@ -13,7 +13,7 @@ from cranfield.evaluation.values import Evaluation, Limits
 from cranfield.evaluation.verdict import broken_limits
 from cranfield.model import DEFAULT_CONVENTION, TestSet
 from cranfield.project.experiment import Experiment, prepare
-from cranfield.project.recipe import load
+from cranfield.project.loading import load
 from cranfield.project.rules import open_config
 from cranfield.systems import ConfiguredSystem
 from cranfield.words import first_of

@@ -7,62 +7,21 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cranfield.errors import UsageError, shorten
+from cranfield.errors import UsageError
 from cranfield.evaluation.evaluate import evaluate_ranking
 from cranfield.evaluation.scales import RATED_BY_SLOT
 from cranfield.evaluation.values import ByMeasure, Comparison, Evaluation, Limits
-from cranfield.formats.io.files import meta_path
-from cranfield.formats.sniff import read_testset
 from cranfield.measures import DEFAULT_MEASURES, Measure, parse_all
 from cranfield.model import DEFAULT_CONVENTION, Convention, TestSet, convention_named
-from cranfield.project.scoring import ScoringOptions, score
-from cranfield.project.testset_options import NO_OPTIONS, TestSetOptions, apply_options
+from cranfield.project.loading import load
+from cranfield.project.scoring import score
+from cranfield.project.scoring_options import ScoringOptions
 from cranfield.ranking import REPORTED_HITS, Duplicates, Missing
+from cranfield.ranking.file import FileReading
 
 if TYPE_CHECKING:
     from cranfield.evaluation.many_values import ManyComparison
-    from cranfield.project.inputs import Judgments, RunLike, TestSetLike
-
-
-def load(
-    source: Judgments,
-    *,
-    format: str | None = None,  # noqa: A002 - the word its users know
-    columns: Mapping[str, str] | None = None,
-    options: TestSetOptions = NO_OPTIONS,
-) -> TestSet:
-    """Read a test set in any of its formats, told by content, and make it ready to be used.
-
-    Predicates are asked of their databases, and ratings become grades.
-
-    Args:
-        source: the file; or a mapping of query id to document id to grade; or a data frame with a row per judgment.
-        format: name of a file's format, to say so instead. Qrels whose second column says something have to be named:
-            `subtopics`, `judges` or `preferences`.
-        columns: what a frame's columns are called, where the names are unusual: `{"query_id": "topic"}`.
-        options: what else is done to it: other judgments, strata, classes, a consensus, a repository it must be true of.
-
-    Raises:
-        TestSetError: with every problem of the file, each with its line.
-    """
-    if isinstance(source, str | Path):
-        return apply_options(_read(Path(source), format), options, Path(source).parent)
-    if format is not None:
-        raise UsageError(f"format is {shorten(format)}", expected="none: it is about files, and this is none")
-    from cranfield.formats.testsets.judgments import qrels_from_frame, qrels_from_mapping
-
-    read = qrels_from_mapping(source) if isinstance(source, Mapping) else qrels_from_frame(source, columns=columns)
-    return apply_options(read, options)
-
-
-def _read(path: Path, format: str | None) -> TestSet:  # noqa: A002 - as above
-    """A test set as its file has it, with what a file beside it says."""
-    testset = read_testset(path, format)
-    if not meta_path(path).exists():
-        return testset
-    from cranfield.formats.testsets.meta_file import with_meta
-
-    return with_meta(testset, path)
+    from cranfield.project.inputs import RunLike, TestSetLike
 
 
 def evaluate(  # noqa: PLR0913 - each is a choice that changes the numbers, and is typed by name
@@ -112,8 +71,19 @@ def evaluate(  # noqa: PLR0913 - each is a choice that changes the numbers, and 
     """
     testset = testset if isinstance(testset, TestSet) else load(testset)
     options = ScoringOptions(convention, missing, duplicates, run_format, name, depth, cache, columns, keep)
+    return evaluate_with_options(testset, run, measures, options)
+
+
+def evaluate_with_options(
+    testset: TestSet,
+    run: RunLike | FileReading,
+    measures: Sequence[str | Measure] | str | None,
+    options: ScoringOptions,
+) -> Evaluation:
+    """Score one run; see `evaluate`."""
     requested = [measures] if isinstance(measures, str | Measure) else measures
-    if convention_named(convention).name == RATED_BY_SLOT and testset.ratings:
+    by_slot = convention_named(options.convention).name == RATED_BY_SLOT and testset.ratings
+    if by_slot and not isinstance(run, FileReading):
         from cranfield.project.scales import evaluate_on_scales
 
         spelled = DEFAULT_MEASURES if requested is None else requested

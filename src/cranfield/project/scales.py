@@ -18,7 +18,8 @@ from cranfield.evaluation.scales import RATED_BY_SLOT, scale_for
 from cranfield.evaluation.values import ByMeasure, Evaluation
 from cranfield.measures import Measure, parse_all
 from cranfield.model import NoteKind, Rating, TestSet
-from cranfield.project.scoring import ScoringOptions, score
+from cranfield.project.scoring import score
+from cranfield.project.scoring_options import ScoringOptions
 from cranfield.ranking.value import Ranking
 from cranfield.stats.consensus import rule_named
 from cranfield.stats.scale import LEVELS, Scale, scale_named, scale_of

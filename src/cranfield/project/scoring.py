@@ -3,61 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeGuard
 
-from cranfield.errors import NoCommonQueryError, Problem, UsageError, shorten
+from cranfield.errors import NoCommonQueryError, UsageError, shorten
 from cranfield.evaluation.evaluate import evaluate_ranking
 from cranfield.evaluation.values import Evaluation
 from cranfield.formats.sniff import RunFormat, sniff_run
 from cranfield.measures import Measure
-from cranfield.model import DEFAULT_CONVENTION, Answer, Convention, Hit, Outcome, Run, TestSet, convention_named
-from cranfield.ranking import REPORTED_HITS, Duplicates, Missing, RankedRun, rank_file, rank_run
+from cranfield.model import Answer, Convention, Hit, Outcome, Run, TestSet
+from cranfield.project.scoring_options import ScoringOptions
+from cranfield.ranking import RankedRun, rank_file, rank_run
+from cranfield.ranking.file import FileReading
 from cranfield.words import first_of
 
 if TYPE_CHECKING:
     from cranfield.project.inputs import RunLike
 
 
-@dataclass(frozen=True)
-class ScoringOptions:
-    """How a run is read and scored: the keywords of `evaluate`, which documents them."""
-
-    convention: str | Convention = DEFAULT_CONVENTION
-    missing: Missing | None = None
-    duplicates: Duplicates | None = None
-    run_format: str | None = None
-    name: str | None = None
-    depth: int | None = None
-    cache: bool = False
-    columns: Mapping[str, str] | None = None
-    keep: int = REPORTED_HITS
-
-    def __post_init__(self) -> None:
-        """Refuse values that a type checker would have refused."""
-        problems = []
-        depth = self.depth
-        if depth is not None and (not isinstance(depth, int) or isinstance(depth, bool) or depth < 1):
-            problems.append(Problem(f"depth is {shorten(depth)}", expected="a whole number of 1 or more"))
-        allowed = {"missing": ("zero", "skip"), "duplicates": ("error", "first")}
-        for name, choices in allowed.items():
-            value = getattr(self, name)
-            if value is not None and value not in choices:
-                problems.append(Problem(f"{name} is {shorten(value)}", expected=" or ".join(map(repr, choices))))
-        if problems:
-            raise UsageError(problems)
-
-    def resolved(self) -> tuple[ScoringOptions, Convention]:
-        """The options with the defaults of the convention, and the convention."""
-        rules = convention_named(self.convention)
-        return replace(
-            self, missing=self.missing or rules.missing, duplicates=self.duplicates or rules.duplicates
-        ), rules
-
-
 def score(
-    testset: TestSet, run: RunLike, measures: Sequence[Measure] | None = None, options: ScoringOptions | None = None
+    testset: TestSet,
+    run: RunLike | FileReading,
+    measures: Sequence[Measure] | None = None,
+    options: ScoringOptions | None = None,
 ) -> Evaluation:
     """Rank a run and compute the measures; None computes the default list.
 
@@ -95,9 +64,11 @@ def score(
 
 
 def _rank(
-    testset: TestSet, run: RunLike, given: ScoringOptions, rules: Convention, *, trec_file: Path | None
+    testset: TestSet, run: RunLike | FileReading, given: ScoringOptions, rules: Convention, *, trec_file: Path | None
 ) -> RankedRun:
-    """A run with scores in its order: a TREC file, a mapping, a data frame or a Parquet file."""
+    """A run with scores in its order: a TREC file (maybe begun), a mapping, a data frame or a Parquet file."""
+    if isinstance(run, FileReading):
+        return run.result()
     missing, duplicates, depth, keep = given.missing or "zero", given.duplicates or "error", given.depth, given.keep
     if trec_file is not None:
         return rank_file(

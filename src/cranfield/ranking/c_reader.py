@@ -13,11 +13,11 @@ import os
 import stat
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
-from threading import Event
+from threading import Event, Thread
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from cranfield.errors import SHOWN_PROBLEMS, Problem, ProblemList, RunFormatError
@@ -104,6 +104,47 @@ def scan_file(
         return _Reader(name, opener, index, options, 1, block_bytes, known).scan()
 
 
+def start(path: Path, index: JudgedIndex, options: ScanOptions, *, threads: int | None = None) -> PendingScan:
+    """Begin `scan_file` in other threads."""
+    threads = default_threads() if threads is None else threads
+    known = _kernel.Index(index.query_ids, index.doc_ids, index.whole)
+    opener = partial(opened, path, RunFormatError)
+    return PendingScan(_Reader(shown(path), opener, index, options, threads, BLOCK_BYTES, known))
+
+
+class PendingScan:
+    """A scan in other threads: the kernel reads while the caller imports numpy and the measures."""
+
+    def __init__(self, reader: _Reader) -> None:
+        self._reader = reader
+        self._found: list[_Found] = []
+        self._error: BaseException | None = None
+        self._thread = Thread(target=self._read, daemon=True)
+        self._thread.start()
+
+    def _read(self) -> None:
+        try:
+            self._found = self._reader.read()
+        except BaseException as error:  # noqa: BLE001 - raised by `result`
+            self._error = error
+
+    def result(self) -> Scan:
+        """Wait for the end of the scan.
+
+        Raises:
+            RunFormatError: as `scan_file`.
+        """
+        self._thread.join()
+        if self._error is not None:
+            raise self._error
+        return self._reader.scan_of(self._found)
+
+    def close(self) -> None:
+        """Stop reading, if that is not done."""
+        self._reader.closed.set()
+        self._thread.join()
+
+
 def default_threads() -> int:
     """One per processor available to this process, at most MOST_THREADS."""
     affinity = getattr(os, "sched_getaffinity", None)
@@ -150,21 +191,23 @@ class _Reader:
     threads: int
     block_bytes: int
     known: _kernel.Index
+    closed: Event = field(default_factory=Event)
+    """The result is not needed any more."""
 
-    def scan(self) -> Scan:
-        """Read the file by several threads, and again by one where a range is irregular."""
+    def read(self) -> list[_Found]:
+        """Read the file by several threads, and again by one where a range is irregular; results in file order."""
         ranges = self._read_ranges() if self.threads > 1 else None
         if ranges is not None and not _is_irregular(ranges):
-            return self._scan_of(ranges)
+            return ranges
         if ranges is not None and not any(found.problems for found in ranges):
             found = self._read_all(gather=True)  # queries are interleaved; usually nothing else is wrong
             if not found.problems:
-                return self._scan_of([found])
+                return [found]
         found = self._read_all(gather=False)
         if found.status == _kernel.INTERLEAVED:
             found = self._read_all(gather=True)
         self._refuse(found)
-        return self._scan_of([found])
+        return [found]
 
     def _scanner(self, *, gather: bool = False, inner: bool = False, limit: int = SHOWN_PROBLEMS) -> _kernel.Scanner:
         options = self.options
@@ -184,7 +227,7 @@ class _Reader:
     def _read_all(self, *, gather: bool) -> _Found:
         scanner, blocks = self._scanner(gather=gather), BlockDigests(self.block_bytes)
         with self.opener() as stream:
-            while data := stream.read(min(PIECE_BYTES, blocks.room)):
+            while not self.closed.is_set() and (data := stream.read(min(PIECE_BYTES, blocks.room))):
                 blocks.update(memoryview(data))
                 if scanner.feed(data) != _kernel.FINE:
                     break
@@ -239,7 +282,7 @@ class _Reader:
         scanner, blocks = self._scanner(inner=part.begin > 0, limit=1), BlockDigests(self.block_bytes)
         view = memoryview(bytearray(PIECE_BYTES))
         place, status = part.begin, _kernel.FINE
-        while place < part.last and status == _kernel.FINE and not stop.is_set():
+        while place < part.last and status == _kernel.FINE and not (stop.is_set() or self.closed.is_set()):
             end = min(place + blocks.room, part.end) if place < part.end else part.last
             n = os.preadv(file, [view[: end - place]], place)
             if not n:
@@ -272,7 +315,11 @@ class _Reader:
             return problems.lone_carriage_return(self.name, line, got)
         return (problems.bad_score if code == _kernel.SCORE else problems.bad_rank)(self.name, line, got)
 
-    def _scan_of(self, found: Sequence[_Found]) -> Scan:
+    def scan(self) -> Scan:
+        """Read the file, and make arrays of the results."""
+        return self.scan_of(self.read())
+
+    def scan_of(self, found: Sequence[_Found]) -> Scan:
         """Concatenate the results of ranges, in file order."""
         import numpy as np
 

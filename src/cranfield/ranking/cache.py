@@ -59,7 +59,7 @@ def cached(path: Path, index: JudgedIndex, options: ScanOptions, jobs: int, read
     if folder is None or not path.is_file() or path.stat().st_size < SMALLEST_BYTES:
         return read()
     prefix = _prefix(path)
-    if any(folder.glob(f"{prefix}-*.npz")):
+    if _has_entry(folder, prefix):
         entry = folder / f"{prefix}-{_key(file_digest(path, jobs), index, options)}.npz"
         scan = _load(entry)
         if scan is not None:
@@ -67,6 +67,16 @@ def cached(path: Path, index: JudgedIndex, options: ScanOptions, jobs: int, read
     scan = read()
     _keep(folder / f"{prefix}-{_key(scan.digest, index, options)}.npz", scan)
     return scan
+
+
+def may_be_cached(path: Path) -> bool:
+    """Whether an entry has the size and the first bytes of a file."""
+    folder = cache_folder()
+    return folder is not None and path.stat().st_size >= SMALLEST_BYTES and _has_entry(folder, _prefix(path))
+
+
+def _has_entry(folder: Path, prefix: str) -> bool:
+    return any(folder.glob(f"{prefix}-*.npz"))
 
 
 def cache_folder() -> Path | None:

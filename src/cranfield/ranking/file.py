@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -11,7 +10,7 @@ from cranfield.errors import UsageError
 from cranfield.formats.io.files import stem
 from cranfield.model import Convention, TestSet
 from cranfield.ranking import c_reader
-from cranfield.ranking.cache import cached
+from cranfield.ranking.cache import cached, may_be_cached
 from cranfield.ranking.prepared import PreparedJudgments
 from cranfield.ranking.scan import REPORTED_HITS, Duplicates, JudgedIndex, Missing, Scan, ScanOptions
 
@@ -52,30 +51,74 @@ def rank_file(
         RunFormatError: with every bad line found.
         NoCommonQueryError: the file answers no judged query.
     """
-    judgments = PreparedJudgments(testset, convention)
-    options = ScanOptions(
-        order=convention.file_order,
-        ties=convention.ties,
-        width=convention.score_width,
-        duplicates=duplicates,
-        depth=depth,
-        keep=keep,
-    )
-    requested_engine()  # refused when misspelt, even where nothing has to be read
-    jobs = requested_jobs()
-    read = functools.partial(scan_file, path, judgments.index, options, jobs)
-    scan = cached(path, judgments.index, options, jobs, read) if cache else read()
-    from cranfield.ranking.join import join_ranks
+    reading = FileReading(testset, path, convention, missing, duplicates, depth=depth, keep=keep, cache=cache)
+    return reading.result()
 
-    return join_ranks(
-        judgments,
-        scan,
-        missing=missing,
-        keep=keep,
-        states_empty=False,
-        name=scan.tag or stem(path),
-        make_digest=lambda: scan.digest,
-    )
+
+class FileReading:
+    """A TREC run file on its way to a Ranking; the arguments are those of `rank_file`."""
+
+    def __init__(
+        self,
+        testset: TestSet,
+        path: Path,
+        convention: Convention,
+        missing: Missing,
+        duplicates: Duplicates,
+        *,
+        depth: int | None,
+        keep: int,
+        cache: bool,
+    ) -> None:
+        requested_engine()  # refused when misspelt, even where nothing has to be read
+        self._jobs = requested_jobs()
+        self._path = path
+        self._missing: Missing = missing
+        self._cache = cache
+        self._judgments = PreparedJudgments(testset, convention)
+        self._options = ScanOptions(
+            order=convention.file_order,
+            ties=convention.ties,
+            width=convention.score_width,
+            duplicates=duplicates,
+            depth=depth,
+            keep=keep,
+        )
+        self._pending: c_reader.PendingScan | None = None
+
+    def start(self) -> None:
+        """Begin to read in the kernel's threads; not where the kernel is absent or the scan may be cached."""
+        if kernel_requested() and self._path.is_file() and not (self._cache and may_be_cached(self._path)):
+            self._pending = c_reader.start(self._path, self._judgments.index, self._options, threads=self._jobs)
+
+    def result(self) -> RankedRun:
+        """Finish reading, and join the judgments; see `rank_file`."""
+        scan = (
+            cached(self._path, self._judgments.index, self._options, self._jobs, self._read)
+            if self._cache
+            else self._read()
+        )
+        from cranfield.ranking.join import join_ranks
+
+        return join_ranks(
+            self._judgments,
+            scan,
+            missing=self._missing,
+            keep=self._options.keep,
+            states_empty=False,
+            name=scan.tag or stem(self._path),
+            make_digest=lambda: scan.digest,
+        )
+
+    def close(self) -> None:
+        """Stop reading."""
+        if self._pending is not None:
+            self._pending.close()
+
+    def _read(self) -> Scan:
+        if self._pending is not None:
+            return self._pending.result()
+        return scan_file(self._path, self._judgments.index, self._options, self._jobs)
 
 
 def scan_file(path: Path, index: JudgedIndex, options: ScanOptions, jobs: int) -> Scan:

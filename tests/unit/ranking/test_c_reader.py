@@ -368,6 +368,40 @@ def test_blocks_are_those_of_the_digests_definition():
     assert blocks.digests() == ()
 
 
+# ---- scans in other threads
+
+
+def test_a_started_scan_has_the_result_of_a_scan(tmp_path):
+    path = tmp_path / "a.run"
+    path.write_bytes(LINES)
+    index = JudgedIndex(*INDEX)
+    started, read = c_reader.start(path, index, ScanOptions()).result(), c_reader.scan_file(path, index, ScanOptions())
+    assert (started.digest, started.n_lines, started.rank.tolist()) == (read.digest, 6, read.rank.tolist())
+
+
+def test_a_started_scan_raises_its_error_when_its_result_is_needed(tmp_path):
+    path = tmp_path / "a.run"
+    path.write_bytes(b"q1 Q0 a 1 high t\n")
+    pending = c_reader.start(path, JudgedIndex(*INDEX), ScanOptions())
+    with pytest.raises(RunFormatError, match="1: the score is not a finite number"):
+        pending.result()
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_a_started_scan_that_is_closed_reads_no_further(tmp_path, monkeypatch, threads):
+    monkeypatch.setattr(c_reader, "PIECE_BYTES", 1000)
+    monkeypatch.setattr(c_reader, "BLOCK_BYTES", 10_000)
+    path = tmp_path / "a.run"
+    path.write_bytes(b"".join(b"q%d Q0 a 1 1 t\n" % query for query in range(500_000)))
+    pending = c_reader.start(path, JudgedIndex((b"q499999",), ((b"a",),)), ScanOptions(), threads=threads)
+    pending.close()
+    try:
+        scan = pending.result()
+    except RunFormatError:
+        return  # nothing was read
+    assert not scan.answered.any()
+
+
 # ---- runs in memory
 
 

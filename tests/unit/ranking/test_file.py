@@ -1,6 +1,9 @@
 """What the reader of TREC run files accepts, refuses and notices."""
 
+import dataclasses
 import gzip
+import subprocess
+import sys
 
 import pytest
 
@@ -8,6 +11,7 @@ from cranfield.errors import NoCommonQueryError, RunFormatError
 from cranfield.measures import compute, parse
 from cranfield.model import Outcome, Query, TestSet, convention_named
 from cranfield.ranking import rank_file
+from cranfield.ranking.file import FileReading
 
 TESTSET = TestSet("set", (Query("q1"), Query("q2")), {"q1": {"a": 1, "b": 2}, "q2": {"c": 1}})
 TREC = convention_named("trec")
@@ -131,3 +135,22 @@ def test_a_packed_run_that_was_cut_short_is_refused(tmp_path):
 def test_a_run_that_is_not_there_is_refused(tmp_path):
     with pytest.raises(RunFormatError, match="no such file"):
         rank_file(TESTSET, tmp_path / "none.run", TREC)
+
+
+def test_a_run_file_can_be_read_before_numpy_is_imported():
+    modules = (
+        "cranfield.cli.evaluate, cranfield.project.loading, cranfield.project.read_ahead, cranfield.ranking.c_reader"
+    )
+    code = f"import sys, {modules}; print([name for name in ('numpy', 'scipy', 'logging') if name in sys.modules])"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
+
+
+def test_a_reading_that_was_started_gives_the_same_ranking(tmp_path):
+    path = write(tmp_path, "q1 Q0 a 1 1 t\nq1 Q0 b 2 2 t\n")
+    reading = FileReading(TESTSET, path, TREC, "zero", "error", depth=None, keep=10, cache=False)
+    reading.start()
+    started, read = reading.result(), rank_file(TESTSET, path, TREC)
+    reading.close()
+    assert started == dataclasses.replace(read, ranking=started.ranking)
+    assert started.ranking.rank.tolist() == read.ranking.rank.tolist()
+    assert started.digest == read.digest
