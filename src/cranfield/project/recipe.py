@@ -1,4 +1,4 @@
-"""The recipe behind the library's face and the command line: load, evaluate, compare, report."""
+"""The functions behind the library's face and the command line: evaluate, compare."""
 
 from __future__ import annotations
 
