@@ -25,7 +25,7 @@ from cranfield.ranking.transform import only_queries
 from cranfield.ranking.value import FloatQ, Ranking
 from cranfield.stats.describe import describe
 from cranfield.stats.interval import t_interval
-from cranfield.stats.noise import differences
+from cranfield.stats.rounding import differences
 
 if TYPE_CHECKING:
     from cranfield.stats.result import TestResult

@@ -31,9 +31,9 @@ from cranfield.stats.describe import describe
 from cranfield.stats.effect import USUAL_POWER, cohens_dz, minimal_detectable_effect
 from cranfield.stats.interval import t_interval
 from cranfield.stats.multiplicity import holm
-from cranfield.stats.noise import differences
 from cranfield.stats.paired import mcnemar, noninferiority
 from cranfield.stats.result import TestResult
+from cranfield.stats.rounding import differences
 from cranfield.stats.table import TESTS, run_tests
 
 Sides = tuple[Evaluation, Evaluation]

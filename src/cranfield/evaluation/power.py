@@ -16,8 +16,8 @@ from cranfield.ranking.value import FloatQ
 from cranfield.stats.describe import describe
 from cranfield.stats.effect import USUAL_POWER, minimal_detectable_effect
 from cranfield.stats.interval import t_interval
-from cranfield.stats.noise import differences
 from cranfield.stats.power import TRIALS, check_power, power_of, queries_needed, resampled_power
+from cranfield.stats.rounding import differences
 
 ROUND = (1.0, 2.0, 5.0)
 RESAMPLED_UP_TO = 10_000

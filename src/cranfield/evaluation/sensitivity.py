@@ -21,7 +21,7 @@ from cranfield.evaluation.verdict import sign_of, verdict_of_interval
 from cranfield.evaluation.verdict_table import VerdictCode
 from cranfield.measures import Measure, compute, parse_all
 from cranfield.ranking.value import FloatQ, Ranking
-from cranfield.stats.noise import differences
+from cranfield.stats.rounding import differences
 from cranfield.stats.table import MEAN_DIFFERENCE, TESTS, Paired
 
 Family = Literal["measure", "cutoff", "test", "consensus rule", "without a stratum", "unjudged documents"]

@@ -1,7 +1,4 @@
-"""How far raters agree, beyond what chance would make them agree, each with a bootstrap interval.
-
-The coefficients themselves are in `coefficients`.
-"""
+"""Inter-rater agreement: every coefficient of `coefficients` with a bootstrap interval."""
 
 from __future__ import annotations
 
@@ -17,13 +14,13 @@ from cranfield.stats.coefficients import (
     DISTANCES,
     MOST_RATERS,
     TWO_RATERS,
-    Asked,
+    Estimator,
     Floats,
     Patterns,
     Statistic,
     kappa,
     patterns_of,
-    same,
+    raw_agreement,
 )
 from cranfield.stats.consensus import Slots, SlotTable, slot_table
 from cranfield.stats.draws import index_blocks
@@ -32,27 +29,27 @@ DEFAULT_DRAWS = 1_000
 FEWEST_ITEMS = 6
 """Under this many items nothing is resampled, as for the queries of `bootstrap`."""
 FEW_COMMON = 20
-"""Two raters with fewer items in common are named: what they say of each other is little."""
+"""Pairs of raters with fewer common items are named in a note."""
 MOST_CELLS = 1 << 22
-"""Weights held at once. No part of the answer."""
+"""Weights in memory at once; does not change the result."""
 
 
 @dataclass(frozen=True, slots=True)
 class Coefficient:
-    """One measure of agreement; None is "not defined", and `note` says why."""
+    """One coefficient of agreement; None where undefined, with the reason in `note`."""
 
     name: str
     value: float | None
     ci_low: float | None
     ci_high: float | None
     n: int
-    """Items it rests on."""
+    """Items it is computed from."""
     note: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class RaterPair:
-    """Two raters on the items that both rated."""
+    """Two raters on their common items."""
 
     first: str
     second: str
@@ -63,7 +60,7 @@ class RaterPair:
 
 @dataclass(frozen=True)
 class Agreement:
-    """How far the raters of some items agree, and how much of it was rated at all."""
+    """Agreement of all raters, with the coverage of the ratings."""
 
     n_items: int
     n_slots: int
@@ -81,25 +78,25 @@ class Agreement:
     seed: int
     n_draws: int
     notes: tuple[str, ...]
-    """What to know before the numbers are believed."""
+    """Caveats."""
 
 
 def agreement(
     table: SlotTable, *, alpha: float = 0.05, seed: int = 0, n_draws: int = DEFAULT_DRAWS, pairwise: bool = True
 ) -> Agreement:
-    """Measure how far raters agree.
+    """Measure inter-rater agreement.
 
     Args:
         table: who gave which item what.
         alpha: intervals cover 1 - alpha.
         seed: of the resamples.
         n_draws: resamples of the items.
-        pairwise: whether more than two raters are compared two by two as well.
+        pairwise: also compare each pair where there are more than two raters.
 
     Conventions:
-        items with fewer than two ratings tell nothing of agreement: they are left out, and counted · nobody rated twice:
-        no value · all ratings one grade: no value but raw agreement · an interval lies between percentiles of the
-        resamples that have a value; none under 6 items.
+        items with fewer than two ratings are left out, and counted · no item rated twice: no value · all ratings one grade:
+        no value but raw agreement · an interval lies between percentiles of the resamples that have a value; none under
+        6 items.
 
     Source:
         see `COEFFICIENTS`; the interval is the percentile bootstrap of Efron 1979, Ann. Stat. 7(1), over items.
@@ -107,15 +104,14 @@ def agreement(
     check_alpha(alpha)
     check_draws(seed, n_draws)
     patterns = patterns_of(table)
-    two_by_two = list(_rater_pairs(patterns)) if pairwise else []
-    asked = [(name, spec.ask(patterns)) for name, spec in COEFFICIENTS.items()]
-    asked += [(name, one) for _, _, ones in two_by_two for name, one in zip(TWO_RATERS, ones, strict=True)]
-    found = iter(_with_intervals(asked, patterns, alpha, seed, n_draws))
+    of_pairs = list(_rater_pairs(patterns)) if pairwise else []
+    estimators = [(name, spec.estimator(patterns)) for name, spec in COEFFICIENTS.items()]
+    estimators += [(name, one) for _, _, ones in of_pairs for name, one in zip(TWO_RATERS, ones, strict=True)]
+    found = iter(_with_intervals(estimators, patterns, alpha, seed, n_draws))
     rated = np.bincount(table.rater, minlength=len(table.raters)).tolist()
     coefficients = {name: next(found) for name in COEFFICIENTS}
     pairs = tuple(
-        RaterPair(first, second, ones[0].n, tuple(next(found) for _ in TWO_RATERS))
-        for first, second, ones in two_by_two
+        RaterPair(first, second, ones[0].n, tuple(next(found) for _ in TWO_RATERS)) for first, second, ones in of_pairs
     )
     return Agreement(
         n_items=table.n_items,
@@ -160,25 +156,25 @@ def cohens_kappa(
     return agreement(table, alpha=alpha, seed=seed, n_draws=n_draws, pairwise=False).coefficients[weights]
 
 
-def _rater_pairs(patterns: Patterns) -> Sequence[tuple[str, str, list[Asked]]]:
-    """More than two raters, two by two."""
+def _rater_pairs(patterns: Patterns) -> Sequence[tuple[str, str, list[Estimator]]]:
+    """Every pair of raters, where there are more than two."""
     names = patterns.raters
     if not 2 < len(names) <= MOST_RATERS:
         return []
     return [
-        (names[a], names[b], [same(patterns, a, b), *(kappa(patterns, a, b, kind) for kind in DISTANCES)])
+        (names[a], names[b], [raw_agreement(patterns, a, b), *(kappa(patterns, a, b, kind) for kind in DISTANCES)])
         for a, b in itertools.combinations(range(len(names)), 2)
     ]
 
 
 def _with_intervals(
-    asked: Sequence[tuple[str, Asked]], patterns: Patterns, alpha: float, seed: int, n_draws: int
+    estimators: Sequence[tuple[str, Estimator]], patterns: Patterns, alpha: float, seed: int, n_draws: int
 ) -> list[Coefficient]:
-    statistics = [one.statistic for _, one in asked if one.statistic is not None]
+    statistics = [one.statistic for _, one in estimators if one.statistic is not None]
     values = iter([float(statistic(patterns.weights)[0]) for statistic in statistics])
     samples = iter(_resampled(statistics, patterns, seed, n_draws))
     found = []
-    for name, (statistic, n, why) in asked:
+    for name, (statistic, n, why) in estimators:
         if statistic is None:
             found.append(Coefficient(name, None, None, None, n, why))
             continue
@@ -192,7 +188,7 @@ def _with_intervals(
 
 
 def _resampled(statistics: Sequence[Statistic], patterns: Patterns, seed: int, n_draws: int) -> list[FloatN]:
-    """Each statistic of each resample of the items; nothing where there are too few."""
+    """Each statistic of each resample of the items; empty where there are too few items."""
     n, width = len(patterns.of_item), len(patterns.counts)
     values: list[list[FloatN]] = [[np.empty(0)] for _ in statistics]
     if n < FEWEST_ITEMS or not statistics:
@@ -216,7 +212,7 @@ def _take(values: list[list[FloatN]], statistics: Sequence[Statistic], weights: 
 
 
 def _ends(sample: FloatN, n: int, alpha: float) -> tuple[float | None, float | None, str | None]:
-    """The ends of the interval, and what to know of it."""
+    """The ends of the interval, and a note."""
     if n < FEWEST_ITEMS:
         return None, None, f"too few items to resample (n < {FEWEST_ITEMS})"
     valued = np.sort(sample[~np.isnan(sample)])
@@ -225,17 +221,17 @@ def _ends(sample: FloatN, n: int, alpha: float) -> tuple[float | None, float | N
         return None, None, "too few resamples have a value for an interval"
     low, high = float(valued[rank - 1]), float(valued[len(valued) - rank])
     if low == high:
-        return low, high, "all resamples are the same: the interval says little"
+        return low, high, "all resamples are the same: the interval is not informative"
     lost = len(sample) - len(valued)
-    return low, high, f"{lost} of {len(sample)} resamples are of one grade and have no value" if lost else None
+    return low, high, f"{lost} of {len(sample)} resamples have a single grade and no value" if lost else None
 
 
 def _notes(table: SlotTable, pairs: Sequence[RaterPair], *, pairwise: bool) -> list[str]:
     notes = []
     if len(table.raters) == 1:
-        notes.append(f"there is one rater, {table.raters[0]!r}: nobody to agree with")
+        notes.append(f"only one rater, {table.raters[0]!r}: agreement needs two")
     if pairwise and len(table.raters) > MOST_RATERS:
-        notes.append(f"{len(table.raters)} raters are not compared two by two (more than {MOST_RATERS})")
+        notes.append(f"pairs of raters are not compared: {len(table.raters)} raters are more than {MOST_RATERS}")
     few = [f"{pair.first} and {pair.second} ({pair.n})" for pair in pairs if pair.n < FEW_COMMON]
     if few:
         more = f" and {len(few) - 5} more pairs" if len(few) > 5 else ""

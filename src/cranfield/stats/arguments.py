@@ -1,4 +1,4 @@
-"""What the functions of this room accept: finite numbers, one alpha, one seed. Checked at the door, said in one voice."""
+"""Argument checks shared by the functions of `stats`: finite numbers, alpha, seed, number of draws."""
 
 from __future__ import annotations
 
@@ -19,8 +19,7 @@ def as_vector(values: Values, what: str = "values") -> FloatN:
     """Copy `values` into a float64 vector.
 
     Raises:
-        UsageError: more than one axis, or a value that is not a finite number. "No value" is not a number here: leave
-            such queries out, and count them.
+        UsageError: more than one axis, or a value that is not a finite number. Leave queries without a value out.
     """
     vector = np.array(values, dtype=np.float64)
     if vector.ndim != 1:
@@ -43,7 +42,7 @@ def as_matrix(values: NDArray[np.float64], what: str = "values") -> NDArray[np.f
 
 
 def check_alpha(alpha: float) -> None:
-    """Refuse an alpha that is no share.
+    """Check a significance level.
 
     Raises:
         UsageError: not between 0 and 1.
@@ -53,7 +52,7 @@ def check_alpha(alpha: float) -> None:
 
 
 def check_draws(seed: int, n_draws: int) -> None:
-    """Refuse a seed or a number of draws that cannot be.
+    """Check a seed and a number of random draws.
 
     Raises:
         UsageError: a negative seed, or fewer than 2 draws.

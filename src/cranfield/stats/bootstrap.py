@@ -11,25 +11,25 @@ from cranfield.stats.arguments import FloatN, Values, as_vector, check_alpha, ch
 from cranfield.stats.describe import describe
 from cranfield.stats.draws import index_blocks
 from cranfield.stats.fixed_point import FixedPoint, fixed_point
-from cranfield.stats.noise import settle
 from cranfield.stats.result import NO_QUERY, TestResult, untested
+from cranfield.stats.rounding import align_with_test
 
 DEFAULT_RESAMPLES = 20_000
-"""Enough to place the ends of a 95 % interval within about 1 % of its width; each resample touches every query."""
+"""Monte Carlo error of the ends of a 95 % CI: about 1 % of its width."""
 
 FEWEST_QUERIES = 6
-"""Under this many, all differences having one sign is no rarer than 1 in 20 by chance; the bootstrap would call it certain."""
+"""With fewer, all differences have one sign by chance in 1 of 20 samples or more, and the bootstrap would reject."""
 
 
 def bootstrap(
     difference: Values, *, alpha: float = 0.05, seed: int = 0, n_draws: int = DEFAULT_RESAMPLES
 ) -> TestResult:
-    """Resample the queries, and see how far the mean difference moves: the BCa interval.
+    """BCa bootstrap interval of the mean difference, and the p-value obtained by inverting it.
 
-    The ends are percentiles of the resampled means, moved for bias (z0, from the share of resampled means under the
-    observed) and for skew (a, from the third moment of the differences). Plain percentiles are off where the differences
-    are skewed, as they are when a few queries change a lot and most not at all. The p-value is the interval turned
-    round: the smallest alpha at which it leaves out zero.
+    The ends are percentiles of the resampled means, corrected for bias (z0, from the share of resampled means below the
+    observed) and for skew (a, from the third moment of the differences). Plain percentiles are inaccurate for skewed
+    differences, as when a few queries change a lot and most not at all. The p-value is the smallest alpha at which the
+    interval excludes zero.
 
         z(G) = (w - z0) / (1 + a (w - z0)) - z0,  w = Phi^-1(G);   p(greater) = Phi(z((#{means <= 0} + 1) / N))
 
@@ -44,7 +44,7 @@ def bootstrap(
 
     Conventions:
         under 6 queries: no p-value, no interval, and a note · with few queries (under about 30) the interval is somewhat
-        narrow, as every bootstrap of a mean is: the permutation test is the better judge there · no one-sided p is under
+        narrow, as every bootstrap of a mean is: prefer the permutation test there · no one-sided p is under
         1 / n_draws, and an alpha / 2 under it gives no bounded interval · all differences equal: an interval of width 0.
 
     Source:
@@ -66,12 +66,12 @@ def _bca(vector: FloatN, alpha: float, seed: int, n_draws: int) -> TestResult:
     fixed = fixed_point(vector)
     sums = np.sort(_resampled_sums(fixed, seed, n_draws - 1))
     curve = _Curve(n_draws, _bias(sums, fixed.total), _acceleration(vector))
-    sums = fixed.without_noise(sums)
+    sums = fixed.zero_rounding(sums)
     p_greater = curve.alpha_of(int(np.count_nonzero(sums <= 0)) + 1)
     p_less = curve.mirrored().alpha_of(int(np.count_nonzero(sums >= 0)) + 1)
     p_two_sided = min(1.0, 2 * min(p_greater, p_less))
     low_rank, high_rank = curve.rank_of(alpha / 2), curve.mirrored().rank_of(alpha / 2)
-    low, high = settle(
+    low, high = align_with_test(
         fixed.value(float(sums[low_rank - 1]) / n) if low_rank else None,
         fixed.value(float(sums[len(sums) - high_rank]) / n) if high_rank else None,
         rejected=p_two_sided <= alpha,
@@ -90,7 +90,7 @@ def _bca(vector: FloatN, alpha: float, seed: int, n_draws: int) -> TestResult:
 
 @dataclass(frozen=True, slots=True)
 class _Curve:
-    """Between the nominal tail of the interval (alpha) and the resampled means it cuts off, for the low end."""
+    """Maps the nominal tail of the interval (alpha) to the number of resampled means it cuts off, for the low end."""
 
     n_patterns: int
     bias: float
@@ -111,7 +111,7 @@ class _Curve:
         return min(math.floor(self.n_patterns * share), self.n_patterns - 1)
 
     def alpha_of(self, rank: int) -> float:
-        """The smallest alpha whose `rank_of` is `rank` or more; so many resamples tell nothing rarer than one of them."""
+        """The smallest alpha whose `rank_of` is `rank` or more; at least one over the number of patterns."""
         from scipy.special import ndtr, ndtri
 
         if rank >= self.n_patterns:

@@ -1,10 +1,10 @@
 """Coefficients of agreement as one table, each a function of how often each pattern of ratings occurs.
 
-All are 1 where all raters agree, and all but raw agreement are about 0 where they agree as chance would have it. They
-differ in what chance is, in how many raters they take, and in whether a near miss counts as a miss.
+All are 1 at perfect agreement, and all but raw agreement are about 0 at chance agreement. They differ in the model of
+chance, in the number of raters, and in how they weight the size of a disagreement.
 
-Items whose ratings are the same are one *pattern* with a weight, and every coefficient is a function of the weights
-alone. So a resample of 100,000 items costs what counting them costs. Axes: U patterns, K grades, R raters, B samples.
+Items with the same ratings form one *pattern* with a weight, and every coefficient is a function of the weights alone, so
+resampling 100,000 items costs no more than counting them. Axes: U patterns, K grades, R raters, B samples.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ Statistic = Callable[[Floats], FloatN]
 """Weights float64[B, U] to float64[B], NaN where it is not defined."""
 
 MOST_RATERS = 20
-"""Beyond this many raters they are not compared two by two."""
+"""Pairs of raters are compared up to this many raters."""
 MOST_GRADES = 200
-"""Different grades that are looked at as grades."""
+"""Largest number of different grades."""
 
 NOT_TWICE = "no item was rated twice"
-ONE_GRADE = "all ratings are one grade: chance could not have made them differ"
+ONE_GRADE = "all ratings are the same grade: expected disagreement is 0"
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class Patterns:
     grades: FloatN  # [K] ascending
     counts: Floats  # [U, K] ratings of each grade
     codes: Integers | None
-    """int64[U, R], place in `grades` of what each rater said, -1 for nothing; None beyond `MOST_RATERS`."""
+    """int64[U, R], position in `grades` of each rater's grade, -1 for none; None beyond `MOST_RATERS`."""
     of_item: Integers  # [n] pattern of each item
     raters: tuple[str, ...]
 
@@ -57,8 +57,8 @@ class Patterns:
         return np.bincount(self.of_item, minlength=len(self.counts))[np.newaxis].astype(np.float64)
 
 
-class Asked(NamedTuple):
-    """A coefficient to be computed, or why there is none."""
+class Estimator(NamedTuple):
+    """How a coefficient is computed from these patterns, or why it is undefined."""
 
     statistic: Statistic | None
     n: int
@@ -73,11 +73,11 @@ class CoefficientSpec:
     title: str
     sentence: str
     source: str
-    ask: Callable[[Patterns], Asked]
+    estimator: Callable[[Patterns], Estimator]
 
 
 def patterns_of(table: SlotTable) -> Patterns:
-    """Put items with the same ratings together; items with fewer than two ratings are left out.
+    """Group items by their ratings; items with fewer than two ratings are left out.
 
     Raises:
         UsageError: more than `MOST_GRADES` different grades.
@@ -93,16 +93,16 @@ def patterns_of(table: SlotTable) -> Patterns:
     n, n_raters = int(np.count_nonzero(twice)), len(table.raters)
     by_rater = n_raters <= MOST_RATERS
     if by_rater:
-        said = np.full((n, n_raters), -1, dtype=np.int64)
-        said[place, table.rater[rows]] = code
+        ratings = np.full((n, n_raters), -1, dtype=np.int64)
+        ratings[place, table.rater[rows]] = code
     else:
-        said = np.zeros((n, len(grades)), dtype=np.int64)
-        np.add.at(said, (place, code), 1)
+        ratings = np.zeros((n, len(grades)), dtype=np.int64)
+        np.add.at(ratings, (place, code), 1)
     of_item = np.zeros(n, dtype=np.int64)
-    for column in said.T:
+    for column in ratings.T:
         _, of_item = np.unique(of_item * (int(column.max(initial=0)) + 2) + column + 1, return_inverse=True)
     _, example = np.unique(of_item, return_index=True)
-    kinds = said[example]
+    kinds = ratings[example]
     counts = np.zeros((len(kinds), len(grades)))
     if by_rater:
         pattern, rater = np.nonzero(kinds >= 0)
@@ -112,7 +112,7 @@ def patterns_of(table: SlotTable) -> Patterns:
     return Patterns(grades, counts, kinds if by_rater else None, of_item, table.raters)
 
 
-def _raw(patterns: Patterns) -> Asked:
+def _raw(patterns: Patterns) -> Estimator:
     share = _agreeing(patterns)
     return _of_all(patterns, lambda weights: _over(weights @ share, weights.sum(axis=1)))
 
@@ -123,10 +123,10 @@ def _agreeing(patterns: Patterns) -> FloatN:
     return np.asarray(((patterns.counts**2).sum(axis=1) - m) / (m * (m - 1)))
 
 
-def _fleiss(patterns: Patterns) -> Asked:
+def _fleiss(patterns: Patterns) -> Estimator:
     m = np.unique(patterns.ratings)
     if len(m) > 1:
-        return Asked(None, 0, f"items have {m[0]:g} to {m[-1]:g} ratings, and it asks for as many of each")
+        return Estimator(None, 0, f"defined for equal numbers of ratings; items have {m[0]:g} to {m[-1]:g}")
     share = _agreeing(patterns)
 
     def statistic(weights: Floats) -> FloatN:
@@ -138,7 +138,7 @@ def _fleiss(patterns: Patterns) -> Asked:
     return _of_all(patterns, statistic)
 
 
-def _alpha_nominal(patterns: Patterns) -> Asked:
+def _alpha_nominal(patterns: Patterns) -> Estimator:
     m = patterns.ratings
     differing = (m**2 - (patterns.counts**2).sum(axis=1)) / (m - 1)
 
@@ -150,7 +150,7 @@ def _alpha_nominal(patterns: Patterns) -> Asked:
     return _of_all(patterns, statistic)
 
 
-def _alpha_scaled(patterns: Patterns, *, by_rank: bool) -> Asked:
+def _alpha_scaled(patterns: Patterns, *, by_rank: bool) -> Estimator:
     """Krippendorff's alpha with squared distances, of the grades or of their middle ranks among all ratings.
 
     The ordinal distance of two grades, all ratings between them and half of those on them, is that of their middle ranks.
@@ -182,29 +182,29 @@ DISTANCES: Mapping[str, Callable[[Floats], Floats]] = {
 """Kind of Cohen's kappa to the weight of a disagreement, by the difference of the grades."""
 
 
-def _two_raters(patterns: Patterns, kind: str) -> Asked:
+def _two_raters(patterns: Patterns, kind: str) -> Estimator:
     n = len(patterns.raters)
     if n != 2:
-        told = ": see them two by two" if 2 < n <= MOST_RATERS else ""
-        return Asked(None, 0, f"it is of two raters, and there {'is' if n == 1 else 'are'} {n}{told}")
+        hint = ": see the table of pairs" if 2 < n <= MOST_RATERS else ""
+        return Estimator(None, 0, f"defined for two raters; there {'is' if n == 1 else 'are'} {n}{hint}")
     return kappa(patterns, 0, 1, kind)
 
 
-def kappa(patterns: Patterns, first: int, second: int, kind: str) -> Asked:
+def kappa(patterns: Patterns, first: int, second: int, kind: str) -> Estimator:
     """Cohen's kappa of two raters: 1 - observed over expected disagreement."""
     distance, a, b, both = _common(patterns, first, second, DISTANCES[kind])
-    said_a, said_b = _by_code(a, both), _by_code(b, both)
-    apart = DISTANCES[kind](patterns.grades[said_a.codes][:, np.newaxis] - patterns.grades[said_b.codes])
+    by_a, by_b = _by_code(a, both), _by_code(b, both)
+    apart = DISTANCES[kind](patterns.grades[by_a.codes][:, np.newaxis] - patterns.grades[by_b.codes])
 
     def statistic(weights: Floats) -> FloatN:
-        expected = ((said_a.sums(weights) @ apart) * said_b.sums(weights)).sum(axis=1)
+        expected = ((by_a.sums(weights) @ apart) * by_b.sums(weights)).sum(axis=1)
         return 1 - _over((weights @ both.astype(np.float64)) * (weights @ distance), expected)
 
     return _of_common(patterns, both, statistic)
 
 
 class _ByCode(NamedTuple):
-    """The patterns in the order of what one rater said."""
+    """The patterns ordered by one rater's grade."""
 
     codes: Integers  # those that occur, ascending
     order: Integers
@@ -222,8 +222,8 @@ def _by_code(code: Integers, rows: NDArray[np.bool_]) -> _ByCode:
     return _ByCode(codes, order, starts)
 
 
-def same(patterns: Patterns, first: int, second: int) -> Asked:
-    """Share of the common items on which two raters say the same."""
+def raw_agreement(patterns: Patterns, first: int, second: int) -> Estimator:
+    """Share of the common items to which two raters give the same grade."""
     differs, _, _, both = _common(patterns, first, second, DISTANCES["cohen"])
     return _of_common(patterns, both, lambda weights: 1 - _over(weights @ differs, weights @ both.astype(np.float64)))
 
@@ -231,7 +231,7 @@ def same(patterns: Patterns, first: int, second: int) -> Asked:
 def _common(
     patterns: Patterns, first: int, second: int, distance: Callable[[Floats], Floats]
 ) -> tuple[FloatN, Integers, Integers, NDArray[np.bool_]]:
-    """Per pattern: how far two raters are apart (0 where one is silent), what each said, and whether both did."""
+    """Per pattern: the distance of two raters' grades (0 where one is missing), both grades, and whether both exist."""
     if patterns.codes is None:
         a = b = np.full(len(patterns.counts), -1)
     else:
@@ -242,14 +242,14 @@ def _common(
     return apart, a, b, both
 
 
-def _of_all(patterns: Patterns, statistic: Statistic) -> Asked:
+def _of_all(patterns: Patterns, statistic: Statistic) -> Estimator:
     n = len(patterns.of_item)
-    return Asked(statistic, n, ONE_GRADE) if n else Asked(None, 0, NOT_TWICE)
+    return Estimator(statistic, n, ONE_GRADE) if n else Estimator(None, 0, NOT_TWICE)
 
 
-def _of_common(patterns: Patterns, both: NDArray[np.bool_], statistic: Statistic) -> Asked:
+def _of_common(patterns: Patterns, both: NDArray[np.bool_], statistic: Statistic) -> Estimator:
     n = int(np.count_nonzero(both[patterns.of_item]))
-    return Asked(statistic, n, ONE_GRADE) if n else Asked(None, 0, "the two have no item in common")
+    return Estimator(statistic, n, ONE_GRADE) if n else Estimator(None, 0, "the two have no item in common")
 
 
 def _over(numerator: FloatN, denominator: FloatN) -> FloatN:
@@ -271,43 +271,51 @@ COEFFICIENTS: Mapping[str, CoefficientSpec] = {
         CoefficientSpec(
             "agreement",
             "raw agreement",
-            "Of two ratings of one item, how often they are the same; chance is not taken out.",
+            "Share of pairs of ratings of one item that agree; not corrected for chance.",
             "Share of agreeing pairs of ratings, averaged over items",
             _raw,
         ),
         *(
             CoefficientSpec(kind, title, sentence, _COHEN, partial(_two_raters, kind=kind))
             for kind, title, sentence in (
-                ("cohen", "Cohen's kappa", "Two raters, each with its own habit; every difference is a whole one."),
-                ("cohen-linear", "Cohen's kappa, linear weights", "The same; a difference counts by its size."),
-                ("cohen-quadratic", "Cohen's kappa, quadratic weights", "The same; by the square of its size."),
+                (
+                    "cohen",
+                    "Cohen's kappa",
+                    "Two raters, each with a marginal distribution of its own; every disagreement counts 1.",
+                ),
+                ("cohen-linear", "Cohen's kappa, linear weights", "The same; a disagreement counts by its size."),
+                (
+                    "cohen-quadratic",
+                    "Cohen's kappa, quadratic weights",
+                    "The same; a disagreement counts by its squared size.",
+                ),
             )
         ),
         CoefficientSpec(
             "fleiss",
             "Fleiss' kappa",
-            "Any raters, as many for each item, with one habit for all; every difference is a whole one.",
+            "Any number of raters, the same for each item, with one common marginal distribution; every disagreement counts 1.",
             "Fleiss 1971, Psychol. Bull. 76(5)",
             _fleiss,
         ),
         CoefficientSpec(
             "alpha-nominal",
             "Krippendorff's alpha, nominal",
-            "Any raters, any number for each item; every difference is a whole one.",
+            "Any number of raters, any number of ratings per item; every disagreement counts 1.",
             _KRIPPENDORFF,
             _alpha_nominal,
         ),
         CoefficientSpec(
             "alpha-ordinal",
             "Krippendorff's alpha, ordinal",
-            "The same; a difference counts by how many ratings lie between, squared.",
+            "The same; a disagreement counts by the squared number of ratings between the two grades.",
             _KRIPPENDORFF,
             partial(_alpha_scaled, by_rank=True),
         ),
         CoefficientSpec(
             "alpha-interval",
             "Krippendorff's alpha, interval",
-            "The same; a difference counts by its size, squared.",
+            "The same; a disagreement counts by its squared size.",
             _KRIPPENDORFF,
             partial(_alpha_scaled, by_rank=False),
         ),

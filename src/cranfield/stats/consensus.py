@@ -1,24 +1,20 @@
-"""Several people's judgments of one result made into one grade, by named rules.
+"""Consensus rules: several raters' grades of one item combined into one grade.
 
-A slot is room for one person's judgment of one item (a document of a query). Slots come in columns, filled ones only, so
-that a million of them are as easy as three. What a rule makes of an item is a grade, or none: nobody filled a slot, or
-the votes are even.
+A slot holds one rater's grade of one item (a document of a query), or is empty. A rule gives an item a grade, or none where
+all slots are empty or the votes are tied.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cranfield.errors import UnknownNameError, UsageError
 from cranfield.stats.arguments import FloatN
-
-if TYPE_CHECKING:
-    from cranfield.stats.scale import Scale
+from cranfield.stats.scale import Scale, map_grades, rules_between
 
 Slots = Sequence[float | None]
 FloatNS = NDArray[np.float64]
@@ -29,10 +25,10 @@ DEFAULT_RULE = "median"
 
 @dataclass(frozen=True, slots=True)
 class SlotTable:
-    """The filled slots of n items: who gave which item what."""
+    """The filled slots of n items, as columns."""
 
     item: NDArray[np.int64]  # [N] ascending
-    rater: NDArray[np.int64]  # [N] place in `raters`
+    rater: NDArray[np.int64]  # [N] position in `raters`
     grade: FloatN  # [N]
     n_items: int
     n_slots: int
@@ -54,7 +50,7 @@ class SlotTable:
 
 
 def slot_table(items: Sequence[Slots], raters: Sequence[str] | None = None) -> SlotTable:
-    """Take the slots of items, one column a rater.
+    """Make a table of slots, one column per rater.
 
     Args:
         items: per item one grade or None of each rater.
@@ -81,20 +77,20 @@ class ConsensusRule:
     sentence: str
     source: str
     combine: Callable[[FloatNS], FloatN]
-    """Grades of n items, at least one slot wide, to float64[n]; NaN where there is no grade."""
+    """Grades float64[n, S], S at least 1, to float64[n]; NaN where there is no grade."""
     on_binary: Callable[[FloatNS], FloatN] | None = None
-    """The same on the binary scale, where that is something else."""
+    """The same on the binary scale, if it differs there."""
     needs_binary: bool = False
-    """It asks who says relevant and who does not: grades are mapped to the binary scale first."""
+    """Grades are mapped to the binary scale first."""
 
 
 def consensus(slots: Slots, rule: str = DEFAULT_RULE, *, scale: Scale | None = None) -> float | None:
-    """The slots of one item as one grade; None for a tie, and where none is filled.
+    """Combine the slots of one item; None for a tie, and where all are empty.
 
     Args:
-        slots: grades; None where nobody judged.
+        slots: grades; None where empty.
         rule: a name of `CONSENSUS`.
-        scale: what the grades are on, for rules that do something else on the binary scale.
+        scale: of the grades, for rules that differ on the binary scale.
 
     Raises:
         UnknownNameError: there is no such rule.
@@ -108,15 +104,15 @@ def consensus(slots: Slots, rule: str = DEFAULT_RULE, *, scale: Scale | None = N
 
 
 def combined(grades: FloatNS, rule: str = DEFAULT_RULE, *, scale: Scale | None = None) -> FloatN:
-    """The slots of many items as one grade each.
+    """Combine the slots of many items.
 
     Args:
         grades: float64[n, S], NaN where a slot is not filled.
         rule: a name of `CONSENSUS`.
-        scale: what the grades are on.
+        scale: of the grades.
 
     Returns:
-        float64[n]; NaN for a tie, and where no slot is filled.
+        float64[n]; NaN for a tie, and where all slots are empty.
 
     Raises:
         UnknownNameError: there is no such rule.
@@ -128,6 +124,27 @@ def combined(grades: FloatNS, rule: str = DEFAULT_RULE, *, scale: Scale | None =
     if some.any():
         result[some] = combine(grades[some])
     return result
+
+
+def aggregate(slots: Slots, scale: Scale, *, to: Scale | None = None) -> float | None:
+    """Combine the slots of one result as SearchTweak does: majority on the binary scale, mean on the others.
+
+        >>> aggregate([1, 2, None], "detail", to="binary")  # 1 is 0 and 2 is 1: a tie
+        >>> aggregate([1, 2, None], "detail")
+        1.5
+
+    Args:
+        slots: grades on `scale`; None where empty.
+        scale: of the grades.
+        to: the scale to map each slot to first; None keeps the scale.
+
+    Raises:
+        UsageError: there is no such map, or a grade is not on its scale.
+    """
+    if to is not None and to != scale:
+        filled = np.array([slot for slot in slots if slot is not None], dtype=np.float64)
+        slots, scale = map_grades(filled, rules_between(scale, to), f"on the {scale} scale").tolist(), to
+    return consensus(slots, "searchtweak", scale=scale)
 
 
 def rule_named(name: str) -> ConsensusRule:
@@ -146,7 +163,7 @@ def _counts(grades: FloatNS) -> NDArray[np.int64]:
 
 
 def _at(grades: FloatNS, place: NDArray[np.int64]) -> FloatN:
-    """The grade at a place of each item, counted from the lowest; slots that are not filled come last."""
+    """The grade at a position of each item, from the lowest; empty slots come last."""
     return np.asarray(np.take_along_axis(np.sort(grades, axis=1), place[:, np.newaxis], axis=1)[:, 0])
 
 
@@ -174,21 +191,21 @@ CONSENSUS: Mapping[str, ConsensusRule] = {
     for rule in (
         ConsensusRule(
             "median",
-            "The middle grade; of two in the middle the lower one, so that it is a grade that somebody gave.",
+            "The lower median: the middle grade, or the lower of the two middle ones.",
             "Order statistics; the lower median",
             _median,
         ),
         ConsensusRule(
             "majority",
-            "Relevant where more raters say so than not, on the binary scale; none where the votes are even.",
+            "Majority vote on the binary scale; no grade for a tie.",
             "Majority vote",
             _majority,
             needs_binary=True,
         ),
-        ConsensusRule("mean", "The mean of the grades; it may lie between two grades of the scale.", "Mean", _mean),
+        ConsensusRule("mean", "The mean of the grades; may lie between two grades of the scale.", "Mean", _mean),
         ConsensusRule(
             "searchtweak",
-            "On the binary scale the majority, none where the votes are even; on the others the mean.",
+            "Majority vote on the binary scale, no grade for a tie; the mean on the others.",
             "SearchTweak, Evaluation Metrics: two-stage aggregation",
             _mean,
             on_binary=_majority,

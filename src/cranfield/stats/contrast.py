@@ -1,8 +1,7 @@
 """Two independent groups of queries under one system: standard against hard, evaluated against held out.
 
-The queries of the two groups do not pair, so nothing here is a paired test. Two sentences are made: how far the means lie
-apart (with an interval and two p-values), and whether a group is so near the top of its measure that no improvement can
-show in it.
+The queries of the two groups do not pair. Results: the difference of the means with an interval and two p-values, and whether
+a group is at the ceiling of its measure.
 """
 
 from __future__ import annotations
@@ -18,13 +17,13 @@ from cranfield.stats.describe import Description, describe
 from cranfield.stats.draws import BLOCK_CELLS
 from cranfield.stats.fixed_point import fixed_point
 from cranfield.stats.interval import t_quantile, t_tail
-from cranfield.stats.noise import NOISE
+from cranfield.stats.rounding import TOLERANCE
 
 DEFAULT_LABELLINGS = 9_999
-"""Random labellings of the queries, beside the one observed."""
+"""Random labellings of the queries, not counting the observed one."""
 
 LABELS = 3
-"""What the random numbers are for; see `draws`."""
+"""Purpose of the random numbers; see `draws`."""
 
 CEILING_MEAN = 0.95
 """A group whose mean is this share of the maximum, or more, is at the ceiling."""
@@ -35,7 +34,7 @@ CEILING_SHARE = 0.8
 
 @dataclass(frozen=True, slots=True)
 class GroupContrast:
-    """How far the means of two groups of queries lie apart, a minus b. None is "not defined"; `note` says why."""
+    """Difference of the means of two groups of queries, a minus b; None where undefined, with the reason in `note`."""
 
     a: Description
     b: Description
@@ -64,7 +63,7 @@ class GroupContrast:
 def two_groups(
     a: Values, b: Values, *, alpha: float = 0.05, seed: int = 0, n_draws: int = DEFAULT_LABELLINGS
 ) -> GroupContrast:
-    """Contrast the means of two groups of queries that have nothing in common.
+    """Compare the means of two disjoint groups of queries.
 
         t = (mean(a) - mean(b)) / sqrt(var(a) / n_a + var(b) / n_b)
         g = J (mean(a) - mean(b)) / s,  J = gamma(f / 2) / (sqrt(f / 2) gamma((f - 1) / 2)),  f = n_a + n_b - 2
@@ -77,10 +76,9 @@ def two_groups(
         n_draws: random labellings, the observed one not included.
 
     Conventions:
-        a group of no query: nothing but the descriptions · a group of one query: no spread, so no interval, no Welch test
-        and no g · no spread in either group: the same, as there is nothing to judge the difference by; the permutation
-        p still stands · the permutation p is about labels that do not matter at all: where one group is small and
-        spreads far more than the other, Welch's is the better judge.
+        an empty group: only the descriptions · a group of one query: no spread, so no interval, no Welch test and no g ·
+        no spread in either group: the same; the permutation p is still given · the permutation p tests that the two
+        distributions are equal: prefer Welch's where one group is small and has a much larger variance.
 
     Source:
         Welch 1947, Biometrika 34(1/2); Hedges 1981, J. Educ. Stat. 6(2); Phipson & Smyth 2010, Stat. Appl. Genet. Mol.
@@ -97,11 +95,11 @@ def two_groups(
     about_a, about_b = describe(first), describe(second)
     contrast = GroupContrast(about_a, about_b, alpha, n_draws)
     if about_a.mean is None or about_b.mean is None:
-        return replace(contrast, note="there is no query in one of the groups")
+        return replace(contrast, note="one of the groups is empty")
     contrast = replace(
         contrast,
         difference=about_a.mean - about_b.mean,
-        p_permutation=_labellings(first, second, seed, n_draws),
+        p_permutation=_permutation_p(first, second, seed, n_draws),
     )
     if about_a.std is None or about_b.std is None:
         return replace(
@@ -109,11 +107,11 @@ def two_groups(
         )
     if not about_a.std and not about_b.std:
         return replace(contrast, note="no spread in either group: no interval, no Welch test and no effect size")
-    return _judged(contrast, about_a.mean - about_b.mean, about_a.std, about_b.std)
+    return _with_welch(contrast, about_a.mean - about_b.mean, about_a.std, about_b.std)
 
 
 def at_ceiling(values: Values, maximum: float | None) -> str | None:
-    """Say so where a group of queries is so near the maximum that an improvement cannot show in it.
+    """A sentence where a group of queries is so near the maximum that an improvement cannot show.
 
     The rule: the mean is 95 % of the maximum or more, or 80 % of the queries or more have the maximum.
 
@@ -132,8 +130,8 @@ def at_ceiling(values: Values, maximum: float | None) -> str | None:
     about = describe(vector)
     if about.mean is None or maximum is None or not 0 < maximum < math.inf:
         return None
-    n_top = int(np.count_nonzero(vector >= maximum * (1 - NOISE)))
-    if about.mean < CEILING_MEAN * maximum * (1 - NOISE) and n_top < CEILING_SHARE * about.n * (1 - NOISE):
+    n_top = int(np.count_nonzero(vector >= maximum * (1 - TOLERANCE)))
+    if about.mean < CEILING_MEAN * maximum * (1 - TOLERANCE) and n_top < CEILING_SHARE * about.n * (1 - TOLERANCE):
         return None
     return (
         f"at the ceiling: mean {about.mean:.3f} of {maximum:g}, and {n_top} of {about.n} queries have the maximum; "
@@ -141,8 +139,8 @@ def at_ceiling(values: Values, maximum: float | None) -> str | None:
     )
 
 
-def _judged(contrast: GroupContrast, difference: float, std_a: float, std_b: float) -> GroupContrast:
-    """The contrast with Welch's test, its interval and the effect size."""
+def _with_welch(contrast: GroupContrast, difference: float, std_a: float, std_b: float) -> GroupContrast:
+    """Add Welch's test, its interval and the effect size."""
     n_a, n_b = contrast.a.n, contrast.b.n
     unit = max(std_a, std_b)  # squares of very small or large spreads leave the range of a float
     part_a, part_b = (std_a / unit) ** 2 / n_a, (std_b / unit) ** 2 / n_b
@@ -163,17 +161,17 @@ def _judged(contrast: GroupContrast, difference: float, std_a: float, std_b: flo
     )
 
 
-def _labellings(a: FloatN, b: FloatN, seed: int, n_draws: int) -> float:
+def _permutation_p(a: FloatN, b: FloatN, seed: int, n_draws: int) -> float:
     """Share of labellings whose means are at least as far apart, the observed one counted.
 
-    The first group's sum settles both means, as the sum of all is fixed. So |sum - its expectation| is compared.
+    The first group's sum determines both means, as the total is fixed. So |sum - its expectation| is compared.
     """
     fixed = fixed_point(np.concatenate([a, b]))
     n, n_a = len(fixed.units), len(a)
     expected = n_a * fixed.total / n
     observed = abs(float(fixed.units[:n_a].sum()) - expected)
     sums = _first_group_sums(fixed.units, n_a, seed, n_draws)
-    as_far = int(np.count_nonzero(np.abs(sums - expected) >= observed - fixed.noise))
+    as_far = int(np.count_nonzero(np.abs(sums - expected) >= observed - fixed.tolerance))
     return (as_far + 1) / (n_draws + 1)
 
 

@@ -1,4 +1,4 @@
-"""Mean, median and spread of a list of numbers, the same in whatever order they come."""
+"""Mean, median and spread of a list of numbers, independent of their order."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from cranfield.stats.arguments import FloatN, Values, as_vector
-from cranfield.stats.noise import NOISE
+from cranfield.stats.rounding import TOLERANCE
 
 
 @dataclass(frozen=True, slots=True)
 class Description:
-    """Where the values lie and how far they spread. None is "not defined", never 0."""
+    """Mean, median and standard deviation; None where undefined."""
 
     mean: float | None
     """None without values."""
@@ -43,7 +43,7 @@ def describe(values: Values) -> Description:
     median = _median(vector)
     if n == 1:
         return Description(mean, median, None, 1)
-    if high - low <= NOISE * max(abs(low), abs(high)):
+    if high - low <= TOLERANCE * max(abs(low), abs(high)):
         return Description(mean, median, 0.0, n)
     centred = vector - mean
     # A power of two costs no digit, and keeps squares from overflow and underflow.
@@ -83,7 +83,7 @@ def _median(vector: FloatN) -> float:
 
 
 SMALLEST_FACTOR = 1e-5
-"""What a smaller value counts as in a geometric mean, so that one zero does not end it."""
+"""Floor of the values in a geometric mean, so that one zero does not make it 0."""
 
 
 def geometric_mean(values: Values) -> float | None:

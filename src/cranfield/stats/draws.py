@@ -1,7 +1,7 @@
-"""Subsets, counted or drawn, and random indices, that depend on seed and position only.
+"""Subsets, enumerated or random, and random indices, that depend on seed and position only.
 
-Draws come in chunks; each chunk has its own generator, seeded by (seed, purpose, number of the chunk). So it does not
-matter who computes a chunk, or when. Only the raw stream of PCG64 is used, which NumPy promises never to change.
+Draws come in chunks; each chunk has its own generator, seeded by (seed, purpose, chunk number), so results do not depend on
+threads or order. Only the raw stream of PCG64 is used, which NumPy guarantees to be stable.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 SIGNS, RESAMPLES = 1, 2
-"""Purposes: procedures that draw for different ends share no random number."""
+"""Purposes: procedures with different purposes share no random numbers."""
 
 CHUNK_ROWS, CHUNK_CELLS = 1024, 1 << 23
-"""Rows drawn by one generator, fewer where they are long. Part of the answer: other sizes give other draws."""
+"""Rows drawn by one generator, fewer where they are long. Changing it changes the draws."""
 
 BLOCK_CELLS = 1 << 17
-"""Cells worked on at once (1 MB of float64, which a processor's cache holds). No part of the answer."""
+"""Cells processed at once (1 MB of float64, to fit the processor cache); does not change the result."""
 
 
 def subset_blocks(seed: int, n_rows: int, n: int) -> Iterator[tuple[int, NDArray[np.uint8]]]:

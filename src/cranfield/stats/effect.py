@@ -1,4 +1,4 @@
-"""How large a difference is, and how small a one could have been seen."""
+"""Effect size, and minimal detectable effect."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from cranfield.stats.describe import describe
 from cranfield.stats.interval import t_quantile
 
 USUAL_POWER = 0.8
-"""How often a true difference should be found."""
+"""Usual power: probability of detecting a true difference."""
 
 
 def cohens_dz(difference: Values) -> float | None:
     """Mean difference in units of its own standard deviation.
 
     Returns:
-        mean(d) / std(d); None under two queries, and where all differences are equal: there is no unit then.
+        mean(d) / std(d); None under two queries, and where all differences are equal.
 
     Source:
         Cohen 1988, Statistical Power Analysis for the Behavioral Sciences, 2.3.5.

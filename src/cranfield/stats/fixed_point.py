@@ -1,8 +1,7 @@
-"""Numbers scaled to whole ones, so that a sum of them is the same in every order, on every machine and thread count.
+"""Numbers scaled to integers, so that their sums do not depend on order, machine or thread count.
 
-A matrix product adds in whatever order the processor's library likes, and its last bits follow. Resampling compares
-millions of such sums with each other and with zero, where the last bit decides. Whole numbers whose absolute values sum
-to less than 2^53 are added by float64 without any rounding: then order cannot matter.
+A matrix product adds in an order that the BLAS chooses, which changes the last bits. Resampling compares millions of such sums
+with each other and with zero. Integers whose absolute values sum to less than 2^53 are added exactly in float64.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cranfield.stats.arguments import FloatN
-from cranfield.stats.noise import NOISE
+from cranfield.stats.rounding import TOLERANCE
 
 BITS = 52
 """Absolute values sum to at most 2^52 units, and rounding adds at most half a unit each: below 2^53 for any real n."""
@@ -27,7 +26,7 @@ class FixedPoint:
     units: FloatN
     """Whole numbers; value = units * 2^exponent."""
     exponent: int
-    noise: float
+    tolerance: float
     """A sum of at most this many units is zero."""
 
     @property
@@ -36,13 +35,13 @@ class FixedPoint:
         return float(self.units.sum())
 
     def value(self, units: float) -> float:
-        """Turn one number of units back into a value, without the digits that are finer than a unit."""
+        """Convert a number of units back into a value, rounded to the precision of a unit."""
         exact = math.ldexp(units, self.exponent)
         return round(exact, math.floor(-self.exponent * math.log10(2))) or exact
 
-    def without_noise(self, sums: NDArray[np.float64]) -> NDArray[np.float64]:
-        """The same sums, those that are zero but for rounding set to 0."""
-        return np.where(np.abs(sums) <= self.noise, 0.0, sums)
+    def zero_rounding(self, sums: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The sums, with rounding error set to 0."""
+        return np.where(np.abs(sums) <= self.tolerance, 0.0, sums)
 
 
 def fixed_point(vector: FloatN, largest_sum: float | None = None) -> FixedPoint:
@@ -50,9 +49,9 @@ def fixed_point(vector: FloatN, largest_sum: float | None = None) -> FixedPoint:
 
     Args:
         vector: the values.
-        largest_sum: no sum that will be asked for has absolute values adding up to more; None is the sum of them all.
+        largest_sum: upper bound of the sum of absolute values in any sum to be computed; None is the sum of all.
     """
     size = math.fsum(np.abs(vector).tolist()) if largest_sum is None else largest_sum
     exponent = math.frexp(size)[1] - BITS
     units = np.rint(np.ldexp(vector, -exponent))
-    return FixedPoint(units, exponent, NOISE * float(np.abs(units).sum()))
+    return FixedPoint(units, exponent, TOLERANCE * float(np.abs(units).sum()))

@@ -1,8 +1,8 @@
-"""Student's t by hand: tail, quantile and the interval of a mean, without SciPy.
+"""Student's t distribution without SciPy: tail, quantile and the interval of a mean.
 
-`cranfield evaluate` shows intervals and should start at once; SciPy's special functions take longer to import than
-all of the rest. The incomplete beta function comes from its continued fraction, the quantile from Newton's method on
-logarithms, where it cannot overshoot.
+`cranfield evaluate` shows intervals and must start fast; importing SciPy's special functions takes longer than everything
+else. The incomplete beta function is computed by its continued fraction, the quantile by Newton's method on logarithms, which
+cannot overshoot there.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from cranfield.stats.arguments import Values
 from cranfield.stats.describe import Description, describe
 
 SMALLEST_TAIL = 1e-100
-"""Rarer than this nobody asks; far beyond it a tail would underflow."""
+"""Smallest supported tail probability; much smaller ones would underflow."""
 
 _TERMS = 10_000  # about 50 are needed at worst, at any df
 _STEPS = 200  # about 10 are needed; 40 very close to the median
@@ -70,7 +70,7 @@ def t_quantile(p: float, df: float) -> float:
         raise UsageError(f"degrees of freedom are {df:g}", expected="a number of 1 or more")
     if tail == 0.5:
         return 0.0
-    size = _near_the_middle(1 - 2 * tail, df) if tail > 0.25 else _far_out(tail, df)
+    size = _central_quantile(1 - 2 * tail, df) if tail > 0.25 else _tail_quantile(tail, df)
     return math.copysign(size, p - 0.5)
 
 
@@ -80,13 +80,13 @@ def t_tail(t: float, df: float) -> float:
         return 1 - t_tail(-t, df)
     if t == math.inf:
         return 0.0
-    inner, outer = _split(t, df)
+    inner, outer = _beta_arguments(t, df)
     if _is_central(outer, df):
         return (1 - _mass(t, df)) / 2
     return _front(t, df) * _beta_fraction(inner, outer, df / 2, 0.5) / 2
 
 
-def _split(t: float, df: float) -> tuple[float, float]:
+def _beta_arguments(t: float, df: float) -> tuple[float, float]:
     """Give df / (df + t^2) and t^2 / (df + t^2), for t of any size."""
     whole = math.hypot(math.sqrt(df), t)
     return (math.sqrt(df) / whole) ** 2, (t / whole) ** 2
@@ -99,13 +99,13 @@ def _is_central(outer: float, df: float) -> bool:
 
 def _mass(t: float, df: float) -> float:
     """Probability of lying between -t and t."""
-    inner, outer = _split(t, df)
+    inner, outer = _beta_arguments(t, df)
     if _is_central(outer, df):
         return _front(t, df) * _beta_fraction(outer, inner, 0.5, df / 2)
     return 1 - 2 * t_tail(t, df)
 
 
-def _near_the_middle(mass: float, df: float) -> float:
+def _central_quantile(mass: float, df: float) -> float:
     # log mass is concave in log t, and this start is below the root: Newton climbs to it and never beyond.
     density_at_0 = _gamma_ratio(df / 2) / math.sqrt(math.pi * df)
     t = mass / (2 * density_at_0)
@@ -115,10 +115,10 @@ def _near_the_middle(mass: float, df: float) -> float:
         t *= math.exp(step)
         if abs(step) < _PRECISE * 10:
             return t
-    return _settled(t, step)
+    return _converged(t, step)
 
 
-def _far_out(tail: float, df: float) -> float:
+def _tail_quantile(tail: float, df: float) -> float:
     # log tail is concave in log t, and this start is above the root: Newton comes down to it and never beyond.
     t = 1.0
     while t_tail(t, df) > tail:
@@ -129,13 +129,13 @@ def _far_out(tail: float, df: float) -> float:
         t *= math.exp(step)
         if abs(step) < _PRECISE * 10:
             return t
-    return _settled(t, step)
+    return _converged(t, step)
 
 
-def _settled(t: float, step: float) -> float:
-    if abs(step) < 1e-12:  # to and fro in the last bits
+def _converged(t: float, step: float) -> float:
+    if abs(step) < 1e-12:  # oscillates in the last bits
         return t
-    raise InternalError(f"the t quantile does not settle: {t!r} and a step of {step!r}")
+    raise InternalError(f"the t quantile does not converge: {t!r} and a step of {step!r}")
 
 
 def _front(t: float, df: float) -> float:
@@ -144,7 +144,7 @@ def _front(t: float, df: float) -> float:
 
 
 def _power(t: float, df: float) -> float:
-    """(1 + t^2 / df)^(-df/2); each way keeps the digits that the other loses."""
+    """(1 + t^2 / df)^(-df/2); the two forms are accurate for different t."""
     root = math.sqrt(df)
     if t < root:
         return math.exp(-df / 2 * math.log1p((t / root) ** 2))

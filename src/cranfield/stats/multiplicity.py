@@ -1,4 +1,4 @@
-"""What many p-values at once are worth."""
+"""Correction of p-values for multiple comparisons."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from collections.abc import Sequence
 
 
 def holm(p_values: Sequence[float | None]) -> list[float | None]:
-    """Adjust p-values for being many, so that one false alarm in the whole family has probability alpha.
+    """Holm's adjustment: controls the family-wise error rate.
 
         the i-th smallest of m becomes max over j <= i of min(1, (m - j + 1) * p_(j))
 
     Returns:
-        Adjusted values in the order given. A None is no test: it stays None, and does not count.
+        Adjusted values in the order given. None stays None and is not counted in the family.
 
     Source:
         Holm 1979, Scand. J. Stat. 6(2). Equal to `statsmodels.stats.multitest.multipletests(method="holm")`.

@@ -1,8 +1,7 @@
-"""Many systems on the same queries at once: does any differ, which pairs do, and what picture shows it.
+"""Omnibus tests of many systems on the same queries, and the critical difference of mean ranks.
 
-Values come as float64[Q, S], queries by systems, no value missing. An omnibus test speaks of all systems together: "they
-are alike" is its null hypothesis, and rejecting it does not say which of them differ. `max_t` and the critical difference
-do, pair by pair.
+Values are float64[Q, S], queries by systems, none missing. The null hypothesis of an omnibus test is that all systems are
+alike; rejecting it does not tell which of them differ. `max_t` and the critical difference do, pair by pair.
 """
 
 from __future__ import annotations
@@ -17,8 +16,8 @@ from numpy.typing import NDArray
 from cranfield.errors import UsageError
 from cranfield.stats.arguments import as_matrix, check_alpha, check_draws
 from cranfield.stats.fixed_point import fixed_point
-from cranfield.stats.noise import NOISE
 from cranfield.stats.result import NO_QUERY, TestResult, untested
+from cranfield.stats.rounding import TOLERANCE
 
 FloatQS = NDArray[np.float64]
 """Queries by systems."""
@@ -28,26 +27,26 @@ FloatSS = NDArray[np.float64]
 """One number per pair of systems."""
 
 DEFAULT_DRAWS = 9_999
-"""Random arrangements, beside the one observed."""
+"""Random arrangements, not counting the observed one."""
 
 EXACT_UP_TO = 1 << 16
-"""Up to this many arrangements all of them are counted. The first query's systems stay: renaming all changes nothing."""
+"""Up to this many arrangements all are counted. The first query stays as it is: relabelling all systems changes nothing."""
 
 LISTED_UP_TO = 5
 """Orders of up to so many systems are drawn from a list of them all (120); longer ones are drawn by sorting."""
 
 ARRANGEMENTS = 4
-"""What the random numbers are for; see `draws`."""
+"""Purpose of the random numbers; see `draws`."""
 
 CHUNK_CELLS = 1 << 18
-"""Cells drawn by one generator and worked on at once. Part of the answer: another size gives other draws."""
+"""Cells drawn by one generator and processed at once. Changing it changes the draws."""
 
-ONE_SYSTEM = "one system has nothing to be compared with"
+ONE_SYSTEM = "a comparison needs two systems or more"
 ALL_TIED = "every query ties all systems"
 
 
 def friedman(values: FloatQS, *, higher_is_better: bool = True) -> TestResult:
-    """Friedman's test: do some systems rank higher than others, query by query?
+    """Friedman's test: do the systems have equal mean ranks?
 
         chi2 = (S - 1) sum_s (R_s - Q (S + 1) / 2)^2 / (sum_qs r_qs^2 - Q S (S + 1)^2 / 4),  S - 1 degrees of freedom
         F    = (Q - 1) chi2 / (Q (S - 1) - chi2),  S - 1 and (S - 1)(Q - 1) degrees of freedom
@@ -61,7 +60,7 @@ def friedman(values: FloatQS, *, higher_is_better: bool = True) -> TestResult:
 
     Returns:
         chi2 and its p-value; `extra` has its degrees of freedom, and Iman and Davenport's F with its own p-value, which
-        is less cautious and the better one for few queries. No one-sided p: many systems have no one side.
+        is less conservative and preferred for few queries. There is no one-sided p.
 
     Conventions:
         all systems tied in every query: p 1, and a note · every query ranks the systems alike: F is infinite, so None,
@@ -75,7 +74,7 @@ def friedman(values: FloatQS, *, higher_is_better: bool = True) -> TestResult:
 
     matrix = as_matrix(values)
     n, systems = matrix.shape
-    refusal = _cannot(n, systems)
+    refusal = _untestable(n, systems)
     if refusal:
         return refusal
     ranks = _ranks(matrix, higher_is_better=higher_is_better)
@@ -86,7 +85,7 @@ def friedman(values: FloatQS, *, higher_is_better: bool = True) -> TestResult:
     chi2 = (systems - 1) * between / spread
     rest = n * (systems - 1) - chi2
     df, df_rest = systems - 1, (systems - 1) * (n - 1)
-    decided = rest <= NOISE * chi2
+    decided = rest <= TOLERANCE * chi2
     f = None if decided else (n - 1) * chi2 / rest
     extra = {
         "df": df,
@@ -98,7 +97,7 @@ def friedman(values: FloatQS, *, higher_is_better: bool = True) -> TestResult:
 
 
 def permutation_omnibus(values: FloatQS, *, seed: int = 0, n_draws: int = DEFAULT_DRAWS) -> TestResult:
-    """If the systems were alike, each query's values could as well belong to them in another order: a permutation test.
+    """Permutation test that all systems are alike: permutes the values of each query among the systems.
 
     Args:
         values: float64[Q, S], queries by systems.
@@ -118,14 +117,14 @@ def permutation_omnibus(values: FloatQS, *, seed: int = 0, n_draws: int = DEFAUL
     check_draws(seed, n_draws)
     matrix = as_matrix(values)
     n, systems = matrix.shape
-    refusal = _cannot(n, systems)
+    refusal = _untestable(n, systems)
     if refusal:
         return refusal
     sums, observed, exact = _arranged_sums(matrix, seed, n_draws)
     sizes = (sums**2).sum(axis=1)
     size = float((observed**2).sum())
     counted = 0 if exact else 1
-    as_large = int(np.count_nonzero(sizes >= size * (1 - NOISE))) + counted
+    as_large = int(np.count_nonzero(sizes >= size * (1 - TOLERANCE))) + counted
     return TestResult(
         statistic=float(matrix.mean(axis=0).var(ddof=1)),
         p_two_sided=as_large / (len(sums) + counted),
@@ -146,9 +145,9 @@ def max_t(values: FloatQS, *, seed: int = 0, n_draws: int = DEFAULT_DRAWS) -> Fl
         n_draws: random arrangements, the observed one not included.
 
     Returns:
-        float64[S, S], symmetric, 1 on the diagonal. Where all systems are alike, one false alarm among all pairs has
-        probability alpha at most. Where some are not, no such promise is made: a system that spreads far more than the
-        others lends them its range. Holm's adjustment of the pairs' own tests promises it always.
+        float64[S, S], symmetric, 1 on the diagonal. The family-wise error is controlled where all systems are alike, but
+        not where some differ: a system with a much larger variance widens the range for all. Holm's adjustment of the
+        pairwise tests controls it always.
 
     Source:
         Carterette 2012, TOIS 30(1); Sakai 2018, Laboratory Experiments in Information Retrieval, 5.
@@ -159,14 +158,14 @@ def max_t(values: FloatQS, *, seed: int = 0, n_draws: int = DEFAULT_DRAWS) -> Fl
     check_draws(seed, n_draws)
     matrix = as_matrix(values)
     n, systems = matrix.shape
-    refusal = _cannot(n, systems)
+    refusal = _untestable(n, systems)
     if refusal:
         raise UsageError(str(refusal.note), expected="one query or more, and two systems or more")
     sums, observed, exact = _arranged_sums(matrix, seed, n_draws)
     ranges = np.sort(sums.max(axis=1) - sums.min(axis=1))
     gaps = np.abs(observed[:, np.newaxis] - observed[np.newaxis, :])
     counted = 0 if exact else 1
-    as_large = len(ranges) - np.searchsorted(ranges, gaps * (1 - NOISE)) + counted
+    as_large = len(ranges) - np.searchsorted(ranges, gaps * (1 - TOLERANCE)) + counted
     adjusted = np.where(gaps > 0, as_large / (len(ranges) + counted), 1.0)
     return np.asarray(adjusted, dtype=np.float64)
 
@@ -180,12 +179,12 @@ def mean_ranks(values: FloatQS, *, higher_is_better: bool = True) -> FloatS:
     """
     matrix = as_matrix(values)
     if not matrix.size:
-        raise UsageError("there is nothing to rank", expected="one query or more, and one system or more")
+        raise UsageError("there are no values to rank", expected="one query or more, and one system or more")
     return np.asarray(_ranks(matrix, higher_is_better=higher_is_better).mean(axis=0), dtype=np.float64)
 
 
 def critical_difference(n_queries: int, n_systems: int, alpha: float = 0.05) -> float:
-    """How far mean ranks have to lie apart for two systems to be told apart: Nemenyi's critical difference.
+    """Nemenyi's critical difference: the smallest significant difference of two mean ranks.
 
         CD = q(1 - alpha; S, infinite df) / sqrt(2) * sqrt(S (S + 1) / (6 Q)),  q of the studentized range
 
@@ -206,11 +205,11 @@ def critical_difference(n_queries: int, n_systems: int, alpha: float = 0.05) -> 
 
 
 def cliques(ranks: Sequence[float] | FloatS, difference: float) -> list[tuple[int, ...]]:
-    """Groups of systems that the critical difference does not tell apart: the bars of the picture.
+    """Groups of systems whose mean ranks do not differ significantly: the bars of the rank diagram.
 
     Args:
         ranks: mean rank of each system.
-        difference: mean ranks further apart than this are told apart.
+        difference: the critical difference.
 
     Returns:
         The largest groups, each as positions in `ranks`, best first; none of one system, none inside another.
@@ -232,8 +231,8 @@ def cliques(ranks: Sequence[float] | FloatS, difference: float) -> list[tuple[in
     return groups
 
 
-def _cannot(n: int, systems: int) -> TestResult | None:
-    """Why nothing can be said; None where something can."""
+def _untestable(n: int, systems: int) -> TestResult | None:
+    """The result where no test is possible; None where one is."""
     if systems < 2:
         return untested(ONE_SYSTEM)
     return None if n else untested(NO_QUERY)
@@ -244,10 +243,10 @@ def _ranks(matrix: FloatQS, *, higher_is_better: bool) -> FloatQS:
     signed = -matrix if higher_is_better else matrix
     order = np.argsort(signed, axis=1, kind="stable")
     ordered = np.take_along_axis(signed, order, axis=1)
-    noise = NOISE * np.abs(matrix).max(axis=1, keepdims=True)
+    tolerance = TOLERANCE * np.abs(matrix).max(axis=1, keepdims=True)
     place = np.arange(matrix.shape[1])
     begins = np.ones(matrix.shape, dtype=np.bool_)
-    begins[:, 1:] = np.diff(ordered, axis=1) > noise
+    begins[:, 1:] = np.diff(ordered, axis=1) > tolerance
     ends = np.ones_like(begins)
     ends[:, :-1] = begins[:, 1:]
     first = np.maximum.accumulate(np.where(begins, place, 0), axis=1)
@@ -267,7 +266,7 @@ def _arranged_sums(matrix: FloatQS, seed: int, n_draws: int) -> tuple[FloatQS, F
     blocks = _all_orders(n, systems) if exact else _drawn_orders(n, systems, seed, n_draws)
     sums = np.concatenate([np.take_along_axis(units[np.newaxis], orders, axis=2).sum(axis=1) for orders in blocks])
     centre = fixed.total / systems
-    return fixed.without_noise(sums - centre), fixed.without_noise(units.sum(axis=0) - centre), exact
+    return fixed.zero_rounding(sums - centre), fixed.zero_rounding(units.sum(axis=0) - centre), exact
 
 
 def _listed(systems: int) -> NDArray[np.int64]:

@@ -1,4 +1,4 @@
-"""The paired tests that need no resampling; `wilcoxon` and `bootstrap` live next door and are named here too."""
+"""Paired tests without resampling; also exports `wilcoxon` and `bootstrap`."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from cranfield.stats.arguments import FloatN, Values, as_vector, check_alpha
 from cranfield.stats.bootstrap import bootstrap
 from cranfield.stats.describe import describe
 from cranfield.stats.interval import t_interval, t_tail
-from cranfield.stats.noise import differences, nonzero, settle
 from cranfield.stats.result import NO_QUERY, TestResult, untested
+from cranfield.stats.rounding import align_with_test, differences, nonzero
 from cranfield.stats.wilcoxon import wilcoxon
 
 __all__ = ["bootstrap", "mcnemar", "noninferiority", "paired_t", "sign_test", "tost", "wilcoxon"]
 
 ONE_QUERY = "one query has no spread (n < 2)"
-ALL_EQUAL = "every query differs by the same amount: no spread to test against, t is infinite"
+ALL_EQUAL = "every query differs by the same amount: no spread, t is infinite"
 ALL_ZERO = "no query differs"
 
 
@@ -52,12 +52,14 @@ def paired_t(difference: Values, *, alpha: float = 0.05) -> TestResult:
         )
     t = about.mean / (about.std / math.sqrt(about.n))
     p_two_sided = min(1.0, 2 * t_tail(abs(t), about.n - 1))
-    low, high = settle(*interval, rejected=p_two_sided <= alpha, upward=t > 0, scale=float(np.abs(vector).max()))
+    low, high = align_with_test(
+        *interval, rejected=p_two_sided <= alpha, upward=t > 0, scale=float(np.abs(vector).max())
+    )
     return TestResult(t, p_two_sided, t_tail(t, about.n - 1), ci_low=low, ci_high=high, extra={"df": about.n - 1})
 
 
 def tost(difference: Values, margin: float, *, alpha: float = 0.05) -> TestResult:
-    """Two one-sided t tests: is the mean difference within ± `margin`?
+    """Two one-sided t tests (TOST): is the mean difference within ± `margin`?
 
     Both "at or below -margin" and "at or above margin" have to be rejected at alpha, which is the same as the
     t interval at 1 - 2 alpha lying within the margin.
@@ -70,7 +72,7 @@ def tost(difference: Values, margin: float, *, alpha: float = 0.05) -> TestResul
     Returns:
         The t of the test that came closer to failing, and the interval at 1 - 2 alpha (none for alpha of .5 or more). The
         p-value of equivalence is `extra["p_equivalence"]`, the larger of the two; `p_two_sided` and `p_one_sided` are None,
-        as they would speak of a difference, and this test speaks of its absence.
+        as this test is about equivalence.
 
     Conventions:
         all differences equal: no t, p 0 within the margin, 1 on it or beyond, and a note · under two queries: no p-value, and
@@ -104,18 +106,18 @@ def tost(difference: Values, margin: float, *, alpha: float = 0.05) -> TestResul
 
 
 def noninferiority(difference: Values, margin: float, *, alpha: float = 0.05) -> TestResult:
-    """One one-sided t test: is the mean difference certainly above -`margin`? A larger gain is no objection.
+    """Non-inferiority: one one-sided t test that the mean difference is above -`margin`.
 
     Args:
-        difference: candidate minus baseline, one per query; turned round for a measure of which less is better.
-        margin: largest loss that does not matter; 0 or more. At 0 it asks whether the candidate is better.
+        difference: candidate minus baseline, one per query; negated for a measure of which less is better.
+        margin: largest loss that does not matter; 0 or more. At 0 it is a test of superiority.
         alpha: of the test.
 
     Returns:
         t against -margin, and the interval at 1 - 2 alpha (none for alpha of .5 or more): its lower end is above -margin
         exactly when the test rejects a loss of the margin or more. `extra["p_noninferior"]` is the p-value of that;
-        `extra["p_inferior"]` is that of the other side, a loss certainly beyond the margin. `p_two_sided` and
-        `p_one_sided` are None, as they would speak of a difference from zero.
+        `extra["p_inferior"]` is that of the other side, a loss beyond the margin. `p_two_sided` and
+        `p_one_sided` are None, as this test is not about a difference from zero.
 
     Conventions:
         all differences equal: no t, p 0 above -margin, 1 on it or below, and a note · under two queries: no p-value, and a
@@ -148,11 +150,11 @@ def noninferiority(difference: Values, margin: float, *, alpha: float = 0.05) ->
 
 
 def sign_test(difference: Values, *, alpha: float = 0.05) -> TestResult:
-    """Count the queries that went up among those that moved: the exact binomial test at 1/2.
+    """Sign test: exact binomial test of the share of positive differences among the non-zero ones.
 
     Returns:
-        The number of positive differences, both p-values, and the interval of the median of the *non-zero* differences
-        (as the test looks at no others): their (k + 1)-th smallest to their (k + 1)-th largest, k the largest
+        The number of positive differences, both p-values, and the interval of the median of the *non-zero* differences:
+        their (k + 1)-th smallest to their (k + 1)-th largest, k the largest
         count that the test rejects at alpha. Without such a k the interval is unbounded.
 
     Conventions:
@@ -186,7 +188,7 @@ def sign_test(difference: Values, *, alpha: float = 0.05) -> TestResult:
 
 
 def mcnemar(baseline: Values | NDArray[np.bool_], candidate: Values | NDArray[np.bool_]) -> TestResult:
-    """Compare the queries that only one side gets right: the exact binomial test at 1/2.
+    """McNemar's test: exact binomial test of the queries that only one side gets right.
 
     Args:
         baseline: 0 or 1 per query.
@@ -206,7 +208,7 @@ def mcnemar(baseline: Values | NDArray[np.bool_], candidate: Values | NDArray[np
     """
     difference = differences(np.asarray(baseline, dtype=np.float64), np.asarray(candidate, dtype=np.float64))
     if not (is_binary(baseline) and is_binary(candidate)):
-        raise UsageError("mcnemar compares right with wrong", expected="only 0 and 1 on both sides")
+        raise UsageError("mcnemar needs binary values", expected="only 0 and 1 on both sides")
     if not difference.size:
         return untested(NO_QUERY)
     only_baseline, only_candidate = int((difference < 0).sum()), int((difference > 0).sum())
@@ -238,5 +240,5 @@ def _two_sided(tails: FloatN, a: int, b: int) -> float:
 
 
 def _step(distance: float) -> float:
-    """The limit of a tail without spread: 0 where the bound is cleared, 1 where it is not."""
+    """Limit of a tail probability without spread: 0 where the bound is exceeded, else 1."""
     return 0.0 if distance < 0 else 1.0

@@ -26,13 +26,13 @@ from cranfield.stats.fixed_point import FixedPoint, fixed_point
 from cranfield.stats.result import NO_QUERY, TestResult, untested
 
 DEFAULT_DRAWS = 100_000
-"""Sign patterns used where there are too many to count all, the observed one included."""
+"""Sign patterns used where there are too many to enumerate, including the observed one."""
 
 EXACT_UP_TO = 16
-"""Up to this many queries all 2^n sign patterns are counted."""
+"""Up to this many queries all 2^n sign patterns are enumerated."""
 
 PRODUCT_WORK = 1 << 17
-"""Multiplications in one matrix product: half of what OpenBLAS gives to a single thread. No part of the answer."""
+"""Multiplications in one matrix product: half of what OpenBLAS gives to a single thread; does not change the result."""
 
 
 def permutation(difference: Values, *, alpha: float = 0.05, seed: int = 0, n_draws: int = DEFAULT_DRAWS) -> TestResult:
@@ -106,10 +106,10 @@ def _subset_sums(units: NDArray[np.float64], n_rows: int, seed: int) -> tuple[ND
 
 
 def _add_product(out: NDArray[np.float64], members: NDArray[np.uint8], counted: NDArray[np.float64]) -> None:
-    """Add members @ counted to `out`, in pieces that a BLAS does not hand to threads.
+    """Add members @ counted to `out`, in blocks small enough for the BLAS to stay single-threaded.
 
-    On a machine whose cores are busy, threads that wait for each other thousands of times take ten times as long as one.
-    The sums are of whole numbers, so that no cut changes them.
+    On a busy machine, threads that synchronise thousands of times take ten times as long. The sums are of whole numbers, so
+    the block size does not change them.
     """
     n, columns = counted.shape
     rows = min(len(members), max(1, PRODUCT_WORK // (columns * 64)))
@@ -125,11 +125,11 @@ def _result(
 ) -> TestResult:
     n = len(column.units)
     n_patterns = 2 * len(sums)
-    both_sums = column.without_noise(np.concatenate([sums, column.total - sums]))
+    both_sums = column.zero_rounding(np.concatenate([sums, column.total - sums]))
     both_sizes = np.concatenate([sizes, n - sizes])
     drawn = both_sizes > 0
     means = both_sums[drawn] / both_sizes[drawn]
-    # The empty set is as extreme as the observed one on both sides; it is, and chance may draw it again.
+    # The empty set is the observed pattern, so it counts on both sides; it may be drawn again.
     n_empty = n_patterns - len(means)
     p_greater = (n_empty + int(np.count_nonzero(means <= 0))) / n_patterns
     p_less = (n_empty + int(np.count_nonzero(means >= 0))) / n_patterns
@@ -147,7 +147,7 @@ def _result(
 
 
 def tail_rank(alpha: float, n_patterns: int) -> int:
-    """The largest whole m with 2 m / n_patterns <= alpha, as floating point sees it: floor(alpha / 2 * n_patterns)."""
+    """The largest integer m with 2 m / n_patterns <= alpha in floating point: floor(alpha / 2 * n_patterns)."""
     rank = int(alpha / 2 * n_patterns)
     while 2 * (rank + 1) / n_patterns <= alpha:
         rank += 1

@@ -1,7 +1,7 @@
-"""How many queries a difference needs, reckoned before the next comparison from the spread of an earlier one.
+"""Power analysis: the number of queries needed, computed from the spread of the differences of an earlier comparison.
 
-What n queries can show is `effect.minimal_detectable_effect`; here is the way back, the power in between, and a second
-opinion that draws from the user's own differences where a bell curve is no good picture of them.
+`effect.minimal_detectable_effect` is the inverse. `resampled_power` resamples the observed differences, where the normal
+approximation is poor.
 """
 
 from __future__ import annotations
@@ -18,23 +18,23 @@ from cranfield.stats.interval import t_quantile
 from cranfield.stats.permutation import permutations
 
 MOST_QUERIES = 10_000_000
-"""Beyond this nobody judges."""
+"""Largest number of queries considered."""
 
 TRIALS = 1_000
-"""Imagined test sets of the second opinion: its share is known to about 1 in 100."""
+"""Simulated test sets; Monte Carlo error of the power is about 1 in 100."""
 
 TRIAL_DRAWS = 1_000
-"""Sign patterns of the permutation test in each."""
+"""Sign patterns of the permutation test in each simulated test set."""
 
 TRIAL_CELLS = 1 << 22
-"""Differences held at once. No part of the answer."""
+"""Differences in memory at once; does not change the result."""
 
 TRIAL_SETS = 5
-"""What the random numbers are for; see `draws`."""
+"""Purpose of the random numbers; see `draws`."""
 
 
 def power_of(std: float, difference: float, n: int, *, alpha: float = 0.05) -> float:
-    """How often a two-sided paired t test on n queries finds a true mean difference.
+    """Power of a two-sided paired t test on n queries for a true mean difference.
 
     Args:
         std: standard deviation of the differences, 0 or more.
@@ -62,7 +62,7 @@ def power_of(std: float, difference: float, n: int, *, alpha: float = 0.05) -> f
         return 1.0 if difference else alpha
     shift = abs(difference) / std * math.sqrt(n)
     critical = t_quantile(1 - alpha / 2, n - 1)
-    if shift > critical + 40:  # 40 standard deviations beyond: the tail is nothing, and SciPy may say NaN
+    if shift > critical + 40:  # 40 standard deviations beyond: the tail is 0, and SciPy may return NaN
         return 1.0
     return min(1.0, power_of_shift(shift, critical, n - 1))
 
@@ -111,19 +111,18 @@ def queries_needed(std: float, difference: float, *, alpha: float = 0.05, power:
 def resampled_power(
     differences: Values, difference: float, n: int, *, alpha: float = 0.05, seed: int = 0, n_trials: int = TRIALS
 ) -> float | None:
-    """How often the permutation test finds a difference in n queries drawn from these, as skewed as they are.
+    """Power of the permutation test on n queries resampled from the observed differences.
 
-    Queries are drawn with replacement, and those that gain more often than those that lose, or less often, so that the
-    mean is `difference`. Query i has the weight exp(t d_i), with the one t that does it: of all weights with this mean,
-    these are the nearest to equal ones. A query that did not differ still does not.
+    Queries are drawn with replacement, with exponential tilting: query i has the weight exp(t d_i), with the t for which the
+    mean is `difference`. Of all weights with this mean, these are the nearest to equal ones.
 
     Args:
         differences: candidate minus baseline of an earlier comparison, one per query.
-        difference: the true mean difference that is imagined.
-        n: queries in each imagined test set.
+        difference: the assumed true mean difference.
+        n: queries in each simulated test set.
         alpha: of the test.
         seed: of the draws.
-        n_trials: imagined test sets.
+        n_trials: simulated test sets.
 
     Returns:
         A share of `n_trials`: its standard error is at most .5 / sqrt(n_trials). None where `difference` is not between
@@ -146,7 +145,7 @@ def resampled_power(
     found, per_block = 0, max(1, TRIAL_CELLS // n)
     for start in range(0, n_trials, per_block):
         trials = range(start, min(start + per_block, n_trials))
-        drawn = np.column_stack([vector[_drawn(seed, trial, n, upto)] for trial in trials])
+        drawn = np.column_stack([vector[_sampled_positions(seed, trial, n, upto)] for trial in trials])
         results = permutations(drawn, alpha=alpha, seed=seed, n_draws=TRIAL_DRAWS)
         found += sum(result.p_two_sided is not None and result.p_two_sided <= alpha for result in results)
     return found / n_trials
@@ -182,7 +181,7 @@ def _tilt(scaled: FloatN, t: float) -> FloatN:
 
 
 def check_power(power: float, alpha: float) -> None:
-    """Refuse a power that no number of queries has.
+    """Check a power.
 
     Raises:
         UsageError: not between alpha and 1.
@@ -196,8 +195,8 @@ def _check_spread(std: float) -> None:
         raise UsageError(f"standard deviation is {std:g}", expected="a number of 0 or more")
 
 
-def _drawn(seed: int, trial: int, n: int, upto: FloatN) -> NDArray[np.int64]:
-    """Places of n queries, by seed and trial alone; `upto` is the sum of the weights up to each."""
+def _sampled_positions(seed: int, trial: int, n: int, upto: FloatN) -> NDArray[np.int64]:
+    """Positions of n queries, by seed and trial alone; `upto` holds the cumulative weights."""
     generator = np.random.PCG64(np.random.SeedSequence(seed, spawn_key=(TRIAL_SETS, trial)))
     raw = np.asarray(generator.random_raw(n), dtype=np.uint64) >> np.uint64(11)
     places = np.searchsorted(upto, raw.astype(np.float64) * 2.0**-53, side="right")

@@ -1,4 +1,4 @@
-"""Do two measures, or two lists of the same things, put them in the same order?"""
+"""Rank correlation of two measures over the same systems or queries."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from numpy.typing import NDArray
 
 from cranfield.errors import UsageError
 from cranfield.stats.arguments import FloatN, Values, as_vector
-from cranfield.stats.noise import NOISE
+from cranfield.stats.rounding import TOLERANCE
 
 
 def kendall_tau(a: Values, b: Values) -> float | None:
-    """Kendall's tau-b: concordant pairs minus discordant ones, against the pairs that neither side ties.
+    """Kendall's tau-b: concordant minus discordant pairs, relative to the pairs that neither side ties.
 
         tau_b = (C - D) / sqrt((P - T_a)(P - T_b)),  P = n (n - 1) / 2,  T the pairs tied on that side
 
@@ -20,7 +20,7 @@ def kendall_tau(a: Values, b: Values) -> float | None:
         b: the same of the other measure, in the same order.
 
     Returns:
-        -1 to 1; None under two values, and where one side ties all of them: then it has no order.
+        -1 to 1; None under two values, and where one side ties all of them.
 
     Conventions:
         values within 1e-12 of the largest are tied.
@@ -49,7 +49,7 @@ def kendall_tau(a: Values, b: Values) -> float | None:
 def _places(vector: FloatN) -> NDArray[np.int64]:
     """0 for the smallest value, 1 for the next; values that differ by rounding share a place."""
     order = np.argsort(vector, kind="stable")
-    steps = np.diff(vector[order]) > NOISE * np.abs(vector).max(initial=0.0)
+    steps = np.diff(vector[order]) > TOLERANCE * np.abs(vector).max(initial=0.0)
     places = np.zeros(vector.size, dtype=np.int64)
     places[order[1:]] = np.cumsum(steps)
     return places

@@ -1,4 +1,4 @@
-"""The one value that every paired test returns."""
+"""The result of a paired test."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 NO_QUERY = "no query to test"
-"""The note of every test of nothing."""
+"""Note of a test without any query."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,13 +21,13 @@ class TestResult:
     p_adjusted: float | None = None
     """Holm-adjusted two-sided p-value within its family; equal to `p_two_sided` for the declared test."""
     note: str | None = None
-    """Why there is no p-value (`too few non-zero pairs`), or what else to know (`exact p .000366`)."""
+    """Why there is no p-value (`too few non-zero pairs`), or additional information (`exact p .000366`)."""
     ci_low: float | None = None
     ci_high: float | None = None
     extra: Mapping[str, float | int | str | None] = field(default_factory=dict)
-    """What only this test has: discordant counts, the exact p beside an approximation."""
+    """Values specific to this test: discordant counts, the exact p-value."""
 
 
 def untested(note: str) -> TestResult:
-    """A result without a number, and why there is none."""
+    """An empty result with the reason."""
     return TestResult(None, None, None, note=note)

@@ -1,7 +1,7 @@
-"""Scales that people judge on, and maps between them.
+"""Rating scales and the maps between them.
 
 Three scales: `binary` (0 or 1), `graded` (0 to 3) and `detail` (1 to 10). A map applies to each slot before the slots are
-made into one value: the majority of mapped votes is not the mapped mean.
+combined: the majority of mapped votes is not the mapped mean.
 
 Source: the aggregation and the transformers of SearchTweak, as its documentation states them.
 """
@@ -15,7 +15,6 @@ import numpy as np
 
 from cranfield.errors import UnknownNameError, UsageError
 from cranfield.stats.arguments import FloatN
-from cranfield.stats.consensus import Slots, consensus
 
 Scale = Literal["binary", "graded", "detail"]
 GradeMap = Mapping[float, float]
@@ -49,13 +48,13 @@ def scale_named(name: str) -> Scale:
 
 
 def scale_of(grades: FloatN) -> Scale | None:
-    """The smallest scale that all grades are on; None where there is none, or no grade."""
+    """The smallest scale with all these grades; None where there is none, or no grade."""
     given = set(np.unique(grades).tolist())
     return next((scale for scale, levels in LEVELS.items() if given and given <= set(levels)), None)
 
 
 def rules_between(scale: Scale, to: Scale) -> GradeMap:
-    """What each grade of a scale is on another one.
+    """The map from one scale to another.
 
     Raises:
         UsageError: there is no map between the two.
@@ -68,16 +67,16 @@ def rules_between(scale: Scale, to: Scale) -> GradeMap:
     return MAPS[scale, to]
 
 
-def mapped(grades: FloatN, rules: GradeMap, what: str) -> FloatN:
-    """Every grade by its rule.
+def map_grades(grades: FloatN, rules: GradeMap, what: str) -> FloatN:
+    """Map every grade.
 
     Args:
         grades: float64, any shape.
         rules: grade to grade.
-        what: what a grade without a rule is not: `on the graded scale`, `in the map`.
+        what: end of the error message: `on the graded scale`, `in the map`.
 
     Raises:
-        UsageError: naming each grade that has no rule.
+        UsageError: a grade has no rule; names each.
     """
     given, place = np.unique(grades, return_inverse=True)
     without = [f"{grade:g}" for grade in given.tolist() if grade not in rules]
@@ -86,27 +85,6 @@ def mapped(grades: FloatN, rules: GradeMap, what: str) -> FloatN:
         raise UsageError(f"{subject} not {what}", expected=", ".join(f"{grade:g}" for grade in sorted(rules)))
     new = np.array([rules[grade] for grade in given.tolist()], dtype=np.float64)
     return new[place].reshape(np.shape(grades))
-
-
-def aggregate(slots: Slots, scale: Scale, *, to: Scale | None = None) -> float | None:
-    """The slots of one result as SearchTweak makes them one: the majority on the binary scale, the mean on the others.
-
-        >>> aggregate([1, 2, None], "detail", to="binary")  # 1 is 0 and 2 is 1: a tie
-        >>> aggregate([1, 2, None], "detail")
-        1.5
-
-    Args:
-        slots: grades on `scale`; None where nobody judged.
-        scale: what the grades are on.
-        to: the scale to map each slot to first; None keeps the scale.
-
-    Raises:
-        UsageError: there is no such map, or a grade is not on its scale.
-    """
-    if to is not None and to != scale:
-        filled = np.array([slot for slot in slots if slot is not None], dtype=np.float64)
-        slots, scale = mapped(filled, rules_between(scale, to), f"on the {scale} scale").tolist(), to
-    return consensus(slots, "searchtweak", scale=scale)
 
 
 def _is_scale(name: str) -> TypeGuard[Scale]:

@@ -1,4 +1,4 @@
-"""The paired tests as one table, from which choices, help, docs and the running of them are read."""
+"""The table of paired tests: choices, help, docs and `run_tests` read it."""
 
 from __future__ import annotations
 
@@ -7,21 +7,21 @@ from dataclasses import dataclass
 
 from cranfield.stats.arguments import FloatN, Values, as_vector
 from cranfield.stats.bootstrap import DEFAULT_RESAMPLES, bootstrap
-from cranfield.stats.noise import differences
 from cranfield.stats.paired import is_binary, mcnemar, paired_t, sign_test, tost
 from cranfield.stats.permutation import DEFAULT_DRAWS, permutation
 from cranfield.stats.result import TestResult
+from cranfield.stats.rounding import differences
 from cranfield.stats.wilcoxon import wilcoxon
 
 __all__ = ["DEFAULT_DRAWS", "MEAN_DIFFERENCE", "TESTS", "Paired", "TestSpec", "run_tests"]
 
 MEAN_DIFFERENCE = "mean difference"
-"""What most intervals are about; one about anything else has to say so."""
+"""What the interval of most tests estimates."""
 
 
 @dataclass(frozen=True, slots=True)
 class Paired:
-    """What a test is given: both sides query by query, their difference, and what was declared."""
+    """Input of a test: values of both sides, their difference, and the declared options."""
 
     baseline: FloatN
     candidate: FloatN
@@ -41,19 +41,19 @@ class TestSpec:
     name: str
     title: str
     sentence: str
-    """What it asks of the data, in words a reader of a report knows."""
+    """What it tests, for readers of a report."""
     estimates: str
-    """What its interval is about: `mean difference`; empty where it has none."""
+    """What its interval estimates: `mean difference`; empty where it has none."""
     interval: str
     """How its interval is computed: `inverted permutation test`; empty where it has none."""
     source: str
     run: Callable[[Paired], TestResult]
     can_declare: bool = True
-    """False when a verdict on the difference cannot be read from its interval."""
+    """False where its interval cannot decide a verdict."""
     needs_binary: bool = False
-    """Runs only where both sides hold nothing but 0 and 1."""
+    """Runs only where all values are 0 or 1."""
     needs_margin: bool = False
-    """Runs only where a margin is stated."""
+    """Runs only where a margin is declared."""
 
     @property
     def interval_method(self) -> str:
@@ -67,8 +67,8 @@ TESTS: Mapping[str, TestSpec] = {
         TestSpec(
             name="permutation",
             title="paired permutation test",
-            sentence="If the two systems were alike, each query's difference could as well have the other sign: how "
-            "often do random signs give a mean difference as far from zero?",
+            sentence="Flips the sign of each query's difference at random; p is the share of sign patterns whose mean "
+            "difference is at least as far from zero.",
             estimates=MEAN_DIFFERENCE,
             interval="inverted permutation test",
             source="Fisher 1935, The Design of Experiments; Hartigan 1969, JASA 64(328); "
@@ -78,7 +78,7 @@ TESTS: Mapping[str, TestSpec] = {
         TestSpec(
             name="wilcoxon",
             title="Wilcoxon signed-rank test",
-            sentence="Among the queries that differ, do the gains have the larger ranks by size? Needs 6 that differ.",
+            sentence="Compares the rank sums of gains and losses, ranked by size, among the queries that differ. Needs 6 that differ.",
             estimates="pseudo-median of the non-zero differences (Hodges-Lehmann)",
             interval="inverted Wilcoxon test",
             source="Wilcoxon 1945, Biometrics Bulletin 1(6); Hodges & Lehmann 1963, Ann. Math. Stat. 34(2)",
@@ -87,7 +87,7 @@ TESTS: Mapping[str, TestSpec] = {
         TestSpec(
             name="t",
             title="paired t test",
-            sentence="Is the mean difference large against its standard error, if differences spread like a bell?",
+            sentence="Compares the mean difference with its standard error; assumes normally distributed differences.",
             estimates=MEAN_DIFFERENCE,
             interval="Student's t",
             source="Student 1908, Biometrika 6(1)",
@@ -96,7 +96,7 @@ TESTS: Mapping[str, TestSpec] = {
         TestSpec(
             name="sign",
             title="sign test",
-            sentence="Among the queries that differ, do more go up than down? The size of a difference does not count.",
+            sentence="Compares the numbers of gains and losses among the queries that differ, whatever their size.",
             estimates="median of the non-zero differences",
             interval="order statistics",
             source="Arbuthnot 1710, Phil. Trans. 27; Conover 1999, Practical Nonparametric Statistics",
@@ -105,7 +105,7 @@ TESTS: Mapping[str, TestSpec] = {
         TestSpec(
             name="mcnemar",
             title="exact McNemar test",
-            sentence="Of the queries that only one side gets right, are more the candidate's? For measures of 0 and 1.",
+            sentence="Compares the numbers of queries that only one side gets right. For measures of 0 and 1.",
             estimates="",
             interval="",
             source="McNemar 1947, Psychometrika 12(2)",
@@ -116,7 +116,7 @@ TESTS: Mapping[str, TestSpec] = {
         TestSpec(
             name="bootstrap",
             title="bootstrap",
-            sentence="With queries drawn anew from these, again and again, how far does the mean difference move?",
+            sentence="Resamples the queries with replacement and takes percentiles of the mean difference.",
             estimates=MEAN_DIFFERENCE,
             interval="BCa percentiles of resampled means",
             source="Efron 1987, JASA 82(397)",
@@ -127,8 +127,8 @@ TESTS: Mapping[str, TestSpec] = {
         TestSpec(
             name="tost",
             title="two one-sided t tests",
-            sentence="Is the mean difference certainly within the margin? Says nothing of a difference, so it has a p-value "
-            "of equivalence instead.",
+            sentence="Tests whether the mean difference lies within the margin; its p-value is of equivalence, not of a "
+            "difference.",
             estimates=MEAN_DIFFERENCE,
             interval="Student's t at 1 - 2 alpha",
             source="Schuirmann 1987, J. Pharmacokinet. Biopharm. 15(6)",
@@ -160,10 +160,10 @@ def run_tests(
         seed: of everything random.
         n_draws: sign patterns of the permutation test; the bootstrap draws as many samples, and 20,000 at most.
         margin: largest difference that does not matter, for `tost`; None leaves it out.
-        permuted: result of the permutation test, where `permutations` has made those of many measures at once.
+        permuted: result of the permutation test, if `permutations` has computed it already.
 
     Returns:
-        Name to result, in the order of the table. A test that cannot say anything of so few queries has a note and no p.
+        Name to result, in the order of the table. A test with too few queries has a note and no p-value.
 
     Raises:
         UsageError: sides that do not pair, values that are not finite, or an alpha, seed or margin that cannot be.

@@ -1,4 +1,4 @@
-"""Wilcoxon's signed-rank test, with the interval that the same test gives."""
+"""Wilcoxon's signed-rank test with its inverted interval."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cranfield.stats.arguments import FloatN, Values, as_vector, check_alpha
-from cranfield.stats.noise import NOISE, nonzero, settle
 from cranfield.stats.result import NO_QUERY, TestResult, untested
-from cranfield.stats.walsh import WalshAverages
+from cranfield.stats.rounding import TOLERANCE, align_with_test, nonzero
+from cranfield.stats.walsh_averages import WalshAverages
 
 FEWEST_PAIRS = 6
-"""Under this many non-zero differences no sign pattern is rarer than 1 in 20, two-sided: there is nothing to say at .05."""
+"""With fewer non-zero differences no two-sided p-value is below .05."""
 
 EXACT_UP_TO = 200
-"""Non-zero differences up to which the exact p-value is counted beside the approximation."""
+"""Non-zero differences up to which the exact p-value is also computed."""
 
 
 def wilcoxon(difference: Values, *, alpha: float = 0.05) -> TestResult:
-    """Test whether the differences that are not zero lie about zero, by the ranks of their sizes.
+    """Test whether the non-zero differences are symmetric about zero, by the ranks of their sizes.
 
         W+ = sum of the ranks of |d| where d > 0;  W = min(W+, W-)
         z  = (W+ - n (n + 1) / 4) / sqrt(n (n + 1) (2 n + 1) / 24 - sum(t^3 - t) / 48)
@@ -30,11 +30,10 @@ def wilcoxon(difference: Values, *, alpha: float = 0.05) -> TestResult:
         alpha: the interval covers 1 - alpha.
 
     Returns:
-        W, and p by the normal approximation, one-sided for the candidate above the baseline. The interval is about the
-        pseudo-median (the median of the averages of pairs) of the *non-zero* differences, as the test looks at no others:
-        every value t for which W+ of those d - t stays within the critical distance of its mean. It is an order statistic
-        of the pairs' averages at either end. `extra` has both rank sums, the pseudo-median, and up to 200 non-zero pairs
-        the exact p-values.
+        W, and p by the normal approximation, one-sided for the candidate above the baseline. The interval is of the
+        pseudo-median (the median of the Walsh averages) of the *non-zero* differences, by inverting the test: all t for
+        which W+ of the d - t stays within the critical distance of its mean. Its ends are order statistics of the Walsh
+        averages. `extra` has both rank sums, the pseudo-median, and up to 200 non-zero pairs the exact p-values.
 
     Conventions:
         zero differences are dropped, then tied sizes get their mean rank and the spread its correction for ties (t is the
@@ -67,7 +66,7 @@ def _signed_ranks(kept: FloatN, alpha: float) -> TestResult:
     averages = WalshAverages(kept)
     low, high = _ends(averages, spread, alpha)
     scale = float(np.abs(kept).max())
-    low, high = settle(low, high, rejected=p_two_sided <= alpha, upward=z > 0, scale=scale)
+    low, high = align_with_test(low, high, rejected=p_two_sided <= alpha, upward=z > 0, scale=scale)
     exact = exact_p_values(doubled, round(2 * w_plus)) if n <= EXACT_UP_TO else None
     return TestResult(
         statistic=min(w_plus, w_minus),
@@ -116,7 +115,7 @@ def _doubled_ranks(sizes: FloatN) -> tuple[NDArray[np.int64], int]:
     """Twice the mean rank of each size, and the sum of t^3 - t over ties of length t."""
     order = np.argsort(sizes, kind="stable")
     ordered = sizes[order]
-    starts = np.flatnonzero(np.diff(ordered, prepend=-np.inf) > NOISE * ordered[-1])
+    starts = np.flatnonzero(np.diff(ordered, prepend=-np.inf) > TOLERANCE * ordered[-1])
     lengths = np.diff(starts, append=len(sizes))
     doubled = np.empty(len(sizes), dtype=np.int64)
     doubled[order] = np.repeat(2 * starts + lengths + 1, lengths)

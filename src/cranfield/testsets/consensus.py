@@ -15,7 +15,7 @@ from cranfield.model import Note, NoteKind, Rating, TestSet
 from cranfield.model.note import info
 from cranfield.stats.arguments import FloatN
 from cranfield.stats.consensus import DEFAULT_RULE, ConsensusRule, SlotTable, combined, rule_named
-from cranfield.stats.scale import LEVELS, GradeMap, Scale, mapped, rules_between, scale_named, scale_of
+from cranfield.stats.scale import LEVELS, GradeMap, Scale, map_grades, rules_between, scale_named, scale_of
 from cranfield.words import first_of, n_of
 
 NAMED_PAIRS = 3
@@ -204,7 +204,7 @@ def slots_on_scale(
     notes: list[str] = []
     on = None if scale is None else scale_named(scale)
     if on is not None:
-        mapped(table.grade, rules_between(on, on), f"on the {on} scale")
+        map_grades(table.grade, rules_between(on, on), f"on the {on} scale")
     else:
         on = next((one for one, levels in LEVELS.items() if tuple(declared) == levels), None)
         guessed = on is None
@@ -217,7 +217,7 @@ def slots_on_scale(
             notes.append(f"each rating is mapped to the {to} scale first")
         grades, on = _moved(grades, on, scale_named(to)), scale_named(to)
     elif to is not None:
-        grades = mapped(grades, to, "in the map")
+        grades = map_grades(grades, to, "in the map")
         on = scale_of(grades)
         notes.append("each rating is mapped by the map given first")
     if rule.needs_binary and on != "binary":
@@ -235,7 +235,7 @@ def _moved(grades: FloatN, scale: Scale | None, to: Scale) -> FloatN:
             expected=", ".join(f"{name} ({levels[0]} to {levels[-1]})" for name, levels in LEVELS.items()),
             got=", ".join(f"{grade:g}" for grade in np.unique(grades)[:10].tolist()),
         )
-    return mapped(grades, rules_between(scale, to), f"on the {scale} scale")
+    return map_grades(grades, rules_between(scale, to), f"on the {scale} scale")
 
 
 def without_grade(pairs: Sequence[Pair], table: SlotTable, values: FloatN) -> list[str]:

@@ -24,7 +24,7 @@ from cranfield.model import (
 )
 from cranfield.model.convention import AT_THE_DOOR, CHOICES, differing, with_choice
 from cranfield.ranking import rank_file, rank_run
-from cranfield.stats.scale import aggregate
+from cranfield.stats.consensus import aggregate
 
 TREC = CONVENTIONS["trec"]
 

@@ -83,7 +83,7 @@ def test_the_groups_swapped_mirror_every_number():
 @pytest.mark.parametrize(
     ("a", "b", "difference", "says"),
     [
-        ([], [1.0], None, "no query in one of the groups"),
+        ([], [1.0], None, "one of the groups is empty"),
         ([1.0], [0.5, 0.0], 0.75, "a group of one query has no spread"),
         ([1.0, 1.0], [0.5, 0.5], 0.5, "no spread in either group"),
         ([1.0, 1.0], [1.0, 1.0], 0.0, "no spread in either group"),

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from cranfield.errors import UnknownNameError, UsageError
-from cranfield.stats.scale import LEVELS, MAPS, aggregate, mapped, rules_between, scale_named, scale_of
+from cranfield.stats.consensus import aggregate
+from cranfield.stats.scale import LEVELS, MAPS, map_grades, rules_between, scale_named, scale_of
 
 
 @pytest.mark.parametrize(
@@ -18,7 +19,7 @@ from cranfield.stats.scale import LEVELS, MAPS, aggregate, mapped, rules_between
     ],
 )
 def test_every_map_grade_by_grade(scale, to, expected):
-    assert mapped(np.array(LEVELS[scale], dtype=float), rules_between(scale, to), "there").tolist() == expected
+    assert map_grades(np.array(LEVELS[scale], dtype=float), rules_between(scale, to), "there").tolist() == expected
 
 
 def test_every_map_covers_its_scale_and_stays_on_the_other():
@@ -69,7 +70,7 @@ def test_the_smallest_scale_that_holds_all_grades(grades, scale):
 
 def test_a_map_of_ones_own():
     grades = np.array([[1.0, 4.0], [5.0, 1.0]])
-    assert mapped(grades, {1: 0, 4: 1, 5: 3}, "in the map").tolist() == [[0, 1], [3, 0]]
+    assert map_grades(grades, {1: 0, 4: 1, 5: 3}, "in the map").tolist() == [[0, 1], [3, 0]]
 
 
 def test_what_has_no_map_is_said():
@@ -78,6 +79,6 @@ def test_what_has_no_map_is_said():
     with pytest.raises(UsageError, match=r"grade 2\.5 is not on the graded scale; expected 0, 1, 2, 3"):
         aggregate([2.5], "graded", to="binary")
     with pytest.raises(UsageError, match=r"grades 2, 3 are not in the map; expected 0, 1"):
-        mapped(np.array([3.0, 0.0, 2.0, 3.0]), {0: 0, 1: 1}, "in the map")
+        map_grades(np.array([3.0, 0.0, 2.0, 3.0]), {0: 0, 1: 1}, "in the map")
     with pytest.raises(UnknownNameError, match="binary"):
         scale_named("binry")

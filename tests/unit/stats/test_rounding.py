@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from cranfield.errors import UsageError
 from cranfield.stats.fixed_point import fixed_point
-from cranfield.stats.noise import differences, nonzero, settle
+from cranfield.stats.rounding import align_with_test, differences, nonzero
 
 
 @pytest.mark.parametrize(
@@ -77,8 +77,8 @@ def test_a_value_comes_back_without_made_up_digits():
 def test_sums_within_rounding_of_zero_are_zero():
     fixed = fixed_point(np.array([0.1, 0.2, -0.3]))
     total = fixed.total
-    assert fixed.without_noise(np.array([total, fixed.units[0]])).tolist() == [0.0, fixed.units[0]]
-    assert fixed_point(np.zeros(3)).without_noise(np.zeros(1)).tolist() == [0.0]
+    assert fixed.zero_rounding(np.array([total, fixed.units[0]])).tolist() == [0.0, fixed.units[0]]
+    assert fixed_point(np.zeros(3)).zero_rounding(np.zeros(1)).tolist() == [0.0]
 
 
 @pytest.mark.parametrize(
@@ -94,4 +94,4 @@ def test_sums_within_rounding_of_zero_are_zero():
     ],
 )
 def test_an_end_at_zero_goes_where_its_test_puts_it(low, high, rejected, upward, expected):
-    assert settle(low, high, rejected=rejected, upward=upward, scale=2.0) == expected
+    assert align_with_test(low, high, rejected=rejected, upward=upward, scale=2.0) == expected

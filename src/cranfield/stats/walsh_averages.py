@@ -1,7 +1,7 @@
-"""Order statistics of the Walsh averages (x_i + x_j) / 2, i <= j, without making them all.
+"""Order statistics of the Walsh averages (x_i + x_j) / 2, i <= j, without computing all of them.
 
-7,000 differences have 24.5 million Walsh averages. The k-th smallest is found by halving the range and counting, in
-O(n log n) time a step and O(n) memory. In whole units (see `fixed_point`) the count is exact, and so is the answer.
+7,000 differences have 24.5 million Walsh averages. The k-th smallest is found by bisection and counting, in O(n log n) time a
+step and O(n) memory. In whole units (see `fixed_point`) the count is exact.
 """
 
 from __future__ import annotations
