@@ -10,7 +10,7 @@ from python_markdown import docstring, fence, field_sentences, table
 
 from cranfield import pytest_plugin
 from cranfield.config import expand_preset, public_config, system_config
-from cranfield.config.gate import GateConfig, Rule
+from cranfield.config.gate import RULE_MODELS, GateConfig
 from cranfield.config.presets import PRESETS, Preset
 from cranfield.gate.rules import RULES
 from cranfield.project.marker import MarkerSettings
@@ -78,7 +78,8 @@ def rules_page() -> str:
         "[How to hold a search to its rules](../../how-to/gate.md)."
     )
     rows = (
-        (f"[`{one.name}`](#{one.name})", one.sentence, "yes" if one.needs_baseline else "") for one in RULES.values()
+        (f"[`{one.name}`](#{one.name})", one.sentence, "yes" if RULE_MODELS[one.name].needs_baseline else "")
+        for one in RULES.values()
     )
     sections = ["# Rules of a gate", intro, table(("rule", "what it is for", "needs a baseline"), rows)]
     for one in RULES.values():
@@ -90,10 +91,9 @@ def rules_page() -> str:
 
 
 def model_of(rule: str) -> type[BaseModel]:
-    """The keys of a rule: the model that its field in `Rule` holds."""
-    (model,) = (part for part in Rule.model_fields[rule].annotation.__args__ if part is not type(None))  # type: ignore[union-attr]
-    found: type[BaseModel] = model
-    return found
+    """The model of the terms of a rule."""
+    model: type[BaseModel] = RULE_MODELS[rule].model_fields[rule].annotation  # type: ignore[assignment]  # never None
+    return model
 
 
 def pytest_page() -> str:

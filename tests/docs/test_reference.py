@@ -16,7 +16,7 @@ import pytest
 import cranfield
 from cranfield import errors
 from cranfield.cli import shared
-from cranfield.config.gate import Rule
+from cranfield.config.gate import RULE_MODELS
 from cranfield.config.presets import PRESETS
 from cranfield.evaluation.verdict_table import VERDICTS
 from cranfield.formats.sniff import FORMATS
@@ -86,7 +86,14 @@ def test_every_page_is_in_the_table_of_contents(generate: ModuleType) -> None:
         ("presets", [name for preset in PRESETS.values() for name in (preset.name, *preset.settings.model_fields)]),
         (
             "gate",
-            [*RULES, *(name for rule in RULES for name in Rule.model_fields[rule].annotation.__args__[0].model_fields)],
+            [
+                *RULES,
+                *(
+                    name
+                    for rule, model in RULE_MODELS.items()
+                    for name in model.model_fields[rule].annotation.model_fields
+                ),
+            ],
         ),
         (
             "pytest",

@@ -1,21 +1,23 @@
-"""The `gate:` block of cranfield.yaml as pydantic models: the rules that a system must keep.
+"""The `gate:` block of cranfield.yaml as pydantic models: the rules that a system must keep, a model for each kind.
 
-A bound is kept as it is written, in exact decimals: 0.70 is seventy hundredths and not the float next to it. What a rule
-means is in the table of rules, `cranfield.gate.rules`; a rule of it is a key of `Rule` here.
+A bound is an exact decimal, as in the file: 0.70 is seventy hundredths and not the float next to it. What a rule means is
+in the table of rules, `cranfield.gate.rules`.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from fractions import Fraction
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, ClassVar
 
-from pydantic import BeforeValidator, ConfigDict, Field, WithJsonSchema, model_validator
+from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, RootModel, Tag, ValidationInfo, WithJsonSchema
 
-from cranfield.config.strict import Strict
+from cranfield.config.names import DEFAULT_TEST, MeanMeasureName, TestName
+from cranfield.config.strict import Finding, Strict, by_key, exactly_one, known_in, raise_findings
+from cranfield.errors import Problem
 from cranfield.formats.io.located import Text
 from cranfield.formats.io.tree import SourceFloat, SourceInt, describe
 
@@ -90,6 +92,8 @@ AnAmount = Annotated[
     BeforeValidator(_amount),
     WithJsonSchema({"anyOf": [{"type": "number", "minimum": 0}, {"type": "string", "pattern": r"^\s*\S+\s*%\s*$"}]}),
 ]
+SystemName = Annotated[str, AfterValidator(known_in("systems", "system"))]
+TestsetName = Annotated[str, AfterValidator(known_in("testsets", "test set"))]
 Where = Annotated[dict[str, Text], Field(min_length=1, json_schema_extra={"additionalProperties": {"type": "string"}})]
 
 
@@ -97,10 +101,10 @@ def _one_of(*names: str) -> ConfigDict:
     return ConfigDict(json_schema_extra={"oneOf": [{"required": [name]} for name in names]})
 
 
-def _require_one(part: Strict, *names: str) -> None:
-    said = [name for name in names if getattr(part, name) is not None]
-    if len(said) != 1:
-        raise ValueError(f"needs exactly one of {', '.join(names)}, and has {' and '.join(said) or 'none'}")
+def _is_higher_better(measure: str) -> bool:
+    from cranfield.measures import CATALOGUE, parse
+
+    return CATALOGUE[parse(measure).name].higher_is_better
 
 
 class Floor(Strict):
@@ -108,7 +112,7 @@ class Floor(Strict):
 
     model_config = _one_of("at_least", "above", "at_most", "every_query")
 
-    measure: str
+    measure: MeanMeasureName
     """A measure that is averaged over queries."""
     at_least: Bound | None = None
     """The mean is this or more."""
@@ -123,18 +127,24 @@ class Floor(Strict):
     by: Text | None = None
     """The bound is kept within each stratum of this name, and not only over all."""
 
-    @model_validator(mode="after")
-    def _fits(self) -> Self:
-        _require_one(self, "at_least", "above", "at_most", "every_query")
+    def problems(self, file: Mapping[str, Any]) -> Iterator[Finding]:  # noqa: ARG002
+        """Not exactly one bound, or a bound on the side where the worst system keeps it."""
+        yield from exactly_one(self, "at_least", "above", "at_most", "every_query")
         if self.every_query is not None and self.by is not None:
-            raise ValueError("every_query looks at each query already: leave `by` out")
-        return self
+            yield (), Problem("every_query looks at each query already", hint="leave `by` out.")
+        higher = _is_higher_better(self.measure)
+        if higher and self.at_most is not None:
+            problem = Problem(f"of {self.measure} more is better", expected="at_least or above", got="at_most")
+            yield ("measure",), problem
+        elif not higher and self.at_most is None and self.every_query is None:
+            got = "above" if self.above is not None else "at_least"
+            yield ("measure",), Problem(f"of {self.measure} less is better", expected="at_most", got=got)
 
 
 class Drop(Strict):
     """The mean of a measure may fall below that of the baseline by so much and no more."""
 
-    measure: str
+    measure: MeanMeasureName
     """A measure that is averaged over queries."""
     at_most: AnAmount
     """Largest fall: `0.02` in units of the measure, `5 %` of the baseline's mean. Exactly that much is allowed."""
@@ -143,18 +153,27 @@ class Drop(Strict):
     cannot tell, and the gate is inconclusive."""
     alpha: Annotated[float, Field(gt=0, lt=1)] | None = None
     """Of that interval; without it, as at the top."""
-    test: str | None = None
+    test: TestName | None = None
     """Whose interval it is: a test about the mean difference; without it, as at the top."""
     where: Where | None = None
     """Only queries of these strata."""
     by: Text | None = None
     """Within each stratum of this name, and not only over all."""
 
-    @model_validator(mode="after")
-    def _fits(self) -> Self:
-        if not self.significant and (self.alpha is not None or self.test is not None):
-            raise ValueError("alpha and test go with `significant: true`")
-        return self
+    def problems(self, file: Mapping[str, Any]) -> Iterator[Finding]:
+        """Settings of an interval that is not used, or a test that has none."""
+        if not self.significant:
+            if self.alpha is not None or self.test is not None:
+                yield (), Problem("alpha and test go with `significant: true`")
+            return
+        from cranfield.stats.table import MEAN_DIFFERENCE, TESTS
+
+        declared = file.get("test", DEFAULT_TEST)
+        place, test = ("significant", declared) if self.test is None else ("test", self.test)
+        able = [name for name, spec in TESTS.items() if spec.can_declare and spec.estimates == MEAN_DIFFERENCE]
+        if test in TESTS and test not in able:
+            hint = f"use test: {able[0]} in this rule."
+            yield (place,), Problem(f"test {test} gives no interval of a mean", expected=" or ".join(able), hint=hint)
 
 
 class Ratchet(Strict):
@@ -162,17 +181,16 @@ class Ratchet(Strict):
 
     model_config = _one_of("queries", "where")
 
-    measure: str
+    measure: MeanMeasureName
     """Compared query by query."""
     queries: Annotated[list[Text], Field(min_length=1)] | None = None
     """Their ids."""
     where: Where | None = None
     """Or all queries of these strata."""
 
-    @model_validator(mode="after")
-    def _fits(self) -> Self:
-        _require_one(self, "queries", "where")
-        return self
+    def problems(self, file: Mapping[str, Any]) -> Iterator[Finding]:  # noqa: ARG002
+        """Not exactly one way to name queries."""
+        return exactly_one(self, "queries", "where")
 
 
 class JudgedShare(Strict):
@@ -185,11 +203,10 @@ class JudgedShare(Strict):
     where: Where | None = None
     """Only queries of these strata."""
 
-    @model_validator(mode="after")
-    def _fits(self) -> Self:
+    def problems(self, file: Mapping[str, Any]) -> Iterator[Finding]:  # noqa: ARG002
+        """A share above 1."""
         if self.at_least.share > 1:
-            raise ValueError(f"at_least is {self.at_least}, and no share is above 1")
-        return self
+            yield (), Problem(f"at_least is {self.at_least}, and no share is above 1")
 
 
 class Failures(Strict):
@@ -198,12 +215,11 @@ class Failures(Strict):
     at_most: AnAmount
     """A number of queries, `0`, or a share of them, `2 %`."""
 
-    @model_validator(mode="after")
-    def _fits(self) -> Self:
+    def problems(self, file: Mapping[str, Any]) -> Iterator[Finding]:  # noqa: ARG002
+        """A number of queries that is not whole."""
         number = self.at_most.number
         if not self.at_most.is_percent and number != number.to_integral_value():
-            raise ValueError(f"at_most is {self.at_most}: write a whole number of queries, or a share such as 2 %")
-        return self
+            yield (), Problem(f"at_most is {self.at_most}: write a whole number of queries, or a share such as 2 %")
 
 
 class LatencyCeiling(Strict):
@@ -216,73 +232,141 @@ class LatencyCeiling(Strict):
     p99_ms: Bound | None = None
     """99 of 100 do."""
 
-    @model_validator(mode="after")
-    def _fits(self) -> Self:
+    def problems(self, file: Mapping[str, Any]) -> Iterator[Finding]:  # noqa: ARG002
+        """No ceiling at all."""
         if not self.bounds:
-            raise ValueError("needs one of p50_ms, p95_ms, p99_ms, or several")
-        return self
+            yield (), Problem("no ceiling", expected="p50_ms, p95_ms or p99_ms")
 
     @property
     def bounds(self) -> Mapping[int, Decimal]:
         """Percentile to its ceiling."""
-        said = {50: self.p50_ms, 95: self.p95_ms, 99: self.p99_ms}
-        return {percentile: bound for percentile, bound in said.items() if bound is not None}
+        ceilings = {50: self.p50_ms, 95: self.p95_ms, 99: self.p99_ms}
+        return {percentile: bound for percentile, bound in ceilings.items() if bound is not None}
 
 
-AnyRule = Floor | Drop | Ratchet | JudgedShare | Failures | LatencyCeiling
+Terms = Floor | Drop | Ratchet | JudgedShare | Failures | LatencyCeiling
 
 
-class Rule(Strict):
-    """One rule: its kind, and what it asks."""
+class BaseRule(Strict):
+    """What every kind of rule has."""
 
-    model_config = _one_of("floor", "drop", "ratchet", "judged", "failures", "latency")
+    kind: ClassVar[str]
+    needs_baseline: ClassVar[bool] = False
 
-    floor: Floor | None = None
-    """A bound of a measure: of its mean, of its mean in each stratum, or of each query."""
-    drop: Drop | None = None
-    """How far a mean may fall below the baseline's."""
-    ratchet: Ratchet | None = None
-    """Queries that may not get worse."""
-    judged: JudgedShare | None = None
-    """How much of the results somebody must have judged."""
-    failures: Failures | None = None
-    """How many queries may fail or have no answer."""
-    latency: LatencyCeiling | None = None
-    """How long calls may take."""
-    testsets: Annotated[list[str], Field(min_length=1)] | None = None
+    testsets: Annotated[list[TestsetName], Field(min_length=1)] | None = None
     """Names of the test sets it is about, where a config has several; without it, all."""
 
-    @model_validator(mode="after")
-    def _fits(self) -> Self:
-        _require_one(self, *RULE_KINDS)
-        return self
-
     @property
-    def kind(self) -> str:
-        """The one that it is."""
-        return next(kind for kind in RULE_KINDS if getattr(self, kind) is not None)
-
-    @property
-    def asked(self) -> AnyRule:
-        """What it asks."""
-        asked: AnyRule = getattr(self, self.kind)
-        return asked
+    def terms(self) -> Terms:
+        """What has to hold."""
+        terms: Terms = getattr(self, self.kind)
+        return terms
 
 
-RULE_KINDS = tuple(name for name in Rule.model_fields if name != "testsets")
-"""The keys of a rule: exactly one of them says what it is."""
+class FloorRule(BaseRule):
+    """A measure has a bound."""
+
+    kind = "floor"
+
+    floor: Floor
+    """A bound of a measure: of its mean, of its mean in each stratum, or of each query."""
+
+
+class DropRule(BaseRule):
+    """A mean may fall below the baseline's by so much."""
+
+    kind = "drop"
+    needs_baseline = True
+
+    drop: Drop
+    """How far a mean may fall below the baseline's."""
+
+
+class RatchetRule(BaseRule):
+    """Named queries may not get worse."""
+
+    kind = "ratchet"
+    needs_baseline = True
+
+    ratchet: Ratchet
+    """Queries that may not get worse."""
+
+
+class JudgedRule(BaseRule):
+    """So many of the results must be judged."""
+
+    kind = "judged"
+
+    judged: JudgedShare
+    """How much of the results must be judged."""
+
+
+class FailuresRule(BaseRule):
+    """So many queries may fail."""
+
+    kind = "failures"
+
+    failures: Failures
+    """How many queries may fail or have no answer."""
+
+
+class LatencyRule(BaseRule):
+    """Calls may take so long."""
+
+    kind = "latency"
+
+    latency: LatencyCeiling
+    """How long calls may take."""
+
+
+Rule = Annotated[
+    Annotated[FloorRule, Tag("floor")]
+    | Annotated[DropRule, Tag("drop")]
+    | Annotated[RatchetRule, Tag("ratchet")]
+    | Annotated[JudgedRule, Tag("judged")]
+    | Annotated[FailuresRule, Tag("failures")]
+    | Annotated[LatencyRule, Tag("latency")],
+    by_key("floor", "drop", "ratchet", "judged", "failures", "latency"),
+]
+"""One rule of a gate."""
+RULE_MODELS: Mapping[str, type[BaseRule]] = {
+    model.kind: model for model in (FloorRule, DropRule, RatchetRule, JudgedRule, FailuresRule, LatencyRule)
+}
+"""Kind of rule to its model."""
+
+
+class OneRule(RootModel[Any], defer_build=True):
+    """A rule alone."""
+
+    root: Rule
+
+
+def _check_path(path: str, info: ValidationInfo) -> str:
+    if not path.endswith(".json"):
+        raise_findings([((), Problem("the name of a baseline ends in .json", got=path))])
+    if info.context and "testsets" not in info.context and TESTSET_PART in path:
+        hint = "leave it out."
+        raise_findings([((), Problem("{testset} is for a config with several test sets", hint=hint))])
+    return path
 
 
 class GateConfig(Strict):
     """Rules that a system must keep, and the baseline that some of them hold it against."""
 
-    baseline: Text | None = None
+    baseline: Annotated[Text, AfterValidator(_check_path)] | None = None
     """The committed file of `cranfield baseline accept`, relative to the config; `cranfield-baseline.json` without it.
     With several test sets each has its own: `{testset}` in the path is the name."""
-    system: str | None = None
+    system: SystemName | None = None
     """Which system is gated; without it the candidate, or the only one."""
     rules: Annotated[list[Rule], Field(min_length=1)]
     """All of them have to be kept."""
+
+    def problems(self, file: Mapping[str, Any]) -> Iterator[Finding]:
+        """One baseline for several test sets."""
+        is_one = self.baseline is not None and TESTSET_PART not in self.baseline
+        if "testsets" in file and is_one and any(rule.needs_baseline for rule in self.rules):
+            hint = "use baseline: cranfield-baseline-{testset}.json"
+            yield ("baseline",), Problem("several test sets and one baseline: each has its own", hint=hint)
 
     def baseline_of(self, testset: str) -> str:
         """Path of the baseline of a test set; its name is empty where there is one set alone."""

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import itertools
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,15 +16,14 @@ from cranfield.errors import ConfigError, Problem, ProblemList
 from cranfield.formats.io.files import shown
 from cranfield.formats.io.located import Located, load_located
 from cranfield.formats.io.tree import field_name
-from cranfield.formats.io.validation import validate
+from cranfield.formats.io.validation import problems_of, validate
 
 
-def load_config(path: Path | str, *, also: Callable[[Config], Iterator[Finding]] | None = None) -> Config:
+def load_config(path: Path | str) -> Config:
     """Read a config file; paths in it are relative to its folder.
 
     Args:
         path: the file.
-        also: finds what else is wrong, where a caller knows more than this room does: the measures, the tests.
 
     Raises:
         ConfigError: with everything that is wrong, in the order of the lines. No value of `env` is ever shown.
@@ -39,8 +37,7 @@ def load_config(path: Path | str, *, also: Callable[[Config], Iterator[Finding]]
     config = validate(located, Config, problems, context=located.sourced)
     problems.problems = [_without_secrets(located, problem) for problem in problems.problems]
     if config is not None:
-        found = itertools.chain(check_grid(config), () if also is None else also(config))
-        problems.problems += [placed(located, finding) for finding in found]
+        problems.problems += [placed(located, finding) for finding in check_grid(config)]
     problems.raise_if_any()
     if config is None:
         raise ConfigError("not a config", path=str(path))
@@ -65,18 +62,14 @@ def system_config(name: str, settings: Mapping[str, Any]) -> SystemConfig:
     Raises:
         ConfigError: with everything that is wrong.
     """
-    from cranfield.formats.io.json_tree import parse_json
-
     try:
-        text = json.dumps(settings, allow_nan=False)
+        values = json.loads(json.dumps(settings))
     except (TypeError, ValueError) as error:
         raise ConfigError(f"a setting is no plain value: {error}", path=f"system {name}") from None
-    problems = ProblemList(ConfigError)
-    config = validate(Located(Path(f"system {name}"), parse_json(text)), OneSystem, problems)
-    if config is None:
-        # Lines and columns of a file that does not exist.
-        raise ConfigError([replace(problem, line=None, column=None) for problem in problems.problems])
-    return config.root
+    problems = [replace(problem, path=f"system {name}") for _, problem in problems_of(OneSystem, values)]
+    if problems:
+        raise ConfigError(problems)
+    return OneSystem.model_validate(values).root
 
 
 def _without_secrets(located: Located, problem: Problem) -> Problem:

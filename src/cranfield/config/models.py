@@ -14,21 +14,17 @@ from pydantic import AfterValidator, ConfigDict, Field, PrivateAttr, ValidationI
 
 from cranfield.config.gate import GateConfig
 from cranfield.config.grid import GridConfig
+from cranfield.config.names import DEFAULT_TEST, ConventionName, MeasureName, TestName
 from cranfield.config.strict import Finding, Strict, checked, raise_findings
 from cranfield.config.systems import FusionConfig, Name, Params, SystemConfig, SystemName
-from cranfield.errors import Problem, unknown_name
+from cranfield.errors import Problem
 from cranfield.formats.testsets.native_fields import CLOSED
-from cranfield.model import CONVENTIONS, DEFAULT_CONVENTION
+from cranfield.model import DEFAULT_CONVENTION
 
 SUMMARY_FILES = frozenset({"report.html", "report.md", "results.json"})
 """Files that a run over several test sets writes next to the folders of the sets."""
 
 Share = Annotated[float, Field(ge=0, le=1)]
-
-
-def _check_convention(name: str) -> Iterator[Finding]:
-    if name not in CONVENTIONS:
-        yield (), unknown_name("convention", name, CONVENTIONS)
 
 
 def _check_system_name(name: str, info: ValidationInfo) -> str:
@@ -107,9 +103,9 @@ class SetConfig(Strict):
     """Given with every query of the set, as `{params.NAME}` in a command; what a query says itself goes first."""
     k: Annotated[int, Field(ge=1)] | None = None
     """Results asked of each system, and kept; without it, as at the top."""
-    measures: Annotated[list[str], Field(min_length=1)] | None = None
+    measures: Annotated[list[MeasureName], Field(min_length=1)] | None = None
     """Measures to report; without it, as at the top."""
-    primary: str | None = None
+    primary: MeasureName | None = None
     """The measure that decides; without it, the first of this set's own `measures`, or as at the top."""
     systems: Annotated[list[SystemName], Field(min_length=1), checked(_check_different)] | None = None
     """Only these systems: one alone, baseline and candidate, or more; without it, as at the top."""
@@ -137,13 +133,13 @@ class Config(Strict):
     refused, unless the call allows it."""
     k: Annotated[int, Field(ge=1)] = 10
     """Results asked of each system, and kept."""
-    measures: Annotated[list[str], Field(min_length=1)] | None = None
+    measures: Annotated[list[MeasureName], Field(min_length=1)] | None = None
     """Measures to report; without it, the default ones."""
-    primary: str | None = None
+    primary: MeasureName | None = None
     """The measure that decides, declared before anything is run; without it, the first of `measures`."""
-    convention: Annotated[str, checked(_check_convention)] = DEFAULT_CONVENTION
+    convention: ConventionName = DEFAULT_CONVENTION
     """Named set of choices that scores the runs."""
-    test: str = "permutation"
+    test: TestName = DEFAULT_TEST
     """Test that decides on the primary measure."""
     alpha: Annotated[float, Field(gt=0, lt=1)] = 0.05
     """Significance level."""

@@ -106,14 +106,15 @@ def exactly_one(part: BaseModel, *keys: str) -> Iterator[Finding]:
     found = [key for key in keys if getattr(part, key) is not None]
     if len(found) != 1:
         got = " and ".join(found) or "none"
-        yield (), Problem("keys that exclude each other", expected=f"exactly one of {', '.join(keys)}", got=got)
+        message = "keys that exclude each other" if found else "missing key"
+        yield (), Problem(message, expected=f"exactly one of {', '.join(keys)}", got=got)
 
 
 def known_in(block: str, kind: str) -> Callable[[str, ValidationInfo], str]:
     """Validator of a name that is a key of another block of the file: of `systems`, of `testsets`."""
 
     def validate(name: str, info: ValidationInfo) -> str:
-        known = (info.context or {}).get(block)
+        known = None if info.context is None else info.context.get(block, {})
         if isinstance(known, Mapping) and name not in known:
             raise _custom_error(unknown_name(kind, name, map(str, known)))
         return name

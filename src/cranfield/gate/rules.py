@@ -1,6 +1,6 @@
-"""The rules of a gate as one table, from which docs, tests, checks and judging are read; and what can be wrong with one.
+"""The rules of a gate as one table, from which docs, tests, checks and judging are read.
 
-What a rule may say is in `cranfield.config.gate`: the key of a rule there is its name here.
+The keys of a rule are in `cranfield.config.gate`, by the same name.
 """
 
 from __future__ import annotations
@@ -9,17 +9,15 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from cranfield.config.gate import TESTSET_PART, Drop, Floor, GateConfig, JudgedShare, Ratchet, Rule
-from cranfield.config.models import Config
+from cranfield.config.gate import Drop, Floor, GateConfig, JudgedShare, Ratchet, Rule
 from cranfield.config.strict import Finding
-from cranfield.errors import CranfieldError, Problem, unknown_name
+from cranfield.errors import unknown_name
 from cranfield.formats.io.tree import Loc
 from cranfield.gate import judge
 from cranfield.gate.evidence import Evidence
 from cranfield.gate.result import RuleResult
-from cranfield.measures import CATALOGUE, parse
+from cranfield.measures import parse
 from cranfield.model import TestSet
-from cranfield.stats.table import MEAN_DIFFERENCE, TESTS
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +32,6 @@ class RuleSpec:
     judge: Callable[[Any, Evidence], RuleResult]
     words: Callable[[Any], str]
     """The rule in a line."""
-    needs_baseline: bool = False
 
 
 RULES: Mapping[str, RuleSpec] = {
@@ -61,7 +58,6 @@ RULES: Mapping[str, RuleSpec] = {
             ),
             judge.drop,
             judge.drop_words,
-            needs_baseline=True,
         ),
         RuleSpec(
             "ratchet",
@@ -69,7 +65,6 @@ RULES: Mapping[str, RuleSpec] = {
             ("ratchet: {measure: RR, queries: [q1, q7]}", "ratchet: {measure: RR, where: {difficulty: easy}}"),
             judge.ratchet,
             judge.ratchet_words,
-            needs_baseline=True,
         ),
         RuleSpec(
             "judged",
@@ -100,7 +95,7 @@ RULES: Mapping[str, RuleSpec] = {
 def words(rule: Rule) -> str:
     """A rule in a line."""
     only = f" (test sets {', '.join(rule.testsets)})" if rule.testsets else ""
-    return RULES[rule.kind].words(rule.asked) + only
+    return RULES[rule.kind].words(rule.terms) + only
 
 
 def rules_of(gate: GateConfig, testset: str) -> list[tuple[int, Rule]]:
@@ -114,86 +109,16 @@ def rules_of(gate: GateConfig, testset: str) -> list[tuple[int, Rule]]:
 
 def measure_of(rule: Rule) -> str | None:
     """The measure that a rule is about, as it is written; None where it is about none."""
-    asked = rule.asked
-    if isinstance(asked, JudgedShare):
-        return f"Judged@{asked.k}"
-    return asked.measure if isinstance(asked, Floor | Drop | Ratchet) else None
+    terms = rule.terms
+    if isinstance(terms, JudgedShare):
+        return f"Judged@{terms.k}"
+    return terms.measure if isinstance(terms, Floor | Drop | Ratchet) else None
 
 
 def measures_held(rules: Sequence[Rule]) -> list[str]:
     """The one spelling of each measure that some rule holds against a baseline."""
-    spelled = [measure_of(rule) for rule in rules if RULES[rule.kind].needs_baseline]
+    spelled = [measure_of(rule) for rule in rules if rule.needs_baseline]
     return list(dict.fromkeys(str(parse(measure)) for measure in spelled if measure is not None))
-
-
-def check_gate(config: Config) -> Iterator[Finding]:
-    """Everything wrong with the gate of a config that the config alone can tell, each with its place."""
-    gate = config.gate
-    if gate is None:
-        return
-    if gate.system is not None and gate.system not in config.systems:
-        yield ("gate", "system"), unknown_name("system", gate.system, config.systems)
-    yield from _check_path(config, gate)
-    for index, rule in enumerate(gate.rules):
-        place = ("gate", "rules", index)
-        yield from _check_measure(rule, (*place, rule.kind))
-        if isinstance(rule.asked, Drop) and rule.asked.significant:
-            yield from _check_test(rule.asked, config.test, (*place, rule.kind))
-        for position, name in enumerate(rule.testsets or ()):
-            if name not in (config.testsets or {}):
-                yield (*place, "testsets", position), unknown_name("test set", name, config.testsets or {})
-
-
-def _check_path(config: Config, gate: GateConfig) -> Iterator[Finding]:
-    if gate.baseline is None:
-        return
-    place: Loc = ("gate", "baseline")
-    if not gate.baseline.endswith(".json"):
-        yield place, Problem("the name of a baseline ends in .json", got=gate.baseline)
-    if config.testsets is None and TESTSET_PART in gate.baseline:
-        yield place, Problem("{testset} is for a config with several test sets", hint="leave it out.")
-    held = any(RULES[rule.kind].needs_baseline for rule in gate.rules)
-    if config.testsets is not None and TESTSET_PART not in gate.baseline and held:
-        hint = "say baseline: cranfield-baseline-{testset}.json"
-        yield place, Problem("several test sets and one baseline: each has its own", hint=hint)
-
-
-def _check_measure(rule: Rule, place: Loc) -> Iterator[Finding]:
-    spelled = measure_of(rule)
-    if spelled is None or isinstance(rule.asked, JudgedShare):
-        return
-    place = (*place, "measure")
-    try:
-        spec = CATALOGUE[parse(spelled).name]
-    except CranfieldError as error:
-        yield from ((place, problem) for problem in error.problems)
-        return
-    if spec.aggregate != "mean":
-        hint = "choose one that is averaged over queries, such as AP."
-        yield place, Problem(f"{spelled} is one number over all queries, and no mean", hint=hint)
-    elif isinstance(rule.asked, Floor) and (rule.asked.at_most is not None) == spec.higher_is_better:
-        yield from _check_side(rule.asked, spelled, place, higher=spec.higher_is_better)
-
-
-def _check_side(asked: Floor, spelled: str, place: Loc, *, higher: bool) -> Iterator[Finding]:
-    """A bound on the wrong side would be kept by the worst of systems; `every_query` knows which way is up."""
-    if higher:
-        yield place, Problem(f"of {spelled} more is better", expected="at_least or above", got="at_most")
-    elif asked.every_query is None:
-        got = "above" if asked.above is not None else "at_least"
-        yield place, Problem(f"of {spelled} less is better", expected="at_most", got=got)
-
-
-def _check_test(asked: Drop, declared: str, place: Loc) -> Iterator[Finding]:
-    test = asked.test or declared
-    where = (*place, "test") if asked.test is not None else (*place, "significant")
-    able = [name for name, spec in TESTS.items() if spec.can_declare and spec.estimates == MEAN_DIFFERENCE]
-    if test not in TESTS:
-        if asked.test is not None:
-            yield where, unknown_name("test", test, able)
-    elif test not in able:
-        hint = f"say test: {able[0]} in this rule."
-        yield where, Problem(f"test {test} gives no interval of a mean", expected=" or ".join(able), hint=hint)
 
 
 def check_fit(gate: GateConfig, name: str, testset: TestSet) -> Iterator[Finding]:
@@ -204,14 +129,14 @@ def check_fit(gate: GateConfig, name: str, testset: TestSet) -> Iterator[Finding
             strata.setdefault(key, set()).add(value)
     for index, rule in rules_of(gate, name):
         place: Loc = ("gate", "rules", index, rule.kind)
-        for key, value in (getattr(rule.asked, "where", None) or {}).items():
+        for key, value in (getattr(rule.terms, "where", None) or {}).items():
             if key not in strata:
                 yield (*place, "where", key), unknown_name("stratum", key, strata)
             elif value not in strata[key]:
                 yield (*place, "where", key), unknown_name(f"value of {key}", value, strata[key])
-        by = getattr(rule.asked, "by", None)
+        by = getattr(rule.terms, "by", None)
         if by is not None and by not in strata:
             yield (*place, "by"), unknown_name("stratum", by, strata)
-        for position, query_id in enumerate(getattr(rule.asked, "queries", None) or ()):
+        for position, query_id in enumerate(getattr(rule.terms, "queries", None) or ()):
             if query_id not in testset.by_id:
                 yield (*place, "queries", position), unknown_name("query", query_id, testset.query_ids)

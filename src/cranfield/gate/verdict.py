@@ -47,7 +47,7 @@ def judge_all(evidence: Evidence, terms: GateTerms) -> GateResult:
 
     Invalid comes before failed, failed before inconclusive, and inconclusive before passed.
     """
-    results = tuple(RULES[rule.kind].judge(rule.asked, evidence) for rule in terms.rules)
+    results = tuple(RULES[rule.kind].judge(rule.terms, evidence) for rule in terms.rules)
     broken = _broken_limits(evidence, terms)
     status = _status(results, broken)
     return GateResult(
@@ -70,7 +70,7 @@ def failed_too_often(evidence: Evidence, rules: Sequence[Rule], limits: LimitsCo
     """Why so many failures are beyond the limit of the config; a rule on failures takes the place of that limit."""
     total, broken = evidence.evaluation.ranking.n_queries, len(evidence.unanswered)
     most = limits.max_failed_share
-    if any(rule.failures is not None for rule in rules) or most is None or not total or broken <= exact(most) * total:
+    if any(rule.kind == "failures" for rule in rules) or most is None or not total or broken <= exact(most) * total:
         return []
     said = f"{format_count(broken)} of {format_count(total)} queries failed or have no answer"
     return [f"{said}; the limit is {format_percent(most)} (limits.max_failed_share)"]
@@ -78,8 +78,8 @@ def failed_too_often(evidence: Evidence, rules: Sequence[Rule], limits: LimitsCo
 
 def no_baseline(evidence: Evidence, rules: Sequence[Rule], limits: LimitsConfig) -> list[str]:
     """Why a run fails too often to be a baseline: a broken run would be a low bar for every later one."""
-    asked = [rule for rule in rules if rule.failures is not None]
-    results = [RULES[rule.kind].judge(rule.asked, evidence) for rule in asked]
+    asked = [rule for rule in rules if rule.kind == "failures"]
+    results = [RULES[rule.kind].judge(rule.terms, evidence) for rule in asked]
     broken = [result.sentence for result in results if result.status != "passed"]
     return [*broken, *failed_too_often(evidence, rules, limits)]
 
@@ -181,14 +181,14 @@ def _noticed(evidence: Evidence, terms: GateTerms) -> Iterator[str]:
     """What else a reader must know."""
     testset, run = evidence.evaluation.testset, evidence.evaluation.run
     for rule in terms.rules:
-        by = getattr(rule.asked, "by", None)
+        by = getattr(rule.terms, "by", None)
         without = [query.id for query in testset.queries if by is not None and by not in query.strata]
         if without:
             yield f"queries without {by}: {format_count(len(without))}; nothing is said of them by: {words(rule)}"
         measure = measure_of(rule)
         if measure is not None and is_silent(measure, by):
             values = evidence.values(measure)
-            for label, queries in evidence.groups(getattr(rule.asked, "where", None), by):
+            for label, queries in evidence.groups(getattr(rule.terms, "where", None), by):
                 if not any(query_id in values for query_id in queries):
                     yield f"{measure} has a value for no query of {label}: nothing is said of it by: {words(rule)}"
     convention = evidence.evaluation.ranking.convention

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from cranfield.config import Config, SystemConfig
+from cranfield.config import Config, SystemConfig, load_config
 from cranfield.config.grid_points import with_systems
 from cranfield.config.systems import FusionConfig
 from cranfield.errors import Problem, UnknownNameError, UsageError
@@ -21,7 +21,6 @@ from cranfield.project.experiment import (
     require_folder,
     testset_named,
 )
-from cranfield.project.rules import open_config
 from cranfield.reporting import Document, save_reports
 from cranfield.reporting.documents.contribution import contribution_document
 
@@ -77,7 +76,7 @@ def run_components(
         PreflightError: a check failed; no query was sent.
         Interrupted: the same call continues where it stopped.
     """
-    config = open_config(config_path)
+    config = load_config(config_path)
     variants = variants_of(config, name)
     require_folder(out)
     varied, chosen = with_systems(config, variants.systems), testset_named(config, testset)

@@ -156,7 +156,7 @@ def prepare(
     """Load a test set of a config, build systems for it, and check that it allows the measures.
 
     Args:
-        config: from `open_config`.
+        config: from `load_config`.
         name: of the test set; empty where the config has one.
         systems: their names, in the order they are reported.
         seed: of everything random.

@@ -21,7 +21,7 @@ from cranfield.formats.io.files import refusal, shown
 from cranfield.gate.baseline import Baseline, misfits, parse_baseline, read_baseline
 from cranfield.gate.evidence import Evidence
 from cranfield.gate.result import BaselineFacts, GateResult, GateStatus
-from cranfield.gate.rules import RULES, check_fit, measure_of, measures_held, rules_of
+from cranfield.gate.rules import check_fit, measure_of, measures_held, rules_of
 from cranfield.gate.verdict import GateTerms, judge_all
 from cranfield.model import Run
 from cranfield.project.experiment import Experiment, prepare, prepare_all, require_folder
@@ -126,7 +126,7 @@ def _uncomputable(plan: Plan, experiment: Experiment) -> Iterator[Finding]:
     """Rules on measures that this test set allows for no query."""
     for index, rule in rules_of(plan.gate, experiment.name):
         measure = measure_of(rule)
-        if measure is not None and rule.judged is None:
+        if measure is not None and rule.kind != "judged":
             try:
                 with_measure(experiment.dry, measure)
             except CranfieldError as error:
@@ -143,7 +143,7 @@ def _baselines(
         name, path = experiment.name, plan.baseline_path(experiment.name)
         rules = [rule for _, rule in rules_of(plan.gate, name)]
         found[name] = None, None
-        if plan.ref is None and not path.exists() and not any(RULES[rule.kind].needs_baseline for rule in rules):
+        if plan.ref is None and not path.exists() and not any(rule.needs_baseline for rule in rules):
             continue
         try:
             baseline, label = _baseline(plan, path)
@@ -189,7 +189,7 @@ def evaluations(
     for experiment in experiments:
         evaluation = experiment.evaluate(runs[experiment.name])
         for _, rule in rules_of(plan.gate, experiment.name):
-            if rule.judged is None:
+            if rule.kind != "judged":
                 evaluation = with_measure(evaluation, measure_of(rule))
         yield experiment, evaluation
 

@@ -10,14 +10,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from cranfield.config import Config, SetConfig
+from cranfield.config import Config, SetConfig, load_config
 from cranfield.config.gate import GateConfig
 from cranfield.errors import ConfigError, UnknownNameError, UsageError
 from cranfield.formats.io.files import shown
 from cranfield.formats.io.located import Located, load_located
 from cranfield.gate.ref import Ref, ref_named
 from cranfield.gate.rules import words
-from cranfield.project.rules import open_config
 
 OF_THE_REF = ("gate", "limits", "convention", "k", "measures", "primary", "test", "alpha", "collect")
 """What a pull request could loosen: with a ref, all of it is read from there."""
@@ -46,7 +45,7 @@ class Plan:
 
 def planned(config_path: Path, baseline_ref: str | None = None) -> Plan:
     """A config and its gate; with a ref, the rules are those of the ref, and what differs is a note."""
-    config = open_config(config_path)
+    config = load_config(config_path)
     if baseline_ref is None:
         if config.gate is None:
             raise ConfigError("the config has no gate", path=shown(config_path), hint=EXAMPLE)
@@ -75,7 +74,7 @@ def _config_at(ref: Ref, config_path: Path) -> tuple[Config, Located]:
         copy = Path(folder) / config_path.name
         copy.write_bytes(text)
         try:
-            config = open_config(copy)
+            config = load_config(copy)
             located = load_located(copy, ConfigError)
             _ = located.root, located.top
         except ConfigError as error:

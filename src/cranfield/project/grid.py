@@ -6,6 +6,7 @@ from collections.abc import Collection
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from cranfield.config import load_config
 from cranfield.config.grid import HELD_OUT, GridConfig
 from cranfield.config.grid_points import Point, grid_points, with_systems
 from cranfield.errors import UsageError, unknown_name
@@ -20,7 +21,6 @@ from cranfield.project.experiment import (
     require_folder,
     testset_named,
 )
-from cranfield.project.rules import open_config
 from cranfield.reporting import Document, save_reports
 from cranfield.reporting.documents.grid import grid_document
 from cranfield.testsets.drawing import check_keys, stratum
@@ -74,7 +74,7 @@ def run_grid(
         PreflightError: a check failed; no query was sent.
         Interrupted: the same call continues where it stopped.
     """
-    config = open_config(config_path)
+    config = load_config(config_path)
     if config.grid is None:
         raise UsageError(
             "the config has no grid", path=str(config_path), hint="say `grid: {system: NAME, over: {PLACE: [VALUES]}}`."

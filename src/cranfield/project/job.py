@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cranfield.config import Config
+from cranfield.config import Config, load_config
 from cranfield.errors import UsageError
 from cranfield.evaluation.compare import compare as compare_evaluations
 from cranfield.evaluation.values import Comparison, Evaluation
@@ -26,7 +26,6 @@ from cranfield.project.experiment import (
     require_folder,
 )
 from cranfield.project.history import remember
-from cranfield.project.rules import open_config
 from cranfield.reporting import Document, comparison_document, evaluation_document, many_document, save_reports
 from cranfield.reporting.document import TonedCell
 from cranfield.systems import ConfiguredSystem, progress_on
@@ -109,7 +108,7 @@ def run_job(  # noqa: PLR0913 - each is an option of the command, and is typed b
         PreflightError: a check failed; no query was sent.
         Interrupted: the same call continues where it stopped.
     """
-    config = open_config(config_path)
+    config = load_config(config_path)
     if allow_drift and not any(one.repo for one in config.sets.values()):
         hint = "name it in the config with `repo: DIR`"
         raise UsageError("{allow_drift} needs a repository", hint=hint, parameters=("allow_drift",))

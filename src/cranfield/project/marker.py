@@ -7,14 +7,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from cranfield.config import Config
+from cranfield.config import Config, load_config
 from cranfield.errors import Problem, SystemUnderTestError, UnknownNameError, UsageError, shorten
 from cranfield.evaluation.values import Evaluation, Limits
 from cranfield.evaluation.verdict import broken_limits
 from cranfield.model import DEFAULT_CONVENTION, TestSet
 from cranfield.project.experiment import Experiment, prepare
 from cranfield.project.loading import load
-from cranfield.project.rules import open_config
 from cranfield.systems import ConfiguredSystem
 from cranfield.words import first_of
 
@@ -59,7 +58,7 @@ def measure(settings: MarkerSettings, *, folder: Path, config_path: Path) -> Eva
     if settings.run is not None or is_file_or_function:
         experiment = _of_function(settings, folder)
     else:
-        experiment = _of_config(settings, open_config(config_path))
+        experiment = _of_config(settings, load_config(config_path))
     if settings.run is not None:
         evaluation = experiment.evaluate(folder / settings.run)
     else:

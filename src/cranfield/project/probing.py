@@ -8,13 +8,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from cranfield.config import Config, SystemConfig, expand_preset, public_config, system_config
+from cranfield.config import Config, SystemConfig, expand_preset, load_config, public_config, system_config
 from cranfield.config.presets import PRESETS, Preset
 from cranfield.config.services import McpServer
 from cranfield.config.systems import FusionConfig, HttpConfig, McpConfig, PresetConfig
 from cranfield.errors import Problem, UnknownNameError, UsageError, shorten
 from cranfield.model import Query, Scalar
-from cranfield.project.rules import open_config
 from cranfield.reporting.document import Block, Code, Column, Document, KeyValues, Paragraph, Section, Table
 from cranfield.systems import ConfiguredSystem, build_systems
 from cranfield.systems.collect.preflight import preflight
@@ -52,7 +51,7 @@ def probe(
         InputError: the config, with all its problems, or a name that is not in it.
         PreflightError: something it needs is not there.
     """
-    config = open_config(config_path)
+    config = load_config(config_path)
     given = _params(params)
     said = _set_params(config, testset)
     (system,) = build_systems(config, [name], said)
@@ -167,7 +166,7 @@ def _exchange_payload(system: ConfiguredSystem, query: str, k: int, exchange: Ex
 
 def systems_document(config_path: Path) -> Document:
     """The systems of a config, a line each; nothing is started."""
-    config = open_config(config_path)
+    config = load_config(config_path)
     columns = (
         Column("system"),
         Column("kind"),
@@ -212,7 +211,7 @@ def _target(system: SystemConfig) -> str:
 
 def filled_yaml(config_path: Path, name: str) -> str:
     """A system of a config as YAML, its preset filled in."""
-    config = open_config(config_path)
+    config = load_config(config_path)
     if name not in config.systems:
         raise UnknownNameError.among("system", name, config.systems)
     return _yaml({name: public_config(expand_preset(config.systems[name]))})

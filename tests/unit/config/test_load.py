@@ -188,6 +188,26 @@ systems:
     assert [line for line, _ in problems_of(text)] == [2, 3, 6, 7, 8, 11, 11, 12]
 
 
+def test_names_in_one_block_are_looked_up_although_another_is_wrong(problems_of):
+    """Measures, tests and names of systems and test sets stand in tables that do not depend on the broken system."""
+    text = """testsets: {a: {path: a, systems: [odl], measures: [nDGC@10]}}
+primary: P@0
+test: permutaton
+baseline: olf
+gate:
+  system: odl
+  rules:
+    - floor: {measure: RRR, at_least: 1}
+    - {failures: {at_most: 0}, testsets: [b]}
+systems:
+  old: {command: [x, "{query}"], extract: {regex: "("}, timeout_s: soon}
+  mix: {fusion: {of: [old, nwe]}}
+"""
+    problems = problems_of(text)
+    assert [line for line, _ in problems] == [1, 1, 2, 3, 4, 6, 8, 9, 11, 11, 12], problems
+    assert "did you mean permutation?" in problems[3][1]
+
+
 @pytest.mark.parametrize(
     "inside",
     [

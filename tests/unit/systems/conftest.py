@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from cranfield.config import system_config
-from cranfield.config.systems import OneSystem
 from cranfield.model import Query, TestSet
 from cranfield.systems.kinds.command import CommandSystem
 from cranfield.systems.kinds.http import HttpSystem
@@ -136,7 +135,7 @@ def http_system(tmp_path: Path):
         def _http_system(url: str, *, http=None, **config) -> HttpSystem:
             config.setdefault("extract", {"json": "hits", "id": "id"})
             request = {"url": url, "parameters": {"q": "{query}"}, **(http or {})}
-            written = OneSystem.model_validate({"http": request, "backoff_s": 0.001, **config}).root
+            written = system_config("sut", {"http": request, "backoff_s": 0.001, **config})
             system = HttpSystem("service", written, tmp_path)
             stack.callback(system.close)
             return system
