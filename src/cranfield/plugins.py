@@ -70,8 +70,8 @@ EXTENSION_POINTS: dict[Group, ExtensionPoint] = {
         ExtensionPoint(
             "cranfield.report_sections",
             "report section",
-            "a function `(evaluations, comparison)` that returns a `Section` of the report, or None",
-            "when a report is rendered as text, Markdown or HTML",
+            "a function of a `cranfield.reporting.sections.subject.Subject` that returns a `Section`, or None",
+            "when a report of evaluations or of a comparison is made",
         ),
     )
 }
@@ -108,12 +108,12 @@ class Plugin:
         return self.point.load()
 
     def problem(self, error: BaseException) -> Problem:
-        """The message for an error that the package raised."""
+        """The message for an error that the package raised while it was loaded or called."""
         if isinstance(error, CranfieldError):
-            return Problem(f"{self.label} could not be loaded: {error.problems[0].message}")
+            return Problem(f"{self.label} failed: {error.problems[0].message}")
         what = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
         hint = f"mend {self.point.value}, or uninstall the package"
-        return Problem(f"{self.label} could not be loaded: {what}", hint=hint)
+        return Problem(f"{self.label} failed: {what}", hint=hint)
 
     def wrong_type(self, item: object, expected: str) -> Problem:
         """The message for an object that is not what the group takes."""

@@ -38,7 +38,7 @@ def test_without_the_package_the_check_is_not_there():
     ("source", "message"),
     [
         ("check = 3", "check plugin 'toy' of cranfield-toy 1.0: cranfield_toy:check has the wrong type"),
-        ("1 / 0", "check plugin 'toy' of cranfield-toy 1.0 could not be loaded: ZeroDivisionError: division by zero"),
+        ("1 / 0", "check plugin 'toy' of cranfield-toy 1.0 failed: ZeroDivisionError: division by zero"),
         (SHOUTING.replace('"shouting"', '"ids"'), "two checks have the name 'ids'"),
     ],
 )

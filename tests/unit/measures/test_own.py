@@ -301,7 +301,7 @@ def test_a_package_brings_its_measures(install):
 def test_a_broken_package_is_named_at_every_call(install, module, target, message):
     install("cranfield_toy", module, target)
     (problem,) = load_plugins()
-    assert problem.message == f"measure plugin 'cranfield_toy' of cranfield_toy 1.0 could not be loaded: {message}"
+    assert problem.message == f"measure plugin 'cranfield_toy' of cranfield_toy 1.0 failed: {message}"
     assert load_plugins() == (problem,)
 
 

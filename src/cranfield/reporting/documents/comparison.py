@@ -23,6 +23,7 @@ from cranfield.reporting.sections.many import against_baseline, measure_agreemen
 from cranfield.reporting.sections.measures import measures
 from cranfield.reporting.sections.movement import movement, query_differences
 from cranfield.reporting.sections.paired_tests import paired_tests
+from cranfield.reporting.sections.plugins import plugin_sections
 from cranfield.reporting.sections.provenance import provenance
 from cranfield.reporting.sections.sensitivity import sensitivity_section
 from cranfield.reporting.sections.strata import breakdown
@@ -54,7 +55,7 @@ SECTIONS: tuple[Callable[[Subject], Section | None], ...] = (
     by_query,
     provenance,
 )
-"""Every section, in the order of a report. A section returns None for a subject that it does not apply to."""
+"""Every section of our own, in the order of a report. A builder returns None for a subject that it does not apply to."""
 
 
 def comparison_document(
@@ -153,7 +154,11 @@ def _document(subject: Subject, title: str, roles: Sequence[str] | None = None) 
             *(f"{label} ({role})" if role else label for label, role in labels),
             test_set_line(subject.evaluations[0]),
         ),
-        sections=sections_of(subject, SECTIONS),
+        sections=(
+            *sections_of(subject, SECTIONS[:-1]),
+            *plugin_sections(subject),
+            *sections_of(subject, SECTIONS[-1:]),
+        ),
         tidy=partial(tidy_comparison, subject.pair) if subject.pair else partial(tidy_evaluations, subject.evaluations),
         payload=partial(payload_of, result, subject.contrasts, subject.sensitivity),
         record=partial(results_payload, result, subject.contrasts, subject.sensitivity),
