@@ -83,13 +83,13 @@ def _ranker(
     testset: TestSet, path: Path, run_format: str | None, missing: Missing | None, duplicates: Duplicates | None
 ) -> tuple[Callable[[Convention], Ranking], str]:
     """What ranks the run under a convention, and what to call the run."""
+    from cranfield.formats.runs.whole import read_whole
     from cranfield.formats.sniff import sniff_run
-    from cranfield.project.scoring import read_collected
     from cranfield.ranking import rank_file, rank_run
 
-    kind = sniff_run(path, run_format)
-    if kind in {"jsonl", "table"}:
-        collected = read_collected(path, kind)
+    found = sniff_run(path, run_format)
+    if found.read is not None:
+        collected = read_whole(found, path)
         return lambda rules: rank_run(testset, collected, rules, missing=missing or rules.missing), collected.name
 
     def rank(rules: Convention) -> Ranking:

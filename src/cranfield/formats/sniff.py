@@ -11,17 +11,22 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Literal
 
-from cranfield.errors import CranfieldError, Problem, RunFormatError, TestSetError, UnknownNameError, shorten
+from cranfield.errors import (
+    CranfieldError,
+    Problem,
+    RunFormatError,
+    TestSetError,
+    UnknownNameError,
+    UsageError,
+    shorten,
+)
 from cranfield.formats.features import FEATURES
 from cranfield.formats.io.files import STDIN, opened, shown
 from cranfield.formats.registry import COLUMN_ID, HEAD_BYTES, Format, Head, Kind, is_number, never
 from cranfield.formats.testsets import table as code_sets
 from cranfield.formats.tools import table as other_tools
 from cranfield.model import TestSet
-
-RunFormat = Literal["trec", "jsonl", "parquet", "table"]
 
 _TESTSET_KEY = re.compile(rb"""(^|[{,\n\r])[ \t]*["']?(cranfield_testset|queries)["']?[ \t\r\n]*:""")
 
@@ -188,9 +193,6 @@ FORMATS = {entry.name: entry for entry in (*code_sets.ENTRIES, *other_tools.ENTR
 our own test set, and a table of four columns may look like qrels; texts of queries look like much else (see `_tried`)."""
 
 
-RUN_FORMATS: dict[str, RunFormat] = {"trec": "trec", "jsonl": "jsonl", "parquet": "parquet", "run-table": "table"}
-
-
 def format_names(kind: Kind) -> tuple[str, ...]:
     """Names of the formats of test sets, of runs, or of queries."""
     return tuple(entry.name for entry in FORMATS.values() if entry.kind == kind)
@@ -246,15 +248,14 @@ def _without_collecting() -> Iterator[None]:
             gc.enable()
 
 
-def sniff_run(path: Path | str, format: str | None = None) -> RunFormat:  # noqa: A002  the option's own name
-    """Tell whether a run file is a TREC file, one that `cranfield run` wrote, or a Parquet table.
+def sniff_run(path: Path | str, format: str | None = None) -> Format:  # noqa: A002  the option's own name
+    """The format of a run file, by name or by content. One that is ranked while it is read (TREC, Parquet) has no reader.
 
     Raises:
         RunFormatError: the file is missing, unreadable or neither.
         UnknownNameError: there is no such format.
     """
-    entry = told(Path(path), "run", format, RunFormatError)
-    return RUN_FORMATS[entry.name]
+    return told(Path(path), "run", format, RunFormatError)
 
 
 def told(path: Path, kind: Kind, name: str | None, error: type[CranfieldError]) -> Format:
@@ -264,18 +265,43 @@ def told(path: Path, kind: Kind, name: str | None, error: type[CranfieldError]) 
         CranfieldError: of type `error`, when it is missing, unreadable or of no format of this kind.
         UnknownNameError: there is no such format.
     """
-    names = format_names(kind)
-    if name is not None and name not in names:
-        raise UnknownNameError.among(f"{WHAT[kind]} format", name, names)
-    head = _head(path, kind, error)
     if name is not None:
-        return FORMATS[name]
+        return _named(path, kind, name, error)
+    head = _head(path, kind, error)
     entry = next((entry for entry in _tried(kind) if entry.fits(head)), None)
     if entry is not None and entry.kind != kind:  # a table may be of either kind
         entry = next((one for one in FORMATS.values() if one.kind == kind and one.fits is entry.fits), entry)
     if entry is None or entry.kind != kind:
-        raise error(_unknown(path, kind, head, entry))
+        added = next((added for added in _added_formats() if added.kind == kind and added.fits(head)), None)
+        if added is None:
+            raise error(_unknown(path, kind, head, entry))
+        return added
     return entry
+
+
+def _named(path: Path, kind: Kind, name: str, error: type[CranfieldError]) -> Format:
+    names = format_names(kind)
+    added = {} if name in names else {entry.name: entry for entry in _added_formats() if entry.kind == kind}
+    if name not in names and name not in added:
+        raise UnknownNameError.among(f"{WHAT[kind]} format", name, [*names, *added])
+    _head(path, kind, error)
+    return added[name] if name in added else FORMATS[name]
+
+
+def _added_formats() -> tuple[Format, ...]:
+    """The formats of installed packages: looked for where no format of our own fits.
+
+    Raises:
+        UsageError: a package whose format cannot be loaded, or has the name of another.
+    """
+    from cranfield.plugins import load_plugins
+
+    added, problems = load_plugins("cranfield.formats", Format)
+    taken = [entry.name for entry in added if entry.name in FORMATS]
+    problems += tuple(Problem(f"a package adds a format with the name of one of our own, {name!r}") for name in taken)
+    if problems:
+        raise UsageError(problems)
+    return added
 
 
 def _tried(kind: Kind) -> list[Format]:

@@ -18,6 +18,7 @@ from cranfield.config.strict import Finding
 from cranfield.errors import ConfigError, CranfieldError, InputError, Problem, UsageError
 from cranfield.evaluation.values import Evaluation
 from cranfield.formats.io.files import refusal, shown
+from cranfield.formats.runs.jsonl import read_run
 from cranfield.gate.baseline import Baseline, misfits, parse_baseline, read_baseline
 from cranfield.gate.evidence import Evidence
 from cranfield.gate.result import BaselineFacts, GateResult, GateStatus
@@ -28,7 +29,6 @@ from cranfield.project.experiment import Experiment, prepare, prepare_all, requi
 from cranfield.project.gate_plan import Plan, planned
 from cranfield.project.history import remember
 from cranfield.project.recipe import with_measure
-from cranfield.project.scoring import read_collected
 from cranfield.reporting import Document, save_report
 from cranfield.reporting.documents.gate import gate_document
 from cranfield.systems import ConfiguredSystem, progress_on
@@ -218,7 +218,7 @@ def _finished(experiments: Sequence[Experiment], source: Source) -> dict[str, Ru
         elif source.run is not None and not _is_collected(path):
             runs[experiment.name] = path
         else:
-            run = read_collected(path, "jsonl")
+            run = read_run(path)
             problems += _mismatches(run, experiment, path)
             runs[experiment.name] = run
     if problems:
@@ -229,7 +229,7 @@ def _finished(experiments: Sequence[Experiment], source: Source) -> dict[str, Ru
 def _is_collected(path: Path) -> bool:
     from cranfield.formats.sniff import sniff_run
 
-    return sniff_run(path) == "jsonl"
+    return sniff_run(path).name == "jsonl"
 
 
 def _pilots(system: ConfiguredSystem) -> Iterator[Path]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeGuard
 from cranfield.errors import NoCommonQueryError, UsageError, shorten
 from cranfield.evaluation.evaluate import evaluate_ranking
 from cranfield.evaluation.values import Evaluation
-from cranfield.formats.sniff import RunFormat, sniff_run
+from cranfield.formats.sniff import sniff_run
 from cranfield.measures import Measure
 from cranfield.model import Answer, Convention, Hit, Outcome, Run, TestSet
 from cranfield.project.scoring_options import ScoringOptions
@@ -36,14 +36,16 @@ def score(
     """
     given, rules = (options or ScoringOptions()).resolved()
     path = Path(run) if isinstance(run, str | Path) else None
-    kind = None if path is None else sniff_run(path, given.run_format)
-    if path is not None and kind in {"jsonl", "table"}:
-        run = read_collected(path, kind)
+    found = None if path is None else sniff_run(path, given.run_format)
+    if path is not None and found is not None and found.read is not None:
+        from cranfield.formats.runs.whole import read_whole
+
+        run = read_whole(found, path)
     if isinstance(run, Mapping) and not _has_scores(run):
         run = as_run(run, given.name or "run")
     if isinstance(run, Run):
         return _score_collected(testset, run, measures, given, rules)
-    ranked = _rank(testset, run, given, rules, trec_file=path if kind == "trec" else None)
+    ranked = _rank(testset, run, given, rules, trec_file=path if found is not None and found.name == "trec" else None)
     warnings = [*_extra_queries(ranked.extra_queries)]
     if ranked.misranked:
         warnings.append(
@@ -125,17 +127,6 @@ def _extra_queries(extra: Sequence[str]) -> Iterable[str]:
 def _reading(given: ScoringOptions) -> dict[str, str | int | None]:
     """The options that an evaluation records."""
     return {"depth": given.depth, "missing": given.missing, "duplicates": given.duplicates}
-
-
-def read_collected(path: Path, kind: RunFormat) -> Run:
-    """Read a run that is kept in memory as a whole: one that `cranfield run` wrote, or a table of places."""
-    if kind == "table":
-        from cranfield.formats.runs.table import read_run_table
-
-        return replace(read_run_table(path), says_empty=False)
-    from cranfield.formats.runs.jsonl import read_run
-
-    return read_run(path)
 
 
 def _has_scores(run: Mapping[str, Any]) -> TypeGuard[Mapping[str, Mapping[str, float]]]:

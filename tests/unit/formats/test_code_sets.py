@@ -51,7 +51,7 @@ def test_a_file_fits_one_format_of_these_and_is_read_as_it(tmp_path: Path, place
     path = tmp_path / "a"
     path.write_text(text)
     if FORMATS[name].kind == "run":
-        assert sniff_run(path) == "table"
+        assert sniff_run(path).name == "run-table"
         with pytest.raises(TestSetError, match="not a test set"):
             read_testset(path)
     else:

@@ -22,7 +22,7 @@ def test_results_stand_in_the_order_of_their_ranks(tmp_path):
         tmp_path, "qid\trank\tpath\tstart_line\tend_line\tscore\n2\t2\tb\t1\t9\t8\n2\t1\ta\t3\t4\t7\n1\t5\tc\t1\t1\t\n"
     )
     run = read_run_table(path)
-    assert sniff_run(path) == "table"
+    assert sniff_run(path).name == "run-table"
     assert (run.name, run.order) == ("run", "given")
     assert run.answers == {
         "2": Answer(Outcome.ANSWERED, (Hit("a", 7.0, span="3-4"), Hit("b", 8.0, span="1-9"))),

@@ -67,8 +67,8 @@ def test_a_named_format_is_believed(tmp_path: Path) -> None:
         read_testset(path, "qrels")
     with pytest.raises(TestSetError, match="a:1:1: 'q1 0 d1 high' at the top of the file"):
         read_testset(path, "yaml")
-    assert sniff_run(path, "jsonl") == "jsonl"
-    assert sniff_run(path, "trec") == "trec"
+    assert sniff_run(path, "jsonl").name == "jsonl"
+    assert sniff_run(path, "trec").name == "trec"
 
 
 @pytest.mark.parametrize(
@@ -82,15 +82,15 @@ def test_a_named_format_is_believed(tmp_path: Path) -> None:
     ],
 )
 def test_a_trec_run_is_told_by_its_columns(tmp_path: Path, content: str | bytes) -> None:
-    assert sniff_run(put(tmp_path / "r.jsonl", content)) == "trec"
+    assert sniff_run(put(tmp_path / "r.jsonl", content)).name == "trec"
 
 
 def test_a_collected_run_is_told_by_its_header(tmp_path: Path) -> None:
     config = {"queries": "x", "cranfield_testset": 1, "env": {"A": "b" * 100_000}}
     write_run(Run("r", {"q": Answer(Outcome.EMPTY)}, config=config), tmp_path / "r.trec")
-    assert sniff_run(tmp_path / "r.trec") == "jsonl"
+    assert sniff_run(tmp_path / "r.trec").name == "jsonl"
     packed = put(tmp_path / "r", gzip.compress((tmp_path / "r.trec").read_bytes()))
-    assert sniff_run(packed) == "jsonl"
+    assert sniff_run(packed).name == "jsonl"
 
 
 @pytest.mark.parametrize("content", ["[]", "{}", '{"a": 1}', "q1 Q0 d1 1 high tag", "\0\1\2", b"\xff\xfe", "q1 0 d1 1"])
@@ -104,7 +104,7 @@ def test_real_qrels_and_runs_are_told(shared_data: Path) -> None:
     for name in ("qrels.test", "qrels.test.with-comments", "qrels.comment.test", "qrels.rel_level"):
         assert isinstance(read_testset(folder / name), TestSet)
     for name in ("results.test", "results.trunc", "results.comment.test"):
-        assert sniff_run(folder / name) == "trec"
+        assert sniff_run(folder / name).name == "trec"
     # Preferences have five columns: neither one.
     with pytest.raises(TestSetError, match="not a test set"):
         read_testset(folder / "prefs.test")
@@ -156,11 +156,11 @@ def test_a_parquet_table_is_judgments_or_a_run_as_it_is_asked_for(tmp_path: Path
     path = tmp_path / "a.parquet"
     pl.DataFrame({"query_id": ["q1"], "doc_id": ["d1"], "grade": [2]}).write_parquet(path)
     assert read_testset(path).grades == {"q1": {"d1": 2.0}}
-    assert sniff_run(path) == "parquet"
+    assert sniff_run(path).name == "parquet"
 
 
 def test_a_bad_first_line_does_not_hide_what_a_file_is(tmp_path: Path) -> None:
-    assert sniff_run(put(tmp_path / "a.run", "q1 Q0 d1 1 9\nq1 Q0 d2 2 8 tag\n")) == "trec"
+    assert sniff_run(put(tmp_path / "a.run", "q1 Q0 d1 1 9\nq1 Q0 d2 2 8 tag\n")).name == "trec"
     from cranfield.formats.testsets.trec import read_qrels
 
     path = put(tmp_path / "a.qrels", "q1 0 d1\nq1 0 d2 1\n")

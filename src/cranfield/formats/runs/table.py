@@ -39,7 +39,7 @@ def read_run_table(path: Path | str) -> Run:
         query_id: Answer(Outcome.ANSWERED, tuple(hit for _, (hit, _) in sorted(ranked.items())))
         for query_id, ranked in reader.hits.items()
     }
-    return Run(stem(sheet.path), answers, order=order)
+    return Run(stem(sheet.path), answers, order=order, says_empty=False)
 
 
 class _Reader:

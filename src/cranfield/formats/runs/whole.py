@@ -11,6 +11,7 @@ from cranfield.errors import ProblemList, RunFormatError, shorten
 from cranfield.formats.io.column_lines import finite_number
 from cranfield.formats.io.files import MAX_PROBLEMS, opened, shown, stem
 from cranfield.formats.io.ids import id_text
+from cranfield.formats.registry import Format
 from cranfield.formats.sniff import sniff_run
 from cranfield.model import Answer, Hit, Outcome, Run
 
@@ -25,16 +26,23 @@ def read_run_file(path: Path | str) -> Run:
         RunFormatError: it cannot be read, is no run, or with every line that is malformed.
     """
     path = Path(path)
-    kind = sniff_run(path)
-    if kind == "jsonl":
-        from cranfield.formats.runs.jsonl import read_run
+    found = sniff_run(path)
+    if found.read is not None:
+        return read_whole(found, path)
+    return _read_parquet_run(path) if found.name == "parquet" else read_trec_run(path)
 
-        return read_run(path)
-    if kind == "table":
-        from cranfield.formats.runs.table import read_run_table
 
-        return read_run_table(path)
-    return _read_parquet_run(path) if kind == "parquet" else read_trec_run(path)
+def read_whole(found: Format, path: Path) -> Run:
+    """Read a run in a format that has a reader.
+
+    Raises:
+        RunFormatError: as the reader; or it is the reader of a package and returns no run.
+    """
+    run = found.read(path) if found.read is not None else None
+    if not isinstance(run, Run):
+        message = f"the reader of the format {found.name!r} returned no run"
+        raise RunFormatError(message, path=shown(path), expected="a cranfield.Run", got=type(run).__name__)
+    return run
 
 
 def read_trec_run(path: Path) -> Run:
