@@ -34,7 +34,7 @@ def evaluate_files(
 
 def _start(testset: TestSet, run: Path, options: ScoringOptions) -> FileReading | None:
     """Begin to read a TREC run file; None for any other run, and where ratings are scored on several scales."""
-    if testset.ratings or sniff_run(run, options.run_format) != "trec":
+    if testset.ratings or sniff_run(run, options.run_format).name != "trec":
         return None
     given, rules = options.resolved()
     reading = FileReading(

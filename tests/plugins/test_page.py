@@ -1,0 +1,93 @@
+"""The packages of docs/how-to/extend.md, really installed: each example does what the page says."""
+
+from __future__ import annotations
+
+import importlib
+import re
+import sys
+import tomllib
+from collections.abc import Iterator
+from datetime import date
+from pathlib import Path
+
+import pytest
+
+from cranfield import PythonSystem, TestSet, evaluate, load
+from cranfield.measures.own import forget
+from cranfield.model import Query
+from cranfield.plugins import EXTENSION_POINTS
+from cranfield.reporting import evaluation_document, render
+from cranfield.systems.kinds.plugin import PluginSystem
+from cranfield.testsets.validate import validate
+
+PAGE = (Path(__file__).resolve().parents[2] / "docs" / "how-to" / "extend.md").read_text(encoding="utf-8")
+MODULES = dict(re.findall(r"^`(acme_\w+\.py)`:\n\n```python\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL))
+GROUPS = tomllib.loads(re.findall(r"^```toml\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)[0])["project"][
+    "entry-points"
+]
+
+
+@pytest.fixture(autouse=True)
+def acme(tmp_path: Path) -> Iterator[None]:
+    """The package, with the metadata that an installer writes from its pyproject.toml."""
+    site = tmp_path / "site"
+    info = site / "acme-1.0.dist-info"
+    info.mkdir(parents=True)
+    for name, source in MODULES.items():
+        (site / name).write_text(source, encoding="utf-8")
+    lines = [f"[{group}]\n" + "".join(f"{n} = {v}\n" for n, v in points.items()) for group, points in GROUPS.items()]
+    (info / "entry_points.txt").write_text("\n".join(lines))
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: acme\nVersion: 1.0\n")
+    sys.path.insert(0, str(site))
+    importlib.invalidate_caches()
+    yield
+    sys.path.remove(str(site))
+    for name in MODULES:
+        sys.modules.pop(name.removesuffix(".py"), None)
+
+
+def test_the_page_names_every_group_with_its_contract() -> None:
+    assert set(GROUPS) == set(EXTENSION_POINTS)
+    rows = {
+        group: (contract, loaded)
+        for group, contract, loaded in re.findall(r"^\| `(\S+)` \| (.*) \| (.*) \|$", PAGE, re.MULTILINE)
+    }
+    assert rows == {point.group: (point.contract, point.loaded) for point in EXTENSION_POINTS.values()}
+
+
+def test_its_measure_is_computed() -> None:
+    try:
+        scored = evaluate(
+            {"q1": {"d1": 1}, "q2": {"d1": 1}}, {"q1": ["d1"], "q2": ["d2", "d1"]}, measures=["FirstRank"]
+        )
+        assert scored.mean("FirstRank") == 0.75  # (1 + 0.5) / 2
+    finally:
+        forget("FirstRank")
+
+
+def test_its_system_answers(tmp_path: Path) -> None:
+    system = PluginSystem.of(
+        "shop", folder=tmp_path, plugin="acme", **{"with": {"documents": ["red bicycle", "blue bicycle"]}}
+    )
+    answer, _ = system.search(Query("q1", "blue"), 10)
+    assert [hit.id for hit in answer.hits] == ["blue bicycle"]
+    assert not isinstance(system, PythonSystem)
+
+
+def test_its_format_is_read_by_content(tmp_path: Path) -> None:
+    path = tmp_path / "monday.txt"
+    path.write_text("ACME CLICKS\nlost key|d1\nhelmet size|d7\n")
+    assert load(path).grades == {"lost key": {"d1": 1}, "helmet size": {"d7": 1}}
+
+
+def test_its_check_finds() -> None:
+    testset = TestSet("tiny", (Query("q1", "helmet size?"), Query("q2", "lost key")), {"q1": {"d": 1}, "q2": {"d": 1}})
+    found = [finding for finding in validate(testset, today=date(2026, 1, 1)) if finding.check == "questions"]
+    assert [(one.level, one.query_id) for one in found] == [("warning", "q2")]
+
+
+@pytest.mark.parametrize(("strata", "shown"), [({"shop": "north"}, True), ({}, False)])
+def test_its_section_is_in_the_report_where_it_applies(strata: dict[str, str], *, shown: bool) -> None:
+    testset = TestSet("tiny", (Query("q1", strata=strata),), {"q1": {"d1": 1}})
+    report = render(evaluation_document([evaluate(testset, {"q1": ["d1"]}, measures=["RR"])]), "markdown")
+    assert ("The queries are from 1 shops." in report) is shown
