@@ -1,1 +1,1 @@
-"""What is said on a forge: one comment on a pull or merge request, kept up to date. Reports are made elsewhere."""
+"""One comment on a pull or merge request of GitHub or GitLab, kept up to date."""

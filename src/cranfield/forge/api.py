@@ -1,4 +1,4 @@
-"""Requests to a forge's API: the token, pages, waiting and trying again, and what a refusal means."""
+"""Requests to the API of a forge: token, pagination, retries, error messages."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from httpx2 import Response
 
 ATTEMPTS = 5
-"""Times a request is made before its failure is believed."""
+"""Attempts of a request."""
 BACKOFF_S = 0.5
 TIMEOUT_S = 30.0
 PER_PAGE = 100
@@ -26,25 +26,25 @@ _GONE = frozenset({404, 410})
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """Where an API is and how it is entered."""
+    """URL and authorization of an API."""
 
     forge: str
-    """Its name, in messages."""
+    """Name of the forge, for messages."""
     url: str
-    """Base address, without a slash at the end."""
+    """Base URL, without a slash at the end."""
     headers: Mapping[str, str]
-    """Of every request; the token is in one of them."""
+    """Headers of every request, with the token."""
     hints: Mapping[int, str]
-    """Status to what there is to check."""
+    """Status to the hint of an error."""
 
 
 class Api:
-    """A client of one API; a context manager, which closes its connections."""
+    """A client of one API; a context manager."""
 
     def __init__(self, access: Access) -> None:
         from httpx2 import Client, InvalidURL
 
-        # What is no header is refused here: the client would show it in its own message.
+        # Checked here: the message of the client would contain the token.
         if not all(value.isascii() and value.isprintable() for value in access.headers.values()):
             raise UsageError(
                 f"the token for {access.forge} cannot be one", expected="letters, digits and signs on a line"
@@ -69,27 +69,27 @@ class Api:
         self._client.close()
 
     def call(self, method: str, path: str, body: object = None) -> Any:
-        """The JSON that a request brings back; None where there is none.
+        """The JSON of a response; None if it is empty.
 
         Raises:
-            UsageError: the forge refused, with its status and what to check; or it could not be reached.
+            UsageError: the request was rejected, with its status and a hint, or the forge cannot be reached.
         """
-        return self._json(self._sent(method, self._access.url + path, body))
+        return self._json(self._send(method, self._access.url + path, body))
 
-    def call_if_there(self, method: str, path: str, body: object = None) -> tuple[bool, Any]:
-        """As `call`, and whether what it is about is still there."""
-        response = self._sent(method, self._access.url + path, body, may_be_gone=True)
+    def call_if_exists(self, method: str, path: str, body: object = None) -> tuple[bool, Any]:
+        """As `call`, and whether the object still exists."""
+        response = self._send(method, self._access.url + path, body, may_be_gone=True)
         return (False, None) if response.status_code in _GONE else (True, self._json(response))
 
-    def listed(self, path: str) -> Iterator[Any]:
-        """Every member of a list, page after page.
+    def list_items(self, path: str) -> Iterator[Any]:
+        """All items of a paginated list.
 
         Raises:
-            UsageError: as `call`; or a page is no list, or the next one is on another server.
+            UsageError: as `call`; or a page is not a list, or the next page is on another server.
         """
         url = f"{self._access.url}{path}{'&' if '?' in path else '?'}per_page={PER_PAGE}"
         for _ in range(MAX_PAGES):
-            response = self._sent("GET", url)
+            response = self._send("GET", url)
             page = self._json(response)
             if not isinstance(page, list):
                 raise UsageError(f"{self._access.forge} did not answer with a list", got=shorten(page))
@@ -101,25 +101,25 @@ class Api:
         raise UsageError(f"{self._access.forge} lists more than {MAX_PAGES} pages of comments")
 
     def _same_server(self, url: str) -> str:
-        """The address of a next page; the token goes to no other server."""
+        """Check the URL of a next page: the token is not sent to another server."""
         from httpx2 import URL, InvalidURL
 
         try:
-            ours, theirs = URL(self._access.url), URL(url)
+            base, following = URL(self._access.url), URL(url)
         except InvalidURL:
             raise UsageError(f"{self._access.forge} names a next page that is no address", got=shorten(url)) from None
-        if (ours.scheme, ours.host, ours.port) != (theirs.scheme, theirs.host, theirs.port):
+        if (base.scheme, base.host, base.port) != (following.scheme, following.host, following.port):
             raise UsageError(
                 f"{self._access.forge} names a next page on another server",
-                expected=str(ours.host),
-                got=str(theirs.host),
+                expected=str(base.host),
+                got=str(following.host),
                 hint="give the address of its API with {url}",
                 parameters=("url",),
             )
         return url
 
-    def _sent(self, method: str, url: str, body: object = None, *, may_be_gone: bool = False) -> Response:
-        """The answer to a request, tried again where that may help."""
+    def _send(self, method: str, url: str, body: object = None, *, may_be_gone: bool = False) -> Response:
+        """Send a request, with retries."""
         from httpx2 import HTTPError
         from tenacity import Retrying
 
@@ -135,9 +135,9 @@ class Api:
             ) from None
         if response.is_success or (may_be_gone and response.status_code in _GONE):
             return response
-        raise self._refused(method, response)
+        raise self._rejection(method, response)
 
-    def _refused(self, method: str, response: Response) -> UsageError:
+    def _rejection(self, method: str, response: Response) -> UsageError:
         status = response.status_code
         hint = self._access.hints.get(status)
         if _is_limited(response):
@@ -194,10 +194,10 @@ def _requested_wait_s(response: Response) -> float | None:
 
 
 def _message(response: Response) -> str:
-    """What a refusal says of itself."""
+    """The message of an error response."""
     try:
-        said = response.json()
+        content = response.json()
     except (ValueError, RecursionError):
         return response.text
-    message = said.get("message", said.get("error", said)) if isinstance(said, dict) else said
+    message = content.get("message", content.get("error", content)) if isinstance(content, dict) else content
     return message if isinstance(message, str) else str(message)

@@ -1,7 +1,7 @@
-"""The one comment that a job keeps on a pull or merge request: how it is marked, found, written and kept single.
+"""The one comment of a job on a pull or merge request: its marker, its text, and how it is updated.
 
-A comment is ours when it begins with our marker *and* the owner of the token wrote it: somebody who quotes a report, or
-copies the marker, keeps what they wrote.
+A comment belongs to the job if it begins with the marker *and* the owner of the token wrote it: comments of other people
+that quote a report, or copy the marker, are not changed.
 """
 
 from __future__ import annotations
@@ -16,66 +16,66 @@ from cranfield.errors import UsageError, shorten
 DEFAULT_MARKER = "report"
 _MARKER = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9 ._/]|-(?!-)){0,99}")
 ROUNDS = 3
-"""Times it starts over when a comment goes away while it is being written."""
+"""Attempts, if the comment is deleted while it is being updated."""
 HIDDEN = "\u200b"
-"""A blank of no width: it parts a sign from the name behind it, so that the forge sees no name."""
+"""A zero-width space: between `@` and a name, it prevents a mention."""
 
 Done = Literal["created", "updated", "unchanged"]
 
 
 @dataclass(frozen=True, slots=True)
 class Comment:
-    """A comment as a forge lists it."""
+    """A comment of a forge."""
 
     id: int
-    """Grows with time: the smaller is the older."""
+    """Increases with time."""
     author_id: int
     body: str
     url: str
 
 
 class Thread(Protocol):
-    """The comments of one pull or merge request, to somebody who holds a token."""
+    """The comments of one pull or merge request."""
 
     body_limit: int
-    """Characters that a comment may have."""
+    """Maximum length of a comment, in characters."""
 
     def author_id(self) -> int:
-        """Who the token belongs to."""
+        """Account id of the token's owner."""
         ...
 
     def comments(self) -> Iterator[Comment]:
-        """All comments, of everybody."""
+        """All comments."""
         ...
 
     def create(self, body: str) -> Comment:
-        """Write a new one."""
+        """Create a comment."""
         ...
 
     def update(self, comment: Comment, body: str) -> Comment | None:
-        """Write one anew; None where it is no longer there."""
+        """Replace the text of a comment; None if it no longer exists."""
         ...
 
     def delete(self, comment: Comment) -> None:
-        """Take one away; one that is no longer there is no error."""
+        """Delete a comment, if it still exists."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
-    """What became of the comment."""
+class CommentResult:
+    """Result of `put_comment`."""
 
     done: Done
     comment: Comment
     removed: int
-    """Others of ours with the same marker that were taken away."""
+    """Number of duplicates of the job that were deleted."""
 
 
 def marker_line(marker: str = DEFAULT_MARKER) -> str:
-    """The line that a comment of ours begins with; nobody sees it.
+    """The invisible first line of a comment.
 
     Raises:
-        UsageError: a marker that could end the line, or say something else.
+        UsageError: the marker contains other characters than allowed.
     """
     if not _MARKER.fullmatch(marker) or marker.endswith("-"):
         expected = "at most 100 letters, digits, blanks, dots, slashes, underscores and single dashes"
@@ -84,47 +84,47 @@ def marker_line(marker: str = DEFAULT_MARKER) -> str:
 
 
 def comment_body(text: str, *, marker: str, limit: int, source: str) -> str:
-    """The body of a comment: the marker, and a report in which nobody is called, cut where it is too long.
+    """The body of a comment: the marker, and a report without mentions, shortened to the limit.
 
     Args:
         text: the report, in Markdown.
-        marker: tells this comment from others of ours.
-        limit: characters it may have.
-        source: where the whole report is, in words.
+        marker: distinguishes several comments of a job.
+        limit: maximum length in characters.
+        source: place of the whole report, in words.
     """
     first = marker_line(marker) + "\n"
-    return first + fitted(uncalled(text), limit - len(first), source=source)
+    return first + fit_to_limit(without_mentions(text), limit - len(first), source=source)
 
 
-def put_comment(thread: Thread, body: str) -> Written:
-    """Write the one comment: over the oldest of ours, or as a new one; others of ours with its marker are taken away.
+def put_comment(thread: Thread, body: str) -> CommentResult:
+    """Update the oldest comment of the job, or create one; duplicates are deleted.
 
-    Two jobs at once may both find none and write one each. Each then looks again and keeps the oldest, so that one is
-    left, with what the job that came last says.
+    Two concurrent jobs may create one comment each. Each then lists them again and keeps the oldest, so that one remains,
+    with the text of the last job.
     """
     mark, _, _ = body.partition("\n")
     author = thread.author_id()
 
-    def ours() -> list[Comment]:
+    def own_comments() -> list[Comment]:
         found = [one for one in thread.comments() if one.author_id == author and _begins_with(one.body, mark)]
         return sorted(found, key=lambda comment: comment.id)
 
     for _ in range(ROUNDS):
-        known = ours()
+        known = own_comments()
         created = None
         if not known:
             created = thread.create(body)
-            known = ours() or [created]
+            known = own_comments() or [created]
         kept, others = known[0], known[1:]
         done: Done = "created" if created is not None and kept.id == created.id else "unchanged"
         if not _is_same(kept.body, body):
             updated = thread.update(kept, body)
             if updated is None:
-                continue  # somebody took it away: look again
+                continue  # it was deleted meanwhile
             kept, done = updated, "updated"
         for other in others:
             thread.delete(other)
-        return Written(done, kept, len(others))
+        return CommentResult(done, kept, len(others))
     raise UsageError(
         "the comment is not there when it is to be written anew",
         hint="does another job remove it, or may the token not write?",
@@ -136,15 +136,15 @@ def _begins_with(body: str, mark: str) -> bool:
 
 
 def _is_same(body: str, wanted: str) -> bool:
-    """Forges change line ends and blanks at the end."""
+    """Equal up to line ends and trailing blanks, which forges change."""
     return body.replace("\r\n", "\n").rstrip() == wanted.replace("\r\n", "\n").rstrip()
 
 
-_CALLS = (
-    # Somebody's name, a team's, and the same with the sign spelled as an entity; an address or nDCG@10 is neither.
+_MENTIONS = (
+    # Mentions of people and teams, also with an entity for the sign; not e-mail addresses or nDCG@10.
     (re.compile(r"(?<![A-Za-z0-9])@(?=\w)"), "@" + HIDDEN),
     (re.compile(r"&(?:#0*64|#[xX]0*40|commat);", re.IGNORECASE), "@" + HIDDEN),
-    # Numbers of issues and requests, plain, as entities and in addresses: a line is left in what they name.
+    # References to issues and requests, plain, as entities and in URLs: they would be listed there.
     (re.compile(r"#(?=\d)(?!(?<=&#)\d+;)"), "#" + HIDDEN),
     (re.compile(r"!(?=\d)"), "!" + HIDDEN),
     (re.compile(r"(&(?:#0*3[35]|#[xX]0*2[13]|num|excl);)(?=\d)", re.IGNORECASE), r"\1" + HIDDEN),
@@ -153,9 +153,9 @@ _CALLS = (
         re.compile(r"(/(?:issues|pulls?|discussions|merge_requests|work_items|epics)/)(?=\d)", re.IGNORECASE),
         r"\1" + HIDDEN,
     ),
-    # Orders to a forge or a bot: /merge, /close.
+    # Commands to a forge or a bot: /merge, /close.
     (re.compile(r"^([ \t>]*)/(?=[A-Za-z])", re.MULTILINE), rf"\1{HIDDEN}/"),
-    # Pictures: they would be fetched from wherever they are.
+    # Images: they would be loaded from other servers.
     (re.compile(r"!(?=\[)"), "!" + HIDDEN),
     (
         re.compile(
@@ -163,29 +163,29 @@ _CALLS = (
         ),
         "&lt;",
     ),
-    # A marker of ours anywhere but on the first line, and what would hide all that comes after it.
+    # HTML comments: another marker, or one that hides the rest of the report.
     (re.compile(r"<!--"), "&lt;!--"),
 )
 
 
-def uncalled(text: str) -> str:
-    """A report in which no `@name`, `#1` or `/merge` of a query or a result does anything, and no picture is shown.
+def without_mentions(text: str) -> str:
+    """Make `@name`, `#1`, `/merge` and images in queries and results ineffective.
 
-    They look the same: a blank of no width stands behind the sign.
+    They look unchanged: a zero-width space follows the sign.
     """
-    for pattern, instead in _CALLS:
+    for pattern, instead in _MENTIONS:
         text = pattern.sub(instead, text)
     return text
 
 
-def fitted(text: str, limit: int, *, source: str, size: Callable[[str], int] = len) -> str:
-    """Markdown in at most `limit`: folded parts go first, from the end, then lines; a last line says what was cut.
+def fit_to_limit(text: str, limit: int, *, source: str, size: Callable[[str], int] = len) -> str:
+    """Shorten Markdown to a limit: folded parts are removed first, from the end, then lines; a last line says so.
 
     Args:
-        text: verdict first, detail in `<details>`.
-        limit: of `size`.
-        source: where all of it is, in words.
-        size: what is limited: characters, or bytes.
+        text: verdict first, details in `<details>`.
+        limit: maximum of `size`.
+        source: place of the whole report, in words.
+        size: the limited size: characters, or bytes.
     """
     if size(text) <= limit:
         return text
@@ -219,7 +219,7 @@ def _cut_note(what: str, source: str) -> str:
 
 
 def _parts(text: str) -> Iterator[tuple[bool, str]]:
-    """The text in pieces, and whether each is a folded part of the outermost level."""
+    """Pieces of the text, and whether each is a folded part of the outermost level."""
     depth, piece = 0, ""
     for line in text.splitlines(keepends=True):
         opens, closes = line.startswith("<details"), line.startswith("</details>")

@@ -1,4 +1,4 @@
-"""Comments on a pull request of GitHub, and what its Actions say of the job that runs."""
+"""Comments on a pull request of GitHub, and the environment of GitHub Actions."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from cranfield.forge.comment import Comment
 
 API = "https://api.github.com"
 BODY_LIMIT = 65_536
-"""Characters a comment may have."""
+"""Maximum length of a comment, in characters."""
 _REF = re.compile(r"refs/pull/(\d+)/")
 _REPO = re.compile(r"[A-Za-z0-9._-]+/[A-Za-z0-9._-]+")
 _PERMISSION = (
@@ -40,35 +40,35 @@ class PullRequest:
         self._number = number
 
     def author_id(self) -> int:
-        """Who the token belongs to, asked in the one way that every kind of token may."""
-        said = self._api.call("POST", "/graphql", {"query": "query { viewer { login databaseId } }"})
+        """Account id of the token's owner, by the one request that every kind of token allows."""
+        content = self._api.call("POST", "/graphql", {"query": "query { viewer { login databaseId } }"})
         try:
-            return int(said["data"]["viewer"]["databaseId"])
+            return int(content["data"]["viewer"]["databaseId"])
         except (KeyError, TypeError, ValueError, OverflowError):
-            raise UsageError("GitHub does not say whose token this is", got=shorten(said)) from None
+            raise UsageError("GitHub does not say whose token this is", got=shorten(content)) from None
 
     def comments(self) -> Iterator[Comment]:
-        """All comments; those on lines of the change are another kind, and are not among them."""
-        return (_comment(one) for one in self._api.listed(f"/repos/{self._repo}/issues/{self._number}/comments"))
+        """All comments, except those on lines of the change."""
+        return (_comment(one) for one in self._api.list_items(f"/repos/{self._repo}/issues/{self._number}/comments"))
 
     def create(self, body: str) -> Comment:
-        """Write a new one."""
+        """Create a comment."""
         path = f"/repos/{self._repo}/issues/{self._number}/comments"
         return _comment(self._api.call("POST", path, {"body": body}))
 
     def update(self, comment: Comment, body: str) -> Comment | None:
-        """Write one anew; None where it is no longer there."""
+        """Replace the text of a comment; None if it no longer exists."""
         path = f"/repos/{self._repo}/issues/comments/{comment.id}"
-        is_there, said = self._api.call_if_there("PATCH", path, {"body": body})
-        return _comment(said) if is_there else None
+        is_there, content = self._api.call_if_exists("PATCH", path, {"body": body})
+        return _comment(content) if is_there else None
 
     def delete(self, comment: Comment) -> None:
-        """Take one away."""
-        self._api.call_if_there("DELETE", f"/repos/{self._repo}/issues/comments/{comment.id}")
+        """Delete a comment."""
+        self._api.call_if_exists("DELETE", f"/repos/{self._repo}/issues/comments/{comment.id}")
 
 
 def access(environ: Mapping[str, str], url: str | None = None) -> Access:
-    """How the API is entered: by `GITHUB_TOKEN`, at the address that the job's environment names unless one is given.
+    """Access by `GITHUB_TOKEN`, at the given URL or that of the job's environment.
 
     Raises:
         UsageError: there is no token.
@@ -89,7 +89,7 @@ def access(environ: Mapping[str, str], url: str | None = None) -> Access:
 
 
 def place(environ: Mapping[str, str], repo: str | None, number: int | None) -> tuple[str, int]:
-    """Repository and number of the pull request: as given, else as the job's environment says.
+    """Repository and number of the pull request: as given, or of the job's environment.
 
     Raises:
         UsageError: neither says, or a name is none.
@@ -116,7 +116,7 @@ def place(environ: Mapping[str, str], repo: str | None, number: int | None) -> t
 
 
 def _number_of_event(environ: Mapping[str, str]) -> int | None:
-    """The number in what started the job, where it is about a pull request."""
+    """The number of the pull request in the event of the job, if any."""
     path = environ.get("GITHUB_EVENT_PATH")
     if not path:
         return None
@@ -133,23 +133,23 @@ def _number_of_event(environ: Mapping[str, str]) -> int | None:
         return None
     issue, after = event.get("issue"), event.get("workflow_run")
     requests = after.get("pull_requests") if isinstance(after, dict) else None
-    told = [
+    listed = [
         event.get("pull_request"),
         issue if isinstance(issue, dict) and "pull_request" in issue else None,
         requests[0] if isinstance(requests, list) and len(requests) == 1 else None,
     ]
-    numbers = (one.get("number") for one in told if isinstance(one, dict))
+    numbers = (one.get("number") for one in listed if isinstance(one, dict))
     return next((number for number in numbers if type(number) is int and number > 0), None)
 
 
-def _comment(said: Any) -> Comment:
+def _comment(content: Any) -> Comment:
     try:
-        author = said["user"]
-        # The account of somebody who left is null.
+        author = content["user"]
+        # The account of a deleted user is null.
         author_id = 0 if author is None else int(author["id"])
-        return Comment(int(said["id"]), author_id, str(said.get("body") or ""), str(said.get("html_url", "")))
+        return Comment(int(content["id"]), author_id, str(content.get("body") or ""), str(content.get("html_url", "")))
     except (KeyError, TypeError, ValueError, OverflowError, AttributeError):
-        raise UsageError("GitHub did not answer with a comment", got=shorten(said)) from None
+        raise UsageError("GitHub did not answer with a comment", got=shorten(content)) from None
 
 
 def thread(api: Api, repo: str, number: int) -> PullRequest:

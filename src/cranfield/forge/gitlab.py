@@ -1,4 +1,4 @@
-"""Comments (notes) on a merge request of GitLab, and what its CI says of the job that runs."""
+"""Comments (notes) on a merge request of GitLab, and the environment of GitLab CI."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from cranfield.forge.comment import Comment
 
 API = "https://gitlab.com/api/v4"
 BODY_LIMIT = 1_000_000
-"""Characters a note may have."""
+"""Maximum length of a note, in characters."""
 _REPO = re.compile(r"[0-9]+|[A-Za-z0-9._-]+(?:/[A-Za-z0-9._-]+)+")
 _HINTS = {
     401: "GITLAB_TOKEN is not valid, or no longer",
@@ -33,34 +33,34 @@ class MergeRequest:
         self._notes = f"/projects/{quote(repo, safe='')}/merge_requests/{number}/notes"
 
     def author_id(self) -> int:
-        """Who the token belongs to: a person, or the bot of a project's or group's token."""
-        said = self._api.call("GET", "/user")
+        """Account id of the token's owner: a user, or the bot of a project or group token."""
+        content = self._api.call("GET", "/user")
         try:
-            return int(said["id"])
+            return int(content["id"])
         except (KeyError, TypeError, ValueError, OverflowError):
-            raise UsageError("GitLab does not say whose token this is", got=shorten(said)) from None
+            raise UsageError("GitLab does not say whose token this is", got=shorten(content)) from None
 
     def comments(self) -> Iterator[Comment]:
-        """All notes that people or programs wrote; those that GitLab itself writes are left out."""
-        listed = self._api.listed(f"{self._notes}?order_by=created_at&sort=asc")
+        """All notes, except system notes of GitLab."""
+        listed = self._api.list_items(f"{self._notes}?order_by=created_at&sort=asc")
         return (_comment(one) for one in listed if not (isinstance(one, dict) and one.get("system")))
 
     def create(self, body: str) -> Comment:
-        """Write a new one."""
+        """Create a comment."""
         return _comment(self._api.call("POST", self._notes, {"body": body}))
 
     def update(self, comment: Comment, body: str) -> Comment | None:
-        """Write one anew; None where it is no longer there."""
-        is_there, said = self._api.call_if_there("PUT", f"{self._notes}/{comment.id}", {"body": body})
-        return _comment(said) if is_there else None
+        """Replace the text of a comment; None if it no longer exists."""
+        is_there, content = self._api.call_if_exists("PUT", f"{self._notes}/{comment.id}", {"body": body})
+        return _comment(content) if is_there else None
 
     def delete(self, comment: Comment) -> None:
-        """Take one away."""
-        self._api.call_if_there("DELETE", f"{self._notes}/{comment.id}")
+        """Delete a comment."""
+        self._api.call_if_exists("DELETE", f"{self._notes}/{comment.id}")
 
 
 def access(environ: Mapping[str, str], url: str | None = None) -> Access:
-    """How the API is entered: by `GITLAB_TOKEN`, at the address that the job's environment names unless one is given.
+    """Access by `GITLAB_TOKEN`, at the given URL or that of the job's environment.
 
     Raises:
         UsageError: there is no token that may write.
@@ -78,7 +78,7 @@ def access(environ: Mapping[str, str], url: str | None = None) -> Access:
 
 
 def place(environ: Mapping[str, str], repo: str | None, number: int | None) -> tuple[str, int]:
-    """Project (its number, or GROUP/NAME) and number of the merge request: as given, else as the job's environment says.
+    """Project (its number, or GROUP/NAME) and number of the merge request: as given, or of the job's environment.
 
     Raises:
         UsageError: neither says, or a name is none.
@@ -92,8 +92,8 @@ def place(environ: Mapping[str, str], repo: str | None, number: int | None) -> t
             parameters=("repo",),
         )
     if number is None:
-        said = environ.get("CI_MERGE_REQUEST_IID", "")
-        number = int(said) if said.isascii() and said.isdecimal() else None
+        content = environ.get("CI_MERGE_REQUEST_IID", "")
+        number = int(content) if content.isascii() and content.isdecimal() else None
     if number is None:
         raise UsageError(
             "no merge request is named",
@@ -104,13 +104,13 @@ def place(environ: Mapping[str, str], repo: str | None, number: int | None) -> t
     return repo, number
 
 
-def _comment(said: Any) -> Comment:
+def _comment(content: Any) -> Comment:
     try:
-        author = said["author"]
+        author = content["author"]
         author_id = 0 if author is None else int(author["id"])
-        return Comment(int(said["id"]), author_id, str(said.get("body") or ""), "")
+        return Comment(int(content["id"]), author_id, str(content.get("body") or ""), "")
     except (KeyError, TypeError, ValueError, OverflowError, AttributeError):
-        raise UsageError("GitLab did not answer with a note", got=shorten(said)) from None
+        raise UsageError("GitLab did not answer with a note", got=shorten(content)) from None
 
 
 def thread(api: Api, repo: str, number: int) -> MergeRequest:

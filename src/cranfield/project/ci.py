@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Literal
 
 from cranfield.errors import UsageError, shorten
-from cranfield.forge.comment import DEFAULT_MARKER, Written, comment_body, fitted, marker_line, put_comment
+from cranfield.forge.comment import DEFAULT_MARKER, CommentResult, comment_body, fit_to_limit, marker_line, put_comment
 from cranfield.formats.io.files import decode, read_bytes, refusal, write_text
 from cranfield.gate.result import GateResult
 
@@ -70,7 +70,7 @@ def append_step_summary(text: str, environ: Mapping[str, str] = os.environ) -> s
         used = path.stat().st_size if path.exists() else 0
         begin = "\n\n" if used else ""
         source = "the report that the job keeps"
-        fits = fitted(text, SUMMARY_BYTES - used - len(begin), source=source, size=_n_bytes)
+        fits = fit_to_limit(text, SUMMARY_BYTES - used - len(begin), source=source, size=_n_bytes)
         if used + _n_bytes(begin + fits) > SUMMARY_BYTES:
             raise UsageError(f"the summary page of this step is full: it holds {used} of {SUMMARY_BYTES} bytes")
         with path.open("ab") as stream:
@@ -97,7 +97,7 @@ def comment(
     marker: str = DEFAULT_MARKER,
     url: str | None = None,
     environ: Mapping[str, str] = os.environ,
-) -> Written:
+) -> CommentResult:
     """Write a Markdown file as the one comment of its kind on a pull or merge request.
 
     Args:

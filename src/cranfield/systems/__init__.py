@@ -1,4 +1,4 @@
-"""Systems under test: how they are asked, checked beforehand, and collected from."""
+"""Systems under test: preflight checks, calls, and collection of runs."""
 
 from cranfield.systems.collect.collection import CollectOptions, Interrupted, collect_all
 from cranfield.systems.collect.preflight import PassedCheck, preflight

@@ -24,7 +24,7 @@ from cranfield.config.load import system_config
 from cranfield.config.services import McpServer
 from cranfield.config.systems import HttpConfig, McpConfig, PresetConfig, SystemConfig, expand_preset
 from cranfield.model import Answer, CallLog, Order, Outcome, Query, Scalar
-from cranfield.systems.calls.answer_schema import REASON_CHARS, cut
+from cranfield.systems.calls.answer_schema import REASON_CHARS, truncate
 from cranfield.systems.calls.extract import Extractor
 from cranfield.systems.calls.redact import Redactor
 
@@ -32,11 +32,11 @@ HEAD_CHARS = 2_000
 """Kept of each stream in the log."""
 
 Step = tuple[str, Callable[[], str]]
-"""What is checked before the first query, and the function that says what it found or raises `CheckFailedError`."""
+"""Label of a preflight check, and a function that returns what was found or raises `CheckFailedError`."""
 
 
 class CheckFailedError(Exception):
-    """A check before the first query did not hold."""
+    """A preflight check failed."""
 
     def __init__(self, expected: str, found: str, hint: str | None = None) -> None:
         super().__init__(expected, found)
@@ -47,26 +47,26 @@ class CheckFailedError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What one attempt brought back: output that is still to be read, or an answer."""
+    """Result of one attempt: output to be read, or an answer."""
 
     output: str = ""
     stderr: str = ""
     answer: Answer | None = None
-    """Ready, or the failure the attempt ended in; None: `output` is read as the config says."""
+    """The answer or failure; None: `output` is read by `extract`."""
     may_retry: bool = False
-    """It failed in a way that may pass: too many requests, an error of the service, a broken connection."""
+    """A transient failure: too many requests, an error of the service, a broken connection."""
     retry_after_s: float | None = None
-    """How long the service says to wait."""
+    """Wait that the service requests."""
 
 
 def failed(reason: str, *, outcome: Outcome = Outcome.ERROR, output: str = "", may_retry: bool = False) -> Reply:
-    """An attempt that failed; `reason` is the same on every machine: no path, no time, no secret."""
+    """A failed attempt; `reason` is the same on every machine: no path, no time, no secret."""
     return Reply(output, answer=Answer(outcome, reason=reason), may_retry=may_retry)
 
 
 @dataclass(slots=True)
 class Received:
-    """What an attempt has received until its time is over."""
+    """What an attempt has received so far."""
 
     output: str = ""
     stderr: str = ""
@@ -74,7 +74,7 @@ class Received:
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
-    """One call in full, for a person to look at; no secret is in it."""
+    """One call in full, for display; without secrets."""
 
     request: str
     output: str
@@ -85,7 +85,7 @@ class Exchange:
 
 
 class ConfiguredSystem(ABC):
-    """A system of cranfield.yaml, ready to be asked; one subclass a kind."""
+    """A system of cranfield.yaml; one subclass per kind."""
 
     retries = 0
     """Retries where the config does not say."""
@@ -97,13 +97,13 @@ class ConfiguredSystem(ABC):
         folder: Path | str = ".",
         params: Mapping[str, Scalar] = MappingProxyType({}),
     ) -> None:
-        """Prepare a system; nothing is started.
+        """Initialise a system; nothing is started.
 
         Args:
             name: its name in reports.
-            config: what it is and how it is read.
-            folder: what `cwd` and other paths are relative to: the config file's folder.
-            params: given with every query, part of what is measured; a query's own go first.
+            config: its configuration.
+            folder: folder of the config file; `cwd` and other paths are relative to it.
+            params: passed with every query; those of a query take precedence.
         """
         self.name = name
         self.declared = config
@@ -112,26 +112,26 @@ class ConfiguredSystem(ABC):
         self.folder = Path(folder).absolute()
         self.cwd = self.folder / self.config.cwd
         self.parts: Mapping[str, ConfiguredSystem] = {}
-        """Systems that a fusion is made of."""
+        """Component systems of a fusion."""
         self._calls: set[asyncio.Task[Any]] = set()
         secrets = {key: value.get_secret_value() for key, value in self.config.env.items()}
         self.environment: Mapping[str, str] = {**os.environ, **secrets}
         self.redactor = Redactor(
-            {**secrets, **{name: self.environment.get(name, "") for name in self.variables_of_with()}}
+            {**secrets, **{name: self.environment.get(name, "") for name in self.variables_of_settings()}}
         )
         self.prepare()
 
     @classmethod
     def of(cls, name: str, *, folder: Path | str = ".", **settings: Any) -> Self:
-        r"""Make a system from what would stand under its name in cranfield.yaml.
+        r"""Make a system from keyword settings, as under its name in cranfield.yaml.
 
         Args:
             name: its name in reports.
-            folder: what `cwd` is relative to.
+            folder: `cwd` is relative to it.
             settings: the keys of a system; `with_` for `with`.
 
         Raises:
-            ConfigError: with everything that is wrong.
+            ConfigError: with all problems.
 
         Example:
             >>> from cranfield.systems import CommandSystem
@@ -142,42 +142,42 @@ class ConfiguredSystem(ABC):
         return cls(name, system_config(name, written), folder)
 
     def prepare(self) -> None:  # noqa: B027 - most kinds need nothing
-        """Make what the calls of this kind need; nothing is started yet."""
+        """Initialise the subclass; nothing is started yet."""
 
-    def variables_of_with(self) -> list[str]:
-        """Names of the variables that settings name: `dsn_env: DATABASE_URL`."""
-        said = getattr(self.config, "with_", None) or {}
-        return [value for key, value in said.items() if key.endswith("_env") and isinstance(value, str)]
+    def variables_of_settings(self) -> list[str]:
+        """Names of environment variables in settings: `dsn_env: DATABASE_URL`."""
+        settings = getattr(self.config, "with_", None) or {}
+        return [value for key, value in settings.items() if key.endswith("_env") and isinstance(value, str)]
 
     async def make_ready(self) -> Reply | None:
-        """What precedes an attempt and does not count against its time; a reply is the failure of the attempt."""
+        """Prepare for an attempt, outside its time limit; a returned reply is the failure of the attempt."""
         return None
 
     @abstractmethod
     async def attempt(self, query: str, k: int, params: Mapping[str, Scalar], received: Received) -> Reply:
-        """Ask once. Every failure of the system is a reply. Cancelled when its time is over, or it is interrupted.
+        """Make one call. Every failure of the system is a reply. Cancelled by the time limit or an interruption.
 
         Args:
             query: its text.
-            k: results asked for.
-            params: of the system, the set and the query.
-            received: set to what was received so far, for the log of an attempt whose time is over.
+            k: number of results requested.
+            params: of the system, the test set and the query.
+            received: set to what was received so far, for the log of a timeout.
         """
 
     @abstractmethod
     def request(self, query: str, k: int, params: Mapping[str, Scalar]) -> str:
-        """What an attempt sends, for a person to read; secrets may stand in it, and are hidden by who shows it."""
+        """Text of the request for display; the caller redacts secrets."""
 
     def ready_steps(self) -> Iterator[Step]:
-        """What its kind needs before the first query: the program, the tool, a variable of the environment."""
+        """Preflight checks of this kind: the program, the tool, an environment variable."""
         return iter(())
 
     def close(self) -> None:  # noqa: B027 - most kinds start nothing
-        """End what was started; it is started again where it is asked again."""
+        """End what was started; the next call starts it again."""
 
     @property
     def order(self) -> Order:
-        """Whether the list stands as given or is to be sorted by score."""
+        """Whether the order of the list counts, or it is to be sorted by score."""
         return self.config.order
 
     @property
@@ -187,7 +187,7 @@ class ConfiguredSystem(ABC):
 
     @property
     def rate_per_s(self) -> float | None:
-        """Most calls begun in a second."""
+        """Maximum number of calls started per second."""
         return self.config.rate_per_s
 
     @property
@@ -196,18 +196,18 @@ class ConfiguredSystem(ABC):
         return config_digest(self.declared, self.set_params)
 
     def public_config(self) -> Mapping[str, Any]:
-        """The configuration as written, with the names of the environment's variables only, and params of the set."""
+        """The configuration as written, with the names but no values of environment variables, and params of the set."""
         written = public_config(self.declared)
         params = {**written.get("params", {}), **self.set_params}
         return {**written, **({"params": params} if params else {})}
 
     def depends_on(self) -> Iterator[Path]:
-        """Files and folders whose content is part of what is measured."""
+        """Files and folders that the answers depend on."""
         return (self.cwd / path for path in self.config.depends)
 
     @property
     def is_elsewhere(self) -> bool:
-        """True when it is reached over a network and depends on nothing here: it may change and no file shows it."""
+        """True if it is reached over a network and depends on no local file: a change is not detectable."""
         if self.config.depends:
             return False
         over_a_network = isinstance(self.config, HttpConfig) or (
@@ -218,18 +218,18 @@ class ConfiguredSystem(ABC):
 
     @property
     def is_pilot(self) -> bool:
-        """True when what it answers is not for the record, or that of any part."""
+        """True if it, or any component, is a pilot."""
         return any(part.is_pilot for part in self.parts.values())
 
     def params_of(self, query: Query) -> dict[str, Scalar]:
-        """What is given with a query: of the system, of the set, of the query itself; the later goes first."""
+        """Parameters of a query: those of the query override those of the set, which override those of the system."""
         named = self.config.components or []
         switches: dict[str, Scalar] = {"components": ",".join(named)} if named else {}
         switches |= dict.fromkeys(named, True)
         return {**switches, **self.config.params, **self.set_params, **query.params}
 
     def search(self, query: Query, k: int) -> tuple[Answer, CallLog]:
-        """Ask, and retry failures that may pass; every failure of the system is an answer with its reason."""
+        """Call the system, with retries; every failure of the system is an answer with its reason."""
         return event_loop().run(self.search_async(query, k))
 
     async def search_async(self, query: Query, k: int) -> tuple[Answer, CallLog]:
@@ -241,9 +241,9 @@ class ConfiguredSystem(ABC):
         """One call in full.
 
         Args:
-            query: what to ask.
-            k: results asked for.
-            is_shown: keep the request and all of the output, for a person.
+            query: the query.
+            k: number of results requested.
+            is_shown: include the request and the whole output, for display.
         """
         return event_loop().run(self.ask_async(query, k, is_shown=is_shown))
 
@@ -266,7 +266,7 @@ class ConfiguredSystem(ABC):
 
         Ids and spans are not changed: they are compared with the test set.
         """
-        reason = None if answer.reason is None else cut(self.redactor.redact(answer.reason), REASON_CHARS) + tried
+        reason = None if answer.reason is None else truncate(self.redactor.redact(answer.reason), REASON_CHARS) + tried
         hits = tuple(
             hit if hit.title is None else replace(hit, title=self.redactor.redact(hit.title)) for hit in answer.hits
         )
@@ -298,7 +298,7 @@ class ConfiguredSystem(ABC):
         return Extractor(self.config)
 
     async def _attempts(self, query: str, k: int, params: Mapping[str, Scalar]) -> tuple[Reply, float, int]:
-        """The last reply, its milliseconds, and the number of attempts."""
+        """The last reply, its latency in ms, and the number of attempts."""
         taken: list[float] = []
 
         async def attempt() -> Reply:
@@ -312,7 +312,7 @@ class ConfiguredSystem(ABC):
         return reply, taken[-1], len(taken)
 
     async def _attempt_in_time(self, query: str, k: int, params: Mapping[str, Scalar]) -> Reply:
-        """One attempt, cancelled when its time is over."""
+        """One attempt within its time limit."""
         if (failure := await self.make_ready()) is not None:
             return failure
         timeout_s, received = self.config.timeout_s, Received()

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cranfield.errors import UsageError
-from cranfield.forge.comment import HIDDEN, comment_body, fitted, marker_line, uncalled
+from cranfield.forge.comment import HIDDEN, comment_body, fit_to_limit, marker_line, without_mentions
 
 SEEN = [
     "@alice",
@@ -55,12 +55,12 @@ ACTS = re.compile(
 @pytest.mark.parametrize("text", SEEN)
 def test_nothing_in_a_report_acts_on_the_forge(text: str) -> None:
     assert ACTS.search(text)
-    assert not ACTS.search(uncalled(text))
+    assert not ACTS.search(without_mentions(text))
 
 
 @given(st.lists(st.sampled_from([*SEEN, " ", "\n", "x", "@", "#", "!", "/", "&", "<", "1"]), max_size=8).map("".join))
 def test_nothing_acts_however_pieces_meet(text: str) -> None:
-    assert not ACTS.search(uncalled(text))
+    assert not ACTS.search(without_mentions(text))
 
 
 @pytest.mark.parametrize(
@@ -79,11 +79,11 @@ def test_nothing_acts_however_pieces_meet(text: str) -> None:
     ],
 )
 def test_what_calls_nobody_stays_as_it_is(text: str) -> None:
-    assert uncalled(text) == text
+    assert without_mentions(text) == text
 
 
 def test_the_text_reads_the_same_to_a_person() -> None:
-    assert uncalled("ask @alice about #12").replace(HIDDEN, "") == "ask @alice about #12"
+    assert without_mentions("ask @alice about #12").replace(HIDDEN, "") == "ask @alice about #12"
 
 
 def test_a_body_begins_with_the_marker() -> None:
@@ -109,7 +109,7 @@ def folded(name: str, size: int) -> str:
 )
 def test_folded_parts_go_first_and_from_the_end(limit: int, kept: list[str], gone: list[str]) -> None:
     text = f"verdict\n\n{folded('one', 1000)}\nmiddle\n{folded('two', 1000)}\nend\n"
-    cut = fitted(text, limit, source="a file")
+    cut = fit_to_limit(text, limit, source="a file")
     assert len(cut) <= limit
     assert [word for word in kept if word not in cut] == []
     assert [word for word in gone if f"<summary>{word}" in cut] == []
@@ -118,13 +118,13 @@ def test_folded_parts_go_first_and_from_the_end(limit: int, kept: list[str], gon
 def test_a_folded_part_in_a_folded_part_goes_with_it() -> None:
     inner = folded("inner", 10)
     text = f"verdict\n<details>\n<summary>outer</summary>\n\n{inner}{'y' * 1000}\n</details>\nend\n"
-    cut = fitted(text, 500, source="a file")
+    cut = fit_to_limit(text, 500, source="a file")
     assert "details" not in cut
     assert "end" in cut
 
 
 def test_lines_go_when_nothing_is_folded_and_a_fence_is_closed() -> None:
-    cut = fitted("verdict\n\n```\n" + "a line\n" * 200 + "```\n", 400, source="a file")
+    cut = fit_to_limit("verdict\n\n```\n" + "a line\n" * 200 + "```\n", 400, source="a file")
     assert len(cut) <= 400
     assert cut.startswith("verdict\n\n```\na line\n")
     assert cut.count("```") == 2
@@ -133,7 +133,7 @@ def test_lines_go_when_nothing_is_folded_and_a_fence_is_closed() -> None:
 
 def test_bytes_can_be_what_is_limited() -> None:
     text = "verdict\n" + "é\n" * 300  # 3 bytes a line
-    cut = fitted(text, 600, source="a file", size=lambda text: len(text.encode()))
+    cut = fit_to_limit(text, 600, source="a file", size=lambda text: len(text.encode()))
     assert len(cut.encode()) <= 600
     assert "The whole is in a file" in cut
 
@@ -148,7 +148,7 @@ def test_bytes_can_be_what_is_limited() -> None:
     st.integers(250, 900),
 )
 def test_a_cut_report_always_fits(text: str, limit: int) -> None:
-    cut = fitted(text, limit, source="a file")
+    cut = fit_to_limit(text, limit, source="a file")
     assert len(cut) <= limit
     assert (cut == text) == (len(text) <= limit)
 
@@ -157,5 +157,5 @@ def test_a_cut_report_always_fits(text: str, limit: int) -> None:
     "text", ["verdict\n<!-- all that follows", "<!--\nshown?", "<image src=http://x/y.png>", "<SVG onload=x>"]
 )
 def test_nothing_in_a_report_hides_the_rest_of_it_or_fetches_a_picture(text):
-    assert "<!--" not in uncalled(text)
-    assert not re.search(r"<(?:image|svg)", uncalled(text), re.IGNORECASE)
+    assert "<!--" not in without_mentions(text)
+    assert not re.search(r"<(?:image|svg)", without_mentions(text), re.IGNORECASE)

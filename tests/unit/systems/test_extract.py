@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from cranfield.config import system_config
 from cranfield.model import Hit, Outcome
-from cranfield.systems.calls.answer_schema import answer_in
+from cranfield.systems.calls.answer_schema import to_answer
 from cranfield.systems.calls.extract import Extractor
 from cranfield.systems.calls.values import MAX_HITS
 
@@ -284,7 +284,7 @@ ANY_JSON = st.recursive(
 @given(value=ANY_JSON, order=st.sampled_from(["given", "descending"]))
 @settings(max_examples=300)
 def test_any_value_is_an_answer_or_a_failure_with_a_reason(value, order):
-    answer = answer_in(value, 10, order)
+    answer = to_answer(value, 10, order)
     assert (answer.reason is None) == (answer.outcome in {Outcome.ANSWERED, Outcome.EMPTY})
     assert json.dumps(dict(answer.fields), allow_nan=False)
     assert all(isinstance(hit.id, str) and hit.id.strip() for hit in answer.hits)

@@ -27,7 +27,7 @@ from cranfield.project.experiment import collect_options
 from cranfield.systems import collect_all
 from cranfield.systems.calls.redact import Redactor
 from cranfield.systems.collect.collection import collect
-from cranfield.systems.collect.dispatch import Dispatcher, in_turn
+from cranfield.systems.collect.dispatch import Dispatcher, interleave
 from cranfield.systems.collect.fingerprint import dependency_digest
 from cranfield.systems.collect.preflight import preflight
 from cranfield.systems.kinds.lines import LinesSystem
@@ -544,7 +544,7 @@ def test_however_often_it_is_interrupted_no_call_is_left_behind(calling, testset
 
     system = calling(find, timeout_s=60)
     dispatcher = Dispatcher([system], 10)
-    calls = in_turn(testset_of("a", "b").queries, [system], seed=0, time_asked=1)
+    calls = interleave(testset_of("a", "b").queries, [system], seed=0, time_asked=1)
     before = signal.signal(signal.SIGINT, interrupt)
     try:
         with pytest.raises(KeyboardInterrupt):

@@ -22,7 +22,7 @@ from cranfield.model import Outcome, Query
 from cranfield.systems.calls.redact import Redactor, spellings
 from cranfield.systems.collect.preflight import preflight
 from cranfield.systems.kinds.http import HttpSystem, charset_of
-from cranfield.systems.kinds.http_request import request_of
+from cranfield.systems.kinds.http_request import build_request
 from cranfield.systems.system import CallInterruptedError
 
 MB = 1024 * 1024
@@ -135,13 +135,13 @@ def test_a_query_is_what_the_service_reads_wherever_it_stands(query):
             "json": {"whole": "{query}", "part": ["<{query}>"]},
         }
     )
-    request = request_of(http, {"query": query, "k": 10})
+    request = build_request(http, {"query": query, "k": 10})
     parts = urlsplit(request.url)
     steps = parts.path.split("/")
     assert (len(steps), unquote(steps[2]), parts.fragment) == (4, query, "")
     assert parse_qsl(parts.query, keep_blank_values=True) == [("q", query), ("p", query), ("{query}", "name")]
     assert json.loads(request.body) == {"whole": query, "part": [f"<{query}>"]}
-    form = request_of(Http.model_validate({"url": "http://x.test", "form": {"f": "{query}"}}), {"query": query})
+    form = build_request(Http.model_validate({"url": "http://x.test", "form": {"f": "{query}"}}), {"query": query})
     assert parse_qsl(form.body.decode("ascii"), keep_blank_values=True) == [("f", query)]
 
 

@@ -394,7 +394,7 @@ def test_a_condition_takes_parameters_of_the_query(preset, engine):
 
 def test_a_database_is_only_read(engine, tmp_path):
     search = sqlite_engine.searcher(database="docs.db", table="docs", folder=tmp_path)
-    with search._connections.one() as connection, pytest.raises(sqlite3.OperationalError, match="readonly"):
+    with search._connections.connection() as connection, pytest.raises(sqlite3.OperationalError, match="readonly"):
         connection.execute("DELETE FROM docs")
     search.close()
 

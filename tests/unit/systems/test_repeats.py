@@ -42,7 +42,7 @@ class Scripted:
         self.name = name
         self.config_digest = f"sha256:{name}"
         self._answers = answers
-        self._asked = defaultdict(int)
+        self._request_server = defaultdict(int)
         self.seen = [] if seen is None else seen
 
     def public_config(self):
@@ -51,9 +51,9 @@ class Scripted:
     def search(self, query, k):
         self.seen.append((self.name, query.id))
         times = self._answers[query.id] if isinstance(self._answers, dict) else self._answers
-        answer = times[min(self._asked[query.id], len(times) - 1)]
-        self._asked[query.id] += 1
-        return answer, CallLog(10.0 * self._asked[query.id])
+        answer = times[min(self._request_server[query.id], len(times) - 1)]
+        self._request_server[query.id] += 1
+        return answer, CallLog(10.0 * self._request_server[query.id])
 
 
 def hits(*ids):

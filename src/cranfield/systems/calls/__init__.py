@@ -1,1 +1,1 @@
-"""One call to a system: processes, threads, the event loop, and reading its output."""
+"""One call of a system: reading its output, redaction of secrets."""

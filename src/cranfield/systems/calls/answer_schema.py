@@ -1,7 +1,7 @@
-"""Cranfield's own form of an answer: what a function returns, a line of a program says, where the config says nothing.
+"""The default schema of an answer, used where the config has no `extract`.
 
-Hits are a list. Each is an id, an id with a score, or an object with `id` and perhaps `score`, `title`, `span`, `tokens`.
-The answer is that list, or an object with `hits`, perhaps `fields` of the query as a whole, or an `error`.
+A hit is an id, a pair of id and score, or an object with `id` and optional `score`, `title`, `span`, `tokens`. An answer is
+a list of hits, or an object with `hits` and optional `fields`, or with `error`.
 """
 
 from __future__ import annotations
@@ -12,70 +12,78 @@ from numbers import Integral, Real
 from typing import Any
 
 from cranfield.model import Answer, Hit, Order, Outcome
-from cranfield.systems.calls.values import UnreadableError, id_of, kept, kind_of, score_of, text_of, tokens_of
+from cranfield.systems.calls.values import (
+    UnparsableError,
+    json_type,
+    limit_hits,
+    parse_id,
+    parse_score,
+    parse_text,
+    parse_tokens,
+)
 
 REASON_CHARS = 300
-"""Kept of the words in which somebody else's code says what went wrong."""
+"""Maximum length of an error message of a system in a reason."""
 _UNCUT_CHARS = 4 * REASON_CHARS
-"""Kept of them until secrets are hidden: what is cut in the middle of one would no longer be known as one."""
+"""Maximum length before redaction: a truncated secret would not be recognised."""
 MAX_DEPTH = 100
-"""Levels of lists and objects in a value that is kept."""
+"""Maximum nesting of a JSON value."""
 EXPECTED = "a list of hits, or an object with hits"
 
 
-def answer_in(value: object, k: int, order: Order) -> Answer:
-    """The answer that a value is; one that cannot be read, or says that it failed, is a failure with its reason.
+def to_answer(value: object, k: int, order: Order) -> Answer:
+    """Convert a value to an answer; an invalid value is an unparsable answer with its reason.
 
     Args:
         value: a list of hits, an object, or an `Answer`.
-        k: results asked for.
-        order: where it goes by score, each hit has to have one.
+        k: number of results requested.
+        order: unless `given`, each hit needs a score.
     """
     try:
-        return read_answer(value, k, order)
-    except UnreadableError as error:
+        return parse_answer(value, k, order)
+    except UnparsableError as error:
         return Answer(Outcome.UNPARSABLE, reason=str(error))
 
 
-def one_line(text: str) -> str:
+def first_line(text: str) -> str:
     """The first line that is not blank, truncated."""
-    return cut(next((line.strip() for line in text.splitlines() if line.strip()), ""), _UNCUT_CHARS)
+    return truncate(next((line.strip() for line in text.splitlines() if line.strip()), ""), _UNCUT_CHARS)
 
 
-def cut(text: str, chars: int) -> str:
-    """At most so many characters of a text; the last one says that there were more."""
+def truncate(text: str, chars: int) -> str:
+    """Truncate a text to `chars` characters, the last one an ellipsis."""
     return text if len(text) <= chars else text[: chars - 1] + "…"
 
 
-def plain(value: object, what: str) -> Any:
-    """The same value of nothing but what JSON has words for; NumPy's numbers and arrays become Python's.
+def plain_json(value: object, what: str) -> Any:
+    """Convert a value to plain JSON types; NumPy numbers and arrays included.
 
     Raises:
-        UnreadableError: JSON has no word for it.
+        UnparsableError: it cannot be converted.
     """
     try:
-        found = json.loads(json.dumps(value, default=_plain_number, allow_nan=False))
+        found = json.loads(json.dumps(value, default=_plain_value, allow_nan=False))
     except (TypeError, ValueError, RecursionError):
-        raise UnreadableError(f"{what} cannot be written as JSON") from None
+        raise UnparsableError(f"{what} cannot be written as JSON") from None
     level = [found]
     for _ in range(MAX_DEPTH):
         level = [part for one in level for part in _parts(one)]
         if not level:
             return found
-    raise UnreadableError(f"{what} cannot be kept: over {MAX_DEPTH} levels of lists and objects")
+    raise UnparsableError(f"{what} cannot be kept: over {MAX_DEPTH} levels of lists and objects")
 
 
 def _parts(value: Any) -> Iterable[Any]:
-    """The lists and objects inside one."""
+    """The lists and objects directly inside a value."""
     inside = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
     return [part for part in inside if isinstance(part, dict | list)]
 
 
-def read_answer(value: object, k: int, order: Order) -> Answer:
-    """The same, where somebody else says what becomes of an answer that cannot be read.
+def parse_answer(value: object, k: int, order: Order) -> Answer:
+    """As `to_answer`.
 
     Raises:
-        UnreadableError: with the reason.
+        UnparsableError: the value is invalid.
     """
     fields: object = {}
     results: object = value
@@ -85,20 +93,22 @@ def read_answer(value: object, k: int, order: Order) -> Answer:
         fields, results = value.fields, value.hits
     elif isinstance(value, Mapping):
         if value.get("error") is not None:
-            return Answer(Outcome.ERROR, reason=one_line(text_of(value["error"]) or "") or "an error without words")
+            return Answer(
+                Outcome.ERROR, reason=first_line(parse_text(value["error"]) or "") or "an error without words"
+            )
         if "hits" not in value:
-            raise UnreadableError('the answer is an object without "hits"')
+            raise UnparsableError('the answer is an object without "hits"')
         fields, results = value.get("fields") or {}, value["hits"]
     if not isinstance(fields, Mapping):
-        raise UnreadableError(f"fields are {kind_of(fields)}, not an object")
-    hits = kept((_hit(one, rank, order) for rank, one in enumerate(_listed(results), start=1)), k, order)
-    return Answer(Outcome.ANSWERED if hits else Outcome.EMPTY, hits, fields=plain(dict(fields), "fields"))
+        raise UnparsableError(f"fields are {json_type(fields)}, not an object")
+    hits = limit_hits((_hit(one, rank, order) for rank, one in enumerate(_as_list(results), start=1)), k, order)
+    return Answer(Outcome.ANSWERED if hits else Outcome.EMPTY, hits, fields=plain_json(dict(fields), "fields"))
 
 
-def _listed(results: object) -> Iterable[object]:
-    """The results in order. A set has none, and a mapping or a text is no list of them."""
+def _as_list(results: object) -> Iterable[object]:
+    """The results in order. Sets have no order; mappings and texts are not lists of results."""
     if isinstance(results, str | bytes | Mapping | set | frozenset) or not isinstance(results, Iterable):
-        raise UnreadableError(f"the answer is {kind_of(results)}, not {EXPECTED}")
+        raise UnparsableError(f"the answer is {json_type(results)}, not {EXPECTED}")
     return results
 
 
@@ -111,20 +121,20 @@ def _hit(result: object, position: int, order: Order) -> Hit:
         values = result
     elif isinstance(result, tuple | list):
         if len(result) != 2:
-            raise UnreadableError(f"result {position} is a list of {len(result)}, not an id and its score")
+            raise UnparsableError(f"result {position} is a list of {len(result)}, not an id and its score")
         values = {"id": result[0], "score": result[1]}
     else:
         values = {"id": result}
     return Hit(
-        id_of(values.get("id"), position),
-        score_of(values.get("score"), position, order),
-        text_of(values.get("title")),
-        text_of(values.get("span")),
-        tokens_of(values.get("tokens"), position),
+        parse_id(values.get("id"), position),
+        parse_score(values.get("score"), position, order),
+        parse_text(values.get("title")),
+        parse_text(values.get("span")),
+        parse_tokens(values.get("tokens"), position),
     )
 
 
-def _plain_number(value: object) -> object:
+def _plain_value(value: object) -> object:
     if isinstance(value, Integral):
         return int(value)
     if isinstance(value, Real):

@@ -1,7 +1,6 @@
-"""From what a program printed to hits: by regex, from one JSON document, from JSON lines, or in Cranfield's own form.
+"""Extract hits from the output of a system: by regex, from JSON, from JSON lines, or by the default schema.
 
-All hits or none: a result that cannot be read is never left out, because those after it would move up a rank. Nothing
-is sorted, cut to k or de-duplicated here; the ranking does that, once.
+One invalid result makes the whole answer unparsable. Sorting, cutoff and duplicates are handled by `ranking`.
 """
 
 from __future__ import annotations
@@ -20,25 +19,25 @@ from cranfield.config.expression import (
 from cranfield.config.reading import JsonExtract, JsonLinesExtract, RegexExtract, ResultPaths
 from cranfield.config.systems import SystemConfig
 from cranfield.model import Answer, Hit, Order, Outcome
-from cranfield.systems.calls.answer_schema import plain, read_answer
+from cranfield.systems.calls.answer_schema import parse_answer, plain_json
 from cranfield.systems.calls.values import (
-    UnreadableError,
-    id_of,
-    kept,
-    kind_of,
-    number_in,
-    score_of,
-    text_of,
-    tokens_of,
+    UnparsableError,
+    json_type,
+    limit_hits,
+    parse_id,
+    parse_number,
+    parse_score,
+    parse_text,
+    parse_tokens,
 )
 
 
 class Extractor:
-    """Reads one system's output as its config says."""
+    """Reads the output of one system according to its config."""
 
     def __init__(self, config: SystemConfig) -> None:
         extract = config.extract
-        self._is_own_form = extract is None
+        self._is_default_schema = extract is None
         self._order: Order = config.order
         self._empty = None if config.empty is None else compile_empty_regex(config.empty)
         self._regex = compile_result_regex(extract.regex) if isinstance(extract, RegexExtract) else None
@@ -53,13 +52,13 @@ class Extractor:
         self._fields = {name: compile_path(path) for name, path in paths.fields.items()}
 
     def read(self, output: str, k: int) -> Answer:
-        """What the output answers: hits, an honest empty list, or a failure with its reason."""
+        """Parse output: hits, an empty answer, or a failure with its reason."""
         output = output.removeprefix("\ufeff")
         try:
-            if self._is_own_form:
-                return read_answer(_json_document(output), k, self._order)
+            if self._is_default_schema:
+                return parse_answer(_json_document(output), k, self._order)
             hits, fields = self._read(output, k)
-        except UnreadableError as error:
+        except UnparsableError as error:
             if self._empty is not None and self._empty.search(output):
                 return Answer(Outcome.EMPTY)
             return Answer(Outcome.UNPARSABLE, reason=str(error))
@@ -67,7 +66,7 @@ class Extractor:
 
     def _read(self, output: str, k: int) -> tuple[tuple[Hit, ...], Mapping[str, Any]]:
         if self._regex is not None:
-            return kept(self._from_regex(output), k, self._order), {}
+            return limit_hits(self._from_regex(output), k, self._order), {}
         if self._is_lines:
             document: object = list(_json_lines(output))
             results: Iterable[object] = self._from_lines(document)
@@ -75,8 +74,10 @@ class Extractor:
             document = _json_document(output)
             results = self._from_document(document)
         where = {name: f"extract.fields.{name}" for name in self._fields}
-        fields = {name: plain(_pick(path, document, where[name]), where[name]) for name, path in self._fields.items()}
-        return kept(self._hits(results), k, self._order), fields
+        fields = {
+            name: plain_json(_pick(path, document, where[name]), where[name]) for name, path in self._fields.items()
+        }
+        return limit_hits(self._hits(results), k, self._order), fields
 
     def _from_regex(self, output: str) -> Iterator[Hit]:
         pattern = self._regex
@@ -88,22 +89,22 @@ class Extractor:
         for position, match in enumerate(pattern.finditer(output), start=1):
             named = {name: match[name] for name in names}
             yield Hit(
-                id_of(match[group], position),
-                score_of(number_in(named.get("score")), position, self._order),
+                parse_id(match[group], position),
+                parse_score(parse_number(named.get("score")), position, self._order),
                 named.get("title"),
                 named.get("span"),
-                tokens_of(number_in(named.get("tokens")), position),
+                parse_tokens(parse_number(named.get("tokens")), position),
             )
         if not position:
             empty = "empty is not set" if self._empty is None else "empty did not match"
-            raise UnreadableError(f"no result matched extract.regex, and {empty}")
+            raise UnparsableError(f"no result matched extract.regex, and {empty}")
 
     def _from_document(self, document: object) -> list[object]:
         if self._list is None:
             return []
         results = _pick(self._list, document, "extract.json")
         if not isinstance(results, list):
-            raise UnreadableError(f"extract.json gave {kind_of(results)}, not a list")
+            raise UnparsableError(f"extract.json gave {json_type(results)}, not a list")
         return results
 
     def _from_lines(self, lines: object) -> Iterator[object]:
@@ -120,17 +121,17 @@ class Extractor:
             else:
                 yield result
         if lines and not found:
-            raise UnreadableError("extract.jsonl found nothing in any line")
+            raise UnparsableError("extract.jsonl found nothing in any line")
 
     def _hits(self, results: Iterable[object]) -> Iterator[Hit]:
         for position, result in enumerate(results, start=1):
             values = {name: _pick(path, result, f"extract.{name}") for name, path in self._paths.items()}
             yield Hit(
-                id_of(values["id"], position),
-                score_of(values.get("score"), position, self._order),
-                text_of(values.get("title")),
-                text_of(values.get("span")),
-                tokens_of(values.get("tokens"), position),
+                parse_id(values["id"], position),
+                parse_score(values.get("score"), position, self._order),
+                parse_text(values.get("title")),
+                parse_text(values.get("span")),
+                parse_tokens(values.get("tokens"), position),
             )
 
 
@@ -140,28 +141,28 @@ def _pick(path: Path, value: object, where: str) -> Any:
     try:
         return path.search(value)
     except (JMESPathError, TypeError, ValueError, RecursionError):
-        raise UnreadableError(f"{where} cannot be evaluated on this output") from None
+        raise UnparsableError(f"{where} cannot be evaluated on this output") from None
 
 
 def _json_document(output: str) -> object:
     if not output.strip():
-        raise UnreadableError("the output is blank, not JSON")
+        raise UnparsableError("the output is blank, not JSON")
     try:
         return json.loads(output, parse_constant=_no_constant)
     except json.JSONDecodeError as error:
-        raise UnreadableError(f"the output is not JSON (line {error.lineno}, column {error.colno})") from None
+        raise UnparsableError(f"the output is not JSON (line {error.lineno}, column {error.colno})") from None
     except (ValueError, RecursionError):
-        raise UnreadableError("the output is not JSON that can be read") from None
+        raise UnparsableError("the output is not JSON that can be read") from None
 
 
 def _json_lines(output: str) -> Iterator[object]:
-    # Not splitlines: JSON text may hold U+2028 and its like.
+    # splitlines would also split at U+2028, which JSON text may contain.
     for number, line in enumerate(output.split("\n"), start=1):
         if line.strip():
             try:
                 yield json.loads(line, parse_constant=_no_constant)
             except (ValueError, RecursionError):
-                raise UnreadableError(f"line {number} of the output is not JSON") from None
+                raise UnparsableError(f"line {number} of the output is not JSON") from None
 
 
 def _no_constant(name: str) -> object:

@@ -1,4 +1,4 @@
-"""Values that must not be seen: replaced in whatever of a system's own words is kept or shown."""
+"""Redaction of secrets in everything that a system returns and Cranfield stores or shows."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from typing import Any
 from urllib.parse import quote, quote_plus, unquote, urlsplit
 
 SHORTEST_SECRET = 4
-"""Values shorter than this (`C`, `1`, `yes`) keep no secret, and hiding them would garble every output."""
+"""Shorter values (`C`, `1`, `yes`) are not redacted: they are not secrets, and occur in every output."""
 
 
 class Redactor:
-    """Hides values of the environment, however they are spelled; each is replaced by its variable's name, `${TOKEN}`."""
+    """Replaces values of environment variables, in every encoding, by the name of the variable: `${TOKEN}`."""
 
     def __init__(self, secrets: Mapping[str, str]) -> None:
         hidden = {
@@ -24,17 +24,17 @@ class Redactor:
             if len(secret) >= SHORTEST_SECRET
             for spelling in spellings(secret)
         }
-        # The longest first, for one value may hold another.
+        # The longest first: one value may contain another.
         self._hidden = sorted(hidden.items(), key=lambda item: (-len(item[0]), item[0]))
 
     def redact(self, text: str) -> str:
-        """`text` without any of the values."""
+        """Redact a text."""
         for value, name in self._hidden:
             text = text.replace(value, name)
         return text
 
     def redact_value(self, value: Any) -> Any:
-        """A JSON value without any of the values in its texts, names of members included."""
+        """Redact all texts of a JSON value, keys included."""
         if not self._hidden:
             return value
         if isinstance(value, str):
@@ -45,7 +45,7 @@ class Redactor:
 
 
 def _secrets_in(value: str) -> Iterator[str]:
-    """The value, and of an address the password in it, which a message may show alone."""
+    """The value, and the password in it if it is a URL."""
     yield value
     if "://" in value:
         try:
@@ -56,7 +56,7 @@ def _secrets_in(value: str) -> Iterator[str]:
 
 
 def spellings(value: str) -> Iterator[str]:
-    """A value as it is, and as it stands in an address, a form, a JSON or HTML text, or a basic `Authorization`."""
+    """A value unchanged, percent-encoded, and escaped for JSON, HTML and basic authorization."""
     data = value.encode("utf-8", "surrogateescape")
     percented = quote(data, safe=""), quote_plus(data), quote(data)
     yield value

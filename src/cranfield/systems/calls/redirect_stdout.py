@@ -1,4 +1,4 @@
-"""Where somebody else's code prints while it runs in this process: on stderr. Stdout belongs to results."""
+"""Redirect stdout to stderr while user code runs in this process: stdout is for results."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from typing import TextIO
 
 _lock = Lock()
 _under_way: list[TextIO] = []
-"""What stdout was before, once for each call that is under way."""
+"""The original stdout, once for each call under way."""
 
 
 @contextmanager
 def redirect_stdout() -> Iterator[None]:
-    """As long as any call is in here, what is printed goes to stderr."""
+    """Redirect stdout to stderr until the last of the concurrent calls has ended."""
     with _lock:
         _under_way.append(_under_way[0] if _under_way else sys.stdout)
         sys.stdout = sys.stderr

@@ -1,6 +1,6 @@
-"""The parts of a result, however it came: an id, a score, a text, a number of tokens, each as a hit has it.
+"""Parse the values of a result: id, score, text, tokens.
 
-All hits or none: a result that cannot be read is never left out, because those after it would move up a rank.
+One invalid result makes the whole answer unparsable: skipping it would move the results after it up a rank.
 """
 
 from __future__ import annotations
@@ -13,72 +13,72 @@ from numbers import Integral, Real
 from cranfield.model import Hit, Order
 
 MAX_HITS = 10_000
-"""Results kept of one answer, or ten times k where that is more."""
+"""Maximum number of hits of an answer; 10 k if that is larger."""
 
 
-class UnreadableError(Exception):
-    """The output is not what the config says it is; the message is the reason a report shows."""
+class UnparsableError(Exception):
+    """The output does not match the config; the message is the reason in reports."""
 
 
-def id_of(value: object, position: int) -> str:
-    """An id: text that is not blank, or a whole number.
+def parse_id(value: object, position: int) -> str:
+    """Parse an id: non-blank text or an integer.
 
     Raises:
-        UnreadableError: it is neither.
+        UnparsableError: it is neither.
     """
     if not isinstance(value, bool) and isinstance(value, Integral):
         return str(int(value))
     if isinstance(value, str) and value.strip():
         return str(value)
     if value is None or isinstance(value, str):
-        raise UnreadableError(f"result {position} has no id")
-    raise UnreadableError(f"result {position} has {kind_of(value)} for an id")
+        raise UnparsableError(f"result {position} has no id")
+    raise UnparsableError(f"result {position} has {json_type(value)} for an id")
 
 
-def score_of(value: object, position: int, order: Order) -> float | None:
-    """A score; None only where the list stands as given.
+def parse_score(value: object, position: int, order: Order) -> float | None:
+    """Parse a score; None only if the order is `given`.
 
     Raises:
-        UnreadableError: it is no finite number.
+        UnparsableError: it is no finite number.
     """
     if value is None and order == "given":
         return None
     score = _finite(value)
     if score is None:
-        raise UnreadableError(f"result {position} has no score that is a finite number")
+        raise UnparsableError(f"result {position} has no score that is a finite number")
     return score
 
 
-def tokens_of(value: object, position: int) -> float | None:
-    """What reading a result costs; None where it does not say.
+def parse_tokens(value: object, position: int) -> float | None:
+    """Parse a number of tokens; None if missing.
 
     Raises:
-        UnreadableError: it is no finite number of 0 or more.
+        UnparsableError: it is no finite number of 0 or more.
     """
     if value is None:
         return None
     tokens = _finite(value)
     if tokens is None or tokens < 0:
-        raise UnreadableError(f"result {position} has tokens that are no finite number of 0 or more")
+        raise UnparsableError(f"result {position} has tokens that are no finite number of 0 or more")
     return tokens
 
 
-def text_of(value: object) -> str | None:
-    """A title or a span; what is no text is kept as JSON.
+def parse_text(value: object) -> str | None:
+    """Parse a title or span; other values are written as JSON.
 
     Raises:
-        UnreadableError: JSON has no word for it.
+        UnparsableError: it cannot be written as JSON.
     """
     if value is None or isinstance(value, str):
         return value
     try:
         return json.dumps(value, ensure_ascii=False, sort_keys=True, default=str)
     except (TypeError, ValueError, RecursionError):  # keys of several kinds; a list that holds itself; too many levels
-        raise UnreadableError(f"{kind_of(value)} in the place of a text cannot be written as JSON") from None
+        raise UnparsableError(f"{json_type(value)} in the place of a text cannot be written as JSON") from None
 
 
-def number_in(text: str | None) -> object:
-    """The number a regex found; what is not one stays text, for `score_of` to refuse."""
+def parse_number(text: str | None) -> object:
+    """Parse a number matched by a regex; invalid text is returned unchanged, and rejected by `parse_score`."""
     if text is None:
         return None
     try:
@@ -87,11 +87,11 @@ def number_in(text: str | None) -> object:
         return text
 
 
-def kept(hits: Iterator[Hit], k: int, order: Order) -> tuple[Hit, ...]:
-    """The hits, as far as anybody will look.
+def limit_hits(hits: Iterator[Hit], k: int, order: Order) -> tuple[Hit, ...]:
+    """The hits, up to the maximum.
 
     Raises:
-        UnreadableError: there are too many, and the best may be among those not read yet.
+        UnparsableError: there are more, and they are to be sorted by score.
     """
     limit = max(MAX_HITS, 10 * k)
     taken: list[Hit] = []
@@ -99,13 +99,13 @@ def kept(hits: Iterator[Hit], k: int, order: Order) -> tuple[Hit, ...]:
         if len(taken) == limit:
             if order == "given":
                 break
-            raise UnreadableError(f"over {limit} results, to be sorted by score")
+            raise UnparsableError(f"over {limit} results, to be sorted by score")
         taken.append(hit)
     return tuple(taken)
 
 
-def kind_of(value: object) -> str:
-    """What a JSON value is, in words; anything else by the name of its type."""
+def json_type(value: object) -> str:
+    """Description of the type of a JSON value; the type name of other values."""
     if value is None:
         return "null"
     if isinstance(value, bool):
@@ -116,17 +116,17 @@ def kind_of(value: object) -> str:
         return "an object"
     if isinstance(value, list | tuple):
         return "a list"
-    return "a number" if isinstance(value, Real) else type_of(value)
+    return "a number" if isinstance(value, Real) else type_name(value)
 
 
-def type_of(value: object) -> str:
-    """The name of its type with its article: `an int`."""
+def type_name(value: object) -> str:
+    """Type name with its article: `an int`."""
     name = type(value).__name__
     return f"an {name}" if name[0] in "aeiouAEIOU" else f"a {name}"
 
 
 def _finite(value: object) -> float | None:
-    """A number of any kind (NumPy's are numbers too) as a float; None where it is none, or not finite."""
+    """A finite number of any type, NumPy's included, as a float; else None."""
     if isinstance(value, bool) or not isinstance(value, Real):
         return None
     try:

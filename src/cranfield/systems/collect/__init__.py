@@ -1,1 +1,1 @@
-"""A collection: preflight, the order of calls, the journal, the answer cache, progress."""
+"""Collection of runs: preflight, order of calls, journal, answer cache, progress."""

@@ -1,7 +1,7 @@
-"""Answers of finished collections, kept for a while: the same question to the same system is not asked twice.
+"""Cache of answers of finished collections.
 
-One file for each system, test set and k, named by a digest of everything that an answer may depend on. Failures are
-not kept. A file is written whole or not at all; one that cannot be read is passed over, and that is said.
+One file per system, test set and k, named by a digest of everything that an answer may depend on. Failures are not
+cached. Files are written atomically; a damaged file is ignored with a note.
 """
 
 from __future__ import annotations
@@ -18,51 +18,58 @@ from pathlib import Path
 
 from cranfield.formats.io.files import write_text
 from cranfield.formats.runs.record import json_line
-from cranfield.systems.collect.journal import UNREADABLE, VERSION, Kept, kept_from_record, read_records, record_of
+from cranfield.systems.collect.journal import (
+    UNREADABLE,
+    VERSION,
+    KeptAnswer,
+    kept_from_record,
+    kept_record,
+    read_records,
+)
 from cranfield.systems.system import System
 from cranfield.version import __version__
 
 _HEADER = "cranfield_answers"
-_OURS = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}-[0-9a-f]{64}\.jsonl|\.[A-Za-z0-9].*\.part")
-"""Names of files of a cache, and of what a killed writer left of one."""
+_FILE_NAMES = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}-[0-9a-f]{64}\.jsonl|\.[A-Za-z0-9].*\.part")
+"""Names of cache files, and of incomplete files left by a killed process."""
 
 
 class DamagedError(Exception):
-    """A file of the cache is not what was written."""
+    """A cache file is damaged."""
 
 
-def cache_key(system: System, surroundings: str, collection: Mapping[str, object]) -> str:
-    """64 hexadecimal digits over all that an answer may depend on.
+def cache_key(system: System, dependencies: str, collection: Mapping[str, object]) -> str:
+    """64 hexadecimal digits over everything that an answer may depend on.
 
     Args:
-        system: what is asked; its name counts, so that two systems of one config are asked each for itself.
-        surroundings: of the system, besides its config.
-        collection: what else makes a collection the same: test set, k, repeats.
+        system: the system; its name is part of the key, so that systems of equal config do not share answers.
+        dependencies: digest of what the system depends on besides its config.
+        collection: test set, k, repeats.
     """
     same = {
         "cranfield": __version__,
         "journal": VERSION,
         "system": system.name,
         "config": system.config_digest,
-        "surroundings": surroundings,
+        "surroundings": dependencies,
         **collection,
     }
     return sha256(json.dumps(same, sort_keys=True).encode()).hexdigest()
 
 
 class Cache:
-    """A folder of kept answers."""
+    """A folder of cached answers."""
 
     def __init__(self, folder: Path, max_age_h: float) -> None:
-        """Use `folder`, made when something is kept; answers older than `max_age_h` hours are not used."""
+        """Use `folder`, created on the first write; answers older than `max_age_h` hours are not used."""
         self._folder = folder
         self._max_age_s = max_age_h * 3600
 
-    def read(self, name: str, key: str) -> dict[str, Kept]:
-        """Query id to answer, of what is kept and young enough; each says that it was kept.
+    def read(self, name: str, key: str) -> dict[str, KeptAnswer]:
+        """Query id to cached answer, without those that are too old; each is marked as cached.
 
         Raises:
-            DamagedError: the file is there, and is not what was written.
+            DamagedError: the file is damaged.
             OSError: it cannot be read.
         """
         try:
@@ -80,14 +87,14 @@ class Cache:
         return {
             query_id: replace(one, log=replace(one.log, cached=True))
             for query_id, one in kept.items()
-            # A time to come is no age: a clock was wrong.
+            # A time in the future: a clock was wrong.
             if abs(now - one.at) <= self._max_age_s and not one.answer.outcome.is_failure
         }
 
-    def write(self, name: str, key: str, answers: Iterable[tuple[str, Kept]]) -> None:
-        """Keep all answers but failures, in place of what was kept before. Raises `OSError` where it cannot."""
+    def write(self, name: str, key: str, answers: Iterable[tuple[str, KeptAnswer]]) -> None:
+        """Write all answers but failures, replacing the file. Raises `OSError`."""
         records = [
-            record_of(query_id, replace(one, log=replace(one.log, cached=False)))
+            kept_record(query_id, replace(one, log=replace(one.log, cached=False)))
             for query_id, one in answers
             if not one.answer.outcome.is_failure
         ]
@@ -96,19 +103,19 @@ class Cache:
         write_text(self._path(name, key), map(json_line, [header, *records]), errors="surrogatepass")
 
     def tidy(self) -> None:
-        """Remove files that are too old to be used again."""
+        """Remove files that are too old."""
         oldest = time.time() - self._max_age_s
         with suppress(OSError):
             for path in self._folder.iterdir():
                 with suppress(OSError):  # another process may be tidying too
-                    if _OURS.fullmatch(path.name) and path.stat().st_mtime < oldest:
+                    if _FILE_NAMES.fullmatch(path.name) and path.stat().st_mtime < oldest:
                         path.unlink()
 
     def _path(self, name: str, key: str) -> Path:
         return self._folder / f"{name}-{key}.jsonl"
 
 
-def kept_since(answers: Iterable[Kept]) -> str:
-    """When the oldest of some answers was given: `2026-11-21 20:51 UTC`."""
+def oldest_time(answers: Iterable[KeptAnswer]) -> str:
+    """Time of the oldest answer: `2026-11-21 20:51 UTC`."""
     oldest = min(one.at for one in answers)
     return f"{datetime.fromtimestamp(oldest, UTC):%Y-%m-%d %H:%M} UTC"

@@ -1,7 +1,7 @@
-"""Ask systems every query of a test set, and make runs of the answers.
+"""Collect runs: send every query of a test set to systems.
 
-`collect` asks one system and keeps the run in memory; `collect_all` asks several, writes runs, and can be cut short at
-any moment and called again. Nothing is scored here.
+`collect` calls one system and keeps the run in memory; `collect_all` calls several, writes runs, and can be interrupted at
+any moment and resumed. Nothing is scored here.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from cranfield.errors import UsageError, shorten
 from cranfield.formats.io.files import refusal
 from cranfield.formats.runs.jsonl import write_run
 from cranfield.model import Answer, CallLog, Run, TestSet
-from cranfield.systems.collect.cache import Cache, DamagedError, cache_key, kept_since
-from cranfield.systems.collect.dispatch import Call, Dispatcher, in_turn
+from cranfield.systems.collect.cache import Cache, DamagedError, cache_key, oldest_time
+from cranfield.systems.collect.dispatch import Call, Dispatcher, interleave
 from cranfield.systems.collect.fingerprint import UndigestedError, dependency_digest
-from cranfield.systems.collect.journal import Answers, Journal, Kept, difference
+from cranfield.systems.collect.journal import Answers, Journal, KeptAnswer, difference
 from cranfield.systems.collect.progress import Progress, Silent
 from cranfield.systems.system import System
 from cranfield.words import printable
@@ -40,24 +40,24 @@ _FILE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
 @dataclass(frozen=True, slots=True)
 class CollectOptions:
-    """How systems are asked, and which earlier answers are good enough."""
+    """Options of a collection: warm-up, repetitions, use of cached answers."""
 
     warm_up: int = 0
-    """Queries asked of each system beforehand, the first of the test set; their answers are thrown away."""
+    """Number of queries sent to each system beforehand, the first of the test set; their answers are discarded."""
     repeats: int = 1
-    """Times each query is asked. The first answer counts; how the others differ is noted in its log."""
+    """Number of calls per query. The first answer counts; differences of the others are noted in its log."""
     seed: int = 0
-    """Of the order in which systems take turns."""
+    """Seed of the order in which systems take turns."""
     cache_dir: Path | None = None
-    """Folder of the answers that are kept for another time; None neither uses nor keeps any."""
+    """Folder of cached answers; None: no cache."""
     cache_h: float | None = None
-    """Hours after which an answer is too old to be used again; 0 neither uses nor keeps any. None is a day, and nothing of
-    a system that is elsewhere: reached over a network, it changes and no file shows it."""
+    """Hours for which cached answers are valid; 0: no cache. None: a day, and no cache for systems that are reached over a
+    network, whose changes are not detectable."""
     refresh: bool = False
-    """Use no kept answer, and keep the new ones in their place."""
+    """Replace cached answers by new ones."""
 
     def __post_init__(self) -> None:
-        """Refuse numbers that mean nothing."""
+        """Reject invalid numbers."""
         for name, least in (("warm_up", 0), ("repeats", 1), ("cache_h", 0)):
             given = getattr(self, name)
             if given is not None and not given >= least:
@@ -68,7 +68,7 @@ _USUAL = CollectOptions()
 
 
 class Interrupted(KeyboardInterrupt):
-    """A collection was cut short by Ctrl-C or SIGTERM; what was collected is kept, and the same call goes on."""
+    """A collection was interrupted by Ctrl-C or SIGTERM; its answers are kept, and the same call resumes it."""
 
     def __init__(self, collected: int, total: int, out_dir: Path) -> None:
         super().__init__(
@@ -79,7 +79,7 @@ class Interrupted(KeyboardInterrupt):
         self.out_dir = out_dir
 
     def __str__(self) -> str:
-        """The line to show."""
+        """The message."""
         return str(self.args[0])
 
 
@@ -92,15 +92,15 @@ def collect(
     options: CollectOptions = _USUAL,
     progress: Progress | None = None,
 ) -> Run:
-    """Ask one system every query and keep the answers in memory.
+    """Send every query to one system and keep the answers in memory.
 
     Args:
-        testset: whose queries are asked.
-        system: what is measured; it is left open.
-        k: results asked for, and kept by the ranking.
-        pilot: stamp the run as not for the record.
-        options: warm-up, repeats and kept answers.
-        progress: told of each answer; silent by default.
+        testset: its queries are sent.
+        system: the system; it is not closed.
+        k: number of results requested, and depth of the run.
+        pilot: mark the run as a pilot, not for the record.
+        options: warm-up, repetitions and cache.
+        progress: notified of each answer; silent by default.
 
     Returns:
         The run, its answers in the order of the test set.
@@ -122,38 +122,38 @@ def collect_all(
     options: CollectOptions = _USUAL,
     progress: Progress | None = None,
 ) -> dict[str, Run]:
-    """Ask every system every query, the systems taking turns, and write `runs/NAME.jsonl` for each.
+    """Send every query to every system, in turns, and write `runs/NAME.jsonl` for each.
 
-    Every answer is written down as it comes. Cut short by Ctrl-C, SIGTERM or a kill, the same call goes on from there
-    and asks nothing twice but what was under way. A call for another test set, config, k or pilot starts afresh.
+    Every answer is written as it comes. After Ctrl-C, SIGTERM or a kill, the same call resumes the collection; only calls
+    that were under way are repeated. Another test set, config, k or pilot starts a new collection.
 
     Args:
-        testset: whose queries are asked.
-        systems: what is measured; names are file names and differ. They are left open.
-        out_dir: made where it is not there.
-        k: results asked for, and kept by the ranking.
-        pilot: stamp the runs as not for the record.
-        options: warm-up, repeats, turns and kept answers.
-        progress: told of each answer; silent by default.
+        testset: its queries are sent.
+        systems: the systems, with distinct names that are valid file names. They are not closed.
+        out_dir: output folder, created if missing.
+        k: number of results requested, and depth of the runs.
+        pilot: mark the runs as pilots, not for the record.
+        options: warm-up, repetitions, order of calls and cache.
+        progress: notified of each answer; silent by default.
 
     Returns:
         System name to run, in the order of `systems`.
 
     Raises:
-        Interrupted: cut short; what was collected is kept.
-        UsageError: the folder cannot be used, or is being used by another call.
+        Interrupted: interrupted; what was collected is kept.
+        UsageError: the folder cannot be used, or is in use by another call.
     """
     _require_k(k)
     _require_names([system.name for system in systems])
     out_dir = Path(out_dir)
-    folder = out_dir.absolute()  # a function that is asked may go to another
+    folder = out_dir.absolute()  # a function under test may change the working directory
     collection = _Collection(testset, systems, k, pilot, options, progress or Silent())
     try:
         with sigterm_interrupts():
             folder.mkdir(parents=True, exist_ok=True)
             with _locked(folder, out_dir):
                 (folder / PARTIAL).mkdir(exist_ok=True)
-                return _written(collection, folder)
+                return _collect_with_journals(collection, folder)
     except KeyboardInterrupt:
         total = len(testset.queries) * len(systems)
         raise Interrupted(collection.n_collected, total, out_dir) from None
@@ -161,21 +161,21 @@ def collect_all(
         raise UsageError(refusal(Path(error.filename or out_dir), error)) from error
 
 
-def _written(collection: _Collection, out_dir: Path) -> dict[str, Run]:
-    """Collect with journals, and write the runs."""
+def _collect_with_journals(collection: _Collection, out_dir: Path) -> dict[str, Run]:
+    """Collect into journals, and write the runs."""
     journals: dict[str, Journal] = {}
     collection.answers = journals
     try:
         for system in collection.systems:
-            journals[system.name] = _journal(collection, system, out_dir / PARTIAL)
+            journals[system.name] = _open_journal(collection, system, out_dir / PARTIAL)
         runs = collection.ask(journals)
         (out_dir / RUNS).mkdir(exist_ok=True)
         for name, run in runs.items():
             write_run(run, out_dir / RUNS / f"{name}.jsonl")
-        # Only now: until every run is written, the journals are all there is.
+        # Only now: until every run is written, the journals are the only copy.
         for journal in journals.values():
             journal.remove()
-        with suppress(OSError):  # journals set aside stay
+        with suppress(OSError):  # journals that were set aside remain
             (out_dir / PARTIAL).rmdir()
         return runs
     finally:
@@ -183,10 +183,12 @@ def _written(collection: _Collection, out_dir: Path) -> dict[str, Run]:
             journal.close()
 
 
-def _journal(collection: _Collection, system: System, folder: Path) -> Journal:
+def _open_journal(collection: _Collection, system: System, folder: Path) -> Journal:
     name, note = system.name, collection.progress.note
-    around = collection.around.get(name)
-    journal = Journal(folder, name, {"config": system.config_digest, "surroundings": around, **collection.same})
+    dependencies = collection.dependency_digests.get(name)
+    journal = Journal(
+        folder, name, {"config": system.config_digest, "surroundings": dependencies, **collection.identity}
+    )
     if journal.set_aside:
         note(f"{name}: starting afresh, because {journal.set_aside}")
     if journal.kept:
@@ -207,22 +209,22 @@ class _Collection:
     options: CollectOptions
     progress: Progress
     answers: Mapping[str, Answers] = field(default_factory=dict)
-    """System name to what is there so far."""
+    """System name to the answers so far."""
 
     @property
     def n_collected(self) -> int:
         return sum(len(answers.kept) for answers in self.answers.values())
 
     @cached_property
-    def same(self) -> dict[str, object]:
-        """What makes two collections from one system the same, besides what the system is."""
+    def identity(self) -> dict[str, object]:
+        """What identifies a collection, besides the system."""
         return {"testset": self.testset.digest, "k": self.k, "repeats": self.options.repeats, "pilot": self.pilot}
 
     @cached_property
-    def around(self) -> dict[str, str]:
-        """System name to the digest of what it depends on; what cannot be told is not there."""
+    def dependency_digests(self) -> dict[str, str]:
+        """System name to the digest of its dependencies; missing if it cannot be computed."""
         known: dict[Path, str] = {}
-        found = {system.name: self._surroundings(system, known) for system in self.systems}
+        found = {system.name: self._dependency_digest(system, known) for system in self.systems}
         return {name: digest for name, digest in found.items() if digest is not None}
 
     @cached_property
@@ -231,30 +233,30 @@ class _Collection:
         hours = DAY_H if self.options.cache_h is None else self.options.cache_h
         return None if folder is None or not hours else Cache(folder, hours)
 
-    def _is_kept(self, system: System) -> bool:
-        """Whether answers of a system may be used another time."""
+    def _is_cacheable(self, system: System) -> bool:
+        """Whether answers of a system may be cached."""
         is_elsewhere: bool = getattr(system, "is_elsewhere", False)
-        return system.name in self.around and not (self.options.cache_h is None and is_elsewhere)
+        return system.name in self.dependency_digests and not (self.options.cache_h is None and is_elsewhere)
 
     def ask(self, answers: Mapping[str, Answers]) -> dict[str, Run]:
-        """Ask whatever is not among `answers` yet, and add it to them."""
+        """Make the calls whose answers are missing, and add them to `answers`."""
         self.answers = answers
         if self.cache is not None and not self.options.refresh:
             for system in self.systems:
-                self._reuse(self.cache, system)
+                self._read_cache(self.cache, system)
         dispatcher = Dispatcher(self.systems, self.k)
         self._warm_up(dispatcher)
         try:
             for system in self.systems:
                 self.progress.start(system.name, self._n_calls, answers[system.name].n_calls)
             for time_asked in range(1, self.options.repeats + 1):
-                dispatcher.ask(self._left(time_asked), self._take)
+                dispatcher.ask(self._remaining(time_asked), self._take)
         finally:
             self.progress.finish()
         for system in self.systems:
-            self._say_what_differs(system)
+            self._report_unstable(system)
         if self.cache is not None:
-            self._keep(self.cache)
+            self._write_cache(self.cache)
         return {system.name: self._run(system) for system in self.systems}
 
     @property
@@ -266,11 +268,11 @@ class _Collection:
         systems = [system for system in self.systems if self.answers[system.name].n_calls < self._n_calls]
         if first and systems:
             self.progress.note(f"warming up: the first {len(first)} of the queries, whose answers are thrown away")
-            dispatcher.ask(in_turn(first, systems, seed=self.options.seed, time_asked=0), lambda *_: None)
+            dispatcher.ask(interleave(first, systems, seed=self.options.seed, time_asked=0), lambda *_: None)
 
-    def _left(self, time_asked: int) -> list[Call]:
-        """The calls for the n-th time a query is asked that are still to be made."""
-        calls = in_turn(self.testset.queries, self.systems, seed=self.options.seed, time_asked=time_asked)
+    def _remaining(self, time_asked: int) -> list[Call]:
+        """The calls of the n-th repetition that are still to be made."""
+        calls = interleave(self.testset.queries, self.systems, seed=self.options.seed, time_asked=time_asked)
         return [call for call in calls if self.answers[call.system.name].times_asked(call.query.id) < time_asked]
 
     def _take(self, call: Call, answer: Answer, log: CallLog) -> None:
@@ -279,18 +281,18 @@ class _Collection:
             differs = difference(answers.kept[query_id].answer, answer, call.system.order)
             answers.append_again(query_id, log.latency_ms, differs)
         else:
-            answers.append(query_id, Kept(answer, log, time.time()))
+            answers.append(query_id, KeptAnswer(answer, log, time.time()))
         self.progress.advance(call.system.name, call.query, answer, log)
 
-    def _say_what_differs(self, system: System) -> None:
+    def _report_unstable(self, system: System) -> None:
         kept = self.answers[system.name].kept
         unstable = [query_id for query_id in self.testset.query_ids if kept[query_id].log.unstable]
         if unstable:
-            said = f"{unstable[0]}: {kept[unstable[0]].log.unstable[0]}"
+            first = f"{unstable[0]}: {kept[unstable[0]].log.unstable[0]}"
             how_many = f"{len(unstable)} of {len(kept)} queries had another answer when they were asked again"
-            self.progress.note(f"{system.name}: {how_many} ({printable(said)})")
+            self.progress.note(f"{system.name}: {how_many} ({printable(first)})")
 
-    def _surroundings(self, system: System, known: dict[Path, str]) -> str | None:
+    def _dependency_digest(self, system: System, known: dict[Path, str]) -> str | None:
         try:
             return dependency_digest(system, known)
         except UndigestedError as why:
@@ -299,9 +301,9 @@ class _Collection:
                 self.progress.note(f"{system.name}: its answers are not kept for another time: {why} ({hint})")
             return None
 
-    def _reuse(self, cache: Cache, system: System) -> None:
-        """Take over answers that an earlier collection kept."""
-        if not self._is_kept(system):
+    def _read_cache(self, cache: Cache, system: System) -> None:
+        """Use the cached answers of a system."""
+        if not self._is_cacheable(system):
             return
         try:
             found = cache.read(system.name, self._key(system))
@@ -315,17 +317,17 @@ class _Collection:
         used = {query_id: kept for query_id, kept in found.items() if query_id not in answers.kept}
         answers.kept.update(used)
         if used:
-            how_many = f"{len(used)} of {len(self.testset.queries)} answers kept from {kept_since(used.values())}"
+            how_many = f"{len(used)} of {len(self.testset.queries)} answers kept from {oldest_time(used.values())}"
             self.progress.note(f"{system.name}: {how_many}")
 
-    def _keep(self, cache: Cache) -> None:
-        """Keep answers for another time, those of each system where they are all of one and the same."""
+    def _write_cache(self, cache: Cache) -> None:
+        """Cache the answers of each system whose dependencies did not change meanwhile."""
         known: dict[Path, str] = {}
         for system in self.systems:
             name, kept = system.name, self.answers[system.name].kept
-            if not self._is_kept(system) or all(one.log.cached for one in kept.values()):
+            if not self._is_cacheable(system) or all(one.log.cached for one in kept.values()):
                 continue
-            if self._surroundings(system, known) != self.around[name]:
+            if self._dependency_digest(system, known) != self.dependency_digests[name]:
                 self.progress.note(f"{name}: its answers are not kept for another time: its files changed meanwhile")
                 continue
             try:
@@ -335,7 +337,7 @@ class _Collection:
         cache.tidy()
 
     def _key(self, system: System) -> str:
-        return cache_key(system, self.around[system.name], self.same)
+        return cache_key(system, self.dependency_digests[system.name], self.identity)
 
     def _run(self, system: System) -> Run:
         kept = {query_id: self.answers[system.name].kept[query_id] for query_id in self.testset.query_ids}
@@ -368,7 +370,7 @@ def _require_names(names: Sequence[str]) -> None:
 
 @contextmanager
 def _locked(folder: Path, shown: Path) -> Iterator[None]:
-    """One collection at a time in a folder; the lock goes with the process, however it ends."""
+    """Lock a folder against other collections; the lock ends with the process."""
     handle = os.open(folder, os.O_RDONLY)
     try:
         try:

@@ -42,7 +42,7 @@ Take = Callable[[Call, Answer, CallLog], None]
 """Called with each answer in a thread, one answer at a time."""
 
 
-def in_turn(queries: Sequence[Query], systems: Sequence[System], *, seed: int, time_asked: int) -> list[Call]:
+def interleave(queries: Sequence[Query], systems: Sequence[System], *, seed: int, time_asked: int) -> list[Call]:
     """Every query for every system: query by query, the systems of each in a random order.
 
     Args:

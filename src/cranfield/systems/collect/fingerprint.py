@@ -1,7 +1,7 @@
-"""What a system depends on besides its config, as one digest: contents of files, variables, the parts of a fusion.
+"""Digest of what a system depends on besides its config: contents of files, variables, the parts of a fusion.
 
-Answers are only used again, and a collection only gone on with, where this is the same. What cannot be read whole is
-said to be so, never guessed from sizes and times.
+Cached answers are reused, and a collection is resumed, only if it is unchanged. Contents are read whole; sizes and
+modification times are not used.
 """
 
 from __future__ import annotations
@@ -19,29 +19,29 @@ from cranfield.systems.configured import ConfiguredSystem
 from cranfield.systems.system import System
 
 MAX_BYTES = 1024**3
-"""Read of all files together, at most."""
+"""Maximum size of all files together."""
 MAX_FILES = 20_000
 PASSED_OVER = frozenset({"__pycache__", ".cranfield"})
-"""Folders inside a folder that Python and Cranfield write themselves."""
+"""Folders that are ignored: Python and Cranfield write them."""
 
 
 class UndigestedError(Exception):
-    """What a system depends on cannot be told; `str()` says why."""
+    """The dependencies of a system cannot be digested; the message is the reason."""
 
 
 def dependency_digest(system: System, known: dict[Path, str] | None = None) -> str:
-    """SHA-256 over all that a system depends on and that its config does not hold.
+    """SHA-256 over everything that a system depends on besides its config.
 
-    Covered are the folder that its paths are relative to, the files and folders of `depends_on` with what is in them,
-    the values of variables that its config names, and the same of every part of a fusion. A system that is no
-    `ConfiguredSystem` depends on what its own `depends_on` gives, if it has one.
+    Covers the folder that its paths are relative to, the files and folders of `depends_on` with their contents, the values
+    of variables that its config names, and the same for every part of a fusion. Of a system that is not a
+    `ConfiguredSystem`, only `depends_on` is used, if it has one.
 
     Args:
-        system: what is asked.
-        known: digests of files that were read for other systems just now; what is read for this one is added.
+        system: the system.
+        known: digests of files that were read for other systems; those of this one are added.
 
     Raises:
-        UndigestedError: it is too much to be read, or may not be.
+        UndigestedError: files are too large or not readable.
     """
     hasher = sha256(b"cranfield surroundings 1\n")
     contents = _Contents({} if known is None else known)
@@ -69,10 +69,10 @@ def _records(system: System, contents: _Contents) -> Iterator[list[str | None]]:
 
 
 def _variables(system: ConfiguredSystem) -> Iterator[list[str | None]]:
-    """Name of each variable of the environment that the config fills in, and a digest of its value."""
-    held = [*texts(system.config.model_dump()), *texts(system.declared.model_dump())]
-    named = {name.removeprefix(ENV) for text in held for name in placeholders(text) if name.startswith(ENV)}
-    for name in sorted(named | set(system.variables_of_with())):
+    """Name of each environment variable in the config, and a digest of its value."""
+    all_texts = [*texts(system.config.model_dump()), *texts(system.declared.model_dump())]
+    named = {name.removeprefix(ENV) for text in all_texts for name in placeholders(text) if name.startswith(ENV)}
+    for name in sorted(named | set(system.variables_of_settings())):
         value = system.environment.get(name)
         hidden = None if value is None else sha256(value.encode("utf-8", "surrogateescape")).hexdigest()
         yield ["variable", name, hidden]
@@ -86,12 +86,12 @@ class _Contents:
     n_bytes: int = 0
     n_files: int = 0
     done: set[Path] = field(default_factory=set)
-    """What was named already, by the fusion that a system is part of."""
+    """Paths already covered by the fusion that the system is part of."""
     folders: set[Path] = field(default_factory=set)
-    """Being looked into: a link may lead back to one."""
+    """Folders being read: a symbolic link may lead back to one."""
 
     def of(self, path: Path) -> Iterator[list[str | None]]:
-        """A path with the digest of its file; of a folder, all that is in it, in the order of names."""
+        """A path with the digest of its file; of a folder, its contents in order of names."""
         try:
             found = path.stat()
         except (FileNotFoundError, NotADirectoryError):
@@ -104,7 +104,7 @@ class _Contents:
                     self.known[path] = file_digest(stream, "sha256").hexdigest()
             yield ["file", str(path), self.known[path]]
             log = path.with_name(path.name + "-wal")
-            if log.is_file() and log.stat().st_size:  # of SQLite: what is not in the database's own file yet
+            if log.is_file() and log.stat().st_size:  # SQLite's write-ahead log is part of the database
                 yield from self.of(log)
         elif stat.S_ISDIR(found.st_mode):
             yield ["folder", str(path)]

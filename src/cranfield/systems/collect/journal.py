@@ -1,7 +1,7 @@
-"""Answers on disk as they come, so that a collection that was cut short goes on from where it was.
+"""Journal of a collection: every answer is written as it comes, so that an interrupted collection can be resumed.
 
-One file a system under `.partial/`: a header that says which collection this is, then a line an answer, each written
-out at once. A last line that was cut off is dropped; a journal of another collection is set aside, never mixed in.
+One file per system under `.partial/`: a header that identifies the collection, then one line per answer. An incomplete
+last line is dropped; the journal of another collection is set aside.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from cranfield.model import Answer, CallLog, Order
 
 VERSION = 2
 SET_ASIDE = "set-aside"
-"""Folder, beside the journals, of those that belong to another collection."""
+"""Folder of journals of other collections."""
 
-_SAID = {
+_CHANGES = {
     "journal": "it was written by another version of Cranfield",
     "testset": "the test set changed",
     "config": "the system's config changed",
@@ -32,12 +32,12 @@ _SAID = {
 
 
 UNREADABLE = (ValueError, TypeError, AttributeError, KeyError, RecursionError, CranfieldError)
-"""What reading lines raises that are not what was written."""
+"""Exceptions raised by reading damaged lines."""
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
-    """What is kept of a query: its first answer, the log with all later times, and when it was asked."""
+class KeptAnswer:
+    """The first answer to a query, its log with all repetitions, and its time."""
 
     answer: Answer
     log: CallLog
@@ -46,27 +46,27 @@ class Kept:
 
 
 class Answers:
-    """The answers collected so far from one system, in memory."""
+    """Answers collected so far from one system, in memory."""
 
     def __init__(self) -> None:
-        """Begin with none."""
-        self.kept: dict[str, Kept] = {}
+        """Begin without answers."""
+        self.kept: dict[str, KeptAnswer] = {}
 
     @property
     def n_calls(self) -> int:
-        """Calls that these answers took, each time a query was asked again included."""
+        """Number of calls, repetitions included."""
         return sum(self.times_asked(query_id) for query_id in self.kept)
 
     def times_asked(self, query_id: str) -> int:
-        """How often a query was asked so far."""
+        """Number of calls for a query so far."""
         return 1 + len(self.kept[query_id].log.repeat_ms) if query_id in self.kept else 0
 
-    def append(self, query_id: str, kept: Kept) -> None:
-        """Keep the first answer to a query."""
+    def append(self, query_id: str, kept: KeptAnswer) -> None:
+        """Add the first answer to a query."""
         self.kept[query_id] = kept
 
     def append_again(self, query_id: str, latency_ms: float, differs: str | None) -> None:
-        """Keep what is left of asking a query again: how long it took, and how its answer was another one."""
+        """Add a repetition: its latency, and how its answer differs from the first."""
         kept = self.kept[query_id]
         unstable = kept.log.unstable if differs is None else (*kept.log.unstable, differs)
         log = replace(kept.log, repeat_ms=(*kept.log.repeat_ms, latency_ms), unstable=unstable)
@@ -74,22 +74,22 @@ class Answers:
 
 
 class Journal(Answers):
-    """The answers collected so far from one system, each on disk before it is counted."""
+    """Answers collected so far from one system, each written to disk first."""
 
     def __init__(self, folder: Path, name: str, collection: Mapping[str, Any]) -> None:
-        """Open the journal of `name`, taking over what an earlier call of the same collection left.
+        """Open the journal of `name`, and resume an earlier one of the same collection.
 
         Args:
-            folder: where journals are; must exist.
-            name: the system's name, fit for a file name.
-            collection: what must be the same for an earlier journal to be gone on with.
+            folder: folder of journals; must exist.
+            name: the system's name, a valid file name.
+            collection: must be equal for an earlier journal to be resumed.
         """
         super().__init__()
         self.path = folder / f"{name}.jsonl"
         self.set_aside: str | None = None
-        """Why an earlier journal was not used, and where it is now."""
+        """Reason why an earlier journal was set aside, and its new place."""
         header = {"journal": VERSION, **collection}
-        sound_bytes = self._take_over(header) if self.path.exists() else 0
+        sound_bytes = self._resume(header) if self.path.exists() else 0
         self._stream = self.path.open("ab", buffering=0)
         if sound_bytes:
             self._stream.truncate(sound_bytes)
@@ -97,22 +97,22 @@ class Journal(Answers):
             self._stream.truncate(0)
             self._write(header)
 
-    def append(self, query_id: str, kept: Kept) -> None:
-        """Keep the first answer to a query; it is with the operating system when this returns."""
-        self._write(record_of(query_id, kept))
+    def append(self, query_id: str, kept: KeptAnswer) -> None:
+        """Add the first answer to a query; it is with the operating system when this returns."""
+        self._write(kept_record(query_id, kept))
         super().append(query_id, kept)
 
     def append_again(self, query_id: str, latency_ms: float, differs: str | None) -> None:
-        """Keep what is left of asking a query again."""
+        """Add a repetition."""
         self._write({"query_id": query_id, "again": [latency_ms, differs]})
         super().append_again(query_id, latency_ms, differs)
 
     def close(self) -> None:
-        """Stop writing."""
+        """Close the file."""
         self._stream.close()
 
     def remove(self) -> None:
-        """Stop writing, and forget: the answers are in a run now."""
+        """Remove the file: the answers are in a run now."""
         self.close()
         self.path.unlink(missing_ok=True)
 
@@ -122,12 +122,12 @@ class Journal(Answers):
         if written != len(line):
             raise OSError(f"{self.path.name}: {written} of {len(line)} bytes written")
 
-    def _take_over(self, header: Mapping[str, Any]) -> int:
-        """Read what is there; how many bytes of it are good, 0 when none."""
+    def _resume(self, header: Mapping[str, Any]) -> int:
+        """Read an earlier journal; the number of valid bytes, 0 if it is not resumed."""
         data = self.path.read_bytes()
-        sound_bytes = data.rfind(b"\n") + 1  # what follows the last line end was cut off
+        sound_bytes = data.rfind(b"\n") + 1  # an incomplete last line is dropped
         if data.count(b"\n") < 2:
-            return 0  # nothing that could be lost
+            return 0  # no answers
         try:
             found, *records = read_records(data[:sound_bytes])
             differs = [key for key in header if found.get(key) != header[key]]
@@ -135,15 +135,15 @@ class Journal(Answers):
                 self._replay(records)
         except UNREADABLE:
             self.kept.clear()
-            self._put_aside("it is damaged")
+            self._set_aside("it is damaged")
             return 0
         if differs:
-            self._put_aside(" and ".join(_SAID.get(key, key) for key in differs))
+            self._set_aside(" and ".join(_CHANGES.get(key, key) for key in differs))
             return 0
         return sound_bytes
 
     def _replay(self, records: list[Any]) -> None:
-        """Take over what an earlier call wrote, line by line."""
+        """Add the answers of an earlier call."""
         for record in records:
             if "again" in record:
                 latency_ms, differs = record["again"]
@@ -151,7 +151,7 @@ class Journal(Answers):
             else:
                 super().append(*kept_from_record(record))
 
-    def _put_aside(self, why: str) -> None:
+    def _set_aside(self, why: str) -> None:
         folder = self.path.parent / SET_ASIDE
         folder.mkdir(exist_ok=True)
         number = 1
@@ -161,25 +161,25 @@ class Journal(Answers):
         self.set_aside = f"{why}; the earlier answers are in {folder.parent.name}/{folder.name}/{aside.name}"
 
 
-def record_of(query_id: str, kept: Kept) -> dict[str, Any]:
-    """A kept answer as plain data for `json_line`."""
+def kept_record(query_id: str, kept: KeptAnswer) -> dict[str, Any]:
+    """An answer as plain data for `json_line`."""
     return {**answer_record(query_id, kept.answer, kept.log), "at": kept.at}
 
 
-def kept_from_record(record: Mapping[str, Any]) -> tuple[str, Kept]:
-    """Query id and answer of a record that `record_of` made.
+def kept_from_record(record: Mapping[str, Any]) -> tuple[str, KeptAnswer]:
+    """Query id and answer of a record written by `kept_record`.
 
     Raises:
-        UNREADABLE: one of these, where it is not one.
+        UNREADABLE: one of these, if it is damaged.
     """
     query_id, answer, log = answer_from_record({key: value for key, value in record.items() if key != "at"})
     if log is None:
         raise ValueError(query_id)
-    return query_id, Kept(answer, log, float(record["at"]))
+    return query_id, KeptAnswer(answer, log, float(record["at"]))
 
 
 def read_records(data: bytes) -> list[Any]:
-    """The records of a file of JSON lines, each with its line end."""
+    """The records of complete JSON lines."""
     *lines, rest = data.split(b"\n")
     if rest:
         raise ValueError(rest)
@@ -187,9 +187,9 @@ def read_records(data: bytes) -> list[Any]:
 
 
 def difference(first: Answer, later: Answer, order: Order = "given") -> str | None:
-    """The first thing in which a later answer is another one; None where it is the same.
+    """The first difference between two answers to the same query; None if they are equal.
 
-    Compared are the outcome, and ids and places of results rank by rank; their scores too where these order the list.
+    Compares the outcome, then ids and spans rank by rank; scores too, if they order the list.
 
     Example:
         >>> from cranfield.model import Hit, Outcome

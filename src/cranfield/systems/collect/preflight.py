@@ -1,7 +1,7 @@
-"""Find out before the first query what would make every query fail, or answer from the wrong index.
+"""Preflight checks: detect before the first query what would make every query fail or use the wrong index.
 
-Each check that does not hold says what was expected and what was found; all systems are checked before anything is
-raised. What held is reported too: it belongs to the evidence.
+A failed check reports what was expected and what was found; all systems are checked before an error is raised. Passed
+checks are part of the report.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from cranfield.config.reading import BinaryCheck, FileCheck, JsonValue, ProbeChe
 from cranfield.errors import PreflightError, Problem, shorten
 from cranfield.model import Query
 from cranfield.systems.configured import CheckFailedError, ConfiguredSystem, Step
-from cranfield.systems.kinds.command import found_program
+from cranfield.systems.kinds.command import check_program
 from cranfield.words import n_of
 
 
 @dataclass(frozen=True, slots=True)
 class PassedCheck:
-    """A check that held, in the words of the config: no path but the user's, no time, no secret."""
+    """A check that passed, in terms of the config: no absolute path, no time, no secret."""
 
     system: str
     check: str
@@ -34,64 +34,64 @@ class PassedCheck:
 
 
 def preflight(systems: Iterable[ConfiguredSystem], *, k: int = 10) -> tuple[PassedCheck, ...]:
-    """Check all systems: what each kind of system needs, then what the config spells.
+    """Check all systems: what their kinds need, then the checks of the config.
 
     Args:
-        systems: what is to be measured.
-        k: results a probe asks for.
+        systems: the systems.
+        k: number of results requested by a probe.
 
     Returns:
-        What held, in the order of the systems and their checks.
+        The passed checks, in the order of the systems.
 
     Raises:
-        PreflightError: with every check of every system that did not hold.
+        PreflightError: with every failed check of every system.
     """
-    held: list[PassedCheck] = []
+    passed: list[PassedCheck] = []
     problems: list[Problem] = []
     for system in systems:
-        # Each stage only where the one before holds: a missing folder would be said once a file, a missing program
-        # once a probe.
+        # A stage runs only if the one before it passed: a missing folder would fail every file check, a missing
+        # program every probe.
         for steps in (folder_steps(system), file_steps(system), probe_steps(system, k)):
             with sigterm_interrupts():
-                failed = _take(system, steps, held)
+                failed = _failed_checks(system, steps, passed)
             problems += failed
             if failed:
                 break
     if problems:
         raise PreflightError(problems)
-    return tuple(held)
+    return tuple(passed)
 
 
-def _take(system: ConfiguredSystem, steps: Iterable[Step], held: list[PassedCheck]) -> list[Problem]:
-    hide = system.redactor.redact
+def _failed_checks(system: ConfiguredSystem, steps: Iterable[Step], passed: list[PassedCheck]) -> list[Problem]:
+    redact = system.redactor.redact
     failed = []
     for label, check in steps:
         try:
-            held.append(PassedCheck(system.name, hide(label), hide(check())))
+            passed.append(PassedCheck(system.name, redact(label), redact(check())))
         except CheckFailedError as failure:
             failed.append(
                 Problem(
-                    hide(label),
+                    redact(label),
                     path=f"system {system.name}",
-                    expected=hide(failure.expected),
-                    got=hide(failure.found),
-                    hint=failure.hint and hide(failure.hint),
+                    expected=redact(failure.expected),
+                    got=redact(failure.found),
+                    hint=failure.hint and redact(failure.hint),
                 )
             )
     return failed
 
 
 def folder_steps(system: ConfiguredSystem) -> Iterator[Step]:
-    """That the working directory is there."""
+    """Check that the working directory exists."""
     yield f"cwd {system.config.cwd}", partial(_folder, system.cwd)
 
 
 def file_steps(system: ConfiguredSystem) -> Iterator[Step]:
-    """What its kind needs, and the programs and files that the config spells."""
+    """Checks of its kind, and of programs and files in the config."""
     yield from system.ready_steps()
     for check in system.config.preflight:
         if isinstance(check, BinaryCheck):
-            yield f"binary {check.binary}", partial(found_program, system, check.binary)
+            yield f"binary {check.binary}", partial(check_program, system, check.binary)
         elif isinstance(check, FileCheck):
             path = system.cwd / check.file
             named = f"file {check.file}"
@@ -106,7 +106,7 @@ def file_steps(system: ConfiguredSystem) -> Iterator[Step]:
 
 
 def probe_steps(system: ConfiguredSystem, k: int) -> Iterator[Step]:
-    """The queries that must find something."""
+    """Probes: queries that must return results."""
     for check in system.config.preflight:
         if isinstance(check, ProbeCheck):
             yield f"probe {shorten(check.probe)}", partial(_probe, system, check.probe, k)

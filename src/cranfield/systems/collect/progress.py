@@ -1,7 +1,6 @@
-"""What is shown while systems are asked: `[n/N] query` with rate and time left, and failures as they come.
+"""Progress of a collection on stderr: `[n/N] query` with rate and time left, and failures as they come.
 
-Everything goes to stderr; stdout belongs to results. Query text and a program's words are untrusted: control
-characters are made visible and nothing in them is read as markup.
+Query text and messages of systems are untrusted: control characters are escaped, and markup is not interpreted.
 """
 
 from __future__ import annotations
@@ -28,22 +27,22 @@ PLAIN_INTERVAL_S = 5.0
 
 
 class Progress(Protocol):
-    """Told what happens during a collection, one call at a time; systems are asked in turn, so each call names its own."""
+    """Notified of the events of a collection, one at a time; calls of several systems alternate."""
 
     def start(self, system: str, total: int, done: int) -> None:
-        """A system will be asked `total` times in all, of which `done` were answered earlier. Said of each beforehand."""
+        """A system gets `total` calls in all, of which `done` were made earlier. Called once per system before the first call."""
         ...
 
     def advance(self, system: str, query: Query, answer: Answer, log: CallLog) -> None:
-        """One more query was answered, or failed."""
+        """A query was answered, or failed."""
         ...
 
     def note(self, text: str) -> None:
-        """Something worth a line of its own."""
+        """A message on a line of its own."""
         ...
 
     def finish(self) -> None:
-        """All systems are done, or cut short."""
+        """The collection has ended, or was interrupted."""
         ...
 
 
@@ -64,7 +63,7 @@ class Silent:
 
 
 class Plain:
-    """Lines, for logs and pipes: each query of a small test set, a line now and then of a large one."""
+    """Lines for logs and pipes: every query of a small test set, a line every few seconds of a large one."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
@@ -85,29 +84,29 @@ class Plain:
         due = small or now >= self._shown_at[system] + PLAIN_INTERVAL_S or pace.done == pace.total
         if due or answer.outcome.is_failure:
             self._shown_at[system] = now
-            told = f"  {failure(answer)}" if answer.outcome.is_failure else ""
-            self._write(f"{pace.label} {shorten_to(printable(query.text), SHOWN_CHARS)}{told}  ({pace.speed})")
+            failed = f"  {failure(answer)}" if answer.outcome.is_failure else ""
+            self._write(f"{pace.label} {shorten_to(printable(query.text), SHOWN_CHARS)}{failed}  ({pace.speed})")
 
     def note(self, text: str) -> None:
         """A line."""
         self._write(printable(text))
 
     def finish(self) -> None:
-        """A line for each system of which there is more to say than its last line did."""
+        """A line for each system with failures or retries."""
         for pace in self._paces.values():
             if pace.trouble:
                 self._write(f"{pace.label} {pace.trouble}")
         self._paces.clear()
 
     def _write(self, line: str) -> None:
-        # A log that nobody reads any more is no reason to lose a collection.
+        # A closed log must not end a collection: write errors are ignored.
         with suppress(OSError, ValueError):
             self._stream.write(line + "\n")
             self._stream.flush()
 
 
 class Live:
-    """A line for each system that is redrawn, on a terminal; failures and notes scroll by above them."""
+    """One redrawn line per system on a terminal; failures and notes are printed above."""
 
     def __init__(self, stream: TextIO, console: Console | None = None) -> None:
         from rich.console import Console
@@ -138,7 +137,7 @@ class Live:
         self._print(printable(text))
 
     def finish(self) -> None:
-        """Take the lines away and leave one a system that says how far it came."""
+        """Replace the lines by one summary per system."""
         if self._bar is not None:
             self._bar.stop()
             self._bar = None
@@ -181,7 +180,7 @@ def failure(answer: Answer) -> str:
 
 
 class _Pace:
-    """How far a system is, how fast, and how long it will take."""
+    """Progress, rate and remaining time of one system."""
 
     def __init__(self, system: str, total: int, done: int) -> None:
         self.system = system
@@ -203,13 +202,13 @@ class _Pace:
 
     @property
     def trouble(self) -> str:
-        """`2 failed, 3 tried more than once`; empty where nothing was."""
+        """`2 failed, 3 tried more than once`, or empty."""
         counts = ((self.n_failed, "failed"), (self.n_retried, "tried more than once"))
         return ", ".join(f"{n} {what}" for n, what in counts if n)
 
     @property
     def speed(self) -> str:
-        """`4.2/s, 12 s left`; of what was answered now, not of what was taken over."""
+        """`4.2/s, 12 s left`; of the calls made now, without those of an earlier collection."""
         asked = self.done - self._done_at_start
         elapsed = max(time.monotonic() - self._started, 1e-6)
         if not asked:

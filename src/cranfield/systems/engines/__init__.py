@@ -1,1 +1,1 @@
-"""Search engines that are asked from this process: each module's `searcher` makes what answers queries."""
+"""Search engines called from this process: `searcher` of each module creates one."""

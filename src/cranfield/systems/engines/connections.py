@@ -1,4 +1,4 @@
-"""Connections that are kept open between calls: one a call under way, and closed together."""
+"""A connection pool: one connection per call under way."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Connection = TypeVar("Connection", bound=Closable)
 
 
 class Connections(Generic[Connection]):
-    """Opens a connection where none is idle."""
+    """A pool that opens a connection if none is idle."""
 
     def __init__(self, connect: Callable[[], Connection]) -> None:
         self._connect = connect
@@ -28,8 +28,8 @@ class Connections(Generic[Connection]):
         self._lock = Lock()
 
     @contextmanager
-    def one(self) -> Iterator[Connection]:
-        """A connection for one call; closed where the call failed, else kept for the next."""
+    def connection(self) -> Iterator[Connection]:
+        """A connection for one call; closed if the call fails, else reused."""
         with self._lock:
             connection = self._idle.pop() if self._idle else None
         if connection is None:
@@ -43,7 +43,7 @@ class Connections(Generic[Connection]):
             self._idle.append(connection)
 
     def close(self) -> None:
-        """Close those that are idle."""
+        """Close the idle connections."""
         with self._lock:
             idle, self._idle = self._idle, []
         for connection in idle:
@@ -51,8 +51,8 @@ class Connections(Generic[Connection]):
 
 
 class OrNone(dict[str, object]):
-    """Parameters of a statement; one that a query does not have is null."""
+    """Parameters of a statement; a missing one is null."""
 
     def __missing__(self, name: str) -> None:
-        """Null, whatever the name."""
+        """Null."""
         return

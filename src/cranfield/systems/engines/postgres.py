@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 Words = Literal["websearch", "all", "any", "phrase", "raw"]
 Letter = Literal["A", "B", "C", "D"]
 DEFAULT_WEIGHTS: Mapping[Letter, float] = MappingProxyType({"A": 1.0, "B": 0.4, "C": 0.2, "D": 0.1})
-"""PostgreSQL's own."""
+"""The default of PostgreSQL."""
 _READS_QUERY = {
     "websearch": "websearch_to_tsquery({config}, %(__query)s)",
     "all": "plainto_tsquery({config}, %(__query)s)",
@@ -52,30 +52,30 @@ def searcher(  # noqa: PLR0913 - one a setting of the preset
     statement_timeout_s: float = 30.0,
     environment: Mapping[str, str] = os.environ,
 ) -> PostgresTable:
-    """Make a table something that answers queries; nothing is connected to yet.
+    """Search a table; no connection is opened yet.
 
     Args:
-        dsn_env: name of the variable that holds the address.
+        dsn_env: name of the environment variable with the connection string.
         table: table or view, with its schema where needed.
         id_column: column of the document id.
         title_column: column of a title to show.
         vector_column: column of type `tsvector`; or `columns`.
-        columns: of text, each with its weight's letter.
+        columns: text columns with the letters of their weights.
         config: text search configuration.
-        words: how the query is read.
-        rank: what ranks the results.
-        weights: what a letter counts for, where not as PostgreSQL has it.
-        normalisation: bit mask of how a document's length counts.
-        where: more of the SQL condition; `%(name)s` is a parameter of the query, null where it has none.
-        statement_timeout_s: seconds after which the server ends a query.
-        environment: where the variable is looked for.
+        words: how the query is parsed.
+        rank: ranking function.
+        weights: weights of the letters that differ from the default.
+        normalisation: bit mask of length normalisation.
+        where: additional SQL condition; `%(name)s` is a parameter of the query, null if missing.
+        statement_timeout_s: time limit of a query on the server.
+        environment: environment variables.
 
     Raises:
-        UsageError: the variable is not set, or not exactly one of `vector_column` and `columns` is given.
+        UsageError: the variable is not set, or `vector_column` and `columns` are both given or both missing.
         MissingExtraError: psycopg is not installed.
     """
     try:
-        import psycopg  # noqa: F401 - found out now, not at the first query
+        import psycopg  # noqa: F401 - checked before the first query
         from psycopg.sql import SQL, Identifier, Literal
     except ImportError:
         raise MissingExtraError.for_extra("PostgreSQL", "postgres") from None
@@ -104,7 +104,7 @@ def searcher(  # noqa: PLR0913 - one a setting of the preset
 
 
 class PostgresTable:
-    """Answers queries from a table; each call under way has a connection of its own."""
+    """Full-text search in a table; every call under way has its own connection."""
 
     def __init__(
         self, connections: Connections[Connection[tuple[object, ...]]], statement: Composed, timeout_s: float
@@ -114,23 +114,23 @@ class PostgresTable:
         self._timeout_s = timeout_s
 
     def search(self, query: str, k: int, /, **params: Scalar) -> list[Hit]:
-        """The best `k`: by rank, descending, and by id where that is equal.
+        """The best `k` by rank, descending; ties by id.
 
         Args:
             query: its text.
-            k: results asked for.
+            k: number of results requested.
             params: for `where`.
 
         Raises:
             ConnectionError: the database cannot be reached, or the connection broke.
             TimeoutError: the server ended the query.
-            ValueError: the server refused the statement.
+            ValueError: the server rejected the statement.
         """
         import psycopg
 
         given = OrNone(params, __query=query.replace("\0", " "), __k=k)
         try:
-            with self._connections.one() as connection:
+            with self._connections.connection() as connection:
                 rows = connection.execute(self._statement, given).fetchall()
         except psycopg.errors.QueryCanceled as error:
             raise TimeoutError(f"the server ended the query after {self._timeout_s:g} s") from error
@@ -170,7 +170,7 @@ def _connection(dsn: str, timeout_s: float) -> Connection[tuple[object, ...]]:
 
     try:
         connection = psycopg.connect(dsn, autocommit=True)
-    except psycopg.ProgrammingError:  # its message quotes the address, and the password in it
+    except psycopg.ProgrammingError:  # its message contains the password
         raise ValueError("the address of the database is none that PostgreSQL reads") from None
     connection.execute("SET default_transaction_read_only = on")
     connection.execute("SELECT set_config('statement_timeout', %s, false)", [str(int(timeout_s * 1000))])

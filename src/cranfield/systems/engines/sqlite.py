@@ -27,27 +27,27 @@ def searcher(
     where: str | None = None,
     folder: Path | str = ".",
 ) -> Fts5Table:
-    """Make an FTS5 table something that answers queries.
+    """Search an FTS5 table.
 
     Args:
-        database: file, relative to `folder`; opened for reading only.
+        database: file, relative to `folder`; opened read-only.
         table: the FTS5 table.
         id_column: column of the document id, or `rowid`.
         title_column: column of a title to show.
-        weights: of columns in `bm25()`; 1 where a column is not named.
-        words: results hold any of the query's words, all, or all in a row; `raw` takes the query as FTS5 syntax.
-        where: more of the SQL condition; `:name` is a parameter of the query, null where it has none.
-        folder: what `database` is relative to.
+        weights: of columns in `bm25()`; default 1.
+        words: results contain any of the query's words, all, or the phrase; `raw`: the query is FTS5 syntax.
+        where: additional SQL condition; `:name` is a parameter of the query, null if missing.
+        folder: `database` is relative to it.
 
     Raises:
-        UsageError: with everything that is wrong with file, table and columns.
+        UsageError: with all problems of file, table and columns.
     """
     path = Path(folder) / database
     if not path.is_file():
         raise UsageError(Problem(f"no database file {database}", hint="the path is relative to the config file."))
     connections = Connections(lambda: _connection(path))
     try:
-        with connections.one() as connection:
+        with connections.connection() as connection:
             columns = _columns(connection, table)
     except sqlite3.DatabaseError as error:
         raise UsageError(Problem(f"{database} is no database that SQLite can read: {error}")) from None
@@ -72,7 +72,7 @@ def searcher(
 
 
 class Fts5Table:
-    """Answers queries from an FTS5 table; each call under way has a connection of its own."""
+    """Search in an FTS5 table; every call under way has its own connection."""
 
     def __init__(self, connections: Connections[sqlite3.Connection], statement: str, words: Words) -> None:
         self._connections = connections
@@ -80,21 +80,21 @@ class Fts5Table:
         self._words = words
 
     def search(self, query: str, k: int, /, **params: Scalar) -> list[Hit]:
-        """The best `k`: by BM25, descending, and by id where that is equal.
+        """The best `k` by BM25, descending; ties by id.
 
         Args:
             query: its text.
-            k: results asked for.
+            k: number of results requested.
             params: for `where`.
 
         Raises:
-            ValueError: FTS5 cannot read a `raw` query, or `where` is no condition.
+            ValueError: a `raw` query or `where` is invalid.
         """
         match = match_of(query, self._words)
         if not match:
             return []
         try:
-            with self._connections.one() as connection:
+            with self._connections.connection() as connection:
                 given = OrNone(params, __query=match, __k=k)
                 rows = connection.execute(self._statement, given).fetchall()
         except sqlite3.Error as error:
@@ -109,7 +109,7 @@ class Fts5Table:
 
 
 def match_of(query: str, words: Words) -> str:
-    """What stands after MATCH: words between blanks, each quoted, so that none is read as syntax; "" of none."""
+    """The MATCH expression: words between blanks, each quoted; empty if there are none."""
     if words == "raw":
         return query.strip()
     quoted = ['"' + word.replace('"', '""') + '"' for word in query.replace("\0", " ").split()]

@@ -1,1 +1,1 @@
-"""Kinds of system under test: one file per kind, and what each kind needs. `build` makes systems from a config."""
+"""Kinds of system under test, one module per kind; `build` makes systems from a config."""

@@ -1,4 +1,4 @@
-"""From a config to the systems it describes: which class makes which kind."""
+"""Build the systems of a config."""
 
 from __future__ import annotations
 
@@ -22,28 +22,28 @@ SYSTEM_CLASSES = {
     "fusion": "cranfield.systems.kinds.fusion:FusionSystem",
     "plugin": "cranfield.systems.kinds.plugin:PluginSystem",
 }
-"""Kind of system to the class that asks it; a preset is a form of one of them. Imported when it is needed."""
+"""Kind of system to its class, imported on use; presets are settings of one of these kinds."""
 
 
 def system_class(kind: str) -> type[ConfiguredSystem]:
-    """The class that asks systems of a kind."""
+    """The class of a kind of system."""
     module, _, name = SYSTEM_CLASSES[kind].partition(":")
-    adapter: type[ConfiguredSystem] = getattr(import_module(module), name)
-    return adapter
+    found: type[ConfiguredSystem] = getattr(import_module(module), name)
+    return found
 
 
 def build_systems(
     config: Config, names: Iterable[str] | None = None, params: Mapping[str, Scalar] = MappingProxyType({})
 ) -> list[ConfiguredSystem]:
-    """The systems of a config, in the order of the file; only those in `names` where given.
+    """The systems of a config, in the order of the file.
 
     Args:
-        config: what was loaded.
-        names: of the systems; None is all.
-        params: given with every query of the test set they are asked.
+        config: the config.
+        names: names of systems; None: all.
+        params: passed with every query of the test set.
 
     Raises:
-        UnknownNameError: a name that is not in the config.
+        UnknownNameError: a name is not in the config.
     """
     wanted = None if names is None else set(names)
     for name in sorted(wanted or ()):
@@ -54,7 +54,7 @@ def build_systems(
 
 
 class _Builder:
-    """Makes each part of a fusion once: what two fusions are made of is asked once for both."""
+    """Builds each part of fusions once: a part that two fusions share is asked once for both."""
 
     def __init__(self, config: Config, params: Mapping[str, Scalar]) -> None:
         self._config = config
@@ -62,7 +62,7 @@ class _Builder:
         self._parts: dict[str, ConfiguredSystem] = {}
 
     def system(self, name: str) -> ConfiguredSystem:
-        """The system of that name, with its parts where it is a fusion."""
+        """The system of a name; of a fusion, with its parts."""
         written = self._config.systems[name]
         system = system_class(expand_preset(written).kind)(name, written, self._config.folder, self._params)
         if isinstance(written, FusionConfig):

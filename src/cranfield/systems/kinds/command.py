@@ -34,7 +34,7 @@ _INTERRUPTION_LAG_S = 0.5
 
 
 class CommandSystem(ConfiguredSystem):
-    r"""A command of cranfield.yaml, ready to be asked.
+    r"""A command of cranfield.yaml.
 
     Example:
         >>> from cranfield.model import Query
@@ -64,29 +64,29 @@ class CommandSystem(ConfiguredSystem):
         return Reply(received.output, received.stderr, answer)
 
     def request(self, query: str, k: int, params: Mapping[str, Scalar]) -> str:
-        """The command line, quoted as a shell would want it; no shell reads it."""
+        """The command line with shell quoting, for display; no shell is used."""
         return shlex.join(self._argv(query, k, params))
 
     def ready_steps(self) -> Iterator[Step]:
-        """That the program is there and may be run."""
+        """Check that the program exists and is executable."""
         written = self.config.command[0]
         (program,) = fill([written], query="", k=0, python=sys.executable, params={})
-        yield f"command {written}", partial(found_program, self, program)
+        yield f"command {written}", partial(check_program, self, program)
 
     def depends_on(self) -> Iterator[Path]:
-        """Besides what is named, the program and every file that an argument names."""
+        """Besides `depends`, the program and every file named by an argument."""
         yield from super().depends_on()
-        yield from files_named(self, self._argv("", 0, {**self.config.params, **self.set_params}))
+        yield from argument_files(self, self._argv("", 0, {**self.config.params, **self.set_params}))
 
     def _argv(self, query: str, k: int, params: Mapping[str, Scalar]) -> list[str]:
         return fill(self.config.command, query=query, k=k, python=sys.executable, params=params)
 
 
-def found_program(system: ConfiguredSystem, program: str) -> str:
-    """Check that a program is there and may be run.
+def check_program(system: ConfiguredSystem, program: str) -> str:
+    """Check that a program exists and is executable.
 
     Raises:
-        CheckFailedError: it is not.
+        CheckFailedError: it is missing or not executable.
     """
     if os.sep not in program:
         if shutil.which(program, path=system.environment.get("PATH")):
@@ -104,20 +104,20 @@ def found_program(system: ConfiguredSystem, program: str) -> str:
     return "an executable file"
 
 
-def files_named(system: ConfiguredSystem, argv: Sequence[str]) -> Iterator[Path]:
-    """The program of a command line, on PATH or by name, and every file that an argument names."""
+def argument_files(system: ConfiguredSystem, argv: Sequence[str]) -> Iterator[Path]:
+    """The program of a command line, and every file named by an argument."""
     if os.sep not in argv[0] and (found := shutil.which(argv[0], path=system.environment.get("PATH"))):
         yield Path(found)
     for argument in argv:
-        with suppress(OSError, ValueError):  # too long for a name, or no text that can be one
+        with suppress(OSError, ValueError):  # not a valid file name
             if argument and (system.cwd / argument).is_file():
                 yield system.cwd / argument
 
 
 async def _answer_of_status(status: int) -> Answer | None:
-    """The failure that an exit status is; None of 0."""
+    """The failure for a nonzero exit status; else None."""
     if -status in _TERMINATING:
-        # Who ends us often signals all of our processes, children first: such an end says nothing of the system
-        # unless we go on.
+        # Our process group may be receiving the same signal. If it is, we are cancelled during this wait, and the
+        # call is not counted as a failure of the system.
         await asyncio.sleep(_INTERRUPTION_LAG_S)
     return Answer(Outcome.NONZERO_EXIT, reason=exit_reason(status)) if status else None

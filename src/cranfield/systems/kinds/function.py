@@ -1,4 +1,4 @@
-"""Calling a function of somebody else's as a system: in its time, whatever it raises, whatever it returns."""
+"""Call a user function as a system, plain or async; convert what it returns or raises to a reply."""
 
 from __future__ import annotations
 
@@ -16,40 +16,40 @@ from cranfield.concurrency.loop import EventLoop
 from cranfield.concurrency.threads import FunctionError, Threads
 from cranfield.config.reading import Extract, JsonLinesExtract
 from cranfield.model import Answer, Hit, Order, Outcome, Scalar
-from cranfield.systems.calls.answer_schema import answer_in, cut, one_line, plain
-from cranfield.systems.calls.values import MAX_HITS, UnreadableError, type_of
+from cranfield.systems.calls.answer_schema import first_line, plain_json, to_answer, truncate
+from cranfield.systems.calls.values import MAX_HITS, UnparsableError, type_name
 from cranfield.systems.configured import HEAD_CHARS, CheckFailedError, Reply, failed
 
 HIT_FIELDS = ("id", "score", "title", "span", "tokens")
 _SHOWN_CHARS = 4 * HEAD_CHARS
-"""Kept of texts until secrets are hidden, which are known only where they are whole."""
+"""Maximum length of log texts before redaction: a truncated secret would not be recognised."""
 _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
 
 
-def what(error: BaseException) -> str:
-    """`ValueError: the message`, in one line, without addresses of objects, which differ from call to call."""
-    words = one_line(_ADDRESS.sub("", str(error)))
+def error_text(error: BaseException) -> str:
+    """`ValueError: the message`: first line, without addresses of objects, which differ from call to call."""
+    words = first_line(_ADDRESS.sub("", str(error)))
     return f"{type(error).__name__}: {words}" if words else type(error).__name__
 
 
-def what_and_where(error: BaseException) -> str:
-    """The same with file and line, for what went wrong in a module or a factory."""
+def error_text_with_place(error: BaseException) -> str:
+    """As `error_text`, with file and line of the user's code."""
     frames = traceback.extract_tb(error.__traceback__)
     named = [frame for frame in frames if not frame.filename.startswith("<")]
-    theirs = [frame for frame in named if "importlib" not in frame.filename and not _is_ours(frame.filename)]
-    place = f"{Path(theirs[-1].filename).name}, line {theirs[-1].lineno}: " if theirs else ""
-    return place + what(error)
+    user = [frame for frame in named if "importlib" not in frame.filename and not _is_of_package(frame.filename)]
+    place = f"{Path(user[-1].filename).name}, line {user[-1].lineno}: " if user else ""
+    return place + error_text(error)
 
 
-def _is_ours(filename: str) -> bool:
+def _is_of_package(filename: str) -> bool:
     return Path(__file__).parents[1] in Path(filename).parents
 
 
-def callable_of(found: object, name: str) -> Callable[..., Any]:
-    """What is called for a query: the object itself, or its method `search`.
+def find_callable(found: object, name: str) -> Callable[..., Any]:
+    """The function to call for a query: the object itself, or its method `search`.
 
     Raises:
-        CheckFailedError: it is neither a function nor has that method.
+        CheckFailedError: it is not callable and has no method `search`.
     """
     if inspect.isclass(found):
         hint = "with `with: {}` the class is called first, and what it makes is asked."
@@ -59,10 +59,10 @@ def callable_of(found: object, name: str) -> Callable[..., Any]:
         return search  # type: ignore[no-any-return]
     if callable(found):
         return found
-    raise CheckFailedError(f"{name} to be a function, or to have a method search", type_of(found))
+    raise CheckFailedError(f"{name} to be a function, or to have a method search", type_name(found))
 
 
-def require_takes(function: Callable[..., Any], name: str, params: Mapping[str, Scalar]) -> None:
+def check_signature(function: Callable[..., Any], name: str, params: Mapping[str, Scalar]) -> None:
     """Check that a function can be called with a query, k and params.
 
     Raises:
@@ -70,13 +70,13 @@ def require_takes(function: Callable[..., Any], name: str, params: Mapping[str, 
     """
     try:
         signature = inspect.signature(function)
-    except (TypeError, ValueError):  # written in C, and silent about it
+    except (TypeError, ValueError):  # implemented in C without a signature
         return
     try:
         signature.bind("query", 10, **params)
     except TypeError as error:
-        said = ", ".join(["query", "k", *params])
-        raise CheckFailedError(f"{name} to take ({said})", f"{name}{signature}: {error}") from None
+        parameters = ", ".join(["query", "k", *params])
+        raise CheckFailedError(f"{name} to take ({parameters})", f"{name}{signature}: {error}") from None
 
 
 class Function:
@@ -95,85 +95,87 @@ class Function:
         )
 
     async def ask(self, query: str, k: int, params: Mapping[str, Scalar]) -> Reply:
-        """Call it once; the thread of a plain function whose time is over is abandoned."""
+        """Call it once; on a timeout the thread of a plain function is abandoned."""
 
         def call() -> Reply | Awaitable[object]:
             value = self.called(query, k, **params)
             return value if inspect.isawaitable(value) else self._reply(value, k)
 
         async def awaited(result: Any) -> Reply:
-            value = await self._own_loop().call(_caught(result))
+            value = await self._own_loop().call(_wrap_errors(result))
             # A generator runs the user's code while it is read: it has the same time limit, and may fail.
             return await self._threads.call(lambda: self._reply(value, k))
 
         try:
             if self.is_async:
-                return await awaited(_called(self.called, query, k, params))
+                return await awaited(_call_async(self.called, query, k, params))
             found = await self._threads.call(call)
             return found if isinstance(found, Reply) else await awaited(found)
         except FunctionError as raised:
-            return _raised(raised.error)
+            return _error_reply(raised.error)
 
     def close(self) -> None:
-        """End the loop in which an async function was called."""
+        """End the event loop of an async function."""
         own, self._loop = self._loop, None
         if own is not None:
             own.stop()
 
     def _own_loop(self) -> EventLoop:
-        """A loop of its own: a function that never yields blocks no other system."""
+        """A separate event loop: a function that never yields blocks no other system."""
         self._loop = self._loop or EventLoop()
         return self._loop
 
     def _reply(self, value: object, k: int) -> Reply:
-        value = _listed(value, k)
+        value = _as_list(value, k)
         if self._extract is None or isinstance(value, Answer):
-            return Reply(_shown(value), answer=answer_in(value, k, self._order))
+            return Reply(_log_text(value), answer=to_answer(value, k, self._order))
         if isinstance(value, str):
             return Reply(value)
         try:
-            value = plain(value, "what it returned")
-        except UnreadableError as error:
-            return failed(str(error), outcome=Outcome.UNPARSABLE, output=_shown(value))
+            value = plain_json(value, "what it returned")
+        except UnparsableError as error:
+            return failed(str(error), outcome=Outcome.UNPARSABLE, output=_log_text(value))
         if isinstance(self._extract, JsonLinesExtract) and isinstance(value, list):
             return Reply("\n".join(json.dumps(one, ensure_ascii=False) for one in value))
         return Reply(json.dumps(value, ensure_ascii=False))
 
 
-def _listed(value: object, k: int) -> object:
-    """What comes one by one as a list, as far as anybody looks: it may not end."""
+def _as_list(value: object, k: int) -> object:
+    """An iterator as a list of at most one hit more than the maximum: it may be infinite."""
     return list(islice(value, max(MAX_HITS, 10 * k) + 1)) if isinstance(value, Iterator) else value
 
 
-def _spelled(value: object) -> object:
-    """What JSON has no word for: a hit as its fields that are there, anything else as Python shows it."""
+def _json_default(value: object) -> object:
+    """Non-JSON values for the log: a hit as its fields, others by `repr`."""
     if isinstance(value, Hit):
         return {name: one for name in HIT_FIELDS if (one := getattr(value, name)) is not None}
     return repr(value)
 
 
-def _shown(value: object) -> str:
+def _log_text(value: object) -> str:
     try:
         text = (
-            json.dumps(value, ensure_ascii=False, default=_spelled) if isinstance(value, list | dict) else repr(value)
+            json.dumps(value, ensure_ascii=False, default=_json_default)
+            if isinstance(value, list | dict)
+            else repr(value)
         )
-    except (TypeError, ValueError, RecursionError):  # keys of several kinds; a list that holds itself; too many levels
-        text = type_of(value)
-    return cut(text, _SHOWN_CHARS)
+    except (TypeError, ValueError, RecursionError):  # mixed keys; circular or too deep
+        text = type_name(value)
+    return truncate(text, _SHOWN_CHARS)
 
 
-def _raised(error: BaseException) -> Reply:
-    reply = failed(what(error), may_retry=isinstance(error, ConnectionError | TimeoutError))
+def _error_reply(error: BaseException) -> Reply:
+    reply = failed(error_text(error), may_retry=isinstance(error, ConnectionError | TimeoutError))
     stderr = "".join(traceback.format_exception(error))
     return Reply(reply.output, stderr[-_SHOWN_CHARS:], reply.answer, reply.may_retry)
 
 
-async def _called(function: Callable[..., Any], query: str, k: int, params: Mapping[str, Scalar]) -> object:
+async def _call_async(function: Callable[..., Any], query: str, k: int, params: Mapping[str, Scalar]) -> object:
     return await function(query, k, **params)
 
 
-async def _caught(awaitable: Any) -> object:
-    """What it comes to; what it raises is kept apart from a timeout or an interruption of ours."""
+async def _wrap_errors(awaitable: Any) -> object:
+    """Await it; wrap its exceptions, to distinguish them from our timeout and interruption."""
     try:
         return await awaitable
     except asyncio.CancelledError as error:
@@ -183,7 +185,7 @@ async def _caught(awaitable: Any) -> object:
         raise FunctionError(error) from None
     except BaseException as error:  # a function may raise anything
         if isinstance(error, GeneratorExit) and not _is_on_a_loop():
-            raise  # nobody waits any more: Python throws away what never ended
+            raise  # the coroutine was discarded
         raise FunctionError(error) from None
 
 

@@ -1,4 +1,4 @@
-"""The arithmetic of fusion: several lists of results made one. Plain values in and out; no system is asked here."""
+"""Rank fusion of several lists of results. Pure functions."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from cranfield.config.systems import Fusion, Normalisation
 from cranfield.model import Hit, Order
 
 LARGEST_SCORE = 1e150
-"""Scores beyond it are refused: their squares have no room in a float."""
+"""Larger scores are rejected: their squares overflow."""
 
 Place = tuple[str, str | None]
-"""What makes two results the same one: the id, and the span where every result has one."""
+"""Key of a result: its id, and its span if every result has one."""
 T = TypeVar("T")
 
 
 class UnusableScoreError(Exception):
-    """A sum is asked for, and a result has no score, or none that can be added."""
+    """A result has no usable score, and the method needs one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """One list of a fusion."""
+    """One list of results of a fusion."""
 
     name: str
     hits: Sequence[Hit]
@@ -34,35 +34,34 @@ class Part:
 
 
 def fuse(parts: Sequence[Part], how: Fusion, *, depth: int, k: int) -> list[Hit]:
-    """One list of several, best first, each hit with its fused score.
+    """Fuse lists into one, best first, each hit with its fused score.
 
-    The score of a document is the sum over the lists of weight times share. The share is, with `rrf`,
-    1 / (rrf_k + rank), where the list has it (Cormack, Clarke & Büttcher 2009, SIGIR); with `sum`, its normalised score
-    (CombSUM: Fox & Shaw 1994, TREC-2), or what `normalised` says for a list without it. Sums are rounded once, so that
-    the order of the parts changes nothing. Equal sums fall to the larger document id, in bytes. One list alone keeps its
-    own order, whatever the method.
+    The score of a document is the sum of weight times contribution over the lists. The contribution is 1 / (rrf_k + rank)
+    with `rrf` (Cormack, Clarke & Büttcher 2009, SIGIR); with `sum` the normalised score (CombSUM: Fox & Shaw 1994,
+    TREC-2), see `normalised` for documents that are missing from a list. Sums are rounded once, so that they do not depend
+    on the order of the parts. Ties are broken by document id, larger first, in bytes. A single list keeps its order.
 
     Args:
-        parts: the lists; a weight of 0 leaves one out.
-        how: method and its constants; `of`, `weights` and `depth` are not looked at.
-        depth: results of each list that count.
-        k: results to keep.
+        parts: the lists; those of weight 0 are ignored.
+        how: method and its constants; `of`, `weights` and `depth` are not used.
+        depth: cutoff of each list.
+        k: cutoff of the result.
 
     Raises:
-        UnusableScoreError: `sum`, or a list to be sorted, without a usable score; names the part.
+        UnusableScoreError: a score is missing or too large, for `sum` or a list to be sorted; names the part.
     """
-    heard = [part for part in parts if part.weight > 0]
-    by_span = all(hit.span is not None for part in heard for hit in part.hits)
-    lists = [_first_ones(in_order(part), depth, by_span=by_span) for part in heard]
-    by_rank = how.method == "rrf" or len(heard) == 1
+    active = [part for part in parts if part.weight > 0]
+    by_span = all(hit.span is not None for part in active for hit in part.hits)
+    lists = [_top_unique(best_first(part), depth, by_span=by_span) for part in active]
+    by_rank = how.method == "rrf" or len(active) == 1
     shares = [
         _by_rank(one, how.rrf_k) if by_rank else _by_score(part, one, how.normalise)
-        for part, one in zip(heard, lists, strict=True)
+        for part, one in zip(active, lists, strict=True)
     ]
     places = dict.fromkeys(place for one in lists for place in one)
     scores = {
         place: math.fsum(
-            part.weight * held.get(place, absent) for part, (held, absent) in zip(heard, shares, strict=True)
+            part.weight * held.get(place, absent) for part, (held, absent) in zip(active, shares, strict=True)
         )
         for place in places
     }
@@ -70,11 +69,11 @@ def fuse(parts: Sequence[Part], how: Fusion, *, depth: int, k: int) -> list[Hit]
     return [_fused([one[place] for one in lists if place in one], scores[place]) for place in best[:k]]
 
 
-def in_order(part: Part) -> list[Hit]:
-    """The hits best first; where they are sorted by score, equal ones fall to the larger document id.
+def best_first(part: Part) -> list[Hit]:
+    """Hits in rank order; ties of scores are broken by document id, larger first.
 
     Raises:
-        UnusableScoreError: a list to be sorted holds a hit without a score.
+        UnusableScoreError: a list to be sorted has a hit without a usable score.
     """
     if part.order == "given":
         return list(part.hits)
@@ -83,13 +82,12 @@ def in_order(part: Part) -> list[Hit]:
 
 
 def normalised(scores: Sequence[float], how: Normalisation) -> tuple[list[float], float]:
-    """Scores of one list made comparable with those of others, and what a document counts as that the list lacks.
+    """Normalised scores of a list, and the score of a document that is missing from it.
 
-    `min-max`: from 0 to 1, 0 for what is lacking; equal scores are all 1, as in OpenSearch (ranx gives 0, and a list of
-    one result is lost). `z`: minus the mean, over the population's standard deviation, 0 where all are equal; what is
-    lacking counts as the lowest of the list (0 would be its mean, better than half of what was found: ranx does that),
-    or -1 where all are equal, so that here too a list of one result is not lost. `none`: as they are, and 0, or the
-    lowest where that is under 0: to be lacking is never better than to be found.
+    `min-max`: 0 to 1, missing 0; equal scores are all 1, as in OpenSearch (in ranx 0, which discards a list of one result).
+    `z`: standard scores by the population's standard deviation, 0 if all are equal; missing is the lowest of the list (in
+    ranx 0, the mean, better than half of the list), or -1 if all are equal, so that a list of one result is not discarded.
+    `none`: unchanged; missing 0, or the lowest if that is negative: a missing document never scores higher than a found one.
     """
     if not scores:
         return [], 0.0
@@ -111,14 +109,14 @@ def _by_rank(one: Mapping[Place, T], rrf_k: float) -> tuple[dict[Place, float], 
 
 
 def _by_score(part: Part, one: Mapping[Place, Hit], how: Normalisation) -> tuple[dict[Place, float], float]:
-    # Lower is better: turned round, so that more is always better.
+    # Negated where lower is better.
     sign = -1.0 if part.order == "ascending" else 1.0
     scores, absent = normalised([sign * _score(part, hit) for hit in one.values()], how)
     return dict(zip(one, scores, strict=True)), absent
 
 
-def _first_ones(hits: Sequence[Hit], depth: int, *, by_span: bool) -> dict[Place, Hit]:
-    """The first `depth` results, each once, at its best place."""
+def _top_unique(hits: Sequence[Hit], depth: int, *, by_span: bool) -> dict[Place, Hit]:
+    """The first `depth` distinct results, each at its best rank."""
     found: dict[Place, Hit] = {}
     for hit in hits:
         place = (hit.id, hit.span if by_span else None)
@@ -129,7 +127,7 @@ def _first_ones(hits: Sequence[Hit], depth: int, *, by_span: bool) -> dict[Place
 
 
 def _fused(same: Sequence[Hit], score: float) -> Hit:
-    """One result of those that are the same: what each says of it, the first that says it."""
+    """Merge equal results: of each field the first value that is not None."""
     first = same[0]
     for other in same[1:]:
         first = replace(

@@ -1,7 +1,7 @@
-"""A system made of others: each is asked, and their results are fused.
+"""A system that fuses the results of other systems, its parts.
 
-What a part answers is remembered within the process until every fusion that it belongs to has it, so that several
-fusions, or the points of a grid, ask it once.
+An answer of a part is kept in memory until every fusion of that part has used it, so that several fusions, or the points of
+a grid, ask it once.
 """
 
 from __future__ import annotations
@@ -25,46 +25,46 @@ from cranfield.systems.configured import CheckFailedError, ConfiguredSystem, Exc
 from cranfield.systems.kinds.fusing import Part, UnusableScoreError, fuse
 
 DEFAULT_DEPTH = 100
-"""Results asked of each part where nothing is said, unless more are asked of the fusion."""
+"""Default number of results requested from each part; k if that is larger."""
 
 Request = tuple[str, str, str, int, int]
-"""Query id, text, params, depth, and how often the same fusion has asked the same before."""
+"""Query id, text, params, depth, and number of earlier equal requests of the same fusion."""
 
 
 class FusionSystem(ConfiguredSystem):
-    """Systems of cranfield.yaml, fused. Whoever builds it sets `parts`; see `build_systems`.
+    """A fusion of systems of cranfield.yaml. `build_systems` sets `parts`.
 
-    Parts are asked one after the other, so the latency of a call is the sum of theirs. A part with weight 0 is not asked.
-    Where a part fails, the fusion fails with its outcome and reason: what is left would be another system.
+    Parts are called one after the other, so the latency of a call is the sum of theirs. A part with weight 0 is not
+    called. If a part fails, the fusion fails with its outcome and reason: the other parts would be a different system.
     """
 
     config: FusionConfig
 
     def prepare(self) -> None:
-        """Nothing is started; how often each question was asked is counted from here."""
+        """Initialise the counts of requests."""
         self._times: Counter[Request] = Counter()
 
     @property
     def parts(self) -> Mapping[str, ConfiguredSystem]:
-        """The systems it is made of, by name."""
+        """Its parts by name."""
         return self._parts
 
     @parts.setter
     def parts(self, parts: Mapping[str, ConfiguredSystem]) -> None:
-        """Set them; each is told, so that it knows who will ask."""
+        """Set the parts, and register this fusion with each."""
         self._parts = parts
         for name, part in parts.items():
             if self.fusion.weights.get(name, 1.0) > 0:
-                _memory(part).fusions.add(self)  # they are known before the first of them asks
+                _memory(part).fusions.add(self)  # all fusions are registered before the first call
 
     @property
     def fusion(self) -> Fusion:
-        """What is fused, and how."""
+        """The fusion settings."""
         return self.config.fusion
 
     @property
     def active_parts(self) -> dict[str, ConfiguredSystem]:
-        """The parts whose weight is more than 0, in their order.
+        """The parts with a weight above 0, in their order.
 
         Raises:
             UsageError: a part was not set, or no part has a weight.
@@ -74,10 +74,10 @@ class FusionSystem(ConfiguredSystem):
         if missing:
             hint = "build_systems makes a fusion together with its parts."
             raise UsageError(f"the fusion {self.name} was made without its part {missing[0]}", hint=hint)
-        heard = {name: self.parts[name] for name in how.of if how.weights.get(name, 1.0) > 0}
-        if not heard:
+        parts = {name: self.parts[name] for name in how.of if how.weights.get(name, 1.0) > 0}
+        if not parts:
             raise UsageError(f"every part of the fusion {self.name} has weight 0", hint="give one of them a weight.")
-        return heard
+        return parts
 
     @property
     def order(self) -> Order:
@@ -86,14 +86,14 @@ class FusionSystem(ConfiguredSystem):
 
     @property
     def concurrency(self) -> int:
-        """As written; where nothing is said, the least of its parts'."""
+        """As configured; by default the lowest of its parts."""
         if "concurrency" in self.declared.model_fields_set:
             return self.config.concurrency
         return min((part.concurrency for part in self.parts.values()), default=self.config.concurrency)
 
     @property
     def rate_per_s(self) -> float | None:
-        """The lowest of its own and its parts': each call asks every part."""
+        """The lowest of its own and its parts', because each call calls every part."""
         rates = [rate for rate in (self.config.rate_per_s, *(part.rate_per_s for part in self.parts.values())) if rate]
         return min(rates, default=None)
 
@@ -105,37 +105,37 @@ class FusionSystem(ConfiguredSystem):
         return "sha256:" + sha256(b"cranfield fusion 1\n" + text.encode()).hexdigest()
 
     def public_config(self) -> Mapping[str, Any]:
-        """As written, with the configuration of each part under `parts`."""
+        """As configured, with the configuration of each part under `parts`."""
         return {**super().public_config(), "parts": {name: part.public_config() for name, part in self.parts.items()}}
 
     def depends_on(self) -> Iterator[Path]:
-        """What it and its parts depend on, each once."""
+        """Dependencies of it and its parts, each once."""
         found = [*super().depends_on(), *(path for part in self.parts.values() for path in part.depends_on())]
         return iter(dict.fromkeys(found))
 
     def ready_steps(self) -> Iterator[Step]:
-        """Everything that has to hold for each of its parts."""
+        """All checks of its parts."""
         for name, part in self.active_parts.items():
             yield from _steps_of(name, part)
 
     def close(self) -> None:
-        """End what its parts started."""
+        """Close its parts."""
         for part in self.parts.values():
             part.close()
 
     def params_of(self, query: Query) -> dict[str, Scalar]:
-        """What is given to every part, over its own params: of the fusion, of the set, of the query."""
+        """Parameters that override those of every part: of the fusion, of the set, of the query."""
         return {**self.config.params, **self.set_params, **query.params}
 
     def request(self, query: str, k: int, params: Mapping[str, Scalar]) -> str:
-        """What each part is sent."""
+        """The requests of its parts."""
         depth = self._depth(k)
         whole = Query("request", query, params=dict(params))
         sent = ((part, part.request(query, depth, part.params_of(whole))) for part in self.active_parts.values())
         return "\n".join(f"{part.name}: {part.redactor.redact(request)}" for part, request in sent)
 
     async def attempt(self, query: str, k: int, params: Mapping[str, Scalar], received: Received) -> Reply:  # noqa: ARG002
-        """Ask every part once."""
+        """Call every part once."""
         answer, log = await self._ask_parts(Query("attempt", query, params=dict(params)), k)
         return Reply(log.stdout_head, log.stderr_head, answer)
 
@@ -152,7 +152,7 @@ class FusionSystem(ConfiguredSystem):
         return self.fusion.depth or max(DEFAULT_DEPTH, k)
 
     async def _ask_parts(self, query: Query, k: int) -> tuple[Answer, CallLog]:
-        """Ask the parts in their order, up to the first that fails."""
+        """Call the parts in order, up to the first failure."""
         depth = self._depth(k)
         params = json.dumps(query.params, sort_keys=True, default=str)
         first: Request = (query.id, query.text, params, depth, 0)
@@ -170,12 +170,12 @@ class FusionSystem(ConfiguredSystem):
 
     def _fused(self, answers: Mapping[str, Answer], depth: int, k: int) -> Answer:
         how = self.fusion
-        heard = self.active_parts
-        parts = [
-            Part(name, answer.hits, heard[name].order, how.weights.get(name, 1.0)) for name, answer in answers.items()
+        lists = [
+            Part(name, answer.hits, self.parts[name].order, how.weights.get(name, 1.0))
+            for name, answer in answers.items()
         ]
         try:
-            hits = fuse(parts, how, depth=depth, k=k)
+            hits = fuse(lists, how, depth=depth, k=k)
         except UnusableScoreError as unusable:
             needs = "method: sum needs scores" if how.method == "sum" else "it is to be sorted by score"
             return Answer(Outcome.ERROR, reason=f"{unusable} ({needs})")
@@ -189,7 +189,7 @@ def _failure(name: str, answer: Answer) -> Answer:
 
 
 def _log_of(logs: Mapping[str, CallLog]) -> CallLog:
-    """Latencies added up, retries too; what each part wrote, under its name."""
+    """Sums of latencies and retries; output of each part after its name."""
 
     def written(heads: Mapping[str, str]) -> str:
         return "\n".join(f"{name}: {head}" for name, head in heads.items() if head)
@@ -204,7 +204,7 @@ def _log_of(logs: Mapping[str, CallLog]) -> CallLog:
 
 @dataclass(eq=False)
 class _Entry:
-    """One request to a part: its answer, and the fusions that have taken it."""
+    """A request to a part: its answer, and the fusions that have used it."""
 
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
     found: tuple[Answer, CallLog] | None = None
@@ -212,7 +212,7 @@ class _Entry:
 
 
 class _Memory:
-    """The answers of one part that are still needed by a fusion."""
+    """Answers of one part that are still needed by a fusion."""
 
     def __init__(self, part: ConfiguredSystem) -> None:
         self.fusions: WeakSet[FusionSystem] = WeakSet()
@@ -222,7 +222,7 @@ class _Memory:
     async def ask(
         self, fusion: FusionSystem, part: ConfiguredSystem, query: Query, request: Request
     ) -> tuple[Answer, CallLog]:
-        """The part's answer; it is asked once for all fusions."""
+        """The answer of the part, which is called once for all fusions."""
         entry = self._entries.setdefault(request, _Entry())
         async with entry.lock:
             if entry.found is None:
@@ -245,7 +245,7 @@ def _memory(part: ConfiguredSystem) -> _Memory:
 
 
 def _steps_of(name: str, part: ConfiguredSystem) -> Iterator[Step]:
-    """The checks of a part under its name, each stage only where the one before it holds."""
+    """Checks of a part, labelled with its name; a stage runs only if the one before it passed."""
     from cranfield.systems.collect.preflight import file_steps, folder_steps, probe_steps
 
     failed: list[str] = []
@@ -255,9 +255,9 @@ def _steps_of(name: str, part: ConfiguredSystem) -> Iterator[Step]:
             return part.redactor.redact(check())
         except CheckFailedError as failure:
             failed.append(label)
-            hide = part.redactor.redact
-            hint = failure.hint and hide(failure.hint)
-            raise CheckFailedError(hide(failure.expected), hide(failure.found), hint) from None
+            redact = part.redactor.redact
+            hint = failure.hint and redact(failure.hint)
+            raise CheckFailedError(redact(failure.expected), redact(failure.found), hint) from None
 
     for steps in (folder_steps(part), file_steps(part), probe_steps(part, 10)):
         for label, check in steps:

@@ -29,27 +29,33 @@ from cranfield.errors import shorten
 from cranfield.model import Outcome, Scalar
 from cranfield.systems.calls.redact import Redactor
 from cranfield.systems.configured import HEAD_CHARS, CheckFailedError, ConfiguredSystem, Received, Reply, Step, failed
-from cranfield.systems.kinds.http_reasons import failures, why_broken
-from cranfield.systems.kinds.http_request import HttpRequest, UnfilledError, basic_of, request_of, variables
+from cranfield.systems.kinds.http_reasons import failure_reason, failures
+from cranfield.systems.kinds.http_request import (
+    HttpRequest,
+    IncompleteRequestError,
+    basic_credentials,
+    build_request,
+    required_variables,
+)
 
 if TYPE_CHECKING:
     from httpx2 import AsyncClient
 
 ENCODINGS = ("gzip", "deflate")
-"""Content encodings that are asked for: those that are read wherever Cranfield runs."""
+"""Accepted content encodings: those that need no extra package."""
 _NO_CHARSETS = frozenset(
     {"idna", "punycode", "unicode-escape", "raw-unicode-escape", "undefined", "mbcs", "oem", "utf-7"}
 )
-"""Python's codecs that are no charset of a page, or a trap."""
+"""Codecs of Python that are not charsets of text, or unsafe."""
 _CLOSE_S = 5.0
 
 
 @dataclass(slots=True)
 class _Response:
-    """An answer as it came, and how far it came."""
+    """A response, possibly incomplete."""
 
     status: int = 0
-    """0: no answer began."""
+    """0: no response."""
     headers: Mapping[str, str] | None = None
     body: bytearray = field(default_factory=bytearray)
     is_too_long: bool = False
@@ -59,10 +65,10 @@ class _Response:
 
 
 class HttpSystem(ConfiguredSystem):
-    """An HTTP service of cranfield.yaml, ready to be asked.
+    """An HTTP service of cranfield.yaml.
 
-    One client serves all calls; cookies are not kept, so that no answer depends on the one before, and redirects are not
-    followed. Proxies and certificates of the environment (HTTPS_PROXY, NO_PROXY, SSL_CERT_FILE) hold as usual.
+    One client makes all calls. Cookies are not stored, so that answers are independent; redirects are not followed. Proxies
+    and certificates of the environment (HTTPS_PROXY, NO_PROXY, SSL_CERT_FILE) are used.
     """
 
     config: HttpConfig
@@ -70,18 +76,18 @@ class HttpSystem(ConfiguredSystem):
     retries = 3
 
     def prepare(self) -> None:
-        """Find the variables that requests need, and hide what they hold."""
+        """Find the environment variables of requests, and redact their values."""
         self._http = self.config.http
-        self._needs = variables(self._http)
+        self._needs = required_variables(self._http)
         self._given = {name: self.environment[name] for name in self._needs if self.environment.get(name)}
         secrets = {key: value.get_secret_value() for key, value in self.config.env.items()} | self._given
-        basic = basic_of(self._http, {ENV + name: value for name, value in self._given.items()})
+        basic = basic_credentials(self._http, {ENV + name: value for name, value in self._given.items()})
         self.redactor = Redactor({**secrets, **({"BASIC": basic} if basic is not None else {})})
         self._client: AsyncClient | None = None
         self._making = Lock()
 
     async def make_ready(self) -> Reply | None:
-        """Make the client: reading certificates takes time."""
+        """Create the client, which reads certificates."""
         try:
             await asyncio.to_thread(self._ready_client)
         except failures():
@@ -92,7 +98,7 @@ class HttpSystem(ConfiguredSystem):
         """Send one request and read its answer."""
         try:
             request = self._request(query, k, params)
-        except UnfilledError as error:
+        except IncompleteRequestError as error:
             return failed(f"no request was made: {error}")
         response = _Response()
         try:
@@ -104,21 +110,21 @@ class HttpSystem(ConfiguredSystem):
         return _reply(response, self.redactor)
 
     def request(self, query: str, k: int, params: Mapping[str, Scalar]) -> str:
-        """Method, address, headers and body, with the names of variables in the place of their values."""
+        """Method, URL, headers and body, with names of variables instead of their values."""
         names = {name: f"${{{name}}}" for name in self._given}
         try:
             shown = str(self._request(query, k, params, names))
-        except UnfilledError as error:
+        except IncompleteRequestError as error:
             return f"(no request was made: {error})"
         for name in names.values():
             shown = shown.replace(quote(name, safe=""), name)
-        basic = basic_of(self._http, {ENV + name: value for name, value in names.items()})
+        basic = basic_credentials(self._http, {ENV + name: value for name, value in names.items()})
         return shown if basic is None else shown.replace(basic, "${BASIC}")
 
     def ready_steps(self) -> Iterator[Step]:
-        """That every variable of the environment is set, and that certificates and proxies can be used.
+        """Check that every environment variable is set, and certificates and proxies are usable.
 
-        The client is made here, so that the first query does not pay for it.
+        The client is created here, so that it does not add to the latency of the first query.
         """
         for name in self._needs:
             yield f"variable {name}", partial(self._variable, name)
@@ -136,8 +142,10 @@ class HttpSystem(ConfiguredSystem):
     ) -> HttpRequest:
         missing = [name for name in self._needs if name not in self._given]
         if missing:
-            raise UnfilledError(f"the environment has no {', '.join(missing)}")
-        return request_of(self._http, request_values(query=query, k=k, params=params, environment=given or self._given))
+            raise IncompleteRequestError(f"the environment has no {', '.join(missing)}")
+        return build_request(
+            self._http, request_values(query=query, k=k, params=params, environment=given or self._given)
+        )
 
     async def _exchange(self, client: AsyncClient, request: HttpRequest, response: _Response) -> None:
         headers = [(name.encode(), value.encode("utf-8", "surrogateescape")) for name, value in request.headers]
@@ -190,7 +198,7 @@ class HttpSystem(ConfiguredSystem):
 
 
 def keep_quiet() -> None:
-    """Keep libraries from logging addresses and headers, which may hold secrets, for whoever logs everything."""
+    """Raise the log level of HTTP libraries: their debug logs contain URLs and headers, and so secrets."""
     for name in ("httpx2", "httpcore2", "h2", "hpack"):
         log = logging.getLogger(name)
         if log.level == logging.NOTSET:
@@ -202,7 +210,7 @@ def _trusting(file: str) -> ssl.SSLContext:
 
 
 def _reply(response: _Response, redactor: Redactor) -> Reply:
-    """What a complete answer, or one that was too long, amounts to."""
+    """The reply for a complete or truncated response."""
     status = response.status
     if not HTTPStatus.OK <= status < HTTPStatus.MULTIPLE_CHOICES:
         return _refused(response, redactor)
@@ -230,7 +238,7 @@ def _is_trap(charset: str) -> bool:
 
 
 def _refused(response: _Response, redactor: Redactor) -> Reply:
-    """An answer whose status is no success."""
+    """The reply for a status that is not a success."""
     status = response.status
     try:
         reason = f"HTTP {status} {HTTPStatus(status).phrase}"
@@ -244,7 +252,7 @@ def _refused(response: _Response, redactor: Redactor) -> Reply:
 
 
 def charset_of(content_type: str) -> str:
-    """The charset that a `Content-Type` names, lower case; UTF-8 where it names none."""
+    """The charset of a `Content-Type`, in lower case; default UTF-8."""
     for parameter in content_type.split(";")[1:]:
         name, _, value = parameter.partition("=")
         if name.strip().lower() == "charset" and value.strip(" \"'"):
@@ -253,15 +261,15 @@ def charset_of(content_type: str) -> str:
 
 
 def _head(response: _Response) -> str:
-    """The beginning of an answer, for the log, whatever it is."""
+    """Beginning of a body, for the log."""
     return response.body[: 8 * HEAD_CHARS].decode("utf-8", "replace")
 
 
 def _broken(error: BaseException, response: _Response) -> Reply:
-    """An exchange that did not come to its end."""
+    """The reply for an incomplete exchange."""
     from httpx2 import DecodingError
 
     if isinstance(error, DecodingError):
         return failed("the answer cannot be decoded as it says it is encoded", outcome=Outcome.UNPARSABLE)
-    reason, may_pass = why_broken(error, has_begun=response.status > 0)
+    reason, may_pass = failure_reason(error, has_begun=response.status > 0)
     return failed(reason, output=_head(response), may_retry=may_pass)

@@ -1,4 +1,4 @@
-"""Why an exchange over HTTP did not come to its end: from a library's exception to words that are the same everywhere."""
+"""Reasons of failed HTTP exchanges: from an exception to a message that is the same on every machine."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from functools import cache
 
 Why = tuple[str, bool]
-"""The reason, and whether trying again may help."""
+"""The reason, and whether a retry may succeed."""
 
 _CERTIFICATE = {
     9: "it is not valid yet",
@@ -20,7 +20,7 @@ _CERTIFICATE = {
     62: "it is for another host",
     64: "it is for another host",
 }
-"""OpenSSL's verification result to words that are ours: its own differ between versions."""
+"""Verification result of OpenSSL to a message; OpenSSL's messages differ between versions."""
 _CAUSES: tuple[tuple[type[BaseException], str], ...] = (
     (socket.gaierror, "the host's name is not known"),
     (ConnectionRefusedError, "the connection was refused"),
@@ -32,10 +32,10 @@ _NOT_HTTP = "what came back is not HTTP"
 
 @cache
 def failures() -> tuple[type[BaseException], ...]:
-    """What sending and receiving may raise, each of them a failure of the system."""
+    """Exceptions of sending and receiving that are failures of the system."""
     import httpx2
 
-    # OSError: certificates that cannot be read. ImportError, ValueError: a proxy that cannot be used, a host that is none.
+    # OSError: unreadable certificates. ImportError, ValueError: an unusable proxy, an invalid host.
     return httpx2.HTTPError, httpx2.InvalidURL, OSError, ImportError, ValueError
 
 
@@ -53,12 +53,12 @@ def _errors() -> tuple[tuple[tuple[type[BaseException], ...], str, bool], ...]:
     )
 
 
-def why_broken(error: BaseException, *, has_begun: bool) -> Why:
-    """The reason an exchange ended early.
+def failure_reason(error: BaseException, *, has_begun: bool) -> Why:
+    """The reason of a failed exchange.
 
     Args:
         error: one of `failures`.
-        has_begun: whether a part of the answer had come.
+        has_begun: whether a part of the response was received.
     """
     causes = list(_causes(error))
     for cause in causes:
@@ -78,12 +78,12 @@ def why_broken(error: BaseException, *, has_begun: bool) -> Why:
 
 
 def _is_garbage(causes: list[BaseException]) -> bool:
-    """Something came back, and the parser of the protocol refused it."""
+    """Whether the parser of the protocol rejected the response."""
     return any(type(cause).__module__.startswith(("h11.", "h2.", "hpack.")) for cause in causes)
 
 
 def _causes(error: BaseException) -> Iterator[BaseException]:
-    """An error, and all that it came from."""
+    """An error and all of its causes."""
     seen: set[int] = set()
     left: list[BaseException | None] = [error]
     while left:

@@ -1,7 +1,6 @@
-"""An HTTP request filled in for one query: from the `http` part of a config to the bytes that are sent.
+"""Build the HTTP request of a query from the `http` part of a config.
 
-Nothing is sent here. What a query or parameter holds stays inside its place: it is percent-encoded in an address and in
-a form, escaped in JSON, and refused where it would break a header.
+Values are percent-encoded in URLs and forms, escaped in JSON, and rejected where they would break a header.
 """
 
 from __future__ import annotations
@@ -31,51 +30,51 @@ from cranfield.version import __version__
 _BREAKS_A_HEADER = frozenset("\r\n\0")
 
 
-class UnfilledError(Exception):
-    """The request cannot be made of this query; the message is the reason a report shows."""
+class IncompleteRequestError(Exception):
+    """The request cannot be built for this query; the message is the reason in reports."""
 
 
 @dataclass(frozen=True, slots=True)
 class HttpRequest:
-    """What is sent."""
+    """An HTTP request."""
 
     method: str
     url: str
-    """Percent-encoded throughout."""
+    """Percent-encoded."""
     headers: tuple[tuple[str, str], ...]
-    """Those that say something of this request; the client adds what belongs to the connection."""
+    """Headers of this request; the client adds those of the connection."""
     body: bytes | None = None
 
     def __str__(self) -> str:
-        """As a person reads it: the first line, the headers, the body."""
+        """For display: request line, headers, body."""
         lines = [f"{self.method} {self.url}", *(f"{name}: {value}" for name, value in self.headers)]
         if self.body is not None:
             lines += ["", self.body.decode("utf-8", "replace")]
         return "\n".join(lines)
 
 
-def variables(http: Http) -> list[str]:
-    """Names of the environment's variables that a request needs, sorted."""
-    said = http.url, http.headers, http.basic, http.parameters, http.json_, http.form, http.text
-    names = {name for part in said for text in texts(part) for name in placeholders(text)}
+def required_variables(http: Http) -> list[str]:
+    """Names of the environment variables in a request, sorted."""
+    parts = http.url, http.headers, http.basic, http.parameters, http.json_, http.form, http.text
+    names = {name for part in parts for text in texts(part) for name in placeholders(text)}
     return sorted(name.removeprefix(ENV) for name in names if name.startswith(ENV))
 
 
-def basic_of(http: Http, values: Mapping[str, Scalar]) -> str | None:
-    """What stands after `Basic` in the `Authorization` header; None where there is nothing, or a variable is not set."""
+def basic_credentials(http: Http, values: Mapping[str, Scalar]) -> str | None:
+    """Credentials of basic authorization, encoded; None if not configured, or a variable is not set."""
     pair = ABSENT if http.basic is None else fill_value(http.basic, values)
     return None if pair is ABSENT else b64encode(str(pair).encode("utf-8", "surrogateescape")).decode("ascii")
 
 
-def request_of(http: Http, values: Mapping[str, Scalar]) -> HttpRequest:
-    """Fill in a request.
+def build_request(http: Http, values: Mapping[str, Scalar]) -> HttpRequest:
+    """Build a request.
 
     Args:
-        http: as the config says.
-        values: what placeholders stand for, each with its type: see `template.request_values`.
+        http: its configuration.
+        values: typed values of placeholders: see `template.request_values`.
 
     Raises:
-        UnfilledError: it cannot be made.
+        IncompleteRequestError: it cannot be built.
     """
     try:
         body, content_type = _body(http, values)
@@ -88,9 +87,9 @@ def request_of(http: Http, values: Mapping[str, Scalar]) -> HttpRequest:
         method = http.method or ("GET" if body is None else "POST")
         return HttpRequest(method, _url(http, values), tuple(headers.items()), body)
     except UnicodeEncodeError:
-        raise UnfilledError("a character in it can stand in no request") from None
+        raise IncompleteRequestError("a character in it can stand in no request") from None
     except ValueError:
-        raise UnfilledError("a number in its body can stand in no JSON") from None
+        raise IncompleteRequestError("a number in its body can stand in no JSON") from None
 
 
 def _url(http: Http, values: Mapping[str, Scalar]) -> str:
@@ -99,7 +98,7 @@ def _url(http: Http, values: Mapping[str, Scalar]) -> str:
     url = http.url
     first = next(placeholders(url), "")
     if first.startswith(ENV) and url.startswith(f"{{{first}}}"):
-        # The environment says where the service is: its value is an address already.
+        # The variable holds the URL of the service, already encoded.
         encoded[first] = str(values[first]).rstrip("/")
     url = fill_text(url, encoded)
     parameters = list(_pairs(http.parameters, values))
@@ -110,7 +109,7 @@ def _url(http: Http, values: Mapping[str, Scalar]) -> str:
 
 def _in_url(value: Scalar) -> str:
     text = quote(as_argument(value), safe="")
-    # A step of dots alone would climb out of the path it stands in.
+    # A path segment of dots alone would leave its folder.
     return text.replace(".", "%2E") if text in {".", ".."} else text
 
 
@@ -121,9 +120,9 @@ def _headers(http: Http, values: Mapping[str, Scalar]) -> Iterator[tuple[str, st
             continue
         text = as_argument(value).strip()
         if _BREAKS_A_HEADER & set(text):
-            raise UnfilledError(f"header {name} would hold a line break")
+            raise IncompleteRequestError(f"header {name} would hold a line break")
         yield name, text
-    basic = basic_of(http, values)
+    basic = basic_credentials(http, values)
     if basic is not None:
         yield "Authorization", f"Basic {basic}"
 
@@ -132,7 +131,7 @@ def _body(http: Http, values: Mapping[str, Scalar]) -> tuple[bytes | None, str |
     if http.json_ is not None:
         filled = fill_value(http.json_, values)
         if filled is ABSENT:
-            raise UnfilledError("the body needs a parameter that is not there")
+            raise IncompleteRequestError("the body needs a parameter that is not there")
         return json.dumps(filled, ensure_ascii=False, allow_nan=False, default=str).encode(), "application/json"
     if http.form is not None:
         return _encoded(_pairs(http.form, values)).encode("ascii"), "application/x-www-form-urlencoded"
@@ -143,9 +142,9 @@ def _body(http: Http, values: Mapping[str, Scalar]) -> tuple[bytes | None, str |
     return None, None
 
 
-def _pairs(said: Mapping[str, Any], values: Mapping[str, Scalar]) -> Iterator[tuple[str, str]]:
-    """Names and values of a query string or form; a list gives its name several times, null does not give it."""
-    for name, value in fill_value(said, values).items():
+def _pairs(parameters: Mapping[str, Any], values: Mapping[str, Scalar]) -> Iterator[tuple[str, str]]:
+    """Names and values of a query string or form; a list repeats its name, null omits it."""
+    for name, value in fill_value(parameters, values).items():
         for one in value if isinstance(value, list) else [value]:
             if one is not None:
                 yield name, as_argument(one) if isinstance(one, str | bool | int | float) else str(one)
@@ -158,4 +157,4 @@ def _encoded(pairs: Iterator[tuple[str, str]] | list[tuple[str, str]]) -> str:
 def _require(text: str, values: Mapping[str, Scalar], what: str) -> None:
     absent = [n for n in placeholders(text) if is_placeholder(n, REQUEST_PLACEHOLDERS) and n not in values]
     if absent:
-        raise UnfilledError(f"{what} needs {absent[0]}, which is not there")
+        raise IncompleteRequestError(f"{what} needs {absent[0]}, which is not there")

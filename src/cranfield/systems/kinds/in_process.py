@@ -16,18 +16,18 @@ from cranfield.concurrency.threads import FunctionError, Threads
 from cranfield.model import Scalar
 from cranfield.systems.calls.redirect_stdout import redirect_stdout
 from cranfield.systems.configured import HEAD_CHARS, CheckFailedError, ConfiguredSystem, Received, Reply, failed
-from cranfield.systems.kinds.function import Function, callable_of
+from cranfield.systems.kinds.function import Function, find_callable
 
 
 class InProcessSystem(ConfiguredSystem):
-    """A system whose calls are calls of a function.
+    """A system that is a function in this process.
 
     A plain function is called in a thread, which is abandoned when its time is over. With one call at a time it is always
     the same thread, in which the function is loaded too.
     """
 
     def prepare(self) -> None:
-        """Nothing is loaded yet."""
+        """Initialise; nothing is loaded yet."""
         self._came_from = _folder()
         self._threads = Threads(self.name)
         self._loading = asyncio.Lock()
@@ -64,7 +64,7 @@ class InProcessSystem(ConfiguredSystem):
 
     @property
     def called(self) -> str:
-        """The name of what is called, for messages."""
+        """Name of the function, for messages."""
         return self.name
 
     async def loaded(self) -> Function:
@@ -84,7 +84,7 @@ class InProcessSystem(ConfiguredSystem):
             return self._function
 
     def close(self) -> None:
-        """Close what was made, where it has a method close, end the threads, and restore the working directory."""
+        """Call the method `close` of a made object, end the threads, and restore the working directory."""
         function = event_loop().run(self._close())
         if function is not None:
             function.close()
@@ -105,11 +105,11 @@ class InProcessSystem(ConfiguredSystem):
 
     def _load(self) -> Callable[..., Any]:
         found, self._made = self.load()
-        return callable_of(found, self.called)
+        return find_callable(found, self.called)
 
 
 def _folder() -> Path | None:
-    """The folder we are in; None where somebody has removed it."""
+    """The working directory; None if it was removed."""
     try:
         return Path.cwd()
     except OSError:

@@ -1,4 +1,4 @@
-"""A system under test that is a tool of an MCP server, over stdio or HTTP: one session, opened when it is first needed."""
+"""A system under test that is a tool of an MCP server, over stdio or HTTP, in one session."""
 
 from __future__ import annotations
 
@@ -21,32 +21,32 @@ from cranfield.config.systems import McpConfig
 from cranfield.config.template import ENV, fill, fill_value, placeholders, request_values, texts
 from cranfield.errors import MissingExtraError, shorten, unknown_name
 from cranfield.model import Outcome, Scalar
-from cranfield.systems.calls.answer_schema import one_line
+from cranfield.systems.calls.answer_schema import first_line
 from cranfield.systems.calls.redact import Redactor
 from cranfield.systems.configured import CheckFailedError, ConfiguredSystem, Received, Reply, Step, failed
-from cranfield.systems.kinds.command import files_named, found_program
-from cranfield.systems.kinds.mcp_session import BrokenError, NoSessionError, Opening, Session, ToolFailedError
+from cranfield.systems.kinds.command import argument_files, check_program
+from cranfield.systems.kinds.mcp_session import BrokenError, NoSessionError, Session, SessionOptions, ToolFailedError
 
 if TYPE_CHECKING:
     from mcp_types import CallToolResult, Tool
 
 _CLOSE_S = 10.0
 SAMPLE_QUERY = "a query"
-"""Stands for a query where arguments are held against what the tool takes."""
+"""Sample query for the check of arguments."""
 
 
 class McpSystem(ConfiguredSystem):
-    """A tool of cranfield.yaml, ready to be asked."""
+    """A tool of cranfield.yaml."""
 
     config: McpConfig
 
     def prepare(self) -> None:
-        """Nothing is started yet.
+        """Initialise; nothing is started yet.
 
         Raises:
             MissingExtraError: the library is not installed.
         """
-        if find_spec("mcp") is None:  # it is imported when it is needed, for that takes its time
+        if find_spec("mcp") is None:  # imported on use: it is slow
             raise MissingExtraError.for_extra("a system that is an MCP tool", "mcp")
         self._mcp = self.config.mcp
         if isinstance(self._mcp, McpServer):
@@ -69,45 +69,45 @@ class McpSystem(ConfiguredSystem):
             result = await session.call(self._mcp.tool, self._arguments(query, k, params))
         except asyncio.CancelledError:
             if session.is_program and self._session is session:
-                self._session = None  # the next call would hang too
+                self._session = None  # the server may be blocked
             if session.is_program:
-                session.leave_when_idle()
+                session.close_when_idle()
             raise
         except ToolFailedError as error:
             reply = replace(failed(str(error), may_retry=error.may_pass), retry_after_s=error.retry_after_s)
         except BrokenError as error:
-            await self._leave(session)
+            await self._close_session(session)
             reply = failed(str(error), may_retry=True)
         else:
             reply = self._reply(result)
         return replace(reply, stderr=session.stderr_from(stderr_start))
 
     def request(self, query: str, k: int, params: Mapping[str, Scalar]) -> str:
-        """The tool's name and its arguments, with the names of variables in the place of their values."""
+        """The tool's name and arguments, with names of variables instead of their values."""
         names = {name: f"${{{name}}}" for name in self.environment}
         return f"{self._mcp.tool} {json.dumps(self._arguments(query, k, params, names), ensure_ascii=False)}"
 
     def ready_steps(self) -> Iterator[Step]:
-        """That the server is there, has the tool, and the tool takes the arguments."""
+        """Check that the server starts, has the tool, and the tool takes the arguments."""
         found = True
         for name in self._named:
             yield f"environment {name.removeprefix(ENV)}", partial(self._has_variable, name.removeprefix(ENV))
             found = found and name.removeprefix(ENV) in self.environment
         if isinstance(self._mcp, McpProgram):
-            check = partial(found_program, self, self._argv()[0])
+            check = partial(check_program, self, self._argv()[0])
             yield f"command {' '.join(self._mcp.command)}", check
-            found = found and _holds(check)
+            found = found and _passes(check)
         if not found:
-            return  # whatever the server said would be for want of that
+            return  # the next check would fail for the same cause
         yield f"tool {self._mcp.tool}", self._check_tool
 
     def depends_on(self) -> Iterator[Path]:
-        """Besides what is named, the program of the server and every file that an argument names."""
+        """Besides `depends`, the program of the server and every file named by an argument."""
         yield from super().depends_on()
-        yield from files_named(self, self._argv())
+        yield from argument_files(self, self._argv())
 
     def close(self) -> None:
-        """End the session, and the server that was started for it. At the latest when Python ends."""
+        """Close the session and the server that was started for it; called at exit."""
         atexit.unregister(self.close)
         if self._session is not None:
             with suppress(TimeoutError):
@@ -131,7 +131,7 @@ class McpSystem(ConfiguredSystem):
         blocks = [_text_of(block) for block in result.content]
         output = "\n".join(text for text in blocks if text is not None)
         if result.is_error:
-            return failed(one_line(output) or "the tool says that it failed, not why", output=output)
+            return failed(first_line(output) or "the tool says that it failed, not why", output=output)
         extract = self.config.extract
         is_json = not isinstance(extract, RegexExtract)
         if is_json and result.structured_content is not None:
@@ -142,30 +142,30 @@ class McpSystem(ConfiguredSystem):
         return Reply(output)
 
     async def _open(self) -> Session:
-        """The session, opened where there is none; only one at a time."""
+        """The session, opened if necessary."""
         async with self._opening:
             if self._session is not None and self._session.is_over:
-                await self._leave(self._session)
+                await self._close_session(self._session)
             if self._session is None:
-                self._session = await Session.open(self._way())
+                self._session = await Session.open(self._options())
                 atexit.register(self.close)
             return self._session
 
-    def _way(self) -> Opening:
+    def _options(self) -> SessionOptions:
         values = request_values(query="", k=0, params={}, environment=self.environment)
         server = self._mcp if isinstance(self._mcp, McpServer) else None
         url = fill_value(server.url, values) if server else None
         headers = fill_value(server.headers, values) if server else {}
-        return Opening(self._argv(), self.cwd, self.environment, url, headers, self.config.timeout_s)
+        return SessionOptions(self._argv(), self.cwd, self.environment, url, headers, self.config.timeout_s)
 
-    async def _leave(self, session: Session) -> None:
+    async def _close_session(self, session: Session) -> None:
         if self._session is session:
             self._session = None
-        await session.leave()
+        await session.close()
 
     async def _close(self) -> None:
         if self._session is not None:
-            await self._leave(self._session)
+            await self._close_session(self._session)
 
     def _has_variable(self, name: str) -> str:
         if name in self.environment:
@@ -178,7 +178,7 @@ class McpSystem(ConfiguredSystem):
         except TimeoutError:
             raise CheckFailedError("a server that answers", f"no answer in {self.config.timeout_s:g} s") from None
         except (NoSessionError, BrokenError, ToolFailedError) as error:
-            wrote = self.redactor.redact(one_line(getattr(error, "stderr", "")))
+            wrote = self.redactor.redact(first_line(getattr(error, "stderr", "")))
             raise CheckFailedError(
                 "a server that answers", str(error), wrote and f"it wrote {shorten(wrote)}"
             ) from None
@@ -194,7 +194,7 @@ class McpSystem(ConfiguredSystem):
         return await (await self._open()).tools()
 
     def _check_arguments(self, tool: Tool) -> None:
-        """Hold the arguments against what the tool says that it takes.
+        """Check the arguments against the input schema of the tool.
 
         Raises:
             CheckFailedError: one is missing, unknown, or of another type.
@@ -214,7 +214,7 @@ class McpSystem(ConfiguredSystem):
             raise CheckFailedError(f"arguments that the tool takes ({takes})", "; ".join(wrong), hint)
 
 
-def _holds(check: Callable[[], str]) -> bool:
+def _passes(check: Callable[[], str]) -> bool:
     try:
         check()
     except CheckFailedError:
@@ -235,7 +235,7 @@ def _wrong_types(arguments: Mapping[str, Any], known: Mapping[str, Any]) -> list
 
 
 def _text_of(block: Any) -> str | None:
-    """The text of a part of a result, that of an embedded resource too; None of a picture, a sound, a link."""
+    """Text of a content block or embedded resource; None for images, audio and links."""
     text = getattr(block, "text", None)
     if text is None:
         text = getattr(getattr(block, "resource", None), "text", None)

@@ -1,6 +1,6 @@
-"""An HTTP client for MCP sessions that says why an exchange failed, where the SDK has but one sentence for all of it.
+"""An HTTP client for MCP sessions that preserves the reason of a failed exchange; the SDK has one message for all of them.
 
-An answer that is a failure of the service becomes an error of the protocol, with the reason for its message.
+A failed exchange becomes an error response of the protocol, with the reason as its message.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ import httpx2
 from cranfield.concurrency.child_process import MAX_OUTPUT_BYTES
 from cranfield.concurrency.retry import is_transient, retry_after_s
 from cranfield.systems.kinds.http import keep_quiet
-from cranfield.systems.kinds.http_reasons import failures, why_broken
+from cranfield.systems.kinds.http_reasons import failure_reason, failures
 
 TOO_LONG = f"over {MAX_OUTPUT_BYTES // 1024**2} MB of output"
 _MARK = "cranfield"
 _INTERNAL_ERROR = -32603
 _REFUSALS = frozenset({401, 403, 407, 429})
-"""Statuses that are no word of the protocol; besides them those of 500 and more."""
+"""Statuses that are not part of the protocol, besides 5xx."""
 
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """Why an exchange failed, and whether another may not."""
+    """Reason of a failed exchange, and whether a retry may succeed."""
 
     reason: str
     may_pass: bool
@@ -35,7 +35,7 @@ class Refusal:
 
 
 class _Bounded(httpx2.AsyncByteStream):
-    """A body that breaks off where it is longer than anybody reads: the SDK takes all of it into memory."""
+    """A body with a size limit; the SDK reads all of it into memory."""
 
     def __init__(self, body: Any) -> None:
         self._body = body
@@ -52,34 +52,34 @@ class _Bounded(httpx2.AsyncByteStream):
         await self._body.aclose()
 
 
-class TellingClient(httpx2.AsyncClient):
-    """A client whose failures can be told apart by `refusal_in`."""
+class ReasonClient(httpx2.AsyncClient):
+    """A client whose failures are identified by `refusal_in`."""
 
     def __init__(self, **options: Any) -> None:
-        """Ask for bodies as they are, for what is packed small may be without end."""
+        """Accept only unencoded bodies: a compressed body may expand without limit."""
         keep_quiet()
         super().__init__(**options)
         self.headers["Accept-Encoding"] = "identity"
 
     async def send(self, request: httpx2.Request, **options: Any) -> httpx2.Response:
-        """Send a request; a message that fails is answered with an error that says why."""
+        """Send a request; a failed exchange is returned as an error response with its reason."""
         if request.method != "POST":
             return _bounded(await super().send(request, **options))
         try:
             response = _bounded(await super().send(request, **options))
         except failures() as error:
-            reason, may_pass = why_broken(error, has_begun=False)
-            return _told(request, Refusal(reason, may_pass))
+            reason, may_pass = failure_reason(error, has_begun=False)
+            return _error_response(request, Refusal(reason, may_pass))
         status = response.status_code
         if status not in _REFUSALS and status < HTTPStatus.INTERNAL_SERVER_ERROR:
             if response.headers.get("content-encoding", "identity").strip().lower() == "identity":
                 return response
             await response.aclose()
-            return _told(request, Refusal("the answer is encoded, unasked", may_pass=False))
+            return _error_response(request, Refusal("the answer is encoded, unasked", may_pass=False))
         await response.aclose()
         wait_s = retry_after_s(response.headers.get("retry-after", ""), response.headers.get("date", ""))
         phrase = response.reason_phrase
-        return _told(request, Refusal(f"HTTP {status} {phrase}".strip(), is_transient(status), wait_s))
+        return _error_response(request, Refusal(f"HTTP {status} {phrase}".strip(), is_transient(status), wait_s))
 
 
 def _bounded(response: httpx2.Response) -> httpx2.Response:
@@ -89,13 +89,13 @@ def _bounded(response: httpx2.Response) -> httpx2.Response:
 
 
 def refusal_in(data: object) -> Refusal | None:
-    """The refusal that an error of the protocol brings along; None where the server itself said it."""
+    """The refusal in the data of an error; None if the error is the server's own."""
     if isinstance(data, dict) and isinstance(data.get(_MARK), list):
         return Refusal(*data[_MARK])
     return None
 
 
-def _told(request: httpx2.Request, refusal: Refusal) -> httpx2.Response:
+def _error_response(request: httpx2.Request, refusal: Refusal) -> httpx2.Response:
     data = {_MARK: [refusal.reason, refusal.may_pass, refusal.retry_after_s]}
     error = {"code": _INTERNAL_ERROR, "message": refusal.reason, "data": data}
     content = json.dumps({"jsonrpc": "2.0", "id": None, "error": error}).encode()

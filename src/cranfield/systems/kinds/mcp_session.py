@@ -1,6 +1,6 @@
-"""One session with an MCP server, on the event loop: opened, asked by several calls at a time, left.
+"""A session with an MCP server, on the event loop. Concurrent calls share it.
 
-Over stdio the server is a program of ours, which ends with the session, and with us.
+Over stdio the server is a child process that ends with the session.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cranfield.concurrency.child_process import ChildProcess, NotStartedError, TooMuchOutputError
-from cranfield.systems.calls.answer_schema import one_line
-from cranfield.systems.kinds.function import what
+from cranfield.systems.calls.answer_schema import first_line
+from cranfield.systems.kinds.function import error_text
 
 if TYPE_CHECKING:
     from mcp import Client
@@ -24,19 +24,18 @@ if TYPE_CHECKING:
 
     from cranfield.systems.kinds.mcp_http import Refusal
 
-# What the SDK says of a broken server is in the reason of the failure. Its log quotes what came, and only who asked for
-# it by name sees it.
+# Errors of the SDK are in the reason of a failure. Its log quotes messages, and so secrets: off unless configured.
 _log = logging.getLogger("mcp")
 _log.addHandler(logging.NullHandler())
 if _log.level == logging.NOTSET:
     _log.setLevel(logging.CRITICAL)
 
 _MAX_PAGES = 100
-"""Of the list of tools; a server whose list does not end must not hang us."""
+"""Maximum number of pages of the list of tools."""
 
 
 class NoSessionError(Exception):
-    """The session could not be opened; the message says why."""
+    """The session could not be opened; the message is the reason."""
 
     def __init__(self, reason: str, *, stderr: str = "", may_pass: bool = False) -> None:
         super().__init__(reason)
@@ -45,11 +44,11 @@ class NoSessionError(Exception):
 
 
 class BrokenError(Exception):
-    """The session is no more; the message says how that was."""
+    """The session has ended; the message is the reason."""
 
 
 class ToolFailedError(Exception):
-    """The server refused the call; the session goes on."""
+    """The server rejected the call; the session is still open."""
 
     def __init__(self, reason: str, *, may_pass: bool = False, retry_after_s: float | None = None) -> None:
         super().__init__(reason)
@@ -58,8 +57,8 @@ class ToolFailedError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Opening:
-    """How a session is opened: a program to start, or an address."""
+class SessionOptions:
+    """The server of a session: a program to start, or a URL."""
 
     argv: Sequence[str]
     cwd: Path
@@ -72,50 +71,50 @@ class Opening:
 class Session:
     """An open session."""
 
-    def __init__(self, opening: Opening) -> None:
-        self._opening = opening
+    def __init__(self, options: SessionOptions) -> None:
+        self._options = options
         self._program: ChildProcess | None = None
         self._client: Client | None = None
         self._calls = 0
-        self._retired = False
-        self._leaving = asyncio.Event()
+        self._closes_when_idle = False
+        self._closing = asyncio.Event()
         self._opened: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        # What an SDK's session enters and leaves has to be entered and left in one task.
-        self._life = asyncio.create_task(self._live())
+        # The context managers of the SDK must be entered and exited in the same task.
+        self._task = asyncio.create_task(self._run())
 
     @classmethod
-    async def open(cls, opening: Opening) -> Session:
+    async def open(cls, options: SessionOptions) -> Session:
         """Open a session.
 
         Raises:
             NoSessionError: it could not be.
         """
-        session = cls(opening)
+        session = cls(options)
         try:
             await asyncio.shield(session._opened)
         except BaseException:
-            session._leaving.set()
-            session._life.cancel()
+            session._closing.set()
+            session._task.cancel()
             raise
         return session
 
     @property
     def is_program(self) -> bool:
-        """True where the server is a program that we started."""
+        """Whether the server is a child process."""
         return self._program is not None
 
     @property
     def is_over(self) -> bool:
-        """True once nothing can be asked of it any more."""
-        return self._life.done() or (self._program is not None and self._program.has_ended)
+        """Whether the session has ended."""
+        return self._task.done() or (self._program is not None and self._program.has_ended)
 
     @property
     def n_stderr(self) -> int:
-        """Where `stderr_from` begins."""
+        """Bytes of stderr received so far: an argument of `stderr_from`."""
         return self._program.n_stderr if self._program is not None else 0
 
     def stderr_from(self, start: int) -> str:
-        """What the server, where it is ours, wrote to stderr since."""
+        """Text of stderr of a child process from byte `start`."""
         return self._program.stderr_from(start) if self._program is not None else ""
 
     async def tools(self) -> dict[str, Tool]:
@@ -123,12 +122,12 @@ class Session:
 
         Raises:
             BrokenError: the session ended.
-            ToolFailedError: it does not say.
+            ToolFailedError: the server rejected the request.
         """
         found: dict[str, Tool] = {}
         cursor: str | None = None
         for _ in range(_MAX_PAGES):
-            page = await self._asked(lambda client, cursor=cursor: client.list_tools(cursor=cursor))
+            page = await self._request_server(lambda client, cursor=cursor: client.list_tools(cursor=cursor))
             found |= {tool.name: tool for tool in page.tools}
             cursor = page.next_cursor
             if cursor is None:
@@ -140,29 +139,29 @@ class Session:
 
         Raises:
             BrokenError: the session ended.
-            ToolFailedError: the server refused.
+            ToolFailedError: the server rejected the call.
         """
         self._calls += 1
         try:
-            result: CallToolResult = await self._asked(lambda client: client.call_tool(tool, dict(arguments)))
+            result: CallToolResult = await self._request_server(lambda client: client.call_tool(tool, dict(arguments)))
             return result
         finally:
             self._calls -= 1
-            if self._retired and not self._calls:
-                self._leaving.set()
+            if self._closes_when_idle and not self._calls:
+                self._closing.set()
 
-    def leave_when_idle(self) -> None:
-        """Leave as soon as no call is under way."""
-        self._retired = True
+    def close_when_idle(self) -> None:
+        """Close the session as soon as no call is under way."""
+        self._closes_when_idle = True
         if not self._calls:
-            self._leaving.set()
+            self._closing.set()
 
-    async def leave(self) -> None:
-        """Leave, and wait until nothing of it is left."""
-        self._leaving.set()
-        await asyncio.wait([self._life])
+    async def close(self) -> None:
+        """Close the session, and wait for its end."""
+        self._closing.set()
+        await asyncio.wait([self._task])
 
-    async def _asked(self, ask: Any) -> Any:
+    async def _request_server(self, ask: Any) -> Any:
         from mcp.shared.exceptions import MCPError
         from mcp_types import CONNECTION_CLOSED
         from pydantic import ValidationError
@@ -172,40 +171,40 @@ class Session:
         try:
             return await ask(self._client)
         except MCPError as error:
-            if error.code == CONNECTION_CLOSED or self._life.done():
+            if error.code == CONNECTION_CLOSED or self._task.done():
                 raise BrokenError(await self._describe_end()) from None
             if (refusal := refusal_of(error)) is not None:
                 waits_s = refusal.retry_after_s
                 raise ToolFailedError(refusal.reason, may_pass=refusal.may_pass, retry_after_s=waits_s) from None
             if "session" in error.message.lower() and not self.is_program:
-                self._leaving.set()
-                raise BrokenError(one_line(error.message)) from None
-            raise ToolFailedError(one_line(error.message) or "the server refused the call") from None
+                self._closing.set()
+                raise BrokenError(first_line(error.message)) from None
+            raise ToolFailedError(first_line(error.message) or "the server refused the call") from None
         except ValidationError:
             raise ToolFailedError("the server's answer is not what the protocol says") from None
-        except RuntimeError as error:  # the result does not hold to the tool's own output schema
-            raise ToolFailedError(one_line(str(error))) from None
-        except Exception as error:  # noqa: BLE001 - whatever else the transport raises, it is of no more use
-            self._leaving.set()
-            raise BrokenError(what(_innermost(error))) from None
+        except RuntimeError as error:  # the result violates the tool's output schema
+            raise ToolFailedError(first_line(str(error))) from None
+        except Exception as error:  # noqa: BLE001 - any other error of the transport ends the session
+            self._closing.set()
+            raise BrokenError(error_text(_innermost(error))) from None
 
     async def _describe_end(self) -> str:
         if self._program is None:
             return "the connection was closed"
         return f"the server {await self._program.describe_end()}"
 
-    async def _live(self) -> None:
+    async def _run(self) -> None:
         from mcp import Client
 
         try:
             async with Client(_Transport(self._transport()), cache=None) as client:
                 self._client = client
                 self._opened.set_result(None)
-                await self._leaving.wait()
-        except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 - whoever waits for the session is told
+                await self._closing.wait()
+        except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 - passed to the waiting caller
             if not self._opened.done():
                 self._opened.set_exception(await self._no_session(error))
-                self._opened.exception()  # looked at, for nobody may wait for it any more
+                self._opened.exception()  # retrieved: the caller may have been cancelled
         finally:
             if self._program is not None:
                 await self._program.end()
@@ -215,39 +214,39 @@ class Session:
         if isinstance(first, NotStartedError):
             return NoSessionError(f"could not be started: {first}")
         if self._program is not None:
-            # It may have ended a moment before anybody saw it.
+            # Its end may not have been noticed yet.
             ended = self._program.has_ended or isinstance(first, BrokenError) or _is_closed(first)
-            reason = f"the server {await self._program.describe_end()}" if ended else what(first)
+            reason = f"the server {await self._program.describe_end()}" if ended else error_text(first)
             return NoSessionError(reason, stderr=self._program.stderr_from(0))
         refusal = refusal_of(first)
         if refusal is None:
-            return NoSessionError(one_line(str(first)) or what(first))
+            return NoSessionError(first_line(str(first)) or error_text(first))
         return NoSessionError(refusal.reason, may_pass=refusal.may_pass)
 
     @asynccontextmanager
     async def _transport(self) -> AsyncIterator[TransportStreams]:
-        opening = self._opening
-        if opening.url is None:
-            self._program = await ChildProcess.start(opening.argv, cwd=opening.cwd, env=opening.environment, stdin=True)
+        options = self._options
+        if options.url is None:
+            self._program = await ChildProcess.start(options.argv, cwd=options.cwd, env=options.environment, stdin=True)
             async with _stdio(self._program) as streams:
                 yield streams
             return
         import httpx2
         from mcp.client.streamable_http import streamable_http_client
 
-        from cranfield.systems.kinds.mcp_http import TellingClient
+        from cranfield.systems.kinds.mcp_http import ReasonClient
 
-        # A call's own time is kept by who waits for it.
-        timeout = httpx2.Timeout(opening.timeout_s, read=None)
+        # Calls have their own time limit.
+        timeout = httpx2.Timeout(options.timeout_s, read=None)
         async with (
-            TellingClient(headers=dict(opening.headers), timeout=timeout) as http,
-            streamable_http_client(opening.url, http_client=http) as streams,
+            ReasonClient(headers=dict(options.headers), timeout=timeout) as http,
+            streamable_http_client(options.url, http_client=http) as streams,
         ):
             yield streams
 
 
 class _Transport:
-    """A context manager in the shape that the SDK takes for a transport."""
+    """Adapter of a context manager to the transport protocol of the SDK."""
 
     def __init__(self, inner: Any) -> None:
         self._inner = inner
@@ -263,7 +262,7 @@ class _Transport:
 
 @asynccontextmanager
 async def _stdio(program: ChildProcess) -> AsyncIterator[TransportStreams]:
-    """Messages to and from a program as lines; a line that is none (servers print what they should not) is passed over."""
+    """Messages to and from a program as lines; invalid lines are ignored, because many servers print to stdout."""
     import anyio
     import mcp_types
     from mcp.shared.message import SessionMessage
@@ -300,7 +299,7 @@ async def _stdio(program: ChildProcess) -> AsyncIterator[TransportStreams]:
 
 
 def _innermost(error: BaseException) -> BaseException:
-    """The first error of a group of errors; task groups wrap what goes wrong in them."""
+    """The first error of nested exception groups."""
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     return error
@@ -314,7 +313,7 @@ def _is_closed(error: BaseException) -> bool:
 
 
 def refusal_of(error: BaseException) -> Refusal | None:
-    """Why HTTP failed, where that is what an error is about."""
+    """The HTTP failure that caused an error, if any."""
     from mcp.shared.exceptions import MCPError
 
     from cranfield.systems.kinds.mcp_http import refusal_in

@@ -1,7 +1,7 @@
-"""Importing a module of the user's from the folders of a config, and nothing else of the process changed by it.
+"""Import user modules from the folders of a config.
 
-The folders stand on `sys.path` only while something is imported. Two systems may have a module of the same name, each in
-a folder of its own: the one that was imported first is set aside while the other imports.
+The folders are on `sys.path` only during the import. Modules of the same name in the folders of two systems do not
+conflict: those of other folders are removed from `sys.modules` during the import.
 """
 
 from __future__ import annotations
@@ -16,23 +16,23 @@ from threading import RLock
 from types import ModuleType
 
 from cranfield.systems.configured import CheckFailedError
-from cranfield.systems.kinds.function import what, what_and_where
+from cranfield.systems.kinds.function import error_text, error_text_with_place
 
 _lock = RLock()
 _own: dict[tuple[str, ...], dict[str, ModuleType]] = {}
-"""Modules imported from each row of folders."""
+"""Modules imported from each sequence of folders."""
 
 
-def found_in(module: str, name: str, folders: Sequence[Path]) -> object:
-    """What a module calls by a (dotted) name.
+def import_name(module: str, name: str, folders: Sequence[Path]) -> object:
+    """Import an object from a module.
 
     Args:
         module: dotted name of the module.
-        name: of the function, or whatever it is, in it.
-        folders: where modules are looked for first.
+        name: dotted name of the object in it.
+        folders: searched first.
 
     Raises:
-        CheckFailedError: with what Python said; of a module that is no Python, with file and line.
+        CheckFailedError: with the error of the import, and its file and line.
     """
     with _first_on_path(folders):
         found: object = _imported(module, folders)
@@ -43,15 +43,15 @@ def found_in(module: str, name: str, folders: Sequence[Path]) -> object:
             known = sorted(key for key in vars(found) if not key.startswith("_")) if hasattr(found, "__dict__") else []
             hint = f"it has {', '.join(known[:12])}." if known else None
             raise CheckFailedError(f"{name} in the module {module}", "nothing of that name", hint) from None
-        except Exception as error:  # noqa: BLE001 - a module may answer with anything
-            raise CheckFailedError(f"{name} in the module {module}", what(error)) from None
+        except Exception as error:  # noqa: BLE001 - module code may raise anything
+            raise CheckFailedError(f"{name} in the module {module}", error_text(error)) from None
     return found
 
 
 def module_files(module: str, folders: Sequence[Path]) -> Iterator[Path]:
-    """The file of a module, and of every module that it imports from the same folders; nothing is run.
+    """Files of a module and of the modules that it imports from the same folders; nothing is executed.
 
-    Of a module that is not in the folders only its own file.
+    For a module outside of the folders, only its own file.
     """
     from modulefinder import ModuleFinder
 
@@ -80,10 +80,10 @@ def _imported(module: str, folders: Sequence[Path]) -> ModuleType:
         raise CheckFailedError(expected, f"{where}: {error.msg}") from None
     except ModuleNotFoundError as error:
         hint = "modules are looked for in cwd, in the config's folder, and where Python is installed."
-        missing = f"no module named {error.name}" if error.name == module else what_and_where(error)
+        missing = f"no module named {error.name}" if error.name == module else error_text_with_place(error)
         raise CheckFailedError(expected, missing, hint) from None
     except (Exception, SystemExit) as error:
-        raise CheckFailedError(expected, what_and_where(error)) from error
+        raise CheckFailedError(expected, error_text_with_place(error)) from error
     top = module.partition(".")[0]
     here = PathFinder.find_spec(top, [str(folder) for folder in folders])
     loaded = getattr(sys.modules.get(top), "__file__", None)
@@ -95,7 +95,7 @@ def _imported(module: str, folders: Sequence[Path]) -> ModuleType:
 
 @contextmanager
 def _first_on_path(folders: Sequence[Path]) -> Iterator[None]:
-    """Import from these folders before all others, seeing no module of other systems' folders."""
+    """Put folders first on `sys.path`, and hide modules of other systems' folders."""
     mine = tuple(dict.fromkeys(str(folder) for folder in folders))
     with _lock:
         for key, modules in _own.items():
@@ -109,7 +109,7 @@ def _first_on_path(folders: Sequence[Path]) -> Iterator[None]:
         try:
             yield
         finally:
-            for folder in mine:  # what the module itself added to the path stays
+            for folder in mine:  # additions of the module to the path remain
                 with suppress(ValueError):
                     sys.path.remove(folder)
             new = {name: sys.modules[name] for name in set(sys.modules) - before}

@@ -1,4 +1,4 @@
-"""A system under test of a kind that an installed package brings, by an entry point of the group `cranfield.systems`.
+"""A system under test provided by an installed package, by an entry point of the group `cranfield.systems`.
 
 The entry point names a function that is called as `function(name=…, settings=…, folder=…, params=…)`. What it returns has a
 method `search(query, k, **params)`, as a Python system's function, or is a `System` of its own.
@@ -17,27 +17,27 @@ from cranfield.errors import unknown_name
 from cranfield.model import Answer, Query, Scalar
 from cranfield.plugins import Plugin, plugins
 from cranfield.systems.configured import CheckFailedError, Step
-from cranfield.systems.kinds.function import callable_of, what_and_where
+from cranfield.systems.kinds.function import error_text_with_place, find_callable
 from cranfield.systems.kinds.in_process import InProcessSystem
 from cranfield.systems.kinds.modules import module_files
 
 
 class PluginSystem(InProcessSystem):
-    """A system that an installed package brings."""
+    """A system provided by an installed package."""
 
     config: PluginConfig
 
     @property
     def called(self) -> str:
-        """The method of what the package makes."""
+        """The method that is called."""
         return f"{self.config.plugin}.search"
 
     def ready_steps(self) -> Iterator[Step]:
-        """That a package brings it, and makes it."""
+        """Check that a package provides the plugin, and creates the system."""
         yield f"plugin {self.config.plugin}", self._check
 
     def depends_on(self) -> Iterator[Path]:
-        """Besides what is named, the plug-in's file and the list of its package's files with their digests."""
+        """Besides `depends`, the module of the plugin and the list of its package's files with their digests."""
         yield from super().depends_on()
         with suppress(CheckFailedError):
             point = self._plugin().point
@@ -64,7 +64,7 @@ class PluginSystem(InProcessSystem):
         return points[name]
 
     def load(self) -> tuple[object, object]:
-        """What the package makes of the settings."""
+        """Create the system."""
         plugin = self._plugin()
         point = plugin.point
         hint = f"mend {point.value}, or uninstall the package."
@@ -78,12 +78,12 @@ class PluginSystem(InProcessSystem):
             )
         except (Exception, SystemExit) as error:
             whose = f"plugin {plugin.name}{plugin.package} to make the system"
-            raise CheckFailedError(whose, what_and_where(error), hint) from error
-        return _as_function(made) or self._asked(made, plugin), made
+            raise CheckFailedError(whose, error_text_with_place(error), hint) from error
+        return _as_function(made) or self._request_server(made, plugin), made
 
-    def _asked(self, made: object, plugin: Plugin) -> Callable[..., Any]:
+    def _request_server(self, made: object, plugin: Plugin) -> Callable[..., Any]:
         try:
-            return callable_of(made, self.called)
+            return find_callable(made, self.called)
         except CheckFailedError as problem:
             whose = f"plugin {plugin.name}{plugin.package} to make what has a method search"
             raise CheckFailedError(
@@ -92,7 +92,7 @@ class PluginSystem(InProcessSystem):
 
 
 def _as_function(made: Any) -> Callable[..., Any] | None:
-    """A `System` as a function like others; None where it is none."""
+    """The `search` of a `System` as a plain function; None for other objects."""
     if not (
         hasattr(made, "config_digest") and hasattr(made, "public_config") and callable(getattr(made, "search", None))
     ):

@@ -1,4 +1,4 @@
-"""A system under test that is a Python function, plain or async, in the same process."""
+"""A system under test that is a Python function, plain or async, in this process."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from cranfield.concurrency.loop import event_loop
 from cranfield.config.systems import PythonConfig
 from cranfield.errors import CranfieldError
 from cranfield.model import Order
-from cranfield.systems.calls.values import type_of
+from cranfield.systems.calls.values import type_name
 from cranfield.systems.configured import CheckFailedError, Step
-from cranfield.systems.kinds.function import require_takes, what_and_where
+from cranfield.systems.kinds.function import check_signature, error_text_with_place
 from cranfield.systems.kinds.in_process import InProcessSystem
-from cranfield.systems.kinds.modules import found_in, module_files
+from cranfield.systems.kinds.modules import import_name, module_files
 
 
 class PythonSystem(InProcessSystem):
-    """A function, `module:name`, called as `name(query, k, **params)`; with `with`, what makes that function.
+    """A function `module:name`, called as `name(query, k, **params)`; with `with`, a factory of that function.
 
     Example:
         >>> from cranfield.model import Query
@@ -47,17 +47,17 @@ class PythonSystem(InProcessSystem):
         concurrency: int = 1,
         timeout_s: float = 30.0,
     ) -> Self:
-        """Make a system of a function at hand.
+        """Make a system from a function object.
 
         Args:
             name: its name in reports.
             function: called as `function(query, k, **params)`, plain or async; or an object with such a method `search`.
-            order: whether its list stands as given, or is sorted by score.
+            order: whether the order of its list counts, or it is sorted by score.
             concurrency: calls at a time.
-            timeout_s: seconds a call may take.
+            timeout_s: time limit of a call.
 
         Raises:
-            ConfigError: a setting is out of bounds.
+            ConfigError: a setting is invalid.
         """
         kind = function if hasattr(function, "__qualname__") else type(function)
         reference = re.sub(r"[^\w.]", "_", f"{kind.__module__}.{kind.__qualname__}")
@@ -73,7 +73,7 @@ class PythonSystem(InProcessSystem):
         return system
 
     def prepare(self) -> None:
-        """Nothing is imported yet."""
+        """Initialise; nothing is imported yet."""
         super().prepare()
         self._folders = tuple(dict.fromkeys((self.cwd.resolve(), self.folder.resolve())))
         self._module, _, self._attribute = self.config.python.partition(":")
@@ -84,18 +84,18 @@ class PythonSystem(InProcessSystem):
         return self._attribute
 
     def ready_steps(self) -> Iterator[Step]:
-        """That the function is there, can be called, and takes what it will be given."""
+        """Check that the function exists, is callable, and accepts its arguments."""
         yield f"python {self.config.python}", self._check
 
     def depends_on(self) -> Iterator[Path]:
-        """Besides what is named, the module's file, and those that it imports from `cwd` and the config's folder."""
+        """Besides `depends`, the file of the module, and of modules that it imports from `cwd` and the config's folder."""
         yield from super().depends_on()
         if self._given is None:
             yield from module_files(self._module, self._folders)
 
     @property
     def config_digest(self) -> str:
-        """SHA-256 over the configuration as written; of a function at hand over its source too, where there is one."""
+        """SHA-256 over the configuration as written, and over the source of a function object."""
         digest = super().config_digest
         if self._given is None:
             return digest
@@ -107,42 +107,44 @@ class PythonSystem(InProcessSystem):
 
     def _check(self) -> str:
         function = event_loop().run(self.loaded())
-        require_takes(function.called, self._attribute, {**self.config.params, **self.set_params})
+        check_signature(function.called, self._attribute, {**self.config.params, **self.set_params})
         return "an async function" if function.is_async else "a function"
 
     def load(self) -> tuple[object, object]:
-        """The function, found or made."""
+        """Import the function, or create it with its factory."""
         if self._given is not None:
             return self._given, None
-        found = found_in(self._module, self._attribute, self._folders)
+        found = import_name(self._module, self._attribute, self._folders)
         settings = self.config.with_
         if settings is None:
             return found, None
         offered = {"folder": self.folder, "environment": self.environment}
-        made = made_by(found, self._attribute, settings, offered, needed=("environment",) if self.config.env else ())
+        made = call_factory(
+            found, self._attribute, settings, offered, needed=("environment",) if self.config.env else ()
+        )
         return made, made
 
 
-def made_by(
+def call_factory(
     factory: Any, name: str, settings: Mapping[str, Any], offered: Mapping[str, Any], *, needed: tuple[str, ...] = ()
 ) -> object:
-    """What a factory makes of its settings.
+    """Call a factory with its settings.
 
     Args:
-        factory: what is called.
-        name: what messages call it.
-        settings: given by name.
-        offered: given too, each where it has a parameter of that name.
-        needed: of what is offered, what it must have a parameter for.
+        factory: the factory.
+        name: its name in messages.
+        settings: keyword arguments.
+        offered: passed if the factory has a parameter of that name.
+        needed: names in `offered` that the factory must have a parameter for.
 
     Raises:
-        CheckFailedError: it cannot be called, does not take the settings, or raised something.
+        CheckFailedError: it is not callable, does not accept the settings, or raised an exception.
     """
     if not callable(factory):
-        raise CheckFailedError(f"{name} to be a function that takes `with`", type_of(factory))
+        raise CheckFailedError(f"{name} to be a function that takes `with`", type_name(factory))
     try:
         signature = inspect.signature(factory)
-    except (TypeError, ValueError):  # written in C, and silent about it
+    except (TypeError, ValueError):  # implemented in C without a signature
         given = dict(settings)
     else:
         named = {one.name for one in signature.parameters.values() if one.kind is not one.VAR_KEYWORD}
@@ -162,4 +164,4 @@ def made_by(
         problem = error.problems[0]
         raise CheckFailedError(problem.expected or "settings that it can use", problem.message, problem.hint) from error
     except (Exception, SystemExit) as error:
-        raise CheckFailedError(f"{name} to make what is asked", what_and_where(error)) from error
+        raise CheckFailedError(f"{name} to make what is asked", error_text_with_place(error)) from error

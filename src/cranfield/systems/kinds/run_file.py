@@ -1,4 +1,4 @@
-"""A system under test that has answered already: its answers are those of a run file, as the file has them."""
+"""A run file as a system under test: its answers are read from the file."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ NOT_THERE = "the run file holds no answer for it"
 
 
 class RunFileSystem(ConfiguredSystem):
-    """A run file of cranfield.yaml. A query that it does not hold is missing; params and k change nothing."""
+    """A run file of cranfield.yaml. Queries that are not in it are missing; params and k have no effect."""
 
     config: RunConfig
 
     async def ask_async(self, query: Query, k: int, *, is_shown: bool = False) -> Exchange:
-        """The answer to a query, found by its id."""
+        """The answer to a query, by its id."""
         answer = self.run.answers.get(query.id, Answer(Outcome.MISSING, reason=NOT_THERE))
         log = self.run.logs.get(query.id, CallLog(0.0))
         request = self.request(query.id, k, {}) if is_shown else ""
@@ -31,19 +31,19 @@ class RunFileSystem(ConfiguredSystem):
         return Exchange(request, output, "", answer, replace(log, cached=True))
 
     async def attempt(self, query: str, k: int, params: Mapping[str, Scalar], received: Received) -> Reply:  # noqa: ARG002
-        """Nothing can be asked: a run knows queries by their ids, and `ask` finds them."""
+        """Not used: `ask_async` looks answers up by query id."""
         return Reply(answer=Answer(Outcome.MISSING, reason=NOT_THERE))
 
     def request(self, query: str, k: int, params: Mapping[str, Scalar]) -> str:  # noqa: ARG002
-        """The file, and the query that is looked up in it."""
+        """The file and the query id."""
         return f"{self.config.run}: query {query}"
 
     def ready_steps(self) -> Iterator[Step]:
-        """That the file can be read as a run."""
+        """Check that the file is a valid run."""
         yield f"run {self.config.run}", self._check
 
     def depends_on(self) -> Iterator[Path]:
-        """Besides what is named, the file."""
+        """Besides `depends`, the file."""
         yield from super().depends_on()
         yield self.path
 
@@ -54,12 +54,12 @@ class RunFileSystem(ConfiguredSystem):
 
     @property
     def order(self) -> Order:
-        """As the file has it: of a table of scores, highest first."""
+        """The order of the run; of a table of scores, highest first."""
         return self.run.order
 
     @cached_property
     def run(self) -> Run:
-        """The answers; read the first time.
+        """The run; read on first use.
 
         Raises:
             RunFormatError: with every problem of the file.
@@ -68,7 +68,7 @@ class RunFileSystem(ConfiguredSystem):
 
     @property
     def is_pilot(self) -> bool:
-        """True when the file says that its run is not for the record."""
+        """Whether the run is marked as a pilot."""
         return self.run.pilot
 
     def _check(self) -> str:
