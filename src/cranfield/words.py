@@ -54,7 +54,17 @@ def first_of(
 
 def and_list(names: Sequence[str]) -> str:
     """`a, b and c`."""
-    return " and ".join(filter(None, (", ".join(names[:-1]), *names[-1:])))
+    return _joined(names, "and")
+
+
+def or_list(names: Sequence[str]) -> str:
+    """`a, b or c`."""
+    return _joined(names, "or")
+
+
+def _joined(names: Sequence[str], word: str) -> str:
+    """The names with commas, and a word before the last."""
+    return f" {word} ".join(filter(None, (", ".join(names[:-1]), *names[-1:])))
 
 
 def printable(text: str) -> str:

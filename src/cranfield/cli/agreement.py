@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from cranfield.cli.option_groups import RULES, SCALES
 from cranfield.cli.shared import Format, FormatOption, HtmlOption, SeedOption, TestSetFormatOption, deliver
 
 
@@ -18,14 +19,12 @@ def agreement_command(
         typer.Option(
             "--rule",
             metavar="RULE",
-            help="Consensus to show: median, majority, mean, searchtweak or quepid; default the set's own, or median.",
+            help=f"Consensus to show: {RULES}; default the set's own, or median.",
         ),
     ] = None,
     scale: Annotated[
         str | None,
-        typer.Option(
-            "--scale", metavar="SCALE", help="What the ratings are on: binary, graded (0-3) or detail (1-10)."
-        ),
+        typer.Option("--scale", metavar="SCALE", help=f"What the ratings are on: {SCALES}."),
     ] = None,
     to_scale: Annotated[
         str | None, typer.Option("--to-scale", metavar="SCALE", help="Map each rating to this scale first.")

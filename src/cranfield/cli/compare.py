@@ -2,44 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from datetime import date
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NamedTuple, TypedDict
+from typing import TYPE_CHECKING, Annotated, TypedDict
 
 import typer
 
+from cranfield.cli.option_groups import option_groups
 from cranfield.cli.shared import (
     EXIT_SYSTEM,
     ContrastOption,
-    ConventionOption,
-    DepthOption,
-    DuplicatesChoice,
     FailOnOption,
     Format,
     FormatOption,
     HtmlOption,
     MeasureOption,
-    MissingChoice,
-    NoCacheOption,
-    RunFormatOption,
     SeedOption,
     TestSetFormatOption,
     contrasts_of,
     deliver,
-    note_reader,
-    one_stdin,
+    load_and_evaluate,
     today,
     verdict_exit_code,
 )
-from cranfield.cli.testset_options import testset_options
 from cranfield.errors import Problem, UsageError
 from cranfield.evaluation.verdict_table import VerdictCode
 
 if TYPE_CHECKING:
-    from cranfield.evaluation.values import Evaluation, Limits
+    from cranfield.evaluation.options import CompareOptions
+    from cranfield.evaluation.sensitivity import Sensitivity
+    from cranfield.evaluation.values import Comparison, Evaluation
+    from cranfield.project.scoring_options import ScoringOptions
     from cranfield.project.testset_options import TestSetOptions
-
-Contrasts = Sequence[tuple[str, str, str]]
+    from cranfield.reporting import Document
 
 BaselineLessOption = Annotated[
     bool, typer.Option("--baseline-less", help="Of three runs or more, the first is no baseline.")
@@ -56,7 +53,7 @@ TestOption = Annotated[
     typer.Option(
         "--test",
         metavar="NAME",
-        help="Procedure of the verdict and its interval: permutation, t, wilcoxon, sign or bootstrap.",
+        help="Procedure of the verdict and its interval: {tests}.",
     ),
 ]
 MarginOption = Annotated[
@@ -71,7 +68,7 @@ MoreArgument = Annotated[
 ]
 
 
-@testset_options
+@option_groups
 def compare_command(
     testset: Annotated[Path, typer.Argument(metavar="TESTSET", help="A test-set file, or TREC qrels.")],
     baseline: Annotated[Path, typer.Argument(metavar="BASELINE", help="Baseline run.")],
@@ -86,12 +83,8 @@ def compare_command(
     margin: MarginOption = None,
     alpha: Annotated[float, typer.Option("--alpha", metavar="X", help="Significance level (alpha).")] = 0.05,
     seed: SeedOption = 0,
-    convention: ConventionOption = "trec",
-    missing: MissingChoice = None,
-    duplicates: DuplicatesChoice = None,
     contrast: ContrastOption = None,
-    depth: DepthOption = None,
-    no_cache: NoCacheOption = False,
+    scoring: ScoringOptions,
     max_failed: Annotated[
         float, typer.Option("--max-failed", metavar="SHARE", help="More failed queries than this, and it is invalid.")
     ] = 0.1,
@@ -104,76 +97,40 @@ def compare_command(
     output: FormatOption = Format.TEXT,
     html: HtmlOption = None,
     testset_format: TestSetFormatOption = None,
-    run_format: RunFormatOption = None,
     options: TestSetOptions,
 ) -> None:
     """Compare two runs query by query, or three and more at once, and reach a verdict with its evidence."""
+    from cranfield.evaluation.options import CompareOptions
     from cranfield.evaluation.values import Limits
-    from cranfield.project.loading import load
-    from cranfield.project.recipe import evaluate, make_names_unique, with_measure
+    from cranfield.measures import parse
 
     runs = [baseline, candidate, *(more or ())]
     _refuse(many=len(runs) > 2, baseline_less=baseline_less, sensitivity=sensitivity, fail_on=fail_on)
-    contrasts = contrasts_of(contrast)
-    judged = load(testset, format=testset_format, options=options)
-    one_stdin([testset, *runs])
-    note_reader(runs)
-    evaluations = [
-        with_measure(
-            evaluate(
-                judged,
-                run,
-                measures=measures or None,
-                convention=convention,
-                missing=missing.value if missing else None,
-                duplicates=duplicates.value if duplicates else None,
-                run_format=run_format,
-                depth=depth,
-                cache=not no_cache,
-            ),
-            primary,
-        )
-        for run in runs
-    ]
-    evaluations = make_names_unique(evaluations, runs)
-    declared: Declared = {
-        "primary": primary,
-        "test": test,
-        "alpha": alpha,
-        "margin": margin,
-        "seed": seed,
-        "limits": Limits(max_failed, min_judged),
-    }
+    shown: Shown = {"contrasts": contrasts_of(contrast), "today": today()}
+    evaluations = load_and_evaluate(
+        testset, runs, measures, testset_format=testset_format, options=options, scoring=scoring, primary=primary
+    )
+    measure, limits = parse(primary) if primary is not None else None, Limits(max_failed, min_judged)
+    declared = CompareOptions(measure, test, alpha, margin, seed, limits=limits)
     if more:
-        names = _many(evaluations, declared, contrasts, output, html, baseline_less=baseline_less)
+        document, verdicts = _compare_many(evaluations, declared, shown, baseline_less=baseline_less)
     else:
-        again = Again((runs[0], runs[1]), run_format, options) if sensitivity else None
-        names = _two(evaluations, declared, contrasts, output, html, again)
-    invalid = EXIT_SYSTEM if VerdictCode.INVALID in names else 0
-    raise typer.Exit(verdict_exit_code(names, fail_on) or invalid)
+        repeat = partial(_sensitivity, runs=(baseline, candidate), options=options, scoring=scoring)
+        document, verdicts = _compare_two(evaluations, declared, shown, repeat if sensitivity else None)
+    deliver(document, output, html)
+    invalid = EXIT_SYSTEM if VerdictCode.INVALID in verdicts else 0
+    raise typer.Exit(verdict_exit_code(verdicts, fail_on) or invalid)
 
 
-class Declared(TypedDict):
-    """What is declared before the numbers are seen."""
+class Shown(TypedDict):
+    """What the report shows besides the results."""
 
-    primary: str | None
-    test: str
-    alpha: float
-    margin: float | None
-    seed: int
-    limits: Limits
-
-
-class Again(NamedTuple):
-    """What it takes to score both runs anew, on other grades."""
-
-    runs: tuple[Path, Path]
-    run_format: str | None
-    options: TestSetOptions
+    contrasts: Sequence[tuple[str, str, str]]
+    today: date
 
 
 def _refuse(*, many: bool, baseline_less: bool, sensitivity: bool, fail_on: Sequence[VerdictCode] | None) -> None:
-    """Options that do not go with so many runs, all of them."""
+    """Raise every option that does not fit the number of runs."""
     problems = []
     if many and sensitivity:
         problems.append(Problem("--sensitivity is about two runs", hint="compare the two in question alone"))
@@ -189,49 +146,36 @@ def _refuse(*, many: bool, baseline_less: bool, sensitivity: bool, fail_on: Sequ
         raise UsageError(problems)
 
 
-def _two(
+def _compare_two(
     evaluations: Sequence[Evaluation],
-    declared: Declared,
-    contrasts: Contrasts,
-    output: Format,
-    html: Path | None,
-    again: Again | None,
-) -> list[VerdictCode]:
-    """Compare two and deliver the report; the verdict."""
-    from cranfield.project.recipe import compare
+    declared: CompareOptions,
+    shown: Shown,
+    repeat: Callable[[Comparison], Sensitivity] | None,
+) -> tuple[Document, list[VerdictCode]]:
+    """The report of two systems, and the verdict."""
+    from cranfield.evaluation.compare import compare
     from cranfield.reporting import comparison_document
 
     first, second = evaluations
-    comparison = compare(first, second, **declared)
-    varied = None
-    if again is not None:
-        from cranfield.project.sensitivity import sensitivity
-
-        options = again.options
-        varied = sensitivity(
-            comparison,
-            runs=again.runs,
-            scale=options.scale,
-            to_scale=options.to_scale,
-            run_format=again.run_format,
-        )
-    deliver(comparison_document(comparison, contrasts=contrasts, today=today(), sensitivity=varied), output, html)
-    return [comparison.verdict.code]
+    comparison = compare(first, second, declared)
+    varied = None if repeat is None else repeat(comparison)
+    return comparison_document(comparison, sensitivity=varied, **shown), [comparison.verdict.code]
 
 
-def _many(
-    evaluations: Sequence[Evaluation],
-    declared: Declared,
-    contrasts: Contrasts,
-    output: Format,
-    html: Path | None,
-    *,
-    baseline_less: bool,
-) -> list[VerdictCode]:
-    """Compare three or more and deliver the report; the verdict, and each against the baseline, as words to fail on."""
-    from cranfield.project.recipe import compare_many
+def _sensitivity(
+    comparison: Comparison, *, runs: tuple[Path, Path], options: TestSetOptions, scoring: ScoringOptions
+) -> Sensitivity:
+    from cranfield.project.sensitivity import sensitivity
+
+    return sensitivity(comparison, runs=runs, scale=options.scale, to_scale=options.to_scale, scoring=scoring)
+
+
+def _compare_many(
+    evaluations: Sequence[Evaluation], declared: CompareOptions, shown: Shown, *, baseline_less: bool
+) -> tuple[Document, list[VerdictCode]]:
+    """The report of three systems or more, and the verdict overall and of each against the baseline."""
+    from cranfield.evaluation.many import compare_many
     from cranfield.reporting import many_document
 
-    many = compare_many(evaluations, baseline=None if baseline_less else evaluations[0].name, **declared)
-    deliver(many_document(many, contrasts=contrasts, today=today()), output, html)
-    return list(many.claims)
+    many = compare_many(evaluations, declared, baseline=None if baseline_less else evaluations[0].name)
+    return many_document(many, **shown), list(many.claims)

@@ -8,18 +8,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from cranfield.cli.option_groups import DuplicatesOption, MissingOption, RunFormatOption, option_groups
 from cranfield.cli.shared import (
-    DuplicatesOption,
     Format,
     FormatOption,
     HtmlOption,
     MeasureOption,
-    MissingOption,
-    RunFormatOption,
     TestSetFormatOption,
     deliver,
 )
-from cranfield.cli.testset_options import testset_options
 
 if TYPE_CHECKING:
     from cranfield.model import Convention, TestSet
@@ -27,7 +24,7 @@ if TYPE_CHECKING:
     from cranfield.ranking import Duplicates, Missing, Ranking
 
 
-@testset_options
+@option_groups
 def explain_command(
     testset: Annotated[Path, typer.Argument(metavar="TESTSET", help="A test-set file, or TREC qrels.")],
     run: Annotated[Path, typer.Argument(metavar="RUN", help="A TREC run file, or a run that `run` wrote.")],
@@ -42,16 +39,8 @@ def explain_command(
     unjudged: Annotated[
         bool, typer.Option("--unjudged", help="Add the lowest and highest values, were what is unjudged judged.")
     ] = False,
-    missing: Annotated[
-        MissingOption | None,
-        typer.Option("--missing", help="A judged query the run does not answer; default as each convention has it."),
-    ] = None,
-    duplicates: Annotated[
-        DuplicatesOption | None,
-        typer.Option(
-            "--duplicates", help="A document twice in one query of a TREC run; default as each convention has it."
-        ),
-    ] = None,
+    missing: MissingOption = None,
+    duplicates: DuplicatesOption = None,
     output: FormatOption = Format.TEXT,
     html: HtmlOption = None,
     testset_format: TestSetFormatOption = None,
@@ -66,16 +55,10 @@ def explain_command(
     from cranfield.reporting.documents.explain import explanation_document
 
     sides = convention_named(a), convention_named(b)
-    asked = parse_all(measures or DEFAULT_MEASURES)
+    chosen = parse_all(measures or DEFAULT_MEASURES)
     judged = load(testset, format=testset_format, options=options)
-    rank, name = _ranker(
-        judged,
-        run,
-        run_format,
-        missing.value if missing is not None else None,
-        duplicates.value if duplicates is not None else None,
-    )
-    explanation = explain(judged, rank, *sides, asked, run=name)
+    rank, name = _ranker(judged, run, run_format, missing, duplicates)
+    explanation = explain(judged, rank, *sides, chosen, run=name)
     deliver(explanation_document(explanation, top=top, ties=ties, unjudged=unjudged), output, html)
 
 

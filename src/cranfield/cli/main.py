@@ -12,6 +12,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
+from cranfield.cli.help import Command
 from cranfield.cli.shared import State, handled
 from cranfield.version import __version__
 
@@ -109,7 +110,8 @@ def add_command(app: typer.Typer, place: str) -> None:
     """Import the module of a command (`compare`, or `testset.show` of a group) and add it under the module's name."""
     name = place.rpartition(".")[2]
     module = importlib.import_module(f"cranfield.cli.{place}")
-    app.command(name, **getattr(module, "SETTINGS", {}))(handled(getattr(module, f"{name}_command")))
+    settings = {"cls": Command, **getattr(module, "SETTINGS", {})}
+    app.command(name, **settings)(handled(getattr(module, f"{name}_command")))
 
 
 def requested_command(arguments: Sequence[str]) -> tuple[str, ...]:

@@ -7,29 +7,23 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from cranfield.cli.option_groups import option_groups
 from cranfield.cli.shared import (
-    ConventionOption,
-    DepthOption,
-    DuplicatesChoice,
     Format,
     FormatOption,
     HtmlOption,
-    MissingChoice,
-    NoCacheOption,
-    RunFormatOption,
     SeedOption,
     TestSetFormatOption,
     deliver,
-    note_reader,
-    one_stdin,
+    load_and_evaluate,
 )
-from cranfield.cli.testset_options import testset_options
 
 if TYPE_CHECKING:
+    from cranfield.project.scoring_options import ScoringOptions
     from cranfield.project.testset_options import TestSetOptions
 
 
-@testset_options
+@option_groups
 def power_command(
     testset: Annotated[Path, typer.Argument(metavar="TESTSET", help="A test-set file, or TREC qrels.")],
     baseline: Annotated[Path, typer.Argument(metavar="BASELINE", help="A run, such as the baseline's.")],
@@ -59,41 +53,23 @@ def power_command(
     ] = 0.8,
     alpha: Annotated[float, typer.Option("--alpha", metavar="X", help="Significance level (alpha).")] = 0.05,
     seed: SeedOption = 0,
-    convention: ConventionOption = "trec",
-    missing: MissingChoice = None,
-    duplicates: DuplicatesChoice = None,
-    depth: DepthOption = None,
-    no_cache: NoCacheOption = False,
+    scoring: ScoringOptions,
     output: FormatOption = Format.TEXT,
     html: HtmlOption = None,
     testset_format: TestSetFormatOption = None,
-    run_format: RunFormatOption = None,
     options: TestSetOptions,
 ) -> None:
     """Say how many queries a difference needs, or what so many can show, from the spread between two runs."""
     from cranfield.evaluation.power import plan
-    from cranfield.project.loading import load
-    from cranfield.project.recipe import evaluate, make_names_unique
     from cranfield.reporting.documents.power import power_document
 
-    runs = [baseline, candidate]
-    one_stdin([testset, *runs])
-    judged = load(testset, format=testset_format, options=options)
-    note_reader(runs)
-    evaluations = [
-        evaluate(
-            judged,
-            run,
-            measures=[measure] if measure else None,
-            convention=convention,
-            missing=missing.value if missing else None,
-            duplicates=duplicates.value if duplicates else None,
-            run_format=run_format,
-            depth=depth,
-            cache=not no_cache,
-        )
-        for run in runs
-    ]
-    first, second = make_names_unique(evaluations, runs)
+    first, second = load_and_evaluate(
+        testset,
+        [baseline, candidate],
+        [measure] if measure else None,
+        testset_format=testset_format,
+        options=options,
+        scoring=scoring,
+    )
     found = plan(first, second, difference=difference, queries=n_queries, alpha=alpha, power=power, seed=seed)
     deliver(power_document(found), output, html)

@@ -27,7 +27,10 @@ from cranfield.errors import (
 from cranfield.evaluation.verdict_table import VerdictCode, is_former, parse_verdict
 
 if TYPE_CHECKING:
+    from cranfield.evaluation.values import Evaluation
     from cranfield.project.experiment import AnswerCache
+    from cranfield.project.scoring_options import ScoringOptions
+    from cranfield.project.testset_options import TestSetOptions
     from cranfield.reporting.document import Document
 
 LARGE_BYTES = 16 * 1024 * 1024
@@ -92,23 +95,6 @@ def _fail_on_help() -> str:
     return "; ".join(f"{status} on {', '.join(spelled)}" for status, spelled in names.items())
 
 
-class MissingOption(StrEnum):
-    """What becomes of a judged query that a run does not answer."""
-
-    ZERO = "zero"
-    SKIP = "skip"
-
-
-class DuplicatesOption(StrEnum):
-    """What becomes of a document listed twice in one query of a run file."""
-
-    ERROR = "error"
-    FIRST = "first"
-
-
-"""Formats of a run."""
-
-
 FormatOption = Annotated[Format, typer.Option("--format", help="What to print on stdout.")]
 HtmlOption = Annotated[
     Path | None, typer.Option("--html", metavar="FILE", help="Write the report as one HTML file too.")
@@ -120,15 +106,6 @@ MeasureOption = Annotated[
         "--measure",
         metavar="MEASURE",
         help="A measure such as nDCG@10; repeat for more. `cranfield measures` lists them.",
-    ),
-]
-ConventionOption = Annotated[
-    str,
-    typer.Option(
-        "--convention",
-        metavar="NAME",
-        help="Whose choices score it: trec, trec9, trec10, ir_measures, ranx, msmarco, searchtweak, cupertino, octocode, "
-        "knowcode, quepid or opensearch.",
     ),
 ]
 FailOnOption = Annotated[
@@ -143,29 +120,6 @@ FailOnOption = Annotated[
 SeedOption = Annotated[
     int, typer.Option("--seed", metavar="N", min=0, help="Seed of the permutation and bootstrap draws.")
 ]
-MissingChoice = Annotated[
-    MissingOption | None,
-    typer.Option(
-        "--missing",
-        help="A judged query the run does not answer counts as 0, or is left out; default as the convention has it.",
-    ),
-]
-DuplicatesChoice = Annotated[
-    DuplicatesOption | None,
-    typer.Option(
-        "--duplicates",
-        help="A document twice in one query of a TREC run: error, or keep the first; default as the convention has it.",
-    ),
-]
-DepthOption = Annotated[
-    int | None, typer.Option("--depth", metavar="N", min=1, help="Look at the first N results of each query only.")
-]
-NoCacheOption = Annotated[
-    bool,
-    typer.Option(
-        "--no-cache", help="Read every run anew, and keep nothing of it. Large TREC runs are kept by content."
-    ),
-]
 KeptOption = Annotated[bool, typer.Option("--no-cache", help="Use no answers kept of an earlier run, and keep none.")]
 RefreshOption = Annotated[
     bool, typer.Option("--refresh", help="Use no answers kept of an earlier run, and keep these in their place.")
@@ -174,15 +128,9 @@ PilotOption = Annotated[bool, typer.Option("--pilot", help="Stamp everything mad
 TestSetFormatOption = Annotated[
     str | None,
     typer.Option(
-        "--testset-format", metavar="FORMAT", help="Say so instead of telling by content: qrels, beir, yaml, …"
-    ),
-]
-RunFormatOption = Annotated[
-    str | None,
-    typer.Option(
-        "--run-format",
+        "--testset-format",
         metavar="FORMAT",
-        help="Say so instead of telling by content: trec, jsonl, parquet or run-table.",
+        help="Format of the test set, such as qrels or beir; default detected from content.",
     ),
 ]
 
@@ -302,6 +250,26 @@ def note_reader(runs: Sequence[Path]) -> None:
         why = why_in_python()
         if why is not None:
             typer.echo(f"note: run files are read by Python, some times slower than by the C kernel: {why}", err=True)
+
+
+def load_and_evaluate(
+    testset: Path,
+    runs: Sequence[Path],
+    measures: Sequence[str] | None,
+    *,
+    testset_format: str | None,
+    options: TestSetOptions,
+    scoring: ScoringOptions,
+    primary: str | None = None,
+) -> list[Evaluation]:
+    """Load a test set and score run files against it, each under a name of its own."""
+    from cranfield.project.loading import load
+    from cranfield.project.read_ahead import evaluate_files
+
+    one_stdin([testset, *runs])
+    note_reader(runs)
+    loaded = load(testset, format=testset_format, options=options)
+    return evaluate_files(loaded, runs, measures, scoring, primary=primary)
 
 
 def answer_cache(*, no_cache: bool, refresh: bool) -> AnswerCache:

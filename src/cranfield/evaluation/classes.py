@@ -237,7 +237,8 @@ def _compared(sides: tuple[ClassResult, ClassResult], comparison: Comparison) ->
 
 def _tested(query_class: QueryClass, a: FloatQ, b: FloatQ, comparison: Comparison) -> TestResult:
     from cranfield.stats.paired import mcnemar, sign_test
-    from cranfield.stats.permutation import DEFAULT_DRAWS, permutation
+    from cranfield.stats.permutation import permutation
+    from cranfield.stats.result import DEFAULT_DRAWS
 
     if query_class.test == "mcnemar":
         return mcnemar(a, b)

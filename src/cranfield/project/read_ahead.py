@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,20 +17,45 @@ if TYPE_CHECKING:
 
 
 def evaluate_files(
-    testset: TestSet, runs: Sequence[Path], measures: Sequence[str] | None, options: ScoringOptions
+    testset: TestSet,
+    runs: Sequence[Path],
+    measures: Sequence[str] | None,
+    options: ScoringOptions,
+    *,
+    primary: str | None = None,
 ) -> list[Evaluation]:
-    """Score run files against a test set; see `recipe.evaluate`."""
+    """Score run files; systems of the same name take the name of their file, or are numbered.
+
+    Args:
+        testset: the judged queries.
+        runs: at least one file, as `evaluate` takes it.
+        measures: None, or none at all, is the default list.
+        options: how each run is read and scored.
+        primary: a measure that is computed too.
+    """
     reading = _start(testset, runs[0], options)
     try:
-        from cranfield.project.recipe import (
-            evaluate_with_options,  # numpy, measures, statistics: the kernel reads meanwhile
-        )
+        # Imports numpy, measures and statistics while the kernel reads.
+        from cranfield.project.recipe import evaluate_with_options, with_measure
 
         first = runs[0] if reading is None else reading
-        return [evaluate_with_options(testset, run, measures, options) for run in (first, *runs[1:])]
+        evaluations = [
+            with_measure(evaluate_with_options(testset, run, measures or None, options), primary)
+            for run in (first, *runs[1:])
+        ]
     finally:
         if reading is not None:
             reading.close()
+    return _with_unique_names(evaluations, runs)
+
+
+def _with_unique_names(evaluations: list[Evaluation], paths: Sequence[Path]) -> list[Evaluation]:
+    names = [evaluation.name for evaluation in evaluations]
+    if len(set(names)) < len(names):
+        names = [path.stem for path in paths]
+    if len(set(names)) < len(names):
+        names = [f"{name}-{position}" for position, name in enumerate(names, start=1)]
+    return [replace(evaluation, name=name) for evaluation, name in zip(evaluations, names, strict=True)]
 
 
 def _start(testset: TestSet, run: Path, options: ScoringOptions) -> FileReading | None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cranfield.errors import UsageError
@@ -162,16 +161,6 @@ def compare_many(
     measure = parse_all([str(primary)])[0] if primary is not None else None
     options = CompareOptions(measure, test, alpha, margin, seed, limits=limits or Limits())
     return compare_evaluations(evaluations, options, baseline=baseline)
-
-
-def make_names_unique(evaluations: Sequence[Evaluation], paths: Sequence[Path]) -> list[Evaluation]:
-    """Give systems of the same name the name of their file, and number what is still the same."""
-    names = [evaluation.name for evaluation in evaluations]
-    if len(set(names)) < len(names):
-        names = [path.stem for path in paths]
-    if len(set(names)) < len(names):
-        names = [f"{name}-{position}" for position, name in enumerate(names, start=1)]
-    return [replace(evaluation, name=name) for evaluation, name in zip(evaluations, names, strict=True)]
 
 
 def with_measure(evaluation: Evaluation, spelling: str | Measure | None) -> Evaluation:

@@ -1,14 +1,17 @@
-"""A comparison varied one choice at a time, with the grades that other consensus rules make of the ratings."""
+"""Sensitivity analysis of a comparison, with the grades that other consensus rules make of the ratings."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from cranfield.errors import CranfieldError
 from cranfield.evaluation.scales import RATED_BY_SLOT
 from cranfield.evaluation.sensitivity import SENSITIVITY_DRAWS, Regraded, Sensitivity
 from cranfield.evaluation.sensitivity import sensitivity as vary
 from cranfield.evaluation.values import Comparison, Evaluation
+from cranfield.project.recipe import evaluate_with_options
+from cranfield.project.scoring_options import ScoringOptions
 from cranfield.stats.consensus import CONSENSUS, DEFAULT_RULE
 
 if TYPE_CHECKING:
@@ -24,61 +27,50 @@ def sensitivity(
     runs: tuple[RunLike, RunLike] | None = None,
     scale: str | None = None,
     to_scale: str | None = None,
+    scoring: ScoringOptions | None = None,
     n_draws: int = SENSITIVITY_DRAWS,
-    **reading: Any,
 ) -> Sensitivity:
     """Vary one choice of a comparison at a time; where the test set has ratings, the consensus rule too.
 
     Args:
         comparison: what `compare` returned.
-        runs: baseline and candidate as `evaluate` took them; None takes the collected runs that the evaluations hold.
-        scale: what the ratings are on, where it was said.
+        runs: baseline and candidate as `evaluate` took them; None takes the collected runs of the evaluations.
+        scale: of the ratings, where it was given.
         to_scale: what each rating was mapped to, where it was.
+        scoring: how the runs were read and scored; None is as the evaluations record it.
         n_draws: random draws of each variation.
-        reading: other keywords of `evaluate` that the runs were read with (run_format, columns).
     """
     testset = comparison.baseline.testset
-    regraded: dict[str, Regraded] = {}
-    if testset.ratings:
-        sides = comparison.baseline, comparison.candidate
-        given: tuple[RunLike | None, ...] = tuple(side.run for side in sides) if runs is None else runs
-        by_slot = comparison.baseline.ranking.convention.name == RATED_BY_SLOT
-        declared = testset.consensus or (RATED_BY_SLOT if by_slot else DEFAULT_RULE)  # a rule has the convention's name
-        for rule in CONSENSUS:
-            if rule != declared:
-                regraded[rule] = _regraded(sides, given, str(comparison.primary), rule, scale, to_scale, reading)
-    return vary(comparison, regraded=regraded, n_draws=n_draws)
+    sides = comparison.baseline, comparison.candidate
+    given: tuple[RunLike | None, ...] = tuple(side.run for side in sides) if runs is None else runs
+    convention = comparison.baseline.ranking.convention.name
+    by_slot = convention == RATED_BY_SLOT
+    declared = testset.consensus or (RATED_BY_SLOT if by_slot else DEFAULT_RULE)  # a rule has the convention's name
+    scales = (None, None) if by_slot else (scale, to_scale)  # by slot, each measure has a scale of its own
+
+    def regraded(rule: str) -> Regraded:
+        """Both runs scored on the grades that a rule makes, or why they were not."""
+        from cranfield.testsets.consensus import with_consensus
+
+        known = [run for run in given if run is not None]
+        if len(known) < len(given):
+            return NO_RUN
+        try:
+            graded = with_consensus(testset, rule, scale=scales[0], to=scales[1])
+            first, second = (
+                _rescored(graded, side, run, str(comparison.primary), scoring)
+                for side, run in zip(sides, known, strict=True)
+            )
+        except CranfieldError as error:
+            return str(error).splitlines()[0]
+        return first, second
+
+    rules = [rule for rule in CONSENSUS if rule != declared] if testset.ratings else []
+    return vary(comparison, regraded={rule: regraded(rule) for rule in rules}, n_draws=n_draws)
 
 
-def _regraded(
-    sides: tuple[Evaluation, Evaluation],
-    runs: tuple[RunLike | None, ...],
-    primary: str,
-    rule: str,
-    scale: str | None,
-    to_scale: str | None,
-    reading: dict[str, Any],
-) -> Regraded:
-    """Both runs scored on the grades that a rule makes, or why they were not."""
-    from cranfield.testsets.consensus import with_consensus
-
-    known = [run for run in runs if run is not None]
-    if len(known) < len(runs):
-        return NO_RUN
-    if sides[0].ranking.convention.name == RATED_BY_SLOT and (scale or to_scale):
-        scale = to_scale = None  # there each measure has a scale of its own
-    try:
-        testset = with_consensus(sides[0].testset, rule, to=to_scale, scale=scale)
-        first, second = (_again(testset, side, run, primary, reading) for side, run in zip(sides, known, strict=True))
-    except CranfieldError as error:
-        return str(error).splitlines()[0]
-    return first, second
-
-
-def _again(testset: TestSet, side: Evaluation, run: RunLike, primary: str, reading: dict[str, Any]) -> Evaluation:
-    from cranfield.project.recipe import evaluate
-
-    asked: dict[str, Any] = {name: side.reading.get(name) for name in ("depth", "missing", "duplicates")}
-    return evaluate(
-        testset, run, measures=[primary], convention=side.ranking.convention, name=side.name, **asked, **reading
-    )
+def _rescored(
+    testset: TestSet, side: Evaluation, run: RunLike, primary: str, scoring: ScoringOptions | None
+) -> Evaluation:
+    recorded = replace(scoring or ScoringOptions(), convention=side.ranking.convention, name=side.name, **side.reading)  # type: ignore[arg-type]  # what it records are these fields
+    return evaluate_with_options(testset, run, [primary], recorded)

@@ -23,10 +23,7 @@ from cranfield.stats.arguments import FloatN, Values, as_matrix, as_vector, chec
 from cranfield.stats.describe import describe
 from cranfield.stats.draws import counted_subset_blocks, subset_blocks
 from cranfield.stats.fixed_point import FixedPoint, fixed_point
-from cranfield.stats.result import NO_QUERY, TestResult, untested
-
-DEFAULT_DRAWS = 100_000
-"""Sign patterns used where there are too many to enumerate, including the observed one."""
+from cranfield.stats.result import DEFAULT_DRAWS, NO_QUERY, TestResult, untested
 
 EXACT_UP_TO = 16
 """Up to this many queries all 2^n sign patterns are enumerated."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+DEFAULT_DRAWS = 100_000
+"""Sign patterns used where there are too many to enumerate, including the observed one."""
 NO_QUERY = "no query to test"
 """Note of a test without any query."""
 

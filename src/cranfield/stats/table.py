@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from cranfield.stats.arguments import FloatN, Values, as_vector
-from cranfield.stats.bootstrap import DEFAULT_RESAMPLES, bootstrap
-from cranfield.stats.paired import is_binary, mcnemar, paired_t, sign_test, tost
-from cranfield.stats.permutation import DEFAULT_DRAWS, permutation
-from cranfield.stats.result import TestResult
-from cranfield.stats.rounding import differences
-from cranfield.stats.wilcoxon import wilcoxon
+from cranfield.stats.result import DEFAULT_DRAWS, TestResult
+
+if TYPE_CHECKING:
+    from cranfield.stats.arguments import FloatN, Values
 
 __all__ = ["DEFAULT_DRAWS", "MEAN_DIFFERENCE", "TESTS", "Paired", "TestSpec", "run_tests"]
 
@@ -61,6 +59,52 @@ class TestSpec:
         return f"{self.estimates}: {self.interval}" if self.interval else ""
 
 
+# The table is read for help, where numpy is not imported.
+
+
+def _permutation(given: Paired) -> TestResult:
+    from cranfield.stats.permutation import permutation
+
+    return permutation(given.difference, alpha=given.alpha, seed=given.seed, n_draws=given.n_draws)
+
+
+def _wilcoxon(given: Paired) -> TestResult:
+    from cranfield.stats.wilcoxon import wilcoxon
+
+    return wilcoxon(given.difference, alpha=given.alpha)
+
+
+def _paired_t(given: Paired) -> TestResult:
+    from cranfield.stats.paired import paired_t
+
+    return paired_t(given.difference, alpha=given.alpha)
+
+
+def _sign_test(given: Paired) -> TestResult:
+    from cranfield.stats.paired import sign_test
+
+    return sign_test(given.difference, alpha=given.alpha)
+
+
+def _mcnemar(given: Paired) -> TestResult:
+    from cranfield.stats.paired import mcnemar
+
+    return mcnemar(given.baseline, given.candidate)
+
+
+def _bootstrap(given: Paired) -> TestResult:
+    from cranfield.stats.bootstrap import DEFAULT_RESAMPLES, bootstrap
+
+    n_draws = min(given.n_draws, DEFAULT_RESAMPLES)
+    return bootstrap(given.difference, alpha=given.alpha, seed=given.seed, n_draws=n_draws)
+
+
+def _tost(given: Paired) -> TestResult:
+    from cranfield.stats.paired import tost
+
+    return tost(given.difference, given.margin or 0.0, alpha=given.alpha)
+
+
 TESTS: Mapping[str, TestSpec] = {
     spec.name: spec
     for spec in (
@@ -73,7 +117,7 @@ TESTS: Mapping[str, TestSpec] = {
             interval="inverted permutation test",
             source="Fisher 1935, The Design of Experiments; Hartigan 1969, JASA 64(328); "
             "Smucker, Allan & Carterette 2007, CIKM",
-            run=lambda of: permutation(of.difference, alpha=of.alpha, seed=of.seed, n_draws=of.n_draws),
+            run=_permutation,
         ),
         TestSpec(
             name="wilcoxon",
@@ -82,7 +126,7 @@ TESTS: Mapping[str, TestSpec] = {
             estimates="pseudo-median of the non-zero differences (Hodges-Lehmann)",
             interval="inverted Wilcoxon test",
             source="Wilcoxon 1945, Biometrics Bulletin 1(6); Hodges & Lehmann 1963, Ann. Math. Stat. 34(2)",
-            run=lambda of: wilcoxon(of.difference, alpha=of.alpha),
+            run=_wilcoxon,
         ),
         TestSpec(
             name="t",
@@ -91,7 +135,7 @@ TESTS: Mapping[str, TestSpec] = {
             estimates=MEAN_DIFFERENCE,
             interval="Student's t",
             source="Student 1908, Biometrika 6(1)",
-            run=lambda of: paired_t(of.difference, alpha=of.alpha),
+            run=_paired_t,
         ),
         TestSpec(
             name="sign",
@@ -100,7 +144,7 @@ TESTS: Mapping[str, TestSpec] = {
             estimates="median of the non-zero differences",
             interval="order statistics",
             source="Arbuthnot 1710, Phil. Trans. 27; Conover 1999, Practical Nonparametric Statistics",
-            run=lambda of: sign_test(of.difference, alpha=of.alpha),
+            run=_sign_test,
         ),
         TestSpec(
             name="mcnemar",
@@ -109,7 +153,7 @@ TESTS: Mapping[str, TestSpec] = {
             estimates="",
             interval="",
             source="McNemar 1947, Psychometrika 12(2)",
-            run=lambda of: mcnemar(of.baseline, of.candidate),
+            run=_mcnemar,
             can_declare=False,
             needs_binary=True,
         ),
@@ -120,9 +164,7 @@ TESTS: Mapping[str, TestSpec] = {
             estimates=MEAN_DIFFERENCE,
             interval="BCa percentiles of resampled means",
             source="Efron 1987, JASA 82(397)",
-            run=lambda of: bootstrap(
-                of.difference, alpha=of.alpha, seed=of.seed, n_draws=min(of.n_draws, DEFAULT_RESAMPLES)
-            ),
+            run=_bootstrap,
         ),
         TestSpec(
             name="tost",
@@ -132,7 +174,7 @@ TESTS: Mapping[str, TestSpec] = {
             estimates=MEAN_DIFFERENCE,
             interval="Student's t at 1 - 2 alpha",
             source="Schuirmann 1987, J. Pharmacokinet. Biopharm. 15(6)",
-            run=lambda of: tost(of.difference, of.margin or 0.0, alpha=of.alpha),
+            run=_tost,
             can_declare=False,
             needs_margin=True,
         ),
@@ -168,6 +210,10 @@ def run_tests(
     Raises:
         UsageError: sides that do not pair, values that are not finite, or an alpha, seed or margin that cannot be.
     """
+    from cranfield.stats.arguments import as_vector
+    from cranfield.stats.paired import is_binary
+    from cranfield.stats.rounding import differences
+
     difference = differences(baseline, candidate)
     given = Paired(as_vector(baseline), as_vector(candidate), difference, alpha, seed, n_draws, margin)
     binary = is_binary(given.baseline) and is_binary(given.candidate)

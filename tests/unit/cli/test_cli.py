@@ -236,8 +236,10 @@ def test_a_terminal_without_a_minus_sign_gets_its_number(files):
     assert done.stderr == b""
 
 
-def test_help_names_every_convention_and_every_test_that_can_decide(files):
+def test_help_names_every_convention_rule_and_test_that_can_decide(files):
     from cranfield.model import CONVENTIONS
+    from cranfield.stats.consensus import CONSENSUS
+    from cranfield.stats.scale import LEVELS
     from cranfield.stats.table import TESTS
 
     helped = " ".join(cranfield(files, "compare", "--help").stdout.split())
@@ -245,3 +247,8 @@ def test_help_names_every_convention_and_every_test_that_can_decide(files):
     assert set(re.split(r", | or ", procedures[1])) == {name for name, spec in TESTS.items() if spec.can_declare}
     conventions = re.search(r"Whose choices score it: ([\w, ]+)\.", helped)
     assert set(re.split(r", | or ", conventions[1])) == set(CONVENTIONS)
+    rules = re.search(r"raters' grades become one: ([\w, ]+)\.", helped)
+    assert re.split(r", | or ", rules[1]) == list(CONSENSUS)
+    scales = re.search(r"What the ratings are on: (.+?)\. --", helped)
+    listed = [f"{name} ({levels[0]}-{levels[-1]})" for name, levels in LEVELS.items()]
+    assert re.split(r", | or ", scales[1]) == listed

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from cranfield.cli.option_groups import option_groups
 from cranfield.cli.testset.common import ForceOption, note, read_set, refuse_existing
-from cranfield.cli.testset_options import testset_options
 
 if TYPE_CHECKING:
     from cranfield.project.testset_options import TestSetOptions
 
 
-@testset_options
+@option_groups
 def convert_command(
     source: Annotated[Path, typer.Argument(metavar="IN", help="A test set, in any of its formats.")],
     out: Annotated[Path, typer.Argument(metavar="OUT", help="The file to write; its ending says the format.")],

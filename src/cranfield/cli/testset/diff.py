@@ -7,7 +7,8 @@ from typing import Annotated
 
 import typer
 
-from cranfield.cli.shared import ConventionOption, Format, FormatOption, MeasureOption, deliver
+from cranfield.cli.option_groups import ConventionOption
+from cranfield.cli.shared import Format, FormatOption, MeasureOption, deliver
 from cranfield.cli.testset.common import opened_set
 
 

@@ -1,0 +1,196 @@
+"""Options that several commands share, each group written once and given to a command as one keyword."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeVar, get_type_hints
+
+import typer
+
+from cranfield.ranking.scan import Duplicates, Missing
+
+if TYPE_CHECKING:
+    from cranfield.project.scoring_options import ScoringOptions
+    from cranfield.project.testset_options import TestSetOptions
+
+R = TypeVar("R")
+
+ConventionOption = Annotated[
+    str, typer.Option("--convention", metavar="NAME", help="Whose choices score it: {conventions}.")
+]
+RunFormatOption = Annotated[
+    str | None,
+    typer.Option(
+        "--run-format", metavar="FORMAT", help="Format of the runs: {run_formats}; default detected from content."
+    ),
+]
+MissingOption = Annotated[
+    Missing | None,
+    typer.Option(
+        "--missing",
+        help="A judged query the run does not answer counts as 0, or is left out; default as the convention has it.",
+    ),
+]
+DuplicatesOption = Annotated[
+    Duplicates | None,
+    typer.Option(
+        "--duplicates",
+        help="A document twice in one query of a TREC run: error, or keep the first; default as the convention has it.",
+    ),
+]
+RULES = "median, majority, mean, searchtweak or quepid"
+SCALES = "binary (0-1), graded (0-3) or detail (1-10)"
+"""Consensus rules and scales of ratings; a test compares them with their tables, which import numpy."""
+TESTSET_OPTIONS: Mapping[str, Any] = {
+    "qrels": Annotated[
+        Path | None,
+        typer.Option("--qrels", metavar="FILE", help="Judgments that replace the set's; its texts and strata stay."),
+    ],
+    "queries": Annotated[
+        Path | None, typer.Option("--queries", metavar="FILE", help="Texts of the queries: TREC topics, TSV or JSONL.")
+    ],
+    "strata": Annotated[
+        list[str] | None,
+        typer.Option(
+            "--strata",
+            metavar="SPEC",
+            help="Strata by position, `difficulty=standard:1-100,hard:101-127`, or a table by query id; repeat for more.",
+        ),
+    ],
+    "classes": Annotated[
+        str | None,
+        typer.Option(
+            "--classes",
+            metavar="KEY",
+            help="Stratum that says the class of a question: `class`, or `kind:symbol=canonical,question=prose`.",
+        ),
+    ],
+    "consensus": Annotated[
+        str | None,
+        typer.Option(
+            "--consensus",
+            metavar="RULE",
+            help=f"How several raters' grades become one: {RULES}.",
+        ),
+    ],
+    "scale": Annotated[
+        str | None,
+        typer.Option("--scale", metavar="SCALE", help=f"What the ratings are on: {SCALES}."),
+    ],
+    "to_scale": Annotated[
+        str | None,
+        typer.Option("--to-scale", metavar="SCALE", help="Map each rating to this scale before they become one."),
+    ],
+    "line_base": Annotated[
+        int | None,
+        typer.Option("--line-base", metavar="0|1", help="The number that results give the first line of a file."),
+    ],
+    "min_overlap": Annotated[
+        int | None,
+        typer.Option("--min-overlap", metavar="N", help="Lines that a result and an expected span must share."),
+    ],
+    "databases": Annotated[
+        list[str] | None,
+        typer.Option(
+            "--database",
+            metavar="NAME=PLACE",
+            help="Where a database of predicates is: sqlite:FILE, duckdb:FILE or env:VARIABLE.",
+        ),
+    ],
+    "repo": Annotated[
+        Path | None,
+        typer.Option("--repo", metavar="DIR", help="Refuse a set that is no longer true of this repository."),
+    ],
+    "at": Annotated[
+        str | None, typer.Option("--at", metavar="COMMIT", help="Of the repository; default its files as they are.")
+    ],
+    "allow_drift": Annotated[
+        bool, typer.Option("--allow-drift", help="Go on with a set that is no longer true of its repository.")
+    ],
+    "part": Annotated[
+        str | None,
+        typer.Option("--part", metavar="PART", help="Queries of the stored split: {parts}."),
+    ],
+}
+"""Field of `TestSetOptions` to its option."""
+
+SCORING_OPTIONS: Mapping[str, Any] = {
+    "convention": ConventionOption,
+    "missing": MissingOption,
+    "duplicates": DuplicatesOption,
+    "depth": Annotated[
+        int | None, typer.Option("--depth", metavar="N", min=1, help="Look at the first N results of each query only.")
+    ],
+    "no_cache": Annotated[
+        bool,
+        typer.Option(
+            "--no-cache", help="Read every run anew, and keep nothing of it. Large TREC runs are kept by content."
+        ),
+    ],
+    "run_format": RunFormatOption,
+}
+"""Field of `ScoringOptions` to its option."""
+DEFAULTS = {"convention": "trec"}
+"""Of options that are neither off nor None."""
+
+
+def _testset_options(values: dict[str, Any]) -> TestSetOptions:
+    from cranfield.project.testset_options import TestSetOptions, databases_of
+
+    given = {name: value for name, value in values.items() if value or value == 0}
+    if "databases" in given:
+        given["databases"] = databases_of(given["databases"])
+    return TestSetOptions(**given)
+
+
+def _scoring_options(values: dict[str, Any]) -> ScoringOptions:
+    from cranfield.project.scoring_options import ScoringOptions
+
+    return ScoringOptions(cache=not values.pop("no_cache"), **values)
+
+
+class Group(NamedTuple):
+    """Options that become one value."""
+
+    options: Mapping[str, Any]
+    build: Callable[[dict[str, Any]], object]
+
+
+GROUPS = {
+    "options": Group(TESTSET_OPTIONS, _testset_options),
+    "scoring": Group(SCORING_OPTIONS, _scoring_options),
+}
+"""Keyword of a command to the group that it takes."""
+
+
+def option_groups(command: Callable[..., R]) -> Callable[..., R]:
+    """Give a command the options of every group that it has a keyword of: `options` of a test set, `scoring` of runs."""
+    signature = inspect.signature(command)
+    # The classes of the groups are imported when a command runs.
+    hints = get_type_hints(command, localns={"TestSetOptions": object, "ScoringOptions": object}, include_extras=True)
+    groups = {keyword: group for keyword, group in GROUPS.items() if keyword in signature.parameters}
+    parameters = []
+    for name, parameter in signature.parameters.items():
+        if name not in groups:
+            parameters.append(parameter.replace(annotation=hints[name]))
+            continue
+        for option, annotation in groups[name].options.items():
+            default = DEFAULTS.get(option, False if annotation.__origin__ is bool else None)
+            parameters.append(
+                inspect.Parameter(option, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
+            )
+
+    @functools.wraps(command)
+    def wrapper(*args: Any, **kwargs: Any) -> R:
+        values = {
+            keyword: group.build({option: kwargs.pop(option) for option in group.options})
+            for keyword, group in groups.items()
+        }
+        return command(*args, **kwargs, **values)
+
+    wrapper.__signature__ = signature.replace(parameters=parameters, return_annotation=hints["return"])  # type: ignore[attr-defined]
+    wrapper.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    return wrapper
