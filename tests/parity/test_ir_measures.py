@@ -4,6 +4,7 @@ Scores hold no ties, because ties fall differently there: cwl_eval and accuracy 
 run, compat puts the smaller id first, gdeval and pytrec_eval the larger one, as Cranfield does everywhere.
 """
 
+import functools
 import logging
 import math
 import random
@@ -81,10 +82,19 @@ def random_cases(seed):
 QRELS, RUN = random_cases(11)
 
 
-def our_values(measure, qrels, run):
+def ranking_of(qrels, run):
     testset = TestSet("set", tuple(Query(q) for q in qrels), qrels)
     answers = {q: Answer(Outcome.ANSWERED, tuple(Hit(d, s) for d, s in docs.items())) for q, docs in run.items()}
-    ranking = rank_run(testset, Run("run", answers, order="descending"), convention_named("trec"))
+    return rank_run(testset, Run("run", answers, order="descending"), convention_named("trec"))
+
+
+@functools.cache
+def ranking_of_all():
+    return ranking_of(QRELS, RUN)
+
+
+def our_values(measure, qrels, run):
+    ranking = ranking_of_all() if run is RUN else ranking_of(qrels, run)
     values, scored, _ = compute(parse(measure), ranking)
     return dict(zip(ranking.query_ids, np.where(scored, values, np.nan).tolist(), strict=True))
 

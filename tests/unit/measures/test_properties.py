@@ -221,7 +221,7 @@ def cases(key):
 def test_a_property_holds_for_every_measure_that_declares_it(key):
     spellings = [spelling for table, *_ in TRAITS.values() if table.get(key) is True for spelling in table["spellings"]]
 
-    @settings(max_examples=30, deadline=None, database=None, suppress_health_check=list(HealthCheck))
+    @settings(deadline=None, database=None, suppress_health_check=list(HealthCheck))
     @given(cases(key))
     def holds(case):
         broken = [spelling for spelling in spellings if not HOLDS[key](spelling, *case)]
