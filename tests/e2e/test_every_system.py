@@ -181,7 +181,10 @@ KNOWN = {
 NEAR = 0.008
 
 
-@pytest.mark.parametrize("engine", sorted(KNOWN))
+@pytest.mark.parametrize(
+    "engine",
+    ["fts_plain", *(pytest.param(name, marks=pytest.mark.slow) for name in sorted(KNOWN) if name != "fts_plain")],
+)
 def test_real_engines_score_what_they_are_known_to_score(
     corpus: Path, testset: TestSet, engine: str, request: pytest.FixtureRequest
 ) -> None:

@@ -13,13 +13,15 @@ import shutil
 import ir_measures
 import numpy as np
 import pytest
+from hypothesis import settings
 
 from cranfield.errors import MeasureError
 from cranfield.measures import compute, parse
 from cranfield.model import Answer, Hit, Outcome, Query, Run, TestSet, convention_named
 from cranfield.ranking import rank_run
 
-N_CASES = 300
+N_CASES = 300 if settings().max_examples > 30 else 100
+"""Queries; fewer under the hypothesis profile `quick` of `make test`."""
 EXACT = 1e-9
 SPELLINGS = [
     *(f"SDCG({scale})@{k}" for scale, k in (("max_rel=1", 5), ("max_rel=3", 1000), ("min_rel=1, max_rel=4", 1))),
