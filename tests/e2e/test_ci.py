@@ -286,7 +286,11 @@ def test_each_of_the_six_assertions_can_fail(suite: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("missing", "said"), [("index.db", "unable to open database file"), ("golden.json", "no such file")]
+    ("missing", "said"),
+    [
+        ("index.db", "unable to open database file"),
+        pytest.param("golden.json", "no such file", marks=pytest.mark.slow),
+    ],
 )
 def test_without_its_data_the_suite_is_red_and_skips_nothing(suite: Path, missing: str, said: str) -> None:
     built(suite)

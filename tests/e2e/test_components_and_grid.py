@@ -155,7 +155,7 @@ def test_the_components_of_a_fusion_are_its_parts(project: Path) -> None:
         "hybrid.only-body",
     ]
     # Each topic is in five titles and six bodies of ten: together they find more than either.
-    assert [(row.component, row.word) for row in job.result.rows] == [("title", "helps"), ("body", "helps")]
+    assert [(row.component, row.verdict) for row in job.result.rows] == [("title", "helps"), ("body", "helps")]
     assert all(row.n_gained > row.n_lost for row in job.result.rows)
     title, body = job.result.rows
     assert title.without is body.alone
@@ -204,6 +204,7 @@ def test_both_commands_print_their_tables_in_every_format(project: Path) -> None
     assert "hybrid" in unknown.stderr
 
 
+@pytest.mark.slow
 def test_a_grid_that_was_killed_goes_on_and_asks_no_part_twice_but_what_was_under_way(project: Path) -> None:
     (project / "cranfield.yaml").write_text(CONFIG + GRID)
     slow = (project / "search.py").read_text().replace("    words = ", "    time.sleep(0.05)\n    words = ")

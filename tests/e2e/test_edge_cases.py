@@ -325,7 +325,7 @@ def test_first_line_that_is_no_line_of_a_run_says_what_a_run_is(refusal, line, t
         'a.run: not a run; expected a collected run (first line `{"cranfield_run":1,…}`) or a TREC run (lines `query Q0 '
         "document rank score tag`) or a TSV or CSV table of results (columns `query_id`, `doc_id` or `path`, `rank` or "
         f"`score`), got '{line}'.\n"
-        "Hint: name the format: --run-format run-table|jsonl|trec|parquet"
+        "Hint: name the format: run_format=run-table|jsonl|trec|parquet"
     )
     assert refusal("q1 0 a 1\n", line + "\n", run_format="trec") == f"a.run:1: {told_to_read_a_run}"
 
@@ -376,7 +376,7 @@ def test_interleaved_queries_are_taken(score):
 def test_interleaved_queries_are_looked_through_for_duplicates(refusal):
     assert refusal("q1 0 a 1\n", "q1 Q0 a 1 3.0 t\nq2 Q0 c 1 9.0 t\nq1 Q0 a 2 2.0 t\n") == (
         "a.run:3: query 'q1' lists document 'a' twice; expected each document once a query, got it also on line 1.\n"
-        "Hint: --duplicates first keeps the best-ranked one"
+        "Hint: duplicates=first keeps the best-ranked one"
     )
 
 

@@ -65,6 +65,7 @@ def statuses(folder: Path) -> dict[str, str]:
     return {rule["rule"]: rule["status"] for gate in found["gates"] for rule in gate["rules"]}
 
 
+@pytest.mark.slow
 def test_the_same_search_passes_when_it_is_asked_again(folder: Path) -> None:
     done = cranfield(folder, "gate")
     assert done.returncode == 0, done.stdout + done.stderr
@@ -132,6 +133,7 @@ def test_a_hostile_baseline_is_refused(folder: Path) -> None:
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.slow
 def test_a_pull_request_does_not_loosen_its_own_gate(folder: Path) -> None:
     git(folder, "init", "-q", "-b", "main")
     git(folder, "add", "cranfield.yaml", "cranfield-baseline.json", "testset.yaml")

@@ -199,7 +199,7 @@ SETS = (
 EXPERIMENTAL = ("binG", "G", "ndcg_rel", "Rndcg", "Rprec_mult", "map_cut", "relative_P", "num_nonrel_judged_ret")
 
 
-@pytest.mark.parametrize("level", [1, 2])
+@pytest.mark.parametrize("level", [1, pytest.param(2, marks=pytest.mark.slow)])
 def test_values_of_every_query_are_those_of_pytrec_eval(tmp_path, level):
     """trec_eval 9's own code, called per query. Scores that only 64 bits tell apart, ties, queries without an answer."""
     names = [f"d{i}" for i in range(25)] + ["é", "Ω"]

@@ -118,6 +118,7 @@ def test_a_suite_of_a_dozen_lines(suite: pytest.Pytester) -> None:
     assert sorted(asked) == sorted(["apple", "pear", "oak", "fir"] * 2)  # once for each k, for all six tests
 
 
+@pytest.mark.slow
 def test_a_suite_makes_scores_of_what_it_has_at_hand(suite: pytest.Pytester) -> None:
     Path("old.run").write_text("q1 Q0 apple 1 2 old\nq2 Q0 apple 1 2 old\nq3 Q0 oak 1 1 old\nq4 Q0 fir 1 1 old\n")
     suite.makepyfile(
@@ -289,6 +290,7 @@ def test_a_system_of_the_config_is_named(suite: pytest.Pytester) -> None:
     gone.stderr.fnmatch_lines(["*--cranfield-config: there is no file quality/third.yaml"])
 
 
+@pytest.mark.slow
 def test_workers_of_xdist_measure_each_for_itself(suite: pytest.Pytester) -> None:
     suite.makepyfile(
         """
