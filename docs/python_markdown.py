@@ -48,7 +48,7 @@ def signature(name: str, thing: Any) -> str:
     returns = inspect.Signature.empty if inspect.isclass(thing) else bare.return_annotation
     returns = Bare(returns) if isinstance(returns, str) else returns
     # A field that a factory fills would show the factory.
-    text = str(bare.replace(parameters=parameters, return_annotation=returns)).replace(" = <factory>", " = ...")
+    text = re.sub(r" = <[^>]*>", " = ...", str(bare.replace(parameters=parameters, return_annotation=returns)))
     head = f"class {name}" if inspect.isclass(thing) else name
     if len(head + text) <= 100:
         return head + text
