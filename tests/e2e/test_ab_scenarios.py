@@ -210,8 +210,8 @@ def test_kept_answers_and_parallel_calls_are_said_beside_the_times() -> None:
     logs = {query: replace(log, cached=True) for query, log in kept.run.logs.items()}
     kept = evaluate(testset, replace(kept.run, logs=logs))
     said = " ".join(report(compare(kept, evaluate(testset, b))).split())
-    assert "A old: 50 of 50 answers were kept from an earlier collection" in said
-    assert "B new: up to 8 calls were under way at once" in said
+    assert "A old: 50 of 50 answers and their latencies are cached from an earlier collection" in said
+    assert "B new: up to 8 calls ran concurrently" in said
 
 
 @pytest.fixture

@@ -50,7 +50,7 @@ def history_command(
     """
     from dataclasses import replace
 
-    from cranfield.evaluation.history import Chosen, Rule, history_report
+    from cranfield.evaluation.history import HistoryFilter, Rule, history_report
     from cranfield.project.history import read_history, with_commits
     from cranfield.reporting.documents.history import history_document
 
@@ -59,7 +59,7 @@ def history_command(
     rule = Rule(below, drop) if first_bad or below is not None or drop is not None else None
     folder = config if config.is_dir() else config.parent
     history = read_history(folder)
-    chosen = Chosen(measure, system, testset, _time(since), pilots, rule)
+    chosen = HistoryFilter(measure, system, testset, _time(since), pilots, rule)
     report = history_report(history.points, chosen, history.damaged)
     found = tuple(with_commits(one, folder) for one in report.first_bad)
     deliver(history_document(replace(report, first_bad=found)), output, html)

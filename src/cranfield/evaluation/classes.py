@@ -1,7 +1,6 @@
-"""Each class of question in its own terms: its measures, its paired test, and who may be asked which measure.
+"""Results by query class: each class has measures and a paired test of its own, from the table `QUERY_CLASSES`.
 
-Nothing is ranked again: the queries of a class are picked out of a ranking, and the table `QUERY_CLASSES` says what is
-computed of them.
+The queries of a class are selected from an existing ranking; nothing is ranked again.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ if TYPE_CHECKING:
     from cranfield.stats.result import TestResult
 
 ALPHA = 0.05
-"""Of the test of one system, which nothing is declared for."""
+"""Significance level of the test of one system."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,23 +100,26 @@ class ClassComparison:
     test: TestResult | None = None
     """The test of the table on the first measure, its p adjusted across the classes; None where no query has a pair."""
     too_few: str = ""
-    """Why the test could never have found anything; empty where it could."""
+    """Why the test cannot be significant; empty where it can."""
 
 
 def by_class(evaluation: Evaluation) -> tuple[ClassResult, ...]:
-    """One system by class of question, in the order of the table; empty where no query has a class."""
-    return tuple(_result(query_class, evaluation, query_ids) for query_class, query_ids in _members(evaluation.ranking))
+    """One system by query class, in the order of the table; empty where no query has a class."""
+    return tuple(
+        _class_result(query_class, evaluation, query_ids)
+        for query_class, query_ids in _queries_by_class(evaluation.ranking)
+    )
 
 
 def compare_classes(comparison: Comparison) -> tuple[ClassComparison, ...]:
-    """Two systems by class of question: each class with its own paired test, adjusted by Holm across the classes."""
+    """Two systems by query class: each class with its own paired test, Holm-adjusted across the classes."""
     from cranfield.stats.multiplicity import holm
 
     sides = [
         {one.query_class.name: one for one in by_class(side)} for side in (comparison.baseline, comparison.candidate)
     ]
     compared = [
-        _compared((before[name], after[name]), comparison)
+        _compare_class((before[name], after[name]), comparison)
         for before, after in [sides]
         for name in before
         if name in after
@@ -130,7 +132,7 @@ def compare_classes(comparison: Comparison) -> tuple[ClassComparison, ...]:
 
 
 def check_measures(testset: TestSet, measures: Sequence[Measure]) -> None:
-    """Refuse measures that no query of a test set allows, before anything is asked or read.
+    """Refuse measures that are undefined for every query of a test set, before anything is collected or read.
 
     Raises:
         MeasureError: with the reason of each.
@@ -156,7 +158,7 @@ def check_measures(testset: TestSet, measures: Sequence[Measure]) -> None:
 
 
 def smallest_n(alpha: float) -> int:
-    """Queries that must differ, all one way, before a test of signs can have a two-sided p of alpha: 2 / 2^n <= alpha.
+    """Queries that must differ, all in one direction, before a test of signs can have a two-sided p of alpha: 2 / 2^n <= alpha.
 
     Example:
         >>> smallest_n(0.05)  # 2 / 2^5 = .0625, 2 / 2^6 = .03125
@@ -168,28 +170,28 @@ def smallest_n(alpha: float) -> int:
     return n
 
 
-def _members(ranking: Ranking) -> Iterator[tuple[QueryClass, tuple[str, ...]]]:
+def _queries_by_class(ranking: Ranking) -> Iterator[tuple[QueryClass, tuple[str, ...]]]:
     for name, query_class in QUERY_CLASSES.items():
         found = tuple(q for q, of in zip(ranking.query_ids, ranking.classes, strict=False) if of == name)
         if found:
             yield query_class, found
 
 
-def _result(query_class: QueryClass, evaluation: Evaluation, query_ids: tuple[str, ...]) -> ClassResult:
+def _class_result(query_class: QueryClass, evaluation: Evaluation, query_ids: tuple[str, ...]) -> ClassResult:
     ranking = evaluation.ranking
     members = set(query_ids)
     part = only_queries(ranking, np.array([query_id in members for query_id in ranking.query_ids], dtype=np.bool_))
-    measured = tuple(_measured(measure, part, evaluation) for measure in parse_all(query_class.measures))
+    measured = tuple(_measure_class(measure, part, evaluation) for measure in parse_all(query_class.measures))
     return ClassResult(
         query_class=query_class,
         query_ids=query_ids,
         failed=tuple(q for q, o in zip(part.query_ids, part.outcomes, strict=True) if o.is_failure),
         measures=measured,
-        forms=_forms(part, measured[0]) if measured[0].measure.name == "ModernFirst" else None,
+        forms=_form_wins(part, measured[0]) if measured[0].measure.name == "ModernFirst" else None,
     )
 
 
-def _measured(measure: Measure, part: Ranking, evaluation: Evaluation) -> ClassMeasure:
+def _measure_class(measure: Measure, part: Ranking, evaluation: Evaluation) -> ClassMeasure:
     """One measure of the queries of `part`, on the grades of its scale where each scale has its own."""
     own = ranking_for(evaluation, measure)
     if own is None:
@@ -203,24 +205,24 @@ def _measured(measure: Measure, part: Ranking, evaluation: Evaluation) -> ClassM
     return ClassMeasure(measure, summarise(values[scored], measure=measure), known, unscored)
 
 
-def _forms(ranking: Ranking, measured: ClassMeasure) -> FormWins:
+def _form_wins(ranking: Ranking, measured: ClassMeasure) -> FormWins:
     from cranfield.stats.paired import sign_test
 
     ways = dict(zip(ranking.query_ids, form_wins(ranking).tolist(), strict=True))
     counted = np.array([ways[query_id] for query_id in measured.values], dtype=np.float64)
     wins, losses = int((counted > 0).sum()), int((counted < 0).sum())
-    few = _too_few(len(counted), wins + losses, ALPHA)
+    few = _too_few_note(len(counted), wins + losses, ALPHA)
     return FormWins(wins, losses, len(counted) - wins - losses, sign_test(counted), few)
 
 
-def _compared(sides: tuple[ClassResult, ClassResult], comparison: Comparison) -> ClassComparison:
+def _compare_class(sides: tuple[ClassResult, ClassResult], comparison: Comparison) -> ClassComparison:
     query_class = sides[0].query_class
     compared: list[ClassDifference] = []
     decided: TestResult | None = None
     for before, after in zip(sides[0].measures, sides[1].measures, strict=True):
         paired = [query_id for query_id in before.values if query_id in after.values]
         a, b = (np.array([side.values[q] for q in paired], dtype=np.float64) for side in (before, after))
-        result = _tested(query_class, a, b, comparison) if paired else None
+        result = _run_test(query_class, a, b, comparison) if paired else None
         if not compared:
             decided = result
         compared.append(_difference(before.measure, paired, (a, b), comparison.alpha, query_class, result))
@@ -231,11 +233,11 @@ def _compared(sides: tuple[ClassResult, ClassResult], comparison: Comparison) ->
         sides=sides,
         measures=tuple(compared),
         test=decided,
-        too_few=_too_few(first.n, first.n_nonzero, comparison.alpha),
+        too_few=_too_few_note(first.n, first.n_nonzero, comparison.alpha),
     )
 
 
-def _tested(query_class: QueryClass, a: FloatQ, b: FloatQ, comparison: Comparison) -> TestResult:
+def _run_test(query_class: QueryClass, a: FloatQ, b: FloatQ, comparison: Comparison) -> TestResult:
     from cranfield.stats.paired import mcnemar, sign_test
     from cranfield.stats.permutation import permutation
     from cranfield.stats.result import DEFAULT_DRAWS
@@ -276,10 +278,10 @@ def _difference(
     )
 
 
-def _too_few(n: int, n_differ: int, alpha: float) -> str:
-    least = smallest_n(alpha)
-    if n_differ >= least:
+def _too_few_note(n: int, n_differ: int, alpha: float) -> str:
+    needed = smallest_n(alpha)
+    if n_differ >= needed:
         return ""
     few = "1 query is" if n == 1 else f"{n} queries are"
-    who = f"{few} too few" if n < least else f"{n_differ} of {n} queries differ, which is too few"
-    return f"{who} for any p of {alpha:g} or less: {least} must differ, all one way"
+    what = f"{few} too few" if n < needed else f"{n_differ} of {n} queries differ, which is too few"
+    return f"{what} for any p of {alpha:g} or less: {needed} must differ, all in one direction"

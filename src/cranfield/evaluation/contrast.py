@@ -1,4 +1,4 @@
-"""Two strata against each other: how far apart one system's means are, or how far apart what a change gained in each."""
+"""Contrast of two strata: the difference of one system's means, or of a candidate's gains."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ ContrastSpec = tuple[str, str, str]
 
 @dataclass(frozen=True, slots=True)
 class StrataContrast:
-    """One measure in two strata: of one system, or the difference that a candidate makes."""
+    """One measure in two strata: of one system, or of the difference between candidate and baseline."""
 
     key: str
     a: str
@@ -33,7 +33,7 @@ class StrataContrast:
     """Name of the system, or `difference` of a comparison."""
     groups: GroupContrast
     ceilings: tuple[str, ...] = ()
-    """Of each stratum that is so near the maximum that no improvement can show in it, a sentence."""
+    """A sentence for each stratum at the ceiling of the measure."""
 
 
 def contrast_strata(
@@ -72,7 +72,7 @@ def contrast_strata(
 
 
 def contrast_gain(comparison: Comparison, key: str, a: str, b: str, measure: Measure | None = None) -> StrataContrast:
-    """Contrast what the candidate gained (candidate minus baseline, query by query) in two strata.
+    """Contrast the candidate's gain (candidate minus baseline, query by query) in two strata.
 
     Raises:
         UsageError: as in `contrast_strata`.
@@ -120,5 +120,5 @@ def _ceilings(system: str, names: tuple[str, str], sides: tuple[FloatQ, FloatQ],
     spec = CATALOGUE[measure.name]
     if not spec.higher_is_better or spec.diagnostic:
         return ()
-    said = ((name, at_ceiling(side, spec.range[1])) for name, side in zip(names, sides, strict=True))
-    return tuple(f"{system}, {name}: {sentence}" for name, sentence in said if sentence)
+    found = ((name, at_ceiling(side, spec.range[1])) for name, side in zip(names, sides, strict=True))
+    return tuple(f"{system}, {name}: {sentence}" for name, sentence in found if sentence)

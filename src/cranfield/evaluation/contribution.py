@@ -1,4 +1,4 @@
-"""What each component of a system brings: alone, and as the difference between all of them and all but it."""
+"""Contribution of each component: alone, and as the difference between all components and all but it."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def contributions(
     without: Mapping[str, Evaluation],
     options: CompareOptions,
 ) -> Contributions:
-    """Compare each all-but-one variant with the whole, and judge all components together.
+    """Compare each all-but-one variant with the whole, Holm-adjusted over the components.
 
     A component helps or hurts where the declared test rejects after Holm's adjustment over the components; with a margin it
     is equivalent where the whole interval lies within it.

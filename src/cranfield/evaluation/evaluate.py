@@ -28,7 +28,7 @@ Scored = tuple[FloatQ, NDArray[np.bool_], dict[str, str]]
 """What `compute` returns: values, which are scored, and why the others are not."""
 
 SAME = 1e-12
-"""Two means this close are one."""
+"""Means closer than this are equal."""
 
 
 def evaluate_ranking(
@@ -52,39 +52,39 @@ def evaluate_ranking(
         name: what to call the system.
         run_digest: identity of the run that was ranked.
         run: the collected run, for its logs and stamps.
-        warnings: what the reader noticed, carried along.
-        reading: what was asked of the reader, carried along.
+        warnings: of the reader, passed on.
+        reading: options of the reader, passed on.
 
     Raises:
-        MeasureError: this test set allows a measure that was asked for by name for no query; says why.
+        MeasureError: a measure requested by name is undefined for every query; gives the reason.
     """
-    asked = parse_all(DEFAULT_MEASURES) if measures is None else tuple(measures)
-    results = {measure: compute(measure, ranking) for measure in asked}
+    requested = parse_all(DEFAULT_MEASURES) if measures is None else tuple(measures)
+    results = {measure: compute(measure, ranking) for measure in requested}
     impossible = {measure: reasons for measure, (_, scored, reasons) in results.items() if not scored.any()}
-    noticed = list(warnings)
+    notes = list(warnings)
     weights = np.array([testset.by_id[query_id].weight for query_id in ranking.query_ids], dtype=np.float64)
     if measures is not None and ranking.n_queries:
         _refuse({m: r for m, r in impossible.items() if not _is_of_the_run(m, r.values())})
     else:
         for measure, reasons in impossible.items():
-            noticed.append(f"{measure} is left out: {'; '.join(dict.fromkeys(reasons.values()))}")
-        asked = tuple(measure for measure in asked if measure not in impossible)
-        if not asked and ranking.silence is not None and _negative(ranking).all():
-            asked = parse_all(("Silence",))
-            results |= {measure: compute(measure, ranking) for measure in asked}
+            notes.append(f"{measure} is left out: {'; '.join(dict.fromkeys(reasons.values()))}")
+        requested = tuple(measure for measure in requested if measure not in impossible)
+        if not requested and ranking.silence is not None and _negative(ranking).all():
+            requested = parse_all(("Silence",))
+            results |= {measure: compute(measure, ranking) for measure in requested}
     return Evaluation(
         name=name,
         testset=testset,
         run_digest=run_digest,
         ranking=ranking,
-        measures=asked,
-        values={measure: results[measure][0] for measure in asked},
-        scored={measure: results[measure][1] for measure in asked},
-        unscored={measure: results[measure][2] for measure in asked},
-        summaries=ByMeasure({measure: _summary(measure, results[measure], weights) for measure in asked}),
+        measures=requested,
+        values={measure: results[measure][0] for measure in requested},
+        scored={measure: results[measure][1] for measure in requested},
+        unscored={measure: results[measure][2] for measure in requested},
+        summaries=ByMeasure({measure: _summary(measure, results[measure], weights) for measure in requested}),
         run=run,
         pilot=run.pilot if run is not None else False,
-        warnings=tuple(noticed + _noticed(testset, ranking, asked, results) + _unbounded(testset, ranking, run)),
+        warnings=tuple(notes + _warnings(testset, ranking, requested, results) + _unbounded(testset, ranking, run)),
         reading=dict(reading or {}),
     )
 
@@ -92,7 +92,7 @@ def evaluate_ranking(
 def clipped(
     interval: tuple[float, float] | None, values: FloatQ, within: tuple[float, float]
 ) -> tuple[float, float] | None:
-    """An interval cut to where a mean can be; as it is where a value lies beyond, as under conventions that allow it."""
+    """An interval clipped to the range of the mean; unchanged where a value lies outside the range, as some conventions allow."""
     low, high = within
     if interval is None or not values.size or values.min() < low or values.max() > high:
         return interval
@@ -100,7 +100,7 @@ def clipped(
 
 
 def difference_range(measure: Measure) -> tuple[float, float]:
-    """Where the difference of two values of a measure can be."""
+    """Range of the difference of two values of a measure."""
     low, high = CATALOGUE[measure.name].range
     return low - high, high - low
 
@@ -113,8 +113,8 @@ def summarise(
     Args:
         values: float64[n], of the scored queries.
         level: of the interval.
-        weights: float64[n], how often each query is asked; None where that is not known.
-        measure: what they are values of: its mean can be nowhere but in its range.
+        weights: float64[n], query frequencies; None where unknown.
+        measure: of the values; the interval is clipped to its range.
     """
     about = describe(values)
     interval = t_interval(values, level, about)
@@ -136,7 +136,7 @@ def summarise(
 
 
 def _summary(measure: Measure, result: Scored, weights: FloatQ) -> Summary:
-    """As the measure is summed up."""
+    """The summary by the aggregate of the measure."""
     values, scored, _ = result
     summary = summarise(values[scored], weights=weights[scored], measure=measure)
     aggregate = CATALOGUE[measure.name].aggregate
@@ -159,11 +159,11 @@ HINTS = {
     WHY_NEEDED["sources"]: "write `sources` in the test set: names and patterns, the highest authority first",
     WHY_NEEDED["silence"]: "write `negative: true` of a query for which nothing should be found",
 }
-"""What can be done about a measure that has a value for no query, by the reason."""
+"""Hints for a measure that is undefined for every query, by reason."""
 
 
 def _is_of_the_run(measure: Measure, reasons: Iterable[str]) -> bool:
-    """Whether it is what this run returned that leaves a measure without a value: the test set would allow it."""
+    """Whether a measure is undefined because of the run, and not because of the test set."""
     spec = CATALOGUE[measure.name]
     return spec.unscored_by_run and spec.why_unscored in set(reasons)
 
@@ -182,7 +182,7 @@ def _refuse(impossible: dict[Measure, dict[str, str]]) -> None:
 
 
 def _surplus(ranking: Ranking) -> list[str]:
-    """Queries where more results earned a worth than their pattern was said to match."""
+    """Queries where more results match a pattern than its expected count."""
     rows = ranking.closed_world[ranking.query] & (ranking.gain > 0)
     entries = ranking.expected_start[ranking.query[rows]] + ranking.item[rows]
     found = np.bincount(entries, minlength=len(ranking.expected_count))
@@ -197,23 +197,23 @@ def _about_surplus(ranking: Ranking, queries: Sequence[str]) -> str:
     return f"{why} in {len(queries)} of {ranking.n_queries} queries ({what} may exceed 1 there): {first_of(queries)}"
 
 
-def _noticed(
+def _warnings(
     testset: TestSet, ranking: Ranking, measures: Sequence[Measure], results: Mapping[Measure, Scored]
 ) -> list[str]:
-    """What a reader of the numbers must know."""
+    """Caveats of the numbers."""
     sentences = []
     relevant = expected_relevant(ranking, rel=1)
     total = ranking.n_queries
     negative = _negative(ranking)
     empty = np.flatnonzero((relevant == 0) & ~negative)
-    barren = [ranking.query_ids[i] for i in empty]
-    if barren:
+    without_relevant = [ranking.query_ids[i] for i in empty]
+    if without_relevant:
         gainful = set(ranking.expected_query[ranking.expected_gain > 0].tolist())
         some = any(i in gainful for i in empty)
         but = ", but for nDCG, which pays grades between 0 and 1" if some else ""
-        fate = "left out" if ranking.convention.no_relevant == "skip" else f"they count as 0{but}"
+        effect = "left out" if ranking.convention.no_relevant == "skip" else f"they count as 0{but}"
         sentences.append(
-            f"no relevant document is judged for {len(barren)} of {total} queries ({fate}): {first_of(barren)}"
+            f"no relevant document is judged for {len(without_relevant)} of {total} queries ({effect}): {first_of(without_relevant)}"
         )
     surplus = _surplus(ranking)
     if surplus:
@@ -254,19 +254,19 @@ def _noticed(
 
 
 def _unscored(ranking: Ranking, measures: Sequence[Measure], results: Mapping[Measure, Scored]) -> Iterator[str]:
-    """Which measures have no value for which queries, and why: one sentence where several share both."""
+    """Measures without a value for some queries, with the reason; one sentence for measures that share both."""
     shared: dict[tuple[str, tuple[str, ...]], list[Measure]] = {}
     for measure in measures:
         queries: dict[str, list[str]] = {}
         for query_id, why in results[measure][2].items():
             queries.setdefault(why, []).append(query_id)
         for why, query_ids in queries.items():
-            if measure.name != "Judged" and why != NOTHING_EXPECTED:  # told of all measures at once
+            if measure.name != "Judged" and why != NOTHING_EXPECTED:  # one sentence covers all measures
                 shared.setdefault((why, tuple(query_ids)), []).append(measure)
-    for (why, unscored), alike in shared.items():
-        have = "has" if len(alike) == 1 else "have"
+    for (why, unscored), same in shared.items():
+        have = "has" if len(same) == 1 else "have"
         yield (
-            f"{', '.join(map(str, alike))} {have} no value for {len(unscored)} of {ranking.n_queries} queries "
+            f"{', '.join(map(str, same))} {have} no value for {len(unscored)} of {ranking.n_queries} queries "
             f"({why}): {first_of(unscored)}"
         )
 
@@ -275,12 +275,12 @@ def _negative(ranking: Ranking) -> NDArray[np.bool_]:
     """bool[Q]: where nothing should be found."""
     if ranking.silence is None:
         return np.zeros(ranking.n_queries, dtype=np.bool_)
-    asked: NDArray[np.bool_] = ranking.silence != Silence.NOT_ASKED
-    return asked
+    requested: NDArray[np.bool_] = ranking.silence != Silence.NOT_ASKED
+    return requested
 
 
 def _unbounded(testset: TestSet, ranking: Ranking, run: Run | None) -> list[str]:
-    """Say where results broke a silence because they, or the answer, do not say what its bound is compared with."""
+    """Warn where results break a silence because they lack the score or field that its bound is about."""
     bare = []
     for place in np.flatnonzero(_negative(ranking)).tolist():
         query_id = ranking.query_ids[place]
@@ -289,10 +289,10 @@ def _unbounded(testset: TestSet, ranking: Ranking, run: Run | None) -> list[str]
             continue
         if negative.field:
             answer = run.answers.get(query_id) if run is not None else None
-            says = answer is not None and negative.field in answer.fields
+            has_field = answer is not None and negative.field in answer.fields
         else:
-            says = all(hit.score is not None for hit in ranking.top.get(query_id, ())[:1])
-        if not says:
+            has_field = all(hit.score is not None for hit in ranking.top.get(query_id, ())[:1])
+        if not has_field:
             bare.append(query_id)
     if not bare:
         return []
@@ -311,7 +311,7 @@ def _unanswered(ranking: Ranking) -> tuple[list[str], list[str]]:
 
 
 def _tied(ranking: Ranking, primary: Measure) -> str:
-    """How many judged results share their score with another, and what that could do to the primary measure."""
+    """Number of tied judged results, and the range of the primary measure over their orders."""
     margin = tie_margin(primary, ranking)
     if not margin.n_results:
         return ""

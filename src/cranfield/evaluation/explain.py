@@ -1,7 +1,7 @@
 """Why one run scores differently under two conventions: which choice changes which query, and by how much.
 
 The choices that differ are switched from A's to B's: each alone, and one after another in the order they apply, so that
-the steps add up to the whole difference. Knows no file: how a run becomes a Ranking under a convention is the caller's.
+the steps add up to the whole difference.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Rank = Callable[[Convention], Ranking]
 
 LEFT_OUT = "no answer in the run"
 SAME = 1e-12
-"""Two values this close are one."""
+"""Values closer than this are equal."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,8 +38,8 @@ class Choice:
 
 
 @dataclass(frozen=True)
-class Part:
-    """What one choice does to one measure, switched from A's to B's."""
+class ChoiceEffect:
+    """The effect of one choice on one measure, switched from A's to B's."""
 
     choice: Choice
     before: FloatQ
@@ -53,7 +53,7 @@ class Part:
 
     @property
     def changed(self) -> NDArray[np.bool_]:
-        """bool[Q]: queries that get another value, or lose or find one, when it is switched after those before it."""
+        """bool[Q]: queries whose value changes, appears or disappears when it is switched after those before it."""
         return differ(self.before, self.after)
 
     @property
@@ -64,16 +64,16 @@ class Part:
     @property
     def step(self) -> float | None:
         """How it moves the mean after those before it; the steps of all choices add up to the difference of the means."""
-        return minus(mean(self.after), mean(self.before))
+        return subtract(mean(self.after), mean(self.before))
 
     @property
     def step_alone(self) -> float | None:
         """How it alone moves the mean of A."""
-        return minus(mean(self.alone), mean(self.first))
+        return subtract(mean(self.alone), mean(self.first))
 
     def step_of(self, place: int) -> float | None:
         """How it moves one query's value after those before it; None where there is no value before or after."""
-        return minus(_known(self.after[place]), _known(self.before[place]))
+        return subtract(_value_or_none(self.after[place]), _value_or_none(self.before[place]))
 
 
 @dataclass(frozen=True)
@@ -84,7 +84,7 @@ class MeasureExplanation:
     a: FloatQ
     """float64[Q]: under A; NaN where a query has no value."""
     b: FloatQ
-    parts: tuple[Part, ...]
+    parts: tuple[ChoiceEffect, ...]
     """One per choice that differs, in the order they are switched."""
     reasons_a: Mapping[str, str]
     """Query id to why it has no value under A."""
@@ -92,19 +92,19 @@ class MeasureExplanation:
 
     @property
     def changed(self) -> NDArray[np.bool_]:
-        """bool[Q]: queries whose value is another, or is there under one convention only."""
+        """bool[Q]: queries whose value differs, or exists under one convention only."""
         return differ(self.a, self.b)
 
     @property
     def difference(self) -> float | None:
         """Mean under B minus mean under A, each over the queries that have a value there."""
-        return minus(mean(self.b), mean(self.a))
+        return subtract(mean(self.b), mean(self.a))
 
     def values(self, place: int) -> tuple[float | None, float | None]:
         """One query's value under A and under B."""
-        return _known(self.a[place]), _known(self.b[place])
+        return _value_or_none(self.a[place]), _value_or_none(self.b[place])
 
-    def causes(self, place: int) -> tuple[Part, ...]:
+    def causes(self, place: int) -> tuple[ChoiceEffect, ...]:
         """The choices that change one query, in the order they are switched."""
         return tuple(part for part in self.parts if part.changed[place])
 
@@ -134,7 +134,7 @@ class Explanation:
         return self.testset.query_ids
 
     @property
-    def idle(self) -> tuple[Choice, ...]:
+    def unused(self) -> tuple[Choice, ...]:
         """Choices that change no value here, alone or after others."""
         busy = {
             part.choice for about in self.measures for part in about.parts if (part.changed | part.changed_alone).any()
@@ -149,8 +149,8 @@ def explain(
 
     Args:
         testset: what the run is judged by.
-        rank: gives the run's Ranking under a convention; asked once for each order, credit and gain there is.
-        a: the convention that is.
+        rank: gives the run's Ranking under a convention; called once for each order, credit and gain.
+        a: the current convention.
         b: the convention it is compared with.
         measures: at least one.
         run: what to call the run.
@@ -178,7 +178,7 @@ def explain(
         # The first choice, switched alone, is the first step.
         alone = [*values[1:2], *(score(measure, with_choice(a, choice.name, b)) for choice in choices[1:])]
         parts = [
-            Part(choice, before, after, values[0], by_itself)
+            ChoiceEffect(choice, before, after, values[0], by_itself)
             for choice, (before, after), by_itself in zip(choices, itertools.pairwise(values), alone, strict=True)
         ]
         reasons = [score.reasons(measure, convention) for convention in (between[0], between[-1])]
@@ -187,7 +187,7 @@ def explain(
 
 
 class _Scorer:
-    """Values of a run under any convention, ranked anew only where the ranking can differ."""
+    """Values of a run under any convention; ranks again only where the ranking can differ."""
 
     def __init__(self, testset: TestSet, rank: Rank) -> None:
         self._rank = rank
@@ -216,7 +216,7 @@ class _Scorer:
 
 
 def differ(before: FloatQ, after: FloatQ) -> NDArray[np.bool_]:
-    """bool[Q]: another value, or a value on one side only."""
+    """bool[Q]: different values, or a value on one side only."""
     with np.errstate(invalid="ignore"):
         moved = np.abs(after - before) > SAME
     there: NDArray[np.bool_] = np.isnan(before) != np.isnan(after)
@@ -224,20 +224,20 @@ def differ(before: FloatQ, after: FloatQ) -> NDArray[np.bool_]:
 
 
 def mean(values: FloatQ) -> float | None:
-    """Mean of the values that are there."""
+    """Mean of the values that are not NaN."""
     known = values[~np.isnan(values)]
     return float(known.mean()) if len(known) else None
 
 
 def count(values: FloatQ) -> int:
-    """How many values are there."""
+    """Number of values that are not NaN."""
     return int((~np.isnan(values)).sum())
 
 
-def minus(one: float | None, other: float | None) -> float | None:
-    """A difference, where both sides are there."""
+def subtract(one: float | None, other: float | None) -> float | None:
+    """A difference; None where a side has no value."""
     return None if one is None or other is None else one - other
 
 
-def _known(value: float) -> float | None:
+def _value_or_none(value: float) -> float | None:
     return None if np.isnan(value) else float(value)

@@ -1,4 +1,4 @@
-"""The points of a grid: the best of them on the tuning queries, judged on queries that had no say in the choice."""
+"""A grid of settings: the best point on the tuning queries, compared on the held-out queries."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ class GridPoint:
     tuning: Evaluation
     held_out: Evaluation
     same: tuple[Mapping[str, Any], ...] = ()
-    """Other points that come to the same system."""
+    """Other points that give the same system."""
     broken_limits: tuple[str, ...] = ()
     """Why it cannot be chosen."""
 
 
 @dataclass(frozen=True)
 class GridResult:
-    """A grid, its winner, and what the winner is worth."""
+    """A grid, its winner, and the comparison of the winner on the held-out queries."""
 
     system: str
     primary: Measure
@@ -58,14 +58,14 @@ class GridResult:
     def optimism(self) -> float | None:
         """The winner's mean on the tuning queries minus that on the held-out ones.
 
-        What the choice promised too much; of a measure where less is better, a promise too much is under 0.
+        The selection bias; of a measure where less is better, an optimistic choice has a value below 0.
         """
-        return _minus(self.tuning_mean(self.winner), self.held_out_mean(self.winner))
+        return _difference(self.tuning_mean(self.winner), self.held_out_mean(self.winner))
 
     @property
     def tuning_gain(self) -> float | None:
         """Winner minus config as written, in means on the tuning queries; the choice was made on these."""
-        return _minus(self.tuning_mean(self.winner), self.tuning_mean(self.written))
+        return _difference(self.tuning_mean(self.winner), self.tuning_mean(self.written))
 
     @property
     def pilot(self) -> bool:
@@ -81,7 +81,7 @@ class GridResult:
         return point.held_out.summaries[self.primary].mean
 
 
-def judge(
+def choose_point(
     system: str,
     points: Sequence[GridPoint],
     written: GridPoint,
@@ -112,7 +112,7 @@ def judge(
     options = replace(options, primary=primary)
     shared = set(written.tuning.query_ids) & set(written.held_out.query_ids)
     if shared:
-        raise UsageError("a query stands in both parts", got=", ".join(sorted(shared)[:3]))
+        raise UsageError("a query is in both parts", got=", ".join(sorted(shared)[:3]))
     checked = [
         replace(point, broken_limits=tuple(broken_limits([point.tuning], primary, options.limits))) for point in points
     ]
@@ -127,18 +127,18 @@ def judge(
         reasons = list(dict.fromkeys(reason for point in ordered for reason in point.broken_limits))
         raise UsageError("no point of the grid can be chosen", got=reasons[0] if reasons else "no query has a value")
     best = [point for point in ordered if rank(point) == rank(ordered[0])]
-    said = list(notes)
+    all_notes = list(notes)
     if len(best) > 1:
-        taken = (
+        chosen = (
             "the config as written" if best[0].name == written.name else "the first of them in the order of the grid"
         )
-        said.append(f"{len(best)} points share the best mean on the tuning queries; {taken} is taken")
+        all_notes.append(f"{len(best)} points share the best mean on the tuning queries; {chosen} is chosen")
     winner = ordered[0]
     comparison = compare(written.held_out, winner.held_out, options) if winner.name != written.name else None
     return GridResult(
-        system, primary, tuple(keys), tuple(ordered), written, comparison, split, options, notes=tuple(said)
+        system, primary, tuple(keys), tuple(ordered), written, comparison, split, options, notes=tuple(all_notes)
     )
 
 
-def _minus(one: float | None, other: float | None) -> float | None:
+def _difference(one: float | None, other: float | None) -> float | None:
     return None if one is None or other is None else one - other

@@ -1,7 +1,7 @@
-"""A measure over time: evaluations as points, points as stretches that may be compared, and the first bad one.
+"""A measure over time: evaluations as points, stretches of comparable points, and the first bad point.
 
-A score belongs to the test set it was made on. Points are in one stretch only while the set's digest and the convention
-stay the same; nothing here looks from one stretch into another.
+Points are in one stretch while the digest of the test set and the convention stay the same; points of different stretches are
+never compared.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from cranfield.errors import UnknownNameError, UsageError
 from cranfield.measures import CATALOGUE, parse_all
 
 DECIMALS = 12
-"""Of a difference: what rounding alone makes of it is none."""
+"""Decimals to which a difference is rounded, against rounding error."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,8 +29,8 @@ class Score:
 
 
 @dataclass(frozen=True, slots=True)
-class Past:
-    """An evaluation as it was written down."""
+class HistoryPoint:
+    """A recorded evaluation."""
 
     time: datetime
     """With its time zone, which is UTC."""
@@ -44,7 +44,7 @@ class Past:
     commit: str | None = None
     """Full id; None outside of a repository."""
     dirty: bool = False
-    """Files were not as the commit has them."""
+    """The working tree had changes beyond the commit."""
     primary: str | None = None
     """Measure that decides."""
     config_digest: str | None = None
@@ -66,15 +66,15 @@ class Line:
     testset: str
     system: str
     measure: str
-    stretches: tuple[tuple[Past, ...], ...]
+    stretches: tuple[tuple[HistoryPoint, ...], ...]
     """Points of one digest and convention each; consecutive ones differ in one of the two."""
 
     @property
-    def points(self) -> tuple[Past, ...]:
+    def points(self) -> tuple[HistoryPoint, ...]:
         """All of them, first to last."""
         return tuple(point for stretch in self.stretches for point in stretch)
 
-    def score(self, point: Past) -> Score:
+    def score(self, point: HistoryPoint) -> Score:
         """The measure at one of its points."""
         return point.measures[self.measure]
 
@@ -97,12 +97,12 @@ class FirstBad:
     rule: Rule
     n: int
     """Points of the stretch that have a mean."""
-    bad: Past | None = None
+    bad: HistoryPoint | None = None
     """None where no point is bad."""
-    good: Past | None = None
+    good: HistoryPoint | None = None
     """The point just before it; None where the first point is bad already."""
-    best: Past | None = None
-    """What it was held against: the best point before it; None with `below`."""
+    best: HistoryPoint | None = None
+    """The point it was compared with: the best before it; None with `below`."""
     n_after: int = 0
     """Later points of the stretch."""
     n_good_after: int = 0
@@ -114,12 +114,12 @@ class FirstBad:
 
 @dataclass(frozen=True, slots=True)
 class HistoryReport:
-    """What is shown of a history, and how much of it is not."""
+    """The part of a history that is shown, and counts of what is not."""
 
     measure: str
     lines: tuple[Line, ...]
     first_bad: tuple[FirstBad, ...] = ()
-    """One a line, where they were asked for."""
+    """One per line, if requested."""
     n_pilots: int = 0
     """Pilots left out."""
     n_without: int = 0
@@ -129,8 +129,8 @@ class HistoryReport:
 
 
 @dataclass(frozen=True, slots=True)
-class Chosen:
-    """Which part of a history is asked for; nothing is all of it, but for pilots."""
+class HistoryFilter:
+    """A filter of the history; the default is all of it without pilots."""
 
     measure: str | None = None
     system: str | None = None
@@ -141,8 +141,10 @@ class Chosen:
     """Look for the first bad point by this rule."""
 
 
-def history_report(points: Sequence[Past], chosen: Chosen, damaged: Sequence[tuple[int, str]] = ()) -> HistoryReport:
-    """The part of a history that is asked for, as lines.
+def history_report(
+    points: Sequence[HistoryPoint], chosen: HistoryFilter, damaged: Sequence[tuple[int, str]] = ()
+) -> HistoryReport:
+    """Filter a history and arrange it as lines.
 
     Raises:
         UsageError: it names a system, test set or measure that is not there, or nothing is left.
@@ -172,8 +174,8 @@ def history_report(points: Sequence[Past], chosen: Chosen, damaged: Sequence[tup
     return HistoryReport(measure, found, firsts, n_pilots, len(kept) - n_shown, tuple(damaged))
 
 
-def measure_of(points: Sequence[Past]) -> str | None:
-    """The measure to show where none was asked for: the primary one of the latest point that has one, or its first."""
+def measure_of(points: Sequence[HistoryPoint]) -> str | None:
+    """The default measure: the primary one of the latest point that has one, or its first."""
     for point in reversed(points):
         if point.primary in point.measures:
             return point.primary
@@ -182,9 +184,9 @@ def measure_of(points: Sequence[Past]) -> str | None:
     return None
 
 
-def lines(points: Iterable[Past], measure: str) -> tuple[Line, ...]:
+def lines(points: Iterable[HistoryPoint], measure: str) -> tuple[Line, ...]:
     """The points that have this measure with a mean, as lines by test set and system, in the order of their first point."""
-    found: dict[tuple[str, str], list[Past]] = {}
+    found: dict[tuple[str, str], list[HistoryPoint]] = {}
     for point in sorted(points, key=lambda point: point.time):
         if measure in point.measures and point.measures[measure].mean is not None:
             found.setdefault((point.testset, point.system), []).append(point)
@@ -202,18 +204,18 @@ def lines(points: Iterable[Past], measure: str) -> tuple[Line, ...]:
 def first_bad(line: Line, rule: Rule) -> FirstBad:
     """Find the first bad point of the latest stretch.
 
-    A point is held against the best of the good points before it. That one is the best partly by luck, and the interval
-    is that of one mean and not of a difference: the answer says where to look, and a comparison of the two runs decides.
+    A point is compared with the best of the good points before it. That maximum is biased upward, and the interval is of
+    one mean and not of a difference: use the result to find the place, and a comparison of the two runs to decide.
     """
     stretch = line.stretches[-1]
     sign = 1 if higher_is_better(line.measure) else -1
-    best: Past | None = None
-    good: Past | None = None
-    verdicts: list[bool] = []
-    found: tuple[int, Past | None, Past | None] | None = None
+    best: HistoryPoint | None = None
+    good: HistoryPoint | None = None
+    is_bad: list[bool] = []
+    found: tuple[int, HistoryPoint | None, HistoryPoint | None] | None = None
     for place, point in enumerate(stretch):
         bad = _is_bad(line.score(point), None if best is None else line.score(best), rule, sign)
-        verdicts.append(bad)
+        is_bad.append(bad)
         if bad and found is None:
             found = (place, good, best)
         if not bad:
@@ -223,7 +225,7 @@ def first_bad(line: Line, rule: Rule) -> FirstBad:
     if found is None:
         return FirstBad(line, rule, len(stretch))
     place, before, against = found
-    after = verdicts[place + 1 :]
+    after = is_bad[place + 1 :]
     return FirstBad(
         line,
         rule,
@@ -233,7 +235,7 @@ def first_bad(line: Line, rule: Rule) -> FirstBad:
         best=None if rule.below is not None else against,
         n_after=len(after),
         n_good_after=after.count(False),
-        latest_is_bad=verdicts[-1],
+        latest_is_bad=is_bad[-1],
     )
 
 
@@ -243,7 +245,7 @@ def higher_is_better(measure: str) -> bool:
     return CATALOGUE[parsed.name].higher_is_better
 
 
-def _mean(line: Line, point: Past) -> float:
+def _mean(line: Line, point: HistoryPoint) -> float:
     return line.score(point).mean or 0.0
 
 

@@ -1,7 +1,7 @@
-"""How long systems take to answer, beside how well: percentiles of one system, and the paired difference of two.
+"""Latency: percentiles of one system, and the paired difference of two.
 
-Latencies are milliseconds of the attempt that ended a call, one a query. They come from a run's logs; a run file of another
-tool has none.
+Latencies are milliseconds of the last attempt of a call, one per query. They come from a run's logs; run files of other tools
+have none.
 """
 
 from __future__ import annotations
@@ -20,21 +20,21 @@ from cranfield.stats.arguments import check_alpha, check_draws
 from cranfield.stats.draws import index_blocks
 
 DEFAULT_RESAMPLES = 2_000
-"""Samples of queries behind an interval of a latency difference: its ends are steady to a few hundredths of its width."""
+"""Resamples for an interval of a latency difference; Monte Carlo error of the ends is a few percent of its width."""
 
 FEWEST_QUERIES = 6
-"""Under this many there is no interval: all differences having one sign is no rarer than 1 in 20 by chance."""
+"""With fewer queries there is no interval."""
 
 FEWEST_FOR_P95 = 50
-"""Under this many there is none of the 95th percentile: it hangs on the two or three slowest calls, and intervals meant to
-cover 95 % cover 75 at 6 queries, 81 at 10 and 92 at 20 (calls spread like a log-normal)."""
+"""With fewer queries there is no interval of the 95th percentile: nominal 95 % intervals cover 75 % at 6 queries, 81 % at 10 and
+92 % at 20 (simulated, log-normal latencies)."""
 
 Spread = tuple[float | None, float | None]
 
 
 @dataclass(frozen=True, slots=True)
 class LatencySummary:
-    """How long one system took, over the queries it was asked."""
+    """Latency of one system over its queries."""
 
     n: int
     """Calls, those that failed included."""
@@ -51,11 +51,11 @@ class LatencySummary:
     n_cached: int
     """Answers kept from an earlier collection, whose latencies are of that one."""
     concurrency: int
-    """Calls that were under way at once, at most, as the configuration says."""
+    """Maximum number of concurrent calls, from the configuration."""
 
     @property
     def cached_share(self) -> float:
-        """Share of the answers that were kept from an earlier collection."""
+        """Share of the answers that are cached from an earlier collection."""
         return self.n_cached / self.n
 
 
@@ -80,7 +80,7 @@ class LatencyDifference:
 
 @dataclass(frozen=True, slots=True)
 class LatencyImpact:
-    """What a candidate does to the time a call takes, over the queries that both sides answered."""
+    """Latency of a candidate against a baseline, over the queries that both answered."""
 
     baseline: LatencySummary
     candidate: LatencySummary
@@ -97,7 +97,7 @@ class LatencyImpact:
 
 
 def latency_summary(evaluation: Evaluation) -> LatencySummary | None:
-    """Percentiles and counts of one system's calls; None where nobody took the times."""
+    """Percentiles and counts of one system's calls; None where no call was timed."""
     logs = _logs(evaluation)
     if not logs:
         return None
@@ -129,11 +129,11 @@ def latency_impact(
     seed: int = 0,
     n_draws: int = DEFAULT_RESAMPLES,
 ) -> LatencyImpact | None:
-    """How much slower or faster the candidate answers, paired by query, with intervals.
+    """Paired latency differences with bootstrap intervals.
 
-    Queries are drawn anew from those that both sides answered; an interval holds the middle 1 - alpha of what the number
-    then is. It is approximate: meant to cover 95 %, that of the median difference covers 92 to 95, and those of the
-    differences of p50 and of p95 more, 96 to 99. Percentiles are numpy's (linear between neighbours).
+    Percentile bootstrap over the queries that both sides answered. Coverage is approximate: nominal 95 % intervals cover 92
+    to 95 % for the median difference, and 96 to 99 % for the differences of p50 and p95. Percentiles are numpy's (linear
+    interpolation).
 
     Args:
         baseline: the current system.
@@ -174,17 +174,15 @@ def latency_impact(
 
 
 def cautions(about: LatencySummary) -> list[str]:
-    """Why the times of a system may not be what they seem, a sentence each."""
-    said = []
+    """Caveats of the latencies of a system, a sentence each."""
+    notes = []
     if about.n_cached:
-        said.append(
-            f"{about.n_cached} of {about.n} answers were kept from an earlier collection, and so were their times"
-        )
+        notes.append(f"{about.n_cached} of {about.n} answers and their latencies are cached from an earlier collection")
     if about.concurrency > 1:
-        said.append(f"up to {about.concurrency} calls were under way at once, and may have waited for each other")
+        notes.append(f"up to {about.concurrency} calls ran concurrently and may have delayed each other")
     if about.n_retried:
-        said.append(f"{about.n_retried} of {about.n} calls took more than one attempt; the time is that of the last")
-    return said
+        notes.append(f"{about.n_retried} of {about.n} calls took more than one attempt; the latency is of the last")
+    return notes
 
 
 def _logs(evaluation: Evaluation) -> Mapping[str, CallLog]:
@@ -194,7 +192,7 @@ def _logs(evaluation: Evaluation) -> Mapping[str, CallLog]:
 
 
 def _answered(evaluation: Evaluation) -> dict[str, float]:
-    """Query id to latency, of the calls that brought an answer, were it an empty one."""
+    """Query id to latency, of the calls that were answered, with results or without."""
     outcomes = dict(zip(evaluation.query_ids, evaluation.ranking.outcomes, strict=True))
     return {
         query_id: log.latency_ms
@@ -204,8 +202,8 @@ def _answered(evaluation: Evaluation) -> dict[str, float]:
 
 
 def _concurrency(evaluation: Evaluation) -> int:
-    said = evaluation.run.config.get("concurrency", 1) if evaluation.run is not None else 1
-    return said if isinstance(said, int) else 1
+    declared = evaluation.run.config.get("concurrency", 1) if evaluation.run is not None else 1
+    return declared if isinstance(declared, int) else 1
 
 
 def _differences(
@@ -238,7 +236,7 @@ def _sentence(found: LatencyDifference | None, names: tuple[str, str], n: int) -
     """`new is slower than old by 12.1 ms [8.0, 17.2] at the median (n = 50).`"""
     baseline, candidate = names
     if found is None:
-        return f"No query was answered by both {baseline} and {candidate}: their times cannot be compared."
+        return f"No query was answered by both {baseline} and {candidate}: latencies cannot be compared."
     low, high = found.ci_ms
     if low is None or high is None:
         (delta,) = signed_ms(found.delta_ms)
@@ -246,8 +244,8 @@ def _sentence(found: LatencyDifference | None, names: tuple[str, str], n: int) -
     if found.verdict is VerdictCode.NOT_SIGNIFICANT:
         delta, *ends = signed_ms(found.delta_ms, low, high)
         return (
-            f"{candidate} is neither slower nor faster than {baseline} as far as {n} queries can tell: {delta} ms "
-            f"[{', '.join(ends)}] at the median."
+            f"No significant difference in latency between {baseline} and {candidate}: {delta} ms "
+            f"[{', '.join(ends)}] at the median (n = {n})."
         )
     delta, *ends = (text.lstrip(PLUS_OR_MINUS) for text in signed_ms(found.delta_ms, *sorted((low, high), key=abs)))
     return f"{candidate} is {found.verdict.text} than {baseline} by {delta} ms [{', '.join(ends)}] at the median (n = {n})."

@@ -1,6 +1,6 @@
-"""Many evaluations of one test set at once: which systems are best, and which of them can be told apart.
+"""Three systems or more on one test set: which are best, and which pairs differ significantly.
 
-Only queries count that every system has a value for, so that each pair is about the same queries as every other.
+Only queries count for which every system has a value, so that every pair is compared on the same queries.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def compare_many(
 
     Args:
         evaluations: on one test set, with different names.
-        options: what was declared beforehand. The margin decides nothing here: it is shown beside the differences.
+        options: what was declared beforehand. The margin does not decide here; it is shown with the differences.
         baseline: name of the baseline system, if any: each of the others is also compared with it alone.
 
     Conventions:
@@ -190,49 +190,53 @@ def _verdict(many: ManyComparison) -> ManyVerdict:
     best = tuple(names[place] for place in many.best_first if names[place] not in beaten)
     how = f"({many.primary}, n = {len(many.query_ids)}, {many.options.test}, {len(many.pairs)} pairs, Holm)"
     if len(best) == k:
-        said = f"No significant difference between any two of the {k} systems {how}."
-        return ManyVerdict(VerdictCode.NOT_SIGNIFICANT, said, (), _why_not(many), _otherwise(many, best))
+        sentence = f"No significant difference between any two of the {k} systems {how}."
+        return ManyVerdict(
+            VerdictCode.NOT_SIGNIFICANT, sentence, (), _why_not_significant(many), _disagreements(many, best)
+        )
     means = dict(zip(names, many.summaries[many.primary], strict=True))
     shown = [f"{name} ({format_value(means[name].mean)})" for name in best]
     if not best:
-        said = f"No system is best: each of the {k} is beaten by another {how}."
-        return ManyVerdict(VerdictCode.SEVERAL_BEST, said, (), (), _otherwise(many, best))
+        sentence = f"No system is best: each of the {k} is significantly worse than another {how}."
+        return ManyVerdict(VerdictCode.SEVERAL_BEST, sentence, (), (), _disagreements(many, best))
     if len(best) == 1:
         over = sum(
             pair.verdict is not VerdictCode.NOT_SIGNIFICANT and best[0] in (pair.first, pair.second)
             for pair in many.pairs
         )
         others = (
-            "each of the others" if over == k - 1 else f"{over} of the {k - 1} others, which beat or equal the rest"
+            "each of the others"
+            if over == k - 1
+            else f"{over} of the {k - 1} others, which are not worse than the rest"
         )
-        said = f"{shown[0]} is best of {k} systems: better than {others} {how}."
-        return ManyVerdict(VerdictCode.ONE_BEST, said, best, _against(many), _otherwise(many, best))
+        sentence = f"{shown[0]} is best of {k} systems: better than {others} {how}."
+        return ManyVerdict(VerdictCode.ONE_BEST, sentence, best, _against_baseline(many), _disagreements(many, best))
     both = and_list(shown)
-    said = f"{both} are best of {k} systems, with no significant difference between them {how}."
-    return ManyVerdict(VerdictCode.SEVERAL_BEST, said, best, _against(many), _otherwise(many, best))
+    sentence = f"{both} are best of {k} systems, with no significant difference between them {how}."
+    return ManyVerdict(VerdictCode.SEVERAL_BEST, sentence, best, _against_baseline(many), _disagreements(many, best))
 
 
-def _against(many: ManyComparison) -> tuple[str, ...]:
-    """Each system against the baseline, by what was found; nothing without a baseline."""
+def _against_baseline(many: ManyComparison) -> tuple[str, ...]:
+    """Each system against the baseline, by verdict; empty without a baseline."""
     found = {
         code: [pair.second for pair in many.against if pair.verdict is code]
         for code in (VerdictCode.BETTER, VerdictCode.WORSE, VerdictCode.NOT_SIGNIFICANT)
     }
-    said = [f"{code.text}: {', '.join(names)}" for code, names in found.items() if names]
-    return (f"against {many.baseline}, {'; '.join(said)}",) if said else ()
+    notes = [f"{code.text}: {', '.join(names)}" for code, names in found.items() if names]
+    return (f"against {many.baseline}, {'; '.join(notes)}",) if notes else ()
 
 
-def _why_not(many: ManyComparison) -> tuple[str, ...]:
-    said = list(_against(many))
+def _why_not_significant(many: ManyComparison) -> tuple[str, ...]:
+    notes = list(_against_baseline(many))
     if len(many.query_ids) < 2:
-        said.append("fewer than two queries have a value for every system: nothing can be tested")
+        notes.append("fewer than two queries have a value for every system: nothing can be tested")
     else:
-        said += _out_of_reach(many)
-    return tuple(said)
+        notes += _smallest_p_note(many)
+    return tuple(notes)
 
 
-def _out_of_reach(many: ManyComparison) -> list[str]:
-    """That no p-value of the permutation test could be small enough for the first step of Holm's adjustment."""
+def _smallest_p_note(many: ManyComparison) -> list[str]:
+    """A note where no p-value of the permutation test can pass the first step of Holm's adjustment."""
     patterns = many.pairs[0].result.extra.get("sign_patterns")
     if many.options.test != "permutation" or not isinstance(patterns, int):
         return []
@@ -246,9 +250,9 @@ def _out_of_reach(many: ManyComparison) -> list[str]:
     ]
 
 
-def _otherwise(many: ManyComparison, best: Sequence[str]) -> tuple[str, ...]:
-    """What else was looked at and says something else, a sentence each."""
-    said = []
+def _disagreements(many: ManyComparison, best: Sequence[str]) -> tuple[str, ...]:
+    """Omnibus tests and measures that disagree with the verdict, a sentence each."""
+    notes = []
     some_pair = len(best) < len(many.evaluations)
     n_pairs = sum(pair.verdict is not VerdictCode.NOT_SIGNIFICANT for pair in many.pairs)
     pairs = {0: "no pair is", 1: "one pair is"}.get(n_pairs, f"{n_pairs} pairs are")
@@ -256,7 +260,7 @@ def _otherwise(many: ManyComparison, best: Sequence[str]) -> tuple[str, ...]:
         p = result.p_two_sided
         if p is not None and (p <= many.options.alpha) != some_pair:
             word = "not significant" if some_pair else "significant"
-            said.append(f"{name.capitalize()} test of all systems {word} (p {format_p(p)}), although {pairs}")
+            notes.append(f"{name.capitalize()} test of all systems {word} (p {format_p(p)}), although {pairs}")
     leader = many.names[many.best_first[0]]
     for measure, row in many.summaries.items():
         if measure == many.primary or CATALOGUE[measure.name].diagnostic:
@@ -264,9 +268,9 @@ def _otherwise(many: ManyComparison, best: Sequence[str]) -> tuple[str, ...]:
         means = [(about.mean or 0.0) * sign_of(measure) for about in row]
         first = many.names[means.index(max(means))]
         if means[many.best_first[0]] < max(means) and first not in best:
-            said.append(f"{measure} puts {first} first, and {leader} is first by {many.primary}")
+            notes.append(f"{measure} puts {first} first, and {leader} is first by {many.primary}")
     if many.dropped:
         n = len(many.dropped)
         count = "1 query does not count" if n == 1 else f"{n} queries do not count"
-        said.append(f"{count}, as not every system has a value of {many.primary} there")
-    return tuple(said)
+        notes.append(f"{count}, as not every system has a value of {many.primary} there")
+    return tuple(notes)

@@ -1,4 +1,4 @@
-"""What a comparison of many systems is, as values. Nothing is computed here."""
+"""Values of a comparison of three systems or more."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class PairComparison:
     second: str
     delta: float
     result: TestResult
-    """The declared test; its p is adjusted within the family it was looked at in, its interval is not."""
+    """The declared test; its p-value is adjusted within its family, its interval is not."""
     wins: int
     """Queries on which `second` does better."""
     ties: int
@@ -43,7 +43,7 @@ class StratumRow:
 
 @dataclass(frozen=True, slots=True)
 class Ranks:
-    """How the systems rank query by query, and how far apart mean ranks have to be."""
+    """Mean ranks of the systems, and the critical difference."""
 
     means: tuple[float, ...]
     """Mean rank of each system; 1 is best, and ties share theirs."""
@@ -71,8 +71,8 @@ class ManyVerdict:
     """`one_best`, `several_best`, `not_significant` or `invalid`."""
     sentence: str
     best: tuple[str, ...]
-    """Systems that no other is better than, the highest mean first; empty where no pair is told apart, and where the
-    comparison does not count."""
+    """Systems that no other is significantly better than, the best mean first; empty where no pair differs significantly, and
+    where the comparison is invalid."""
     reasons: tuple[str, ...] = ()
     disagreements: tuple[str, ...] = ()
 
@@ -97,7 +97,7 @@ class ManyComparison:
     pairs: tuple[PairComparison, ...]
     """All pairs, in the order of the systems; p adjusted by Holm over all of them."""
     omnibus: Mapping[str, TestResult]
-    """Tests that all systems are alike: `permutation` and `friedman`."""
+    """Omnibus tests: `permutation` and `friedman`."""
     ranks: Ranks | None
     """None where no query counts."""
     agreements: tuple[Agreement, ...]

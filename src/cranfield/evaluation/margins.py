@@ -1,4 +1,4 @@
-"""How far a system's means could move: by the order of equal scores, and by judging what nobody judged."""
+"""Bounds of a system's means: over the orders of tied scores, and over the judgments of unjudged results."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Margin:
     """Lowest and highest values under some assumption, per query and on average."""
 
     low: FloatQ
-    """float64[Q]; NaN where it is not known."""
+    """float64[Q]; NaN where unknown."""
     high: FloatQ
     n_results: int
     """Results the assumption is about."""
@@ -40,22 +40,19 @@ class Margin:
 
 
 def tie_margin(measure: Measure, ranking: Ranking) -> Margin:
-    """Judged results that share their score with another, and the worst and best case of how equal scores fall.
-
-    Where they fell is the convention's choice; a system that returns many equal scores has not chosen at all.
-    """
+    """Tied judged results, and the worst and best case over the orders of tied scores."""
     tied = n_judged_tied(ranking)
     low, high = tie_bounds(measure, ranking)
     return Margin(low, high, int(tied.sum()), int((tied > 0).sum()), why_untied(measure, ranking))
 
 
 def unjudged_margin(measure: Measure, ranking: Ranking) -> Margin:
-    """Unjudged results within the cutoff, and the least and most they could make of the values, were they judged."""
+    """Unjudged results within the cutoff, and the lowest and highest values that their judgments could give."""
     low, high = bounds(measure, ranking)
     query, _ = unjudged_results(ranking, measure.cutoff if isinstance(measure.cutoff, int) else None)
     why = why_unbounded(measure, ranking)
     _, scored, _ = compute(measure, ranking)
-    query = query[scored[query]]  # where there is no value, nothing could move it
+    query = query[scored[query]]
     if not why:
         unknown = int((scored & np.isnan(low)).sum())
         why = TOO_MANY.format(n=unknown, total=ranking.n_queries) if unknown else ""

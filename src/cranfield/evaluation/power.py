@@ -1,4 +1,4 @@
-"""How many queries the next comparison needs, from how far the differences of this one spread."""
+"""Power analysis of the next comparison, from the spread of the differences of this one."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from cranfield.stats.rounding import differences
 
 ROUND = (1.0, 2.0, 5.0)
 RESAMPLED_UP_TO = 10_000
-"""More queries than this are not drawn anew: by then means spread like a bell, whatever the differences do."""
+"""More queries than this are not resampled: the mean is normally distributed by then."""
 
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """A true difference, a number of queries, and how often the one is found with the other."""
+    """A true difference, a number of queries, and the power."""
 
     difference: float
     n: int | None
@@ -39,7 +39,7 @@ class Planned:
 
 @dataclass(frozen=True, slots=True)
 class PowerPlan:
-    """What n queries can show, and how many a difference needs, by a two-sided paired t test."""
+    """Detectable differences and required numbers of queries, by a two-sided paired t test."""
 
     names: tuple[str, str]
     testset: str
@@ -52,13 +52,13 @@ class PowerPlan:
     ci_high: float
     """t interval of the observed mean difference at 1 - alpha."""
     std: float
-    """Of the differences: what everything here is reckoned from."""
+    """Standard deviation of the differences, from which all is computed."""
     alpha: float
     power: float
     seed: int
     planned: tuple[Planned, ...]
     observed_power: float
-    """Power for a true difference as large as the observed one. It says nothing that the p-value has not said."""
+    """Power for a true difference as large as the observed one. It only restates the p-value."""
     resampled: Planned | None
     """The power of one of them by resampling these differences; None where there would be too many to draw, or where no
     draw of these has such a mean."""
@@ -76,7 +76,7 @@ def plan(
     power: float = USUAL_POWER,
     seed: int = 0,
 ) -> PowerPlan:
-    """Reckon from two systems on the same queries.
+    """Plan from two systems on the same queries.
 
     Args:
         baseline: the current system.
@@ -124,7 +124,7 @@ def plan(
         seed=seed,
         planned=rows,
         observed_power=power_of(described.std, described.mean, n, alpha=alpha),
-        resampled=_second_opinion(vector, rows, n, alpha, seed),
+        resampled=_resampled_plan(vector, rows, n, alpha, seed),
     )
 
 
@@ -157,7 +157,7 @@ def _shown(std: float, n: int, alpha: float, power: float, note: str) -> Planned
     return Planned(shown, n, power, "queries", note)
 
 
-def _second_opinion(vector: FloatQ, rows: tuple[Planned, ...], n: int, alpha: float, seed: int) -> Planned | None:
+def _resampled_plan(vector: FloatQ, rows: tuple[Planned, ...], n: int, alpha: float, seed: int) -> Planned | None:
     """The only row, or the row of as many queries as here, by resampling."""
     row = next((row for row in rows if len(rows) == 1 or row.n == n), rows[0])
     if row.n is None or row.n > RESAMPLED_UP_TO:

@@ -1,4 +1,4 @@
-"""Which scale a measure is made for, and the ranking it is computed on where an evaluation has one for each scale."""
+"""The rating scale of a measure, and the ranking it is computed on where each scale has its own."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ if TYPE_CHECKING:
 RATED_BY_SLOT = "searchtweak"
 """The convention under which each measure has a scale of its own, and ratings are mapped to it one by one."""
 GAINS = frozenset({"gains", "min_rel", "max_rel"})
-"""Parameters of measures that look at how good a result is, and not only whether it is relevant."""
-NOT_ON_ITS_SCALE = "its scale is another one, which the run was not ranked on: ask for the measure with the others"
+"""Parameters of measures that use graded relevance."""
+NOT_ON_ITS_SCALE = "the run was not ranked on the scale of this measure: name the measure with the others"
 
 
 def scale_for(measure: Measure) -> Scale | None:
-    """`binary` where relevant or not is all it asks, `graded` where gains count; None where no grade matters."""
+    """`binary` where only relevance counts, `graded` where gains count; None where grades do not matter."""
     spec = CATALOGUE[measure.name]
     names = {parameter.name for parameter in spec.parameters}
     if spec.diagnostic or spec.needs is not None:

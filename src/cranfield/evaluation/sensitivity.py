@@ -1,7 +1,7 @@
-"""Would the verdict be another, had something else been declared? The same pair of systems, one choice varied at a time.
+"""Sensitivity analysis: the same pair of systems with one setting changed at a time.
 
-Nothing here decides: the declared measure, test and queries do. What is varied is said beforehand, in the tables below, so
-that nobody picks the variations that suit.
+The verdict stays that of the declared settings. The alternatives are fixed in the tables below, so that they cannot be
+selected by their results.
 """
 
 from __future__ import annotations
@@ -32,19 +32,19 @@ MEASURES = (
     *("P@1", "P@5", "P@10"),
     *("R@5", "R@10", "R@20"),
 )
-"""The other measures that are looked at, whoever asks."""
+"""Alternative measures."""
 
 CUTOFFS = (1, 3, 5, 10, 20, 50, 100)
-"""Of the primary measure, as far as the lists go."""
+"""Alternative cutoffs of the primary measure, up to the depth of the lists."""
 
 SENSITIVITY_DRAWS = 10_000
-"""Random draws of one variation: fewer than of a verdict, for there are many."""
+"""Random draws of one variation; fewer than for a verdict, as there are many variations."""
 
 MOST_STRATA = 20
-"""A key with more values is no group of queries that one would leave out."""
+"""Keys with more values are not varied."""
 
 FEWEST_QUERIES = 6
-"""With fewer left no test rejects at 5 %, and a variation says nothing."""
+"""With fewer queries no test rejects at 5 %."""
 
 AGREEMENT = {
     VerdictCode.BETTER: "favour B",
@@ -54,16 +54,16 @@ AGREEMENT = {
 }
 
 Regraded = tuple[Evaluation, Evaluation] | str
-"""Both sides on other grades, or why there is no such thing."""
+"""Both sides on other grades, or the reason why there are none."""
 
 
 @dataclass(frozen=True, slots=True)
 class Variation:
-    """One choice varied, and what would then be claimed."""
+    """One alternative analysis and its verdict."""
 
     family: Family
     name: str
-    """What was chosen instead: `AP`, `wilcoxon`, `without type: paraphrase`."""
+    """The alternative: `AP`, `wilcoxon`, `without type: paraphrase`."""
     delta: float
     """Mean of candidate minus baseline."""
     ci_low: float | None
@@ -74,25 +74,25 @@ class Variation:
 
 @dataclass(frozen=True)
 class Sensitivity:
-    """Every variation beside the verdict that was declared."""
+    """The alternative analyses and the declared verdict."""
 
     verdict: VerdictCode
-    """Of the comparison as it was declared."""
+    """Of the declared comparison."""
     variations: tuple[Variation, ...]
     left_out: tuple[str, ...]
-    """What could not be varied, and why, a sentence each."""
+    """Alternatives that are not applicable, with the reason, a sentence each."""
     test: str
     n_draws: int
     """Random draws of each variation, where its test draws."""
 
     @property
     def disagreeing(self) -> tuple[Variation, ...]:
-        """Variations that would claim something else."""
+        """Variations with a different verdict."""
         return tuple(one for one in self.variations if one.verdict is not self.verdict)
 
     @property
     def n_agree(self) -> int:
-        """How many would claim the same."""
+        """Number of variations with the same verdict."""
         return len(self.variations) - len(self.disagreeing)
 
     @property
@@ -110,7 +110,7 @@ def sensitivity(
     regraded: Mapping[str, Regraded] | None = None,
     n_draws: int = SENSITIVITY_DRAWS,
 ) -> Sensitivity:
-    """Vary one choice of a comparison at a time, and see what would be claimed.
+    """Repeat a comparison with one setting changed at a time.
 
     Measures: those of `MEASURES`. Cutoffs: the primary measure at those of `CUTOFFS`. Tests: the others that give an
     interval. Strata: each left out in turn. Unjudged documents: those of the candidate all relevant and those of the
@@ -119,7 +119,7 @@ def sensitivity(
 
     Args:
         comparison: as it was declared; its limits, alpha, margin and seed hold for every variation. A margin is about the
-            mean difference, so a test of something else is tried without.
+            mean difference, so a test of something else is analyses without.
         regraded: name of a consensus rule to both sides evaluated on the grades it makes, or to why there are none.
         n_draws: random draws of each variation; never more than the comparison had.
 
@@ -132,15 +132,15 @@ def sensitivity(
         return Sensitivity(
             VerdictCode.INVALID, (), ("the comparison does not count, however it is made",), comparison.test, 0
         )
-    tried = _Tried(comparison, n_draws)
-    tried.measured("measure", comparison.primary)  # what gives the same values is no variation
+    analyses = _Analyses(comparison, n_draws)
+    analyses.with_measure("measure", comparison.primary)  # what gives the same values is no variation
     found: list[Variation | str] = [
-        *_measures(tried),
-        *_cutoffs(tried),
-        *_tests(tried),
-        *_rules(tried, regraded or {}),
-        *_strata(tried),
-        *_unjudged(tried),
+        *_measures(analyses),
+        *_cutoffs(analyses),
+        *_tests(analyses),
+        *_rules(analyses, regraded or {}),
+        *_strata(analyses),
+        *_unjudged(analyses),
     ]
     variations = tuple(one for one in found if isinstance(one, Variation))
     left_out = tuple(dict.fromkeys(one for one in found if isinstance(one, str)))
@@ -148,12 +148,12 @@ def sensitivity(
 
 
 @dataclass(frozen=True, slots=True)
-class _Tried:
-    """What is tried is this comparison, with one thing changed."""
+class _Analyses:
+    """Runs the alternative analyses of one comparison."""
 
     comparison: Comparison
     n_draws: int
-    seen: dict[tuple[bytes, bytes], str] = field(default_factory=dict)
+    measure_of_values: dict[tuple[bytes, bytes], str] = field(default_factory=dict)
     """Values of both sides to the measure that gave them."""
 
     def pair(
@@ -170,7 +170,7 @@ class _Tried:
         verdict = verdict_of_interval(result.ci_low, result.ci_high, sign=sign_of(measure), margin=margin)
         return Variation(family, name, float(difference.mean()), result.ci_low, result.ci_high, len(a), verdict)
 
-    def measured(self, family: Family, measure: Measure) -> Variation | str:
+    def with_measure(self, family: Family, measure: Measure) -> Variation | str:
         """The variation of another measure."""
         sides = []
         for side in (self.comparison.baseline, self.comparison.candidate):
@@ -186,7 +186,7 @@ class _Tried:
         if not shared:
             return f"{measure}: it has no value for any query"
         values = _values(a, shared), _values(b, shared)
-        same = self.seen.setdefault((values[0].tobytes(), values[1].tobytes()), str(measure))
+        same = self.measure_of_values.setdefault((values[0].tobytes(), values[1].tobytes()), str(measure))
         if same != str(measure):
             return f"{measure}: the same as {same} on these lists"
         return self.pair(family, str(measure), *values, measure)
@@ -205,7 +205,7 @@ def _values(values: Mapping[str, float], query_ids: Sequence[str]) -> FloatQ:
     return np.array([values[query_id] for query_id in query_ids], dtype=np.float64)
 
 
-def _primary(comparison: Comparison, query_ids: Sequence[str]) -> tuple[FloatQ, FloatQ]:
+def _primary_values(comparison: Comparison, query_ids: Sequence[str]) -> tuple[FloatQ, FloatQ]:
     """The primary measure of both sides for some queries."""
     baseline, candidate = comparison.baseline, comparison.candidate
     return tuple(
@@ -224,39 +224,47 @@ def _too_deep(measure: Measure, depth: int) -> bool:
     return measure.depth is not None and measure.depth > depth
 
 
-def _measures(tried: _Tried) -> Iterator[Variation | str]:
-    primary, depth = tried.comparison.primary, _depth(tried.comparison)
+def _measures(analyses: _Analyses) -> Iterator[Variation | str]:
+    primary, depth = analyses.comparison.primary, _depth(analyses.comparison)
     for measure in parse_all(MEASURES):
-        if measure == primary or _of_one_kind(measure, primary):
+        if measure == primary or _differs_by_cutoff(measure, primary):
             continue
-        yield f"{measure}: no list goes as deep" if _too_deep(measure, depth) else tried.measured("measure", measure)
+        yield (
+            f"{measure}: no list goes as deep"
+            if _too_deep(measure, depth)
+            else analyses.with_measure("measure", measure)
+        )
 
 
-def _cutoffs(tried: _Tried) -> Iterator[Variation | str]:
-    primary, depth = tried.comparison.primary, _depth(tried.comparison)
+def _cutoffs(analyses: _Analyses) -> Iterator[Variation | str]:
+    primary, depth = analyses.comparison.primary, _depth(analyses.comparison)
     if not isinstance(primary.cutoff, int):
         return
     for cutoff in CUTOFFS:
         measure = replace(primary, cutoff=cutoff)
         if measure != primary:
-            yield f"{measure}: no list goes as deep" if _too_deep(measure, depth) else tried.measured("cutoff", measure)
+            yield (
+                f"{measure}: no list goes as deep"
+                if _too_deep(measure, depth)
+                else analyses.with_measure("cutoff", measure)
+            )
 
 
-def _of_one_kind(measure: Measure, primary: Measure) -> bool:
+def _differs_by_cutoff(measure: Measure, primary: Measure) -> bool:
     """The primary measure at another cutoff has a family of its own."""
     return isinstance(primary.cutoff, int) and replace(measure, cutoff=primary.cutoff) == primary
 
 
-def _tests(tried: _Tried) -> Iterator[Variation | str]:
-    comparison = tried.comparison
-    a, b = _primary(comparison, tuple(comparison.measures[comparison.primary].differences))
+def _tests(analyses: _Analyses) -> Iterator[Variation | str]:
+    comparison = analyses.comparison
+    a, b = _primary_values(comparison, tuple(comparison.measures[comparison.primary].differences))
     for name, spec in TESTS.items():
         if spec.can_declare and name != comparison.test:
-            yield tried.pair("test", name, a, b, comparison.primary, test=name)
+            yield analyses.pair("test", name, a, b, comparison.primary, test=name)
 
 
-def _rules(tried: _Tried, regraded: Mapping[str, Regraded]) -> Iterator[Variation | str]:
-    primary = tried.comparison.primary
+def _rules(analyses: _Analyses, regraded: Mapping[str, Regraded]) -> Iterator[Variation | str]:
+    primary = analyses.comparison.primary
     for rule, pair in regraded.items():
         if isinstance(pair, str):
             yield f"rule {rule}: {pair}"
@@ -266,11 +274,11 @@ def _rules(tried: _Tried, regraded: Mapping[str, Regraded]) -> Iterator[Variatio
             for side in pair
         ]
         shared = [query_id for query_id in sides[0] if query_id in sides[1]]
-        yield tried.pair("consensus rule", rule, _values(sides[0], shared), _values(sides[1], shared), primary)
+        yield analyses.pair("consensus rule", rule, _values(sides[0], shared), _values(sides[1], shared), primary)
 
 
-def _strata(tried: _Tried) -> Iterator[Variation | str]:
-    comparison = tried.comparison
+def _strata(analyses: _Analyses) -> Iterator[Variation | str]:
+    comparison = analyses.comparison
     query_ids = tuple(comparison.measures[comparison.primary].differences)
     groups: dict[str, list[tuple[str, frozenset[str]]]] = {}
     for key, value, members in strata_of(comparison.baseline.testset, query_ids):
@@ -282,11 +290,11 @@ def _strata(tried: _Tried) -> Iterator[Variation | str]:
         for value, without in found:
             kept = [query_id for query_id in query_ids if query_id not in without]
             name = f"without {key}: {value}"
-            yield tried.pair("without a stratum", name, *_primary(comparison, kept), comparison.primary)
+            yield analyses.pair("without a stratum", name, *_primary_values(comparison, kept), comparison.primary)
 
 
-def _unjudged(tried: _Tried) -> Iterator[Variation | str]:
-    comparison = tried.comparison
+def _unjudged(analyses: _Analyses) -> Iterator[Variation | str]:
+    comparison = analyses.comparison
     primary = comparison.primary
     margins = []
     for side in (comparison.baseline, comparison.candidate):
@@ -312,4 +320,4 @@ def _unjudged(tried: _Tried) -> Iterator[Variation | str]:
     names = ("only the candidate's relevant", "only the baseline's relevant")
     for name, (a, b) in zip(names, ends, strict=True):
         known = ~(np.isnan(a) | np.isnan(b))
-        yield tried.pair("unjudged documents", name, a[known], b[known], primary)
+        yield analyses.pair("unjudged documents", name, a[known], b[known], primary)

@@ -25,7 +25,7 @@ class StratumSummary:
 def strata_of(testset: TestSet, query_ids: Sequence[str]) -> Iterator[tuple[str, str, tuple[str, ...]]]:
     """(key, value, query ids) of every stratum, keys as they are met and values sorted.
 
-    A key that is another for each query is a label and no stratum: nothing can be said of one query.
+    Keys with a different value for each query are left out.
     """
     groups: dict[str, dict[str, list[str]]] = {}
     for query_id in query_ids:

@@ -1,4 +1,4 @@
-"""What an evaluation and a comparison are, as values. Nothing is computed here."""
+"""Values of an evaluation and of a comparison."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Summary:
     geometric_mean: float | None = None
     """Values under 0.00001 count as that much, as in trec_eval; None where a value is under 0."""
     weighted_mean: float | None = None
-    """Mean weighted by how often each query is asked; None where all weights are equal, or add up to nothing."""
+    """Mean weighted by query frequency; None where all weights are equal or add up to 0."""
 
 
 class ByMeasure(Mapping[Measure, Value]):
@@ -78,7 +78,7 @@ class ByMeasure(Mapping[Measure, Value]):
 
 @dataclass(frozen=True)
 class Evaluation:
-    """One system on one test set: a value per query and measure, and what became of every query."""
+    """One system on one test set: a value per query and measure, and the outcome of every query."""
 
     name: str
     testset: TestSet
@@ -98,7 +98,7 @@ class Evaluation:
     warnings: tuple[str, ...] = ()
     """Sentences for people: queries without a relevant document, duplicates dropped, measures left out."""
     reading: Mapping[str, str | int | None] = field(default_factory=dict)
-    """What was asked of the reading beside the convention: depth, missing, duplicates."""
+    """Options of the reader: depth, missing, duplicates."""
     scales: Mapping[Measure, str] = field(default_factory=dict)
     """Where each measure was computed on grades of its own scale: that scale."""
     on_scales: Mapping[str, Ranking] = field(default_factory=dict)
@@ -176,7 +176,7 @@ class MeasureComparison:
     n: int
     n_nonzero: int
     mde: float | None
-    """Smallest true mean difference that a two-sided t test at alpha would find 8 times in 10 with this n and spread."""
+    """Smallest true mean difference that a two-sided t test at alpha would find with 80 % power, this n and spread."""
     tests: Mapping[str, TestResult]
     delta_median: float | None = None
     delta_std: float | None = None
@@ -201,11 +201,11 @@ class StratumComparison:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What can be claimed of the candidate, and why."""
+    """The verdict on the candidate, with its reasons."""
 
     code: VerdictCode
     sentence: str
-    """One line a person can paste: direction, size, interval, n."""
+    """One line: direction, size, interval, n."""
     reasons: tuple[str, ...] = ()
     """For `invalid`: each limit that was broken. For `not_significant`: the detectable difference."""
     disagreements: tuple[str, ...] = ()
@@ -219,7 +219,7 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """When a comparison does not count."""
+    """Limits beyond which a comparison is invalid."""
 
     max_failed_share: float | None = 0.1
     """More failed or unanswered queries than this share, on either side, and the verdict is `invalid`; None: no limit."""
@@ -261,7 +261,7 @@ class Comparison:
 
     @property
     def pilot(self) -> bool:
-        """True when either side is not for the record."""
+        """True when either side is a pilot."""
         return self.baseline.pilot or self.candidate.pilot
 
 

@@ -1,4 +1,4 @@
-"""From one declared interval to one claim, and the sentences that go with it."""
+"""The verdict of a declared interval, and its sentences."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from cranfield.stats.result import TestResult
 from cranfield.stats.table import MEAN_DIFFERENCE, TESTS
 
 NONINFERIORITY = "noninferiority"
-"""Name of the test that a loss of the margin or more is ruled out; it runs where a margin is stated, and decides nothing."""
+"""Name of the non-inferiority test; it runs where a margin is declared, and does not decide."""
 
 DECIMALS = 12
-"""Of a share that is held against a limit: a mean of floats is not a hair under it."""
+"""Decimals to which a share is rounded before it is compared with a limit."""
 
 JUDGED_DEPTH = 10
 """Depth of the judged share that `min_judged_share` looks at when the primary measure has no cutoff."""
@@ -40,7 +40,7 @@ def decide(
         The verdict, its sentence, and its reasons.
     """
     baseline, candidate = names
-    numbers = _numbers(declared, test, alpha)
+    numbers = _format_numbers(declared, test, alpha)
     if broken_limits:
         return (
             VerdictCode.INVALID,
@@ -50,17 +50,17 @@ def decide(
     sign = sign_of(declared.measure)
     code = verdict_of_interval(declared.ci_low, declared.ci_high, sign=sign, margin=margin)
     if code is VerdictCode.EQUIVALENT:
-        lean = _lean(declared.delta, sign)
+        lean = _direction(declared.delta, sign)
         sentence = f"{candidate} is equivalent to {baseline} within ±{margin:g}{lean}: {numbers}."
-        return code, sentence, _no_regression(declared, alpha)
+        return code, sentence, _noninferiority_note(declared, alpha)
     if code is VerdictCode.NOT_SIGNIFICANT:
         sentence = f"No significant difference between {baseline} and {candidate}: {numbers}."
-        return code, sentence, (*_no_regression(declared, alpha), *_what_could_be_seen(declared))
-    return code, f"{candidate} is {code.text} than {baseline}: {numbers}.", _no_regression(declared, alpha)
+        return code, sentence, (*_noninferiority_note(declared, alpha), *_detectable_difference(declared))
+    return code, f"{candidate} is {code.text} than {baseline}: {numbers}.", _noninferiority_note(declared, alpha)
 
 
-def _no_regression(declared: MeasureComparison, alpha: float) -> tuple[str, ...]:
-    """Where a margin is stated: whether a loss as large is ruled out."""
+def _noninferiority_note(declared: MeasureComparison, alpha: float) -> tuple[str, ...]:
+    """Whether a loss of the margin is ruled out, where a margin is declared."""
     result = declared.tests.get(NONINFERIORITY)
     if result is None:
         return ()
@@ -81,7 +81,7 @@ def sign_of(measure: Measure) -> int:
 def verdict_of_interval(
     low: float | None, high: float | None, *, sign: int, margin: float | None = None
 ) -> VerdictCode:
-    """What an interval of the difference allows to be claimed of the candidate, limits aside.
+    """The verdict that an interval of the difference supports, limits aside.
 
     Args:
         low: its lower end; None where it has none.
@@ -99,11 +99,11 @@ def verdict_of_interval(
 
 
 def broken_limits(evaluations: Sequence[Evaluation], primary: Measure, limits: Limits) -> list[str]:
-    """Say which limit each side breaks, if any."""
+    """Each limit that a system breaks, as a sentence."""
     sentences = []
     for evaluation in evaluations:
         outcomes = evaluation.ranking.outcomes
-        # A file of results cannot say that a system answered with nothing: there, no line is no failure.
+        # A run file has no line for an empty answer, so a missing query is no failure there.
         is_collected = evaluation.run is not None and evaluation.run.says_empty
         bad = sum(o.is_failure or (is_collected and o is Outcome.MISSING) for o in outcomes)
         if limits.max_failed_share is not None and outcomes and bad / len(outcomes) > limits.max_failed_share:
@@ -112,7 +112,7 @@ def broken_limits(evaluations: Sequence[Evaluation], primary: Measure, limits: L
                 f"the limit is {format_percent(limits.max_failed_share)} (limits.max_failed_share)"
             )
         if limits.min_judged_share is not None:
-            sentences.extend(_coverage(evaluation, primary, limits.min_judged_share))
+            sentences.extend(_judged_too_little(evaluation, primary, limits.min_judged_share))
     return sentences
 
 
@@ -126,7 +126,7 @@ def disagreements(
     """Each other measure and test whose result differs from the verdict, after Holm's adjustment."""
     if verdict is VerdictCode.INVALID:
         return ()
-    said = {VerdictCode.BETTER: 1, VerdictCode.WORSE: -1}.get(verdict, 0)
+    claimed_sign = {VerdictCode.BETTER: 1, VerdictCode.WORSE: -1}.get(verdict, 0)
     sentences = []
     for measure, comparison in comparisons.items():
         spec = CATALOGUE[measure.name]
@@ -135,16 +135,16 @@ def disagreements(
         result = comparison.tests.get(test)
         if result is None or not _is_significant(result, alpha):
             continue
-        way = (1 if comparison.delta > 0 else -1) * (1 if spec.higher_is_better else -1)
-        if way != said:
-            word = "better" if way > 0 else "worse"
+        direction = (1 if comparison.delta > 0 else -1) * (1 if spec.higher_is_better else -1)
+        if direction != claimed_sign:
+            word = "better" if direction > 0 else "worse"
             sentences.append(
                 f"{measure}: significantly {word} ({format_delta(comparison.delta)}, adjusted p {format_p(result.p_adjusted)})"
             )
     for name, result in comparisons[primary].tests.items():
         if name == test or result.p_adjusted is None or TESTS[name].needs_margin:
             continue
-        if _is_significant(result, alpha) != bool(said):
+        if _is_significant(result, alpha) != bool(claimed_sign):
             word = "significant" if _is_significant(result, alpha) else "not significant"
             title = TESTS[name].title
             sentences.append(
@@ -153,7 +153,7 @@ def disagreements(
     return tuple(sentences)
 
 
-def _coverage(evaluation: Evaluation, primary: Measure, limit: float) -> list[str]:
+def _judged_too_little(evaluation: Evaluation, primary: Measure, limit: float) -> list[str]:
     measure = Measure("Judged", (), primary.cutoff or JUDGED_DEPTH)
     values, scored, _ = compute(measure, evaluation.ranking)
     if not scored.any():
@@ -170,7 +170,7 @@ def _is_significant(result: TestResult, alpha: float) -> bool:
     return result.p_adjusted is not None and result.p_adjusted <= alpha
 
 
-def _numbers(declared: MeasureComparison, test: str, alpha: float) -> str:
+def _format_numbers(declared: MeasureComparison, test: str, alpha: float) -> str:
     """`nDCG@10 0.4120 to 0.4710, +0.0590 (95 % CI +0.0210 to +0.0970, p .0021, n = 50, permutation)`."""
     if declared.delta is None:
         return f"{declared.measure} has no query that both sides have a value for"
@@ -186,7 +186,7 @@ def _numbers(declared: MeasureComparison, test: str, alpha: float) -> str:
     )
 
 
-def _what_could_be_seen(declared: MeasureComparison) -> tuple[str, ...]:
+def _detectable_difference(declared: MeasureComparison) -> tuple[str, ...]:
     if declared.n < 2:
         return ("fewer than two queries have a value on both sides: nothing can be tested",)
     if declared.ci_low is None or declared.ci_high is None:
@@ -196,11 +196,11 @@ def _what_could_be_seen(declared: MeasureComparison) -> tuple[str, ...]:
     if declared.mde is None:
         return ()
     return (
-        f"with {declared.n} queries of this spread, a true difference of {format_value(declared.mde)} would be found 8 times in 10",
+        f"with {declared.n} queries of this spread, a true difference of {format_value(declared.mde)} would be found with 80 % power",
     )
 
 
-def _lean(delta: float | None, sign: int) -> str:
+def _direction(delta: float | None, sign: int) -> str:
     if not delta:
         return ""
     return ", leaning better" if delta * sign > 0 else ", leaning worse"

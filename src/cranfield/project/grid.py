@@ -10,7 +10,7 @@ from cranfield.config import load_config
 from cranfield.config.grid import HELD_OUT, GridConfig
 from cranfield.config.grid_points import Point, grid_points, with_systems
 from cranfield.errors import UsageError, unknown_name
-from cranfield.evaluation.grid import GridPoint, GridResult, judge
+from cranfield.evaluation.grid import GridPoint, GridResult, choose_point
 from cranfield.evaluation.verdict import broken_limits
 from cranfield.model import Run, TestSet
 from cranfield.project.experiment import (
@@ -58,7 +58,7 @@ def run_grid(
     pilot: bool = False,
     cache: AnswerCache = "use",
 ) -> GridJob:
-    """Collect and score every point of a grid, judge the best of them, and write the report into `out`.
+    """Collect and score every point of a grid, choose_point the best of them, and write the report into `out`.
 
     Args:
         config_path: cranfield.yaml with a `grid:` block.
@@ -91,7 +91,7 @@ def run_grid(
     as_written = next((point for point in scored if point.name == grid.system), None)
     if as_written is None:  # the settings of the config are not a point of the grid
         as_written = _scored(Point(grid.system, {}, config.systems[grid.system]), runs[grid.system], experiment, halves)
-    result = judge(
+    result = choose_point(
         grid.system,
         scored,
         as_written,

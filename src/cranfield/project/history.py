@@ -24,7 +24,7 @@ from cranfield.repo.commits import Standing, commits_between, standing
 from cranfield.reporting.derived import judged_share
 
 if TYPE_CHECKING:
-    from cranfield.evaluation.history import FirstBad, Past, Score
+    from cranfield.evaluation.history import FirstBad, HistoryPoint, Score
 
 T = TypeVar("T")
 FILE = "history.jsonl"
@@ -36,7 +36,7 @@ class History:
     """The evaluations of a history file, and its damaged lines."""
 
     path: Path
-    points: tuple[Past, ...]
+    points: tuple[HistoryPoint, ...]
     """In the order of the file."""
     damaged: tuple[tuple[int, str], ...] = ()
     """Number of each line that could not be read, and the reason."""
@@ -146,7 +146,7 @@ def read_history(folder: Path) -> History:
         ) from None
     except OSError as error:
         raise UsageError(refusal(path, error)) from error
-    points: list[Past] = []
+    points: list[HistoryPoint] = []
     damaged: list[tuple[int, str]] = []
     for number, line in enumerate(text.split(b"\n"), start=1):
         if not line.strip():
@@ -175,8 +175,8 @@ def _no_number(name: str) -> float:
     raise ValueError(name)
 
 
-def _past(record: object) -> Past:
-    from cranfield.evaluation.history import Past
+def _past(record: object) -> HistoryPoint:
+    from cranfield.evaluation.history import HistoryPoint
 
     if not isinstance(record, dict):
         raise _DamagedError("not a record")
@@ -185,7 +185,7 @@ def _past(record: object) -> Past:
     testset, latency = _required(record, "testset", dict), record.get("latency_ms")
     latency = latency if isinstance(latency, dict) else {}
     scores = _required(record, "measures", dict)
-    return Past(
+    return HistoryPoint(
         time=_time(record),
         testset=_required(testset, "name", str),
         version=_required(testset, "version", str),

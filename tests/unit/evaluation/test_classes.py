@@ -105,11 +105,12 @@ def test_each_class_has_its_own_test_and_p_is_adjusted_across_the_classes(sides)
 def test_too_few_queries_for_the_test_ever_to_find_anything_are_told(sides):
     forms, many, quiet = compare_classes(compare(*sides))
     assert forms.too_few == ""
-    assert many.too_few == "1 query is too few for any p of 0.05 or less: 6 must differ, all one way"
+    assert many.too_few == "1 query is too few for any p of 0.05 or less: 6 must differ, all in one direction"
     assert quiet.too_few.startswith("4 queries are too few")
     same = compare_classes(compare(sides[0], sides[0]))[0]
     assert (
-        same.too_few == "0 of 8 queries differ, which is too few for any p of 0.05 or less: 6 must differ, all one way"
+        same.too_few
+        == "0 of 8 queries differ, which is too few for any p of 0.05 or less: 6 must differ, all in one direction"
     )
 
 

@@ -7,7 +7,7 @@ import pytest
 from cranfield import evaluate
 from cranfield.errors import UsageError
 from cranfield.evaluation.contribution import contributions
-from cranfield.evaluation.grid import GridPoint, judge
+from cranfield.evaluation.grid import GridPoint, choose_point
 from cranfield.evaluation.options import CompareOptions
 from cranfield.evaluation.values import Limits
 from cranfield.measures import parse
@@ -109,7 +109,7 @@ def point(name: str, right: set[int], **settings) -> GridPoint:
 def test_the_winner_of_the_tuning_queries_is_judged_on_the_others() -> None:
     written = point("s", {0, 4, 5, 6, 7, 8, 9, 10, 11}, x=1)  # tuning 1/4, held out 8/8
     lucky = point("s.p2", {0, 1, 2, 3}, x=2)  # tuning 4/4, held out 0
-    found = judge("s", [written, lucky, point("s.p3", {0, 1}, x=3)], written, OPTIONS, split="", keys=["x"])
+    found = choose_point("s", [written, lucky, point("s.p3", {0, 1}, x=3)], written, OPTIONS, split="", keys=["x"])
     assert [each.name for each in found.points] == ["s.p2", "s.p3", "s"]
     assert found.winner is found.points[0]
     assert found.optimism == pytest.approx(1.0)
@@ -122,24 +122,24 @@ def test_the_winner_of_the_tuning_queries_is_judged_on_the_others() -> None:
 
 def test_of_equal_points_the_first_is_taken_and_it_is_said() -> None:
     written = point("s", set())
-    found = judge("s", [point("s.p1", {1}), point("s.p2", {2}), written], written, OPTIONS, split="", keys=[])
+    found = choose_point("s", [point("s.p1", {1}), point("s.p2", {2}), written], written, OPTIONS, split="", keys=[])
     assert found.winner.name == "s.p1"
     assert found.notes == (
-        "2 points share the best mean on the tuning queries; the first of them in the order of the grid is taken",
+        "2 points share the best mean on the tuning queries; the first of them in the order of the grid is chosen",
     )
 
 
 def test_the_config_as_written_stays_where_nothing_is_better() -> None:
     written = point("s", {2})
-    found = judge("s", [point("s.p1", {1}), written], written, OPTIONS, split="", keys=[])
+    found = choose_point("s", [point("s.p1", {1}), written], written, OPTIONS, split="", keys=[])
     assert found.winner.name == "s"
     assert found.comparison is None
-    assert found.notes == ("2 points share the best mean on the tuning queries; the config as written is taken",)
+    assert found.notes == ("2 points share the best mean on the tuning queries; the config as written is chosen",)
 
 
 def test_a_config_that_wins_as_it_is_written_is_compared_with_nothing() -> None:
     written = point("s", {0, 1, 2, 3})
-    found = judge("s", [written, point("s.p2", {0})], written, OPTIONS, split="", keys=["x"])
+    found = choose_point("s", [written, point("s.p2", {0})], written, OPTIONS, split="", keys=["x"])
     assert found.comparison is None
     assert found.winner.name == "s"
 
@@ -152,18 +152,18 @@ def test_a_point_that_breaks_a_limit_is_not_chosen() -> None:
     written = point("s", set())
     bad = GridPoint("s.p1", {}, broken, scored("s.p1", {9}, HELD_OUT))
     options = CompareOptions(parse("P@1"), limits=Limits(0.5))
-    found = judge("s", [bad, written], written, options, split="", keys=[])
+    found = choose_point("s", [bad, written], written, options, split="", keys=[])
     assert found.winner.name == "s"
     assert "3 of 4 queries failed" in found.points[1].broken_limits[0]
     with pytest.raises(UsageError, match="no point of the grid can be chosen"):
-        judge("s", [bad], written, options, split="", keys=[])
+        choose_point("s", [bad], written, options, split="", keys=[])
 
 
 def test_no_query_may_stand_in_both_parts() -> None:
     one = scored("s", {1}, TUNING)
     written = GridPoint("s", {}, one, one)
-    with pytest.raises(UsageError, match="a query stands in both parts"):
-        judge("s", [written], written, OPTIONS, split="", keys=[])
+    with pytest.raises(UsageError, match="a query is in both parts"):
+        choose_point("s", [written], written, OPTIONS, split="", keys=[])
 
 
 def test_the_lucky_winner_of_many_equal_settings_is_not_better_where_it_had_no_say() -> None:
@@ -180,7 +180,7 @@ def test_the_lucky_winner_of_many_equal_settings_is_not_better_where_it_had_no_s
         return GridPoint(name, {}, *sides)
 
     points = [chance(f"s.p{i}") for i in range(40)]
-    found = judge("s", points, points[0], OPTIONS, split="", keys=[])
+    found = choose_point("s", points, points[0], OPTIONS, split="", keys=[])
     assert found.optimism is not None
     assert found.optimism > 0.05  # the expected largest of 40 means of 100 coins is about .5 + 2.2 x .05
     assert found.comparison is not None

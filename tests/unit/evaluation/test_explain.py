@@ -55,7 +55,7 @@ def test_each_choice_is_switched_alone_and_after_those_before_it():
     # 1 of 4, 1 of 1 judged
     assert precision.values(0) == (1 / 4, 1.0)
     assert [(part.choice.name, part.step) for part in precision.causes(0)] == [("precision_over", 3 / 4)]
-    assert [choice.name for choice in about.idle] == [
+    assert [choice.name for choice in about.unused] == [
         "file_order", "missing", "unjudged", "average_precision_over", "failed", "empty",
     ]  # fmt: skip
 
@@ -69,7 +69,7 @@ def test_two_choices_that_matter_only_together_are_told_in_order():
     assert alone["ideal"] == 2.0
     assert alone["gain"] == 0.0
     assert not ndcg.changed.any()
-    assert "ideal" not in {choice.name for choice in about.idle}  # alone it does change something
+    assert "ideal" not in {choice.name for choice in about.unused}  # alone it does change something
 
 
 def test_a_query_that_loses_its_value_says_which_choice_took_it_and_why():

@@ -7,7 +7,16 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from cranfield.errors import UsageError
-from cranfield.evaluation.history import Chosen, Past, Rule, Score, first_bad, history_report, lines, measure_of
+from cranfield.evaluation.history import (
+    HistoryFilter,
+    HistoryPoint,
+    Rule,
+    Score,
+    first_bad,
+    history_report,
+    lines,
+    measure_of,
+)
 
 START = datetime(2026, 11, 1, 9, tzinfo=UTC)
 AP = "AP"
@@ -16,7 +25,7 @@ AP = "AP"
 def past(hour, mean, *, digest="sha256:a", half=0.05, measure=AP, **others):
     score = Score(mean, 50, None if mean is None else mean - half, None if mean is None else mean + half)
     about = {"testset": "shop", "version": "", "system": "bm25", "convention": "trec", **others}
-    return Past(START + timedelta(hours=hour), digest=digest, measures={measure: score}, **about)
+    return HistoryPoint(START + timedelta(hours=hour), digest=digest, measures={measure: score}, **about)
 
 
 def line_of(*means, **others):
@@ -63,7 +72,7 @@ def test_points_are_in_order_of_time_whatever_the_order_of_the_file():
 
 def test_a_point_without_a_mean_is_in_no_line_and_is_counted():
     points = [past(0, 0.5), past(1, None), past(2, 0.4, measure="P@5")]
-    report = history_report(points, Chosen(measure=AP))
+    report = history_report(points, HistoryFilter(measure=AP))
     assert [point.time.hour for point in report.lines[0].points] == [9]
     assert report.n_without == 2
 
@@ -128,7 +137,7 @@ def test_only_the_latest_stretch_is_looked_at():
 
 def test_a_mean_without_an_interval_is_not_called_bad_by_it():
     point = past(1, 0.1)
-    bare = Past(**{name: getattr(point, name) for name in point.__slots__} | {"measures": {AP: Score(0.1, 1)}})
+    bare = HistoryPoint(**{name: getattr(point, name) for name in point.__slots__} | {"measures": {AP: Score(0.1, 1)}})
     (line,) = lines([past(0, 0.5), bare], AP)
     assert first_bad(line, Rule()).bad is None
     assert first_bad(line, Rule(drop=0.1)).bad is bare
@@ -136,14 +145,14 @@ def test_a_mean_without_an_interval_is_not_called_bad_by_it():
 
 def test_pilots_are_left_out_and_counted_unless_asked_for():
     points = [past(0, 0.5), past(1, 0.6, pilot=True)]
-    assert history_report(points, Chosen()).n_pilots == 1
-    shown = history_report(points, Chosen(pilots=True))
+    assert history_report(points, HistoryFilter()).n_pilots == 1
+    shown = history_report(points, HistoryFilter(pilots=True))
     assert (shown.n_pilots, len(shown.lines[0].points)) == (0, 2)
 
 
 def test_a_time_leaves_out_what_was_before():
     points = [past(hour, 0.5) for hour in range(4)]
-    report = history_report(points, Chosen(since=START + timedelta(hours=2)))
+    report = history_report(points, HistoryFilter(since=START + timedelta(hours=2)))
     assert len(report.lines[0].points) == 2
 
 
@@ -151,19 +160,19 @@ def test_the_measure_shown_is_the_one_that_decided_last():
     both = {"AP": Score(0.5, 5), "P@5": Score(0.4, 5)}
     first, last = past(0, 0.5), past(1, 0.5)
     fields = {name: getattr(last, name) for name in last.__slots__}
-    assert measure_of([first, Past(**fields | {"measures": both, "primary": "P@5"})]) == "P@5"
-    assert measure_of([first, Past(**fields | {"measures": both})]) == "AP"
+    assert measure_of([first, HistoryPoint(**fields | {"measures": both, "primary": "P@5"})]) == "P@5"
+    assert measure_of([first, HistoryPoint(**fields | {"measures": both})]) == "AP"
     assert measure_of([]) is None
 
 
 @pytest.mark.parametrize(
     ("chosen", "words"),
     [
-        (Chosen(system="bm26"), "unknown system 'bm26'"),
-        (Chosen(testset="shops"), "unknown test set 'shops'"),
-        (Chosen(measure="P@5"), "unknown measure of this history 'P@5'"),
-        (Chosen(measure="nope"), "unknown measure 'nope'"),
-        (Chosen(since=START + timedelta(days=9)), "no evaluation to show"),
+        (HistoryFilter(system="bm26"), "unknown system 'bm26'"),
+        (HistoryFilter(testset="shops"), "unknown test set 'shops'"),
+        (HistoryFilter(measure="P@5"), "unknown measure of this history 'P@5'"),
+        (HistoryFilter(measure="nope"), "unknown measure 'nope'"),
+        (HistoryFilter(since=START + timedelta(days=9)), "no evaluation to show"),
     ],
 )
 def test_what_is_not_there_is_said(chosen, words):
@@ -173,4 +182,4 @@ def test_what_is_not_there_is_said(chosen, words):
 
 def test_a_history_of_pilots_alone_says_so():
     with pytest.raises(UsageError, match="pilots shows those of pilots"):
-        history_report([past(0, 0.5, pilot=True)], Chosen())
+        history_report([past(0, 0.5, pilot=True)], HistoryFilter())

@@ -89,7 +89,7 @@ def test_noise_is_not_called_slower() -> None:
     assert impact is not None
     assert impact.median is not None
     assert impact.median.verdict.text == "no significant difference"
-    assert impact.sentence.startswith("new is neither slower nor faster than old as far as 40 queries can tell: ")
+    assert impact.sentence.startswith("No significant difference in latency between old and new: ")
 
 
 def test_the_interval_is_that_of_scipys_bootstrap() -> None:
@@ -163,9 +163,9 @@ def test_what_makes_times_hard_to_compare_is_said() -> None:
     impact = latency_impact(kept, timed([1.0, 2.0], "new"))
     assert impact is not None
     assert impact.cautions == (
-        "old: 1 of 2 answers were kept from an earlier collection, and so were their times",
-        "old: up to 4 calls were under way at once, and may have waited for each other",
-        "old: 1 of 2 calls took more than one attempt; the time is that of the last",
+        "old: 1 of 2 answers and their latencies are cached from an earlier collection",
+        "old: up to 4 calls ran concurrently and may have delayed each other",
+        "old: 1 of 2 calls took more than one attempt; the latency is of the last",
     )
 
 

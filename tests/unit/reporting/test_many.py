@@ -207,7 +207,7 @@ def test_latency_stands_beside_quality_with_what_to_know_of_it(many: ManyCompari
     assert [row[-1] for row in against.rows] == [30, 30, 30, 29]  # the last failed on one
     assert [row[7] for row in calls.rows] == [0, 0, 0, 0, 1]
     bullets = blocks_of(many_document(many), "latency")[-1]
-    assert bullets.items == ("every system: up to 4 calls were under way at once, and may have waited for each other",)
+    assert bullets.items == ("every system: up to 4 calls ran concurrently and may have delayed each other",)
 
 
 def test_the_payload_is_json_and_holds_every_pair(many: ManyComparison) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Any, Literal
 
-from cranfield.evaluation.explain import Choice, Explanation, MeasureExplanation, Part, count, mean
+from cranfield.evaluation.explain import Choice, ChoiceEffect, Explanation, MeasureExplanation, count, mean
 from cranfield.evaluation.margins import Margin, tie_margin, unjudged_margin
 from cranfield.measures import CATALOGUE, Measure
 from cranfield.model import Convention
@@ -23,7 +23,7 @@ GONE = "no value"
 MarginName = Literal["ties", "unjudged"]
 FIELDS: Fields = {
     Margin: "low=mean_low high=mean_high n_results n_queries",
-    Part: "choice=choice.name alone=step_alone n_alone=changed_alone.sum in_order=step n_in_order=changed.sum",
+    ChoiceEffect: "choice=choice.name alone=step_alone n_alone=changed_alone.sum in_order=step n_in_order=changed.sum",
 }
 """What is written of each class; see `cranfield.record`."""
 
@@ -77,8 +77,8 @@ def _choices(explanation: Explanation) -> Iterator[Block]:
         Column("changes"),
     )
     yield Table(columns, rows, "Choices on which the two differ, in the order they are switched", shown=None)
-    if explanation.idle:
-        yield Paragraph(f"Nothing changes here by: {', '.join(choice.name for choice in explanation.idle)}.")
+    if explanation.unused:
+        yield Paragraph(f"Nothing changes here by: {', '.join(choice.name for choice in explanation.unused)}.")
 
 
 def _moved_by(explanation: Explanation, choice: Choice) -> list[str]:
@@ -268,7 +268,7 @@ def _tidy(explanation: Explanation) -> Table:
 
 
 def _payload(explanation: Explanation, found: Sequence[tuple[str, Convention, Measure, Margin]]) -> dict[str, Any]:
-    idle = set(explanation.idle)
+    unused = set(explanation.unused)
     payload: dict[str, Any] = {
         "schema_version": SCHEMA_VERSION,
         "run": explanation.run,
@@ -280,7 +280,7 @@ def _payload(explanation: Explanation, found: Sequence[tuple[str, Convention, Me
         "a": _convention(explanation.a),
         "b": _convention(explanation.b),
         "choices": [
-            {"name": choice.name, "a": choice.a, "b": choice.b, "changes_values": choice not in idle}
+            {"name": choice.name, "a": choice.a, "b": choice.b, "changes_values": choice not in unused}
             for choice in explanation.choices
         ],
         "measures": {str(about.measure): _measure(explanation, about) for about in explanation.measures},

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import Any
 
-from cranfield.evaluation.history import FirstBad, HistoryReport, Line, Past, Score
+from cranfield.evaluation.history import FirstBad, HistoryPoint, HistoryReport, Line, Score
 from cranfield.numbers import format_count, format_interval, format_plain, format_value
 from cranfield.record import Fields, record_of
 from cranfield.reporting.charts.history import Dot, over_time
@@ -95,7 +95,7 @@ _COLUMNS = (
 )
 
 
-def _said(line: Line, number: int, point: Past, *, begins: bool, is_bad: bool) -> Iterator[str]:
+def _said(line: Line, number: int, point: HistoryPoint, *, begins: bool, is_bad: bool) -> Iterator[str]:
     if begins:
         yield _changed(line.stretches[number - 1][-1], point)
     if is_bad:
@@ -104,7 +104,7 @@ def _said(line: Line, number: int, point: Past, *, begins: bool, is_bad: bool) -
         yield "pilot"
 
 
-def _changed(before: Past, point: Past) -> str:
+def _changed(before: HistoryPoint, point: HistoryPoint) -> str:
     """What is new at the first point of a stretch."""
     if before.digest == point.digest:
         return f"convention {point.convention}"
@@ -112,7 +112,7 @@ def _changed(before: Past, point: Past) -> str:
     return f"new test set{version} {point.digest[:DIGEST_SHOWN]}"
 
 
-def _mark(before: Past, point: Past) -> str:
+def _mark(before: HistoryPoint, point: HistoryPoint) -> str:
     """The same in a few characters: it stands in a picture."""
     if before.digest == point.digest:
         return point.convention
@@ -151,7 +151,7 @@ def _rule(found: FirstBad) -> str:
     return "bad is a mean whose whole interval is worse than the best mean before it"
 
 
-def _shown(line: Line, point: Past) -> str:
+def _shown(line: Line, point: HistoryPoint) -> str:
     score = line.score(point)
     at = f" at {_commit(point)}" if point.commit else ""
     return f"{_when(point.time)}{at}, {format_value(score.mean)} ({format_interval((score.ci_low, score.ci_high))})"
@@ -196,7 +196,7 @@ def _notes(report: HistoryReport) -> tuple[str, ...]:
     return tuple(notes)
 
 
-def _commit(point: Past) -> str:
+def _commit(point: HistoryPoint) -> str:
     return "" if point.commit is None else point.commit[:COMMIT_SHOWN] + ("*" if point.dirty else "")
 
 
@@ -243,9 +243,9 @@ def _payload(report: HistoryReport) -> dict[str, Any]:
     }
 
 
-RUN: Fields = {Past: "time=time.isoformat commit dirty version"}
+RUN: Fields = {HistoryPoint: "time=time.isoformat commit dirty version"}
 REST: Fields = {
-    Past: (
+    HistoryPoint: (
         "queries=n_queries failed=n_failed judged latency_ms.p50=p50_ms latency_ms.p95=p95_ms k config_digest run_digest pilot"
     )
 }
@@ -258,7 +258,7 @@ FIRST_BAD: Fields = {
 }
 
 
-def _point(line: Line, point: Past) -> dict[str, Any]:
+def _point(line: Line, point: HistoryPoint) -> dict[str, Any]:
     return record_of(point, RUN) | record_of(line.score(point), SCORE) | record_of(point, REST)
 
 

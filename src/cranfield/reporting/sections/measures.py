@@ -31,7 +31,7 @@ HOW_TO_READ = (
     "Difference: mean of B minus A, query by query.",
     "p: two-sided, of the declared test. p Holm: the same, adjusted for the number of other measures looked at.",
     "d_z: the mean difference over the standard deviation of the differences. 0.2 is small, 0.5 middling, 0.8 large.",
-    "MDE: the smallest true difference that this many queries of this spread would show 8 times in 10.",
+    "MDE: the smallest true difference that this many queries of this spread would show with 80 % power.",
 )
 
 
