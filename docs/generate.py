@@ -26,7 +26,7 @@ from cranfield.formats.features import FEATURES
 from cranfield.formats.registry import never
 from cranfield.formats.sniff import FORMATS
 from cranfield.measures import CATALOGUE, DEFAULT_MEASURES, MeasureSpec, ParameterSpec
-from cranfield.measures.catalogue import FAMILIES
+from cranfield.measures.catalogue import by_family
 from cranfield.measures.measure import spell
 from cranfield.model import CONVENTIONS, DEFAULT_CONVENTION, QUERY_CLASSES, Convention, convention_named
 from cranfield.model.convention import CHOICES, differing
@@ -72,7 +72,7 @@ def measures_page() -> str:
         intro,
         f"Without `-m`: {defaults}. The first is the primary measure.",
     ]
-    for family, specs in FAMILIES.items():
+    for family, specs in by_family().items():
         rows = ((f"[`{spec.spelling}`](#{anchor(spec.name)})", spec.sentence, range_of(spec)) for spec in specs)
         sections += [f"**{family}**", table(("measure", "what it is", "range"), rows)]
     for spec in CATALOGUE.values():

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import importlib
+from collections.abc import Iterator, MutableMapping
+from threading import RLock
+from typing import TypeVar
+
 import numpy as np
 from numpy.typing import NDArray
 
 from cranfield.errors import UsageError
 from cranfield.measures import rules
-from cranfield.measures.families import aspects, core, counts, diversity, preference, trec, user_models
 from cranfield.measures.measure import Measure
 from cranfield.measures.spec import (
     LOOKS_AT_THE_LIST,
@@ -21,26 +25,58 @@ from cranfield.measures.spec import (
 from cranfield.ranking.value import UNKNOWN_COUNT, Aspect, FloatQ, Ranking
 
 FAMILIES = {
-    "The usual ones": core.SPECS,
-    "Sums, counts and costs": counts.SPECS,
-    "More of trec_eval": trec.SPECS,
-    "Kinds of question": aspects.SPECS,
-    "User models": user_models.SPECS,
-    "Subtopics": diversity.SPECS,
-    "Preferences and judges": preference.SPECS,
+    "The usual ones": "core",
+    "Sums, counts and costs": "counts",
+    "More of trec_eval": "trec",
+    "Kinds of question": "aspects",
+    "User models": "user_models",
+    "Subtopics": "diversity",
+    "Preferences and judges": "preference",
 }
-"""Heading to rows, in the order help and docs list them."""
+"""Heading to module, in the order help and docs list them; a family is imported when a name is not in those before it."""
 
-CATALOGUE: dict[str, MeasureSpec] = {spec.name: spec for specs in FAMILIES.values() for spec in specs}
+_WAITING = list(FAMILIES.values())
+"""Families that are not imported, in order."""
+_LOCK = RLock()
+Entry = TypeVar("Entry")
+
+
+class Table(MutableMapping[str, Entry]):
+    """A dict over all families that imports them as they are needed."""
+
+    def __init__(self) -> None:
+        self._entries: dict[str, Entry] = {}
+
+    def __getitem__(self, name: str) -> Entry:
+        while name not in self._entries and _WAITING:
+            _import_family()
+        return self._entries[name]
+
+    def __setitem__(self, name: str, entry: Entry) -> None:
+        self._entries[name] = entry
+
+    def __delitem__(self, name: str) -> None:
+        del self._entries[name]
+
+    def __iter__(self) -> Iterator[str]:
+        while _WAITING:
+            _import_family()
+        return iter(self._entries)
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+
+CATALOGUE: Table[MeasureSpec] = Table()
 """Name to spec. `register` adds to it."""
 
-ALIASES: dict[str, str] = {}
+ALIASES: Table[str] = Table()
 """Other names that are understood and never printed."""
 
-TREC_CUTS: dict[str, str] = {}
-"""trec_eval's names that a cutoff follows (`ndcg_cut_10`, `P.5`), and what they are here."""
+TREC_CUTS: Table[str] = Table()
+"""trec_eval's names that a cutoff follows (`ndcg_cut_10`, `P.5`), and the names here."""
 
-PRESETS: dict[str, tuple[str, str]] = {}
+PRESETS: Table[tuple[str, str]] = Table()
 """Names that stand for a measure with some parameters (`ndcg_burges`), and those."""
 
 DEFAULT_MEASURES = ("nDCG@10", "RR@10", "AP", "P@5", "R@10", "Success@5", "Judged@10")
@@ -54,6 +90,22 @@ LOOKED_FOR: dict[Needs, Aspect] = {"files": Aspect.FILE, "legacy": Aspect.LEGACY
 """Needs that are things noted beside the expected items."""
 
 
+def _import_family() -> None:
+    """Add the next family to the tables."""
+    with _LOCK:
+        if not _WAITING:
+            return
+        for spec in _specs(_WAITING[0]):
+            CATALOGUE[spec.name] = spec
+            _index(spec)
+        del _WAITING[0]
+
+
+def _specs(family: str) -> tuple[MeasureSpec, ...]:
+    specs: tuple[MeasureSpec, ...] = importlib.import_module(f"cranfield.measures.families.{family}").SPECS
+    return specs
+
+
 def _index(spec: MeasureSpec) -> None:
     ALIASES.update(dict.fromkeys(spec.aliases, spec.name))
     PRESETS.update({name: (spec.name, parameters) for name, parameters in spec.presets})
@@ -63,17 +115,15 @@ def _index(spec: MeasureSpec) -> None:
         TREC_CUTS[spec.trec_cut_name] = spec.name
 
 
-for _spec in CATALOGUE.values():
-    _index(_spec)
-
-
 OWN = "Your own"
 """Heading of what `register` added."""
 
 
 def by_family() -> dict[str, list[MeasureSpec]]:
     """Every measure under the heading of its family."""
-    families = {heading: [spec for spec in specs if spec.name in CATALOGUE] for heading, specs in FAMILIES.items()}
+    families = {
+        heading: [spec for spec in _specs(module) if spec.name in CATALOGUE] for heading, module in FAMILIES.items()
+    }
     listed = {spec.name for specs in families.values() for spec in specs}
     own = [spec for name, spec in CATALOGUE.items() if name not in listed]
     return families | ({OWN: own} if own else {})

@@ -58,6 +58,8 @@ def _parse(text: str) -> Measure:
             return _measure(text, TREC_CUTS[trec["name"]], None, trec["cutoff"])
         raise MeasureError(f"cannot read the measure {shorten(text)}", expected="NAME, NAME@k or NAME(key=value)@k")
     name, params, cutoff = match["name"], match["params"], match["cutoff"]
+    if name in CATALOGUE and params is None:
+        return _measure(text, name, params, cutoff)
     trec = _TREC.fullmatch(name)
     known = name in CATALOGUE or name in ALIASES
     if not known and cutoff is None and trec is not None and trec["name"] in TREC_CUTS:
