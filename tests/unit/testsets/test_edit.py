@@ -10,7 +10,7 @@ import pytest
 from cranfield.errors import UsageError
 from cranfield.model import Entity, Meta, Negative, Query, TestSet
 from cranfield.testsets.edit import Addition, added, counts_of, next_version
-from cranfield.testsets.textual import woven
+from cranfield.testsets.splicing import splice_query
 
 TODAY = date(2026, 11, 21)
 SET = TestSet(
@@ -98,14 +98,14 @@ queries:
 NEW_TEXT = "name: s\nmeta:\n  made: x\nqueries:\n- id: q1\n  text: one\n- id: q2\n  text: 2\n- id: q3\n  text: three\n"
 
 
-def test_one_entry_is_woven_into_a_text_and_all_comments_stay():
-    assert woven(OLD_TEXT, NEW_TEXT, "q3") == OLD_TEXT.replace("queries:", "meta:\n  made: x\nqueries:").replace(
+def test_one_entry_is_spliced_into_a_text_and_all_comments_stay():
+    assert splice_query(OLD_TEXT, NEW_TEXT, "q3") == OLD_TEXT.replace("queries:", "meta:\n  made: x\nqueries:").replace(
         "# at the end", "  - id: q3\n    text: three\n# at the end"
     )
 
 
 def test_a_changed_entry_takes_the_place_of_the_old_one_alone():
-    changed = woven(OLD_TEXT, NEW_TEXT, "q2")
+    changed = splice_query(OLD_TEXT, NEW_TEXT, "q2")
     assert changed is not None
     assert "    text: 2\n# at the end\n" in changed
     assert "  # of q2\n  - id: q2\n" in changed
@@ -125,4 +125,4 @@ def test_a_changed_entry_takes_the_place_of_the_old_one_alone():
     ids=["flow", "flow list", "no mapping", "broken", "no id", "empty"],
 )
 def test_a_text_of_another_shape_is_left_alone(old):
-    assert woven(old, NEW_TEXT, "q3") is None
+    assert splice_query(old, NEW_TEXT, "q3") is None

@@ -14,12 +14,10 @@ from cranfield.cli.testset.common import (
     OutOption,
     SetArgument,
     TodayOption,
-    alone,
     day_of,
     note,
-    read_set,
     refuse_existing,
-    rewrite,
+    save_set,
 )
 from cranfield.words import n_of
 
@@ -61,6 +59,7 @@ def add_command(
     A grade is what follows the last `=`; without any `=` it is 1. An id that holds `=` is given with its grade: `a=b=1`.
     """
     from cranfield.testsets.edit import Addition, added
+    from cranfield.testsets.storage import folder_lock, read_stored
     from cranfield.words import n_of
 
     _refuse_repeats(relevant or ())
@@ -75,9 +74,9 @@ def add_command(
         grades=dict(_graded(text, "--relevant") for text in relevant or ()),
         targets=_targets(entities or (), spans or (), patterns or (), files or ()),
     )
-    with alone(testset):
-        changed = added(read_set(testset), addition, day_of(today))
-        rewrite(testset, out, changed, query_id)
+    with folder_lock(testset):
+        changed = added(read_stored(testset), addition, day_of(today))
+        save_set(changed, testset, out, query_id=query_id)
     note(f"wrote {out or testset}: {_said(addition)}; {n_of(len(changed.queries), 'queries')}, {changed.digest[:19]}")
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from cranfield.cli.option_groups import option_groups
-from cranfield.cli.testset.common import ForceOption, note, read_set, refuse_existing
+from cranfield.cli.testset.common import ForceOption, note, refuse_existing
 
 if TYPE_CHECKING:
     from cranfield.project.testset_options import TestSetOptions
@@ -19,7 +19,7 @@ def convert_command(
     source: Annotated[Path, typer.Argument(metavar="IN", help="A test set, in any of its formats.")],
     out: Annotated[Path, typer.Argument(metavar="OUT", help="The file to write; its ending says the format.")],
     *,
-    told: Annotated[
+    source_format: Annotated[
         str | None, typer.Option("--from", metavar="FORMAT", help="Format of IN, instead of telling by content.")
     ] = None,
     to: Annotated[
@@ -32,14 +32,15 @@ def convert_command(
     from cranfield.formats.convert import convert
     from cranfield.formats.testsets.meta_file import format_of
     from cranfield.project.testset_options import NO_OPTIONS, apply_options
+    from cranfield.testsets.storage import read_stored
     from cranfield.words import n_of
 
     refuse_existing(out, force=force)
-    testset = read_set(source, told)
+    testset = read_stored(source, source_format)
     if options != NO_OPTIONS or testset.ratings:
         testset = apply_options(testset, options, source.parent)
     written, losses = convert(testset, out, to)
-    if told is None:
+    if source_format is None:
         note(f"{source} is read as {format_of(source).sentence}")
     for sentence in (*testset.notes, *losses):
         note(f"note: {sentence}")

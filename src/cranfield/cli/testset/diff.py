@@ -9,7 +9,7 @@ import typer
 
 from cranfield.cli.option_groups import ConventionOption
 from cranfield.cli.shared import Format, FormatOption, MeasureOption, deliver
-from cranfield.cli.testset.common import opened_set
+from cranfield.cli.testset.common import load_set
 
 
 def diff_command(
@@ -28,7 +28,7 @@ def diff_command(
     from cranfield.reporting.documents.testset_versions import difference_document
     from cranfield.testsets.diff import ScoreMove, diff
 
-    before, after = opened_set(old, ask=bool(runs)), opened_set(new, ask=bool(runs))
+    before, after = load_set(old, ask=bool(runs)), load_set(new, ask=bool(runs))
     moves: tuple[ScoreMove, ...] = ()
     if runs:
         from cranfield.project.versions import named_runs, score_moves

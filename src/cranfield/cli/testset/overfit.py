@@ -9,7 +9,7 @@ import typer
 
 from cranfield.cli.option_groups import ConventionOption
 from cranfield.cli.shared import Format, FormatOption, MeasureOption, SeedOption, deliver
-from cranfield.cli.testset.common import SetArgument, SetFormatOption, opened_set
+from cranfield.cli.testset.common import SetArgument, SetFormatOption, load_set
 
 
 def overfit_command(
@@ -26,6 +26,6 @@ def overfit_command(
     from cranfield.project.versions import overfitting
     from cranfield.reporting.documents.testset_versions import overfit_document
 
-    judged = opened_set(testset, testset_format, ask=True)
+    judged = load_set(testset, testset_format, ask=True)
     found = overfitting(judged, run, measures=measures or None, convention=convention, seed=seed)
     deliver(overfit_document(judged, found), output, None)

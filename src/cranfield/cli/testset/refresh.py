@@ -13,8 +13,8 @@ from cranfield.cli.testset.common import (
     SetArgument,
     TodayOption,
     day_of,
+    load_set,
     note,
-    opened_set,
     refuse_existing,
 )
 
@@ -87,7 +87,7 @@ def refresh_command(
     asked = read_query_log(log)
     for sentence in asked.notes:
         note(f"note: {sentence}")
-    made = plan_refresh(opened_set(testset), asked, n, sample=sample.value, seed=seed, drop=drop or ())
+    made = plan_refresh(load_set(testset), asked, n, sample=sample.value, seed=seed, drop=drop or ())
     if plan is not None:
         _write_plan(made, plan, queries, runs or [], depth, raters, force=force)
         return

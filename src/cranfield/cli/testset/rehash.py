@@ -12,10 +12,8 @@ from cranfield.cli.testset.common import (
     SetArgument,
     SetFormatOption,
     TodayOption,
-    alone,
     day_of,
     note,
-    read_set,
     refuse_existing,
 )
 from cranfield.cli.testset.verify import AtOption, RepoOption, write_anew
@@ -42,13 +40,14 @@ def rehash_command(
     from cranfield.formats.io.files import STDIN, meta_path
     from cranfield.formats.testsets.meta_file import format_of, holds_meta, write_meta
     from cranfield.project.drift import rehash
+    from cranfield.testsets.storage import folder_lock, read_stored
 
     if out is None and str(testset) == STDIN:
         raise UsageError("standard input cannot be written to", hint="--out FILE writes the set to a file")
     if out is not None:
         refuse_existing(out, force=force)
-    with alone(testset):
-        judged = read_set(testset, testset_format)
+    with folder_lock(testset):
+        judged = read_stored(testset, testset_format)
         held = rehash(judged, repo, at=at, today=day_of(today), allow_drift=allow_drift)
         for sentence in held.notes[len(judged.notes) :]:
             note(f"note: {sentence}")

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from cranfield.cli.shared import Format, FormatOption, deliver
-from cranfield.cli.testset.common import SetArgument, SetFormatOption, opened_set
+from cranfield.cli.testset.common import SetArgument, SetFormatOption, load_set
 
 
 def show_command(
@@ -23,7 +23,7 @@ def show_command(
     from cranfield.errors import UsageError
     from cranfield.reporting.documents.testset import queries_document
 
-    judged = opened_set(testset, testset_format)
+    judged = load_set(testset, testset_format)
     missing = [query_id for query_id in query_ids or () if query_id not in judged.by_id]
     if missing:
         some = ", ".join(map(repr, judged.query_ids[:3]))

@@ -11,12 +11,10 @@ from cranfield.cli.testset.common import (
     OutOption,
     SetArgument,
     TodayOption,
-    alone,
     day_of,
     note,
-    read_set,
     refuse_existing,
-    rewrite,
+    save_set,
 )
 
 
@@ -36,10 +34,11 @@ def split_command(
     """Draw and store the queries held out. Every stratum gives its share."""
     from cranfield.errors import UsageError
     from cranfield.testsets.split import split, with_split
+    from cranfield.testsets.storage import folder_lock, read_stored
     from cranfield.words import n_of
 
-    with alone(testset):
-        judged = read_set(testset)
+    with folder_lock(testset):
+        judged = read_stored(testset)
         if judged.meta.split is not None and not force:
             raise UsageError(
                 "the set has a held-out part already",
@@ -49,7 +48,7 @@ def split_command(
         if out is not None:
             refuse_existing(out, force=force)
         drawn = split(judged, share=share, seed=seed, by=by)
-        rewrite(testset, out, with_split(judged, drawn, day_of(today)))
+        save_set(with_split(judged, drawn, day_of(today)), testset, out)
     n = len(drawn.held_out)
     within = f", drawn within {', '.join(drawn.by)}" if drawn.by else ""
     note(

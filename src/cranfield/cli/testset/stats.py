@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from cranfield.cli.shared import Format, FormatOption, deliver
-from cranfield.cli.testset.common import SetArgument, SetFormatOption, opened_set
+from cranfield.cli.testset.common import SetArgument, SetFormatOption, load_set
 
 
 def stats_command(
@@ -28,7 +28,7 @@ def stats_command(
     from cranfield.testsets.drawing import check_keys
     from cranfield.testsets.statistics import statistics
 
-    judged = opened_set(testset, testset_format)
+    judged = load_set(testset, testset_format)
     check_keys(judged, by or ())
     if by and len(set(by)) == 1:
         raise UsageError(f"--by {by[0]} is one stratum", expected="two or more to cross; each alone is counted anyway")

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from cranfield.cli.shared import Format, FormatOption, deliver
-from cranfield.cli.testset.common import SetArgument, SetFormatOption, TodayOption, day_of, opened_set
+from cranfield.cli.testset.common import SetArgument, SetFormatOption, TodayOption, day_of, load_set
 
 EXIT_ERRORS = 2
 EXIT_WARNINGS = 1
@@ -30,7 +30,7 @@ def validate_command(
     from cranfield.reporting.documents.testset import findings_document
     from cranfield.testsets.validate import validate
 
-    judged = opened_set(testset, testset_format, ask=bool(runs))
+    judged = load_set(testset, testset_format, ask=bool(runs))
     answers = {}
     if runs:
         from cranfield.project.versions import answers_of

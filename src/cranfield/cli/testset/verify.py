@@ -13,9 +13,8 @@ from cranfield.cli.testset.common import (
     SetArgument,
     SetFormatOption,
     note,
-    read_set,
     refuse_existing,
-    rewrite,
+    save_set,
 )
 
 if TYPE_CHECKING:
@@ -55,8 +54,9 @@ def verify_command(
     from cranfield.repo.drift import verify
     from cranfield.repo.reanchor import reanchored
     from cranfield.repo.snapshot import take
+    from cranfield.testsets.storage import read_stored
 
-    judged = read_set(testset, testset_format)
+    judged = read_stored(testset, testset_format)
     report = verify(judged, take(repo, at))
     if out is not None:
         refuse_existing(out, force=force)
@@ -68,7 +68,7 @@ def verify_command(
 
 def write_anew(changed: TestSet, source: Path, out: Path | None, named: str | None) -> None:
     """Write a changed set in the format it was read in, with a file beside it where that has no room for all of it."""
-    for path in rewrite(source, out, changed, named=named):
+    for path in save_set(changed, source, out, format=named):
         note(f"wrote {path}")
 
 

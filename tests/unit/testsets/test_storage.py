@@ -1,4 +1,4 @@
-"""A change woven into the text of a test set, whatever that text looks like: the file reads back as what was meant."""
+"""A change spliced into the text of a test set, whatever that text looks like: the file reads back as what was meant."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from tempfile import TemporaryDirectory
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cranfield.cli.testset.common import read_set, rewrite
 from cranfield.model import File, TestSet
 from cranfield.testsets.edit import Addition, added
 from cranfield.testsets.split import split, with_split
+from cranfield.testsets.storage import read_stored, save
 
 TODAY = date(2026, 11, 21)
 HEADS = (
@@ -78,8 +78,8 @@ def test_what_is_written_reads_back_as_what_was_meant(written: str, how: str, te
     with TemporaryDirectory() as folder:
         path = Path(folder) / "set.yaml"
         path.write_bytes(written.encode())
-        meant, query_id = changed(read_set(path), how, text)
-        rewrite(path, None, meant, query_id)
-        again = read_set(path)
+        meant, query_id = changed(read_stored(path), how, text)
+        save(meant, path, query_id=query_id)
+        again = read_stored(path)
         names = [field.name for field in fields(TestSet) if field.compare and field.name != "notes"]
         assert {name: getattr(again, name) for name in names} == {name: getattr(meant, name) for name in names}

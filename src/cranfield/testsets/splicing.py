@@ -67,7 +67,7 @@ def _last(lines: list[str], first: int, end: int) -> int:
     return end
 
 
-def woven(old: str, new: str, query_id: str | None) -> str | None:
+def splice_query(old: str, new: str, query_id: str | None) -> str | None:
     """The old text with one query, and everything beside the queries, as the new text has it; None where it cannot be.
 
     Args:
@@ -93,7 +93,7 @@ def woven(old: str, new: str, query_id: str | None) -> str | None:
         block = after.lines[first:stop]
         if key not in before.keys:
             edits.append((before.keys[QUERIES][0],) * 2 + (block,))
-        elif _said(before.lines[slice(*before.keys[key])]) != _said(block):
+        elif _content(before.lines[slice(*before.keys[key])]) != _content(block):
             edits.append((*before.keys[key], block))
     lines = [*before.lines]
     if lines and not lines[-1].endswith("\n"):
@@ -109,6 +109,6 @@ def _shifted(line: str, columns: int) -> str:
     return " " * columns + line if columns > 0 else line[-columns:]
 
 
-def _said(lines: list[str]) -> object:
-    """What a block says, however it is written."""
+def _content(lines: list[str]) -> object:
+    """The content of a block, apart from its layout."""
     return yaml.load("".join(lines), Loader=yaml.BaseLoader)  # noqa: S506  strings, lists and mappings alone
