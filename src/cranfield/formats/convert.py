@@ -121,8 +121,8 @@ def fitted(testset: TestSet, entry: Format, path: Path) -> tuple[TestSet, tuple[
         if named:
             sentences.append(f"not carried over: {n_of(named, 'ids of queries')}; a query goes by its text there")
     ids = {query.id for query in testset.queries}
-    aside = {"files": testset.files, "legacy": testset.legacy, "ratings": testset.ratings, "groups": testset.groups}
-    kept = {name: {q: said for q, said in by_query.items() if q in ids} for name, by_query in aside.items()}
+    by_field = {"files": testset.files, "legacy": testset.legacy, "ratings": testset.ratings, "groups": testset.groups}
+    kept = {name: {q: ratings for q, ratings in by_query.items() if q in ids} for name, by_query in by_field.items()}
     return replace(testset, **kept), tuple(sentences)  # type: ignore[arg-type]  # each is a mapping of its own field
 
 
@@ -130,8 +130,8 @@ def _refuse_doubled(testset: TestSet, path: Path) -> None:
     """What one rater says of one document stands once."""
     problems = ProblemList(TestSetError)
     for query in testset.queries:
-        said = Counter((rating.doc_id, rating.rater) for rating in testset.ratings.get(query.id, ()))
-        for doc_id, rater in (pair for pair, n in said.items() if n > 1):
+        ratings = Counter((rating.doc_id, rating.rater) for rating in testset.ratings.get(query.id, ()))
+        for doc_id, rater in (pair for pair, n in ratings.items() if n > 1):
             message = f"not written: query {shorten(query.id)}: {rater} rates document {shorten(doc_id)} twice"
             problems.add(message, path=str(path), expected="one rating")
     problems.raise_if_any()
@@ -145,7 +145,9 @@ def _in_groups(testset: TestSet, entry: Format, path: Path, sentences: list[str]
             path=str(path),
             got="no groups" if testset.grouping is None else f"judgments by {testset.grouping}",
         )
-    if entry.grouping == "preference" and not all(one.subgroup for said in testset.groups.values() for one in said):
+    if entry.grouping == "preference" and not all(
+        judgment.subgroup for judgments in testset.groups.values() for judgment in judgments
+    ):
         sentences.append(f"preferences without a subgroup stand under the subgroup {NO_SUBGROUP}")
     return replace(testset, grades={q: grades for q, grades in testset.grades.items() if testset.groups.get(q)})
 

@@ -39,8 +39,8 @@ class Feature:
 
 def is_judged(testset: TestSet, query: Query) -> bool:
     """Whether anything says what is expected for a query."""
-    said = (testset.grades, testset.targets, testset.ratings)
-    return query.negative is not None or any(by_query.get(query.id) for by_query in said)
+    found = (testset.grades, testset.targets, testset.ratings)
+    return query.negative is not None or any(by_query.get(query.id) for by_query in found)
 
 
 def _with_queries(testset: TestSet, change: Callable[[Query], Query]) -> TestSet:
@@ -84,13 +84,13 @@ def only_grades(testset: TestSet, keep: Callable[[float], bool]) -> TestSet:
         for query_id, grades in testset.grades.items()
     }
     groups = {
-        query_id: tuple(one for one in said if one.doc_id in judged.get(query_id, {}))
-        for query_id, said in testset.groups.items()
+        query_id: tuple(judgment for judgment in found if judgment.doc_id in judged.get(query_id, {}))
+        for query_id, found in testset.groups.items()
     }
     kept = replace(
         testset,
         grades={query_id: grades for query_id, grades in judged.items() if grades},
-        groups={query_id: said for query_id, said in groups.items() if said},
+        groups={query_id: found for query_id, found in groups.items() if found},
     )
     return _with_targets(kept, lambda target: target if keep(target.grade) else None)
 
@@ -116,11 +116,11 @@ def _is_level(grade: float) -> bool:
 
 def _flat(testset: TestSet) -> TestSet:
     """Every grade over 0 as 1."""
-    grades = {q: {d: _one(grade) for d, grade in judged.items()} for q, judged in testset.grades.items()}
-    return _with_targets(replace(testset, grades=grades), lambda target: replace(target, grade=_one(target.grade)))
+    grades = {q: {d: _unsigned(grade) for d, grade in judged.items()} for q, judged in testset.grades.items()}
+    return _with_targets(replace(testset, grades=grades), lambda target: replace(target, grade=_unsigned(target.grade)))
 
 
-def _one(grade: float) -> float:
+def _unsigned(grade: float) -> float:
     return 1.0 if grade > 0 else grade
 
 
@@ -204,6 +204,6 @@ QUIET = frozenset({"name"})
 
 def losses(testset: TestSet, holds: Iterable[str]) -> tuple[str, ...]:
     """A sentence for each thing a test set has that a format cannot hold."""
-    held = set(holds) | QUIET
-    lost = ((feature, feature.count(testset)) for name, feature in FEATURES.items() if name not in held)
+    kept = set(holds) | QUIET
+    lost = ((feature, feature.count(testset)) for name, feature in FEATURES.items() if name not in kept)
     return tuple(f"not carried over: {n_of(n, feature.noun)}" for feature, n in lost if n)

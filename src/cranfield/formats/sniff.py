@@ -228,7 +228,7 @@ def read_queries(path: Path | str, format: str | None = None) -> TestSet:  # noq
 
 
 def _read(path: Path, kind: Kind, name: str | None) -> TestSet:
-    read = told(path, kind, name, TestSetError).read
+    read = detect_format(path, kind, name, TestSetError).read
     with _without_collecting():
         testset = read(path) if read else None
     if not isinstance(testset, TestSet):
@@ -255,10 +255,10 @@ def sniff_run(path: Path | str, format: str | None = None) -> Format:  # noqa: A
         RunFormatError: the file is missing, unreadable or neither.
         UnknownNameError: there is no such format.
     """
-    return told(Path(path), "run", format, RunFormatError)
+    return detect_format(Path(path), "run", format, RunFormatError)
 
 
-def told(path: Path, kind: Kind, name: str | None, error: type[CranfieldError]) -> Format:
+def detect_format(path: Path, kind: Kind, name: str | None, error: type[CranfieldError]) -> Format:
     """The format of a file of some kind, by name or by content.
 
     Raises:
@@ -270,7 +270,8 @@ def told(path: Path, kind: Kind, name: str | None, error: type[CranfieldError]) 
     head = _head(path, kind, error)
     entry = next((entry for entry in _tried(kind) if entry.fits(head)), None)
     if entry is not None and entry.kind != kind:  # a table may be of either kind
-        entry = next((one for one in FORMATS.values() if one.kind == kind and one.fits is entry.fits), entry)
+        same_content = [other for other in FORMATS.values() if other.kind == kind and other.fits is entry.fits]
+        entry = same_content[0] if same_content else entry
     if entry is None or entry.kind != kind:
         added = next((added for added in _added_formats() if added.kind == kind and added.fits(head)), None)
         if added is None:

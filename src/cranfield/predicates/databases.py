@@ -67,11 +67,11 @@ def ask(
     for name in names:
         of_it = [question for question in questions if question.database == name]
         if name not in known:
-            said = unknown_name("database", name, known)
-            problems.problems.append(replace(said, message=f"{_named(of_it[0].queries)}: {said.message}"))
+            problem = unknown_name("database", name, known)
+            problems.problems.append(replace(problem, message=f"{_named(of_it[0].queries)}: {problem.message}"))
             continue
-        said_of_it, wrong = _asked(name, known[name], of_it, folder, (timeout_s, max_rows))
-        answers |= said_of_it
+        found, wrong = _query_database(name, known[name], of_it, folder, (timeout_s, max_rows))
+        answers |= found
         problems.problems += wrong
     targets = {
         query_id: tuple(_answered(target, answers) for target in wanted) for query_id, wanted in testset.targets.items()
@@ -86,15 +86,17 @@ def ask(
 
 
 def _questions(testset: TestSet) -> list[_Question]:
-    asking: dict[tuple[str, str], list[str]] = {}
+    queries_by_statement: dict[tuple[str, str], list[str]] = {}
     for query_id, targets in testset.targets.items():
         for target in targets:
             if isinstance(target, Predicate):
-                asking.setdefault((target.database, target.sql), []).append(query_id)
-    return [_Question(database, sql, tuple(dict.fromkeys(ids))) for (database, sql), ids in asking.items()]
+                queries_by_statement.setdefault((target.database, target.sql), []).append(query_id)
+    return [
+        _Question(database, sql, tuple(dict.fromkeys(ids))) for (database, sql), ids in queries_by_statement.items()
+    ]
 
 
-def _asked(
+def _query_database(
     name: str, place: str, questions: Sequence[_Question], folder: Path, bounds: tuple[float, int]
 ) -> tuple[dict[tuple[str, str], tuple[str, ...]], list[Problem]]:
     """The ids of each question to one database, and what went wrong."""
@@ -109,8 +111,8 @@ def _asked(
                 except Refused as refused:
                     problems.append(Problem(f"{question.where}: {refused}", hint=refused.hint))
     except Refused as refused:
-        asking = tuple(dict.fromkeys(query_id for question in questions for query_id in question.queries))
-        message = f"database {name!r}, asked by {_named(asking)}: {refused}"
+        query_ids = tuple(dict.fromkeys(query_id for question in questions for query_id in question.queries))
+        message = f"database {name!r}, asked by {_named(query_ids)}: {refused}"
         problems.append(Problem(message, hint=refused.hint, expected=refused.expected))
     return answers, problems
 

@@ -307,9 +307,9 @@ def _hider(address: str, variable: str) -> Callable[[BaseException], str]:
     anything = re.compile("|".join(rf"(?<!\w){re.escape(part)}(?!\w)" for part in longest_first))
 
     def hide(error: BaseException) -> str:
-        said = str(error).strip().splitlines() or [type(error).__name__]
+        lines = str(error).strip().splitlines() or [type(error).__name__]
         # To reach a server libpq tries every address it resolves to, a line each.
-        line = said[-1].rpartition(" failed: ")[2] if " failed: " in said[-1] else said[0]
+        line = lines[-1].rpartition(" failed: ")[2] if " failed: " in lines[-1] else lines[0]
         return _RESOLVED.sub('server at "…", port …', anything.sub("…", line))[:LINE]
 
     return hide

@@ -75,7 +75,7 @@ def open_sqlite(uri: str, seconds: float, rows: int) -> Asker:
         connection = sqlite3.connect(f"{uri}?mode=ro", uri=True, timeout=seconds)
         connection.execute("PRAGMA query_only = ON")
     except sqlite3.Error as error:
-        raise Refused(one_line(error)) from None
+        raise Refused(first_line(error)) from None
     for limit, size in SQLITE_BOUNDS.items():
         connection.setlimit(limit, size)
     connection.set_authorizer(may_read)
@@ -90,24 +90,24 @@ def open_sqlite(uri: str, seconds: float, rows: int) -> Asker:
                 raise Refused("this is no query")
             return first_column(cursor.fetchmany, rows)
         except (sqlite3.Error, sqlite3.Warning, ValueError, OverflowError) as error:
-            said = one_line(error)
-            if "interrupted" in said:
+            message = first_line(error)
+            if "interrupted" in message:
                 raise Late from None
-            raise Refused(f"it does more than read: {said}" if FORBIDDEN in said else said) from None
+            raise Refused(f"it does more than read: {message}" if FORBIDDEN in message else message) from None
 
     return asker
 
 
-def may_read(action: int, one: str | None, two: str | None, *_: str | None) -> int:
+def may_read(action: int, first_argument: str | None, second_argument: str | None, *_: str | None) -> int:
     """SQLite's authorizer: reading of tables and calls of functions, but for the one that loads code.
 
     A full-text index, when it is first looked into, has a table declared and looks at `data_version`. The declaration
     writes nothing, and in a database opened for reading no statement may write the schema.
     """
     reads = action in {sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_RECURSIVE}
-    calls = action == sqlite3.SQLITE_FUNCTION and (two or "").lower() != "load_extension"
-    looks = action == sqlite3.SQLITE_PRAGMA and one == "data_version" and two is None
-    declares = action == sqlite3.SQLITE_UPDATE and one == "sqlite_master"
+    calls = action == sqlite3.SQLITE_FUNCTION and (second_argument or "").lower() != "load_extension"
+    looks = action == sqlite3.SQLITE_PRAGMA and first_argument == "data_version" and second_argument is None
+    declares = action == sqlite3.SQLITE_UPDATE and first_argument == "sqlite_master"
     return sqlite3.SQLITE_OK if reads or calls or looks or declares else sqlite3.SQLITE_DENY
 
 
@@ -142,7 +142,7 @@ def open_duckdb(path: str, seconds: float, rows: int) -> Asker:
         except duckdb.InterruptException:
             raise Late from None
         except duckdb.Error as error:
-            raise Refused(one_line(error)) from None
+            raise Refused(first_line(error)) from None
         finally:
             timer.cancel()
 
@@ -167,7 +167,7 @@ def first_column(fetch: Callable[[int], list[tuple[object, ...]]], rows: int) ->
     return found
 
 
-def one_line(error: BaseException) -> str:
+def first_line(error: BaseException) -> str:
     """The first line of what a database said."""
     lines = str(error).strip().splitlines()
     return lines[0].strip()[:LINE] if lines else type(error).__name__

@@ -112,7 +112,7 @@ def rank_frame(  # noqa: PLR0913 - keyword options that change the numbers
     optional: tuple[Role, ...] = () if by_rank else ("rank",)
     is_path = isinstance(frame, str | Path)
     shown = name or (Path(frame).stem if is_path else "run")
-    table = read_table(frame, required, RunFormatError, aside=optional, columns=columns, name=shown)
+    table = read_table(frame, required, RunFormatError, lenient=optional, columns=columns, name=shown)
     options = _options(convention, duplicates, depth, keep)
     return _ranked_table(_prepared(testset, convention), table, options, missing, shown)
 

@@ -86,12 +86,12 @@ def _grades_by_thing(testset: TestSet, query_id: str) -> Iterator[tuple[str, lis
 def overlapping_spans(testset: TestSet) -> Iterator[Complaint]:
     """Two spans of one query that one result can satisfy both."""
     for query_id in testset.query_ids:
-        for one, other in combinations(_spans(testset.targets.get(query_id, ())), 2):
-            lines = ((one.start, one.end), (other.start, other.end))
-            same_file = path_of(one.path, testset.matching) == path_of(other.path, testset.matching)
+        for span, other in combinations(_spans(testset.targets.get(query_id, ())), 2):
+            lines = ((span.start, span.end), (other.start, other.end))
+            same_file = path_of(span.path, testset.matching) == path_of(other.path, testset.matching)
             if same_file and lines[0] != lines[1] and overlap(*lines) >= 1:
-                spans = f"{one.start}-{one.end} and {other.start}-{other.end}"
-                yield query_id, f"{spans} of {one.path} overlap: one result can satisfy both"
+                spans = f"{span.start}-{span.end} and {other.start}-{other.end}"
+                yield query_id, f"{spans} of {span.path} overlap: one result can satisfy both"
 
 
 def _spans(targets: Sequence[Target]) -> list[Span]:

@@ -80,13 +80,13 @@ def rated_pairs(testset: TestSet) -> RatedPairs:
     n_slots = n_pooled = n_again = 0
     for query_id in testset.query_ids:
         places: dict[str, int] = {}
-        said: Counter[tuple[str, str]] = Counter()
+        counts_so_far: Counter[tuple[str, str]] = Counter()
         for rating in ratings.get(query_id, ()):
             place = places.get(rating.doc_id)
             if place is None:
                 place = places[rating.doc_id] = len(pairs)
                 pairs.append((query_id, rating.doc_id))
-            nth = said[rating.doc_id, rating.rater] = said[rating.doc_id, rating.rater] + 1
+            nth = counts_so_far[rating.doc_id, rating.rater] = counts_so_far[rating.doc_id, rating.rater] + 1
             column = columns.setdefault((rating.rater, nth), len(columns))
             n_slots += 1
             n_again += nth > 1
@@ -146,7 +146,7 @@ def with_consensus(
         f"judgments beside ratings that stay as they are, as no rule is named: {kept}": kept,
         f"judgments that are not what the rule makes of their ratings, and follow it now: {changed}": changed,
     }
-    said = (
+    notes = (
         *(rated.notes + on_scale.notes),
         *(note for note, n in counted.items() if n),
         *without_grade(rated.pairs, rated.table, values),
@@ -162,7 +162,7 @@ def with_consensus(
         notes=(
             *testset.notes,
             Note(NoteKind.CONSENSUS, made + ("" if named else ", as no rule is named")),
-            *info(*said),
+            *info(*notes),
         ),
     )
 
@@ -206,7 +206,7 @@ def slots_on_scale(
     if on is not None:
         map_grades(table.grade, rules_between(on, on), f"on the {on} scale")
     else:
-        on = next((one for one, levels in LEVELS.items() if tuple(declared) == levels), None)
+        on = next((name for name, levels in LEVELS.items() if tuple(declared) == levels), None)
         guessed = on is None
         on = scale_of(table.grade) if on is None else on
         if guessed and on is not None and (isinstance(to, str) or rule.needs_binary or rule.on_binary):

@@ -106,11 +106,11 @@ def read_sheet(path: Path) -> Labels:
         filled = [(lines.line_num, cells) for cells in lines if any(cell.strip() for cell in cells)]
     except csv.Error as error:
         raise TestSetError(f"no CSV: {error}", path=shown(path), line=lines.line_num) from None
-    asked, columns = filled, {name: place for place, name in enumerate(names)}
+    all_rows, columns = filled, {name: place for place, name in enumerate(names)}
     if {"query_id", "doc_id", *LONG} <= set(names):
         names, filled = _wide(names, filled, shown(path), problems)
     raters, places = _header(names, shown(path))
-    strata = _strata(asked, columns, shown(path), problems)
+    strata = _strata(all_rows, columns, shown(path), problems)
     made = [_row(cells, line, places, raters, shown(path), problems) for line, cells in filled]
     rows = [row for row in made if row is not None]
     first: dict[tuple[str, str], int] = {}

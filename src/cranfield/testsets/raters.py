@@ -142,11 +142,11 @@ def largest_disagreements(
     found = []
     for place in several[order[: min(limit, differing)]].tolist():
         rows = np.flatnonzero(table.item == place)
-        said = {
+        ratings = {
             table.raters[rater]: grade
             for rater, grade in zip(table.rater[rows], table.grade[rows].tolist(), strict=True)
         }
-        found.append(Disagreement(pairs[place][0], pairs[place][1], said))
+        found.append(Disagreement(pairs[place][0], pairs[place][1], ratings))
     return tuple(found), differing
 
 

@@ -261,7 +261,7 @@ def _check_labels(plan: Plan, labels: Labels) -> None:
             f"grade {grade:g} by {rater} is not on the scale",
             path=labels.path,
             line=row.line,
-            expected=", ".join(f"{one:g}" for one in plan.testset.meta.scale),
+            expected=", ".join(f"{item:g}" for item in plan.testset.meta.scale),
         )
         for row in labels.rows
         for rater, grade in zip(labels.raters, row.grades, strict=True)

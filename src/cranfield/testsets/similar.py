@@ -32,10 +32,10 @@ def same_form(text: str) -> str:
     return " ".join(text.casefold().split())
 
 
-def near(one: frozenset[str], other: frozenset[str]) -> bool:
+def near(words: frozenset[str], other: frozenset[str]) -> bool:
     """Whether two sets of words are near duplicates."""
-    shared = len(one & other)
-    return shared * NEAR[1] >= NEAR[0] * (len(one) + len(other) - shared)
+    shared = len(words & other)
+    return shared * NEAR[1] >= NEAR[0] * (len(words) + len(other) - shared)
 
 
 def _prefix(size: int) -> int:

@@ -85,7 +85,7 @@ def statistics(testset: TestSet, pairs: Sequence[tuple[str, str]] | None = None)
         spreads=tuple(_spread(name, per_query[name]) for name in sorted(per_query, key=_order)),
         grades={kind: dict(sorted(counts.items(), reverse=True)) for kind, counts in grades.items()},
         strata={key: _sizes(testset, key) for key in keys},
-        matrices=tuple(_matrix(testset, one, other) for one, other in crossed),
+        matrices=tuple(_matrix(testset, item, other) for item, other in crossed),
         raters={rater: (counts[0], counts[1]) for rater, counts in sorted(raters.items())},
     )
 

@@ -107,12 +107,12 @@ def save(
         lost = []
     if entry is FORMATS["yaml"]:
         return Saved((target,), (*lost, *_save_yaml(changed, path, target, query_id)))
-    held = _held(changed, entry, target)
+    kept_set = _fitted(changed, entry, target)
     if entry is source:
-        _refuse([f"not carried over: the key {key!r}" for key in keys_lost(path, held, entry)], target, NOT_CARRIED)
+        _refuse([f"not carried over: the key {key!r}" for key in keys_lost(path, kept_set, entry)], target, NOT_CARRIED)
         if path.is_file() and any(line.startswith(b"#") for line in path.read_bytes().splitlines()):
             lost = [_comments_lost(path, target)]
-    return Saved(write_again(held, target, entry), tuple(lost))
+    return Saved(write_again(kept_set, target, entry), tuple(lost))
 
 
 def _check_target(path: Path, target: Path, *, in_place: bool) -> None:
@@ -141,11 +141,11 @@ def _refuse(losses: Sequence[str], target: Path, why: str) -> None:
         )
 
 
-def _held(changed: TestSet, entry: Format, path: Path) -> TestSet:
+def _fitted(changed: TestSet, entry: Format, path: Path) -> TestSet:
     """The set as a format holds it; refused where it has no room for something except metadata."""
-    held, losses = fitted(changed if holds_meta(entry) else replace(changed, meta=Meta()), entry, path)
+    kept_set, losses = fitted(changed if holds_meta(entry) else replace(changed, meta=Meta()), entry, path)
     _refuse(losses, path, NO_ROOM)
-    return replace(held, meta=changed.meta)
+    return replace(kept_set, meta=changed.meta)
 
 
 def _save_yaml(changed: TestSet, path: Path, target: Path, query_id: str | None) -> list[str]:

@@ -17,7 +17,7 @@ from cranfield.errors import ConfigError, ProblemList
 from cranfield.formats.io.json_tree import parse_json
 from cranfield.formats.io.located import Located, PlainScalar, Text, load_located
 from cranfield.formats.io.tree import Node, plain
-from cranfield.formats.io.validation import OURS, validate
+from cranfield.formats.io.validation import OWN_FIELDS, validate
 from cranfield.formats.io.yaml_tree import parse_yaml
 from cranfield.formats.io.yaml_write import yaml_text
 
@@ -269,7 +269,9 @@ class Model(BaseModel):
     @classmethod
     def is_spelled(cls, value: str) -> str:
         if value:
-            raise PydanticCustomError("x", "is misspelt", {OURS: "", "expected": "b", "got": "a", "hint": "spell it"})
+            raise PydanticCustomError(
+                "x", "is misspelt", {OWN_FIELDS: "", "expected": "b", "got": "a", "hint": "spell it"}
+            )
         return value
 
 

@@ -77,10 +77,12 @@ def add_command(
     with folder_lock(testset):
         changed = added(read_stored(testset), addition, day_of(today))
         save_set(changed, testset, out, query_id=query_id)
-    note(f"wrote {out or testset}: {_said(addition)}; {n_of(len(changed.queries), 'queries')}, {changed.digest[:19]}")
+    note(
+        f"wrote {out or testset}: {_summary(addition)}; {n_of(len(changed.queries), 'queries')}, {changed.digest[:19]}"
+    )
 
 
-def _said(addition: Addition) -> str:
+def _summary(addition: Addition) -> str:
     n = len(addition.grades) + len(addition.targets)
     if addition.negative:
         return f"negative query {addition.query_id} added"

@@ -84,10 +84,10 @@ def refresh_command(
     if not -1 <= kappa <= 1:  # nor is it a number
         raise UsageError(f"--kappa is {kappa:g}", expected="a number from -1 to 1")
     _refuse_same({"SET": testset, "--log": log, "--plan": plan, "--queries-out": queries, "--labels": labels})
-    asked = read_query_log(log)
-    for sentence in asked.notes:
+    query_log = read_query_log(log)
+    for sentence in query_log.notes:
         note(f"note: {sentence}")
-    made = plan_refresh(load_set(testset), asked, n, sample=sample.value, seed=seed, drop=drop or ())
+    made = plan_refresh(load_set(testset), query_log, n, sample=sample.value, seed=seed, drop=drop or ())
     if plan is not None:
         _write_plan(made, plan, queries, runs or [], depth, raters, force=force)
         return

@@ -48,12 +48,12 @@ def rehash_command(
         refuse_existing(out, force=force)
     with folder_lock(testset):
         judged = read_stored(testset, testset_format)
-        held = rehash(judged, repo, at=at, today=day_of(today), allow_drift=allow_drift)
-        for sentence in held.notes[len(judged.notes) :]:
+        rehashed = rehash(judged, repo, at=at, today=day_of(today), allow_drift=allow_drift)
+        for sentence in rehashed.notes[len(judged.notes) :]:
             note(f"note: {sentence}")
         if out is None and not holds_meta(format_of(testset, testset_format)):
-            write_meta(held, meta_path(testset))
+            write_meta(rehashed, meta_path(testset))
             note(f"wrote {meta_path(testset)}")
         else:
-            write_anew(held, testset, out, testset_format)
-    typer.echo(held.meta.history[-1])
+            write_anew(rehashed, testset, out, testset_format)
+    typer.echo(rehashed.meta.history[-1])

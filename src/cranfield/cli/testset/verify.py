@@ -126,7 +126,10 @@ def _payload(name: str, report: DriftReport) -> dict[str, Any]:
         "commit": report.commit,
         "drifted": len(report.drifted),
         "counts": dict(report.counts),
-        "places": [dict(zip(HEADINGS, _row(one)[:-1], strict=False), queries=one.queries) for one in report.findings],
+        "places": [
+            dict(zip(HEADINGS, _row(finding)[:-1], strict=False), queries=finding.queries)
+            for finding in report.findings
+        ],
         "queries": {query_id: dict(counted) for query_id, counted in report.by_query.items()},
         "not_parsed": dict(report.unparsed),
         "left_out": dict(report.left_out),

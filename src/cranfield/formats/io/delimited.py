@@ -193,7 +193,7 @@ def read_sheet(
     path: Path,
     error: type[CranfieldError] = TestSetError,
     *,
-    mend: Callable[[str], str] = str,
+    preprocess: Callable[[str], str] = str,
     repeats: bool = False,
 ) -> Sheet:
     """Read a table as far as its header.
@@ -202,13 +202,13 @@ def read_sheet(
         path: gzip and Zstandard are recognised, and `-` is standard input. Lines that begin with `#` may stand above the
             header.
         error: what to raise.
-        mend: makes CSV of what a tool writes for CSV.
+        preprocess: applied to the text first, where a tool writes CSV that is not quite CSV.
         repeats: two columns may have one name.
 
     Raises:
         CranfieldError: of type `error`, when the file cannot be read, is no UTF-8, or has no header.
     """
-    text = mend(decode(read_bytes(path, error), path, error))
+    text = preprocess(decode(read_bytes(path, error), path, error))
     comments: list[str] = []
     start, line = 0, 1
     while start < len(text):

@@ -52,7 +52,7 @@ def _is_flat_enough(values: Any) -> bool:
     """Whether lists and mappings are nested no deeper than a tree may be."""
     level = [values]
     for _ in range(MAX_DEPTH + 1):
-        inner = [one.values() if isinstance(one, dict) else one for one in level if isinstance(one, dict | list)]
+        inner = [node.values() if isinstance(node, dict) else node for node in level if isinstance(node, dict | list)]
         if not inner:
             return True
         level = [value for part in inner for value in part if isinstance(value, dict | list)]

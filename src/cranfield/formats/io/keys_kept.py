@@ -34,18 +34,18 @@ def _keys_of(path: Path) -> set[str]:
         return set()
     text = path.read_text(encoding="utf-8-sig", errors="replace")
     try:
-        return set(_said(json.loads(text)))
+        return set(_filled_keys(json.loads(text)))
     except (ValueError, RecursionError):
         pass
     try:
-        return {key for line in text.splitlines() if line.strip() for key in _said(json.loads(line))}
+        return {key for line in text.splitlines() if line.strip() for key in _filled_keys(json.loads(line))}
     except (ValueError, RecursionError):
         return set()
 
 
-def _said(value: Any) -> Iterator[str]:
+def _filled_keys(value: Any) -> Iterator[str]:
     """Every key with a value that is not empty."""
     if isinstance(value, dict):
         yield from (key for key, inner in value.items() if inner not in (None, "", [], {}))
     for inner in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
-        yield from _said(inner)
+        yield from _filled_keys(inner)

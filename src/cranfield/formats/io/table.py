@@ -86,11 +86,11 @@ def is_frame(value: object) -> bool:
 
 def read_table(
     source: Any,
-    asked: Sequence[Role],
+    required: Sequence[Role],
     error: type[CranfieldError],
     *,
     optional: Sequence[Role] = (),
-    aside: Sequence[Role] = (),
+    lenient: Sequence[Role] = (),
     columns: Mapping[str, str] | None = None,
     name: str = "the table",
 ) -> Table:
@@ -98,10 +98,10 @@ def read_table(
 
     Args:
         source: a frame that narwhals knows, an object with `__arrow_c_stream__`, or the path of a Parquet file.
-        asked: columns it must have.
+        required: columns it must have.
         error: what to raise when it cannot be used.
         optional: columns it may have.
-        aside: columns it may have, which are left out where they hold what is no number.
+        lenient: columns it may have, which are left out where they hold what is no number.
         columns: names of columns that are not among `COLUMN_NAMES`: `{"score": "bm25"}`.
         name: what messages call it.
 
@@ -113,7 +113,7 @@ def read_table(
     """
     name = str(source) if isinstance(source, str | Path) else name
     frame = _opened(source, error)
-    taken = _choose(frame.names(), asked, (*optional, *aside), columns or {}, name, error)
+    taken = _choose(frame.names(), required, (*optional, *lenient), columns or {}, name, error)
     series = frame.select(list(taken.values()))
     checks = _Checks(name, error)
     ids: dict[Role, Ids] = {}
@@ -121,15 +121,15 @@ def read_table(
     for role, column in taken.items():
         if role in {"query_id", "doc_id", "subtopic"}:
             ids[role] = checks.ids(series[column], column)
-        elif role not in aside:
+        elif role not in lenient:
             numbers[role] = checks.numbers(series[column], column)
         else:
-            lenient = _Checks(name, error)
-            values = lenient.numbers(series[column], column)
-            if not lenient.found.problems:
+            trial = _Checks(name, error)
+            values = trial.numbers(series[column], column)
+            if not trial.found.problems:
                 numbers[role] = values
     checks.found.raise_if_any()
-    return Table(name, taken, ids, numbers, len(series[taken[asked[0]]]))
+    return Table(name, taken, ids, numbers, len(series[taken[required[0]]]))
 
 
 def column_names(source: Any, error: type[CranfieldError]) -> list[str]:
@@ -271,14 +271,14 @@ def _as_frame(source: Any) -> _Frame:
 
 def _choose(
     there: Sequence[str],
-    asked: Sequence[Role],
+    required: Sequence[Role],
     optional: Sequence[Role],
     named: Mapping[str, str],
     name: str,
     error: type[CranfieldError],
 ) -> dict[Role, str]:
     """Which column holds what."""
-    roles = (*asked, *optional)
+    roles = (*required, *optional)
     wrong = [unknown_name("column role", role, roles) for role in named if role not in roles]
     wrong += [unknown_name("column", column, there, path=name) for column in named.values() if column not in there]
     if wrong:
@@ -286,10 +286,10 @@ def _choose(
     taken: dict[Role, str] = {}
     missing = ProblemList(error)
     for role in roles:
-        found = named.get(role) or next((one for one in COLUMN_NAMES[role] if one in there), None)
+        found = named.get(role) or next((known_name for known_name in COLUMN_NAMES[role] if known_name in there), None)
         if found is not None:
             taken[role] = found
-        elif role in asked:
+        elif role in required:
             missing.add(
                 f"no column {role}",
                 path=name,

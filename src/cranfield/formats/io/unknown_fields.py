@@ -24,9 +24,9 @@ class UnknownFields:
     others: Counter[str] = field(default_factory=Counter)
     """Key to how many lists and mappings stand under it."""
 
-    def take(self, query_id: str, said: Mapping[str, Any] | None) -> None:
+    def take(self, query_id: str, values_by_query: Mapping[str, Any] | None) -> None:
         """Take what one query says; nothing and empty text say nothing."""
-        for key, value in (said or {}).items():
+        for key, value in (values_by_query or {}).items():
             text = source_text(value)
             if isinstance(text, str):
                 if text:
@@ -36,19 +36,32 @@ class UnknownFields:
 
     def strata(self, query_id: str) -> dict[str, str]:
         """What became strata of one query."""
-        return {key: said[query_id] for key, said in self._grouping().items() if query_id in said}
+        return {
+            key: values_by_query[query_id]
+            for key, values_by_query in self._grouping().items()
+            if query_id in values_by_query
+        }
 
     def _grouping(self) -> dict[str, dict[str, str]]:
         """Keys by which queries group: two of them say the same."""
-        return {key: said for key, said in self.values.items() if len(set(said.values())) < len(said)}
+        return {
+            key: values_by_query
+            for key, values_by_query in self.values.items()
+            if len(set(values_by_query.values())) < len(values_by_query)
+        }
 
     def notes(self) -> tuple[Note, ...]:
         """What was done with each, in sentences."""
         kept = self._grouping()
-        alone = {key: len(said) for key, said in self.values.items() if key not in kept}
+        alone = {key: len(values_by_query) for key, values_by_query in self.values.items() if key not in kept}
         lost = [f"{n_of(n, 'values')} of {key!r}, no two of them the same" for key, n in alone.items()]
         lost += [f"{n_of(n, 'values')} of {key!r}: lists or keys" for key, n in self.others.items()]
         return (
-            *info(*(f"kept as stratum {key!r}: {n_of(len(said), 'values')}" for key, said in kept.items())),
+            *info(
+                *(
+                    f"kept as stratum {key!r}: {n_of(len(values_by_query), 'values')}"
+                    for key, values_by_query in kept.items()
+                )
+            ),
             *not_carried(lost),
         )

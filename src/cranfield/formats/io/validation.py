@@ -61,7 +61,7 @@ _EXPECTED = {
 }
 """Pydantic's error type to what was expected, in words."""
 
-OURS = "cranfield"
+OWN_FIELDS = "cranfield"
 """A validator that raises `PydanticCustomError` with this key in its context may give `expected`, `got`, `hint` too.
 Its message goes on from the field's name: `is empty`."""
 PROBLEM = "problem"
@@ -172,11 +172,11 @@ def _finding(detail: ErrorDetails, loc: Loc, owners: list[Any], branches: Mappin
         message, got = str(context["error"]), None
     wanted = []
     hint = None
-    if OURS in context or kind == PROBLEM:
+    if OWN_FIELDS in context or kind == PROBLEM:
         wanted = [context["expected"]] if context.get("expected") else []
         got, hint = context.get("got"), context.get("hint")
     if name:
-        message = f"{name} {message}" if OURS in context else f"{name}: {message}"
+        message = f"{name} {message}" if OWN_FIELDS in context else f"{name}: {message}"
     return _Finding(loc, message, message, wanted, got, hint, at_key=at_key)
 
 

@@ -219,12 +219,12 @@ class RecordReader:
         """A list of texts, or of finite numbers; empty when absent."""
         value = owner.get(key, [])
         sound = isinstance(value, list) and all(
-            isinstance(one, str) if kind is str else _finite(one) is not None for one in value
+            isinstance(item, str) if kind is str else _finite(item) is not None for item in value
         )
         if not sound:
             expected = "a list of strings" if kind is str else "a list of finite numbers"
             self.wrong(f"wrong value for {of}.{key}", expected=expected, got=shorten(value))
-        return [kind(one) for one in value] if sound else []
+        return [kind(item) for item in value] if sound else []
 
     def _not(self, name: str, value: object, kind: type) -> None:
         self.wrong(f"wrong value for {name}", expected=_KINDS[kind], got=shorten(value))

@@ -53,10 +53,10 @@ class _Reader:
         self.by_rank = "rank" in self._place
 
     def read(self) -> None:
-        asked = {role: RUN_COLUMNS[role] for role in ("query_id", "doc_id")}
+        required = {role: RUN_COLUMNS[role] for role in ("query_id", "doc_id")}
         if not self.by_rank:
-            asked["score"] = (*RUN_COLUMNS["score"], *RUN_COLUMNS["rank"])
-        missing = {role: names for role, names in asked.items() if role not in self._place}
+            required["score"] = (*RUN_COLUMNS["score"], *RUN_COLUMNS["rank"])
+        missing = {role: names for role, names in required.items() if role not in self._place}
         for role, names in missing.items():
             got = "columns " + ", ".join(self.sheet.names)
             self.sheet.fault(self.sheet.line, None, f"no column {role}", expected=" or ".join(names), got=got)

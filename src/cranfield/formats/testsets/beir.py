@@ -91,10 +91,10 @@ def _split_of(folder: Path) -> tuple[Path, tuple[Path, ...]]:
     chosen = [file for file in splits if stem(file) == SPLIT] or splits
     if len(chosen) == 1:
         return chosen[0], tuple(file for file in splits if file != chosen[0])
-    beside = [file for name in TREC_QRELS if (file := _file(folder, name)) is not None]
-    if not splits and len(beside) == 1:
-        return beside[0], ()
-    found = ", ".join(sorted(file.name for file in (*splits, *beside))) or "none"
+    others = [file for name in TREC_QRELS if (file := _file(folder, name)) is not None]
+    if not splits and len(others) == 1:
+        return others[0], ()
+    found = ", ".join(sorted(file.name for file in (*splits, *others))) or "none"
     raise TestSetError(
         "no judgments that stand for this folder",
         path=shown(folder),
@@ -152,14 +152,14 @@ class _Texts:
 
     def _describe(self, query_id: str, record: Mapping[str, Any]) -> None:
         metadata = record.get("metadata")
-        said = dict(metadata) if isinstance(metadata, dict) else {}
-        own = said.pop("strata", None)
+        more_fields = dict(metadata) if isinstance(metadata, dict) else {}
+        own = more_fields.pop("strata", None)
         if isinstance(own, dict) and all(isinstance(value, str) for value in own.values()):
             self.strata[query_id] = own
         elif own:
-            said["strata"] = own
+            more_fields["strata"] = own
         more = {key: value for key, value in record.items() if key not in {"_id", "text", "metadata"}}
-        self.unknown_fields.take(query_id, {**more, **said})
+        self.unknown_fields.take(query_id, {**more, **more_fields})
 
     def query(self, query_id: str) -> Query:
         """A query with its text and strata."""

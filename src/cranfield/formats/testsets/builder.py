@@ -235,8 +235,8 @@ class TestSetBuilder:
             groups=groups,
             grouping=self.grouping if groups else None,
             ratings={
-                key_to_id[key]: tuple(Rating(doc_id, rater, grade) for (doc_id, rater), grade in said.items())
-                for key, said in self.ratings.values.items()
+                key_to_id[key]: tuple(Rating(doc_id, rater, grade) for (doc_id, rater), grade in values.items())
+                for key, values in self.ratings.values.items()
             },
             notes=(*self.notes, *notes),
             **fields,
@@ -257,8 +257,8 @@ def group_order(judgment: GroupedJudgment) -> tuple[bytes, bytes, bytes]:
 def highest(judgments: Sequence[GroupedJudgment]) -> dict[str, float]:
     """Document id to the highest value that any group gave it."""
     grades: dict[str, float] = {}
-    for one in judgments:
-        grades[one.doc_id] = max(one.value, grades.get(one.doc_id, one.value))
+    for judgment in judgments:
+        grades[judgment.doc_id] = max(judgment.value, grades.get(judgment.doc_id, judgment.value))
     return grades
 
 

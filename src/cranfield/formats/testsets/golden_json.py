@@ -111,7 +111,7 @@ def _testset(located: Located) -> tuple[TestSet, int | None]:
             "expected_line_ranges": record.expected_line_ranges,
             "expected_targets": record.expected_targets or (),
         }
-        ranges = ((key, place, one) for key, said in both.items() for place, one in enumerate(said))
+        ranges = ((key, place, item) for key, values in both.items() for place, item in enumerate(values))
         for key, place, lines in ranges:
             if (lines.start or 0) > (lines.end or lines.start or 0):
                 at = (RECORDS, index, key, place, "end")
@@ -128,16 +128,16 @@ def _testset(located: Located) -> tuple[TestSet, int | None]:
         builder.queries[record.query_id] = Query(record.query_id, record.query_text, _strata(record, more))
         builder.targets[record.query_id] = _targets(record)
     notes = not_carried(n_of(n, what) for what, n in lost.items() if n)
-    aside = not_carried(f"the key {key!r} of the file" for key in model.model_extra or {})
+    file_keys = not_carried(f"the key {key!r} of the file" for key in model.model_extra or {})
     files = {r.query_id: tuple(dict.fromkeys(r.expected_files)) for r in model.queries if r.expected_files}
-    testset = builder.testset((*notes, *more.notes(), *aside), files=files)
+    testset = builder.testset((*notes, *more.notes(), *file_keys), files=files)
     return testset, _reviewed(model.queries)
 
 
 def _strata(record: _Record, more: UnknownFields) -> dict[str, str]:
     own = {"task_type": record.task_type, "difficulty": record.difficulty}
-    said = {key: value for key, value in own.items() if value is not None}
-    return {**said, **more.strata(record.query_id), **record.strata}
+    values = {key: value for key, value in own.items() if value is not None}
+    return {**values, **more.strata(record.query_id), **record.strata}
 
 
 def _targets(record: _Record) -> tuple[Target, ...]:
@@ -155,25 +155,25 @@ def _names(record: _Record) -> list[str]:
     return [entity if isinstance(entity, str) else entity.entity_id for entity in record.expected_entities]
 
 
-def _as_written(said: _Target) -> Target:
-    grade = said.grade + 0.0
-    if said.entity_id is not None:
-        return Entity(said.entity_id, grade)
-    if said.start is not None:
-        return Span(said.file or "", int(said.start), int(said.end or said.start), grade)
-    return File(said.file or "", grade)
+def _as_written(values: _Target) -> Target:
+    grade = values.grade + 0.0
+    if values.entity_id is not None:
+        return Entity(values.entity_id, grade)
+    if values.start is not None:
+        return Span(values.file or "", int(values.start), int(values.end or values.start), grade)
+    return File(values.file or "", grade)
 
 
 def _lost(record: _Record) -> dict[str, int]:
     """What a record says that has no place in a test set."""
-    beside = [entity for entity in record.expected_entities if isinstance(entity, _Entity) and entity.model_extra]
+    described = [entity for entity in record.expected_entities if isinstance(entity, _Entity) and entity.model_extra]
     names = _names(record)
-    ranges = [(one.file, one.start, one.end) for one in record.expected_line_ranges]
+    ranges = [(item.file, item.start, item.end) for item in record.expected_line_ranges]
     return {
         "facts that an answer must mention": len(record.must_mention_facts),
         "facts that it must not mention": len(record.must_not_mention_facts),
         "narratives": int(bool(record.canonical_narrative)),
-        "entities with words beside (role, reason)": len(beside),
+        "entities with words beside (role, reason)": len(described),
         "line ranges of records that expect entities": len(ranges) if names and record.expected_targets is None else 0,
         "places that a record names twice": sum(
             len(items) - len(set(items)) for items in (names, record.expected_files, ranges)
@@ -185,8 +185,8 @@ def _lost(record: _Record) -> dict[str, int]:
 
 
 def _reviewed(records: Iterable[_Record]) -> int | None:
-    said = [{**(record.provenance or {}), **(record.validation or {})}.get("human_reviewed") for record in records]
-    return None if all(one is None for one in said) else sum(one is True for one in said)
+    values = [{**(record.provenance or {}), **(record.validation or {})}.get("human_reviewed") for record in records]
+    return None if all(item is None for item in values) else sum(item is True for item in values)
 
 
 def write_golden_json(testset: TestSet, path: Path | str) -> None:
@@ -200,7 +200,7 @@ def write_golden_json(testset: TestSet, path: Path | str) -> None:
     path = Path(path)
     problems = ProblemList(TestSetError)
     for query in testset.queries:
-        others = [one for one in testset.targets.get(query.id, ()) if not isinstance(one, Entity | Span | File)]
+        others = [item for item in testset.targets.get(query.id, ()) if not isinstance(item, Entity | Span | File)]
         if others or testset.grades.get(query.id) or query.negative is not None:
             message = f"not written: query {query.id!r} is judged by something else than places in code"
             problems.add(message, path=str(path), expected="entities, spans of lines or files")
@@ -219,8 +219,8 @@ def _entry(testset: TestSet, query: Query) -> dict[str, Any]:
     entry["expected_files"] = list(testset.files.get(query.id, ()))
     spans = [target for target in targets if isinstance(target, Span)]
     if spans:
-        entry["expected_line_ranges"] = [{"file": one.path, "start": one.start, "end": one.end} for one in spans]
-    ranges = [_Range.model_construct(file=one.path, start=one.start, end=one.end) for one in spans]
+        entry["expected_line_ranges"] = [{"file": item.path, "start": item.start, "end": item.end} for item in spans]
+    ranges = [_Range.model_construct(file=item.path, start=item.start, end=item.end) for item in spans]
     if _targets(_Record.model_construct(**{**entry, "expected_line_ranges": ranges})) != targets:
         entry["expected_targets"] = [_written(target) for target in targets]
     return entry

@@ -78,16 +78,16 @@ def with_facts(testset: TestSet, path: Path, n_reviewed: int | None) -> TestSet:
         n_reviewed: records that say a person reviewed them; None where none says.
     """
     n = len(testset.queries)
-    beside = facts_path(path)
-    if str(path) == STDIN or not beside.is_file():
+    facts_file = facts_path(path)
+    if str(path) == STDIN or not facts_file.is_file():
         review = "" if n_reviewed is None else f"{n_reviewed} of {n} records reviewed by a person"
         return replace(testset, matching=RULES, meta=Meta(review=review))
-    located = load_located(beside, TestSetError)
+    located = load_located(facts_file, TestSetError)
     problems = ProblemList(TestSetError)
     facts = validate(located, _Facts, problems)
     problems.raise_if_any()
     if facts is None:
-        raise TestSetError("not the facts of a golden set", path=str(beside))
+        raise TestSetError("not the facts of a golden set", path=str(facts_file))
     more = facts.cranfield or _More()
     return replace(
         testset,
@@ -96,7 +96,7 @@ def with_facts(testset: TestSet, path: Path, n_reviewed: int | None) -> TestSet:
         version=facts.version,
         matching=RULES if more.matching is None else _rules(more.matching),
         meta=_about(facts, more),
-        notes=(*testset.notes, *_notes(testset, facts, beside)),
+        notes=(*testset.notes, *_notes(testset, facts, facts_file)),
     )
 
 
@@ -111,12 +111,14 @@ def _about(facts: _Facts, more: _More) -> Meta:
     )
     if more.meta is None:
         return own
-    said = meta_of(more.meta)
-    return replace(own, **{name: getattr(said, name) for name in more.meta.model_fields_set})
+    values = meta_of(more.meta)
+    return replace(own, **{name: getattr(values, name) for name in more.meta.model_fields_set})
 
 
-def _rules(said: MatchingModel) -> MatchingRules:
-    return MatchingRules(said.line_base, said.min_overlap, tuple(said.strip), tuple(said.roots), said.chunk_suffix)
+def _rules(values: MatchingModel) -> MatchingRules:
+    return MatchingRules(
+        values.line_base, values.min_overlap, tuple(values.strip), tuple(values.roots), values.chunk_suffix
+    )
 
 
 def _marginals(facts: _Facts) -> dict[str, int]:
@@ -125,16 +127,16 @@ def _marginals(facts: _Facts) -> dict[str, int]:
     for cell, n in facts.strata_counts.items():
         for key, value in zip(CELL, cell.split(":"), strict=False):
             counts[f"{key}={value}"] += n
-    said = {} if facts.query_count is None else {"queries": int(facts.query_count)}
+    values = {} if facts.query_count is None else {"queries": int(facts.query_count)}
     reviewed = {} if facts.human_reviewed_count is None else {REVIEWED: int(facts.human_reviewed_count)}
-    return {**said, **{key: int(n) for key, n in counts.items()}, **reviewed}
+    return {**values, **{key: int(n) for key, n in counts.items()}, **reviewed}
 
 
-def _notes(testset: TestSet, facts: _Facts, beside: Path) -> list[Note]:
+def _notes(testset: TestSet, facts: _Facts, facts_file: Path) -> list[Note]:
     """What the facts get wrong, what the makers warn of, and what has no place."""
     notes: list[Note] = []
     if facts.query_count is not None and facts.query_count != len(testset.queries):
-        notes += info(f"{beside.name} counts {facts.query_count} queries; there are {len(testset.queries)}")
+        notes += info(f"{facts_file.name} counts {facts.query_count} queries; there are {len(testset.queries)}")
     if facts.strata_counts:
         true = _cells(testset)
         wrong = [
@@ -143,11 +145,11 @@ def _notes(testset: TestSet, facts: _Facts, beside: Path) -> list[Note]:
         if wrong:
             there = facts.strata_counts.get(wrong[0], 0)
             what = f"{there} {shorten(wrong[0])} where there are {true.get(wrong[0], 0)}"
-            notes += info(f"{beside.name} counts {len(wrong)} strata wrong: {what}")
+            notes += info(f"{facts_file.name} counts {len(wrong)} strata wrong: {what}")
     notes += [Note(NoteKind.NOT_CARRIED, f"its makers say: {sentence}") for sentence in facts.known_limitations]
-    aside = sorted(facts.model_extra or {})
-    if aside:
-        notes.append(Note(NoteKind.NOT_CARRIED, f"not carried over from {beside.name}: {', '.join(aside)}"))
+    unknown = sorted(facts.model_extra or {})
+    if unknown:
+        notes.append(Note(NoteKind.NOT_CARRIED, f"not carried over from {facts_file.name}: {', '.join(unknown)}"))
     return notes
 
 

@@ -101,20 +101,20 @@ class JsonSource:
 
     def _more(self, line: int, record: dict[str, Any], known: set[Any]) -> list[str]:
         """Values of the strata, in their order; what else there is is counted."""
-        said = {}
+        found = {}
         for key, value in record.items():
             if key in known or value is None:
                 continue
             if key.startswith(STRATUM):
                 name = key[len(STRATUM) :]
-                said[name] = value if isinstance(value, str) else _plain(value)
-                if said[name] is None:
+                found[name] = value if isinstance(value, str) else _plain(value)
+                if found[name] is None:
                     self.fault(line, key, f"{key} is a list or keys", expected="text", got=value)
                 if name not in self.strata:
                     self.strata.append(name)
             else:
                 self._others[key] += 1
-        return [said.get(name) or "" for name in self.strata]
+        return [found.get(name) or "" for name in self.strata]
 
     def fault(self, line: int, role: str, message: str, *, expected: str, got: Any = None) -> None:
         """Note what is wrong with one value."""

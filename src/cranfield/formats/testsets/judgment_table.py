@@ -42,12 +42,12 @@ def read_judgment_table(path: Path | str) -> TestSet:
     builder = TestSetBuilder(path, source.mark, source.problems)
     texts: dict[str, dict[str, str]] = {}
     builder.judge_rows(_judgments(source, builder, texts))
-    for query_id, said in texts.items():
-        strata = {name: value for name, value in said.items() if name}
-        builder.queries[query_id] = Query(query_id, said.get("", ""), strata)
-    settled = sum(map(len, builder.grades.values.values())) if source.has_rater else 0
+    for query_id, values in texts.items():
+        strata = {name: value for name, value in values.items() if name}
+        builder.queries[query_id] = Query(query_id, values.get("", ""), strata)
+    n_settled = sum(map(len, builder.grades.values.values())) if source.has_rater else 0
     notes = [*source.notes(), *builder.repeated()]
-    notes += info(f"{n_of(settled, 'rows')} without a rater: taken as settled") if settled else ()
+    notes += info(f"{n_of(n_settled, 'rows')} without a rater: taken as settled") if n_settled else ()
     return builder.testset(notes, expected="a row per judgment")
 
 
@@ -190,7 +190,7 @@ def write_judgment_table(testset: TestSet, path: Path | str) -> None:
     names += [STRATUM + key for key in strata]
     if suffix_of(path) in JSON_LINES:
         kept = ({name: record[name] for name in names if record.get(name) is not None} for record in records)
-        write_unicode(path, (json.dumps(one, ensure_ascii=False) + "\n" for one in kept))
+        write_unicode(path, (json.dumps(record, ensure_ascii=False) + "\n" for record in kept))
         return
     cells = ([_cell(record.get(name)) for name in names] for record in records)
     write_sheet(path, names, cells)
@@ -198,13 +198,13 @@ def write_judgment_table(testset: TestSet, path: Path | str) -> None:
 
 def _records(testset: TestSet) -> Iterator[dict[str, Any]]:
     for query in testset.queries:
-        said: dict[str, Any] = {"query_id": query.id, "query_text": query.text or None}
+        values: dict[str, Any] = {"query_id": query.id, "query_text": query.text or None}
         strata = {STRATUM + key: value for key, value in query.strata.items()}
         for rating in testset.ratings.get(query.id, ()):
             grade = None if rating.grade is None else whole(rating.grade)
-            yield {**said, "doc_id": rating.doc_id, "grade": grade, "rater": rating.rater, **strata}
+            yield {**values, "doc_id": rating.doc_id, "grade": grade, "rater": rating.rater, **strata}
         for doc_id, grade in testset.grades.get(query.id, {}).items():
-            yield {**said, "doc_id": doc_id, "grade": whole(grade), "rater": None, **strata}
+            yield {**values, "doc_id": doc_id, "grade": whole(grade), "rater": None, **strata}
 
 
 def _cell(value: Any) -> str:

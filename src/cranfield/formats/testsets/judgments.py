@@ -68,8 +68,8 @@ def qrels_from_frame(frame: Any, *, columns: Mapping[str, str] | None = None, na
         MissingExtraError: a Parquet file, without pyarrow.
     """
     shown = name or (Path(frame).stem if isinstance(frame, str | Path) else "qrels")
-    asked: tuple[Role, ...] = ("query_id", "doc_id", "grade")
-    table = read_table(frame, asked, TestSetError, optional=("subtopic",), columns=columns, name=shown)
+    required: tuple[Role, ...] = ("query_id", "doc_id", "grade")
+    table = read_table(frame, required, TestSetError, optional=("subtopic",), columns=columns, name=shown)
     text = {role: ids.text(0, table.n_rows) for role, ids in table.ids.items()}
     subtopics = text.get("subtopic", [""] * table.n_rows)
     rows = zip(text["query_id"], text["doc_id"], table.numbers["grade"].tolist(), subtopics, strict=True)

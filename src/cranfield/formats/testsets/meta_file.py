@@ -14,7 +14,7 @@ from cranfield.formats.io.files import STDIN, meta_path, refusal, write_text
 from cranfield.formats.io.located import load_located
 from cranfield.formats.io.validation import validate
 from cranfield.formats.registry import Format
-from cranfield.formats.sniff import FORMATS, told
+from cranfield.formats.sniff import FORMATS, detect_format
 from cranfield.formats.testsets.native import meta_of
 from cranfield.formats.testsets.native_models import MetaModel
 from cranfield.formats.testsets.native_write import document_of
@@ -51,15 +51,15 @@ def write_meta(testset: TestSet, path: Path) -> None:
 
 def with_meta(testset: TestSet, path: Path) -> TestSet:
     """A test set read from `path` with what the file beside it says, where there is one: it was written later."""
-    beside = meta_path(path)
-    if str(path) == STDIN or not beside.is_file():
+    meta_file = meta_path(path)
+    if str(path) == STDIN or not meta_file.is_file():
         return testset
-    return replace(testset, meta=read_meta(beside))
+    return replace(testset, meta=read_meta(meta_file))
 
 
 def format_of(path: Path, named: str | None = None) -> Format:
     """The format of a test set, by name or told by content."""
-    return told(path, "testset", named, TestSetError)
+    return detect_format(path, "testset", named, TestSetError)
 
 
 def holds_meta(entry: Format) -> bool:

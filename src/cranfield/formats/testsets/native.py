@@ -149,8 +149,8 @@ def _floats(judgments: Mapping[str, float]) -> dict[str, float]:
 def _ratings(query: QueryModel) -> tuple[Rating, ...]:
     return tuple(
         Rating(doc_id, rater, None if grade is None else grade + 0.0)
-        for doc_id, said in query.ratings.items()
-        for rater, grade in said.items()
+        for doc_id, values in query.ratings.items()
+        for rater, grade in values.items()
     )
 
 
@@ -158,8 +158,8 @@ def _groups(query: QueryModel) -> tuple[GroupedJudgment, ...]:
     """By document, in the order of their bytes, as the readers of columns give them."""
     judgments = [
         GroupedJudgment(doc_id, group, value + 0.0, subgroup)
-        for group, said in query.groups.items()
-        for key, inner in said.items()
+        for group, values in query.groups.items()
+        for key, inner in values.items()
         for doc_id, value, subgroup in (
             [(key, inner, "")] if not isinstance(inner, dict) else [(doc, value, key) for doc, value in inner.items()]
         )
@@ -171,7 +171,7 @@ def _check_preferences(located: Located, queries: Sequence[QueryModel]) -> None:
     problems = ProblemList(TestSetError)
     for index, query in enumerate(queries):
         line, column = located.mark(("queries", index, "groups"), key=True)
-        values = {(one.doc_id, one.group, one.subgroup): one.value for one in _groups(query)}
+        values = {(judgment.doc_id, judgment.group, judgment.subgroup): judgment.value for judgment in _groups(query)}
         for problem in preference_problems(query.id, values):
             problems.problems.append(replace(problem, path=shown(located.path), line=line, column=column))
     problems.raise_if_any()
@@ -226,8 +226,8 @@ def write_testset_yaml(testset: TestSet, path: Path | str) -> None:
 
 def _refuse_changed(testset: TestSet, read: TestSet, path: Path) -> None:
     """Raise where what would be read back is not what was to be written."""
-    changed = [ours.id for ours, theirs in zip(testset.queries, read.queries, strict=True)
-               if ours != theirs or _said(testset, ours.id) != _said(read, theirs.id)]  # fmt: skip
+    changed = [query.id for query, read_back in zip(testset.queries, read.queries, strict=True)
+               if query != read_back or _expected_of(testset, query.id) != _expected_of(read, read_back.id)]  # fmt: skip
     if changed:
         raise TestSetError(
             f"not written: {len(changed)} of {len(testset.queries)} queries would be read back otherwise",
@@ -237,7 +237,7 @@ def _refuse_changed(testset: TestSet, read: TestSet, path: Path) -> None:
         )
 
 
-def _said(testset: TestSet, query_id: str) -> tuple[object, ...]:
+def _expected_of(testset: TestSet, query_id: str) -> tuple[object, ...]:
     """All that is expected for a query; in any order what has none."""
     unordered = (testset.targets, testset.ratings, testset.groups)
     return (

@@ -16,7 +16,7 @@ from pydantic_core import PydanticCustomError
 
 from cranfield.errors import UnknownNameError
 from cranfield.formats.io.located import Text
-from cranfield.formats.io.validation import OURS
+from cranfield.formats.io.validation import OWN_FIELDS
 from cranfield.model import LETTERS, QUERY_CLASSES, Scalar, Span, class_named
 
 PARAM_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -33,7 +33,7 @@ def complaint(
     message: str, *, expected: str | None = None, got: str | None = None, hint: str | None = None
 ) -> PydanticCustomError:
     """What a validator raises: the message goes on from the field's name."""
-    context = {OURS: "yes", "expected": expected, "got": got, "hint": hint}
+    context = {OWN_FIELDS: "yes", "expected": expected, "got": got, "hint": hint}
     return PydanticCustomError("cranfield", message, {k: v for k, v in context.items() if v})
 
 

@@ -121,15 +121,15 @@ class LegacyModel(Strict):
 
 def _legacy(value: Any) -> Any:
     """A list stands for its ids; either says something."""
-    said = {"ids": value} if isinstance(value, list) else value
+    values = {"ids": value} if isinstance(value, list) else value
     if (
-        isinstance(said, dict)
-        and not said.get("ids")
-        and not said.get("patterns")
-        and not said.keys() - {"ids", "patterns"}
+        isinstance(values, dict)
+        and not values.get("ids")
+        and not values.get("patterns")
+        and not values.keys() - {"ids", "patterns"}
     ):
         raise complaint("names neither ids nor patterns")
-    return said
+    return values
 
 
 _LIST_OF_IDS = {"type": "array", "minItems": 1, "items": {"type": ["string", "number", "boolean"], "pattern": r"\S"}}

@@ -32,7 +32,7 @@ def document_of(testset: TestSet) -> dict[str, Any]:
     """The whole file; what is as it is by default is left out."""
     rules = {
         "sources": [{"name": source.name, "pattern": source.pattern} for source in testset.sources],
-        "matching": _beside(asdict(testset.matching), asdict(MatchingRules())),
+        "matching": _changed(asdict(testset.matching), asdict(MatchingRules())),
         "databases": dict(testset.databases),
         "consensus": testset.consensus,
         "grouping": testset.grouping if testset.groups else None,
@@ -41,17 +41,17 @@ def document_of(testset: TestSet) -> dict[str, Any]:
     return {
         "cranfield_testset": SCHEMA_VERSION,
         "name": testset.name,
-        **_said({"version": testset.version, "description": testset.description, **rules}),
+        **_filled({"version": testset.version, "description": testset.description, **rules}),
         "queries": [_query_entry(testset, query) for query in testset.queries],
     }
 
 
-def _said(entry: Mapping[str, Any]) -> dict[str, Any]:
+def _filled(entry: Mapping[str, Any]) -> dict[str, Any]:
     """Without what says nothing."""
     return {key: value for key, value in entry.items() if value not in (None, "", [], {}, ())}
 
 
-def _beside(values: Mapping[str, Any], default: Mapping[str, Any]) -> dict[str, Any]:
+def _changed(values: Mapping[str, Any], default: Mapping[str, Any]) -> dict[str, Any]:
     """What differs from the default, lists as lists."""
     return {
         key: list(value) if isinstance(value, tuple) else value
@@ -65,7 +65,7 @@ def _query_entry(testset: TestSet, query: Query) -> dict[str, Any]:
     groups = testset.groups.get(query.id, ())
     grades = {} if groups else testset.grades.get(query.id, {})
     targets, files = testset.targets.get(query.id, ()), testset.files.get(query.id, ())
-    entry |= _said(
+    entry |= _filled(
         {
             "class": query.query_class,
             "strata": dict(query.strata),
@@ -87,13 +87,13 @@ def _query_entry(testset: TestSet, query: Query) -> dict[str, Any]:
 def _negative_entry(negative: Negative | None) -> Any:
     if negative is None or negative == Negative():
         return None if negative is None else True
-    return _said({"field": negative.field}) | ({} if negative.below is None else {"below": whole(negative.below)})
+    return _filled({"field": negative.field}) | ({} if negative.below is None else {"below": whole(negative.below)})
 
 
 def _legacy_entry(legacy: Legacy) -> Any:
     if not legacy.patterns:
         return list(legacy.ids)
-    return _said({"ids": list(legacy.ids), "patterns": list(legacy.patterns)})
+    return _filled({"ids": list(legacy.ids), "patterns": list(legacy.patterns)})
 
 
 def _targets_entry(targets: Sequence[Target]) -> dict[str, Any]:
@@ -139,19 +139,19 @@ def _ratings_entry(ratings: Iterable[Rating]) -> dict[str, dict[str, float | Non
 
 def _groups_entry(groups: Iterable[GroupedJudgment]) -> dict[str, dict[str, Any]]:
     entry: dict[str, dict[str, Any]] = {}
-    for one in groups:
-        said = entry.setdefault(one.group, {})
-        if one.subgroup:
-            inner = said.setdefault(one.subgroup, {})
-            said = inner if isinstance(inner, dict) else {}  # a document has that name: reading back will tell
-        said[one.doc_id] = whole(one.value)
+    for judgment in groups:
+        values = entry.setdefault(judgment.group, {})
+        if judgment.subgroup:
+            inner = values.setdefault(judgment.subgroup, {})
+            values = inner if isinstance(inner, dict) else {}  # a document has that name: reading back will tell
+        values[judgment.doc_id] = whole(judgment.value)
     return entry
 
 
 def _meta_entry(meta: Meta) -> dict[str, Any]:
-    entry = _beside(asdict(meta), asdict(Meta()))
+    entry = _changed(asdict(meta), asdict(Meta()))
     if meta.scale:
         entry["scale"] = [whole(grade) for grade in meta.scale]
     if meta.split is not None:
-        entry["split"] = _beside(asdict(meta.split), dict.fromkeys(asdict(meta.split)))
+        entry["split"] = _changed(asdict(meta.split), dict.fromkeys(asdict(meta.split)))
     return entry

@@ -38,30 +38,30 @@ def with_judgments(testset: TestSet, qrels: TestSet) -> TestSet:
         TestSetError: the two share no query and the numbers are no positions; or a negative query is judged.
     """
     names = _paired(testset, qrels)
-    told = [f"judgments of {qrels.name}: {_count(qrels, names)} for {n_of(len(names), 'queries', _thousands)}"]
-    if names and any(theirs != ours for theirs, ours in names.items()):
-        told.append("its query numbers are positions in the test set, counted from 1")
+    notes = [f"judgments of {qrels.name}: {_count(qrels, names)} for {n_of(len(names), 'queries', _thousands)}"]
+    if names and any(other_id != own_id for other_id, own_id in names.items()):
+        notes.append("its query numbers are positions in the test set, counted from 1")
     judged = set(names.values())
     without = [query.id for query in testset.queries if query.id not in judged and query.negative is None]
     unknown = [query_id for query_id in qrels.query_ids if query_id not in names]
     if without:
-        told.append(
+        notes.append(
             f"{n_of(len(without), 'queries', _thousands)} of the test set not judged there: {some_ids(without)}"
         )
     if unknown:
-        told.append(
+        notes.append(
             f"{n_of(len(unknown), 'queries', _thousands)} judged there and not in the test set: {some_ids(unknown)}"
         )
     _refuse_negative(testset, qrels, judged)
     return replace(
         testset,
-        grades={ours: qrels.grades[theirs] for theirs, ours in names.items() if theirs in qrels.grades},
-        targets={ours: qrels.targets[theirs] for theirs, ours in names.items() if theirs in qrels.targets},
-        groups={ours: qrels.groups[theirs] for theirs, ours in names.items() if theirs in qrels.groups},
-        ratings={ours: qrels.ratings[theirs] for theirs, ours in names.items() if theirs in qrels.ratings},
+        grades={own_id: qrels.grades[other_id] for other_id, own_id in names.items() if other_id in qrels.grades},
+        targets={own_id: qrels.targets[other_id] for other_id, own_id in names.items() if other_id in qrels.targets},
+        groups={own_id: qrels.groups[other_id] for other_id, own_id in names.items() if other_id in qrels.groups},
+        ratings={own_id: qrels.ratings[other_id] for other_id, own_id in names.items() if other_id in qrels.ratings},
         grouping=qrels.grouping,
         consensus=qrels.consensus,
-        notes=(*testset.notes, *qrels.notes, *info(*told)),
+        notes=(*testset.notes, *qrels.notes, *info(*notes)),
     )
 
 
@@ -82,21 +82,21 @@ def with_queries(testset: TestSet, queries: TestSet) -> TestSet:
     shared = [query.id for query in testset.queries if query.id in texts]
     if not shared:
         raise TestSetError(_nothing_shared(testset, queries, "a text for at least one query of the test set"))
-    told = [f"texts of {queries.name}: for {n_of(len(shared), 'queries', _thousands)}"]
+    notes = [f"texts of {queries.name}: for {n_of(len(shared), 'queries', _thousands)}"]
     without = [query.id for query in testset.queries if query.id not in texts and not query.text]
     unused = len(texts.keys() - set(shared))
     if without:
-        told.append(f"{n_of(len(without), 'queries', _thousands)} without a text: {some_ids(without)}")
+        notes.append(f"{n_of(len(without), 'queries', _thousands)} without a text: {some_ids(without)}")
     if unused:
-        told.append(f"{n_of(unused, 'texts', _thousands)} of no query in the test set, not used")
+        notes.append(f"{n_of(unused, 'texts', _thousands)} of no query in the test set, not used")
     named = tuple(replace(query, text=texts.get(query.id, query.text)) for query in testset.queries)
-    return replace(testset, queries=named, notes=(*testset.notes, *queries.notes, *info(*told)))
+    return replace(testset, queries=named, notes=(*testset.notes, *queries.notes, *info(*notes)))
 
 
 def _paired(testset: TestSet, qrels: TestSet) -> dict[str, str]:
     """Query id of the qrels to that of the set."""
-    ours = set(testset.query_ids)
-    names = {query_id: query_id for query_id in qrels.query_ids if query_id in ours}
+    own_ids = set(testset.query_ids)
+    names = {query_id: query_id for query_id in qrels.query_ids if query_id in own_ids}
     if names:
         return names
     positions = {query_id: _position(query_id) for query_id in qrels.query_ids}

@@ -69,7 +69,7 @@ class _Entry:
 
     query: Query
     line: int
-    said: tuple[str, ...]
+    common: tuple[str, ...]
     patterns: list[Pattern] = field(default_factory=list)
 
 
@@ -106,11 +106,11 @@ class _Reader:
         strata = strata_of(self._strata, cells)
         if word := self._cell("class", cells):
             strata["class"] = word
-        said = (text, word, self._cell("query_class", cells), *strata.values())
+        common = (text, word, self._cell("query_class", cells), *strata.values())
         key = query_id or text
         new = Query(query_id or str(len(self.found) + 1), text, strata, query_class=self._query_class(line, cells))
-        entry = self.found.setdefault(key, _Entry(new, line, said))
-        if entry.said != said:
+        entry = self.found.setdefault(key, _Entry(new, line, common))
+        if entry.common != common:
             message = f"query {shorten(key)} has another text, class or stratum than on line {entry.line}"
             self.sheet.fault(line, None, message, expected="the same in all rows of a query")
         self.unknown_fields.take(entry.query.id, {name: cells[place] for place, name in self._others.items()})
@@ -231,7 +231,7 @@ def write_pattern_list(testset: TestSet, path: Path | str) -> None:
     for query in testset.queries:
         patterns = testset.targets.get(query.id, ())
         message = expected = ""
-        if not all(isinstance(one, Pattern) for one in patterns) or testset.grades.get(query.id):
+        if not all(isinstance(target, Pattern) for target in patterns) or testset.grades.get(query.id):
             message, expected = f"query {query.id!r} is judged by something else than patterns", "patterns alone"
         elif not query.text.strip() or not query.id.strip() or not all(query.strata.values()):
             message, expected = f"query {query.id!r} has no text, no id or an empty stratum", "text in each"

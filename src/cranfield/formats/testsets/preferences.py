@@ -50,8 +50,8 @@ def _zero_problems(where: str, group: str, subgroups: Subgroups, line_of: Line) 
             if (earlier == 0) is not (value == 0):
                 places = [line_of((document, group, other)), line_of((document, group, subgroup))]
                 texts = [
-                    short(one) + (f" on line {line}" if line else "")
-                    for one, line in zip((earlier, value), places, strict=True)
+                    short(shown_value) + (f" on line {line}" if line else "")
+                    for shown_value, line in zip((earlier, value), places, strict=True)
                 ]
                 yield Problem(
                     f"{where}, document {document!r} is relevant in one subgroup only",

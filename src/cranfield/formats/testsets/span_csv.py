@@ -110,11 +110,11 @@ class _Reader:
 
     def _line_base(self) -> int:
         for comment in self.sheet.comments:
-            if said := _BASE.fullmatch(comment.strip()):
-                if said[1].strip() in {"0", "1"}:
-                    return int(said[1])
+            if match := _BASE.fullmatch(comment.strip()):
+                if match[1].strip() in {"0", "1"}:
+                    return int(match[1])
                 self.sheet.problems.add(
-                    "line_base cannot be used", path=shown(self.sheet.path), expected="0 or 1", got=shorten(said[1])
+                    "line_base cannot be used", path=shown(self.sheet.path), expected="0 or 1", got=shorten(match[1])
                 )
         return 1
 

@@ -49,10 +49,10 @@ def with_strata(testset: TestSet, spec: str | Path) -> TestSet:
         for query in testset.queries
     )
     without = [query.id for query in testset.queries if query.id not in given.strata]
-    told = [f"strata {', '.join(given.keys)}: given to {len(given.strata):,} of {len(queries):,} queries"]
+    notes = [f"strata {', '.join(given.keys)}: given to {len(given.strata):,} of {len(queries):,} queries"]
     if without:
-        told.append(f"without {', '.join(given.keys)}: {some_ids(without)}")
-    return replace(testset, queries=queries, notes=(*testset.notes, *info(*told, *given.notes)))
+        notes.append(f"without {', '.join(given.keys)}: {some_ids(without)}")
+    return replace(testset, queries=queries, notes=(*testset.notes, *info(*notes, *given.notes)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,9 +133,9 @@ def _table(sheet: Sheet, column: int, keys: Sequence[str]) -> dict[str, dict[str
 
 
 def _matched(testset: TestSet, path: Path, table: Mapping[str, Mapping[str, str]], keys: tuple[str, ...]) -> _Given:
-    ours = set(testset.query_ids)
-    known = {query_id: strata for query_id, strata in table.items() if query_id in ours and strata}
-    unknown = [query_id for query_id in table if query_id not in ours]
+    known_ids = set(testset.query_ids)
+    known = {query_id: strata for query_id, strata in table.items() if query_id in known_ids and strata}
+    unknown = [query_id for query_id in table if query_id not in known_ids]
     if not known:
         raise TestSetError(
             "this table and the test set share no query",

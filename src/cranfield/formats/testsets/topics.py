@@ -150,12 +150,12 @@ def _read_xml(text: str, builder: TestSetBuilder) -> None:
     opened: tuple[int, str] | None = None
     unread: dict[str, int] = {}
     for tag in _TOPIC.finditer(text):
-        line, said = _line(text, tag.start()), tag.group().lower()
-        if said in {"<!doctype", "<!entity"}:
+        line, word = _line(text, tag.start()), tag.group().lower()
+        if word in {"<!doctype", "<!entity"}:
             builder.problem("a declaration", line, expected="topics without declarations of types and entities")
-        elif said.startswith(("<topics", "</topics", "<?xml")):
+        elif word.startswith(("<topics", "</topics", "<?xml")):
             continue
-        elif said.startswith("</"):
+        elif word.startswith("</"):
             if opened is None:
                 builder.problem("a topic ends here that did not begin", line, expected="<topic>")
             else:
@@ -175,24 +175,24 @@ def _xml_topic(text: str, opened: tuple[int, str], end: int, builder: TestSetBui
     start, attributes = opened
     body = text[start:end]
     fields: dict[str, str] = {}
-    for one in _FIELD.finditer(body):
-        fields.setdefault(one.group(1).lower(), _xml_text(one.group(2)))
+    for tag in _FIELD.finditer(body):
+        fields.setdefault(tag.group(1).lower(), _xml_text(tag.group(2)))
     number = _NUMBER.search(attributes)
     named = html.unescape(number.group(1) or number.group(2) or "") if number else ""
     query_id = " ".join((named or fields.pop("number", "") or fields.pop("num", "")).split())
     query_id = _LABEL["num"].sub("", query_id).strip()
     key = next((name for name in _TEXT_FIELDS if fields.get(name)), None)
-    asked = fields.pop(key) if key else _xml_text(_FIELD.sub(" ", body))
+    query_text = fields.pop(key) if key else _xml_text(_FIELD.sub(" ", body))
     line = _line(text, start)
     if not query_id:
         builder.problem("the topic has no number", line, expected='<topic number="1">')
-    elif not asked:
+    elif not query_text:
         builder.problem(f"topic {shorten(query_id)} has no text", line, expected="<title>, <query> or <question>")
     elif "<" in _FIELD.sub("", body):
         place = start + body.index("<")
         builder.problem("a tag that is not closed", _line(text, place), expected="fields like <title>…</title>")
     else:
-        _add(builder, query_id, asked, line)
+        _add(builder, query_id, query_text, line)
         for name, value in fields.items():
             unread[name] = unread.get(name, 0) + bool(value)
 

@@ -33,7 +33,7 @@ HEADER_WORDS: tuple[frozenset[bytes], ...] = (
 )
 """Usual words of a header row over qrels, by column."""
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
-ONE_LINE = "keep one of the two lines"
+KEEP_EITHER = "keep one of the two lines"
 SEVERAL_GROUPS = (
     "column 2 has several values, as where several raters or subtopics are in one file: keep one of them, or read them "
     "all with {format=judges} or {format=subtopics}"
@@ -76,7 +76,7 @@ def read_qrels(path: Path | str) -> TestSet:
     Raises:
         TestSetError: with every bad line found, and with both lines where a pair is judged twice, differently.
     """
-    builder = TestSetBuilder(Path(path), hint=ONE_LINE)
+    builder = TestSetBuilder(Path(path), hint=KEEP_EITHER)
     builder.judge_rows(_judgments(Path(path), builder))
     return builder.testset(expected=f"lines `{PLAIN.columns}`")
 
@@ -128,13 +128,13 @@ def _judgments(path: Path, builder: TestSetBuilder) -> Iterator[tuple[str, str, 
             query_bytes = columns[0]
             query_id = id_text(query_bytes)
         if columns[1] != iteration:
-            builder.hint = ONE_LINE if iteration is None else SEVERAL_GROUPS
+            builder.hint = KEEP_EITHER if iteration is None else SEVERAL_GROUPS
             iteration = columns[1]
         yield query_id, columns[2].decode("utf-8", "surrogateescape"), grade, line
 
 
 def _read_groups(path: Path, layout: Layout) -> TestSet:
-    builder = TestSetBuilder(path, grouping=layout.grouping, hint=ONE_LINE)
+    builder = TestSetBuilder(path, grouping=layout.grouping, hint=KEEP_EITHER)
     has_subgroup = layout is PREFERENCES
     for line, columns, value in _lines(path, layout, builder):
         query_id, group, *subgroup, document, _ = map(id_text, columns)
@@ -249,8 +249,8 @@ def write_preferences(testset: TestSet, path: Path | str) -> None:
 def _check_subgroups(problems: ProblemList, path: Path, query_id: str, judgments: Iterable[GroupedJudgment]) -> None:
     """Preferences without a subgroup would become comparable with those of the subgroup that they are written under."""
     subgroups: dict[str, set[str]] = {}
-    for one in judgments:
-        subgroups.setdefault(one.group, set()).add(one.subgroup)
+    for judgment in judgments:
+        subgroups.setdefault(judgment.group, set()).add(judgment.subgroup)
     for group in (group for group, names in subgroups.items() if {"", NO_SUBGROUP} <= names):
         message = (
             f"not written: query {query_id!r}, group {group!r} has a subgroup {NO_SUBGROUP!r} and one without a name"
@@ -276,12 +276,12 @@ def _write_groups(testset: TestSet, path: Path, layout: Layout) -> None:
             )
         if layout is PREFERENCES:
             _check_subgroups(problems, path, query.id, judgments)
-        for one in judgments:
-            check_column(problems, path, layout.group, one.group)
-            check_column(problems, path, "document", one.doc_id)
-            columns = [query.id, one.group, one.doc_id, short(one.value)]
+        for judgment in judgments:
+            check_column(problems, path, layout.group, judgment.group)
+            check_column(problems, path, "document", judgment.doc_id)
+            columns = [query.id, judgment.group, judgment.doc_id, short(judgment.value)]
             if layout is PREFERENCES:
-                subgroup = one.subgroup or NO_SUBGROUP
+                subgroup = judgment.subgroup or NO_SUBGROUP
                 check_column(problems, path, "subgroup", subgroup)
                 columns.insert(2, subgroup)
             lines.append(column_line(*columns))

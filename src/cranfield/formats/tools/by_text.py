@@ -117,5 +117,5 @@ def written_cells(testset: TestSet, path: Path) -> None:
 
 def judged(testset: TestSet, query: Query, *, fractions: bool = True) -> dict[str, float]:
     """What these formats can say of a query's documents: grades of 0 and more; fractions where they are taken."""
-    said = testset.grades.get(query.id, {})
-    return {doc_id: whole(grade) for doc_id, grade in said.items() if grade >= 0 and (fractions or not grade % 1)}
+    grades = testset.grades.get(query.id, {})
+    return {doc_id: whole(grade) for doc_id, grade in grades.items() if grade >= 0 and (fractions or not grade % 1)}

@@ -43,14 +43,14 @@ def read_dataset(path: Path | str) -> TestSet:
         raise
     except Exception as cause:  # whatever a download, an archive or somebody's parser raises
         raise TestSetError(
-            f"the data of {name!r} could not be {_said(cause)}",
+            f"the data of {name!r} could not be {_reason(cause)}",
             path=where,
             hint="ir_datasets fetches them from where their owners keep them; its own documentation says what that takes",
         ) from cause
     return _testset(name, where, texts, judgments)
 
 
-def _said(cause: Exception) -> str:
+def _reason(cause: Exception) -> str:
     """What went wrong: the addresses that were asked in vain, or the library's own words."""
     request = getattr(cause, "request", None)
     places = list(dict.fromkeys(_ADDRESS.findall(f"{cause} {getattr(request, 'url', '')}")))

@@ -81,8 +81,8 @@ def _stored(located: Located) -> Located:
         message = f"the answer holds {len(hits)} judgment lists"
         hint = "ask for one list by its id"
         raise TestSetError(located.problem(message, ("hits", "hits"), expected="one", hint=hint))
-    is_one = isinstance(hits[0], Mapping) and isinstance(hits[0].get("_source"), Mapping)
-    return located.within("hits", "hits", 0, "_source") if is_one else located
+    is_list = isinstance(hits[0], Mapping) and isinstance(hits[0].get("_source"), Mapping)
+    return located.within("hits", "hits", 0, "_source") if is_list else located
 
 
 def _take(builder: TextBuilder, entry: Mapping[str, Any], loc: Loc) -> None:

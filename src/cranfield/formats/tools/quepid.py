@@ -36,7 +36,7 @@ def read_quepid_csv(path: Path | str) -> TestSet:
         TestSetError: with every row that cannot be used, and both lines of judgments that disagree.
     """
     path = Path(path)
-    sheet = read_sheet(path, mend=_mended, repeats=True)
+    sheet = read_sheet(path, preprocess=_fixed_quotes, repeats=True)
     builder = TextBuilder(path, by_line, sheet.problems)
     names = tuple(name.lower() for name in sheet.names)
     if names in {BASIC, BASIC_TOO}:
@@ -52,7 +52,7 @@ def read_quepid_csv(path: Path | str) -> TestSet:
     )
 
 
-def _mended(text: str) -> str:
+def _fixed_quotes(text: str) -> str:
     """What the browser exports, as CSV: it doubles quotes, and leaves away those around where no comma asks for them."""
     if not text.lower().startswith(("team name,", "query,doc_id,")):
         return text
@@ -92,10 +92,10 @@ def write_quepid_csv(testset: TestSet, path: Path | str) -> None:
 def _rows(testset: TestSet) -> Iterator[tuple[str, ...]]:
     for query in testset.queries:
         text = f" {query.text}" if query.text.startswith(_FORMULA) else query.text
-        said = judged(testset, query)
-        if not said:
+        grades = judged(testset, query)
+        if not grades:
             yield text, "", ""
-        for doc_id, grade in said.items():
+        for doc_id, grade in grades.items():
             yield text, doc_id, short(grade)
 
 
@@ -140,8 +140,8 @@ def write_quepid_ltr(testset: TestSet, path: Path | str) -> None:
     path = Path(path)
     problems = ProblemList(TestSetError)
     for query in testset.queries:
-        said = judged(testset, query)
-        for what, name in (("query id", query.id), *(("document id", doc_id) for doc_id in said)):
+        grades = judged(testset, query)
+        for what, name in (("query id", query.id), *(("document id", doc_id) for doc_id in grades)):
             if name.split() != [name] or NO_UNICODE.search(name):
                 problems.add(f"not written: {what} {shorten(name)} is no single word", path=str(path))
         if "\n" in query.text or NO_UNICODE.search(query.text):

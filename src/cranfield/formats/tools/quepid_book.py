@@ -33,7 +33,7 @@ from cranfield.words import n_of
 
 ANONYMOUS = "anonymous"
 """The rater of a judgement without a user."""
-_BESIDE = {
+_NOT_CARRIED = {
     "position": "positions",
     "document_fields": "fields of documents",
     "information_need": "information needs",
@@ -135,7 +135,7 @@ class _Raters:
         if not isinstance(text, str) or not isinstance(doc_id, str):
             return
         self.builder.query(text, Query("", text))
-        self.lost.update(noun for key, noun in _BESIDE.items() if pair.get(key) not in (None, "", {}, []))
+        self.lost.update(noun for key, noun in _NOT_CARRIED.items() if pair.get(key) not in (None, "", {}, []))
         judgements = entries(pair.get("judgements"))
         self.empty["pairs that nobody rated"] += not judgements
         for index, judgement in judgements:

@@ -63,7 +63,11 @@ def read_rank_eval(path: Path | str) -> TestSet:
     builder = TestSetBuilder(path, located.mark)
     validate(located, _Body, builder.problems)
     requests = entries(located.sourced.get("requests"))
-    named = (source_text(rated.get("_index")) for _, one in requests for _, rated in entries(one.get("ratings")))
+    named = (
+        source_text(rated.get("_index"))
+        for _, request_entry in requests
+        for _, rated in entries(request_entry.get("ratings"))
+    )
     indices = sorted({name for name in named if isinstance(name, str)})
     lost: Counter[str] = Counter()
     for index, request in requests:

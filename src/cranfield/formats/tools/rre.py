@@ -37,12 +37,12 @@ class _Gain(Loose):
 
 
 def _all_rated(value: dict[str, list[Text] | _Gain]) -> dict[str, list[Text] | _Gain]:
-    for name, said in value.items():
-        if isinstance(said, list) and number_of(name) is None:
+    for name, judged_value in value.items():
+        if isinstance(judged_value, list) and number_of(name) is None:
             raise complaint(
                 f"has a list under {name!r}", expected="a number, which is the gain of the documents listed"
             )
-        if isinstance(said, _Gain) and said.gain is None and said.rating is None:
+        if isinstance(judged_value, _Gain) and judged_value.gain is None and judged_value.rating is None:
             raise complaint(f"has no gain for document {name!r}", expected='`{"gain": a number}`')
     return value
 
@@ -152,12 +152,15 @@ def _take(
 
 def _judge(builder: TextBuilder, key: Hashable, documents: object, loc: Loc) -> None:
     """Take judgments in either shape: gain to documents, or document to gain."""
-    for name, said in documents.items() if isinstance(documents, Mapping) else ():
-        if isinstance(said, list):
-            grade, doc_ids = number_of(name), [(source_text(doc_id), (*loc, name, i)) for i, doc_id in enumerate(said)]
-        elif isinstance(said, Mapping):
-            gain = said.get("gain")
-            grade, doc_ids = as_number(said.get("rating") if gain is None else gain), [(name, (*loc, name))]
+    for name, judged_value in documents.items() if isinstance(documents, Mapping) else ():
+        if isinstance(judged_value, list):
+            grade, doc_ids = (
+                number_of(name),
+                [(source_text(doc_id), (*loc, name, i)) for i, doc_id in enumerate(judged_value)],
+            )
+        elif isinstance(judged_value, Mapping):
+            gain = judged_value.get("gain")
+            grade, doc_ids = as_number(judged_value.get("rating") if gain is None else gain), [(name, (*loc, name))]
         else:
             continue
         for doc_id, at in doc_ids:
