@@ -17,7 +17,7 @@ from cranfield.errors import UsageError
 from cranfield.evaluation.scales import RATED_BY_SLOT
 from cranfield.measures import Measure, compute
 from cranfield.model import Convention, TestSet
-from cranfield.model.convention import AT_THE_DOOR, CHOICES, differing, with_choice
+from cranfield.model.convention import CHOICES, RANKING_CHOICES, differing, with_choice
 from cranfield.ranking.value import FloatQ, Ranking
 
 Rank = Callable[[Convention], Ranking]
@@ -195,7 +195,7 @@ class _Scorer:
         self._rankings: dict[tuple[object, ...], Ranking] = {}
 
     def ranking(self, convention: Convention) -> Ranking:
-        key = tuple(getattr(convention, name) for name in CHOICES if name in AT_THE_DOOR)
+        key = tuple(getattr(convention, name) for name in CHOICES if name in RANKING_CHOICES)
         if key not in self._rankings:
             self._rankings[key] = self._rank(convention)
         return replace(self._rankings[key], convention=convention)

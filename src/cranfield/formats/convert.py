@@ -1,4 +1,4 @@
-"""Writing a test set in another format: what the format cannot hold is taken out first, counted, and said."""
+"""Writing a test set in another format: what the format cannot hold is taken out first, counted, and reported."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ def fitted(testset: TestSet, entry: Format, path: Path) -> tuple[TestSet, tuple[
             f"not written: {entry.name} can hold nothing of what is expected",
             path=str(path),
             expected=holds,
-            got=has or "a set that nobody judged",
+            got=has or "a set without judgments",
         )
     _refuse_bare(testset, entry, path)
     _refuse_doubled(testset, path)
@@ -127,7 +127,7 @@ def fitted(testset: TestSet, entry: Format, path: Path) -> tuple[TestSet, tuple[
 
 
 def _refuse_doubled(testset: TestSet, path: Path) -> None:
-    """What one rater says of one document stands once."""
+    """Refuse two ratings of one document by one rater."""
     problems = ProblemList(TestSetError)
     for query in testset.queries:
         ratings = Counter((rating.doc_id, rating.rater) for rating in testset.ratings.get(query.id, ()))

@@ -1,4 +1,4 @@
-"""What a test set may say, one row each: so that a format that cannot hold it says what is lost."""
+"""Features of test sets, a row each: a format without one of them loses it, and the loss is reported."""
 
 from __future__ import annotations
 
@@ -160,7 +160,7 @@ FEATURES: Mapping[str, Feature] = {
         _grade("zeros", "grades of 0 (judged, not relevant)", lambda grade: grade == 0),
         Feature(
             "barren",
-            "queries nobody judged",
+            "unjudged queries",
             lambda t: sum(not is_judged(t, query) for query in t.queries),
             lambda t: replace(t, queries=tuple(query for query in t.queries if is_judged(t, query))),
         ),
@@ -196,7 +196,7 @@ FEATURES: Mapping[str, Feature] = {
         _of_set("meta", "facts about the set (review, anchors, history)", lambda t: int(t.meta != Meta()), meta=Meta()),
     )
 }
-"""Name to row, in the order losses are told: what is expected, then the queries it leaves bare, then the rest."""
+"""Name to row, in the order in which losses are reported: what is expected, then the queries it leaves bare, then the rest."""
 
 QUIET = frozenset({"name"})
 """Not worth a sentence: without it a set goes by the name of its file."""

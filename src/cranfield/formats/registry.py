@@ -62,7 +62,7 @@ class Head:
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """A format of test sets, runs or queries, and how it is told."""
+    """A format of test sets, runs or queries, and how it is detected."""
 
     name: str
     """The name of the format."""
@@ -72,14 +72,14 @@ class Format:
     fits: Callable[[Head], bool]
     reader: str = ""
     """`module:function` of `read(path: Path) -> TestSet | Run`; empty where reading and ranking are one pass, in `ranking`.
-    Queries come as a test set that nobody judged."""
+    Queries come as a test set without judgments."""
     writer: str = ""
     """`module:function` of `write(testset: TestSet, path: Path) -> None`; empty where it is not written. `convert` hands
     it what the format holds and no more."""
     holds: frozenset[str] = frozenset()
-    """Names in `features.FEATURES` of what a file of it can say; what a test set has beside is told when it is written."""
+    """Names in `features.FEATURES` of what a file of it can hold; what else a test set has is reported when it is written."""
     suffix: str = ""
-    """How its file names usually end (`.yaml`): `convert` takes the format of a new file from it where nobody names one."""
+    """How its file names usually end (`.yaml`): `convert` takes the format of a new file from it where none is named."""
     source: str = ""
     """Whose format it is, and where that is written down."""
     needs: frozenset[str] = frozenset()
@@ -91,7 +91,7 @@ class Format:
     texts: str = ANY_ID
     """The same of texts of queries."""
     grades: tuple[float, float] = ANY_GRADE
-    """Lowest and highest grade that it can say; others are told as lost, and their judgments left out."""
+    """Lowest and highest grade that it can hold; judgments with others are left out and reported."""
     grouping: Grouping | None = None
     """What the groups of its judgments are, where each of its lines is of one."""
     by_text: bool = False

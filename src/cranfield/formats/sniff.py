@@ -214,7 +214,7 @@ def read_testset(path: Path | str, format: str | None = None) -> TestSet:  # noq
 
 
 def read_queries(path: Path | str, format: str | None = None) -> TestSet:  # noqa: A002  the option's own name
-    """Read texts of queries, from TREC topics, lines of two columns or lines of JSON, as a test set that nobody judged.
+    """Read texts of queries, from TREC topics, lines of two columns or lines of JSON, as a test set without judgments.
 
     Args:
         path: a file; gzip and Zstandard are recognised, and `-` is standard input.

@@ -1,4 +1,4 @@
-"""Frozen values that every other room speaks in. Imports nothing of ours but the errors."""
+"""Frozen values that all packages share. Imports only `errors` from this project."""
 
 from cranfield.model.convention import CONVENTIONS, DEFAULT_CONVENTION, Convention, convention_named
 from cranfield.model.matching import MatchingRules

@@ -1,7 +1,7 @@
 """Named conventions: the choices on which tools that print the same measure disagree.
 
 A convention says how a run is ordered, what a result is worth, what a measure divides by and which queries have no
-value. A choice that nobody has stated for a tool stays as `trec` has it.
+value. A choice that is not stated for a tool stays as `trec` has it.
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ class Convention:
     score_width: Literal[64, 32] = 64
     """Bits of a score when scores are compared: at 32, 1.00000001 ties with 1."""
     duplicates: Literal["error", "first"] = "error"
-    """A document twice in one query of a run file, where nobody says otherwise: an error, or the first is kept."""
+    """A document twice in one query of a run file, by default: an error, or the first is kept."""
     missing: Scored = "zero"
-    """A judged query that the run does not answer, where nobody says otherwise."""
+    """A judged query that the run does not answer, by default."""
     credit: Literal["declared", "every"] = "declared"
-    """Who is paid when several results hit one expected item: as the judgment declares (once by default), or all. Recall
+    """Credit for several results that match one expected item: as the judgment declares (once by default), or all. Recall
     asks which items were found, counts each no oftener than it was expected, and lets one result cover several."""
     gain: Literal["grade", "match", "exponential"] = "grade"
     """What a match of grade g is worth: g, 1 whatever the grade, or 2^g - 1."""
     unjudged: Literal["not relevant", "condensed", "unscored"] = "not relevant"
-    """A result that nobody judged: not relevant; left out of the list; or not relevant, and a query where everything
+    """An unjudged result: not relevant; left out of the list; or not relevant, and a query where everything
     within the cutoff is unjudged has no value."""
     ideal: Literal["judged", "judged uncut", "retrieved", "one"] = "judged"
     """Ideal DCG: the expected items in their best order, cut at k; the same, not cut; the results within the cutoff,
@@ -67,7 +67,7 @@ class Convention:
 CHOICES: tuple[str, ...] = tuple(field.name for field in fields(Convention) if field.name not in {"name", "sentence"})
 """Fields of a convention that are choices, in the order they apply: the run, the results, the measure, the mean."""
 
-AT_THE_DOOR = frozenset({"file_order", "ties", "score_width", "duplicates", "missing", "credit", "gain"})
+RANKING_CHOICES = frozenset({"file_order", "ties", "score_width", "duplicates", "missing", "credit", "gain"})
 """Choices that make another Ranking of the same run; the others act on a Ranking as it is."""
 
 

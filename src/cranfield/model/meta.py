@@ -67,7 +67,7 @@ class Meta:
     """What was done, a sentence each, the latest last."""
 
     def days_overdue(self, today: date) -> int:
-        """Days since it should have been refreshed; 0 where it is not overdue, or nobody said when it was made."""
+        """Days since it should have been refreshed; 0 where it is not overdue, or the date it was made is unknown."""
         try:
             due = date.fromisoformat(self.made) + timedelta(days=self.refresh_days)
         except (ValueError, OverflowError):

@@ -146,7 +146,7 @@ def class_of(query: Query) -> str:
 
 
 def negative_of(query: Query) -> Negative | None:
-    """How silence is told where nothing should be found; a query of that class that does not say so: nothing at all."""
+    """How an empty answer is recognised where nothing should be found; the default is no result at all."""
     return Negative() if query.negative is None and class_of(query) == NEGATIVE else query.negative
 
 

@@ -15,7 +15,7 @@ Order = Literal["given", "descending", "ascending"]
 
 
 class Outcome(StrEnum):
-    """What became of one query. The failures are never mixed up with an honest empty list."""
+    """The outcome of one query. A failure is never an empty list of results."""
 
     ANSWERED = "answered"
     EMPTY = "empty"

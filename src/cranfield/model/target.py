@@ -26,7 +26,7 @@ class Pattern:
 
     @property
     def count(self) -> int | None:
-        """Expected items this pattern stands for; None when `every` match counts and nobody said how many."""
+        """Expected items this pattern stands for; None when `every` match counts and the number is not declared."""
         return 1 if self.credit == "once" else self.expected_count
 
 

@@ -2,7 +2,7 @@
 
     python -P reader.py sqlite|duckdb FILE SECONDS ROWS
 
-A stand-alone script. Each line of its input is a statement, as JSON; each line of its output is what came of it:
+A stand-alone script. Each line of its input is a statement, as JSON; each line of its output is the result:
 `{"column": [...]}`, text or null for what is no id, or `{"refused": "why", "late": false}`. The first line says whether
 the file could be opened. The clock here stops nearly everything, but it is looked at between the steps of a statement,
 and a single step (the search of one long text in another) can take for ever: that is what the other process is for.

@@ -59,7 +59,7 @@ def rated_pairs(testset: TestSet) -> RatedPairs:
     """Lay out the ratings of a test set.
 
     A grade under 0 is no judgment: its slot is not filled. Where a rater rates a pair twice, the second rating counts as
-    one of another rater (`ann #2`). Both are said in the notes.
+    one of another rater (`ann #2`). Both are reported in the notes.
 
     Raises:
         TestSetError: there are no ratings.
@@ -120,8 +120,9 @@ def with_consensus(
 ) -> TestSet:
     """The test set with grades made of its ratings; what was done, and to how many pairs, is in its notes.
 
-    A pair whose votes are even, or that nobody rated, is left unjudged. Documents without ratings keep their grades, on
-    whatever scale they are. Where nobody names a rule, neither the caller nor the set, judgments that stand in the set beside ratings stay too.
+    A pair whose votes are even, or that has no rating, is left unjudged. Documents without ratings keep their grades, on
+    whatever scale they are. Where neither the caller nor
+    the set names a rule, judgments of rated pairs are kept too.
 
     Args:
         testset: with ratings, or with judgments by judge, which become ratings.
@@ -248,9 +249,7 @@ def without_grade(pairs: Sequence[Pair], table: SlotTable, values: FloatN) -> li
             f"pairs whose votes are even, left unjudged: {len(ties)} of {len(pairs)} ({_named(pairs, ties)})"
         )
     if len(empty):
-        sentences.append(
-            f"pairs that nobody rated, left unjudged: {len(empty)} of {len(pairs)} ({_named(pairs, empty)})"
-        )
+        sentences.append(f"unrated pairs, left unjudged: {len(empty)} of {len(pairs)} ({_named(pairs, empty)})")
     return sentences
 
 

@@ -1,7 +1,7 @@
 """Changing one query in the text of a YAML test set, so that the comments of all the others stay.
 
 A whole file is written anew in memory; the block of the query and the blocks beside the queries are then taken from it
-into the old text. Whoever calls reads the result back before it counts.
+into the old text. The caller reads the result back before using it.
 """
 
 from __future__ import annotations

@@ -174,7 +174,7 @@ def validate(testset: TestSet, *, today: date, runs: Mapping[str, Answers] | Non
 
     Args:
         testset: of any kind.
-        today: against which its age is told.
+        today: the date from which its age is counted.
         runs: name to what systems answered; checks that need them are left out without.
     """
     subject = Subject(testset, today, runs or {})

@@ -85,7 +85,7 @@ def test_what_is_left_out_or_chosen_is_said(registered):
     assert testset.queries == (Query("q1", "red shoes"), Query("q9"))
     assert testset.grades == {"q1": {"d1": 3}, "q9": {"d1": 1}}
     assert tuple(map(str, testset.notes)) == (
-        "1 query that nobody judged, left out",
+        "1 unjudged query, left out",
         "1 judged query without a text",
         "2 judgments against an earlier one: the highest grade counts",
     )

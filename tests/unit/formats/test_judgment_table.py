@@ -80,7 +80,7 @@ def test_rows_with_a_rater_are_ratings_and_an_empty_grade_is_a_slot_nobody_fille
     testset = read_testset(put(tmp_path, text))
     assert testset.ratings == {"q": (Rating("d1", "ann", 2.0), Rating("d1", "bob", None))}
     assert testset.grades == {"q": {"d2": 1.0}}
-    assert tuple(map(str, testset.notes)) == ("1 row without a rater: taken as settled",)
+    assert tuple(map(str, testset.notes)) == ("1 row without a rater: taken as final",)
 
 
 def test_ratings_alone_make_no_grades(tmp_path):

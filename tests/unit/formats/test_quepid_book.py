@@ -72,7 +72,7 @@ def test_a_book_gives_ratings_by_rater_and_leaves_the_grades_to_the_rule(file):
         "not carried over: 1 position",
         "not carried over: 1 field of documents",
         "not carried over: 1 explanation",
-        "1 pair that nobody rated",
+        "1 unrated pair",
         "1 empty rating: put off",
         "1 empty rating: not rateable",
     )

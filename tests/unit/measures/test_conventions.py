@@ -22,7 +22,7 @@ from cranfield.model import (
     TestSet,
     convention_named,
 )
-from cranfield.model.convention import AT_THE_DOOR, CHOICES, differing, with_choice
+from cranfield.model.convention import CHOICES, RANKING_CHOICES, differing, with_choice
 from cranfield.ranking import rank_file, rank_run
 from cranfield.stats.consensus import aggregate
 
@@ -270,13 +270,13 @@ def test_a_convention_holds_still_and_every_choice_is_one_of_its_literals():
             held = getattr(convention, choice)
             assert held in allowed or any(isinstance(kind, type) and isinstance(held, kind) for kind in allowed)
     assert {field.name for field in fields(Convention)} == {"name", "sentence", *CHOICES}
-    assert set(CHOICES) > AT_THE_DOOR
+    assert set(CHOICES) > RANKING_CHOICES
 
 
 @pytest.mark.parametrize("choice", CHOICES)
 def test_only_choices_of_the_door_make_another_ranking(choice):
     rules = {other.name: with_choice(TREC, choice, other) for other in CONVENTIONS.values()}
-    if choice not in AT_THE_DOOR:
+    if choice not in RANKING_CHOICES:
         for convention in rules.values():
             ranking = ranking_of({"a": 2}, ["x", "a"], convention)
             assert ranking.gain.tolist() == ranking_of({"a": 2}, ["x", "a"], TREC).gain.tolist()

@@ -49,7 +49,7 @@ def test_ties_and_pairs_that_nobody_rated_are_left_unjudged_and_counted():
         "ratings are taken to be on the graded scale, as none is named",
         "each rating is mapped to the binary scale first",
         "pairs whose votes are even, left unjudged: 1 of 4 (q b)",
-        "pairs that nobody rated, left unjudged: 1 of 4 (q c)",
+        "unrated pairs, left unjudged: 1 of 4 (q c)",
     )
 
 

@@ -66,7 +66,7 @@ def note(sentence: str) -> None:
 
 
 def refuse_existing(path: Path, *, force: bool) -> None:
-    """Refuse to replace a file that nobody allowed to be replaced, and what can never be one.
+    """Refuse to replace a file without `--force`, or a device or pipe.
 
     Raises:
         UsageError: it is there; it is a device or a pipe; or its folder is not there.

@@ -28,7 +28,7 @@ def convert_command(
     force: ForceOption = False,
     options: TestSetOptions,
 ) -> None:
-    """Write a test set in another format. What that format cannot hold is said."""
+    """Write a test set in another format. What that format cannot hold is reported."""
     from cranfield.formats.convert import convert
     from cranfield.formats.testsets.meta_file import format_of
     from cranfield.project.testset_options import NO_OPTIONS, apply_options

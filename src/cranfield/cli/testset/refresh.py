@@ -149,7 +149,7 @@ def _finish(renewal: Renewal, kappa: float, out: Path) -> None:
     note(renewal.sentence)
     if not renewal.exceeds(kappa):
         note(
-            f"error: not written: kappa has to be above {kappa:g}. Settle what the raters disagree on, and label again."
+            f"error: not written: kappa has to be above {kappa:g}. Resolve what the raters disagree on, and label again."
         )
         raise typer.Exit(EXIT_NO_AGREEMENT)
     for sentence in write_testset(renewal.testset, out):

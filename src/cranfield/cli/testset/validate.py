@@ -26,7 +26,7 @@ def validate_command(
     output: FormatOption = Format.TEXT,
     testset_format: SetFormatOption = None,
 ) -> None:
-    """Check a test set. Everything is told at once, with its rule; exit 2 on errors."""
+    """Check a test set. All findings are printed, with their rules; exit 2 on errors."""
     from cranfield.reporting.documents.testset import findings_document
     from cranfield.testsets.validate import validate
 

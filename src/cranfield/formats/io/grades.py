@@ -1,4 +1,4 @@
-"""Grades as text: read as everybody writes a number, written as people write one."""
+"""Grades as text: read in decimal notation, written without a needless point."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ WHOLE_UNDER = 1e15
 
 
 def number_of(text: str) -> float | None:
-    """A finite number as everybody writes one, blanks around it aside; Python's own `1_000` is none."""
+    """A finite number in decimal notation, with or without blanks around it; Python's own `1_000` is none."""
     try:
         number = float(text)
     except ValueError:

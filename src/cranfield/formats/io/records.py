@@ -28,10 +28,10 @@ def load_records(path: Path) -> Located:
     Raises:
         TestSetError: with every duplicate key; or with the first syntax error; or it is neither list nor mapping.
     """
-    return under_one_key(load_any(path, TestSetError))
+    return with_records_key(load_any(path, TestSetError))
 
 
-def under_one_key(located: Located) -> Located:
+def with_records_key(located: Located) -> Located:
     """The data with their list under `RECORDS`."""
     if isinstance(located.top, list):
         return Located(located.path, lambda: _wrapped(located.root), {RECORDS: located.top})
@@ -66,7 +66,7 @@ def write_records(
     is_json = suffix_of(path) == ".json" or isinstance(document, list)
     text = yaml_text(document) if isinstance(document, dict) and not is_json else _json(document)
     try:
-        read(under_one_key(located_text(text, path, is_json=is_json)))
+        read(with_records_key(located_text(text, path, is_json=is_json)))
     except Unreadable as unreadable:
         raise unwritten(TestSetError(list(unreadable.problems)), path) from None
     except TestSetError as error:

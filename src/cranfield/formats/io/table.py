@@ -1,6 +1,6 @@
 """Tables: data frames, Arrow tables, Parquet files and arrays, as columns of ids and numbers.
 
-What a column is called, and whether its values can be used, is settled here; what they mean is not. Frames come in
+Columns are found by name and their values checked here; what they mean is not decided here. Frames come in
 through narwhals, so any that it knows will do. Axis: N rows, counted from 0 in messages, as frames count them.
 """
 

@@ -1,7 +1,7 @@
 """JSON files of other tools: loading them, and walking what may not be of the shape that was promised.
 
-A pydantic model says everything that is wrong with a file; the walk goes over the same data and takes what is right, so
-that judgments that contradict each other are told together with values of the wrong kind.
+A pydantic model reports everything that is wrong with a file; the walk over the same data takes the valid parts, so that
+contradicting judgments are reported together with values of the wrong type.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def load_json(path: Path) -> Located:
 
 
 def entries(value: object) -> list[tuple[int, Mapping[str, Any]]]:
-    """Position and content of the objects of a list; what is none of these is said by the model."""
+    """Position and content of the objects of a list; the model reports the rest."""
     return (
         [(i, entry) for i, entry in enumerate(value) if isinstance(entry, Mapping)] if isinstance(value, list) else []
     )

@@ -19,7 +19,7 @@ class _Dumper(yaml.SafeDumper):
     """YAML 1.2's scalars, no anchors, and lists indented below their key."""
 
     def ignore_aliases(self, data: object) -> bool:
-        """Write repeated values out: whoever edits one does not expect to change another."""
+        """Write repeated values out, without anchors: an edit of one must not change another."""
         del data
         return True
 

@@ -139,7 +139,7 @@ class RecordReader:
 
     problems: list[Problem] = field(default_factory=list)
     _not_there: dict[str, Any] = field(default_factory=dict)
-    """Stands in for an object that is something else: nothing more is said of its members."""
+    """Stands in for an object that is something else: its members are not checked."""
 
     def wrong(self, message: str, *, expected: str | None = None, got: str | None = None) -> None:
         """Note one problem."""

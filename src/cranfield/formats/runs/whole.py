@@ -1,6 +1,6 @@
 """A run file of any format as a whole: every answer of it, in memory, as the file has it.
 
-Scoring a large TREC file goes another way, in one pass (see `ranking`); this one is for whoever needs the answers.
+Scoring a large TREC file goes another way, in one pass (see `ranking`); this module is for callers that need the answers.
 """
 
 from __future__ import annotations

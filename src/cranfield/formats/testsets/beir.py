@@ -127,7 +127,7 @@ class _Texts:
     texts: dict[str, str] = field(default_factory=dict)
     strata: dict[str, dict[str, str]] = field(default_factory=dict)
     n_others: int = 0
-    """Queries that nobody judged."""
+    """Queries without judgments."""
     unknown_fields: UnknownFields = field(default_factory=UnknownFields)
 
     def read(self, wanted: tuple[str, ...]) -> None:

@@ -210,7 +210,7 @@ class TestSetBuilder:
         Args:
             notes: further notes on the set.
             expected: what a source without a query should have held.
-            noun: what there is none of, in such a source.
+            noun: what such a source lacks, in the message.
             fields: further fields of the test set.
 
         Raises:

@@ -46,7 +46,7 @@ class _More(BaseModel):
 
 
 class _Facts(BaseModel):
-    """The keys of the file; others are said to be left aside."""
+    """The keys of the file; others are reported as not carried over."""
 
     model_config = ConfigDict(extra="allow", frozen=True, strict=True)
 

@@ -31,8 +31,8 @@ JSON_LINES = {".jsonl", ".ndjson"}
 def read_judgment_table(path: Path | str) -> TestSet:
     """Read judgments, a row each.
 
-    With a column `rater` the rows are ratings: an empty grade is a slot that nobody filled, and a row without a rater is
-    a settled grade. Without one, an empty grade is a mistake, and so is a document judged twice, differently.
+    With a column `rater` the rows are ratings: an empty grade is a slot that is not filled, and a row without a rater is
+    a final grade. Without one, an empty grade is a mistake, and so is a document judged twice, differently.
 
     Raises:
         TestSetError: with every bad value, each at its line, and both lines of what contradicts.
@@ -45,9 +45,9 @@ def read_judgment_table(path: Path | str) -> TestSet:
     for query_id, values in texts.items():
         strata = {name: value for name, value in values.items() if name}
         builder.queries[query_id] = Query(query_id, values.get("", ""), strata)
-    n_settled = sum(map(len, builder.grades.values.values())) if source.has_rater else 0
+    n_final = sum(map(len, builder.grades.values.values())) if source.has_rater else 0
     notes = [*source.notes(), *builder.repeated()]
-    notes += info(f"{n_of(n_settled, 'rows')} without a rater: taken as settled") if n_settled else ()
+    notes += info(f"{n_of(n_final, 'rows')} without a rater: taken as final") if n_final else ()
     return builder.testset(notes, expected="a row per judgment")
 
 

@@ -1,6 +1,6 @@
 """What must hold between the fields of a test set's file: ids used once, one kind of truth a query, classes that exist.
 
-Works on the data as they stand in the file, so that it is told even where single fields are wrong too.
+Works on the data as they stand in the file, so that these problems are reported together with those of single fields.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def _truth_problems(located: Located, index: int, query: Mapping[str, Any]) -> I
 
 
 def _count_problems(located: Located, index: int, query: Mapping[str, Any]) -> Iterator[Problem]:
-    """A pattern that is paid once is one item."""
+    """A pattern that is credited once is one item."""
     patterns = query.get("patterns")
     for position, pattern in enumerate(patterns if isinstance(patterns, list) else []):
         if not isinstance(pattern, dict) or pattern.get("credit", "once") != "once":

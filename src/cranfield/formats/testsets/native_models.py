@@ -217,7 +217,7 @@ class QueryModel(Strict):
 
 
 class ClassesModel(Strict):
-    """Where the class of a question is told by a stratum."""
+    """Where a stratum gives the class of a question."""
 
     stratum: FilledText
     """Key of the stratum."""
@@ -308,7 +308,7 @@ class TestSetModel(Strict):
     __test__ = False
 
     cranfield_testset: Literal[1]
-    """Version of this schema; a file is told to be a test set by this key."""
+    """Version of this schema; the key by which a file is detected as a test set."""
     name: FilledText
     """What reports call it."""
     version: Text = ""

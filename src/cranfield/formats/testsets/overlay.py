@@ -1,7 +1,7 @@
 """One test set laid over another: judgments from qrels over a set with texts, or texts over a set of qrels.
 
-What does not meet is named and counted in the notes; nothing is paired by guess but query numbers by position, which is
-said.
+Queries that only one of the two has are named and counted in the notes. Only query numbers are paired by position, and a
+note says so.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def with_queries(testset: TestSet, queries: TestSet) -> TestSet:
         queries: what `formats.sniff.read_queries` read.
 
     Returns:
-        A test set whose notes name the queries that have no text now, and count the texts that nobody judged.
+        A test set whose notes name the queries that have no text now, and count the texts of unjudged queries.
 
     Raises:
         TestSetError: the two share no query.

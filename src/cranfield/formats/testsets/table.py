@@ -1,6 +1,6 @@
 """Rows of the table of formats: test sets of code search and of IR collections, and runs in tables.
 
-Light: readers and writers are named, not imported. What follows from a header row is told by the names of its columns.
+Light: readers and writers are named, not imported. Tables are detected by the names of their columns.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def _keys(head: Head) -> Mapping[str, object]:
 
 
 def _is_records(head: Head, key: re.Pattern[bytes], word: bytes) -> bool:
-    """Whether these are records of queries that have a key, and no test set of ours."""
+    """Whether these are records of queries that have a key, and no Cranfield test set."""
     if word not in head.data or b"query_id" not in head.data:  # a plain search is far faster than a pattern
         return False
     return bool(key.search(head.data) and _QUERY_ID.search(head.data)) and not _OWN.search(head.data)

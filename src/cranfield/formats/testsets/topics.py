@@ -1,4 +1,4 @@
-"""Texts of queries without judgments: TREC topics, tables of two columns, JSON lines. Each makes a test set that nobody judged.
+"""Texts of queries without judgments: TREC topics, tables of two columns, JSON lines. Each makes a test set without judgments.
 
 Tags are found by this module's own patterns: no parser of XML, so that nothing in a file is resolved or fetched.
 

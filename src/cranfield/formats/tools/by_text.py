@@ -76,7 +76,7 @@ def counted(counts: Mapping[str, int]) -> tuple[Note, ...]:
 
 
 def written_texts(testset: TestSet, path: Path, key: Callable[[Query], Hashable] = lambda query: query.text) -> None:
-    """Refuse to write a test set whose queries would not be told apart, or are not there, by their texts.
+    """Refuse to write a test set whose queries have no text, or the text of another query.
 
     Raises:
         TestSetError: with every query without a text, and every text that several queries have.

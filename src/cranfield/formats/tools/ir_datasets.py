@@ -41,7 +41,7 @@ def read_dataset(path: Path | str) -> TestSet:
         judgments = [(j.query_id, j.doc_id, j.relevance, getattr(j, "subtopic_id", "")) for j in dataset.qrels_iter()]
     except CranfieldError:
         raise
-    except Exception as cause:  # whatever a download, an archive or somebody's parser raises
+    except Exception as cause:  # whatever a download, an archive or a parser raises
         raise TestSetError(
             f"the data of {name!r} could not be {_reason(cause)}",
             path=where,
@@ -116,7 +116,7 @@ def _testset(name: str, where: str, texts: Mapping[str, str], judgments: Iterabl
 
 def _notes(texts: Mapping[str, str], made: TestSet, lowered: int) -> Iterator[str]:
     counts = {
-        "queries that nobody judged, left out": sum(query_id not in made.grades for query_id in texts),
+        "unjudged queries, left out": sum(query_id not in made.grades for query_id in texts),
         "judged queries without a text": sum(query_id not in texts for query_id in made.grades),
         "judgments against an earlier one: the highest grade counts": lowered,
     }

@@ -79,7 +79,7 @@ def _take(sheet: Sheet, line: int, cells: list[str], columns: tuple[int, int, in
 
 
 def write_quepid_csv(testset: TestSet, path: Path | str) -> None:
-    """Write `query,docid,rating`, as Quepid imports it; a query nobody judged has a row of its own.
+    """Write `query,docid,rating`, as Quepid imports it; a query without judgments has a row of its own.
 
     Raises:
         TestSetError: queries without a text, or with the text of another one; ids that blanks begin or end.

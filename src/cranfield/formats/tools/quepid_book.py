@@ -1,6 +1,6 @@
 """A book of judgements that Quepid exports: pairs of query and document, and what each rater said of them.
 
-As JSON it is told by its content. As CSV it has a column per rater, under the rater's name, and has to be named.
+JSON is detected by its content. CSV it has a column per rater, under the rater's name, and has to be named.
 
 What the ratings come to is not in the file: Quepid's rule, `consensus="quepid"`, says it.
 """
@@ -137,7 +137,7 @@ class _Raters:
         self.builder.query(text, Query("", text))
         self.lost.update(noun for key, noun in _NOT_CARRIED.items() if pair.get(key) not in (None, "", {}, []))
         judgements = entries(pair.get("judgements"))
-        self.empty["pairs that nobody rated"] += not judgements
+        self.empty["unrated pairs"] += not judgements
         for index, judgement in judgements:
             self.lost["explanations"] += bool(judgement.get("explanation"))
             rater = source_text(judgement.get("user_email")) or ANONYMOUS

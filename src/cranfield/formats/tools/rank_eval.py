@@ -131,7 +131,7 @@ def _judge(builder: TestSetBuilder, query_id: str, request: Mapping[str, Any], l
 def write_rank_eval(testset: TestSet, path: Path | str) -> None:
     """Write requests that search every field for the text; the name of the set is written as the index.
 
-    Queries with parameters are written for a template, whose body has to be replaced by that of the search at hand.
+    Queries with parameters are written for a template, whose body has to be replaced by that of the actual search.
 
     Raises:
         TestSetError: with every query without a text, or with a parameter that the text takes.

@@ -1,6 +1,6 @@
 """Rows of the table of formats. Light: readers and writers are named, not imported.
 
-The files of other evaluation tools. JSON is told by the keys at its top, so that a test set that happens to hold such a
+The files of other evaluation tools. JSON is detected by its top-level keys, so that a test set that happens to hold such a
 word is not taken for one.
 """
 
