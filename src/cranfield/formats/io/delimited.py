@@ -10,7 +10,7 @@ import csv
 import io
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
@@ -279,13 +279,3 @@ def write_unicode(path: Path, parts: Iterable[str], error: type[CranfieldError] 
     except UnicodeEncodeError as cause:
         got = shorten(cause.object[cause.start : cause.start + 1])
         raise error("not written: text that is no Unicode", path=str(path), expected="Unicode", got=got) from None
-
-
-def unwritten(error: TestSetError, path: Path) -> TestSetError:
-    """The problems that reading what was to be written would have, without their lines in a file that is not there."""
-    return TestSetError(
-        [
-            replace(p, message=f"not written: {p.message}", path=str(path), line=None, column=None)
-            for p in error.problems
-        ]
-    )

@@ -7,16 +7,26 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from pydantic import BaseModel, ConfigDict
+
 from cranfield.errors import TestSetError
-from cranfield.formats.io.delimited import unwritten, write_unicode
+from cranfield.formats.io.delimited import write_unicode
 from cranfield.formats.io.files import suffix_of
 from cranfield.formats.io.located import Located, load_any, located_text
 from cranfield.formats.io.tree import Node, Unreadable, describe
 from cranfield.formats.io.yaml_write import yaml_text
 from cranfield.model import TestSet
+
+
+class OpenModel(BaseModel):
+    """Accepts keys that it does not know, which are reported."""
+
+    model_config = ConfigDict(extra="allow", frozen=True, strict=True)
+
 
 RECORDS = "queries"
 """Key of the list; a list at the top stands as if it were under it."""
@@ -65,10 +75,22 @@ def write_records(
     """
     is_json = suffix_of(path) == ".json" or isinstance(document, list)
     text = yaml_text(document) if isinstance(document, dict) and not is_json else _json(document)
-    try:
-        read(with_records_key(located_text(text, path, is_json=is_json)))
-    except Unreadable as unreadable:
-        raise unwritten(TestSetError(list(unreadable.problems)), path) from None
-    except TestSetError as error:
-        raise unwritten(error, path) from None
+    read_back(text, path, lambda located: read(with_records_key(located)), is_json=is_json)
     write_unicode(path, [text])
+
+
+def read_back(text: str, path: Path, read: Callable[[Located], TestSet], *, is_json: bool) -> TestSet:
+    """The test set that a text gives when it is read again.
+
+    Raises:
+        TestSetError: what reading would complain of, as problems of writing: without lines of a file that is not there.
+    """
+    try:
+        return read(located_text(text, path, is_json=is_json))
+    except (Unreadable, TestSetError) as error:
+        raise TestSetError(
+            [
+                replace(problem, message=f"not written: {problem.message}", path=str(path), line=None, column=None)
+                for problem in error.problems
+            ]
+        ) from None

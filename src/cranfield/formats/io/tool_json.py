@@ -6,6 +6,7 @@ contradicting judgments are reported together with values of the wrong type.
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
@@ -14,7 +15,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict
 
 from cranfield.errors import TestSetError
-from cranfield.formats.io.files import shown
+from cranfield.formats.io.files import shown, write_text
 from cranfield.formats.io.located import Located, load_any
 from cranfield.formats.io.tree import SourceFloat, SourceInt
 from cranfield.formats.testsets.native_fields import PARAM_NAME
@@ -37,6 +38,11 @@ def load_json(path: Path) -> Located:
     if not isinstance(located.top, dict):
         raise TestSetError("no object at the top of the file", path=shown(path), line=1, expected="`{…}`")
     return located
+
+
+def write_json(path: Path, document: object) -> None:
+    """Write JSON, indented by two blanks."""
+    write_text(path, [json.dumps(document, indent=2) + "\n"])
 
 
 def entries(value: object) -> list[tuple[int, Mapping[str, Any]]]:

@@ -18,6 +18,7 @@ from cranfield.formats.io.delimited import read_sheet, write_sheet, write_unicod
 from cranfield.formats.io.files import MAX_PROBLEMS, opened, shown, stem
 from cranfield.formats.io.grades import short
 from cranfield.formats.io.unknown_fields import UnknownFields
+from cranfield.formats.testsets.builder import check_graded
 from cranfield.formats.testsets.judgment_table import read_judgment_table
 from cranfield.model import Note, Query, TestSet
 from cranfield.model.note import info
@@ -236,10 +237,7 @@ def write_beir(testset: TestSet, path: Path | str) -> None:
     """
     path = Path(path)
     problems = ProblemList(TestSetError)
-    for query in testset.queries:
-        if testset.targets.get(query.id) or query.negative is not None:
-            message = f"not written: query {query.id!r} is judged by a rule"
-            problems.add(message, path=str(path), expected="graded document ids")
+    check_graded(testset, path, problems)
     if path.exists() and (not path.is_dir() or any(path.iterdir())):
         problems.add("not written: this is there already", path=str(path), expected="a folder that is not, or is empty")
     problems.raise_if_any()

@@ -21,6 +21,7 @@ from cranfield.words import n_of
 
 Mark = Callable[[Any], tuple[int | None, int | None]]
 """A place, as a reader names it, to its line and column, as far as known."""
+HINT_RULES = "a YAML test set holds patterns, spans and other rules"
 GroupedItem = tuple[str, str, str]
 """Document, group and subgroup."""
 
@@ -260,6 +261,14 @@ def highest(judgments: Sequence[GroupedJudgment]) -> dict[str, float]:
     for judgment in judgments:
         grades[judgment.doc_id] = max(judgment.value, grades.get(judgment.doc_id, judgment.value))
     return grades
+
+
+def check_graded(testset: TestSet, path: Path, problems: ProblemList) -> None:
+    """Report every query that graded ids do not describe, for formats that hold nothing else."""
+    for query in testset.queries:
+        if testset.targets.get(query.id) or query.negative is not None:
+            message = f"not written: query {query.id!r} is judged by a rule"
+            problems.add(message, path=str(path), expected="graded document ids", hint=HINT_RULES)
 
 
 def _grade(grade: float | None) -> str:

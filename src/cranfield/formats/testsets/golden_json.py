@@ -16,7 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue
 from cranfield.errors import ProblemList, TestSetError
 from cranfield.formats.io.grades import whole
 from cranfield.formats.io.located import Located, Text, source_text
-from cranfield.formats.io.records import RECORDS, load_records, write_records
+from cranfield.formats.io.records import RECORDS, OpenModel, load_records, write_records
 from cranfield.formats.io.tool_json import entries
 from cranfield.formats.io.unknown_fields import UnknownFields
 from cranfield.formats.io.validation import validate
@@ -32,17 +32,11 @@ STRATA = ("task_type", "difficulty")
 Line = Annotated[int, Field(ge=1, le=999_999_999)]
 
 
-class _Open(BaseModel):
-    """Takes keys that it does not know, to tell what became of them."""
-
-    model_config = ConfigDict(extra="allow", frozen=True, strict=True)
-
-
-class _Entity(_Open):
+class _Entity(OpenModel):
     entity_id: FilledText
 
 
-class _Range(_Open):
+class _Range(OpenModel):
     file: FilledText
     start: Line
     end: Line
@@ -60,7 +54,7 @@ class _Target(BaseModel):
     grade: Grade = 1
 
 
-class _Record(_Open):
+class _Record(OpenModel):
     query_id: FilledText
     query_text: FilledText
     task_type: Text | None = None
@@ -79,7 +73,7 @@ class _Record(_Open):
     schema_version: JsonValue = None
 
 
-class _File(_Open):
+class _File(OpenModel):
     queries: Annotated[list[_Record], Field(min_length=1)]
 
 

@@ -10,18 +10,18 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from cranfield.errors import ProblemList, TestSetError
 from cranfield.formats.io.grades import whole
 from cranfield.formats.io.located import Located, Text, source_text
-from cranfield.formats.io.records import RECORDS, load_records, write_records
+from cranfield.formats.io.records import RECORDS, OpenModel, load_records, write_records
 from cranfield.formats.io.table import as_number
 from cranfield.formats.io.tool_json import entries
 from cranfield.formats.io.tree import Loc
 from cranfield.formats.io.unknown_fields import UnknownFields
 from cranfield.formats.io.validation import validate
-from cranfield.formats.testsets.builder import TestSetBuilder
+from cranfield.formats.testsets.builder import TestSetBuilder, check_graded
 from cranfield.formats.testsets.native_fields import FilledText, Grade, Id
 from cranfield.model import Query, TestSet
 from cranfield.model.note import not_carried
@@ -30,18 +30,12 @@ TYPE = "query_type"
 """The stratum, and its key."""
 
 
-class _Open(BaseModel):
-    """Takes keys that it does not know, to tell what became of them."""
-
-    model_config = ConfigDict(extra="allow", frozen=True, strict=True)
-
-
-class _Judged(_Open):
+class _Judged(OpenModel):
     doc_id: FilledText
     grade: Grade
 
 
-class _Record(_Open):
+class _Record(OpenModel):
     query_id: FilledText
     query_text: FilledText
     query_type: Text | None = None
@@ -49,7 +43,7 @@ class _Record(_Open):
     relevant_docs: list[_Judged]
 
 
-class _File(_Open):
+class _File(OpenModel):
     name: Text = ""
     version: Text = ""
     description: Text = ""
@@ -114,10 +108,7 @@ def write_graded_yaml(testset: TestSet, path: Path | str) -> None:
     """
     path = Path(path)
     problems = ProblemList(TestSetError)
-    for query in testset.queries:
-        if testset.targets.get(query.id) or query.negative is not None:
-            message = f"not written: query {query.id!r} is judged by a rule"
-            problems.add(message, path=str(path), expected="graded document ids")
+    check_graded(testset, path, problems)
     problems.raise_if_any()
     document: dict[str, Any] = {"name": testset.name}
     if testset.version:

@@ -16,7 +16,7 @@ from cranfield.formats.io.columns import JUDGMENT_COLUMNS
 from cranfield.formats.io.delimited import STRATUM, Sheet, read_sheet, write_sheet, write_unicode
 from cranfield.formats.io.files import opened, suffix_of
 from cranfield.formats.io.grades import number_of, whole
-from cranfield.formats.testsets.builder import TestSetBuilder
+from cranfield.formats.testsets.builder import TestSetBuilder, check_graded
 from cranfield.formats.testsets.judgment_jsonl import JsonSource
 from cranfield.formats.testsets.judgment_rows import QUERY_IS_ID, REQUIRED, Row, Source, roles_of
 from cranfield.model import Note, Query, TestSet
@@ -173,10 +173,8 @@ def write_judgment_table(testset: TestSet, path: Path | str) -> None:
     """
     path = Path(path)
     problems = ProblemList(TestSetError)
+    check_graded(testset, path, problems)
     for query in testset.queries:
-        if testset.targets.get(query.id) or query.negative is not None:
-            message = f"not written: query {query.id!r} is judged by a rule"
-            problems.add(message, path=str(path), expected="graded document ids")
         if not all(query.strata.values()):
             message = f"not written: query {query.id!r} has an empty stratum"
             problems.add(message, path=str(path), expected="a value")

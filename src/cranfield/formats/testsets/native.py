@@ -12,10 +12,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from cranfield.errors import Problem, ProblemList, TestSetError, shorten
+from cranfield.errors import ProblemList, TestSetError, shorten
 from cranfield.formats.io.files import shown, suffix_of, write_text
-from cranfield.formats.io.located import Located, load_located, located_text
-from cranfield.formats.io.tree import Unreadable
+from cranfield.formats.io.located import Located, load_located
+from cranfield.formats.io.records import read_back
 from cranfield.formats.io.validation import validate
 from cranfield.formats.io.yaml_write import yaml_text
 from cranfield.formats.testsets.builder import group_order, highest
@@ -214,13 +214,7 @@ def write_testset_yaml(testset: TestSet, path: Path | str) -> None:
             hint="a file name that ends in .json takes it",
         )
     text = json.dumps(document, indent=2) + "\n" if is_json else yaml_text(document)
-    try:
-        read = _testset(located_text(text, path, is_json=is_json))
-    except Unreadable as unreadable:
-        raise TestSetError([_unwritable(problem, path) for problem in unreadable.problems]) from None
-    except TestSetError as error:
-        raise TestSetError([_unwritable(problem, path) for problem in error.problems]) from None
-    _refuse_changed(testset, read, path)
+    _refuse_changed(testset, read_back(text, path, _testset, is_json=is_json), path)
     write_text(path, [text])
 
 
@@ -246,8 +240,3 @@ def _expected_of(testset: TestSet, query_id: str) -> tuple[object, ...]:
         testset.files.get(query_id, ()),
         testset.legacy.get(query_id),
     )
-
-
-def _unwritable(problem: Problem, path: Path) -> Problem:
-    """The problem that reading would have, without its line in a file that is not there."""
-    return replace(problem, message=f"not written: {problem.message}", path=str(path), line=None, column=None)

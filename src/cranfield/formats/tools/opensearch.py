@@ -5,7 +5,6 @@ Both the body that imports a list (`IMPORT_JUDGMENT`) and the answer that shows 
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
@@ -13,11 +12,10 @@ from typing import Annotated, Any
 from pydantic import BeforeValidator
 
 from cranfield.errors import TestSetError
-from cranfield.formats.io.files import write_text
 from cranfield.formats.io.grades import number_of
 from cranfield.formats.io.located import Located, Text, source_text
 from cranfield.formats.io.table import as_number
-from cranfield.formats.io.tool_json import Loose, entries, load_json
+from cranfield.formats.io.tool_json import Loose, entries, load_json, write_json
 from cranfield.formats.io.tree import Loc
 from cranfield.formats.io.validation import validate
 from cranfield.formats.testsets.native_fields import FilledText, Grade
@@ -119,4 +117,4 @@ def write_opensearch_judgments(testset: TestSet, path: Path | str) -> None:
             for query in testset.queries
         ],
     }
-    write_text(path, [json.dumps(document, indent=2) + "\n"])
+    write_json(path, document)

@@ -7,7 +7,6 @@ What the ratings come to is not in the file: Quepid's rule, `consensus="quepid"`
 
 from __future__ import annotations
 
-import json
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -17,11 +16,10 @@ from typing import Any
 
 from cranfield.errors import TestSetError
 from cranfield.formats.io.delimited import read_sheet
-from cranfield.formats.io.files import write_text
 from cranfield.formats.io.grades import number_of, whole
 from cranfield.formats.io.located import Text, source_text
 from cranfield.formats.io.table import as_number
-from cranfield.formats.io.tool_json import Loose, entries, load_json
+from cranfield.formats.io.tool_json import Loose, entries, load_json, write_json
 from cranfield.formats.io.tree import Loc
 from cranfield.formats.io.validation import validate
 from cranfield.formats.testsets.builder import by_line
@@ -182,7 +180,7 @@ def write_quepid_book(testset: TestSet, path: Path | str) -> None:
         "scale": scale,
         "query_doc_pairs": pairs,
     }
-    write_text(path, [json.dumps(book, indent=2) + "\n"])
+    write_json(path, book)
 
 
 def _pairs(testset: TestSet, query: Query) -> Iterator[dict[str, Any]]:

@@ -5,7 +5,6 @@ What is asked of the engine (its query language) is not carried: of a request, i
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -14,10 +13,9 @@ from typing import Annotated, Any
 from pydantic import Field, JsonValue
 
 from cranfield.errors import ProblemList, TestSetError, shorten
-from cranfield.formats.io.files import write_text
 from cranfield.formats.io.located import source_text
 from cranfield.formats.io.table import as_number
-from cranfield.formats.io.tool_json import Loose, entries, load_json, params_of
+from cranfield.formats.io.tool_json import Loose, entries, load_json, params_of, write_json
 from cranfield.formats.io.tree import Loc
 from cranfield.formats.io.validation import validate
 from cranfield.formats.testsets.builder import TestSetBuilder
@@ -153,7 +151,7 @@ def write_rank_eval(testset: TestSet, path: Path | str) -> None:
     if templated:
         search = {"query": {"multi_match": {"query": "{{query_string}}"}}}
         document["templates"] = [{"id": TEMPLATE, "template": {"inline": search}}]
-    write_text(path, [json.dumps(document, indent=2) + "\n"])
+    write_json(path, document)
 
 
 def _request(testset: TestSet, query: Query, *, templated: bool) -> dict[str, Any]:

@@ -6,7 +6,6 @@ Topics and groups may be left out, as they are in what Quepid exports; a query's
 from __future__ import annotations
 
 import itertools
-import json
 from collections import Counter
 from collections.abc import Hashable, Mapping
 from pathlib import Path
@@ -14,11 +13,10 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, Field
 
-from cranfield.formats.io.files import write_text
 from cranfield.formats.io.grades import number_of
 from cranfield.formats.io.located import PlainScalar, Text, source_text
 from cranfield.formats.io.table import as_number
-from cranfield.formats.io.tool_json import Loose, entries, load_json, params_of
+from cranfield.formats.io.tool_json import Loose, entries, load_json, params_of, write_json
 from cranfield.formats.io.tree import Loc
 from cranfield.formats.io.validation import validate
 from cranfield.formats.testsets.native_fields import Grade, complaint
@@ -188,7 +186,7 @@ def write_rre(testset: TestSet, path: Path | str) -> None:
         for topic, some in itertools.groupby(testset.queries, lambda query: query.strata.get(TOPIC, ""))
     ]
     document = {"index": testset.name, "id_field": "id", "topics": topics}
-    write_text(path, [json.dumps(document, indent=2) + "\n"])
+    write_json(path, document)
 
 
 def _place(query: Query) -> tuple[str, str]:

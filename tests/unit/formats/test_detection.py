@@ -12,7 +12,7 @@ from cranfield.formats.registry import Head, Kind
 from cranfield.formats.runs.jsonl import write_run
 from cranfield.formats.runs.table import write_run_table
 from cranfield.formats.runs.trec import write_trec_run
-from cranfield.formats.sniff import FORMATS, told
+from cranfield.formats.sniff import FORMATS, detect_format
 from cranfield.model import Answer, Entity, GroupedJudgment, Hit, Outcome, Pattern, Query, Run, Span, TestSet
 
 QUERIES = (Query("q1", "boots"), Query("q2", "red dress"))
@@ -76,7 +76,7 @@ def test_a_sample_is_claimed_by_its_own_row_alone_or_the_order_is_stated(tmp_pat
     head = Head(path.read_bytes() if path.is_file() else b"", path)
     own = name.partition(" ")[0]
     assert [entry.name for entry in FORMATS.values() if entry.fits(head)] == TWICE.get(name, [own])
-    assert told(path, kind, None, CranfieldError).name == own
+    assert detect_format(path, kind, None, CranfieldError).name == own
 
 
 def test_every_format_has_a_sample_or_has_to_be_named() -> None:
