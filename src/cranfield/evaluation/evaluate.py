@@ -15,7 +15,7 @@ from cranfield.evaluation.margins import tie_margin
 from cranfield.evaluation.values import ByMeasure, Evaluation, Summary
 from cranfield.measures import CATALOGUE, DEFAULT_MEASURES, Measure, compute, parse_all
 from cranfield.measures.kernels import expected_relevant
-from cranfield.measures.spec import NEEDS_COUNT, WHY_NEEDED
+from cranfield.measures.spec import Reason
 from cranfield.model import Outcome, Run, TestSet
 from cranfield.model.query_class import NOTHING_EXPECTED, negative_of
 from cranfield.numbers import format_value
@@ -149,15 +149,15 @@ def _summary(measure: Measure, result: Scored, weights: FloatQ) -> Summary:
     return summary
 
 
-HINTS = {
-    NEEDS_COUNT: "give expected_count, use credit: once, or choose RR, P@k or Success@k",
-    WHY_NEEDED["subtopic"]: "{format=subtopics} reads the second column of qrels as the subtopic",
-    WHY_NEEDED["judge"]: "{format=judges} reads the second column of qrels as the judge",
-    WHY_NEEDED["preference"]: "{format=preferences} reads a file of preferences",
-    WHY_NEEDED["files"]: "write `files` of a query in the test set: the paths its results should cover",
-    WHY_NEEDED["legacy"]: "write `legacy` of a query in the test set: ids or patterns of the old form",
-    WHY_NEEDED["sources"]: "write `sources` in the test set: names and patterns, the highest authority first",
-    WHY_NEEDED["silence"]: "write `negative: true` of a query for which nothing should be found",
+HINTS: Mapping[Reason, str] = {
+    Reason.NEEDS_COUNT: "give expected_count, use credit: once, or choose RR, P@k or Success@k",
+    Reason.NO_SUBTOPICS: "{format=subtopics} reads the second column of qrels as the subtopic",
+    Reason.NO_JUDGES: "{format=judges} reads the second column of qrels as the judge",
+    Reason.NO_PREFERENCES: "{format=preferences} reads a file of preferences",
+    Reason.NO_FILES: "write `files` of a query in the test set: the paths its results should cover",
+    Reason.NO_LEGACY: "write `legacy` of a query in the test set: ids or patterns of the old form",
+    Reason.NO_SOURCES: "write `sources` in the test set: names and patterns, the highest authority first",
+    Reason.NO_NEGATIVE_QUERY: "write `negative: true` of a query for which nothing should be found",
 }
 """Hints for a measure that is undefined for every query, by reason."""
 
@@ -171,9 +171,9 @@ def _is_of_the_run(measure: Measure, reasons: Iterable[str]) -> bool:
 def _refuse(impossible: dict[Measure, dict[str, str]]) -> None:
     problems = []
     for measure, reasons in impossible.items():
-        hinted = next((reason for reason in reasons.values() if reason in HINTS), None)
-        why = hinted or "; ".join(dict.fromkeys(reasons.values()))
-        hint = HINTS.get(why, "leave it out")
+        known = next((why for why in reasons.values() if isinstance(why, Reason) and why in HINTS), None)
+        why = known or "; ".join(dict.fromkeys(reasons.values()))
+        hint = "leave it out" if known is None else HINTS[known]
         problems.append(
             Problem(f"{measure} cannot be computed for any query: {why}", hint=hint, parameters=("format",))
         )

@@ -15,12 +15,12 @@ from cranfield.measures import rules
 from cranfield.measures.measure import Measure
 from cranfield.measures.spec import (
     LOOKS_AT_THE_LIST,
-    NEEDS_COUNT,
     NOTHING_UNJUDGED,
     TOO_LARGE,
     WHY_NEEDED,
     MeasureSpec,
     Needs,
+    Reason,
 )
 from cranfield.ranking.value import UNKNOWN_COUNT, Aspect, FloatQ, Ranking
 
@@ -150,7 +150,7 @@ def compute(measure: Measure, ranking: Ranking) -> tuple[FloatQ, NDArray[np.bool
     """
     spec = CATALOGUE[measure.name]
     if spec.needs is not None and not _carries(ranking, spec.needs):
-        why = dict.fromkeys(ranking.query_ids, WHY_NEEDED[spec.needs])
+        why: dict[str, str] = dict.fromkeys(ranking.query_ids, WHY_NEEDED[spec.needs])
         return np.zeros(ranking.n_queries), np.zeros(ranking.n_queries, dtype=np.bool_), why
     looks_at_the_list = spec.needs in LOOKS_AT_THE_LIST
     seen = ranking if looks_at_the_list else rules.seen_by(measure, ranking, diagnostic=spec.diagnostic)
@@ -159,7 +159,7 @@ def compute(measure: Measure, ranking: Ranking) -> tuple[FloatQ, NDArray[np.bool
         values = spec.kernel(seen, measure.cutoff, **parameters)
     scored = np.isfinite(values)
     reasons = {ranking.query_ids[i]: spec.why_unscored for i in np.flatnonzero(~scored)}
-    if spec.why_unscored == NEEDS_COUNT:
+    if spec.why_unscored is Reason.NEEDS_COUNT:
         uncounted = set(ranking.expected_query[ranking.expected_count == UNKNOWN_COUNT].tolist())
         reasons |= {ranking.query_ids[i]: TOO_LARGE for i in np.flatnonzero(~scored) if i not in uncounted}
     if not spec.closed_world:

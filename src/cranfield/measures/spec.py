@@ -4,27 +4,46 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from enum import StrEnum
 from functools import cached_property
 from typing import Literal
 
 from cranfield.measures.measure import Gains, Parameter
 from cranfield.ranking.value import FloatQ
 
-NEEDS_COUNT = "how many documents match its pattern is not known (expected_count)"
-NOTHING_UNJUDGED = "its truth is a rule: nothing can be unjudged"
-NOTHING_RETURNED = "nothing was returned"
-TOO_LARGE = "its grades are too large for this gain"
-
 Needs = Literal["subtopic", "judge", "preference", "tokens", "files", "legacy", "sources", "silence"]
-WHY_NEEDED: dict[Needs, str] = {
-    "subtopic": "the test set has no judgments by subtopic",
-    "judge": "the test set has no judgments by judge",
-    "preference": "the test set has no preferences",
-    "tokens": "the run does not say what its results cost in tokens",
-    "files": "the test set names no files to cover",
-    "legacy": "the test set names no legacy form",
-    "sources": "the test set names no sources",
-    "silence": "no query of the test set is negative",
+
+
+class Reason(StrEnum):
+    """Why a query has no value of a measure. Programs compare the member; its value is the text of reports."""
+
+    NEEDS_COUNT = "how many documents match its pattern is not known (expected_count)"
+    NOTHING_UNJUDGED = "its truth is a rule: nothing can be unjudged"
+    NOTHING_RETURNED = "nothing was returned"
+    TOO_LARGE = "its grades are too large for this gain"
+    NO_SUBTOPICS = "the test set has no judgments by subtopic"
+    NO_JUDGES = "the test set has no judgments by judge"
+    NO_PREFERENCES = "the test set has no preferences"
+    NO_TOKENS = "the run does not say what its results cost in tokens"
+    NO_FILES = "the test set names no files to cover"
+    NO_LEGACY = "the test set names no legacy form"
+    NO_SOURCES = "the test set names no sources"
+    NO_NEGATIVE_QUERY = "no query of the test set is negative"
+
+
+NEEDS_COUNT = Reason.NEEDS_COUNT
+NOTHING_UNJUDGED = Reason.NOTHING_UNJUDGED
+NOTHING_RETURNED = Reason.NOTHING_RETURNED
+TOO_LARGE = Reason.TOO_LARGE
+WHY_NEEDED: dict[Needs, Reason] = {
+    "subtopic": Reason.NO_SUBTOPICS,
+    "judge": Reason.NO_JUDGES,
+    "preference": Reason.NO_PREFERENCES,
+    "tokens": Reason.NO_TOKENS,
+    "files": Reason.NO_FILES,
+    "legacy": Reason.NO_LEGACY,
+    "sources": Reason.NO_SOURCES,
+    "silence": Reason.NO_NEGATIVE_QUERY,
 }
 LOOKS_AT_THE_LIST: frozenset[Needs] = frozenset(("files", "legacy", "sources", "silence"))
 """Needs of measures that look at every result, judged or not, and ask for no grade: they see the list as it is."""

@@ -90,10 +90,10 @@ def open_sqlite(uri: str, seconds: float, rows: int) -> Asker:
                 raise Refused("this is no query")
             return first_column(cursor.fetchmany, rows)
         except (sqlite3.Error, sqlite3.Warning, ValueError, OverflowError) as error:
-            message = first_line(error)
-            if "interrupted" in message:
+            sqlite_text = first_line(error)
+            if "interrupted" in sqlite_text:
                 raise Late from None
-            raise Refused(f"it does more than read: {message}" if FORBIDDEN in message else message) from None
+            raise Refused(f"it does more than read: {sqlite_text}" if FORBIDDEN in sqlite_text else sqlite_text) from None
 
     return asker
 

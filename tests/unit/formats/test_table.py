@@ -165,10 +165,10 @@ def test_twenty_rows_are_named_and_the_rest_is_counted():
     assert len(caught.value.problems) == 21
 
 
-def test_a_column_to_leave_aside_is_there_only_when_it_holds_numbers():
+def test_a_lenient_column_is_there_only_when_it_holds_numbers():
     for ranks, there in (([1, 2], True), (["a", "b"], False), ([1.0, math.nan], False)):
         frame = pl.DataFrame(GOOD | {"rank": ranks})
-        assert ("rank" in read_table(frame, RUN, RunFormatError, aside=["rank"]).numbers) is there
+        assert ("rank" in read_table(frame, RUN, RunFormatError, lenient=["rank"]).numbers) is there
 
 
 @pytest.mark.parametrize("value", [[1, 2], 7, "text", {"a": 1}, None])
