@@ -93,7 +93,9 @@ def open_sqlite(uri: str, seconds: float, rows: int) -> Asker:
             sqlite_text = first_line(error)
             if "interrupted" in sqlite_text:
                 raise Late from None
-            raise Refused(f"it does more than read: {sqlite_text}" if FORBIDDEN in sqlite_text else sqlite_text) from None
+            raise Refused(
+                f"it does more than read: {sqlite_text}" if FORBIDDEN in sqlite_text else sqlite_text
+            ) from None
 
     return asker
 
