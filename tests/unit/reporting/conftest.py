@@ -64,40 +64,40 @@ def small_runs(testset: TestSet) -> tuple[Run, Run]:
     )
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def testset() -> TestSet:
     return small_testset()
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def runs(testset: TestSet) -> tuple[Run, Run]:
     return small_runs(testset)
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def pair(testset: TestSet, runs: tuple[Run, Run]) -> tuple[Evaluation, Evaluation]:
     return evaluate(testset, runs[0]), evaluate(testset, runs[1])
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def comparison(pair: tuple[Evaluation, Evaluation]) -> Comparison:
     """No significant difference: 1 of 8 queries failed, which the limits allow here."""
     return compare(*pair, margin=0.05, limits=Limits(max_failed_share=0.2))
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def invalid(pair: tuple[Evaluation, Evaluation]) -> Comparison:
     """1 of 8 queries failed, which the default limits do not allow."""
     return compare(*pair)
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def pilot(testset: TestSet, runs: tuple[Run, Run]) -> Comparison:
     """One side is not for the record."""
     return compare(evaluate(testset, replace(runs[0], pilot=True)), evaluate(testset, runs[1]))
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def patterned() -> Evaluation:
     """A system whose truth is a pattern that many results match: closed world, credited once, counts unknown."""
     queries = (Query("p1", "root"), Query("p2", "leaf"))
@@ -108,7 +108,7 @@ def patterned() -> Evaluation:
     return evaluate(testset, Run("patterned", answers, depth=10))
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def evil() -> Comparison:
     """Markup, formulas, escape sequences and halves of characters in every place that takes text."""
     wild = [

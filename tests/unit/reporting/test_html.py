@@ -82,7 +82,7 @@ class Page(HTMLParser):
         return "".join(self.words)
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def page(comparison: Comparison) -> str:
     return render(comparison_document(comparison, preflight=[("plain", "binary search", "on PATH")]), "html")
 

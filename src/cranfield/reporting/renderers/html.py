@@ -7,7 +7,7 @@ says what would draw.
 from __future__ import annotations
 
 import base64
-from collections.abc import Callable
+from functools import cache
 from hashlib import sha256
 from importlib.resources import files
 from typing import TYPE_CHECKING
@@ -16,7 +16,7 @@ from cranfield.reporting.document import Column, Document, Figure
 from cranfield.words import printable, printable_lines
 
 if TYPE_CHECKING:
-    from jinja2 import Environment
+    from jinja2 import Template
     from markupsafe import Markup
 
 HOW_TO_DRAW = "pip install 'cranfield[report]'"
@@ -26,19 +26,19 @@ def render_html(document: Document) -> str:
     """The whole page."""
     from markupsafe import Markup
 
-    style = (files("cranfield.reporting.renderers") / "page.css").read_text(encoding="utf-8")
-    template = (files("cranfield.reporting.renderers") / "page.html").read_text(encoding="utf-8")
-    page = (
-        _environment()
-        .from_string(template)
-        .render(
-            document=document,
-            style=Markup(style),  # noqa: S704 - our own file
-            policy=content_policy(style),
-            how_to_draw=HOW_TO_DRAW,
-        )
+    style = _read("page.css")
+    page = _template().render(
+        document=document,
+        style=Markup(style),  # noqa: S704 - our own file
+        policy=content_policy(style),
+        how_to_draw=HOW_TO_DRAW,
     )
     return page.strip() + "\n"
+
+
+@cache
+def _read(name: str) -> str:
+    return (files("cranfield.reporting.renderers") / name).read_text(encoding="utf-8")
 
 
 def content_policy(style: str) -> str:
@@ -47,7 +47,8 @@ def content_policy(style: str) -> str:
     return f"default-src 'none'; style-src 'sha256-{digest}'; img-src data:; base-uri 'none'; form-action 'none'"
 
 
-def _environment() -> Environment:
+@cache
+def _template() -> Template:
     from jinja2 import Environment, StrictUndefined
     from markupsafe import Markup, escape
 
@@ -62,24 +63,20 @@ def _environment() -> Environment:
     environment.filters["tone"] = lambda cell: getattr(cell, "tone", "")
     environment.filters["href"] = lambda cell: getattr(cell, "href", "")
     environment.filters["lines"] = lambda text: Markup("{}").format(escape(printable_lines(text)))
-    environment.filters["pictures"] = _drawer()
-    return environment
+    environment.filters["pictures"] = _pictures
+    return environment.from_string(_read("page.html"))
 
 
 def _cell(cell: object, column: Column) -> str:
     return column.text(cell)  # type: ignore[arg-type]  # templates are not typed
 
 
-def _drawer() -> Callable[[Figure], tuple[Markup, ...]]:
-    """A function from a figure to its pictures, for the page and for the phone; to none where nothing can draw."""
+def _pictures(figure: Figure) -> tuple[Markup, ...]:
+    """The chart for the page and for the phone; nothing where nothing can draw."""
     from markupsafe import Markup
 
     from cranfield.reporting.renderers.picture import can_draw, draw
 
     if not can_draw():
-        return lambda _: ()
-
-    def pictures(figure: Figure) -> tuple[Markup, ...]:
-        return tuple(Markup(draw(spec, printable(figure.alt))) for spec in (figure.spec, figure.narrow_spec))  # noqa: S704 - cleaned by `draw`
-
-    return pictures
+        return ()
+    return tuple(Markup(draw(spec, printable(figure.alt))) for spec in (figure.spec, figure.narrow_spec))  # noqa: S704 - cleaned by `draw`
