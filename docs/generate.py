@@ -86,7 +86,7 @@ def measures_page() -> str:
             ("defined for", spec.defined_for),
             *([("unscored", f"where {spec.why_unscored}")] if spec.why_unscored else []),
             *([("needs", NEEDED[spec.needs])] if spec.needs else []),
-            *([("summed up by", f"the {spec.aggregate} over queries")] if spec.aggregate != "mean" else []),
+            *([("aggregate", f"the {spec.aggregate} over queries")] if spec.aggregate != "mean" else []),
             *([("also read as", ", ".join(f"`{alias}`" for alias in spec.aliases))] if spec.aliases else []),
             *([("in trec_eval", ", ".join(f"`{name}`" for name in trec_names(spec)))] if trec_names(spec) else []),
             ("source", spec.source),

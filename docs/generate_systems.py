@@ -74,7 +74,7 @@ def as_yaml(value: object) -> str:
 def rules_page() -> str:
     """A section for each rule of the gate, from the table that judges."""
     intro = (
-        "The rules of `gate:` in `cranfield.yaml`, each with its keys. Every rule has to be kept. "
+        "The rules of `gate:` in `cranfield.yaml`, each with its keys. Every rule must pass. "
         "[How to hold a search to its rules](../../how-to/gate.md)."
     )
     rows = (

@@ -179,7 +179,7 @@ def test_the_keyboard_reaches_the_content_the_tables_and_the_details(fresh, widt
         reached.append(page.evaluate("document.activeElement.tagName + '.' + document.activeElement.className"))
         assert page.evaluate("getComputedStyle(document.activeElement).outlineStyle") != "none"
     assert {"SUMMARY.", "DIV.scroll"} <= set(reached)
-    summary = page.locator("#measures summary", has_text="Each side on its own")
+    summary = page.locator("#measures summary", has_text="Each system separately")
     details = summary.locator("xpath=..")
     assert details.get_attribute("open") is None
     summary.focus()

@@ -196,7 +196,7 @@ def test_both_commands_print_their_tables_in_every_format(project: Path) -> None
     grid = cranfield(project, "grid", "--pilot")
     assert grid.returncode == 0, grid.stderr
     assert "PILOT" in grid.stdout
-    assert "Every point" in grid.stdout
+    assert "All points" in grid.stdout
     as_json = json.loads(cranfield(project, "components", "hybrid", "--format", "json").stdout)
     assert [one["component"] for one in as_json["components"]] == ["title", "body"]
     unknown = cranfield(project, "components", "hybird")

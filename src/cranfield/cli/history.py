@@ -46,7 +46,7 @@ def history_command(
 
     Every `cranfield run` writes a line, and so does a `cranfield gate` that asks the system, and `cranfield evaluate
     --history DIR`. `--first-bad` names the first bad run and the last good one before it; without `--below` or `--drop`,
-    bad is a mean whose whole interval is worse than the best before it.
+    bad is a mean whose whole CI is worse than the best before it.
     """
     from dataclasses import replace
 

@@ -16,12 +16,12 @@ from cranfield.measures.kernels import first_relevant_rank
 from cranfield.model import Outcome
 
 JUDGED_DEPTH = 10
-"""Depth of the judged share where no measure says another."""
+"""Depth of the judged share where no measure has a depth."""
 
 
 @dataclass(frozen=True, slots=True)
 class JudgedShare:
-    """How much of what was shown somebody had judged."""
+    """Mean share of the results that are judged."""
 
     measure: Measure
     mean: float | None
@@ -55,7 +55,7 @@ def first_ranks(evaluation: Evaluation, rel: int = 1) -> dict[str, int | None]:
 
 
 def duplicates(evaluation: Evaluation) -> int:
-    """Results dropped because the list held them before."""
+    """Results dropped because the list had them before."""
     return int(evaluation.ranking.n_duplicates.sum())
 
 

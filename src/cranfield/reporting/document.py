@@ -17,7 +17,7 @@ from cranfield.words import printable
 PILOT_STAMP = "PILOT: not for the record"
 
 Tone = Literal["", "good", "bad", "even", "open", "void"]
-"""What a thing means to the reader, for those who see colours; the words always say it too."""
+"""How a value is coloured; the text always says the same."""
 
 Swatch = Literal["good", "bad", "same", "band"]
 """The colours of the pictures."""
@@ -27,7 +27,7 @@ Payload = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class TonedCell:
-    """A cell that means something good or bad: which way is up depends on the measure, not on the sign."""
+    """A cell with a tone: good or bad depends on the measure, not on the sign."""
 
     value: str | float | None
     tone: Tone
@@ -35,7 +35,7 @@ class TonedCell:
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """A cell that leads to a file beside the report. A form without links shows its text."""
+    """A cell that links to a file relative to the report. A form without links shows its text."""
 
     text: str
     path: str
@@ -52,8 +52,8 @@ class Link:
 Cell = str | int | float | None | Interval | TonedCell | Link
 
 
-def bare(cell: Cell) -> str | int | float | Interval | None:
-    """A cell without its tone or where it leads."""
+def cell_value(cell: Cell) -> str | int | float | Interval | None:
+    """The value of a cell, without its tone or link."""
     if isinstance(cell, Link):
         return cell.text
     return cell.value if isinstance(cell, TonedCell) else cell
@@ -61,7 +61,7 @@ def bare(cell: Cell) -> str | int | float | Interval | None:
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """One column: its heading, and the kind of thing in it, which settles alignment and number format."""
+    """One column: its heading, and the kind of thing in it, which decides alignment and number format."""
 
     title: str
     kind: Kind = "text"
@@ -73,7 +73,7 @@ class Column:
 
     def text(self, cell: Cell) -> str:
         """A cell of this column as text, safe to print."""
-        return printable(format_cell(bare(cell), self.kind))
+        return printable(format_cell(cell_value(cell), self.kind))
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,7 +242,7 @@ class Document:
     payload: Callable[[], Payload]
     """The machine result: what `--format json` prints."""
     record: Callable[[], Payload] | None = None
-    """Makes what a saved .json file holds: the payload, and every query with its hits. Made when asked for."""
+    """Makes what a saved .json file holds: the payload, and every query with its hits. Built on demand."""
     verdict: VerdictBlock | None = None
     stamp: str = ""
     """`PILOT_STAMP`, or nothing."""

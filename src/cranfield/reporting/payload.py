@@ -116,7 +116,7 @@ def to_json(payload: Mapping[str, Any]) -> str:
 def json_parts(payload: Mapping[str, Any]) -> Iterator[str]:
     """The same, part by part: a large result need not be in memory as text."""
     try:
-        for part in _laid_out(payload, ""):
+        for part in _layout(payload, ""):
             # Beside what JSON escapes: halves of a character, and what a terminal would obey.
             yield (
                 UNPRINTABLE.sub(lambda found: f"\\u{ord(found.group()):04x}", part)
@@ -124,14 +124,14 @@ def json_parts(payload: Mapping[str, Any]) -> Iterator[str]:
                 else part
             )
     except ValueError as error:
-        raise InternalError(f"the result holds a number that JSON has no word for: {error}") from error
+        raise InternalError(f"the result has a number that JSON cannot represent: {error}") from error
     yield "\n"
 
 
-def _laid_out(value: object, indent: str) -> Iterator[str]:
-    """JSON in parts: what holds only plain values stands on one line, everything else on a line an entry."""
+def _layout(value: object, indent: str) -> Iterator[str]:
+    """JSON in parts: a container of plain values on one line, any other with a line for each entry."""
     if isinstance(value, _Queries):
-        yield from value.laid_out(indent)
+        yield from value.layout(indent)
         return
     entries = value.values() if isinstance(value, Mapping) else value if isinstance(value, list) else ()
     if not any(isinstance(entry, (Mapping, list)) and entry for entry in entries):
@@ -145,7 +145,7 @@ def _laid_out(value: object, indent: str) -> Iterator[str]:
         if isinstance(value, Mapping):
             key, entry = entry  # noqa: PLW2901 - a pair of a map is taken apart
             yield _ENCODER.encode(key) + ": "
-        yield from _laid_out(entry, inner)
+        yield from _layout(entry, inner)
     yield f"\n{indent}{brackets[1]}"
 
 
@@ -230,7 +230,7 @@ class _Queries(Mapping[str, dict[str, Any]]):
             record["unscored"] = reasons
         return record
 
-    def laid_out(self, indent: str) -> Iterator[str]:
+    def layout(self, indent: str) -> Iterator[str]:
         """The same as JSON, a line a query, many lines at a time. A number is written as `json` writes it."""
         evaluation = self.evaluation
         line = ": {" + ", ".join(f"{_ENCODER.encode(name)}: %r" for name, *_ in self.columns) + "}"

@@ -31,7 +31,7 @@ def tidy_evaluations(evaluations: Sequence[Evaluation]) -> Table:
 
 
 def _class_rows(evaluation: Evaluation) -> Iterator[tuple[Cell, ...]]:
-    """A row a query and measure of its class, for measures that were not asked of all queries."""
+    """A row a query and measure of its class, for measures that were not evaluated on all queries."""
     outcomes = dict(zip(evaluation.query_ids, evaluation.ranking.outcomes, strict=True))
     for result in by_class(evaluation):
         for one in result.measures:

@@ -112,7 +112,7 @@ def test_the_judges_of_qrels_are_raters(cranfield):
 def test_more_than_two_raters_are_shown_two_by_two(cranfield, tmp_path):
     (tmp_path / "three.yaml").write_text(re.sub(r"(bob: \w+)}", r"\1, cas: 1}", RATINGS))
     _, out, _ = cranfield("three.yaml")
-    assert "Two raters at a time" in out
+    assert "Pairs of raters" in out
     assert "bob, cas" in out
     assert "raters with fewer than 20 items in common: ann and bob (7), ann and cas (7), bob and cas (7)" in out
 

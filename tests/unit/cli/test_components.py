@@ -57,7 +57,7 @@ def test_components_are_printed_and_written(cranfield, tmp_path: Path) -> None:
     done = cranfield("components", "mix", "--out", "here", "--pilot")
     assert done.exit_code == 0, done.stderr
     # RRF: the right document is first in one list alone, 1/61; "zzz" is second there and first in the other.
-    assert "What do the components of mix bring?" in done.stdout
+    assert "What does each component of mix contribute?" in done.stdout
     assert "PILOT: not for the record" in done.stdout
     assert [line for line in done.stderr.splitlines() if line.startswith("wrote")] == [
         *("wrote here/results.json", "wrote here/report.html", "wrote here/report.md"),

@@ -143,7 +143,7 @@ def test_without_a_baseline_there_are_no_columns_for_one(tmp_path: Path) -> None
     report = cranfield(tmp_path, "gate").stdout
     measures = report.partition("Measures\n")[2]
     assert [line.split() for line in measures.splitlines() if line.startswith(("measure ", "Success@5 "))] == [
-        ["measure", "now", "n"],
+        ["measure", "current", "n"],
         ["Success@5", "0.6900", "100"],
     ]
     assert "–" not in measures
@@ -154,6 +154,6 @@ def test_the_first_baseline_is_not_compared_with_nothing(tmp_path: Path) -> None
     project(tmp_path, "floor: {measure: Success@5, at_least: 0.70}")
     first = cranfield(tmp_path, "baseline", "accept", "--reason", "first").stdout
     again = cranfield(tmp_path, "baseline", "accept", "--reason", "second").stdout
-    assert "Means of the run that becomes the baseline:" in first
-    assert "becomes\n---" not in first
-    assert "is                   becomes" in again
+    assert "Means of the new baseline:" in first
+    assert "new\n---" not in first
+    assert "current              new" in again

@@ -119,8 +119,8 @@ def test_the_first_bad_run_is_named_with_the_commits_before_it(cranfield, tmp_pa
     [
         ((None, None), "outside of a repository"),
         (("a" * 40, "a" * 40), "Both were made at one commit"),
-        (("a" * 40, "b" * 40), "git does not know both commits"),
-        (("--output=x", "b" * 40), "git does not know both commits"),
+        (("a" * 40, "b" * 40), "git does not find both commits"),
+        (("--output=x", "b" * 40), "git does not find both commits"),
     ],
 )
 def test_without_commits_between_the_two_it_says_why(cranfield, tmp_path, commits, ids, words):

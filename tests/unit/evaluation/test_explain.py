@@ -239,7 +239,7 @@ def run(*arguments, code=0):
 def test_text():
     text = run("trec", "searchtweak", "-m", "nDCG@2", "-m", "RR", "--top", "1").stdout
     assert text.startswith("Why sys scores differently under trec and searchtweak\n")
-    assert "Nothing changes here by: precision_over, average_precision_over, failed, empty." in text
+    assert "No effect here: precision_over, average_precision_over, failed, empty." in text
     assert "nDCG@2: the 1 that changed most of 3:" in text
     # q1 by score: x a b; by rank: a x b. RR 1/2 and 1
     assert "file_order +0.5000" in run("trec", "searchtweak", "-m", "RR").stdout
@@ -280,7 +280,7 @@ def test_csv_has_a_row_a_query_and_a_column_a_choice():
 def test_markdown_and_html(tmp_path):
     done = run("trec", "trec9", "--format", "markdown", "--html", "why.html")
     assert done.stdout.startswith("# Why sys scores differently under trec and trec9\n")
-    assert "Query by query" in (tmp_path / "why.html").read_text()
+    assert "Per-query differences" in (tmp_path / "why.html").read_text()
 
 
 @pytest.mark.usefixtures("files")

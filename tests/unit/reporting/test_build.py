@@ -105,8 +105,8 @@ def test_what_tells_most_of_a_failure_is_shown_first_and_all_of_it_can_be_opened
     assert [row[-1] for row in blocks[1].rows] == ["<html>", "boom", ""]
     opened = {each.summary: [(code.caption, code.text) for code in each.blocks] for each in blocks[2:4]}
     assert opened == {
-        "What odd wrote for q1": [("stdout", "<html>\n502"), ("stderr", "a warning")],
-        "What odd wrote for q2": [("stderr", "boom\nat line 3"), ("stdout", "partial")],
+        "Output of odd for q1": [("stdout", "<html>\n502"), ("stderr", "a warning")],
+        "Output of odd for q2": [("stderr", "boom\nat line 3"), ("stdout", "partial")],
     }
 
 
@@ -140,7 +140,7 @@ def test_hits_say_which_expected_item_they_matched(patterned: Evaluation, pair: 
     assert lists.expected == "^doc://a (grade 1)"
     assert [(hit.note, hit.tone) for hit in lists.lists[0].hits] == [
         ("matches ^doc://a, grade 1", "good"),
-        ("again ^doc://a: credited above", "even"),
+        ("duplicate match of ^doc://a, credited above", "even"),
         ("not relevant", ""),
     ]
     notes = [one.note for one in side_by_side("q6", [("A", pair[0]), ("B", pair[1])]).lists]
@@ -148,7 +148,7 @@ def test_hits_say_which_expected_item_they_matched(patterned: Evaluation, pair: 
         "first relevant result at rank 1; 2 returned, 1 duplicate dropped",
         "first relevant result at rank 1; 2 returned",
     ]
-    assert side_by_side("q5", [("B", pair[1])]).lists[0].note == "answered with no result"
+    assert side_by_side("q5", [("B", pair[1])]).lists[0].note == "no results returned"
     assert side_by_side("q8", [("B", pair[1])]).lists[0].note == "timeout: no answer in 30 s"
 
 
@@ -192,9 +192,9 @@ def test_provenance_names_what_is_needed_to_do_it_again(comparison: Comparison, 
     assert said["configuration of B weighted"] == "sha256:" + "c" * 64
     assert said["seed"] == "0"
     assert said["margin"] == "±0.05"
-    assert said["limit of failed queries"] == "20.0 %"
+    assert said["maximum failed share"] == "20.0 %"
     assert said["convention"].startswith("trec: ")
-    assert "numpy" in said["made with"]
+    assert "numpy" in said["software"]
     assert tables(document, "provenance")[0].rows == [("plain", "probe 'json'", "10 results")]
 
 

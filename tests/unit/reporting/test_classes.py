@@ -220,7 +220,7 @@ def test_a_hit_list_says_which_place_was_hit_and_where_the_result_lies() -> None
     assert isinstance(lists, HitLists)
     assert [(line.title, line.note) for line in lists.lists[0].hits] == [
         ("Index, at 50-60", "matches a.rs:41-61, grade 2"),
-        ("at 55-70", "again a.rs:41-61: credited above"),
+        ("at 55-70", "duplicate match of a.rs:41-61, credited above"),
         ("", "not relevant"),
     ]
     assert results_payload([found])["queries"]["q"]["sides"][0]["hits"][0]["span"] == "50-60"

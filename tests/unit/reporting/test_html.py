@@ -215,7 +215,7 @@ def test_without_the_drawing_library_the_tables_stay_and_the_page_says_what_draw
     assert found.elements["svg"] == 0
     assert found.text.count(HOW_TO_DRAW) == 4
     assert "pip install 'cranfield[report]'" in found.text
-    assert "From which rank to which" in found.text
+    assert "Changes of rank" in found.text
 
 
 def test_a_pilot_says_so_on_top_and_at_the_end(pilot: Comparison) -> None:

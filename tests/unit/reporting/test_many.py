@@ -194,11 +194,11 @@ def test_the_rank_picture_joins_what_is_not_told_apart(screen: Screen) -> None:
 def test_repeats_that_changed_an_answer_are_warned_of_and_listed(many: ManyComparison) -> None:
     document = many_document(many)
     (warnings,) = blocks_of(document, "warnings")
-    assert any("1 of 30 queries brought another answer when they were asked again" in said for said in warnings.items)
+    assert any("1 of 30 repeated queries changed their answer" in said for said in warnings.items)
     changed = next(table for table in tables(document, "collection") if table.columns[-1].title == "first difference")
     assert changed.rows == [("A plain", "q2", 1, 2, "rank 2: d7, then d9")]
     said = " ".join(block.text for block in blocks_of(document, "collection") if block.kind == "paragraph")
-    assert "30 queries were asked 2 times more, and no answer changed" in said
+    assert "30 queries were repeated 2 times; no answer changed" in said
 
 
 def test_latency_stands_beside_quality_with_what_to_know_of_it(many: ManyComparison) -> None:

@@ -114,7 +114,7 @@ def test_hits_are_marked_with_what_they_match(comparison: Comparison, patterned:
     assert "| 2 | `q1-a` | About q1-a | **expected, grade 2** |" in render(comparison_document(comparison), "markdown")
     text = render(evaluation_document([patterned]), "markdown")
     assert r"| 1 | `doc://a/1` | About doc://a/1 | **matches \^doc://a, grade 1** |" in text
-    assert r"| 2 | `doc://a/2` | About doc://a/2 | again \^doc://a: credited above |" in text
+    assert r"| 2 | `doc://a/2` | About doc://a/2 | duplicate match of \^doc://a, credited above |" in text
     assert "| 3 | `other` | About other | not relevant |" in text
 
 

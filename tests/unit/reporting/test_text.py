@@ -81,7 +81,7 @@ def test_the_whole_of_a_small_document() -> None:
         "seed      7\n"
         "test set  small\n"
         "\n"
-        "Pictures, result lists and details are in the HTML report.\n"
+        "Figures, result lists and details are in the HTML report.\n"
     )
 
 

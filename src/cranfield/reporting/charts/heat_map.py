@@ -69,8 +69,8 @@ def heat_map(rows: Sequence[HeatRow], systems: Sequence[str], short: Sequence[st
             ends = {"x": x, "x2": x + cell - 2, "y": y, "y2": y + CELL_HEIGHT - 2}
             if value is not None:
                 cells.append(ends | {"opacity": strength(value)})
-            said = "\u2013" if value is None else f"{value:.3f}".replace("-", "\u2212")
-            texts.append(text_at(x + cell / 2 - 1, y + CELL_HEIGHT / 2 - 1, said, "center", bold=place in row.best))
+            text = "\u2013" if value is None else f"{value:.3f}".replace("-", "\u2212")
+            texts.append(text_at(x + cell / 2 - 1, y + CELL_HEIGHT / 2 - 1, text, "center", bold=place in row.best))
             if not column:
                 texts.append(text_at(left - 10, y + CELL_HEIGHT / 2 - 1, labels[line], "right"))
     width, height = screen.width, band_height * n_bands

@@ -23,7 +23,7 @@ from cranfield.words import printable, shorten_to
 INK = "#222222"
 LINE_HEIGHT = 240
 LEFT, RIGHT, TOP = 70, 46, 30
-"""Room beside the dots: half a label stands beyond the last."""
+"""Margins of the plot: half a label is to the right of the last dot."""
 MANY_DOTS = 100
 """More are drawn smaller."""
 LABEL_CHARS = 12

@@ -62,15 +62,15 @@ def slopes(pairs: Mapping[tuple[str, str], int], lanes: Sequence[str], screen: S
         for side, lane in zip(counts, ends, strict=True):
             side[lane] += count
     numbers = max(len(format_count(count)) for side in counts for count in (0, *side.values()))
-    beside = 22 + numbers * CHARACTER
+    margin = 22 + numbers * CHARACTER
     words = [
-        _lane_words(lanes, 0, "right", 12 + beside),
+        _lane_words(lanes, 0, "right", 12 + margin),
         _lane_words([format_count(counts[0][lane]) for lane in lanes], 0, "right", 12),
         _lane_words([format_count(counts[1][lane]) for lane in lanes], 1, "left", 12),
         _column_head("A", 0),
         _column_head("B", 1),
     ]
-    frame = frame_of(screen.slope_width, LANE * len(lanes), room_for(lanes) + beside, right=beside, axis=6, top=26)
+    frame = frame_of(screen.slope_width, LANE * len(lanes), room_for(lanes) + margin, right=margin, axis=6, top=26)
     return spec_of(values, [line, *words], frame)
 
 

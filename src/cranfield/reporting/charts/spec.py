@@ -69,7 +69,7 @@ def _shortened(label: str, chars: int) -> str:
 
 
 def room_for(labels: Sequence[str]) -> float:
-    """Pixels that the longest of some words takes beside an axis."""
+    """Pixels that the longest label takes next to an axis."""
     longest = max((width_of(label.rstrip(ZERO_WIDTH)) for label in labels), default=0)
     return longest * CHARACTER + 18
 

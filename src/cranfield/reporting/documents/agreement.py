@@ -45,8 +45,8 @@ def _coverage(report: RaterReport) -> Section:
         ("rated", _of(found.n_rated, found.n_items)),
         ("rated by two or more", _of(found.n_twice, found.n_items)),
         ("slots filled", _of(found.n_filled, found.n_slots)),
-        ("scale", report.scale or "none that is known"),
-        ("even votes", rate or "nothing is rated"),
+        ("scale", report.scale or "unknown"),
+        ("tied votes", rate or "nothing is rated"),
     )
     raters = [(rater, n, n / found.n_items if found.n_items else None) for rater, n in found.by_rater.items()]
     columns = (Column("rater"), Column("pairs rated", "count"), Column("share", "percent"))
@@ -70,7 +70,7 @@ def _agreement(found: Agreement) -> Section:
     # Where it is the same of all of them, their names say nothing.
     notes = [note if len(of) == len(COEFFICIENTS) else f"{'; '.join(of)}: {note}" for note, of in titles.items()]
     about = (
-        f"1 is full agreement; 0 is what chance would give, but for raw agreement. Intervals: {found.n_draws} resamples "
+        f"1 is perfect agreement, 0 agreement by chance (except raw agreement). CIs: {found.n_draws} resamples "
         f"of the pairs, percentiles, seed {found.seed}."
     )
     blocks: list[Block] = [table("Agreement", columns, rows), Paragraph(about)] if rows else []
@@ -88,7 +88,7 @@ def _pairs(found: Agreement) -> Section:
         *(Column("raters"), Column("pairs", "count"), Column("Cohen's kappa", "value"), Column(level, "interval")),
         *(Column("quadratic weights", "value"), Column(level, "interval")),
     )
-    return Section("two-by-two", "Two raters at a time", (table("On the pairs that both rated", columns, rows),))
+    return Section("two-by-two", "Pairs of raters", (table("On the pairs that both rated", columns, rows),))
 
 
 def _by(report: RaterReport) -> Section:
@@ -120,12 +120,12 @@ def _consensus(report: RaterReport) -> Section:
     outcome = report.outcome
     rows: list[tuple[Cell, ...]] = [
         *((format_plain(grade), n) for grade, n in outcome.grades.items()),
-        *([("none: the votes are even", outcome.n_ties)] if outcome.n_ties else []),
-        *([("none: nobody rated it", outcome.n_unfilled)] if outcome.n_unfilled else []),
+        *([("none: tied votes", outcome.n_ties)] if outcome.n_ties else []),
+        *([("none: not rated", outcome.n_unfilled)] if outcome.n_unfilled else []),
     ]
     blocks: tuple[Block, ...] = (
         Paragraph(f"{outcome.rule}: {CONSENSUS[outcome.rule].sentence}"),
-        table("Grades that it makes", (Column("grade"), Column("pairs", "count")), rows),
+        table("Consensus grades", (Column("grade"), Column("pairs", "count")), rows),
     )
     return Section("consensus", f"Consensus: {outcome.rule}", blocks)
 

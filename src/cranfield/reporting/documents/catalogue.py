@@ -82,9 +82,9 @@ def _about() -> Section:
         "more",
         "More",
         (
-            Paragraph(f"Without -m: {', '.join(DEFAULT_MEASURES)}. The first decides."),
+            Paragraph(f"Default measures: {', '.join(DEFAULT_MEASURES)}. The first is the primary measure."),
             Paragraph(
-                "`cranfield measures NAME ...` says all there is of a measure: parameters, other names, formula, source. "
+                "`cranfield measures NAME ...` describes a measure: parameters, other names, formula, source. "
                 "Names of trec_eval and ir_measures are understood."
             ),
         ),
@@ -100,7 +100,7 @@ def _details(spec: MeasureSpec) -> Section:
         ("defined for", spec.defined_for),
         *([("unscored", spec.why_unscored)] if spec.why_unscored else []),
         *([("needs", WHY_NEEDED[spec.needs])] if spec.needs else []),
-        *([("summed up by", f"the {spec.aggregate}")] if spec.aggregate != "mean" else []),
+        *([("aggregate", f"the {spec.aggregate}")] if spec.aggregate != "mean" else []),
         *([("also read as", ", ".join(spec.aliases))] if spec.aliases else []),
         *((name, f"{spec.name}({parameters})") for name, parameters in spec.presets),
         *([("in trec_eval", ", ".join(trec_names(spec)))] if trec_names(spec) else []),

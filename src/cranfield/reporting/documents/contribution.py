@@ -1,4 +1,4 @@
-"""What each component of a system brings, as a Document: what `cranfield components` prints."""
+"""The contribution of each component of a system, as a Document: what `cranfield components` prints."""
 
 from __future__ import annotations
 
@@ -39,12 +39,12 @@ from cranfield.stats.table import MEAN_DIFFERENCE, TESTS
 HOW_TO_READ = (
     "Alone: the mean of the system with this component and no other; its interval is under Measures.",
     (
-        "Brings: mean of all components minus all but this one, query by query. A component that others can stand in for brings "
-        "little, however good it is alone."
+        "Effect: mean of all components minus all but this one, paired by query. A component that others can replace "
+        "has little effect, however good it is alone."
     ),
-    "p Holm: two-sided, of the declared test, adjusted for the number of components; it decides what can be said.",
+    "p Holm: two-sided, of the declared test, adjusted for the number of components; it decides the verdict.",
     (
-        "Gained, lost: queries that are worse, and better, without it. Only: worse without it, and worse without "
+        "Gained, lost: queries that are worse, and better, without it. Only: worse without it, and without "
         "no other component."
     ),
 )
@@ -78,7 +78,7 @@ def contribution_document(found: Contributions, *, preflight: Preflight = ()) ->
     testset = found.whole.testset
     version = f" {testset.version}" if testset.version else ""
     return Document(
-        title=f"What do the components of {found.name} bring?",
+        title=f"What does each component of {found.name} contribute?",
         subtitle=(
             (
                 f"{found.primary}, {found.options.test} test, test set {testset.name}{version}, "
@@ -98,8 +98,8 @@ def _contribution(found: Contributions) -> Section:
     level = format_level(found.options.alpha)
     columns = (
         Column("component"),
-        Column("it"),
-        Column("brings", "delta"),
+        Column("verdict"),
+        Column("effect", "delta"),
         Column(f"{level} CI", "delta interval"),
         Column("p Holm", "p"),
         Column("alone", "value"),
@@ -112,7 +112,7 @@ def _contribution(found: Contributions) -> Section:
     table = Table(
         columns,
         [_row(row, found) for row in found.rows],
-        f"{found.primary}: what each component brings to the others, and what it is alone. All together: "
+        f"{found.primary}: effect of each component added to the others, and its mean alone. All together: "
         f"{format_value(whole.mean)}, n = {whole.n}",
         footer,
         shown=None,
@@ -175,16 +175,16 @@ def _figure(found: Contributions, level: str) -> tuple[Figure, ...]:
         for row, about in rows
     )
     table = Table(
-        (Column("component"), Column("brings", "delta"), Column(f"{level} CI", "delta interval")),
+        (Column("component"), Column("effect", "delta"), Column(f"{level} CI", "delta interval")),
         [(row.component, about.delta, (about.ci_low, about.ci_high)) for row, about in rows],
-        "What each component brings",
+        "Effect of each component",
     )
     figure = interval_figure(
         "contributions",
-        f"What each component brings, {level} CIs",
+        f"Effect of each component, {level} CIs",
         marks,
         table,
-        alt=f"What each component brings to all the others: {intervals}.",
+        alt=f"Effect of each component added to all the others: {intervals}.",
         axis=f"{found.primary}, all minus all but it" + ("" if better else " (lower is better)"),
         legend=(("good", "helps"), ("bad", "hurts"), ("same", f"{VerdictCode.NOT_SIGNIFICANT.text}, or equivalent")),
         margin=found.options.margin,

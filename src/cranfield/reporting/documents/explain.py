@@ -43,10 +43,10 @@ def explanation_document(
     n = format_count(len(explanation.query_ids))
     found = _margins(explanation, [*(["ties"] if ties else []), *(["unjudged"] if unjudged else [])])
     sections = [
-        Section("choices", "What differs", tuple(_choices(explanation))),
-        Section("measures", "What it comes to", tuple(_measures(explanation))),
-        *([Section("margins", "How far the values could move", tuple(_margin_blocks(found)))] if found else []),
-        Section("queries", "Query by query", tuple(_queries(explanation, top))),
+        Section("choices", "Differences", tuple(_choices(explanation))),
+        Section("measures", "Effect on the means", tuple(_measures(explanation))),
+        *([Section("margins", "Bounds", tuple(_margin_blocks(found)))] if found else []),
+        Section("queries", "Per-query differences", tuple(_queries(explanation, top))),
     ]
     return Document(
         title=f"Why {explanation.run} scores differently under {a.name} and {b.name}",
@@ -67,7 +67,12 @@ def _choices(explanation: Explanation) -> Iterator[Block]:
         yield Paragraph(f"{explanation.a.name} and {explanation.b.name} make the same choices.")
         return
     rows: list[tuple[Cell, ...]] = [
-        (choice.name, _spoken(choice.a), _spoken(choice.b), ", ".join(_moved_by(explanation, choice)) or "nothing here")
+        (
+            choice.name,
+            _choice_text(choice.a),
+            _choice_text(choice.b),
+            ", ".join(_moved_by(explanation, choice)) or "nothing here",
+        )
         for choice in explanation.choices
     ]
     columns = (
@@ -78,7 +83,7 @@ def _choices(explanation: Explanation) -> Iterator[Block]:
     )
     yield Table(columns, rows, "Choices on which the two differ, in the order they are switched", shown=None)
     if explanation.unused:
-        yield Paragraph(f"Nothing changes here by: {', '.join(choice.name for choice in explanation.unused)}.")
+        yield Paragraph(f"No effect here: {', '.join(choice.name for choice in explanation.unused)}.")
 
 
 def _moved_by(explanation: Explanation, choice: Choice) -> list[str]:
@@ -138,7 +143,7 @@ def _measures(explanation: Explanation) -> Iterator[Block]:
         Column("in order", "delta"),
         Column("queries", "count"),
     )
-    yield Table(heads, causes, f"What each choice of {b} does to the mean of {a}", shown=None)
+    yield Table(heads, causes, f"Effect of each choice of {b} on the mean of {a}", shown=None)
     yield Bullets(
         (
             "alone: this choice switched, all others as they are.",
@@ -163,7 +168,7 @@ def _queries(explanation: Explanation, top: int) -> Iterator[Block]:
             Column(explanation.a.name, "value"),
             Column(explanation.b.name, "value"),
             Column("difference", "delta"),
-            Column("because of"),
+            Column("cause"),
         )
         which = (
             f"the {len(shown)} that changed most of {len(places)}" if len(shown) < len(places) else "all that changed"
@@ -192,13 +197,13 @@ def _causes(about: MeasureExplanation, place: int) -> str:
 
 def _reasons(explanation: Explanation, about: MeasureExplanation, places: Sequence[int]) -> tuple[str, ...]:
     """Why queries shown have no value on one side, a line a reason."""
-    said: dict[tuple[str, str], list[str]] = {}
+    by_reason: dict[tuple[str, str], list[str]] = {}
     for place in places:
         query_id = explanation.query_ids[place]
         for side, reasons in ((explanation.a, about.reasons_a), (explanation.b, about.reasons_b)):
             if query_id in reasons:
-                said.setdefault((side.name, reasons[query_id]), []).append(query_id)
-    return tuple(f"no value under {side}: {why}: {', '.join(queries)}" for (side, why), queries in said.items())
+                by_reason.setdefault((side.name, reasons[query_id]), []).append(query_id)
+    return tuple(f"no value under {side}: {why}: {', '.join(queries)}" for (side, why), queries in by_reason.items())
 
 
 def _margins(explanation: Explanation, names: Sequence[str]) -> list[tuple[str, Convention, Measure, Margin]]:
@@ -327,5 +332,5 @@ def _convention(convention: Convention) -> dict[str, Any]:
     return {"name": convention.name, **{name: getattr(convention, name) for name in CHOICES}}
 
 
-def _spoken(choice: str | int | None) -> str:
+def _choice_text(choice: str | int | None) -> str:
     return "none" if choice is None else str(choice)

@@ -27,7 +27,7 @@ from cranfield.reporting.document import (
     Tone,
     TonedCell,
     VerdictBlock,
-    bare,
+    cell_value,
 )
 from cranfield.version import __version__
 
@@ -44,7 +44,7 @@ def gate_document(results: Named) -> Document:
     sections = [section for name, result in results for section in _sections(name, result)]
     return Document(
         title=f"Gate: {', '.join(systems)}",
-        subtitle=tuple(_on(name, result.evaluation) for name, result in results),
+        subtitle=tuple(_test_set_line(name, result.evaluation) for name, result in results),
         sections=tuple(sections),
         tidy=lambda: _tidy(results),
         payload=lambda: gate_payload(results),
@@ -53,13 +53,13 @@ def gate_document(results: Named) -> Document:
     )
 
 
-def _on(name: str, evaluation: Evaluation) -> str:
+def _test_set_line(name: str, evaluation: Evaluation) -> str:
     testset = evaluation.testset
     version = f" {testset.version}" if testset.version else ""
-    called = f"{name}: " if name else ""
+    lead = f"{name}: " if name else ""
     queries = format_count(len(testset.queries))
     convention = evaluation.ranking.convention.name
-    return f"{called}test set {testset.name}{version}, {queries} queries, convention {convention}"
+    return f"{lead}test set {testset.name}{version}, {queries} queries, convention {convention}"
 
 
 def _verdict(results: Named) -> VerdictBlock:
@@ -74,14 +74,14 @@ def _verdict(results: Named) -> VerdictBlock:
         for rule in result.rules
         if rule.status != "passed"
     ]
-    sentences = [f"{name}: {result.sentence}" if name else _after(result) for name, result in results]
+    sentences = [f"{name}: {result.sentence}" if name else _without_status(result) for name, result in results]
     return VerdictBlock(status, "; ".join(sentences) + ".", TONES[status], tuple(facts), tuple(reasons))
 
 
-def _after(result: GateResult) -> str:
-    """The sentence without the status, which stands before it."""
-    said = result.sentence.partition(": ")[2]
-    return said[:1].upper() + said[1:]
+def _without_status(result: GateResult) -> str:
+    """The sentence without the status at its beginning."""
+    text = result.sentence.partition(": ")[2]
+    return text[:1].upper() + text[1:]
 
 
 def _primary(result: GateResult) -> tuple[str, str]:
@@ -90,8 +90,8 @@ def _primary(result: GateResult) -> tuple[str, str]:
     change = next((one for one in result.measures if one.measure == result.primary), None)
     if change is None:
         return "–", ""
-    beside = "" if change.delta is None else f"{delta.text(change.delta)} against the baseline"
-    return value.text(change.current), beside
+    note = "" if change.delta is None else f"{delta.text(change.delta)} against the baseline"
+    return value.text(change.current), note
 
 
 def _sections(name: str, result: GateResult) -> Iterator[Section]:
@@ -99,7 +99,7 @@ def _sections(name: str, result: GateResult) -> Iterator[Section]:
     yield Section(f"{link}rules", f"Rules{of}", (_rules(result),))
     has_baseline = result.baseline is not None
     interval = f"{format_level(result.alpha)} CI" if has_baseline else ""
-    caption = "Now, and in the baseline" if has_baseline else "Means; there is no baseline to compare them with"
+    caption = "Current and baseline values" if has_baseline else "Means; there is no baseline to compare them with"
     blocks: list[Block] = [_measures(result.measures, caption, interval)]
     if result.strata:
         blocks.append(Details(f"{result.primary} by stratum", (_strata(result),), pasted=True))
@@ -111,7 +111,7 @@ def _sections(name: str, result: GateResult) -> Iterator[Section]:
     yield Section(f"{link}changes", f"What changed{of}" if has_baseline else f"Measures{of}", tuple(blocks))
     if result.notes:
         yield Section(f"{link}notes", f"Notes{of}", (Bullets(result.notes),))
-    yield Section(f"{link}provenance", f"Where it comes from{of}", (Details("Provenance", (_provenance(result),)),))
+    yield Section(f"{link}provenance", f"Provenance{of}", (Details("Digests and baseline", (_provenance(result),)),))
 
 
 def _rules(result: GateResult) -> Table:
@@ -119,12 +119,17 @@ def _rules(result: GateResult) -> Table:
         (TonedCell(rule.status, TONES[rule.status]), rule.rule, rule.got) for rule in result.rules
     ]
     columns = (Column("outcome"), Column("rule"), Column("got"))
-    return Table(columns, rows, "Every rule has to be kept", shown=None, whole=True)
+    return Table(columns, rows, "Every rule must pass", shown=None, whole=True)
 
 
 def _measures(changes: Sequence[MeasureChange], caption: str, interval: str = "") -> Table:
-    """A row a measure; with the interval of the difference where it is called something."""
-    columns = [Column("measure"), Column("baseline", "value"), Column("now", "value"), Column("difference", "delta")]
+    """A row for each measure; with the interval of the difference where it has a heading."""
+    columns = [
+        Column("measure"),
+        Column("baseline", "value"),
+        Column("current", "value"),
+        Column("difference", "delta"),
+    ]
     columns += [Column(interval, "delta interval")] if interval else []
     rows: list[tuple[Cell, ...]] = []
     for one in changes:
@@ -139,7 +144,7 @@ def _strata(result: GateResult) -> Table:
     columns = (
         Column("stratum"),
         Column("baseline", "value"),
-        Column("now", "value"),
+        Column("current", "value"),
         Column("difference", "delta"),
         Column("n", "count"),
     )
@@ -158,8 +163,8 @@ def _queries(changes: Sequence[QueryChange], primary: str, caption: str) -> Tabl
     columns = (
         Column("query", "code"),
         Column("text"),
-        Column(f"{primary} then", "value"),
-        Column(f"{primary} now" if _has_none(changes) else "now", "value"),
+        Column(f"{primary} baseline", "value"),
+        Column(f"{primary} current" if _has_none(changes) else "current", "value"),
         Column("outcome"),
     )
     rows: list[tuple[Cell, ...]] = [(one.query_id, one.text, one.baseline, one.current, one.outcome) for one in changes]
@@ -172,11 +177,11 @@ def _has_none(changes: Sequence[QueryChange]) -> bool:
 
 
 def _compared(table: Table) -> Table:
-    """Without the columns of numbers that hold nothing in any row: where there is no baseline, those that look back to it."""
+    """Without the numeric columns that are empty in every row: those of the baseline, where there is none."""
     kept = [
         place
         for place, column in enumerate(table.columns)
-        if not column.is_numeric or any(bare(row[place]) is not None for row in table.rows)
+        if not column.is_numeric or any(cell_value(row[place]) is not None for row in table.rows)
     ]
     columns = tuple(table.columns[place] for place in kept)
     return replace(table, columns=columns, rows=[tuple(row[place] for place in kept) for row in table.rows])
@@ -249,7 +254,7 @@ def gate_payload(results: Named) -> dict[str, Any]:
 def baseline_document(changes: Sequence[BaselineChange]) -> Document:
     """What accepting a run as the baseline changes, a section a test set."""
     return Document(
-        title="What the baseline becomes",
+        title="Baseline update",
         subtitle=tuple(change.path for change in changes),
         sections=tuple(_change(change) for change in changes),
         tidy=lambda: _tidy_changes(changes),
@@ -269,14 +274,14 @@ def _change(change: BaselineChange) -> Section:
         is_new = not any(before for _, before, _ in change.facts)
         if is_new:
             blocks.append(KeyValues(tuple((what, after or "–") for what, _, after in change.facts)))
-            caption = "Means of the run that becomes the baseline"
+            caption = "Means of the new baseline"
         else:
-            columns = (Column(""), Column("is"), Column("becomes"))
-            blocks.append(Table(columns, facts, "What the file says", shown=None, whole=True))
-            caption = "Means: of the baseline as it is, and of the run that takes its place"
+            columns = (Column(""), Column("current"), Column("new"))
+            blocks.append(Table(columns, facts, "Contents of the baseline file", shown=None, whole=True))
+            caption = "Means of the current baseline and of the new one"
         blocks.append(_measures(change.measures, caption))
     else:
-        blocks.append(KeyValues(tuple((what, said or "–") for what, said, _ in change.facts)))
+        blocks.append(KeyValues(tuple((what, value or "–") for what, value, _ in change.facts)))
         means: list[tuple[Cell, ...]] = [(one.measure, one.baseline, one.n) for one in change.measures]
         blocks.append(
             Table((Column("measure"), Column("mean", "value"), Column("n", "count")), means, "Means", shown=None)

@@ -38,9 +38,8 @@ from cranfield.reporting.sections.verdict import verdict_block
 DRAWN = 25
 """Points in the picture, the best first."""
 OPTIMISM = (
-    "The winner was chosen because it was the best on the tuning queries: part of that is luck. Optimism is its mean there "
-    "minus its mean on the held-out queries, which had no say (under 0 where less is better); the two parts may also differ in "
-    "how hard they are."
+    "The winner is the best on the tuning queries, partly by chance. Optimism is its tuning mean minus its held-out mean "
+    "(negative where lower is better); the two parts may also differ in difficulty."
 )
 
 
@@ -89,7 +88,7 @@ def _verdict(found: GridResult, subject: Subject) -> VerdictBlock:
     )
     block = verdict_block(subject)
     if block is None:
-        sentence = f"No point is better than {found.system} as it is written, on the queries that choose."
+        sentence = f"No point is better than {found.system} as written on the tuning queries."
         return VerdictBlock("as written", sentence, "even", facts)
     sentence = f"{settings_of(found.winner)}, on the held-out queries: {block.sentence}"
     return VerdictBlock(block.name, sentence, block.tone, (*block.facts, *facts), block.reasons, block.disagreements)
@@ -98,8 +97,8 @@ def _verdict(found: GridResult, subject: Subject) -> VerdictBlock:
 def _winner(found: GridResult) -> Section:
     items = [
         ("winner", f"{found.winner.name}: {settings_of(found.winner)}"),
-        ("its mean on the tuning queries", format_value(found.tuning_mean(found.winner))),
-        ("its mean on the held-out queries", format_value(found.held_out_mean(found.winner))),
+        ("mean on the tuning queries", format_value(found.tuning_mean(found.winner))),
+        ("mean on the held-out queries", format_value(found.held_out_mean(found.winner))),
         ("optimism", format_delta(found.optimism)),
     ]
     if found.comparison is not None:
@@ -111,7 +110,7 @@ def _winner(found: GridResult) -> Section:
     blocks: list[Block] = [KeyValues(tuple(items)), Bullets((OPTIMISM,))]
     if found.notes:
         blocks.append(Bullets(found.notes, "warning"))
-    return Section("winner", "The winner", tuple(blocks))
+    return Section("winner", "Winner", tuple(blocks))
 
 
 def _points(found: GridResult) -> Section:
@@ -128,12 +127,12 @@ def _points(found: GridResult) -> Section:
     table = Table(
         columns,
         [_row(point, found) for point in listed],
-        f"Every point by its mean {found.primary} on the tuning queries (n = {found.winner.tuning.summaries[found.primary].n}, "
-        f"held out {found.winner.held_out.summaries[found.primary].n}); the winner first. Only the winner is judged: the "
-        "best held-out mean of many would be as lucky as the best tuning mean",
+        f"All points by mean {found.primary} on the tuning queries (n = {found.winner.tuning.summaries[found.primary].n}, "
+        f"held out {found.winner.held_out.summaries[found.primary].n}); the winner first. Only the winner is tested: "
+        "choosing by held-out mean would be optimistic again",
         shown=20,
     )
-    return Section("points", "Every point", (_figure(found), table))
+    return Section("points", "All points", (_figure(found), table))
 
 
 def _short(keys: tuple[str, ...]) -> tuple[str, ...]:
@@ -149,7 +148,7 @@ def _row(point: GridPoint, found: GridResult) -> tuple[Cell, ...]:
     if point.name == found.written.name:
         notes.append("as written")
     if point.same:
-        notes.append(f"{len(point.same)} alike")
+        notes.append(f"{len(point.same)} identical")
     notes += point.broken_limits
     tuning, held_out = (each.summaries[found.primary] for each in (point.tuning, point.held_out))
     return (
@@ -173,11 +172,11 @@ def _figure(found: GridResult) -> Figure:
     lower = "" if CATALOGUE[found.primary.name].higher_is_better else " (lower is better)"
     spec, narrow = (paired_dots(labels, values, f"mean {found.primary}{lower}", screen) for screen in SCREENS)
     more = f" The best {DRAWN} of {len(found.points)} are drawn." if len(found.points) > DRAWN else ""
-    said = f"{labels[0]}: {format_value(values[0][0])} on the tuning queries, {format_value(values[0][1])} held out."
+    best = f"{labels[0]}: {format_value(values[0][0])} on the tuning queries, {format_value(values[0][1])} held out."
     return Figure(
         "grid",
-        "Means on the queries that chose, and on those that had no say",
-        f"{said}{more}",
+        "Means on the tuning and the held-out queries",
+        f"{best}{more}",
         spec,
         narrow,
         table,

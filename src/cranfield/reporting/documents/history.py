@@ -19,15 +19,15 @@ TIDY = (
     *("testset", "version", "digest", "system", "measure", "stretch", "time", "commit", "dirty", "mean", "ci_low"),
     *("ci_high", "n", "failed", "convention", "k", "config_digest", "run_digest", "pilot"),
 )
-A_PLACE_TO_LOOK = (
-    "It says where to look and proves nothing: the interval is that of one mean, and the best of many is the best partly "
-    "by luck. `cranfield compare` on the two runs decides."
+NOT_A_TEST = (
+    "A hint, not a test: the CI is that of one mean, and the best of many is the best partly by chance. `cranfield compare` "
+    "on the two runs decides."
 )
 NEVER_JOINED = "Scores on different test sets, or by different conventions, are not compared: the line breaks there."
 
 
 def history_document(report: HistoryReport) -> Document:
-    """The first bad run where it was asked for, then a line for each system and test set, latest run first."""
+    """The first bad run where requested, then a line for each system and test set, latest run first."""
     sections = [_found(found, place) for place, found in enumerate(report.first_bad, start=1)]
     bad = {id(found.bad) for found in report.first_bad if found.bad is not None}
     sections += [_line(line, place, bad) for place, line in enumerate(report.lines, start=1)]
@@ -69,7 +69,7 @@ def _line(line: Line, place: int, bad: set[int]) -> Section:
                 score.n,
                 point.n_failed,
                 point.p95_ms,
-                "; ".join(_said(line, number, point, begins=begins, is_bad=id(point) in bad)),
+                "; ".join(_point_notes(line, number, point, begins=begins, is_bad=id(point) in bad)),
             )
             rows.append(row)
     n = len(rows)
@@ -90,12 +90,12 @@ def _line(line: Line, place: int, bad: set[int]) -> Section:
 
 
 _COLUMNS = (
-    *(Column("time (UTC)"), Column("commit", "code"), Column("mean", "value"), Column("interval", "interval")),
+    *(Column("time (UTC)"), Column("commit", "code"), Column("mean", "value"), Column("CI", "interval")),
     *(Column("n", "count"), Column("failed", "count"), Column("p95", "ms"), Column("note")),
 )
 
 
-def _said(line: Line, number: int, point: HistoryPoint, *, begins: bool, is_bad: bool) -> Iterator[str]:
+def _point_notes(line: Line, number: int, point: HistoryPoint, *, begins: bool, is_bad: bool) -> Iterator[str]:
     if begins:
         yield _changed(line.stretches[number - 1][-1], point)
     if is_bad:
@@ -138,7 +138,7 @@ def _found(found: FirstBad, place: int) -> Section:
         items.append(f"{found.n_good_after} of {found.n_after} later runs are good again; the latest is {now}")
     blocks: list[Block] = [Paragraph(f"Of {among}, {_rule(found)}:"), Bullets(tuple(items)), *_commits(found)]
     if found.best is not None:
-        blocks.append(Paragraph(A_PLACE_TO_LOOK, "note"))
+        blocks.append(Paragraph(NOT_A_TEST, "note"))
     return Section(f"first-bad-{place}", f"First bad run: {where}", tuple(blocks))
 
 
@@ -148,7 +148,7 @@ def _rule(found: FirstBad) -> str:
         return f"bad is a mean worse than {format_plain(rule.below)}"
     if rule.drop is not None:
         return f"bad is a mean worse than the best before it by more than {format_plain(rule.drop)}"
-    return "bad is a mean whose whole interval is worse than the best mean before it"
+    return "bad is a mean whose whole CI is worse than the best mean before it"
 
 
 def _shown(line: Line, point: HistoryPoint) -> str:
@@ -168,11 +168,11 @@ def _commits(found: FirstBad) -> tuple[Block, ...]:
             Paragraph("Both were made at one commit: what changed is not in the repository, or was not committed."),
         )
     if found.commits is None:
-        return (Paragraph("git does not know both commits here: the commits between them cannot be listed."),)
+        return (Paragraph("git does not find both commits here: the commits between them cannot be listed."),)
     caption = f"Commits from {good.commit[:COMMIT_SHOWN]} to {bad.commit[:COMMIT_SHOWN]}"
     blocks: tuple[Block, ...] = (Code("\n".join(found.commits) or "none", caption, pasted=True),)
     if good.dirty or bad.dirty:
-        blocks = (*blocks, Paragraph("* files were not as that commit has them."))
+        blocks = (*blocks, Paragraph("* with uncommitted changes."))
     return blocks
 
 
@@ -192,7 +192,7 @@ def _notes(report: HistoryReport) -> tuple[str, ...]:
             f"{n_of(n, 'lines', format_count)} of the history cannot be read and {'is' if n == 1 else 'are'} left out: {lines}{more}"
         )
     if any(point.dirty for line in report.lines for point in line.points):
-        notes.append("* beside a commit: files were not as that commit has them")
+        notes.append("* after a commit: with uncommitted changes")
     return tuple(notes)
 
 

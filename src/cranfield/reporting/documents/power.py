@@ -19,34 +19,31 @@ from cranfield.reporting.document import Block, Bullets, Cell, Column, Document,
 
 BEYOND = "more than 10,000,000"
 WHAT_IT_IS = (
-    "By a two-sided paired t test, from the spread of these differences. Two other systems spread otherwise: two that are "
-    "alike need fewer queries than two that are not."
+    "Two-sided paired t test with the standard deviation of these differences. Other pairs of systems have other spreads: "
+    "similar systems need fewer queries."
 )
-NO_SECOND_OPINION = (
-    "No second opinion by resampling: the difference lies outside of all differences here, or there are too many queries "
-    "to draw."
-)
+NO_RESAMPLED_CHECK = "No resampled check: the difference is outside the range of these differences, or there are too many queries to draw."
 OBSERVED_POWER = "Observed power only restates the p-value: a difference that is not significant always has low power."
 TIDY = ("measure", "given", "difference", "queries", "power", "alpha", "note")
 
 
 def power_document(plan: PowerPlan) -> Document:
-    """The spread found, what n queries show, how many a difference needs, and a second opinion."""
+    """The spread found, the power of n queries, the queries a difference needs, and a resampled check."""
     sections = [Section("pair", "This pair", (KeyValues(_facts(plan)), Paragraph(OBSERVED_POWER, "note")))]
     sections += [
         Section(name, title, (table,))
         for name, title, table in (
-            ("both", "How often it would be found", _table(plan, "both")),
-            ("queries", "What so many queries can show", _table(plan, "queries")),
-            ("difference", "How many queries a difference needs", _table(plan, "difference")),
+            ("both", "Power", _table(plan, "both")),
+            ("queries", "Minimum detectable effect", _table(plan, "queries")),
+            ("difference", "Queries required", _table(plan, "difference")),
         )
         if table.rows
     ]
-    about: list[Block] = [Bullets((WHAT_IT_IS, *_second_opinion(plan)))]
+    about: list[Block] = [Bullets((WHAT_IT_IS, *_resampled_check(plan)))]
     return Document(
         title="Queries needed",
         subtitle=(f"{plan.names[1]} against {plan.names[0]}, {plan.measure}, test set {plan.testset}",),
-        sections=(*sections, Section("about", "How it is reckoned", tuple(about))),
+        sections=(*sections, Section("about", "Method", tuple(about))),
         tidy=lambda: Table(tuple(Column(name) for name in TIDY), _tidy(plan), "Queries needed", shown=None),
         payload=lambda: _payload(plan),
     )
@@ -73,29 +70,28 @@ def _table(plan: PowerPlan, given: str) -> Table:
     queries_column, difference_column = Column("queries", "count"), Column("true difference", "value")
     columns = [difference_column, queries_column] if given == "difference" else [queries_column, difference_column]
     if given == "both":
-        columns.append(Column("found", "percent"))
+        columns.append(Column("power", "percent"))
     if noted:
         columns.append(Column("note"))
     return Table(tuple(columns), [row if noted else row[:-1] for row in rows], _caption(plan, given), shown=None)
 
 
 def _caption(plan: PowerPlan, given: str) -> str:
-    often = "" if given == "both" else f", found {format_percent(plan.power)} of the time"
+    often = "" if given == "both" else f", power {format_percent(plan.power)}"
     return f"True differences of {plan.measure}{often}, alpha {plan.alpha:g}"
 
 
-def _second_opinion(plan: PowerPlan) -> Sequence[str]:
+def _resampled_check(plan: PowerPlan) -> Sequence[str]:
     second = plan.resampled
     if second is None or second.n is None:
-        return (NO_SECOND_OPINION,)
-    reckoned = next(
+        return (NO_RESAMPLED_CHECK,)
+    t_power = next(
         (row.power for row in plan.planned if (row.n, row.difference) == (second.n, second.difference)), None
     )
     sentence = (
-        f"A second opinion, from these differences as skewed as they are: {format_count(second.n)} queries are drawn from "
-        f"them {format_count(plan.trials)} times, so weighted that the mean is {format_delta(second.difference)}. The "
-        f"permutation test finds it {format_percent(second.power)} of the time; the t test's reckoning is "
-        f"{format_percent(reckoned)}."
+        f"Resampled check, which keeps the skew of these differences: {format_count(second.n)} queries are drawn from them "
+        f"{format_count(plan.trials)} times, weighted so that the mean is {format_delta(second.difference)}. Power of the "
+        f"permutation test: {format_percent(second.power)}; of the t test: {format_percent(t_power)}."
     )
     return (sentence,)
 

@@ -62,7 +62,7 @@ def standing(
 
 
 def table(caption: str, columns: Sequence[Column], rows: Sequence[tuple[Cell, ...]], shown: int | None = None) -> Table:
-    """A table that keeps all of its rows unless it is told otherwise."""
+    """A table with all of its rows, unless `shown` limits them."""
     return Table(tuple(columns), rows, caption, shown=shown)
 
 
@@ -148,8 +148,8 @@ def _about_set(testset: TestSet) -> list[Section]:
         ("held out", "" if meta.split is None else n_of(len(meta.split.held_out), "queries")),
         ("made from", meta.previous),
     ]
-    said = tuple((name, value) for name, value in facts if value)
-    blocks: list[Block] = [KeyValues(said)] if said else []
+    known_facts = tuple((name, value) for name, value in facts if value)
+    blocks: list[Block] = [KeyValues(known_facts)] if known_facts else []
     blocks += [Bullets(meta.history)] if meta.history else []
     blocks += [Bullets(tuple(map(str, testset.notes)))] if testset.notes else []
     return [Section("about", "About", tuple(blocks))] if blocks else []
@@ -179,15 +179,15 @@ def findings_document(testset: TestSet, findings: Sequence[Finding], *, with_run
     sections = [Section("result", "Result", (Paragraph(sentence),))]
     for name, group in by_check.items():
         check = known[name]
-        told = [f"query {one.query_id}: {one.message}" if one.query_id else one.message for one in group]
-        more = [f"and {len(told) - SHOWN_OF_A_CHECK} more"] if len(told) > SHOWN_OF_A_CHECK else []
-        blocks = (Paragraph(f"The rule: {check.sentence}"), Bullets((*told[:SHOWN_OF_A_CHECK], *more)))
-        title = f"{n_of(len(told), f'{check.level}s').capitalize()}: {name}"
+        messages = [f"query {one.query_id}: {one.message}" if one.query_id else one.message for one in group]
+        more = [f"and {len(messages) - SHOWN_OF_A_CHECK} more"] if len(messages) > SHOWN_OF_A_CHECK else []
+        blocks = (Paragraph(f"The rule: {check.sentence}"), Bullets((*messages[:SHOWN_OF_A_CHECK], *more)))
+        title = f"{n_of(len(messages), f'{check.level}s').capitalize()}: {name}"
         sections.append(Section(name.replace(" ", "-"), title, blocks))
-    asked = [check for check in known.values() if with_runs or not check.needs_runs]
-    clean = [check.name for check in asked if check.name not in by_check]
+    run = [check for check in known.values() if with_runs or not check.needs_runs]
+    clean = [check.name for check in run if check.name not in by_check]
     if clean:
-        sections.append(Section("clean", "Nothing found by", (Paragraph(", ".join(clean) + "."),)))
+        sections.append(Section("clean", "Checks without findings", (Paragraph(", ".join(clean) + "."),)))
     tidy_rows = [(finding.level, finding.check, finding.query_id, finding.message) for finding in findings]
     columns = (Column("level"), Column("check"), Column("query", "code"), Column("found"))
     return standing(
@@ -199,7 +199,7 @@ def findings_document(testset: TestSet, findings: Sequence[Finding], *, with_run
             "n_errors": n["error"],
             "n_warnings": n["warning"],
             "findings": [record_of(one, FIELDS) | {"query": one.query_id or None} for one in findings],
-            "checks": plain(asked, FIELDS),
+            "checks": plain(run, FIELDS),
         },
     )
 
@@ -221,7 +221,7 @@ def statistics_document(found: Statistics) -> Document:
         ends = (Column("what"), Column("all", "count"), Column("least", "count"))
         columns = (*ends, Column("median", "statistic"), Column("most", "count"))
         sections.append(
-            Section("judgments", "Judgments per query", (table("In all, and of one query", columns, spreads),))
+            Section("judgments", "Judgments per query", (table("In total and per query", columns, spreads),))
         )
     grades = [(kind, grade, n) for kind, counts in found.grades.items() for grade, n in counts.items()]
     if grades:

@@ -125,8 +125,8 @@ def _moves_section(moves: Sequence[ScoreMove]) -> Section:
         *(Column("common, old", "value"), Column("common, new", "value"), Column("n", "count")),
     )
     explained = (
-        "On the queries that both have, the same results are judged twice: a difference there comes from judgments. What "
-        "is left of the move comes from the queries themselves."
+        "On common queries both versions judge the same results: a difference there comes from the judgments. The rest of "
+        "the change comes from the queries."
     )
     return Section("scores", "Scores", (Paragraph(explained), table("Means", columns, rows)))
 

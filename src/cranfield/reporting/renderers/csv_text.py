@@ -10,7 +10,7 @@ import csv
 import io
 import re
 
-from cranfield.reporting.document import Cell, Document, bare
+from cranfield.reporting.document import Cell, Document, cell_value
 from cranfield.words import printable
 
 FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
@@ -34,7 +34,7 @@ def render_csv(document: Document) -> str:
 
 
 def _plain(cell: Cell) -> str:
-    value = bare(cell)
+    value = cell_value(cell)
     if value is None:
         return ""
     return guard(printable(value)) if isinstance(value, str) else repr(value)

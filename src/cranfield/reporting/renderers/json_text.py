@@ -12,5 +12,5 @@ def render_json(document: Document) -> str:
 
 
 def render_record(document: Document) -> str:
-    """What a .json file holds: the payload, and all that the report knows of every query."""
+    """What a .json file holds: the payload, and everything about every query."""
     return to_json(document.payload() if document.record is None else document.record())

@@ -1,6 +1,6 @@
 """A Document as Markdown in GitHub's dialect, for a pull request or a wiki.
 
-Whatever came from a system or a file is escaped, or stands as code, where nothing is markup and nobody is mentioned.
+Whatever came from a system or a file is escaped, or written as code, where nothing is markup and no user is mentioned.
 """
 
 from __future__ import annotations

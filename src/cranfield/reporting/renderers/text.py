@@ -33,7 +33,7 @@ NARROWEST = 12
 NARROWEST_FIRST = 36
 """What a row is about gives way last."""
 GAP = "  "
-LEFT_OUT = "Pictures, result lists and details are in the HTML report."
+LEFT_OUT = "Figures, result lists and details are in the HTML report."
 
 
 def render_text(document: Document) -> str:

@@ -32,7 +32,7 @@ from cranfield.words import first_of, shorten_to
 SHOWN_QUERIES = 5
 EXPECTED_ITEMS = 6
 MATCHED = 72
-"""Columns of a pattern or predicate beside a result that it matches; it stands in full above the lists."""
+"""Columns of a pattern or predicate next to a result that it matches; it is in full above the lists."""
 
 
 def answers(subject: Subject) -> Section | None:
@@ -46,15 +46,15 @@ def _worst_and_best(comparison: Comparison) -> Section:
     """The queries that lost and gained most on the primary measure."""
     found = comparison.measures[comparison.primary].differences
     sign = sign_of(comparison.primary)
-    # The order of the test set settles equals, for sorting keeps it.
+    # Sorting is stable: equal differences stay in the order of the test set.
     losers = sorted((q for q, delta in found.items() if sign * delta < 0), key=lambda q: sign * found[q])
     winners = sorted((q for q, delta in found.items() if sign * delta > 0), key=lambda q: -sign * found[q])
     return Section(
         "answers",
         "Worst and best queries",
         (
-            *_extremes(comparison, losers[:SHOWN_QUERIES], "Lost most on B", "No query is worse on B."),
-            *_extremes(comparison, winners[:SHOWN_QUERIES], "Gained most on B", "No query is better on B."),
+            *_extremes(comparison, losers[:SHOWN_QUERIES], "Largest losses on B", "No query is worse on B."),
+            *_extremes(comparison, winners[:SHOWN_QUERIES], "Largest gains on B", "No query is better on B."),
         ),
     )
 
@@ -67,7 +67,9 @@ def _extremes(comparison: Comparison, query_ids: Sequence[str], caption: str, no
     blocks: list[Block] = [query_table(comparison, query_ids, caption)]
     for place, query_id in enumerate(query_ids):
         before, after = (_rank_words(side[query_id]) for side in ranks)
-        summary = f"{called(comparison.baseline, query_id)}: {format_delta(found[query_id])} (A {before}, B {after})"
+        summary = (
+            f"{query_label(comparison.baseline, query_id)}: {format_delta(found[query_id])} (A {before}, B {after})"
+        )
         blocks.append(Details(summary, (side_by_side(query_id, sides(comparison)),), is_open=place == 0))
     return blocks
 
@@ -85,7 +87,7 @@ def _lowest(evaluation: Evaluation) -> Section | None:
     blocks: list[Block] = [_lowest_table(evaluation, measure, query_ids)]
     blocks += [
         Details(
-            f"{called(evaluation, query_id)}: {measure} {format_value(values[query_id])}, {_rank_words(ranks[query_id])}",
+            f"{query_label(evaluation, query_id)}: {measure} {format_value(values[query_id])}, {_rank_words(ranks[query_id])}",
             (side_by_side(query_id, (("", evaluation),)),),
             is_open=place == 0,
         )
@@ -142,10 +144,10 @@ def by_query(subject: Subject) -> Section | None:
     columns += [Column("system")] if several else []
     columns += [Column("text", "code")] if texts else []
     columns += [Column("outcome"), *(Column(str(measure), "value") for measure in measures)]
-    return Section("queries", "Query by query", (Table(tuple(columns), rows, "Every query", shown=None),))
+    return Section("queries", "Per-query results", (Table(tuple(columns), rows, "Every query", shown=None),))
 
 
-def called(evaluation: Evaluation, query_id: str) -> str:
+def query_label(evaluation: Evaluation, query_id: str) -> str:
     """`q17 “json dumps”`, or the id alone."""
     text = text_of(evaluation, query_id)
     return f"{query_id} “{text}”" if text and text != query_id else query_id
@@ -159,7 +161,7 @@ def side_by_side(query_id: str, systems: Sequence[tuple[str, Evaluation]]) -> Hi
     wanted += [(target.label, target.grade) for target in testset.targets.get(query_id, ())]
     named = first_of((f"{item} (grade {grade:g})" for item, grade in wanted), EXPECTED_ITEMS)
     query = testset.by_id.get(query_id)
-    none = "nothing" if query is not None and class_of(query) == NEGATIVE else "nothing relevant is judged"
+    none = "nothing" if query is not None and class_of(query) == NEGATIVE else "no relevant judgment"
     return HitLists(named or none, tuple(_hit_list(letter, evaluation, query_id) for letter, evaluation in systems))
 
 
@@ -175,7 +177,7 @@ def _hit_list(letter: str, evaluation: Evaluation, query_id: str) -> HitList:
         return HitList(title, f"{outcome.value}: {reason}" if reason else outcome.value, ())
     returned, duplicates = int(ranking.n_returned[index]), int(ranking.n_duplicates[index])
     if not returned:
-        return HitList(title, "answered with no result", ())
+        return HitList(title, "no results returned", ())
     rank = first_ranks(evaluation)[query_id]
     note = "no relevant result" if rank is None else f"first relevant result at rank {rank}"
     word = "duplicate" if duplicates == 1 else "duplicates"
@@ -184,10 +186,12 @@ def _hit_list(letter: str, evaluation: Evaluation, query_id: str) -> HitList:
 
 
 def _hit_line(hit: RankedHit) -> HitLine:
-    # Where it lies is said where the id does not say it.
+    # The place, where the id does not contain it.
     title = ", ".join(part for part in (hit.title, hit.span and f"at {hit.span}") if part)
     if hit.item is not None and not hit.credited:
-        return HitLine(hit.rank, hit.id, title, f"again {shorten_to(hit.item, MATCHED)}: credited above", "even")
+        return HitLine(
+            hit.rank, hit.id, title, f"duplicate match of {shorten_to(hit.item, MATCHED)}, credited above", "even"
+        )
     if hit.state is State.UNJUDGED:
         return HitLine(hit.rank, hit.id, title, "not judged", "open")
     if hit.state is State.POOLED:

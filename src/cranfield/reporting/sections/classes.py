@@ -24,9 +24,7 @@ from cranfield.reporting.sections.subject import Subject
 from cranfield.words import first_of, n_of
 
 TITLE = "By class of question"
-OWN_TERMS = (
-    "Each class is measured in its own terms; no mean goes over classes that mean different things by a right answer."
-)
+OWN_TERMS = "Each class has its own measures; no mean is taken over classes that define a correct answer differently."
 
 
 def classes(subject: Subject) -> Section | None:
@@ -57,7 +55,7 @@ def _classes_compared(comparison: Comparison) -> Section | None:
     if not compared:
         return None
     many = f" p Holm is adjusted for the {len(compared)} classes." if len(compared) > 1 else ""
-    blocks: list[Block] = [Paragraph(f"{OWN_TERMS} The test of a class is about its first measure.{many}")]
+    blocks: list[Block] = [Paragraph(f"{OWN_TERMS} Each class is tested on its first measure.{many}")]
     for one in compared:
         blocks += _compared(one, comparison)
     return Section("classes", TITLE, tuple(blocks))
@@ -82,14 +80,14 @@ def _measured(query_class: QueryClass, systems: Sequence[tuple[str, ClassResult]
             failed: Cell = TonedCell(len(result.failed), "bad") if result.failed else 0
             rows.append((*cells, (about.ci_low, about.ci_high), about.n, failed))
     blocks: list[Block] = [Table(columns, rows, _caption(query_class, systems[0][1]), shown=None)]
-    said: list[str] = []
+    notes: list[str] = []
     for name, result in systems:
         lead = f"{name}: " if several else ""
         if result.forms is not None:
-            said.append(lead + _forms(result.forms))
-        said += [lead + sentence for sentence in _unscored(result)]
-    if said:
-        blocks.append(Bullets(tuple(said)))
+            notes.append(lead + _forms(result.forms))
+        notes += [lead + sentence for sentence in _unscored(result)]
+    if notes:
+        blocks.append(Bullets(tuple(notes)))
     return blocks
 
 
@@ -126,15 +124,15 @@ def _compared(one: ClassComparison, comparison: Comparison) -> list[Block]:
             )
         )
     blocks: list[Block] = [Table(columns, rows, _caption(one.query_class, one.sides[0]), shown=None)]
-    said = [f"{_sentence(one.too_few)}."] if one.too_few else []
+    notes = [f"{_sentence(one.too_few)}."] if one.too_few else []
     for name, side in zip(side_names(comparison), one.sides, strict=True):
         if side.forms is not None:
-            said.append(f"{name}: {_forms(side.forms, told=bool(one.too_few))}")
+            notes.append(f"{name}: {_forms(side.forms, with_note=not one.too_few)}")
         if side.failed:
-            said.append(f"{name}: {len(side.failed)} failed and count as 0: {first_of(side.failed)}.")
-        said += [f"{name}: {sentence}" for sentence in _unscored(side)]
-    if said:
-        blocks.append(Bullets(tuple(said)))
+            notes.append(f"{name}: {len(side.failed)} failed and count as 0: {first_of(side.failed)}.")
+        notes += [f"{name}: {sentence}" for sentence in _unscored(side)]
+    if notes:
+        blocks.append(Bullets(tuple(notes)))
     return blocks
 
 
@@ -144,13 +142,13 @@ def _caption(query_class: QueryClass, result: ClassResult) -> str:
     return f"{query_class.letter}, {query_class.title}, {queries}. {query_class.sentence.rstrip('.')}"
 
 
-def _forms(forms: FormWins, *, told: bool = False) -> str:
-    """Wins and losses of the modern form; that they are too few, unless it was told already."""
-    said = (
+def _forms(forms: FormWins, *, with_note: bool = True) -> str:
+    """Wins and losses of the modern form; and a note where they are too few."""
+    notes = (
         f"modern leads in {forms.wins}, legacy in {forms.losses}, neither was found in {forms.neither} "
         f"(sign test, p {format_p(forms.test.p_two_sided)})."
     )
-    return f"{said} {_sentence(forms.too_few)}." if forms.too_few and not told else said
+    return f"{notes} {_sentence(forms.too_few)}." if forms.too_few and with_note else notes
 
 
 def _unscored(result: ClassResult) -> list[str]:

@@ -1,4 +1,4 @@
-"""What happened while the systems were asked: outcomes, failures, duplicates, judged share, changed answers, warnings."""
+"""Collection of the answers: outcomes, failures, duplicates, judged coverage, changed answers, warnings."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from cranfield.words import first_line, first_of, n_of
 
 SHOWN_FAILURES = SHOWN_CHANGES = 10
 HEAD_CHARS = 800
-"""Shown of each stream of a failed call; the log beside the run keeps more."""
+"""Shown of each stream of a failed call; the log of the run keeps more."""
 
 
 def warnings(subject: Subject) -> Section | None:
@@ -105,7 +105,7 @@ def _outcomes(systems: Systems) -> Table:
         rows.append((label, *cells, len(evaluation.query_ids)))
     columns = (Column("system"), *(Column(name, "count") for name in counts[0]), Column("queries", "count"))
     return Table(
-        columns, rows, "What became of the queries. Timeout, nonzero exit, error and unparsable output are failures"
+        columns, rows, "Outcomes of the queries. Timeout, nonzero exit, error and unparsable output are failures"
     )
 
 
@@ -128,7 +128,7 @@ def _failures(systems: Systems) -> list[Block]:
             rows.append((label, query_id, outcome, reason, next(map(first_line, streams.values()), "")))
             if streams and len(heads) < SHOWN_FAILURES:
                 codes = tuple(Code(_head(text), stream) for stream, text in streams.items())
-                heads.append(Details(f"What {label} wrote for {query_id}", codes))
+                heads.append(Details(f"Output of {label} for {query_id}", codes))
     if not rows:
         return []
     columns = (
@@ -136,7 +136,7 @@ def _failures(systems: Systems) -> list[Block]:
         Column("query", "code"),
         Column("outcome"),
         Column("reason"),
-        Column("it wrote", "code"),
+        Column("output", "code"),
     )
     return [Table(columns, rows, "Failures, each scored 0", shown=SHOWN_FAILURES), *heads]
 
@@ -162,19 +162,19 @@ def _coverage(systems: Systems, depth: int | None) -> list[Block]:
         rows.append((label, mean, duplicates(evaluation), share.mean))
     columns = (
         Column("system"),
-        Column("results a query", "average"),
+        Column("results per query", "average"),
         Column("duplicates dropped", "count"),
         Column(str(shares[0].measure), "percent"),
     )
-    table = Table(columns, rows, "What was returned, and how much of it somebody had judged")
+    table = Table(columns, rows, "Results per query, and judged coverage")
     reasons = dict.fromkeys(f"No {share.measure}: {share.why}." for share in shares if share.mean is None)
     return [table, *(Paragraph(reason) for reason in reasons)]
 
 
 def _changed_answers(systems: Systems) -> list[Block]:
-    """Queries whose answer was another when they were asked again; what was asked once is not said to be steady."""
+    """Queries whose answer changed when repeated; nothing about queries that were not repeated."""
     rows: list[tuple[Cell, ...]] = []
-    said = []
+    notes = []
     for label, evaluation in systems:
         logs = evaluation.run.logs if evaluation.run is not None else {}
         again = {query_id: log for query_id, log in logs.items() if log.repeat_ms or log.unstable}
@@ -185,30 +185,28 @@ def _changed_answers(systems: Systems) -> list[Block]:
             )
         if again and not changed:
             times = max(len(log.repeat_ms) for log in again.values())
-            what = "once more" if times == 1 else f"{format_count(times)} times more"
-            said.append(
-                Paragraph(f"{label}: {format_count(len(again))} queries were asked {what}, and no answer changed.")
+            what = "once" if times == 1 else f"{format_count(times)} times"
+            notes.append(
+                Paragraph(f"{label}: {format_count(len(again))} queries were repeated {what}; no answer changed.")
             )
     if not rows:
-        return [*said]
+        return [*notes]
     columns = (
         Column("system"),
         Column("query", "code"),
         Column("changed", "count"),
-        Column("asked again", "count"),
+        Column("repeats", "count"),
         Column("first difference", "code"),
     )
-    table = Table(columns, rows, "Answers that changed when the same query was asked again", shown=SHOWN_CHANGES)
-    return [*said, table] if len(rows) <= SHOWN_CHANGES else [*said, Details(table.caption, (table,), pasted=True)]
+    table = Table(columns, rows, "Answers that changed when the query was repeated", shown=SHOWN_CHANGES)
+    return [*notes, table] if len(rows) <= SHOWN_CHANGES else [*notes, Details(table.caption, (table,), pasted=True)]
 
 
 def _unsteady(evaluation: Evaluation) -> list[str]:
-    """A sentence where a system gave the same query another answer; nothing where it did not."""
+    """A sentence where answers to a repeated query changed."""
     logs = evaluation.run.logs if evaluation.run is not None else {}
     again = [log for log in logs.values() if log.repeat_ms or log.unstable]
     changed = sum(bool(log.unstable) for log in again)
     if not changed:
         return []
-    return [
-        f"{changed} of {len(again)} queries brought another answer when they were asked again; the first one counts"
-    ]
+    return [f"{changed} of {len(again)} repeated queries changed their answer; the first answer counts"]

@@ -11,7 +11,7 @@ from cranfield.record import Fields
 from cranfield.reporting.document import Block, Bullets, Cell, Column, Paragraph, Section, Table
 from cranfield.reporting.sections.subject import Subject
 
-HOW = "The queries of two strata do not pair: the interval is Welch's, and p counts random labellings of the queries."
+HOW = "The queries of two strata are not paired: Welch's interval, and p of a permutation test over labellings."
 
 
 def find_contrasts(
@@ -42,14 +42,14 @@ def strata_contrasts(subject: Subject) -> Section | None:
         notes += [f"{ceiling}." for one in chosen for ceiling in one.ceilings]
         if notes:
             blocks.append(Bullets(tuple(notes), "warning"))
-    return Section("contrasts", "Stratum against stratum", tuple(blocks))
+    return Section("contrasts", "Contrasts of strata", tuple(blocks))
 
 
 def _table(contrasts: Sequence[StrataContrast]) -> Table:
     first = contrasts[0]
     level = format_level(first.groups.alpha)
     columns = (
-        Column("of"),
+        Column("system"),
         Column(first.a, "value"),
         Column("n", "count"),
         Column(first.b, "value"),

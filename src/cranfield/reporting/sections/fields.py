@@ -1,4 +1,4 @@
-"""What systems say of each answer beside the hits: confidence, whether it was answered locally, tokens."""
+"""Fields that systems return with each answer: confidence, whether it was answered locally, tokens."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def returned_fields(systems: Systems) -> list[Block]:
     if not rows:
         return []
     columns = (Column("system"), Column("field", "code"), Column("answers", "count"), Column("in short"))
-    return [Table(columns, rows, "What the answers say of themselves; every value is in results.json and the run")]
+    return [Table(columns, rows, "Fields of the answers; every value is in results.json and the run")]
 
 
 def fields_of(evaluation: Evaluation) -> Mapping[str, Mapping[str, Any]]:

@@ -17,7 +17,9 @@ from cranfield.numbers import format_level
 from cranfield.reporting.document import Block, Bullets, Cell, Column, Paragraph, Section, Table
 from cranfield.reporting.sections.subject import Subject
 
-RESAMPLED = "Intervals are percentiles of resampled queries, of those that both sides answered, and approximate; of p95 there is none under 50 queries"
+RESAMPLED = (
+    "Approximate bootstrap percentile CIs over the queries that both sides answered; none of p95 under 50 queries"
+)
 
 
 def latencies(subject: Subject) -> Section | None:
@@ -28,7 +30,7 @@ def latencies(subject: Subject) -> Section | None:
         return None
     blocks: list[Block] = [*_against_baseline(subject), _percentiles(timed)]
     notes = _cautions(timed)
-    notes += [f"{label}: nobody timed its calls" for label, summary in about if summary is None]
+    notes += [f"{label}: no call times recorded" for label, summary in about if summary is None]
     if notes:
         blocks.append(Bullets(tuple(notes), "warning"))
     return Section("latency", "Latency", tuple(blocks))
@@ -52,10 +54,10 @@ def _against_baseline(subject: Subject) -> list[Block]:
         Column("system"),
         Column("median difference", "ms"),
         Column(f"{format_level(options.alpha)} CI", "ms"),
-        Column("it is"),
+        Column("verdict"),
         Column("queries", "count"),
     )
-    caption = f"Latency minus that of {baseline}, query by query"
+    caption = f"Latency minus that of {baseline}, per query"
     return [Table(columns, rows, caption, shown=None)] if rows else []
 
 
@@ -90,8 +92,10 @@ def _percentiles(timed: Sequence[tuple[str, LatencySummary]]) -> Table:
         Column("retried", "count"),
         Column("kept", "percent"),
     )
-    said = "Time per call, a program's start included. Kept: answers of an earlier collection, with their times of then"
-    return Table(columns, rows, said, shown=None)
+    caption = (
+        "Time per call, including process start. Kept: answers of an earlier collection, with their original times"
+    )
+    return Table(columns, rows, caption, shown=None)
 
 
 def _differences(impact: LatencyImpact) -> Table:
@@ -101,10 +105,10 @@ def _differences(impact: LatencyImpact) -> Table:
         Column("B minus A"),
         Column("difference", "ms"),
         Column(f"{format_level(impact.alpha)} CI", "ms"),
-        Column("B is"),
+        Column("verdict"),
         Column("queries", "count"),
     )
-    return Table(columns, rows, f"What the candidate does to the time of a call. {RESAMPLED}", shown=None)
+    return Table(columns, rows, f"Latency differences. {RESAMPLED}", shown=None)
 
 
 def _with_ends(found: LatencyDifference) -> tuple[Cell, Cell]:

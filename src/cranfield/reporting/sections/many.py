@@ -26,6 +26,7 @@ from cranfield.reporting.sections.intervals import CLAIMS, interval_figure, marg
 from cranfield.reporting.sections.labels import colour_of, letters, news_of
 from cranfield.reporting.sections.subject import Subject
 from cranfield.stats.table import MEAN_DIFFERENCE, TESTS
+from cranfield.words import and_list
 
 MOST_PAIRS_DRAWN = 45
 """Ten systems have as many."""
@@ -40,7 +41,7 @@ def against_baseline(subject: Subject) -> Section | None:
     others = [labels[pair.second] for pair in many.against]
     caption = f"Each system minus {labels[many.baseline or '']}, {many.primary}"
     blocks: tuple[Block, ...] = (
-        Paragraph(f"p Holm is adjusted over these {len(many.against)} comparisons, and not over all pairs."),
+        Paragraph(f"p Holm is adjusted over these {len(many.against)} comparisons, not over all pairs."),
         *_forest("against", many.against, many, others, "minus the baseline"),
         _pair_table(many.against, many, others, caption),
     )
@@ -55,8 +56,8 @@ def pairs(subject: Subject) -> Section | None:
     short = dict(zip(many.names, letters(len(many.names)), strict=True))
     labels = [f"{short[pair.second]} minus {short[pair.first]}" for pair in many.pairs]
     note = (
-        f"p Holm is adjusted over all {len(many.pairs)} pairs, and decides. The interval is of each pair alone "
-        f"({TESTS[many.options.test].estimates}) and is not adjusted: it can exclude zero where p Holm does not."
+        f"p Holm is adjusted over all {len(many.pairs)} pairs and decides. The CI is of each pair alone "
+        f"({TESTS[many.options.test].estimates}) and is not adjusted: it can exclude zero where p Holm is not significant."
     )
     blocks: tuple[Block, ...] = (
         Paragraph(note),
@@ -69,8 +70,8 @@ def pairs(subject: Subject) -> Section | None:
 
 def _pair_table(pairs: Sequence[PairComparison], many: ManyComparison, labels: Sequence[str], caption: str) -> Table:
     columns = (
-        Column("which"),
-        Column("is"),
+        Column("pair"),
+        Column("verdict"),
         Column("difference", "delta"),
         Column(f"{format_level(many.options.alpha)} CI", "delta interval"),
         Column("p", "p"),
@@ -115,8 +116,8 @@ def _forest(
         name,
         f"Differences in {many.primary}, with {format_level(many.options.alpha)} CIs",
         marks,
-        _pair_table(pairs, many, labels, "Differences and their intervals"),
-        alt=f"Differences with their intervals: {verdicts}.",
+        _pair_table(pairs, many, labels, "Differences and their CIs"),
+        alt=f"Differences with CIs: {verdicts}.",
         axis=f"{many.primary}, {what}",
         legend=(*CLAIMS, ("same", f"{VerdictCode.NOT_SIGNIFICANT.text}, by p Holm"), *margin_legend(margin)),
         margin=margin,
@@ -148,29 +149,31 @@ def ranks(subject: Subject) -> Section | None:
         return None
     rows: list[tuple[Cell, ...]] = []
     for name, result in many.omnibus.items():
-        about = result.extra
+        extra = result.extra
         if name == "permutation":
-            how = f"variance of the means; {format_count(int(about['arrangements'] or 0))} arrangements"
+            how = f"variance of the means; {format_count(int(extra['arrangements'] or 0))} arrangements"
         else:
-            how = f"chi2, {about.get('df')} degrees of freedom"
+            how = f"chi2, {extra.get('df')} degrees of freedom"
         rows.append((name, result.statistic, result.p_two_sided, how, result.note or ""))
-        if about.get("p_f") is not None:
-            rows.append(("Iman-Davenport", about.get("f"), about.get("p_f"), "F of the same ranks", ""))
+        if extra.get("p_f") is not None:
+            rows.append(("Iman-Davenport", extra.get("f"), extra.get("p_f"), "F of the same ranks", ""))
     columns = (Column("test"), Column("statistic", "statistic"), Column("p", "p"), Column("of"), Column("note"))
-    alike = Table(columns, rows, "Are all systems alike? A small p says that some are not, and not which", shown=None)
-    questions = Details("What these tests ask", (Bullets(QUESTIONS),))
-    return Section("ranks", "All at once", (alike, _rank_figure(many, many.ranks, subject.labels), questions))
+    alike = Table(
+        columns, rows, "Omnibus tests. A small p: not all systems are equal; it does not say which differ", shown=None
+    )
+    about = Details("About the tests", (Bullets(ABOUT_THE_TESTS),))
+    return Section("ranks", "Omnibus tests and ranks", (alike, _rank_figure(many, many.ranks, subject.labels), about))
 
 
-QUESTIONS = (
+ABOUT_THE_TESTS = (
     (
-        "permutation: if the systems were alike, each query's values could as well belong to them in another order. How often "
-        "do the means then spread as far?"
+        "permutation: if all systems are equal, each query's values can be exchanged between them; p is the share of "
+        "rearrangements whose means spread at least as far."
     ),
-    "friedman: do some systems rank higher than others, query by query? Iman and Davenport's F is the same with less caution.",
+    "friedman: rank test over queries: do some systems rank higher? Iman-Davenport's F is a less conservative form of it.",
     (
-        "critical difference (Nemenyi): how far mean ranks have to lie apart, for all pairs at once. It looks at ranks and not "
-        "at sizes of differences, so it can disagree with the pairs of the declared test, which decide."
+        "critical difference (Nemenyi): the difference in mean rank that is significant for all pairs at once. It uses ranks "
+        "only, so it can disagree with the pairwise tests, which decide."
     ),
 )
 
@@ -191,7 +194,7 @@ def _rank_figure(many: ManyComparison, ranks: Ranks, labels: Sequence[str]) -> F
         (labels[place], f"{ranks.means[place]:.2f}", ", ".join(joined[many.names[place]]) or UNKNOWN) for place in order
     ]
     means = "; ".join(f"{labels[place]} {ranks.means[place]:.2f}" for place in order)
-    bars = "; ".join(f"{' and '.join(group)} are not told apart" for group in ranks.groups) or "all are told apart"
+    bars = "; ".join(f"no significant difference between {and_list(group)}" for group in ranks.groups) or "all differ"
     return Figure(
         "ranks",
         f"Mean ranks by {many.primary}, 1 is best",
@@ -205,8 +208,8 @@ def _rank_figure(many: ManyComparison, ranks: Ranks, labels: Sequence[str]) -> F
             shown=None,
         ),
         (
-            ("good", "among the best, by the pairs"),
-            ("same", "not"),
+            ("good", "among the best (pairwise tests)"),
+            ("same", "not among the best"),
         ),
         pasted=True,
     )
@@ -224,11 +227,11 @@ def measure_agreement(subject: Subject) -> Section | None:
         (str(row), *(1.0 if row == column else tau[row, column] for column in measures)) for row in measures
     ]
     note = (
-        f"Kendall's tau between the orders in which two measures put the {len(many.names)} systems by their means: +1 is the "
-        "same order, −1 the opposite one. Of few systems it takes few values, and says little."
+        f"Kendall's tau between the rankings of the {len(many.names)} systems by two measures: +1 is the same order, −1 the "
+        "reverse. With few systems tau takes few values."
     )
     return Section(
         "orders",
-        "Do the measures agree?",
-        (Paragraph(note), Table(columns, rows, "Agreement of the measures on the order of the systems", shown=None)),
+        "Agreement of the measures",
+        (Paragraph(note), Table(columns, rows, "Kendall's tau of the system rankings", shown=None)),
     )

@@ -28,10 +28,10 @@ from cranfield.reporting.sections.subject import Subject
 from cranfield.stats.table import MEAN_DIFFERENCE, TESTS
 
 HOW_TO_READ = (
-    "Difference: mean of B minus A, query by query.",
+    "Difference: mean of B minus A, paired by query.",
     "p: two-sided, of the declared test. p Holm: the same, adjusted for the number of other measures looked at.",
-    "d_z: the mean difference over the standard deviation of the differences. 0.2 is small, 0.5 middling, 0.8 large.",
-    "MDE: the smallest true difference that this many queries of this spread would show with 80 % power.",
+    "d_z: the mean difference over the standard deviation of the differences. 0.2 is small, 0.5 medium, 0.8 large.",
+    "MDE: minimum detectable effect, the true difference found with 80 % power at this n and spread.",
 )
 
 
@@ -60,7 +60,7 @@ def compared_measures(comparison: Comparison) -> Section:
             Column("n", "count"),
         ),
         [_compared_row(about, comparison) for about in comparison.measures.values()],
-        f"B against A. * decides: the primary measure, by the {comparison.test} test. "
+        f"B against A. * primary measure, decided by the {comparison.test} test. "
         f"CI of the {spec.estimates} ({spec.interval})",
         shown=None,
     )
@@ -69,7 +69,7 @@ def compared_measures(comparison: Comparison) -> Section:
         blocks.append(figure)
     blocks += [
         table,
-        Details("Each side on its own", (_each_side(comparison, level),), pasted=True),
+        Details("Each system separately", (_each_side(comparison, level),), pasted=True),
         Details("How to read this table", (Bullets((*HOW_TO_READ, *_sentences(comparison.measures))),)),
     ]
     return Section("measures", "Measures", tuple(blocks))
@@ -117,16 +117,16 @@ def _interval_figure(comparison: Comparison, level: str) -> Figure | None:
     table = Table(
         (Column("measure"), Column("difference", "delta"), Column(f"{level} CI", "delta interval")),
         [(str(about.measure), about.delta, (about.ci_low, about.ci_high)) for about in rows],
-        "Differences and their intervals",
+        "Differences and their CIs",
     )
     return interval_figure(
         "intervals",
         f"{level} CIs of the {estimates}",
         marks,
         table,
-        alt=f"Differences with their intervals: {intervals}.",
+        alt=f"Differences with CIs: {intervals}.",
         axis="difference, B minus A",
-        legend=(*CLAIMS, ("same", "the interval holds zero"), *margin_legend(comparison.margin)),
+        legend=(*CLAIMS, ("same", "the CI contains zero"), *margin_legend(comparison.margin)),
         margin=comparison.margin,
     )
 
@@ -176,7 +176,7 @@ def _ranked_systems(many: ManyComparison) -> Section:
         Column("system"),
         *_summary_columns(format_level(many.options.alpha))[:-1],
         Column("mean rank", "average"),
-        Column("is"),
+        Column("role"),
     )
     n = len(many.query_ids)
     first = Table(columns, rows, f"{many.primary} on the {n} queries that every system has a value for", shown=None)
@@ -189,7 +189,7 @@ def _ranked_systems(many: ManyComparison) -> Section:
         for measure, row in many.summaries.items()
     ]
     columns = (Column("measure"), *(Column(label, "value") for label in labels), Column("n", "count"))
-    second = Table(columns, means, "Means of every measure. * decides: the primary measure", shown=None)
+    second = Table(columns, means, "Means of every measure. * primary measure", shown=None)
     return Section("systems", "Systems", (first, second))
 
 
@@ -214,13 +214,13 @@ def _side_by_side(evaluations: Sequence[Evaluation]) -> Section:
     blocks += [
         Table((Column("measure"), *several, *_summary_columns(level)), rows, f"Means, {level} t intervals", shown=None),
         Details("Other means and sums", (_other_means(evaluations, measures),)),
-        Details("What the measures are", (Bullets(_sentences(measures)),)),
+        Details("Definitions of the measures", (Bullets(_sentences(measures)),)),
     ]
     return Section("measures", "Measures", tuple(blocks))
 
 
 def _other_means(evaluations: Sequence[Evaluation], measures: Sequence[Measure]) -> Table:
-    """Geometric mean, sum, and the mean weighted by how often a query is asked, where queries have weights."""
+    """Geometric mean, sum, and the mean weighted by query frequency, where queries have weights."""
     found = [
         (measure, evaluation.name, evaluation.summaries[measure])
         for measure in measures
@@ -241,7 +241,7 @@ def _other_means(evaluations: Sequence[Evaluation], measures: Sequence[Measure])
         *((Column("weighted mean", "value"),) if weighted else ()),
     )
     note = "A value under 0.00001 counts as that much in the geometric mean"
-    return Table(columns, rows, note + ("; weights are how often a query is asked" if weighted else ""))
+    return Table(columns, rows, note + ("; weights are query frequencies" if weighted else ""))
 
 
 def _matrix(evaluations: Sequence[Evaluation], measures: Sequence[Measure]) -> Table:

@@ -64,10 +64,10 @@ def query_differences(subject: Subject) -> Section | None:
     if figure := _difference_figure(comparison):
         blocks.append(figure)
     blocks += [
-        _partition(comparison.buckets, f"What happened to {comparison.primary}, query by query", "bucket"),
+        _partition(comparison.buckets, f"Change of {comparison.primary} per query", "bucket"),
         _names(comparison.buckets, "Queries of each bucket"),
     ]
-    return Section("queries", "Query by query", tuple(blocks))
+    return Section("queries", "Per-query differences", tuple(blocks))
 
 
 def movement(subject: Subject) -> Section | None:
@@ -241,7 +241,7 @@ def _slope_figure(comparison: Comparison) -> Figure | None:
         Table(
             (Column("on A"), Column("on B"), Column("queries", "count"), Column("which", "code")),
             rows,
-            "From which rank to which",
+            "Changes of rank",
         ),
         legend,
     )

@@ -12,7 +12,7 @@ from cranfield.words import n_of
 
 P_VALUES = (
     "p is two-sided, and p B > A one-sided: candidate above baseline. p Holm is the two-sided p adjusted for the number "
-    "of tests other than the declared one, which stands as it is."
+    "of tests other than the declared one, which is not adjusted."
 )
 
 
@@ -45,40 +45,42 @@ def paired_tests(subject: Subject) -> Section | None:
             Column("note"),
         ),
         rows,
-        f"Paired tests on {comparison.primary}, n = {about.n}, {about.n_nonzero} differ. * declared beforehand",
+        f"Paired tests on {comparison.primary}, n = {about.n}, {about.n_nonzero} differ. * declared test",
         shown=None,
     )
-    return Section("tests", "Paired tests", (table, Details("What the tests ask", (Bullets(_questions(comparison)),))))
+    return Section("tests", "Paired tests", (table, Details("About the tests", (Bullets(_descriptions(comparison)),))))
 
 
-OF_A_MARGIN = {"p_equivalence": "within the margin", "p_noninferior": "non-inferior"}
-"""P-values of tests that ask of a margin, and not of a difference: what a small one says."""
+MARGIN_P_VALUES = {"p_equivalence": "within the margin", "p_noninferior": "non-inferior"}
+"""P-values of tests against a margin: what a small one means."""
 
-NOT_WORSE = (
-    "noninferiority, one one-sided t test: Is a loss of the margin or more ruled out? A gain is no objection. "
+NONINFERIORITY_TEST = (
+    "noninferiority, one-sided t test: is a loss of the margin or more ruled out? "
     "Interval: mean difference: Student's t at 1 - 2 alpha."
 )
 
 
 def _note(result: TestResult) -> str:
-    said = [
-        f"{what}: p {format_p(p)}" for key, what in OF_A_MARGIN.items() if isinstance(p := result.extra.get(key), float)
+    parts = [
+        f"{what}: p {format_p(p)}"
+        for key, what in MARGIN_P_VALUES.items()
+        if isinstance(p := result.extra.get(key), float)
     ]
-    return "; ".join([*said, *([result.note] if result.note else [])])
+    return "; ".join([*parts, *([result.note] if result.note else [])])
 
 
-def _questions(comparison: Comparison) -> tuple[str, ...]:
+def _descriptions(comparison: Comparison) -> tuple[str, ...]:
     from cranfield.stats.table import TESTS
 
-    asked = [TESTS[name] for name in comparison.measures[comparison.primary].tests if name in TESTS]
+    specs = [TESTS[name] for name in comparison.measures[comparison.primary].tests if name in TESTS]
     return (
         P_VALUES,
         *(
             f"{spec.name}, {spec.title}: {spec.sentence}"
             + (f" Interval: {spec.interval_method}." if spec.interval else "")
-            for spec in asked
+            for spec in specs
         ),
-        *((NOT_WORSE,) if NONINFERIORITY in comparison.measures[comparison.primary].tests else ()),
+        *((NONINFERIORITY_TEST,) if NONINFERIORITY in comparison.measures[comparison.primary].tests else ()),
     )
 
 

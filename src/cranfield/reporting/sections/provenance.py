@@ -15,20 +15,20 @@ from cranfield.stats.table import TESTS
 
 def provenance(subject: Subject) -> Section:
     """All that is needed to make the same numbers again."""
-    inputs = (*_inputs(subject.systems), ("made with", _made_with(subject)))
+    inputs = (*_inputs(subject.systems), ("software", _made_with(subject)))
     blocks: list[Block] = [KeyValues(inputs, "Inputs and versions")]
     if notes := subject.evaluations[0].testset.notes:
         blocks.append(Bullets(tuple(f"test set: {note}" for note in notes), "warning"))
     if subject.result is not None:
-        blocks.append(KeyValues(_declared(subject.result), "Declared beforehand"))
+        blocks.append(KeyValues(_declared(subject.result), "Declared settings"))
     if subject.preflight:
         rows: list[tuple[Cell, ...]] = [tuple(row) for row in subject.preflight]
         columns = (Column("system"), Column("check", "code"), Column("found", "code"))
-        blocks.append(Table(columns, rows, "Checked before the first query"))
+        blocks.append(Table(columns, rows, "Preflight checks"))
     for label, evaluation in subject.systems:
         if evaluation.run is not None and evaluation.run.config:
             text = json.dumps(dict(evaluation.run.config), indent=2, ensure_ascii=False, default=str)
-            blocks.append(Details(f"Configuration of {label}", (Code(text, "As written, without secrets"),)))
+            blocks.append(Details(f"Configuration of {label}", (Code(text, "As configured, secrets redacted"),)))
     return Section("provenance", "Provenance", tuple(blocks))
 
 
@@ -44,10 +44,10 @@ def _inputs(systems: Systems) -> tuple[tuple[str, str], ...]:
     for label, evaluation in systems:
         items.append((f"run of {label}", evaluation.run_digest))
         if evaluation.reading:
-            asked = ", ".join(
+            options = ", ".join(
                 f"{name} {'all' if value is None else value}" for name, value in evaluation.reading.items()
             )
-            items.append((f"reading of {label}", asked))
+            items.append((f"options of {label}", options))
         if evaluation.run is not None and evaluation.run.config_digest:
             items.append((f"configuration of {label}", evaluation.run.config_digest))
         if evaluation.run is not None and evaluation.run.order != "given":
@@ -71,11 +71,11 @@ def _declared(result: Comparison | ManyComparison) -> tuple[tuple[str, str], ...
         ),
         *((("baseline", result.baseline or "none"),) if isinstance(result, ManyComparison) else ()),
         ("alpha", format_plain(options.alpha)),
-        ("margin", "none stated" if options.margin is None else f"±{format_plain(options.margin)}"),
+        ("margin", "none" if options.margin is None else f"±{format_plain(options.margin)}"),
         ("seed", format_count(options.seed)),
-        ("random draws", format_count(result.n_draws) if result.n_draws else "none: exact"),
-        ("limit of failed queries", _share(limits.max_failed_share)),
-        ("least judged share", _share(limits.min_judged_share)),
+        ("random draws", format_count(result.n_draws) if result.n_draws else "none (exact test)"),
+        ("maximum failed share", _share(limits.max_failed_share)),
+        ("minimum judged share", _share(limits.min_judged_share)),
     )
 
 

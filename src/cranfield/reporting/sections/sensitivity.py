@@ -17,7 +17,7 @@ def sensitivity_section(subject: Subject) -> Section | None:
         return None
     blocks: list[Block] = [Paragraph(f"{result.line}.")]
     if result.disagreeing:
-        blocks.append(Bullets(_otherwise(result), "warning"))
+        blocks.append(Bullets(_disagreeing(result), "warning"))
     if result.variations:
         blocks += [Paragraph(_how(result)), _table(result)]
     if result.left_out:
@@ -26,23 +26,23 @@ def sensitivity_section(subject: Subject) -> Section | None:
 
 
 SPEAKS_FOR_ITSELF = ("measure", "cutoff", "without a stratum")
-"""Families whose variations need not be said with their family's name."""
+"""Families whose variations are clear without the family's name."""
 
 
-def _otherwise(result: Sensitivity) -> tuple[str, ...]:
+def _disagreeing(result: Sensitivity) -> tuple[str, ...]:
     """Every other verdict, with the variations that reach it."""
-    said: dict[str, list[str]] = {}
+    by_verdict: dict[str, list[str]] = {}
     for one in result.disagreeing:
         name = one.name if one.family in SPEAKS_FOR_ITSELF else f"{one.family}: {one.name}"
-        said.setdefault(one.verdict.text, []).append(name)
-    return tuple(f"{verdict}: {', '.join(names)}" for verdict, names in said.items())
+        by_verdict.setdefault(one.verdict.text, []).append(name)
+    return tuple(f"{verdict}: {', '.join(names)}" for verdict, names in by_verdict.items())
 
 
 def _how(result: Sensitivity) -> str:
-    drawn = f", with {format_count(result.n_draws)} random draws" if result.test in {"permutation", "bootstrap"} else ""
+    draws = f", with {format_count(result.n_draws)} random draws" if result.test in {"permutation", "bootstrap"} else ""
     return (
         "Each row changes one setting; no multiple-comparison correction. The verdict is that of the declared settings. "
-        f"Rows that do not change the test use the {TESTS[result.test].title}{drawn}."
+        f"Rows that do not change the test use the {TESTS[result.test].title}{draws}."
     )
 
 

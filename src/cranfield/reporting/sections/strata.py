@@ -27,14 +27,14 @@ def breakdown(subject: Subject) -> Section | None:
     """The primary measure by stratum; None where the test set knows no strata."""
     if (pair := subject.pair) is not None:
         note = (
-            f"{pair.primary} within each group. The intervals are t intervals of the difference and are not adjusted: "
-            "they say where to look next, and decide nothing."
+            f"{pair.primary} within each group. t intervals of the difference, not adjusted for multiple "
+            "comparisons: exploratory, not part of the verdict."
         )
         return _section(note, pair.strata, partial(_pair_table, pair), partial(_whiskers, pair))
     if (many := subject.many) is not None:
         note = (
-            f"{many.primary} of every system within each group of queries. Nothing is tested here: it says where to look "
-            "next, and decides nothing."
+            f"{many.primary} of every system within each group of queries. Not tested: exploratory, not part of the "
+            "verdict."
         )
         labels = subject.labels
         return _section(note, many.strata, partial(_many_table, many, labels), partial(_heat_map, many, labels))
@@ -95,9 +95,9 @@ def _whiskers(
         f"Difference by {key}, with {format_level(pair.alpha)} CIs",
         marks,
         table,
-        alt=f"Differences with their intervals: {differences}.",
+        alt=f"Differences with CIs: {differences}.",
         axis=f"{pair.primary}, B minus A",
-        legend=(*CLAIMS, ("same", "the interval holds zero")),
+        legend=(*CLAIMS, ("same", "the CI contains zero")),
         margin=pair.margin,
     )
 

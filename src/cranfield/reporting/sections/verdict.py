@@ -31,10 +31,10 @@ def _many_facts(many: ManyComparison) -> tuple[Fact, ...]:
     n_claims = sum(pair.verdict is not VerdictCode.NOT_SIGNIFICANT for pair in many.pairs)
     return (
         Fact("Systems", str(len(many.names)), f"{len(best)} best" if best else ""),
-        Fact("Pairs told apart", f"{n_claims} of {len(many.pairs)}", f"{many.options.test}, Holm"),
+        Fact("Significant pairs", f"{n_claims} of {len(many.pairs)}", f"{many.options.test}, Holm"),
         Fact("Queries", str(len(many.query_ids)), f"{len(many.dropped)} left out" if many.dropped else "all of them"),
-        Fact("All alike?", format_p(tests["permutation"].p_two_sided), "p, permutation of all"),
-        Fact("Ranks alike?", format_p(tests["friedman"].p_two_sided), "p, Friedman"),
+        Fact("Omnibus test", format_p(tests["permutation"].p_two_sided), "p, permutation"),
+        Fact("Friedman test", format_p(tests["friedman"].p_two_sided), "p"),
     )
 
 
