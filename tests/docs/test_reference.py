@@ -18,7 +18,7 @@ from cranfield import errors
 from cranfield.cli import shared
 from cranfield.config.gate import RULE_MODELS
 from cranfield.config.presets import PRESETS
-from cranfield.evaluation.verdict_table import VERDICTS
+from cranfield.evaluation.verdict_table import VerdictCode
 from cranfield.formats.sniff import FORMATS
 from cranfield.gate.rules import RULES
 from cranfield.measures import ALIASES, CATALOGUE
@@ -59,7 +59,7 @@ def test_the_glossary_holds_the_table_of_verdicts_and_terms_in_order() -> None:
     verdicts, terms = (
         re.findall(r"^\| (.+?) \| (.+?) \| (.+?) \|$", part, re.MULTILINE)[1:] for part in text.split("## Terms")
     )
-    assert verdicts == [(spec.text, f"`{spec.code}`", spec.meaning) for spec in VERDICTS.values()]
+    assert verdicts == [(code.text, f"`{code.value}`", code.meaning) for code in VerdictCode]
     names = [term for term, _, _ in terms]
     assert len(names) > 30
     assert names == sorted(set(names), key=str.lower)

@@ -24,6 +24,8 @@ from cranfield.stats.result import TestResult
 
 FloatQS = NDArray[np.float64]
 """Queries by systems."""
+Column = tuple[Sequence[str], FloatQ, NDArray[np.bool_]]
+"""Query ids, values and which are scored, of one system."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,28 +43,41 @@ class PairedValues:
 
     def strata(self, testset: TestSet) -> Iterator[tuple[str, str, PairedValues]]:
         """(key, value, values) of every stratum."""
-        rows = {query_id: row for row, query_id in enumerate(self.query_ids)}
         for key, value, query_ids in strata_of(testset, self.query_ids):
-            members = self.values[[rows[query_id] for query_id in query_ids]]
-            yield key, value, PairedValues(self.measure, query_ids, members)
+            yield key, value, self._only(set(query_ids))
+
+    def without(self, query_ids: Sequence[str]) -> PairedValues:
+        """The values without those of some queries."""
+        return self._only(set(self.query_ids) - set(query_ids))
+
+    def _only(self, kept: set[str]) -> PairedValues:
+        rows = [row for row, query_id in enumerate(self.query_ids) if query_id in kept]
+        return PairedValues(self.measure, tuple(self.query_ids[row] for row in rows), self.values[rows])
 
 
 def pair_values(evaluations: Sequence[Evaluation], measure: Measure) -> PairedValues:
     """The values of a measure on the queries for which every system has one."""
-    first = evaluations[0]
-    query_ids = tuple(q for q in first.query_ids if all(has_value(each, measure, q) for each in evaluations))
-    columns = [_column(each, measure, query_ids) for each in evaluations]
-    return PairedValues(measure, query_ids, np.column_stack(columns))
+    return pair_columns(measure, [(each.query_ids, each.values[measure], each.scored[measure]) for each in evaluations])
+
+
+def pair_columns(measure: Measure, columns: Sequence[Column]) -> PairedValues:
+    """The values of every system on the queries that are scored in every column."""
+    known = [
+        {
+            query_id: value
+            for query_id, value, is_scored in zip(ids, values.tolist(), scored.tolist(), strict=True)
+            if is_scored
+        }
+        for ids, values, scored in columns
+    ]
+    query_ids = tuple(query_id for query_id in known[0] if all(query_id in column for column in known))
+    rows = [[column[query_id] for column in known] for query_id in query_ids]
+    return PairedValues(measure, query_ids, np.array(rows, dtype=np.float64).reshape(len(rows), len(known)))
 
 
 def has_value(evaluation: Evaluation, measure: Measure, query_id: str) -> bool:
     """Whether the system answers the query and has a value of the measure for it."""
     return query_id in evaluation.index and bool(evaluation.scored[measure][evaluation.index[query_id]])
-
-
-def _column(evaluation: Evaluation, measure: Measure, query_ids: Sequence[str]) -> FloatQ:
-    rows = np.array([evaluation.index[query_id] for query_id in query_ids], dtype=np.int64)
-    return np.asarray(evaluation.values[measure][rows], dtype=np.float64)
 
 
 def shared_measures(evaluations: Sequence[Evaluation]) -> tuple[Measure, ...]:

@@ -6,7 +6,7 @@ selected by their results.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
@@ -14,13 +14,12 @@ import numpy as np
 
 from cranfield.errors import CranfieldError
 from cranfield.evaluation.margins import unjudged_margin
+from cranfield.evaluation.pairing import PairedValues, pair_columns, pair_values
 from cranfield.evaluation.scales import NOT_ON_ITS_SCALE, ranking_for
-from cranfield.evaluation.strata import strata_of
 from cranfield.evaluation.values import Comparison, Evaluation
 from cranfield.evaluation.verdict import sign_of, verdict_of_interval
 from cranfield.evaluation.verdict_table import VerdictCode
 from cranfield.measures import Measure, compute, parse_all
-from cranfield.ranking.value import FloatQ, Ranking
 from cranfield.stats.rounding import differences
 from cranfield.stats.table import MEAN_DIFFERENCE, TESTS, Paired
 
@@ -119,7 +118,7 @@ def sensitivity(
 
     Args:
         comparison: as it was declared; its limits, alpha, margin and seed hold for every variation. A margin is about the
-            mean difference, so a test of something else is analyses without.
+            mean difference, so a test of something else runs without.
         regraded: name of a consensus rule to both sides evaluated on the grades it makes, or to why there are none.
         n_draws: random draws of each variation; never more than the comparison had.
 
@@ -134,12 +133,13 @@ def sensitivity(
         )
     analyses = _Analyses(comparison, n_draws)
     analyses.with_measure("measure", comparison.primary)  # what gives the same values is no variation
+    paired = pair_values(analyses.sides, comparison.primary)
     found: list[Variation | str] = [
         *_measures(analyses),
         *_cutoffs(analyses),
-        *_tests(analyses),
+        *_tests(analyses, paired),
         *_rules(analyses, regraded or {}),
-        *_strata(analyses),
+        *_strata(analyses, paired),
         *_unjudged(analyses),
     ]
     variations = tuple(one for one in found if isinstance(one, Variation))
@@ -153,101 +153,66 @@ class _Analyses:
 
     comparison: Comparison
     n_draws: int
-    measure_of_values: dict[tuple[bytes, bytes], str] = field(default_factory=dict)
+    measure_of_values: dict[bytes, str] = field(default_factory=dict)
     """Values of both sides to the measure that gave them."""
 
-    def pair(
-        self, family: Family, name: str, a: FloatQ, b: FloatQ, measure: Measure, test: str = ""
-    ) -> Variation | str:
-        """The variation of one value per query on each side; why not, where too few are left."""
+    @property
+    def sides(self) -> tuple[Evaluation, Evaluation]:
+        return self.comparison.baseline, self.comparison.candidate
+
+    @property
+    def depth(self) -> int:
+        """Length of the longest list."""
+        return max(int(side.ranking.n_returned.max(initial=0)) for side in self.sides)
+
+    def run(self, family: Family, name: str, paired: PairedValues, test: str = "") -> Variation | str:
+        """The variation of these values; the reason where too few are left."""
         comparison = self.comparison
+        a, b = paired.values.T
         if len(a) < FEWEST_QUERIES:
             return f"{name}: {len(a)} queries are too few"
         spec = TESTS[test or comparison.test]
         difference = differences(a, b)
         result = spec.run(Paired(a, b, difference, comparison.alpha, comparison.seed, self.n_draws))
         margin = comparison.margin if spec.estimates == MEAN_DIFFERENCE else None
-        verdict = verdict_of_interval(result.ci_low, result.ci_high, sign=sign_of(measure), margin=margin)
+        verdict = verdict_of_interval(result.ci_low, result.ci_high, sign=sign_of(paired.measure), margin=margin)
         return Variation(family, name, float(difference.mean()), result.ci_low, result.ci_high, len(a), verdict)
 
     def with_measure(self, family: Family, measure: Measure) -> Variation | str:
-        """The variation of another measure."""
-        sides = []
-        for side in (self.comparison.baseline, self.comparison.candidate):
+        """The variation of another measure; the reason where there is none."""
+        if measure.depth is not None and measure.depth > self.depth:
+            return f"{measure}: no list goes as deep"
+        columns = []
+        for side in self.sides:
             ranking = ranking_for(side, measure)
             if ranking is None:
                 return f"{measure}: {NOT_ON_ITS_SCALE}"
             try:
-                sides.append(_scored(measure, ranking))
+                values, scored, _ = compute(measure, ranking)
             except CranfieldError as error:
                 return f"{measure}: {error}"
-        a, b = sides
-        shared = [query_id for query_id in a if query_id in b]
-        if not shared:
+            columns.append((ranking.query_ids, values, scored))
+        paired = pair_columns(measure, columns)
+        if not paired.query_ids:
             return f"{measure}: it has no value for any query"
-        values = _values(a, shared), _values(b, shared)
-        same = self.measure_of_values.setdefault((values[0].tobytes(), values[1].tobytes()), str(measure))
+        same = self.measure_of_values.setdefault(paired.values.tobytes(), str(measure))
         if same != str(measure):
             return f"{measure}: the same as {same} on these lists"
-        return self.pair(family, str(measure), *values, measure)
-
-
-def _scored(measure: Measure, ranking: Ranking) -> dict[str, float]:
-    values, scored, _ = compute(measure, ranking)
-    return {
-        query_id: value
-        for query_id, value, known in zip(ranking.query_ids, values.tolist(), scored.tolist(), strict=True)
-        if known
-    }
-
-
-def _values(values: Mapping[str, float], query_ids: Sequence[str]) -> FloatQ:
-    return np.array([values[query_id] for query_id in query_ids], dtype=np.float64)
-
-
-def _primary_values(comparison: Comparison, query_ids: Sequence[str]) -> tuple[FloatQ, FloatQ]:
-    """The primary measure of both sides for some queries."""
-    baseline, candidate = comparison.baseline, comparison.candidate
-    return tuple(
-        np.array([side.values[comparison.primary][side.index[query_id]] for query_id in query_ids], dtype=np.float64)
-        for side in (baseline, candidate)
-    )  # type: ignore[return-value]  # two sides
-
-
-def _depth(comparison: Comparison) -> int:
-    """How far down the longest list goes."""
-    rankings = [side.ranking for side in (comparison.baseline, comparison.candidate)]
-    return max(int(ranking.n_returned.max(initial=0)) for ranking in rankings)
-
-
-def _too_deep(measure: Measure, depth: int) -> bool:
-    return measure.depth is not None and measure.depth > depth
+        return self.run(family, str(measure), paired)
 
 
 def _measures(analyses: _Analyses) -> Iterator[Variation | str]:
-    primary, depth = analyses.comparison.primary, _depth(analyses.comparison)
+    primary = analyses.comparison.primary
     for measure in parse_all(MEASURES):
-        if measure == primary or _differs_by_cutoff(measure, primary):
-            continue
-        yield (
-            f"{measure}: no list goes as deep"
-            if _too_deep(measure, depth)
-            else analyses.with_measure("measure", measure)
-        )
+        if measure != primary and not _differs_by_cutoff(measure, primary):
+            yield analyses.with_measure("measure", measure)
 
 
 def _cutoffs(analyses: _Analyses) -> Iterator[Variation | str]:
-    primary, depth = analyses.comparison.primary, _depth(analyses.comparison)
-    if not isinstance(primary.cutoff, int):
-        return
-    for cutoff in CUTOFFS:
-        measure = replace(primary, cutoff=cutoff)
-        if measure != primary:
-            yield (
-                f"{measure}: no list goes as deep"
-                if _too_deep(measure, depth)
-                else analyses.with_measure("cutoff", measure)
-            )
+    primary = analyses.comparison.primary
+    if isinstance(primary.cutoff, int):
+        for measure in (replace(primary, cutoff=cutoff) for cutoff in CUTOFFS if cutoff != primary.cutoff):
+            yield analyses.with_measure("cutoff", measure)
 
 
 def _differs_by_cutoff(measure: Measure, primary: Measure) -> bool:
@@ -255,69 +220,48 @@ def _differs_by_cutoff(measure: Measure, primary: Measure) -> bool:
     return isinstance(primary.cutoff, int) and replace(measure, cutoff=primary.cutoff) == primary
 
 
-def _tests(analyses: _Analyses) -> Iterator[Variation | str]:
-    comparison = analyses.comparison
-    a, b = _primary_values(comparison, tuple(comparison.measures[comparison.primary].differences))
+def _tests(analyses: _Analyses, paired: PairedValues) -> Iterator[Variation | str]:
     for name, spec in TESTS.items():
-        if spec.can_declare and name != comparison.test:
-            yield analyses.pair("test", name, a, b, comparison.primary, test=name)
+        if spec.can_declare and name != analyses.comparison.test:
+            yield analyses.run("test", name, paired, test=name)
 
 
 def _rules(analyses: _Analyses, regraded: Mapping[str, Regraded]) -> Iterator[Variation | str]:
-    primary = analyses.comparison.primary
-    for rule, pair in regraded.items():
-        if isinstance(pair, str):
-            yield f"rule {rule}: {pair}"
-            continue
-        sides = [
-            {query_id: value for query_id in side.query_ids if (value := side.value(primary, query_id)) is not None}
-            for side in pair
-        ]
-        shared = [query_id for query_id in sides[0] if query_id in sides[1]]
-        yield analyses.pair("consensus rule", rule, _values(sides[0], shared), _values(sides[1], shared), primary)
+    for rule, sides in regraded.items():
+        if isinstance(sides, str):
+            yield f"rule {rule}: {sides}"
+        else:
+            yield analyses.run("consensus rule", rule, pair_values(sides, analyses.comparison.primary))
 
 
-def _strata(analyses: _Analyses) -> Iterator[Variation | str]:
-    comparison = analyses.comparison
-    query_ids = tuple(comparison.measures[comparison.primary].differences)
-    groups: dict[str, list[tuple[str, frozenset[str]]]] = {}
-    for key, value, members in strata_of(comparison.baseline.testset, query_ids):
-        groups.setdefault(key, []).append((value, frozenset(members)))
-    for key, found in groups.items():
-        if len(found) > MOST_STRATA:
-            yield f"{key}: {len(found)} values are more than {MOST_STRATA}, and none is left out"
+def _strata(analyses: _Analyses, paired: PairedValues) -> Iterator[Variation | str]:
+    groups: dict[str, dict[str, PairedValues]] = {}
+    for key, value, part in paired.strata(analyses.comparison.baseline.testset):
+        groups.setdefault(key, {})[value] = part
+    for key, parts in groups.items():
+        if len(parts) > MOST_STRATA:
+            yield f"{key}: {len(parts)} values are more than {MOST_STRATA}, and none is left out"
             continue
-        for value, without in found:
-            kept = [query_id for query_id in query_ids if query_id not in without]
-            name = f"without {key}: {value}"
-            yield analyses.pair("without a stratum", name, *_primary_values(comparison, kept), comparison.primary)
+        for value, part in parts.items():
+            yield analyses.run("without a stratum", f"without {key}: {value}", paired.without(part.query_ids))
 
 
 def _unjudged(analyses: _Analyses) -> Iterator[Variation | str]:
-    comparison = analyses.comparison
-    primary = comparison.primary
-    margins = []
-    for side in (comparison.baseline, comparison.candidate):
-        ranking = ranking_for(side, primary)
-        if ranking is None:
-            yield f"unjudged documents: {NOT_ON_ITS_SCALE}"
-            return
-        margins.append(unjudged_margin(primary, ranking))
-    if any(margin.why for margin in margins):
-        yield f"unjudged documents: {next(margin.why for margin in margins if margin.why)}"
+    primary = analyses.comparison.primary
+    rankings = [ranking_for(side, primary) for side in analyses.sides]
+    if any(ranking is None for ranking in rankings):
+        yield f"unjudged documents: {NOT_ON_ITS_SCALE}"
         return
-    if not any(margin.n_results for margin in margins):
+    first, second = (unjudged_margin(primary, ranking) for ranking in rankings if ranking is not None)
+    if first.why or second.why:
+        yield f"unjudged documents: {first.why or second.why}"
+    elif not (first.n_results or second.n_results):
         yield "unjudged documents: all that counts is judged"
-        return
-    query_ids = tuple(comparison.measures[primary].differences)
-    ends = [
-        [
-            np.array([values[side.index[query_id]] for query_id in query_ids])
-            for side, values in ((comparison.baseline, first), (comparison.candidate, second))
-        ]
-        for first, second in ((margins[0].low, margins[1].high), (margins[0].high, margins[1].low))
-    ]
-    names = ("only the candidate's relevant", "only the baseline's relevant")
-    for name, (a, b) in zip(names, ends, strict=True):
-        known = ~(np.isnan(a) | np.isnan(b))
-        yield analyses.pair("unjudged documents", name, a[known], b[known], primary)
+    else:
+        for whose, bounds in (("candidate", (first.low, second.high)), ("baseline", (first.high, second.low))):
+            columns = [
+                (side.query_ids, values, side.scored[primary] & ~np.isnan(values))
+                for side, values in zip(analyses.sides, bounds, strict=True)
+            ]
+            name = f"only the {whose}'s relevant"
+            yield analyses.run("unjudged documents", name, pair_columns(primary, columns))

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import StrEnum
-from types import MappingProxyType
-from typing import Literal
+from typing import Literal, Self
 
 from cranfield.errors import UnknownNameError
 
@@ -14,130 +11,64 @@ VerdictTone = Literal["good", "bad", "even", "open", "void"]
 
 
 class VerdictCode(StrEnum):
-    """What programs decide on, and what JSON and CSV hold. People read `text`."""
+    """A verdict. Its value is the code that programs decide on, and that JSON and CSV hold; people read `text`."""
 
-    BETTER = "better"
-    WORSE = "worse"
-    NOT_SIGNIFICANT = "not_significant"
-    EQUIVALENT = "equivalent"
-    NON_INFERIOR = "non_inferior"
-    MIXED = "mixed"
-    INVALID = "invalid"
-    ONE_BEST = "one_best"
-    SEVERAL_BEST = "several_best"
-    HELPS = "helps"
-    HURTS = "hurts"
-    FASTER = "faster"
-    SLOWER = "slower"
-
-    @property
-    def text(self) -> str:
-        """The words of reports and messages: `no significant difference`."""
-        return VERDICTS[self].text
-
-    @property
-    def tone(self) -> VerdictTone:
-        """How a report colours it."""
-        return VERDICTS[self].tone
-
-
-@dataclass(frozen=True, slots=True)
-class VerdictSpec:
-    """One row of the table."""
-
-    code: VerdictCode
     text: str
+    """The words of reports and messages: `no significant difference`."""
     tone: VerdictTone
+    """How a report colours it."""
     meaning: str
     """A sentence for the glossary."""
-    former: tuple[str, ...] = ()
+    former: tuple[str, ...]
     """Spellings of earlier versions, still read."""
 
+    def __new__(cls, code: str, text: str, tone: VerdictTone, meaning: str, *former: str) -> Self:
+        """Make a row of the table."""
+        row = str.__new__(cls, code)
+        row._value_ = code
+        row.text, row.tone, row.meaning, row.former = text, tone, meaning, former
+        return row
 
-_ROWS = (
-    VerdictSpec(
-        VerdictCode.BETTER,
+    BETTER = (
+        "better",
         "better",
         "good",
-        "The confidence interval of the difference lies wholly on the side of the candidate.",
-    ),
-    VerdictSpec(
-        VerdictCode.WORSE,
-        "worse",
-        "bad",
-        "The confidence interval of the difference lies wholly on the side of the baseline.",
-    ),
-    VerdictSpec(
-        VerdictCode.NOT_SIGNIFICANT,
-        "no significant difference",
-        "open",
+        "The confidence interval of the difference lies wholly in favour of the candidate.",
+    )
+    WORSE = "worse", "worse", "bad", "The confidence interval of the difference lies wholly in favour of the baseline."
+    NOT_SIGNIFICANT = (
+        *("not_significant", "no significant difference", "open"),
         "The confidence interval contains zero. The report gives the smallest difference that this many queries could detect.",
-        ("not distinguished",),
-    ),
-    VerdictSpec(
-        VerdictCode.EQUIVALENT,
-        "equivalent",
-        "even",
+        "not distinguished",
+    )
+    EQUIVALENT = (
+        *("equivalent", "equivalent", "even"),
         "A margin is declared, and the whole confidence interval lies within it.",
-    ),
-    VerdictSpec(
-        VerdictCode.NON_INFERIOR,
-        "non-inferior",
-        "even",
-        "A margin is declared, and a one-sided t test rules out a loss of the margin or more. Given as a reason beside the "
-        "verdict, never as the verdict.",
-    ),
-    VerdictSpec(
-        VerdictCode.MIXED,
-        "mixed",
-        "open",
+    )
+    NON_INFERIOR = (
+        *("non_inferior", "non-inferior", "even"),
+        "A margin is declared, and a one-sided t test rules out a loss of the margin or more. Given as a reason, never as the verdict.",
+    )
+    MIXED = (
+        *("mixed", "mixed", "open"),
         "Better in one query class and worse in another. Reserved: no comparison reports it yet.",
-    ),
-    VerdictSpec(
-        VerdictCode.INVALID,
-        "invalid",
-        "void",
+    )
+    INVALID = (
+        *("invalid", "invalid", "void"),
         "The comparison does not count: too many queries failed, or too few of the results are judged.",
-    ),
-    VerdictSpec(
-        VerdictCode.ONE_BEST,
-        "one best",
-        "good",
+    )
+    ONE_BEST = (
+        *("one_best", "one best", "good"),
         "Of three systems or more, exactly one is significantly worse than no other.",
-    ),
-    VerdictSpec(
-        VerdictCode.SEVERAL_BEST,
-        "several best",
-        "even",
+    )
+    SEVERAL_BEST = (
+        *("several_best", "several best", "even"),
         "Of three systems or more, several are significantly worse than no other, or each is worse than some other.",
-    ),
-    VerdictSpec(
-        VerdictCode.HELPS,
-        "helps",
-        "good",
-        "Of a component: the system is significantly worse without it.",
-    ),
-    VerdictSpec(
-        VerdictCode.HURTS,
-        "hurts",
-        "bad",
-        "Of a component: the system is significantly better without it.",
-    ),
-    VerdictSpec(
-        VerdictCode.FASTER,
-        "faster",
-        "good",
-        "Of latency: the confidence interval of the difference lies wholly below zero.",
-    ),
-    VerdictSpec(
-        VerdictCode.SLOWER,
-        "slower",
-        "bad",
-        "Of latency: the confidence interval of the difference lies wholly above zero.",
-    ),
-)
-
-VERDICTS: Mapping[VerdictCode, VerdictSpec] = MappingProxyType({row.code: row for row in _ROWS})
+    )
+    HELPS = "helps", "helps", "good", "Of a component: the system is significantly worse without it."
+    HURTS = "hurts", "hurts", "bad", "Of a component: the system is significantly better without it."
+    FASTER = "faster", "faster", "good", "Of latency: the confidence interval of the difference lies wholly below zero."
+    SLOWER = "slower", "slower", "bad", "Of latency: the confidence interval of the difference lies wholly above zero."
 
 
 def parse_verdict(spelling: str) -> VerdictCode:
@@ -151,15 +82,15 @@ def parse_verdict(spelling: str) -> VerdictCode:
         UnknownNameError: no verdict is spelled so.
     """
     key = _normalised(spelling)
-    for row in _ROWS:
-        if key in {_normalised(known) for known in (row.code, row.text, *row.former)}:
-            return row.code
+    for code in VerdictCode:
+        if key in {_normalised(known) for known in (code.value, code.text, *code.former)}:
+            return code
     raise UnknownNameError.among("verdict", spelling, list(VerdictCode))
 
 
 def is_former(spelling: str) -> bool:
     """Whether this spelling is one of an earlier version."""
-    return _normalised(spelling) in {_normalised(known) for row in _ROWS for known in row.former}
+    return _normalised(spelling) in {_normalised(known) for code in VerdictCode for known in code.former}
 
 
 def _normalised(spelling: str) -> str:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from cranfield.errors import UnknownNameError
-from cranfield.evaluation.verdict_table import VERDICTS, VerdictCode, is_former, parse_verdict
+from cranfield.evaluation.verdict_table import VerdictCode, is_former, parse_verdict
 
 TEXTS = {
     "better": "better",
@@ -25,9 +27,9 @@ TEXTS = {
 
 
 def test_every_code_has_one_row_and_its_text() -> None:
-    assert {code.value: spec.text for code, spec in VERDICTS.items()} == TEXTS
-    assert list(VERDICTS) == list(VerdictCode)
-    assert all(spec.code is code and spec.meaning.endswith(".") for code, spec in VERDICTS.items())
+    assert {code.value: code.text for code in VerdictCode} == TEXTS
+    assert all(VerdictCode(code.value) is code and code.meaning.endswith(".") for code in VerdictCode)
+    assert json.dumps({"verdict": VerdictCode.NOT_SIGNIFICANT}) == '{"verdict": "not_significant"}'
 
 
 @pytest.mark.parametrize("code", VerdictCode)
