@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import pickle
 import subprocess
 import sys
 import sysconfig
@@ -20,13 +21,27 @@ Search = Callable[..., subprocess.CompletedProcess[bytes]]
 
 
 @pytest.fixture(scope="session")
-def corpus() -> Corpus:
-    return build_corpus()
+def built(make_once: Callable[[str, Callable[[Path], object]], Path]) -> tuple[Corpus, DemoFiles]:
+    """The corpus, and a demo built from it; one pass over the library for all processes of a test run."""
+
+    def fill(folder: Path) -> None:
+        corpus = build_corpus()
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr("cranfield.demo.build.build_corpus", lambda **_: corpus)
+            files = build_demo(folder / "demo")
+        (folder / "built.pickle").write_bytes(pickle.dumps((corpus, files)))
+
+    return pickle.loads((make_once("unit-demo", fill) / "built.pickle").read_bytes())
 
 
 @pytest.fixture(scope="session")
-def demo(tmp_path_factory: pytest.TempPathFactory) -> DemoFiles:
-    return build_demo(tmp_path_factory.mktemp("demo"))
+def corpus(built: tuple[Corpus, DemoFiles]) -> Corpus:
+    return built[0]
+
+
+@pytest.fixture(scope="session")
+def demo(built: tuple[Corpus, DemoFiles]) -> DemoFiles:
+    return built[1]
 
 
 @pytest.fixture(scope="session")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import hashlib
 import os
 import subprocess
 import sys
@@ -141,39 +142,38 @@ def test_documented_deprecations_are_known(corpus: Corpus) -> None:
         assert not corpus.by_id[entity_id].is_deprecated, entity_id
 
 
-IMPORT_PROBE = """
-import sys
+PROBE = """
+import hashlib, sys
 from cranfield.demo import corpus
 before = set(sys.modules)
 built = corpus.build_corpus()
-print(len(built), *sorted(set(sys.modules) - before))
+imported = sorted(set(sys.modules) - before)
+digest = hashlib.sha256("\\n".join(map(repr, built)).encode("utf-8", "replace")).hexdigest()
+print(len(built), digest, *imported)
 """
 
 
-def test_reading_the_library_imports_none_of_it() -> None:
-    done = subprocess.run([sys.executable, "-c", IMPORT_PROBE], capture_output=True, text=True, check=True)
-    count, *imported = done.stdout.split()
+@pytest.fixture(scope="module")
+def probe(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    """What another process reads: number of entities, digest, imported modules. Its locale, hash seed and folder differ."""
+    settings = {**os.environ, "PYTHONHASHSEED": "1", "LC_ALL": "C", "PYTHONUTF8": "0"}
+    folder = tmp_path_factory.mktemp("probe")
+    command = [sys.executable, "-c", PROBE]
+    done = subprocess.run(command, env=settings, cwd=folder, capture_output=True, text=True, check=True)
+    return done.stdout.split()
+
+
+def test_reading_the_library_imports_none_of_it(probe: list[str]) -> None:
+    count, _, *imported = probe
     assert int(count) > 8_000
     # The codec of a file that says it is latin-1; how sysconfig finds the library; what running a child takes.
     by_the_way = ("cranfield.", "encodings.", "_sysconfigdata", "_posixsubprocess", "msvcrt", "_winapi")
     assert [name for name in imported if not name.startswith(by_the_way)] == []
 
 
-DIGEST_PROBE = """
-import hashlib
-from cranfield.demo.corpus import build_corpus
-print(hashlib.sha256("\\n".join(map(repr, build_corpus())).encode("utf-8", "replace")).hexdigest())
-"""
-
-
-def test_the_corpus_does_not_depend_on_locale_hash_seed_or_folder(tmp_path: Path) -> None:
-    digests = set()
-    for seed, locale, folder in (("1", "C", tmp_path), ("2", "C.UTF-8", Path.cwd())):
-        settings = {**os.environ, "PYTHONHASHSEED": seed, "LC_ALL": locale, "PYTHONUTF8": "0"}
-        command = [sys.executable, "-c", DIGEST_PROBE]
-        done = subprocess.run(command, env=settings, cwd=folder, capture_output=True, text=True, check=True)
-        digests.add(done.stdout)
-    assert len(digests) == 1
+def test_the_corpus_does_not_depend_on_locale_hash_seed_or_folder(corpus: Corpus, probe: list[str]) -> None:
+    text = "\n".join(map(repr, corpus))
+    assert probe[1] == hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()
 
 
 def test_the_order_of_the_file_system_does_not_matter(tmp_path: Path) -> None:
