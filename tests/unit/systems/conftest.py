@@ -1,8 +1,13 @@
+from __future__ import annotations
+
 import importlib.util
+import json
 import os
+import signal
+import subprocess
 import sys
 import time
-from contextlib import ExitStack, closing
+from contextlib import ExitStack, closing, suppress
 from pathlib import Path
 
 import pytest
@@ -97,6 +102,79 @@ def wait_for():
         pytest.fail(f"waited {within_s} s for nothing")
 
     return _wait
+
+
+class Forks:
+    """Python scripts that start fast, because they run in forks of a process that has imported Cranfield."""
+
+    def __init__(self, folder: Path) -> None:
+        modules = ["asyncio", "cranfield.systems.collect.collection", "cranfield.systems.kinds.lines"]
+        command = [sys.executable, str(Path(__file__).with_name("fork_server.py")), *modules]
+        environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1"}  # a process with threads must not fork
+        self._server = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment
+        )
+        self._folder = folder
+        self._statuses: dict[int, int | None] = {}
+
+    def start(self, script: Path, *arguments: str) -> Forked:
+        outputs = [str(self._folder / f"{len(self._statuses)}.{name}") for name in ("out", "err")]
+        request = {"script": str(script), "arguments": arguments, "folder": str(script.parent)}
+        request |= {"out": outputs[0], "err": outputs[1]}
+        print(json.dumps(request), file=self._server.stdin, flush=True)
+        known = set(self._statuses)
+        while not (new := set(self._statuses) - known):
+            self._read()
+        return Forked(self, new.pop(), [Path(path) for path in outputs])
+
+    def status(self, pid: int) -> int:
+        """Wait for the end of a script. The time limit of the test run is the only one."""
+        while (status := self._statuses[pid]) is None:
+            self._read()
+        return status
+
+    def close(self) -> None:
+        with self._server:
+            self._server.stdin.close()
+
+    def _read(self) -> None:
+        pid, status = json.loads(self._server.stdout.readline())
+        self._statuses[pid] = status
+
+
+class Forked:
+    """A script that runs in a fork, with the methods of `subprocess.Popen` that tests use."""
+
+    def __init__(self, forks: Forks, pid: int, outputs: list[Path]) -> None:
+        self.pid = pid
+        self._forks = forks
+        self._outputs = outputs
+
+    @property
+    def returncode(self) -> int:
+        return self.wait()
+
+    def wait(self) -> int:
+        return self._forks.status(self.pid)
+
+    def communicate(self) -> tuple[str, str]:
+        self.wait()
+        out, err = (path.read_text(encoding="utf-8") for path in self._outputs)
+        return out, err
+
+    def send_signal(self, number: int) -> None:
+        with suppress(ProcessLookupError):  # it has ended
+            os.kill(self.pid, number)
+
+    def kill(self) -> None:
+        self.send_signal(signal.SIGKILL)
+
+
+@pytest.fixture(scope="session")
+def forks(tmp_path_factory: pytest.TempPathFactory):
+    started = Forks(tmp_path_factory.mktemp("forks"))
+    yield started
+    started.close()
 
 
 PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "all_proxy", "no_proxy")
