@@ -7,7 +7,6 @@ import json
 import os
 import re
 import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import dataclass, field
@@ -96,7 +95,7 @@ class Forge:
 
     def start(self, *arguments: str, stdin: Any = subprocess.DEVNULL, **changes: str | None) -> subprocess.Popen[str]:
         """`cranfield ci comment ARGUMENTS` in the environment of a job, with changes to it."""
-        command = [sys.executable, "-m", "cranfield", "ci", "comment", *arguments]
+        command = ["cranfield", "ci", "comment", *arguments]
         pipe = subprocess.PIPE
         environment = self.job(changes)
         return subprocess.Popen(command, env=environment, stdin=stdin, stdout=pipe, stderr=pipe, text=True)

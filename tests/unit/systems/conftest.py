@@ -55,6 +55,16 @@ def ask(make_system):
 
 
 @pytest.fixture
+def set_timeout():
+    """Change the time limit of a system: long until a server or program has started, short for the call that is to time out."""
+
+    def _set(system, timeout_s: float) -> None:
+        system.config = system.config.model_copy(update={"timeout_s": timeout_s})
+
+    return _set
+
+
+@pytest.fixture
 def testset_of():
     """A test set of queries with the given texts, q1 and so on."""
 
@@ -105,10 +115,9 @@ def wait_for():
 
 
 class Forks:
-    """Python scripts that start fast, because they run in forks of a process that has imported Cranfield."""
+    """Python scripts that start fast, because they run in forks of a process that has imported their modules."""
 
-    def __init__(self, folder: Path) -> None:
-        modules = ["asyncio", "cranfield.systems.collect.collection", "cranfield.systems.kinds.lines"]
+    def __init__(self, folder: Path, *modules: str) -> None:
         command = [sys.executable, str(Path(__file__).with_name("fork_server.py")), *modules]
         environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1"}  # a process with threads must not fork
         self._server = subprocess.Popen(
@@ -117,10 +126,10 @@ class Forks:
         self._folder = folder
         self._statuses: dict[int, int | None] = {}
 
-    def start(self, script: Path, *arguments: str) -> Forked:
+    def start(self, script: Path, *arguments: str, folder: Path | None = None, **environment: str) -> Forked:
         outputs = [str(self._folder / f"{len(self._statuses)}.{name}") for name in ("out", "err")]
-        request = {"script": str(script), "arguments": arguments, "folder": str(script.parent)}
-        request |= {"out": outputs[0], "err": outputs[1]}
+        request = {"script": str(script), "arguments": arguments, "folder": str(folder or script.parent)}
+        request |= {"out": outputs[0], "err": outputs[1], "environment": environment}
         print(json.dumps(request), file=self._server.stdin, flush=True)
         known = set(self._statuses)
         while not (new := set(self._statuses) - known):
@@ -157,6 +166,12 @@ class Forked:
     def wait(self) -> int:
         return self._forks.status(self.pid)
 
+    def first_line(self) -> str:
+        """Wait for the first line of its output."""
+        while "\n" not in (text := self._outputs[0].read_text(encoding="utf-8") if self._outputs[0].exists() else ""):
+            time.sleep(0.01)
+        return text.partition("\n")[0]
+
     def communicate(self) -> tuple[str, str]:
         self.wait()
         out, err = (path.read_text(encoding="utf-8") for path in self._outputs)
@@ -172,7 +187,15 @@ class Forked:
 
 @pytest.fixture(scope="session")
 def forks(tmp_path_factory: pytest.TempPathFactory):
-    started = Forks(tmp_path_factory.mktemp("forks"))
+    modules = "asyncio", "cranfield.systems.collect.collection", "cranfield.systems.kinds.lines"
+    started = Forks(tmp_path_factory.mktemp("forks"), *modules)
+    yield started
+    started.close()
+
+
+@pytest.fixture(scope="session")
+def mcp_forks(tmp_path_factory: pytest.TempPathFactory):
+    started = Forks(tmp_path_factory.mktemp("mcp-forks"), "mcp.server.mcpserver", "uvicorn", "starlette.applications")
     yield started
     started.close()
 

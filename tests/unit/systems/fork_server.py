@@ -1,6 +1,7 @@
 """Run Python scripts in forks of this process, which has imported its arguments: `fork_server.py MODULE ...`.
 
-Each line of stdin is a request, `{"script": PATH, "arguments": [...], "folder": PATH, "out": PATH, "err": PATH}`. Lines of
+Each line of stdin is a request, `{"script": PATH, "arguments": [...], "environment": {...}, "folder": PATH, "out": PATH,
+"err": PATH}`. Lines of
 stdout are `[PID, null]` when a script starts, and `[PID, EXIT STATUS]` when it has ended.
 """
 
@@ -44,5 +45,6 @@ for number, path in ((1, request["out"]), (2, request["err"])):
     os.dup2(os.open(path, os.O_WRONLY | os.O_CREAT), number)
 os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
 os.chdir(request["folder"])
+os.environ.update(request["environment"])
 sys.argv = [request["script"], *request["arguments"]]
 runpy.run_path(request["script"], run_name="__main__")

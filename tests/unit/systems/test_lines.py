@@ -6,7 +6,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from pathlib import Path
 
 import pytest
@@ -208,7 +207,7 @@ for call in calls():
     system = program(source)
     assert ask(system, "a")[0].hits == (Hit("a"),)
     wait_for((tmp_path / "said").exists)
-    time.sleep(1)  # both lines are read by then
+    wait_for(lambda: system._run._unsolicited)  # both lines were read
     second, _ = ask(system, "b")
     assert (second.outcome, second.hits) == (Outcome.UNPARSABLE, ())
     assert ask(system, "c")[0].hits == (Hit("c"),)
@@ -285,11 +284,13 @@ for call in calls():
 )
 
 
-def test_a_call_out_of_time_is_a_timeout_and_its_program_ends(program, tmp_path, gone):
-    system = program(LATE, timeout_s=4)
+def test_a_call_out_of_time_is_a_timeout_and_its_program_ends(program, tmp_path, gone, set_timeout):
+    system = program(LATE)
     assert ask(system, "a")[0].hits == (Hit("a"),)
+    set_timeout(system, 1)
     late, _ = ask(system, "slow")
-    assert (late.outcome, late.reason) == (Outcome.TIMEOUT, "no answer in 4 s")
+    assert (late.outcome, late.reason) == (Outcome.TIMEOUT, "no answer in 1 s")
+    set_timeout(system, 60)
     # The program answers in order and without ids: only a new one can have answered this.
     assert ask(system, "b")[0].hits == (Hit("b"),)
     assert gone(int((tmp_path / "slow").read_text()))

@@ -92,37 +92,26 @@ def older(served, script):
 
 
 @pytest.fixture
-def http_server(tmp_path: Path):
+def http_server(tmp_path: Path, mcp_forks):
     """Start the server over HTTP; gives its process and its address."""
     started = []
 
     def _start(port: str = "0", **environment: str):
-        process = subprocess.Popen(
-            [sys.executable, str(SERVER), "http", port],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            text=True,
-            cwd=tmp_path,
-            env={**os.environ, **environment},
-        )
-        started.append(process)
-        return process, f"http://127.0.0.1:{int(process.stdout.readline())}/mcp"
+        started.append(mcp_forks.start(SERVER, "http", port, folder=tmp_path, **environment))
+        return started[-1], f"http://127.0.0.1:{int(started[-1].first_line())}/mcp"
 
     yield _start
     for process in started:
         process.kill()
         process.wait()
-        process.stdout.close()
 
 
 @pytest.fixture(scope="module")
-def url(tmp_path_factory):
+def url(tmp_path_factory, mcp_forks):
     """The address of one server over HTTP for every test that leaves it as it is."""
-    command = [sys.executable, str(SERVER), "http"]
-    folder = tmp_path_factory.mktemp("server")
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, cwd=folder) as process:
-        yield f"http://127.0.0.1:{int(process.stdout.readline())}/mcp"
-        process.kill()
+    process = mcp_forks.start(SERVER, "http", folder=tmp_path_factory.mktemp("server"))
+    yield f"http://127.0.0.1:{int(process.first_line())}/mcp"
+    process.kill()
 
 
 @pytest.fixture
@@ -231,11 +220,13 @@ def test_a_server_that_died_between_two_calls_is_started_anew(older, gone):
     assert pid_of(system) != first
 
 
-def test_a_call_out_of_time_is_a_timeout_and_the_next_one_has_another_server(older, tmp_path, gone):
-    system = older(timeout_s=5)
+def test_a_call_out_of_time_is_a_timeout_and_the_next_one_has_another_server(older, tmp_path, gone, set_timeout):
+    system = older()
     first = pid_of(system)
+    set_timeout(system, 1)
     answer, _ = ask(system, "hang")
-    assert (answer.outcome, answer.reason) == (Outcome.TIMEOUT, "no answer in 5 s")
+    assert (answer.outcome, answer.reason) == (Outcome.TIMEOUT, "no answer in 1 s")
+    set_timeout(system, 60)
     assert int((tmp_path / "hanging").read_text()) == first
     assert pid_of(system) != first
     assert gone(first)
@@ -323,8 +314,8 @@ def test_a_server_of_an_older_kind_is_spoken_to_and_its_answers_are_told_apart(o
 @pytest.mark.parametrize(
     ("source", "timeout_s", "said"),
     [
-        ("import time\ntime.sleep(60)\n", 3, "got no answer in 3 s"),
-        ("while True: print('x' * 100, flush=True)\n", 3, "got no answer in 3 s"),
+        ("import time\ntime.sleep(60)\n", 1.5, "got no answer in 1.5 s"),
+        ("while True: print('x' * 100, flush=True)\n", 1.5, "got no answer in 1.5 s"),
         ("raise SystemExit(4)\n", 60, "got the server ended with exit status 4"),
         ("import sys\nprint('no index', file=sys.stderr)\nsys.exit(1)\n", 60, "Hint: it wrote 'no index'"),
     ],
@@ -396,10 +387,12 @@ def test_a_session_that_the_server_has_forgotten_is_opened_again(http_server, ov
     assert answer.fields["pid"] != pid
 
 
-def test_http_calls_out_of_time_are_timeouts(over_http, url):
-    system = over_http(url, timeout_s=2)
+def test_http_calls_out_of_time_are_timeouts(over_http, url, set_timeout):
+    system = over_http(url)
+    assert ids(ask(system)[0])
+    set_timeout(system, 0.5)
     answer, _ = ask(system, "hang")
-    assert (answer.outcome, answer.reason) == (Outcome.TIMEOUT, "no answer in 2 s")
+    assert (answer.outcome, answer.reason) == (Outcome.TIMEOUT, "no answer in 0.5 s")
 
 
 USER = """

@@ -195,7 +195,7 @@ def search(query, k):
     assert (answer.hits, log.attempts) == ((Hit("d1"),), 3)
 
 
-def test_a_function_out_of_time_is_left_to_itself_and_the_next_call_goes_on():
+def test_a_function_out_of_time_is_left_to_itself_and_the_next_call_goes_on(set_timeout):
     let_go = threading.Event()
     threads = []
 
@@ -205,9 +205,10 @@ def test_a_function_out_of_time_is_left_to_itself_and_the_next_call_goes_on():
             let_go.wait(60)
         return [query]
 
-    system = PythonSystem.calling("f", search, timeout_s=2)
+    system = PythonSystem.calling("f", search, timeout_s=0.3)
     late, _ = ask(system, "hang")
-    assert (late.outcome, late.reason) == (Outcome.TIMEOUT, "no answer in 2 s")
+    assert (late.outcome, late.reason) == (Outcome.TIMEOUT, "no answer in 0.3 s")
+    set_timeout(system, 60)
     assert ask(system, "b")[0].hits == (Hit("b"),)
     assert threads[0].is_alive()
     assert threads[0].daemon
