@@ -202,7 +202,7 @@ def errors_page() -> str:
             "a system under test failed beyond the limit set, or was not ready for the first query; `--fail-on invalid`",
         ),
         (4, "no significant difference, with `--fail-on not-significant`, or a rule of a gate that cannot be told"),
-        (70, "a bug of ours"),
+        (70, "a bug"),
         (130, "interrupted; what was collected is kept"),
     ]
     about_problems = (

@@ -6,7 +6,7 @@
         assert evaluation.mean("RR") >= 0.40
 
 What is missing (a file, an index, a system) is an error, never a skip. pytest loads this module at every start, so nothing
-but pytest is imported before a fixture of ours is used.
+but pytest is imported before one of its fixtures is used.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""`cranfield grid`: the best settings of a system, judged on queries that had no say in the choice."""
+"""`cranfield grid`: the best settings of a system, judged on other queries."""
 
 from __future__ import annotations
 

@@ -61,7 +61,7 @@ def history_command(
     history = read_history(folder)
     chosen = HistoryFilter(measure, system, testset, _time(since), pilots, rule)
     report = history_report(history.points, chosen, history.damaged)
-    found = tuple(with_commits(one, folder) for one in report.first_bad)
+    found = tuple(with_commits(point, folder) for point in report.first_bad)
     deliver(history_document(replace(report, first_bad=found)), output, html)
 
 

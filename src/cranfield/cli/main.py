@@ -84,7 +84,7 @@ def command_line(*names: str) -> typer.Typer:
         epilog=(
             "Exit codes: 0 done; 1 a rule of the gate is broken, or a verdict you asked to fail on; 2 usage or bad input; "
             "3 a system under test failed beyond the limit set; 4 no significant difference, or a rule that cannot be told, where a "
-            "decision was asked for; 70 a bug of ours; 130 interrupted."
+            "decision was asked for; 70 a bug; 130 interrupted."
         ),
         rich_markup_mode=None,
         no_args_is_help=True,
@@ -133,7 +133,7 @@ FEW_COLLECTIONS = 100_000
 def main() -> None:
     """Entry point of the console script."""
     gc.set_threshold(FEW_COLLECTIONS)
-    asked = sys.argv[1:2]
-    if asked and asked[0] in WITHOUT_MATRICES:
+    command = sys.argv[1:2]
+    if command and command[0] in WITHOUT_MATRICES:
         os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     command_line(*requested_command(sys.argv[1:]))(prog_name="cranfield")

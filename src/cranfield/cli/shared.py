@@ -236,7 +236,7 @@ def _option_spelling(command: Callable[..., object]) -> Spelling:
     return spell
 
 
-def one_stdin(paths: Sequence[Path]) -> None:
+def require_single_stdin(paths: Sequence[Path]) -> None:
     """Refuse `-` for more than one of a command's files: standard input is there once."""
     if [str(path) for path in paths].count("-") > 1:
         raise UsageError("standard input (-) is named more than once", expected="at most one of the files to be -")
@@ -266,7 +266,7 @@ def load_and_evaluate(
     from cranfield.project.loading import load
     from cranfield.project.read_ahead import evaluate_files
 
-    one_stdin([testset, *runs])
+    require_single_stdin([testset, *runs])
     note_reader(runs)
     loaded = load(testset, format=testset_format, options=options)
     return evaluate_files(loaded, runs, measures, scoring, primary=primary)

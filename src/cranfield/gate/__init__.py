@@ -1,1 +1,1 @@
-"""Rules that a system must keep, a frozen baseline to hold it against, and what came of it."""
+"""Rules that a system must keep, the baseline they compare with, and the results."""

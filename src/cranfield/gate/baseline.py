@@ -76,9 +76,9 @@ def baseline_of(
     evaluation: Evaluation, *, k: int, accepted: str, commit: str, reason: str, config_digest: str
 ) -> Baseline:
     """An evaluation as a baseline: every measure that is averaged over queries."""
-    measures = {str(one): one for one in evaluation.measures if CATALOGUE[one.name].aggregate == "mean"}
+    measures = {str(measure): measure for measure in evaluation.measures if CATALOGUE[measure.name].aggregate == "mean"}
     names = tuple(sorted(measures))
-    outcomes = dict(zip(evaluation.query_ids, (one.value for one in evaluation.ranking.outcomes), strict=True))
+    outcomes = dict(zip(evaluation.query_ids, (outcome.value for outcome in evaluation.ranking.outcomes), strict=True))
     return Baseline(
         system=evaluation.name,
         config_digest=config_digest,
@@ -106,8 +106,8 @@ def answers_digest(testset: TestSet) -> str:
         query_id: [sorted(target.ids or ()) for target in targets if isinstance(target, Predicate)]
         for query_id, targets in testset.targets.items()
     }
-    said = {query_id: answer for query_id, answer in answers.items() if answer}
-    return "sha256:" + sha256(_json(said).encode("utf-8", "surrogatepass")).hexdigest() if said else ""
+    answered = {query_id: answer for query_id, answer in answers.items() if answer}
+    return "sha256:" + sha256(_json(answered).encode("utf-8", "surrogatepass")).hexdigest() if answered else ""
 
 
 def baseline_text(baseline: Baseline) -> str:
@@ -164,7 +164,7 @@ def misfits(
 ) -> tuple[Problem, ...]:
     """Why a baseline is of another experiment than this evaluation, and cannot be held against it; nothing where it can."""
     testset = evaluation.testset
-    said = {
+    facts = {
         "test set": (_short(baseline.testset_digest), _short(testset.digest)),
         "answer of the databases": (_short(baseline.answers_digest), _short(answers_digest(testset))),
         "convention": (baseline.convention, evaluation.ranking.convention.name),
@@ -172,7 +172,7 @@ def misfits(
     }
     problems = [
         Problem(f"the baseline is of another {what}", path=name, expected=now, got=before)
-        for what, (before, now) in said.items()
+        for what, (before, now) in facts.items()
         if before != now
     ]
     absent = [measure for measure in measures if measure not in baseline.measures]
@@ -288,7 +288,7 @@ def _record(baseline: Baseline, query_id: str) -> dict[str, Any]:
 
 
 def _digest(baseline: Baseline) -> str:
-    """SHA-256 over everything that counts, and what people are told of it."""
+    """SHA-256 over everything that counts, and the means shown to people."""
     queries = {query_id: _record(baseline, query_id) for query_id in baseline.values}
     text = _json({**_head(baseline), "queries": queries})
     return "sha256:" + sha256(b"cranfield baseline 1\n" + text.encode("utf-8", "surrogatepass")).hexdigest()

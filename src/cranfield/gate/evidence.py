@@ -43,14 +43,14 @@ class Evidence:
 
     def _computed(self, measure: Measure) -> Values:
         """A call that failed and an empty list count as 0, whatever the convention does: no mean is kept by silence."""
-        one = self.evaluation
-        ranking = ranking_for(one, measure)
-        if ranking is not None and (measure not in one.values or leaves_out(ranking.convention)):
+        evaluation = self.evaluation
+        ranking = ranking_for(evaluation, measure)
+        if ranking is not None and (measure not in evaluation.values or leaves_out(ranking.convention)):
             convention = replace(ranking.convention, failed="zero", empty="zero")
             values, scored, _ = compute(measure, replace(ranking, convention=convention))
         else:
-            values, scored = one.values[measure], one.scored[measure]
-        found = zip(one.query_ids, values.tolist(), scored.tolist(), strict=True)
+            values, scored = evaluation.values[measure], evaluation.scored[measure]
+        found = zip(evaluation.query_ids, values.tolist(), scored.tolist(), strict=True)
         return {query_id: exact(value) for query_id, value, has in found if has}
 
     def lost(self, measure: str, queries: Iterable[str]) -> tuple[str, ...]:
@@ -63,14 +63,14 @@ class Evidence:
         if spec.diagnostic:
             return ()
         barren = self._barren(parsed) if spec.unscored_by_run else frozenset()
-        return tuple(one for one in queries if one not in values and (one in before or one in barren))
+        return tuple(query for query in queries if query not in values and (query in before or query in barren))
 
     def _barren(self, measure: Measure) -> frozenset[str]:
         """Queries with something relevant to be found, and nothing relevant found as deep as a measure looks."""
         ranking, rel = self.evaluation.ranking, measure.whole("rel", 1)
         first = first_relevant_rank(ranking, rel=rel, cutoff=measure.depth)
-        asked = ~(expected_relevant(ranking, rel) == 0)  # where nobody counted, something is to be found
-        return frozenset(compress(ranking.query_ids, (np.isinf(first) & asked).tolist()))
+        findable = ~(expected_relevant(ranking, rel) == 0)  # where the number is unknown, something is to be found
+        return frozenset(compress(ranking.query_ids, (np.isinf(first) & findable).tolist()))
 
     def before(self, measure: str) -> Values:
         """The values of the baseline; nothing where there is none."""
@@ -116,10 +116,10 @@ class Evidence:
 
     @property
     def latencies(self) -> Sequence[float]:
-        """Milliseconds of each call, where somebody took them."""
+        """Milliseconds of each call, where they were recorded."""
         run = self.evaluation.run
-        asked = set(self.evaluation.query_ids)
-        return [] if run is None else [log.latency_ms for query_id, log in run.logs.items() if query_id in asked]
+        known = set(self.evaluation.query_ids)
+        return [] if run is None else [log.latency_ms for query_id, log in run.logs.items() if query_id in known]
 
 
 def leaves_out(convention: Convention) -> bool:

@@ -28,7 +28,7 @@ WORST_FIRST: tuple[Status, ...] = ("failed", "inconclusive", "passed")
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class GroupResult:
     """What came of a rule within one group of queries."""
 
     label: str
@@ -41,42 +41,44 @@ class Part:
     """How far from its bound it was: of the groups that kept a rule, the one with least room is told."""
 
 
-def floor(asked: Floor, evidence: Evidence) -> RuleResult:
+def floor(rule: Floor, evidence: Evidence) -> RuleResult:
     """A bound on a mean, stratum by stratum or over all; or on every query."""
-    if asked.every_query is not None:
-        return _every_query(asked, asked.every_query, evidence)
-    values, sign = evidence.values(asked.measure), direction(asked.measure)
-    how, bound, keeps = _bound(asked)
-    parts = []
-    for label, queries in evidence.groups(asked.where, asked.by):
+    if rule.every_query is not None:
+        return _every_query(rule, rule.every_query, evidence)
+    values, sign = evidence.values(rule.measure), direction(rule.measure)
+    how, bound, keeps = _bound(rule)
+    groups = []
+    for label, queries in evidence.groups(rule.where, rule.by):
         scored = {query_id: values[query_id] for query_id in queries if query_id in values}
-        lost = _lost_now(asked.measure, queries, evidence)
+        lost = _lost_now(rule.measure, queries, evidence)
         if lost:
-            said = f"{n_of(len(lost), 'queries')} without a value of {asked.measure} failed, or had a value in the baseline"
-            parts.append(Part(label, "failed", "no value", said + _of(label), lost))
+            said = (
+                f"{n_of(len(lost), 'queries')} without a value of {rule.measure} failed, or had a value in the baseline"
+            )
+            groups.append(GroupResult(label, "failed", "no value", said + _of(label), lost))
             continue
         if not scored:
-            if not is_silent(asked.measure, asked.by):
-                parts.append(_nothing(label, asked.measure, queries))
+            if not is_silent(rule.measure, rule.by):
+                groups.append(_nothing(label, rule.measure, queries))
             continue
         got = mean(scored.values())
         text = as_text(got, bound)
         kept = keeps(got)
         sentence = (
-            f"{asked.measure} is {text}{_of(label)}, {how} is asked (n = {_n_text(asked.measure, scored, queries)})"
+            f"{rule.measure} is {text}{_of(label)}, {how} is required (n = {_n_text(rule.measure, scored, queries)})"
         )
         under = {query_id: value for query_id, value in scored.items() if sign * value <= sign * bound}
         worst = () if kept else _lowest(under, sign)
-        parts.append(Part(label, "passed" if kept else "failed", text, sentence, worst, sign * (got - bound)))
-    return _result("floor", floor_words(asked), how, parts)
+        groups.append(GroupResult(label, "passed" if kept else "failed", text, sentence, worst, sign * (got - bound)))
+    return _result("floor", floor_words(rule), how, groups)
 
 
 def _lost_now(measure: str, queries: Sequence[str], evidence: Evidence) -> tuple[str, ...]:
     """Queries whose value a mean would gain by losing: they failed, or the baseline has one. One that finds nothing is
     left out of the mean where the measure says so.
     """
-    held = evidence.before(measure).keys() | evidence.unanswered.keys()
-    return tuple(query_id for query_id in evidence.lost(measure, queries) if query_id in held)
+    compared = evidence.before(measure).keys() | evidence.unanswered.keys()
+    return tuple(query_id for query_id in evidence.lost(measure, queries) if query_id in compared)
 
 
 def _n_text(measure: str, scored: Values, queries: Sequence[str]) -> str:
@@ -87,89 +89,91 @@ def _n_text(measure: str, scored: Values, queries: Sequence[str]) -> str:
     return f"{n}; {n_of(without, 'queries')} {'has' if without == 1 else 'have'} no value"
 
 
-def _bound(asked: Floor) -> tuple[str, Fraction, Callable[[Fraction], bool]]:
+def _bound(rule: Floor) -> tuple[str, Fraction, Callable[[Fraction], bool]]:
     """The bound in words, the bound, and whether a mean keeps it."""
-    if asked.at_least is not None:
-        bound = Fraction(asked.at_least)
-        return f"at least {asked.at_least:f}", bound, lambda got: got >= bound
-    if asked.at_most is not None:
-        bound = Fraction(asked.at_most)
-        return f"at most {asked.at_most:f}", bound, lambda got: got <= bound
-    above = asked.above if asked.above is not None else Decimal(0)
+    if rule.at_least is not None:
+        bound = Fraction(rule.at_least)
+        return f"at least {rule.at_least:f}", bound, lambda got: got >= bound
+    if rule.at_most is not None:
+        bound = Fraction(rule.at_most)
+        return f"at most {rule.at_most:f}", bound, lambda got: got <= bound
+    above = rule.above if rule.above is not None else Decimal(0)
     bound = Fraction(above)
     return f"more than {above:f}", bound, lambda got: got > bound
 
 
-def floor_words(asked: Floor) -> str:
+def floor_words(rule: Floor) -> str:
     """`P@1 is 1 or better on every query of difficulty: easy`."""
-    if asked.every_query is not None:
-        return f"{asked.measure} is {asked.every_query:f} or better on every query{_of(named(asked.where))}"
-    within = f" in each {asked.by}" if asked.by else ""
-    return f"{asked.measure} is {_bound(asked)[0]}{within}{_of(named(asked.where))}"
+    if rule.every_query is not None:
+        return f"{rule.measure} is {rule.every_query:f} or better on every query{_of(named(rule.where))}"
+    within = f" in each {rule.by}" if rule.by else ""
+    return f"{rule.measure} is {_bound(rule)[0]}{within}{_of(named(rule.where))}"
 
 
-def _every_query(asked: Floor, bound: Decimal, evidence: Evidence) -> RuleResult:
-    values, sign = evidence.values(asked.measure), direction(asked.measure)
-    queries = evidence.queries(asked.where)
+def _every_query(rule: Floor, bound: Decimal, evidence: Evidence) -> RuleResult:
+    values, sign = evidence.values(rule.measure), direction(rule.measure)
+    queries = evidence.queries(rule.where)
     scored = {query_id: values[query_id] for query_id in queries if query_id in values}
-    label, expected = named(asked.where), f"{bound:f} or better on every query"
+    label, expected = named(rule.where), f"{bound:f} or better on every query"
     if not scored:
-        return _result("floor", floor_words(asked), expected, [_nothing(label, asked.measure, queries)])
-    # A query that has no value because of what the system returned has not shown what is asked of every query.
-    lost = evidence.lost(asked.measure, queries)
+        return _result("floor", floor_words(rule), expected, [_nothing(label, rule.measure, queries)])
+    # A query that has no value because of what the system returned has not met what every query must.
+    lost = evidence.lost(rule.measure, queries)
     under = [query_id for query_id, value in scored.items() if sign * value < sign * Fraction(bound)]
     broken = (*under, *lost)
     total = len(scored) + len(lost)
     got = f"{format_count(total - len(broken))} of {format_count(total)} queries"
-    sentence = f"{asked.measure} is {bound:f} or better on {got}{_of(label)}"
-    part = Part(label, "failed" if broken else "passed", got, sentence, broken)
-    return _result("floor", floor_words(asked), expected, [part])
+    sentence = f"{rule.measure} is {bound:f} or better on {got}{_of(label)}"
+    group = GroupResult(label, "failed" if broken else "passed", got, sentence, broken)
+    return _result("floor", floor_words(rule), expected, [group])
 
 
-def drop(asked: Drop, evidence: Evidence) -> RuleResult:
+def drop(rule: Drop, evidence: Evidence) -> RuleResult:
     """How far a mean fell below the baseline's, query by query."""
-    now, before, sign = evidence.values(asked.measure), evidence.before(asked.measure), direction(asked.measure)
-    parts = []
-    for label, queries in evidence.groups(asked.where, asked.by):
+    now, before, sign = evidence.values(rule.measure), evidence.before(rule.measure), direction(rule.measure)
+    groups = []
+    for label, queries in evidence.groups(rule.where, rule.by):
         lost = tuple(query_id for query_id in queries if query_id in before and query_id not in now)
         pairs = [query_id for query_id in queries if query_id in before and query_id in now]
         if lost:
-            sentence = f"{format_count(len(lost))} queries had a value of {asked.measure} and have none now{_of(label)}"
-            parts.append(Part(label, "failed", "no value", sentence, lost))
-        elif not pairs and not is_silent(asked.measure, asked.by):
-            parts.append(_nothing(label, asked.measure, queries))
+            sentence = f"{format_count(len(lost))} queries had a value of {rule.measure} and have none now{_of(label)}"
+            groups.append(GroupResult(label, "failed", "no value", sentence, lost))
+        elif not pairs and not is_silent(rule.measure, rule.by):
+            groups.append(_nothing(label, rule.measure, queries))
         elif pairs:
             falls = {query_id: sign * (before[query_id] - now[query_id]) for query_id in pairs}
             compared = (
                 mean([before[query_id] for query_id in pairs]),
                 mean([now[query_id] for query_id in pairs]),
             )
-            parts.append(_fall(asked, label, compared, falls, evidence))
-    return _result("drop", drop_words(asked), f"a drop of at most {asked.at_most}", parts)
+            groups.append(_fall(rule, label, compared, falls, evidence))
+    return _result("drop", drop_words(rule), f"a drop of at most {rule.at_most}", groups)
 
 
-def drop_words(asked: Drop) -> str:
+def drop_words(rule: Drop) -> str:
     """`nDCG@10 drops by at most 5 %`."""
-    within = f" in each {asked.by}" if asked.by else ""
-    surely = ", as far as the interval tells" if asked.significant else ""
-    return f"{asked.measure} drops by at most {asked.at_most}{within}{_of(named(asked.where))}{surely}"
+    within = f" in each {rule.by}" if rule.by else ""
+    surely = ", as far as the interval tells" if rule.significant else ""
+    return f"{rule.measure} drops by at most {rule.at_most}{within}{_of(named(rule.where))}{surely}"
 
 
 def _fall(
-    asked: Drop, label: str, means: tuple[Fraction, Fraction], falls: Mapping[str, Fraction], evidence: Evidence
-) -> Part:
+    rule: Drop, label: str, means: tuple[Fraction, Fraction], falls: Mapping[str, Fraction], evidence: Evidence
+) -> GroupResult:
     """One group: the means before and now, and by how much each query fell."""
     before, now = means
-    margin, fall = asked.at_most.of(abs(before)), mean(falls.values())
-    got = _fall_text(asked.at_most, before, fall, margin, direction(asked.measure))
-    numbers = f"{asked.measure} was {as_text(before)} and is {as_text(now)}{_of(label)}: {got}"
+    margin, fall = rule.at_most.of(abs(before)), mean(falls.values())
+    got = _fall_text(rule.at_most, before, fall, margin, direction(rule.measure))
+    numbers = f"{rule.measure} was {as_text(before)} and is {as_text(now)}{_of(label)}: {got}"
     status: Status = "passed" if fall <= margin else "failed"
-    if asked.significant:
-        status, interval = _surely(asked, falls, margin, evidence)
+    if rule.significant:
+        status, interval = _surely(rule, falls, margin, evidence)
         numbers += f", {interval}"
-    sentence = f"{numbers}; a drop of at most {asked.at_most} is allowed (n = {format_count(len(falls))})"
-    lost_most = () if status == "passed" else _lowest({one: -fall for one, fall in falls.items() if fall > 0}, 1)
-    return Part(label, status, got, sentence, lost_most, margin - fall)
+    sentence = f"{numbers}; a drop of at most {rule.at_most} is allowed (n = {format_count(len(falls))})"
+    lost_most = (
+        () if status == "passed" else _lowest({query_id: -fall for query_id, fall in falls.items() if fall > 0}, 1)
+    )
+    return GroupResult(label, status, got, sentence, lost_most, margin - fall)
 
 
 def _fall_text(at_most: Amount, before: Fraction, fall: Fraction, margin: Fraction, sign: int) -> str:
@@ -180,10 +184,10 @@ def _fall_text(at_most: Amount, before: Fraction, fall: Fraction, margin: Fracti
     return as_text(change, bound, signed=True)
 
 
-def _surely(asked: Drop, falls: Mapping[str, Fraction], margin: Fraction, evidence: Evidence) -> tuple[Status, str]:
+def _surely(rule: Drop, falls: Mapping[str, Fraction], margin: Fraction, evidence: Evidence) -> tuple[Status, str]:
     """Where the interval of the mean fall lies: beyond the margin, inside it, or across."""
-    alpha = asked.alpha if asked.alpha is not None else evidence.alpha
-    test = asked.test or evidence.test
+    alpha = rule.alpha if rule.alpha is not None else evidence.alpha
+    test = rule.test or evidence.test
     low, high = interval_of([float(fall) for fall in falls.values()], test, alpha, evidence.seed)
     ends = ["unbounded" if end is None else as_text(exact(end), signed=True) for end in (low, high)]
     said = f"{format_level(alpha)} CI of the drop {ends[0]} to {ends[1]} ({test})"
@@ -204,126 +208,126 @@ def interval_of(
     return found.ci_low, found.ci_high
 
 
-def ratchet(asked: Ratchet, evidence: Evidence) -> RuleResult:
+def ratchet(rule: Ratchet, evidence: Evidence) -> RuleResult:
     """Queries that may not get worse, one by one."""
-    now, before, sign = evidence.values(asked.measure), evidence.before(asked.measure), direction(asked.measure)
-    queries = tuple(asked.queries) if asked.queries is not None else evidence.queries(asked.where)
-    held = [query_id for query_id in queries if query_id in before]
-    label, expected = named(asked.where), "no worse than in the baseline"
-    if not held:
-        return _result("ratchet", ratchet_words(asked), expected, [_nothing(label, asked.measure, queries)])
-    worse = [query_id for query_id in held if query_id not in now or sign * now[query_id] < sign * before[query_id]]
-    got = f"{format_count(len(worse))} of {format_count(len(held))} queries worse"
-    sentence = f"{asked.measure} is no worse than it was on any of {format_count(len(held))} queries{_of(label)}"
+    now, before, sign = evidence.values(rule.measure), evidence.before(rule.measure), direction(rule.measure)
+    queries = tuple(rule.queries) if rule.queries is not None else evidence.queries(rule.where)
+    compared = [query_id for query_id in queries if query_id in before]
+    label, expected = named(rule.where), "no worse than in the baseline"
+    if not compared:
+        return _result("ratchet", ratchet_words(rule), expected, [_nothing(label, rule.measure, queries)])
+    worse = [query_id for query_id in compared if query_id not in now or sign * now[query_id] < sign * before[query_id]]
+    got = f"{format_count(len(worse))} of {format_count(len(compared))} queries worse"
+    sentence = f"{rule.measure} is no worse than it was on any of {format_count(len(compared))} queries{_of(label)}"
     if worse:
         sentence = (
-            f"{asked.measure} got worse on {got.removesuffix(' worse')}{_of(label)}: {_shifts(worse, before, now)}"
+            f"{rule.measure} got worse on {got.removesuffix(' worse')}{_of(label)}: {_shifts(worse, before, now)}"
         )
-    if len(held) < len(queries):
+    if len(compared) < len(queries):
         sentence += (
-            f"; {format_count(len(queries) - len(held))} have no value in the baseline, and nothing is said of them"
+            f"; {format_count(len(queries) - len(compared))} have no value in the baseline, and nothing is said of them"
         )
     return _result(
         "ratchet",
-        ratchet_words(asked),
+        ratchet_words(rule),
         expected,
-        [Part(label, "failed" if worse else "passed", got, sentence, tuple(worse))],
+        [GroupResult(label, "failed" if worse else "passed", got, sentence, tuple(worse))],
     )
 
 
-def ratchet_words(asked: Ratchet) -> str:
+def ratchet_words(rule: Ratchet) -> str:
     """`RR does not get worse on q1, q7`."""
-    if asked.queries is None:
-        return f"{asked.measure} does not get worse on any query{_of(named(asked.where))}"
-    return f"{asked.measure} does not get worse on {first_of(asked.queries, MOST_QUERIES)}"
+    if rule.queries is None:
+        return f"{rule.measure} does not get worse on any query{_of(named(rule.where))}"
+    return f"{rule.measure} does not get worse on {first_of(rule.queries, MOST_QUERIES)}"
 
 
-def judged(asked: JudgedShare, evidence: Evidence) -> RuleResult:
+def judged(rule: JudgedShare, evidence: Evidence) -> RuleResult:
     """The mean share of results that somebody judged."""
-    measure, bound, label = f"Judged@{asked.k}", asked.at_least.share, named(asked.where)
-    values, expected = evidence.values(measure), f"at least {asked.at_least}"
-    queries = evidence.queries(asked.where)
+    measure, bound, label = f"Judged@{rule.k}", rule.at_least.share, named(rule.where)
+    values, expected = evidence.values(measure), f"at least {rule.at_least}"
+    queries = evidence.queries(rule.where)
     scored = {query_id: values[query_id] for query_id in queries if query_id in values}
     if not scored:
-        return _result("judged", judged_words(asked), expected, [_nothing(label, measure, queries)])
+        return _result("judged", judged_words(rule), expected, [_nothing(label, measure, queries)])
     got = mean(scored.values())
     text = percent_text(got, bound)
-    sentence = f"{text} of the results are judged{_of(label)}, {expected} is asked ({measure}, n = {format_count(len(scored))})"
+    sentence = f"{text} of the results are judged{_of(label)}, {expected} is required ({measure}, n = {format_count(len(scored))})"
     kept = got >= bound
-    part = Part(label, "passed" if kept else "failed", text, sentence, () if kept else _lowest(scored, 1))
-    return _result("judged", judged_words(asked), expected, [part])
+    group = GroupResult(label, "passed" if kept else "failed", text, sentence, () if kept else _lowest(scored, 1))
+    return _result("judged", judged_words(rule), expected, [group])
 
 
-def judged_words(asked: JudgedShare) -> str:
+def judged_words(rule: JudgedShare) -> str:
     """`Judged@10 is at least 80 %`."""
-    return f"Judged@{asked.k} is at least {asked.at_least}{_of(named(asked.where))}"
+    return f"Judged@{rule.k} is at least {rule.at_least}{_of(named(rule.where))}"
 
 
-def failures(asked: Failures, evidence: Evidence) -> RuleResult:
+def failures(rule: Failures, evidence: Evidence) -> RuleResult:
     """Queries that failed or have no answer, counted."""
     total, broken = evidence.evaluation.ranking.n_queries, evidence.unanswered
     if not total:
-        return _result("failures", failures_words(asked), f"at most {asked.at_most}", [_nothing("", "answer", ())])
-    kept = len(broken) <= asked.at_most.of(Fraction(total))
+        return _result("failures", failures_words(rule), f"at most {rule.at_most}", [_nothing("", "answer", ())])
+    kept = len(broken) <= rule.at_most.of(Fraction(total))
     got = f"{format_count(len(broken))} of {format_count(total)}"
     counts: dict[str, int] = {}
     for outcome in broken.values():
         counts[outcome] = counts.get(outcome, 0) + 1
     why = f" ({', '.join(f'{outcome} {count}' for outcome, count in sorted(counts.items()))})" if counts else ""
-    sentence = f"{got} queries failed or have no answer{why}, at most {asked.at_most} may"
-    part = Part("", "passed" if kept else "failed", got, sentence, () if kept else tuple(broken))
-    return _result("failures", failures_words(asked), f"at most {asked.at_most}", [part])
+    sentence = f"{got} queries failed or have no answer{why}, at most {rule.at_most} may"
+    group = GroupResult("", "passed" if kept else "failed", got, sentence, () if kept else tuple(broken))
+    return _result("failures", failures_words(rule), f"at most {rule.at_most}", [group])
 
 
-def failures_words(asked: Failures) -> str:
+def failures_words(rule: Failures) -> str:
     """`at most 2 queries fail or have no answer`."""
-    if asked.at_most.is_percent:
-        return f"at most {asked.at_most} of the queries fail or have no answer"
-    which = "1 query fails or has" if asked.at_most.number == 1 else f"{asked.at_most} queries fail or have"
+    if rule.at_most.is_percent:
+        return f"at most {rule.at_most} of the queries fail or have no answer"
+    which = "1 query fails or has" if rule.at_most.number == 1 else f"{rule.at_most} queries fail or have"
     return f"at most {which} no answer"
 
 
-def latency(asked: LatencyCeiling, evidence: Evidence) -> RuleResult:
+def latency(rule: LatencyCeiling, evidence: Evidence) -> RuleResult:
     """Percentiles of the time that calls took."""
-    times, words = evidence.latencies, latency_words(asked)
-    expected = ", ".join(f"p{percentile} at most {bound:f} ms" for percentile, bound in asked.bounds.items())
+    times, words = evidence.latencies, latency_words(rule)
+    expected = ", ".join(f"p{percentile} at most {bound:f} ms" for percentile, bound in rule.bounds.items())
     if not times:
-        part = Part("", "failed", "no time", "no call has a time: a run file of another tool has none")
-        return _result("latency", words, expected, [part])
-    parts = []
-    for percentile, bound in asked.bounds.items():
+        group = GroupResult("", "failed", "no time", "no call has a time: a run file of another tool has none")
+        return _result("latency", words, expected, [group])
+    groups = []
+    for percentile, bound in rule.bounds.items():
         got = exact(float(np.percentile(times, percentile)))
         text = as_text(got, Fraction(bound), decimals=1) + " ms"
         sentence = (
-            f"p{percentile} of the latency is {text}, at most {bound:f} ms is asked (n = {format_count(len(times))})"
+            f"p{percentile} of the latency is {text}, at most {bound:f} ms is required (n = {format_count(len(times))})"
         )
-        parts.append(Part(f"p{percentile}", "passed" if got <= bound else "failed", text, sentence))
-    return _result("latency", words, expected, parts)
+        groups.append(GroupResult(f"p{percentile}", "passed" if got <= bound else "failed", text, sentence))
+    return _result("latency", words, expected, groups)
 
 
-def latency_words(asked: LatencyCeiling) -> str:
+def latency_words(rule: LatencyCeiling) -> str:
     """`p95 of the latency is at most 300 ms`."""
     return ", ".join(
-        f"p{percentile} of the latency is at most {bound:f} ms" for percentile, bound in asked.bounds.items()
+        f"p{percentile} of the latency is at most {bound:f} ms" for percentile, bound in rule.bounds.items()
     )
 
 
-def _result(kind: str, rule: str, expected: str, parts: Sequence[Part]) -> RuleResult:
+def _result(kind: str, rule: str, expected: str, groups: Sequence[GroupResult]) -> RuleResult:
     """The groups of a rule as one: the worst decides, and of those that broke it all are told."""
-    if not parts:
-        parts = [Part("", "failed", "no query", "no query is in any such stratum: nothing was shown")]
-    status = next(status for status in WORST_FIRST if any(part.status == status for part in parts))
-    worst = [part for part in parts if part.status == status]
-    if len(parts) == 1:
-        got, sentence = parts[0].got, parts[0].sentence
+    if not groups:
+        groups = [GroupResult("", "failed", "no query", "no query is in any such stratum: nothing was shown")]
+    status = next(status for status in WORST_FIRST if any(group.status == status for group in groups))
+    worst = [group for group in groups if group.status == status]
+    if len(groups) == 1:
+        got, sentence = groups[0].got, groups[0].sentence
     elif status == "passed":
-        nearest = min(parts, key=lambda part: part.room)
+        nearest = min(groups, key=lambda group: group.room)
         got = f"{nearest.label} {nearest.got}"
-        sentence = f"{nearest.sentence}; that is the nearest of {format_count(len(parts))}"
+        sentence = f"{nearest.sentence}; that is the nearest of {format_count(len(groups))}"
     else:
-        got = first_of([f"{part.label} {part.got}" for part in worst], MOST_QUERIES)
-        sentence = "; ".join(part.sentence for part in worst)
-    queries = tuple(dict.fromkeys(query_id for part in worst for query_id in part.queries))
+        got = first_of([f"{group.label} {group.got}" for group in worst], MOST_QUERIES)
+        sentence = "; ".join(group.sentence for group in worst)
+    queries = tuple(dict.fromkeys(query_id for group in worst for query_id in group.queries))
     return RuleResult(kind, rule, status, got, expected, sentence, queries)
 
 
@@ -334,10 +338,12 @@ def is_silent(measure: str, by: str | None) -> bool:
     return by is not None and not CATALOGUE[parse(measure).name].unscored_by_run
 
 
-def _nothing(label: str, what: str, queries: Sequence[str]) -> Part:
+def _nothing(label: str, what: str, queries: Sequence[str]) -> GroupResult:
     """A rule that no query speaks to has not been kept."""
     why = f"none of {format_count(len(queries))} queries has a value" if queries else "there is no such query"
-    return Part(label, "failed", "no query", f"{what} applies to no query{_of(label)} ({why}): nothing was shown")
+    return GroupResult(
+        label, "failed", "no query", f"{what} applies to no query{_of(label)} ({why}): nothing was shown"
+    )
 
 
 def _of(label: str) -> str:

@@ -24,7 +24,7 @@ def junit_xml(results: Sequence[tuple[str, GateResult]]) -> str:
     """What a gate said, as the text of a JUnit XML file: a suite for each test set. Any text in it makes valid XML.
 
     Args:
-        results: name of a test set in the config (empty where it is the only one), and what came of it.
+        results: name of a test set in the config (empty where it is the only one), and its result.
     """
     root = ET.Element("testsuites", {"name": "cranfield gate"})
     for name, result in results:
@@ -58,7 +58,7 @@ def _properties(result: GateResult) -> Iterator[tuple[str, str]]:
     if (baseline := result.baseline) is not None:
         yield "baseline", baseline.path
         yield from (
-            (f"baseline.{key}", said) for key in ("ref", "commit", "accepted") if (said := getattr(baseline, key))
+            (f"baseline.{key}", value) for key in ("ref", "commit", "accepted") if (value := getattr(baseline, key))
         )
 
 

@@ -85,7 +85,7 @@ def ref_named(name: str, folder: Path) -> Ref:
         fetch = f"git fetch {remote} {branch}" if slash and branch else "git fetch"
         hint = f"fetch it first: `{fetch}`; actions/checkout fetches one commit alone, unless you say fetch-depth: 0"
         raise UsageError(f"git knows no ref {shorten(name)} here", hint=hint)
-    _require_one(name, top)
+    _require_unique(name, top)
     return Ref(name, commit, top)
 
 
@@ -100,7 +100,7 @@ def _require_own(folder: Path, top: Path) -> None:
     except GitError:
         return
     full = Path(os.path.normpath(folder.absolute()))
-    if here != top and any(Path(os.path.realpath(one)) == here for one in (full, *full.parents)):
+    if here != top and any(Path(os.path.realpath(path)) == here for path in (full, *full.parents)):
         raise UsageError(
             "the config is in another repository than the one around it, whose refs are meant",
             path=str(folder),
@@ -110,7 +110,7 @@ def _require_own(folder: Path, top: Path) -> None:
         )
 
 
-def _require_one(name: str, top: Path) -> None:
+def _require_unique(name: str, top: Path) -> None:
     """Refuse a name of several refs: git would choose a tag before a branch, and a branch before one that was fetched."""
     places = [f"refs/{kind}/{name}" for kind in ("tags", "heads", "remotes")]
     listed = git(top, "for-each-ref", "--format=%(refname)", *places).decode("utf-8", "replace").split("\n")

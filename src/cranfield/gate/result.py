@@ -15,7 +15,7 @@ few judged results."""
 
 @dataclass(frozen=True, slots=True)
 class RuleResult:
-    """One rule and what came of it."""
+    """The result of one rule."""
 
     kind: str
     """Which rule of the table: `floor`, `drop` ..."""

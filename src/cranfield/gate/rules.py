@@ -39,7 +39,7 @@ RULES: Mapping[str, RuleSpec] = {
     for spec in (
         RuleSpec(
             "floor",
-            "A measure has a bound: its mean, its mean in each stratum, or every single query.",
+            "A bound on a measure: on its mean, on its mean in each stratum, or on every query.",
             (
                 "floor: {measure: Success@5, at_least: 0.70}",
                 "floor: {measure: P@1, where: {difficulty: easy}, every_query: 1}",
@@ -50,7 +50,7 @@ RULES: Mapping[str, RuleSpec] = {
         ),
         RuleSpec(
             "drop",
-            "The mean may fall below the baseline's by so much and no more: in units of the measure, or in per cent.",
+            "The largest drop of the mean below the baseline's, in units of the measure or in per cent.",
             (
                 "drop: {measure: R@10, at_most: 5 %}",
                 "drop: {measure: nDCG@10, at_most: 0.02, significant: true}",
@@ -61,28 +61,28 @@ RULES: Mapping[str, RuleSpec] = {
         ),
         RuleSpec(
             "ratchet",
-            "Queries that may not get worse than they are in the baseline, by name or by stratum.",
+            "Queries that may not get worse than in the baseline, by id or by stratum.",
             ("ratchet: {measure: RR, queries: [q1, q7]}", "ratchet: {measure: RR, where: {difficulty: easy}}"),
             judge.ratchet,
             judge.ratchet_words,
         ),
         RuleSpec(
             "judged",
-            "So many of the results must have been judged by somebody, or the other numbers say little.",
+            "The smallest share of judged results; with less, the other measures mean little.",
             ("judged: {k: 10, at_least: 80 %}",),
             judge.judged,
             judge.judged_words,
         ),
         RuleSpec(
             "failures",
-            "So many queries may fail or have no answer, and no more; it takes the place of `limits.max_failed_share`.",
+            "The largest number or share of queries that fail or have no answer; it replaces `limits.max_failed_share`.",
             ("failures: {at_most: 0}", "failures: {at_most: 2 %}"),
             judge.failures,
             judge.failures_words,
         ),
         RuleSpec(
             "latency",
-            "Calls may take so long, and no longer.",
+            "The largest latency of calls, by percentile.",
             ("latency: {p95_ms: 300}",),
             judge.latency,
             judge.latency_words,
@@ -115,14 +115,14 @@ def measure_of(rule: Rule) -> str | None:
     return terms.measure if isinstance(terms, Floor | Drop | Ratchet) else None
 
 
-def measures_held(rules: Sequence[Rule]) -> list[str]:
-    """The one spelling of each measure that some rule holds against a baseline."""
+def compared_measures(rules: Sequence[Rule]) -> list[str]:
+    """The spelling of each measure that some rule compares with the baseline."""
     spelled = [measure_of(rule) for rule in rules if rule.needs_baseline]
     return list(dict.fromkeys(str(parse(measure)) for measure in spelled if measure is not None))
 
 
 def check_fit(gate: GateConfig, name: str, testset: TestSet) -> Iterator[Finding]:
-    """Strata and queries that rules name and the test set does not have: found before anything is asked."""
+    """Strata and queries that rules name and the test set does not have: found before a query is sent."""
     strata: dict[str, set[str]] = {}
     for query in testset.queries:
         for key, value in query.strata.items():

@@ -72,14 +72,14 @@ def failed_too_often(evidence: Evidence, rules: Sequence[Rule], limits: LimitsCo
     most = limits.max_failed_share
     if any(rule.kind == "failures" for rule in rules) or most is None or not total or broken <= exact(most) * total:
         return []
-    said = f"{format_count(broken)} of {format_count(total)} queries failed or have no answer"
-    return [f"{said}; the limit is {format_percent(most)} (limits.max_failed_share)"]
+    sentence = f"{format_count(broken)} of {format_count(total)} queries failed or have no answer"
+    return [f"{sentence}; the limit is {format_percent(most)} (limits.max_failed_share)"]
 
 
 def no_baseline(evidence: Evidence, rules: Sequence[Rule], limits: LimitsConfig) -> list[str]:
     """Why a run fails too often to be a baseline: a broken run would be a low bar for every later one."""
-    asked = [rule for rule in rules if rule.kind == "failures"]
-    results = [RULES[rule.kind].judge(rule.terms, evidence) for rule in asked]
+    failure_rules = [rule for rule in rules if rule.kind == "failures"]
+    results = [RULES[rule.kind].judge(rule.terms, evidence) for rule in failure_rules]
     broken = [result.sentence for result in results if result.status != "passed"]
     return [*broken, *failed_too_often(evidence, rules, limits)]
 
@@ -119,7 +119,7 @@ def _sentence(status: GateStatus, results: Sequence[RuleResult], broken: Sequenc
 
 def _measure_changes(evidence: Evidence, terms: GateTerms) -> Iterator[MeasureChange]:
     spelled = [str(parse(measure)) for rule in terms.rules if (measure := measure_of(rule)) is not None]
-    averaged = [str(one) for one in evidence.evaluation.measures if CATALOGUE[one.name].aggregate == "mean"]
+    averaged = [str(found) for found in evidence.evaluation.measures if CATALOGUE[found.name].aggregate == "mean"]
     test = _mean_test(evidence.test)
     for measure in dict.fromkeys((str(terms.primary), *averaged, *spelled)):
         now, before = evidence.values(measure), evidence.before(measure)
@@ -157,8 +157,8 @@ def _worse(evidence: Evidence, primary: str, results: Sequence[RuleResult]) -> I
     """Queries that lost on the primary measure, that a broken rule names, or that failed; the worst first."""
     now, before, sign = evidence.values(primary), evidence.before(primary), direction(primary)
     outcomes = _outcomes(evidence)
-    lost = {one for one in before if one not in now or sign * now[one] < sign * before[one]}
-    named = {one for result in results if result.status != "passed" for one in result.queries}
+    lost = {query for query in before if query not in now or sign * now[query] < sign * before[query]}
+    named = {query for result in results if result.status != "passed" for query in result.queries}
     by_id = evidence.evaluation.testset.by_id
 
     def badness(query_id: str) -> tuple[bool, float, str]:
@@ -184,13 +184,13 @@ def _noticed(evidence: Evidence, terms: GateTerms) -> Iterator[str]:
         by = getattr(rule.terms, "by", None)
         without = [query.id for query in testset.queries if by is not None and by not in query.strata]
         if without:
-            yield f"queries without {by}: {format_count(len(without))}; nothing is said of them by: {words(rule)}"
+            yield f"queries without {by}: {format_count(len(without))}; not covered by: {words(rule)}"
         measure = measure_of(rule)
         if measure is not None and is_silent(measure, by):
             values = evidence.values(measure)
             for label, queries in evidence.groups(getattr(rule.terms, "where", None), by):
                 if not any(query_id in values for query_id in queries):
-                    yield f"{measure} has a value for no query of {label}: nothing is said of it by: {words(rule)}"
+                    yield f"{measure} has a value for no query of {label}: not covered by: {words(rule)}"
     convention = evidence.evaluation.ranking.convention
     if leaves_out(convention):
         yield f"the convention {convention.name} leaves out calls that failed or empty lists; in a gate they count as 0"

@@ -121,7 +121,7 @@ def _refusals(plan: Plan, experiment: Experiment, evaluation: Evaluation) -> Ite
     rules = [rule for _, rule in rules_of(plan.gate, experiment.name)]
     for sentence in no_baseline(Evidence(evaluation), rules, plan.config.limits):
         where = f"test set {experiment.name}" if experiment.name else None
-        yield Problem(f"this is no baseline: {sentence}", path=where, hint="mend what fails, and run it anew")
+        yield Problem(f"this is no baseline: {sentence}", path=where, hint="fix what fails, and run it again")
 
 
 def _change(
@@ -172,6 +172,6 @@ def _moved(
         current = float(now[query_id]) if query_id in now else None
         return QueryChange(query_id, by_id[query_id].text, current, float(before[query_id]), outcomes[query_id])
 
-    worse = sorted((one for one, gain in gains.items() if gain < 0), key=lambda one: (gains[one], one))
-    better = sorted((one for one, gain in gains.items() if gain > 0), key=lambda one: (-gains[one], one))
-    return tuple(change(one) for one in worse), tuple(change(one) for one in better)
+    worse = sorted((query for query, gain in gains.items() if gain < 0), key=lambda query: (gains[query], query))
+    better = sorted((query for query, gain in gains.items() if gain > 0), key=lambda query: (-gains[query], query))
+    return tuple(map(change, worse)), tuple(map(change, better))

@@ -22,7 +22,7 @@ def write_junit(results: Sequence[tuple[str, GateResult]], path: Path) -> None:
     """Write what a gate said as JUnit XML; the old file or the new one is there, never a part.
 
     Args:
-        results: name of a test set in the config (empty where it is the only one), and what came of it.
+        results: name of a test set in the config (empty where it is the only one), and its result.
         path: of the file.
 
     Raises:

@@ -82,12 +82,12 @@ def run_components(
     varied, chosen = with_systems(config, variants.systems), testset_named(config, testset)
     experiment = prepare(varied, chosen, list(variants.systems), seed=seed, cache=cache)
     _require_free(variants, experiment)
-    scored = {one: experiment.evaluate(run) for one, run in experiment.collect(out, pilot=pilot).items()}
+    scored = {variant: experiment.evaluate(run) for variant, run in experiment.collect(out, pilot=pilot).items()}
     result = contributions(
         name,
         scored[variants.whole],
-        {component: scored[one] for component, one in variants.alone.items()},
-        {component: scored[one] for component, one in variants.without.items()},
+        {component: scored[variant] for component, variant in variants.alone.items()},
+        {component: scored[variant] for component, variant in variants.without.items()},
         experiment.options,
     )
     document = contribution_document(result, preflight=experiment.check_rows)
@@ -114,16 +114,16 @@ def variants_of(config: Config, name: str) -> Variants:
             f"system {name} has no components",
             expected="a fusion of two parts with a weight, or a system that lists its `components`",
         )
-    alone = {one: f"{name}.only-{one}" for one in components}
+    alone = {component: f"{name}.only-{component}" for component in components}
     if len(components) == 2:
-        without = {one: alone[other] for one, other in (components, components[::-1])}
+        without = {first: alone[other] for first, other in (components, components[::-1])}
     else:
-        without = {one: f"{name}.without-{one}" for one in components}
+        without = {component: f"{name}.without-{component}" for component in components}
     systems = {f"{name}.all": system}
-    systems |= {alone[one]: _with_only(system, [one], components) for one in components}
+    systems |= {alone[part]: _with_only(system, [part], components) for part in components}
     systems |= {
-        without[one]: _with_only(system, [other for other in components if other != one], components)
-        for one in components
+        without[part]: _with_only(system, [other for other in components if other != part], components)
+        for part in components
     }
     return Variants(systems, f"{name}.all", alone, without)
 
@@ -137,11 +137,11 @@ def _components(system: SystemConfig) -> list[str]:
 def _with_only(system: SystemConfig, on: list[str], components: list[str]) -> SystemConfig:
     """The same system with some components on and the others off."""
     if isinstance(system, FusionConfig):
-        off = dict.fromkeys((one for one in components if one not in on), 0.0)
+        off = dict.fromkeys((part for part in components if part not in on), 0.0)
         fusion = system.fusion.model_copy(update={"weights": {**system.fusion.weights, **off}})
         return system.model_copy(update={"fusion": fusion})
     switches: dict[str, Scalar] = {"components": ",".join(on)}
-    switches |= {one: one in on for one in components}
+    switches |= {part: part in on for part in components}
     return system.model_copy(update={"params": {**system.params, **switches}})
 
 

@@ -20,7 +20,7 @@ from cranfield.words import first_of, n_of
 REVIEW = "look at each and correct the test set"
 
 
-def held_to(testset: TestSet, repo: Path, *, allow_drift: bool = False, at: str | None = None) -> TestSet:
+def check_repository(testset: TestSet, repo: Path, *, allow_drift: bool = False, at: str | None = None) -> TestSet:
     """The test set as it is true of a repository: moved places at their new lines, and notes that say so.
 
     Args:
@@ -120,11 +120,11 @@ def _refusal(testset: TestSet, changed: Sequence[Finding], among: int, report: D
     head = f"test set {testset.name!r}: {len(changed)} of {n_of(among, 'expected places')} not as they were in {report.where}: {counted}"
     return [
         Problem(head, hint=hint, parameters=("allow_drift",)),
-        *(Problem(said(finding), path=finding.label) for finding in changed),
+        *(Problem(state_text(finding), path=finding.label) for finding in changed),
     ]
 
 
-def said(finding: Finding) -> str:
+def state_text(finding: Finding) -> str:
     """What became of a place, in a line: `renamed, now src/b.py::f (ambiguous: …)`."""
     now = f", now {finding.now}" if finding.now and finding.now != finding.label else ""
     return f"{finding.state}{now}" + (f" ({finding.detail})" if finding.detail else "")
@@ -138,7 +138,7 @@ def _notes(report: DriftReport) -> list[str]:
         pairs = [f"{finding.label} to {finding.now}" for finding in report.moved]
         notes.append(f"{n_of(len(pairs), 'places')} moved to where the text is now: {_some(pairs)}.")
     if report.drifted:
-        drifted = [f"{finding.label} {said(finding)}" for finding in report.drifted]
+        drifted = [f"{finding.label} {state_text(finding)}" for finding in report.drifted]
         of = n_of(len(report.findings), "expected places")
         notes.append(f"Drift was allowed: {len(drifted)} of {of} not as they were: {_some(drifted)}.")
     if unanchored := report.counts["unanchored"]:

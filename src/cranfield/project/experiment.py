@@ -193,12 +193,12 @@ def prepare(
 
 @contextmanager
 def prepare_all(
-    prepare_one: Callable[[str], Experiment], names: Iterable[str], check: Callable[[Experiment], object]
+    prepare_set: Callable[[str], Experiment], names: Iterable[str], check: Callable[[Experiment], object]
 ) -> Iterator[list[Experiment]]:
     """Prepare an experiment for each test set, and close them all at the end.
 
     Args:
-        prepare_one: from the name of a test set to its experiment.
+        prepare_set: from the name of a test set to its experiment.
         names: of the test sets.
         check: further checks of an experiment.
 
@@ -211,7 +211,7 @@ def prepare_all(
     try:
         for name in names:
             try:
-                experiments.append(prepare_one(name))
+                experiments.append(prepare_set(name))
                 check(experiments[-1])
             except (InputError, PreflightError) as error:
                 errors.append(error)

@@ -22,7 +22,7 @@ from cranfield.formats.runs.jsonl import read_run
 from cranfield.gate.baseline import Baseline, misfits, parse_baseline, read_baseline
 from cranfield.gate.evidence import Evidence
 from cranfield.gate.result import BaselineFacts, GateResult, GateStatus
-from cranfield.gate.rules import check_fit, measure_of, measures_held, rules_of
+from cranfield.gate.rules import check_fit, compared_measures, measure_of, rules_of
 from cranfield.gate.verdict import GateTerms, judge_all
 from cranfield.model import Run
 from cranfield.project.experiment import Experiment, prepare, prepare_all, require_folder
@@ -111,7 +111,7 @@ def gate_experiments(plan: Plan) -> AbstractContextManager[list[Experiment]]:
     answer is used: the code may have changed, which no config shows.
     """
 
-    def prepared(name: str) -> Experiment:
+    def prepare_set(name: str) -> Experiment:
         return prepare(plan.config, name, [plan.systems[name]], cache="refresh", missing="zero")
 
     def check(experiment: Experiment) -> None:
@@ -119,7 +119,7 @@ def gate_experiments(plan: Plan) -> AbstractContextManager[list[Experiment]]:
         if problems := [placed(plan.located, finding) for finding in findings]:
             raise ConfigError(problems)
 
-    return prepare_all(prepared, plan.config.sets, check)
+    return prepare_all(prepare_set, plan.config.sets, check)
 
 
 def _uncomputable(plan: Plan, experiment: Experiment) -> Iterator[Finding]:
@@ -150,7 +150,7 @@ def _baselines(
         except InputError as error:
             problems += error.problems
             continue
-        problems += misfits(baseline, experiment.dry, k=experiment.k, measures=measures_held(rules), name=label)
+        problems += misfits(baseline, experiment.dry, k=experiment.k, measures=compared_measures(rules), name=label)
         ref = plan.ref.name if plan.ref is not None else ""
         facts = BaselineFacts(plan.gate.baseline_of(name), ref, baseline.system, baseline.commit, baseline.accepted)
         found[name] = baseline, facts
@@ -233,7 +233,7 @@ def _is_collected(path: Path) -> bool:
 
 
 def _pilots(system: ConfiguredSystem) -> Iterator[Path]:
-    """Run files that a system is made of and that are not for the record; one that cannot be read is told by preflight."""
+    """Run files that a system is made of and that are not for the record; preflight reports one that cannot be read."""
     if isinstance(system, FusionSystem):
         for part in system.parts.values():
             yield from _pilots(part)

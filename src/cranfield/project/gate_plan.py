@@ -52,17 +52,17 @@ def planned(config_path: Path, baseline_ref: str | None = None) -> Plan:
         located = load_located(config_path, ConfigError)
         return Plan(config_path, config, config.gate, _systems_gated(config), located)
     ref = ref_named(baseline_ref, config.folder)
-    theirs, located = _config_at(ref, config_path)
-    if theirs.gate is None:
+    ref_config, located = _config_at(ref, config_path)
+    if ref_config.gate is None:
         hint = "the gate can be taken from this ref once it is merged there"
         raise UsageError(f"the config has no gate in {ref.name}", path=ref.shown(config_path), hint=hint)
-    ruled = _ruled(config, theirs, ref)
-    systems = _systems_gated(theirs)
+    ruled = _ruled(config, ref_config, ref)
+    systems = _systems_gated(ref_config)
     for name in systems.values():
         if name not in config.systems:
             raise UnknownNameError.among("system", name, config.systems)
-    notes = tuple(_differences(config, theirs, ref))
-    return Plan(config_path, ruled, theirs.gate, systems, located, ref, notes)
+    notes = tuple(_differences(config, ref_config, ref))
+    return Plan(config_path, ruled, ref_config.gate, systems, located, ref, notes)
 
 
 def _config_at(ref: Ref, config_path: Path) -> tuple[Config, Located]:
@@ -83,25 +83,25 @@ def _config_at(ref: Ref, config_path: Path) -> tuple[Config, Located]:
     return config, located
 
 
-def _ruled(config: Config, theirs: Config, ref: Ref) -> Config:
+def _ruled(config: Config, ref_config: Config, ref: Ref) -> Config:
     """This config with everything of the ref's that decides."""
-    if (config.testsets is None) != (theirs.testsets is None):
+    if (config.testsets is None) != (ref_config.testsets is None):
         raise UsageError(f"there is one test set here and several in {ref.name}, or the other way round")
-    said: dict[str, Any] = {name: getattr(theirs, name) for name in OF_THE_REF}
-    if config.testsets is not None and theirs.testsets is not None:
-        gone = [name for name in theirs.testsets if name not in config.testsets]
+    update: dict[str, Any] = {name: getattr(ref_config, name) for name in OF_THE_REF}
+    if config.testsets is not None and ref_config.testsets is not None:
+        gone = [name for name in ref_config.testsets if name not in config.testsets]
         if gone:
             raise UsageError(f"test sets of {ref.name} are not here any more: {', '.join(gone)}")
-        said["testsets"] = {
+        update["testsets"] = {
             name: config.testsets[name].model_copy(update={key: getattr(one, key) for key in OF_THE_REF_IN_SETS})
-            for name, one in theirs.testsets.items()
+            for name, one in ref_config.testsets.items()
         }
-    return config.model_copy(update=said)
+    return config.model_copy(update=update)
 
 
-def _differences(config: Config, theirs: Config, ref: Ref) -> Iterator[str]:
+def _differences(config: Config, ref_config: Config, ref: Ref) -> Iterator[str]:
     """What this config would have decided by, and the ref does not: plainly, for a reader of the pull request."""
-    here, there = ([words(rule) for rule in one.gate.rules] if one.gate else [] for one in (config, theirs))
+    here, there = ([words(rule) for rule in one.gate.rules] if one.gate else [] for one in (config, ref_config))
     removed, added = [rule for rule in there if rule not in here], [rule for rule in here if rule not in there]
     if removed or added:
         yield f"rules differ from {ref.name}, and those of {ref.name} count"
@@ -109,20 +109,20 @@ def _differences(config: Config, theirs: Config, ref: Ref) -> Iterator[str]:
         yield f"rules of {ref.name} that are not here: {'; '.join(removed)}"
     if added:
         yield f"rules that are only here, and not looked at: {'; '.join(added)}"
-    changed = [name for name in OF_THE_REF[1:] if getattr(config, name) != getattr(theirs, name)]
-    if config.gate is not None and theirs.gate is not None:
+    changed = [name for name in OF_THE_REF[1:] if getattr(config, name) != getattr(ref_config, name)]
+    if config.gate is not None and ref_config.gate is not None:
         changed += [
             f"gate.{name}"
             for name in ("system", "baseline")
-            if getattr(config.gate, name) != getattr(theirs.gate, name)
+            if getattr(config.gate, name) != getattr(ref_config.gate, name)
         ]
     if changed:
         yield f"other than in {ref.name}, and taken from there: {', '.join(changed)}"
-    for name in dict.fromkeys(_systems_gated(theirs).values()):
-        kinds = [one.systems[name].kind for one in (config, theirs) if name in one.systems]
+    for name in dict.fromkeys(_systems_gated(ref_config).values()):
+        kinds = [one.systems[name].kind for one in (config, ref_config) if name in one.systems]
         if len(set(kinds)) > 1:
             yield f"the system {name} is of the kind {kinds[0]} here, and of the kind {kinds[1]} in {ref.name}"
-    new = [name for name in config.testsets or {} if name not in (theirs.testsets or {})]
+    new = [name for name in config.testsets or {} if name not in (ref_config.testsets or {})]
     if new:
         yield f"test sets that {ref.name} does not have are not looked at: {', '.join(new)}"
 

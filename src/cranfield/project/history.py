@@ -93,7 +93,9 @@ def remember(folder: Path, evaluations: Sequence[Evaluation], primary: Measure |
     """
     when, commit = datetime.now(UTC), standing(folder)
     try:
-        append(folder, *(record_of(one, when=when, commit=commit, primary=primary) for one in evaluations))
+        append(
+            folder, *(record_of(evaluation, when=when, commit=commit, primary=primary) for evaluation in evaluations)
+        )
     except UsageError as error:
         return f"the history was not written: {error}"
     return None

@@ -109,17 +109,17 @@ def run_job(  # noqa: PLR0913 - each is an option of the command, and is typed b
         Interrupted: the same call continues where it stopped.
     """
     config = load_config(config_path)
-    if allow_drift and not any(one.repo for one in config.sets.values()):
+    if allow_drift and not any(settings.repo for settings in config.sets.values()):
         hint = "name it in the config with `repo: DIR`"
         raise UsageError("{allow_drift} needs a repository", hint=hint, parameters=("allow_drift",))
     require_folder(out)
 
-    def prepared(name: str) -> Experiment:
+    def prepare_set(name: str) -> Experiment:
         chosen = _systems_of_set(config, name, systems)
         return prepare(config, name, chosen, seed=seed, allow_drift=allow_drift, cache=cache)
 
     extras = Extras(tuple(contrasts), today, sensitivity)
-    with prepare_all(prepared, config.sets, lambda experiment: experiment.checks) as experiments:
+    with prepare_all(prepare_set, config.sets, lambda experiment: experiment.checks) as experiments:
         if contrasts:
             from cranfield.evaluation.contrast import contrast_strata
 

@@ -11,13 +11,13 @@ FOLDER = ".cranfield"
 _IGNORE = ".gitignore"
 
 
-def local_folder(beside: Path) -> Path:
+def local_folder(folder_of_config: Path) -> Path:
     """`.cranfield/` in the folder of a config, made where it is not there; git does not look into it.
 
     Raises:
         UsageError: it cannot be made.
     """
-    folder = beside / FOLDER
+    folder = folder_of_config / FOLDER
     try:
         folder.mkdir(parents=True, exist_ok=True)
         if not (folder / _IGNORE).exists():

@@ -29,7 +29,7 @@ class MarkerSettings:
     testset: str | Path | TestSet | None = None
     """A test-set file, or one that is loaded; with a system of the config, the name of one of its several test sets."""
     system: str | Callable[..., Any] | None = None
-    """`module:function`; a function at hand; or the name of a system of the config."""
+    """`module:function`; a function; or the name of a system of the config."""
     run: str | Path | None = None
     """A run file in place of a system."""
     k: int | None = None
@@ -123,6 +123,6 @@ def _require_answers(evaluation: Evaluation, max_failed_share: float | None) -> 
         ]
         if not reasons:
             run = evaluation.run
-            missing = [one for one in evaluation.query_ids if run is not None and one not in run.answers]
+            missing = [query for query in evaluation.query_ids if run is not None and query not in run.answers]
             reasons = [f"no answer to {first_of(missing)}"]
         raise SystemUnderTestError([Problem(sentence, hint="; ".join(reasons)) for sentence in broken])

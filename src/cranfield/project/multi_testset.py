@@ -100,14 +100,14 @@ def _table(results: Sequence[SetResult]) -> Table:
     )
     rows = [
         (
-            Link(one.name, f"{one.name}/{one.report}"),
-            ", ".join(f"{name}: {json.dumps(value, ensure_ascii=False)}" for name, value in one.params.items()),
-            one.n,
-            one.measure,
-            *one.means,
-            one.verdict,
+            Link(result.name, f"{result.name}/{result.report}"),
+            ", ".join(f"{name}: {json.dumps(value, ensure_ascii=False)}" for name, value in result.params.items()),
+            result.n,
+            result.measure,
+            *result.means,
+            result.verdict,
         )
-        for one in results
+        for result in results
     ]
     caption = f"Each test set has its own report, in the folder of its name: NAME/{results[0].report}"
     return Table(columns, rows, caption, shown=None)

@@ -53,15 +53,15 @@ def probe(
     """
     config = load_config(config_path)
     given = _params(params)
-    said = _set_params(config, testset)
-    (system,) = build_systems(config, [name], said)
-    asked = k or config.k
+    given_params = _set_params(config, testset)
+    (system,) = build_systems(config, [name], given_params)
+    depth = k or config.k
     try:
-        preflight([system], k=asked)
-        exchange = system.ask(Query("probe", query, params=given), asked, is_shown=True)
+        preflight([system], k=depth)
+        exchange = system.ask(Query("probe", query, params=given), depth, is_shown=True)
     finally:
         system.close()
-    return Probe(_exchange_document(system, query, asked, exchange), exchange.answer.outcome.is_failure)
+    return Probe(_exchange_document(system, query, depth, exchange), exchange.answer.outcome.is_failure)
 
 
 def _set_params(config: Config, testset: str | None) -> Mapping[str, Scalar]:
@@ -82,16 +82,16 @@ def _params(written: Sequence[str]) -> dict[str, Scalar]:
 
     found: dict[str, Scalar] = {}
     problems = []
-    for one in written:
-        name, equals, text = one.partition("=")
+    for text in written:
+        name, equals, value_text = text.partition("=")
         try:
-            value = yaml.safe_load(text)
+            value = yaml.safe_load(value_text)
         except yaml.YAMLError:
-            value = text
+            value = value_text
         if not equals or not name.strip():
-            problems.append(Problem(f"{{params}} is {shorten(one)}", expected="NAME=VALUE", parameters=("params",)))
+            problems.append(Problem(f"{{params}} is {shorten(text)}", expected="NAME=VALUE", parameters=("params",)))
         else:
-            found[name.strip()] = value if isinstance(value, str | int | float | bool) else text
+            found[name.strip()] = value if isinstance(value, str | int | float | bool) else value_text
     if problems:
         raise UsageError(problems)
     return found
@@ -254,7 +254,7 @@ def _preset_document(preset: Preset) -> Document:
     ]
     table = Table(columns, rows, "Settings of `with`", shown=None, whole=True)
     example = {"preset": preset.name, "with": dict(preset.example)}
-    said = _yaml(example)
+    yaml_text = _yaml(example)
     comes_to = _yaml(public_config(expand_preset(system_config("example", example))))
     return Document(
         title=f"preset {preset.name}",
@@ -264,7 +264,7 @@ def _preset_document(preset: Preset) -> Document:
             Section(
                 "example",
                 "Example",
-                (Code(said, "what is written", pasted=True), Code(comes_to, "what it comes to", pasted=True)),
+                (Code(yaml_text, "what is written", pasted=True), Code(comes_to, "what it comes to", pasted=True)),
             ),
         ),
         tidy=lambda: table,

@@ -71,7 +71,7 @@ def evaluate_on_scales(
     """Score one run, each measure on its own scale, and put the values together.
 
     Args:
-        testset: with ratings; a judgment of a document that nobody rated counts as the only rating of it.
+        testset: with ratings; a judgment of a document without a rating counts as the only rating of it.
         run: as `evaluate` takes it.
         measures: spellings; the first is the primary one, and the ranking, hits and failures are those of its scale.
         options: how the run is read and scored; None is the convention `searchtweak`.
@@ -98,13 +98,13 @@ def evaluate_on_scales(
     for measure, own in scales.items():
         by_scale.setdefault(own or first, []).append(measure)
     parts: dict[Scale, Evaluation] = {}
-    said: list[str] = []
+    scale_notes: list[str] = []
     for to, group in by_scale.items():
         on_scale = with_consensus(bare, rule, to=to, scale=given)
-        said.append(f"on the {to} scale: {', '.join(map(str, group))}; {'; '.join(map(str, on_scale.notes))}")
+        scale_notes.append(f"on the {to} scale: {', '.join(map(str, group))}; {'; '.join(map(str, on_scale.notes))}")
         on_scale = replace(on_scale, ratings={})  # its grades are all that this part is about
         parts[to] = score(on_scale, run, group, options or ScoringOptions(RATED_BY_SLOT))
-    joined = _joined(tuple(scales), parts, said)
+    joined = _joined(tuple(scales), parts, scale_notes)
     # What was made of the ratings when the set was read is not what is scored here.
     notes = tuple(note for note in testset.notes if note.kind is not NoteKind.CONSENSUS)
     return replace(
@@ -138,14 +138,14 @@ def _main_scale(evaluation: Evaluation) -> str:
 
 
 def _all_ratings(testset: TestSet) -> TestSet:
-    """The set with ratings alone: a judgment of a document that nobody rated counts as the only rating of it."""
-    ratings = {query_id: list(said) for query_id, said in ratings_of(testset).items()}
+    """The set with ratings alone: a judgment of a document without a rating counts as the only rating of it."""
+    ratings = {query_id: list(given) for query_id, given in ratings_of(testset).items()}
     for query_id, judged in testset.grades.items():
         rated = {rating.doc_id for rating in ratings.get(query_id, ())}
         alone = [Rating(doc_id, "judgment", grade) for doc_id, grade in judged.items() if doc_id not in rated]
         ratings.setdefault(query_id, []).extend(alone)
-    said = {query_id: tuple(found) for query_id, found in ratings.items()}
-    return replace(testset, grades={}, groups={}, grouping=None, ratings=said, notes=())
+    all_ratings = {query_id: tuple(found) for query_id, found in ratings.items()}
+    return replace(testset, grades={}, groups={}, grouping=None, ratings=all_ratings, notes=())
 
 
 def _given(testset: TestSet, scale: str | None) -> Scale:
@@ -164,7 +164,7 @@ def _given(testset: TestSet, scale: str | None) -> Scale:
     return found
 
 
-def _joined(measures: tuple[Measure, ...], parts: dict[Scale, Evaluation], said: Sequence[str]) -> Evaluation:
+def _joined(measures: tuple[Measure, ...], parts: dict[Scale, Evaluation], scale_notes: Sequence[str]) -> Evaluation:
     """One evaluation of all parts, with the ranking of the first measure's."""
     of = {measure: part for part in parts.values() for measure in part.measures}
     main = of[measures[0]]
@@ -178,5 +178,5 @@ def _joined(measures: tuple[Measure, ...], parts: dict[Scale, Evaluation], said:
         scored={measure: of[measure].scored[measure] for measure in measures},
         unscored={measure: of[measure].unscored[measure] for measure in measures},
         summaries=ByMeasure({measure: of[measure].summaries[measure] for measure in measures}),
-        warnings=(*said, *warnings),
+        warnings=(*scale_notes, *warnings),
     )

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from cranfield.model import TestSet
     from cranfield.project.inputs import RunLike
 
-NO_RUN = "the runs are not at hand to be scored anew"
+NO_RUN = "the runs are not available to be scored again"
 
 
 def sensitivity(

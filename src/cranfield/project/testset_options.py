@@ -72,16 +72,16 @@ def apply_options(testset: TestSet, options: TestSetOptions = NO_OPTIONS, folder
     if options.classes is not None:
         testset = with_classes(testset, options.classes)
     testset = _with_matching(testset, options)
-    if testset.ratings or any(one is not None for one in (options.consensus, options.scale, options.to_scale)):
+    if testset.ratings or any(value is not None for value in (options.consensus, options.scale, options.to_scale)):
         testset = _with_grades(testset, options)
     if any(target_needs_database(testset)):
         from cranfield.predicates.databases import ask
 
         testset = ask(testset, folder or Path(), places=options.databases)
     if options.repo is not None:
-        from cranfield.project.drift import held_to
+        from cranfield.project.drift import check_repository
 
-        testset = held_to(testset, options.repo, allow_drift=options.allow_drift, at=options.at)
+        testset = check_repository(testset, options.repo, allow_drift=options.allow_drift, at=options.at)
     elif options.allow_drift or options.at is not None:
         parameters = ("allow_drift", "at", "repo")
         hint = "name it with {repo=DIR}"
@@ -157,8 +157,8 @@ def with_classes(testset: TestSet, spec: str) -> TestSet:
     )
     _refuse_judged_negatives(testset, queries)
     unmet = [value for value in names if value not in values]
-    said = [f"classes by {key}: no query is {', '.join(map(repr, unmet))}"] if unmet else []
-    return replace(testset, queries=queries, notes=(*testset.notes, *info(*said)))
+    notes = [f"classes by {key}: no query is {', '.join(map(repr, unmet))}"] if unmet else []
+    return replace(testset, queries=queries, notes=(*testset.notes, *info(*notes)))
 
 
 def _refuse_judged_negatives(testset: TestSet, queries: Sequence[Query]) -> None:
@@ -199,7 +199,7 @@ def _with_grades(testset: TestSet, options: TestSetOptions) -> TestSet:
     from cranfield.testsets.consensus import with_consensus
 
     graded = with_consensus(testset, options.consensus, to=options.to_scale, scale=options.scale)
-    # A convention has a rule of its own, where nobody names one.
+    # The convention has its own rule where none is named.
     graded = replace(graded, consensus=options.consensus or testset.consensus)
     if options.to_scale is not None:  # what the raters said is on another scale than the grades
         return replace(graded, ratings={})

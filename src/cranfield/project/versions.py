@@ -46,10 +46,10 @@ def answers_of(testset: TestSet, run: Path) -> tuple[str, Answers]:
 
 def candidates(plan: Plan, runs: Sequence[Path], depth: int) -> dict[str, list[str]]:
     """The first results of each run for each new query, pooled: ids once, sorted, so that none stands first."""
-    asked = TestSet(plan.testset.name, plan.new)
+    new_queries = TestSet(plan.testset.name, plan.new)
     pools: dict[str, set[str]] = {}
     for run in runs:
-        _, answers = answers_of(asked, run)
+        _, answers = answers_of(new_queries, run)
         for query_id, hits in answers.items():
             pools.setdefault(query_id, set()).update(hit.id for hit in hits[:depth])
     return {query_id: sorted(pool) for query_id, pool in pools.items()}

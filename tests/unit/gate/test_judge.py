@@ -250,7 +250,7 @@ def test_a_mean_says_how_many_queries_are_not_in_it_and_does_not_gain_by_losing_
 ) -> None:
     then = answered({"q1": "R", "q2": "---R", "q3": "N"}, measures=["RankOfFirst"])
     assert judged("floor: {measure: RankOfFirst, at_most: 3}", then, accepted(then)).sentence == (
-        "RankOfFirst is 2.5000, at most 3 is asked (n = 2; 1 query has no value)"  # (1 + 4) / 2
+        "RankOfFirst is 2.5000, at most 3 is required (n = 2; 1 query has no value)"  # (1 + 4) / 2
     )
     lost = answered({"q1": "R", "q2": "----", "q3": "N"}, measures=["RankOfFirst"])
     result = judged("floor: {measure: RankOfFirst, at_most: 3}", lost, accepted(then))

@@ -52,7 +52,7 @@ def rule(
     status: Status, *, kind: str = "floor", queries: tuple[str, ...] = (), words: str = "RR is at least 0.4"
 ) -> RuleResult:
     return RuleResult(
-        kind, words, status, "0.3500", "at least 0.4", "RR is 0.3500, at least 0.4 is asked (n = 2)", queries
+        kind, words, status, "0.3500", "at least 0.4", "RR is 0.3500, at least 0.4 is required (n = 2)", queries
     )
 
 
@@ -94,7 +94,7 @@ def test_a_rule_is_a_test_case_and_so_is_a_query_that_it_names() -> None:
     ]
     assert (root.attrib["tests"], root.attrib["failures"], root.attrib["errors"]) == ("4", "3", "0")
     failures = list(root.iter("failure"))
-    assert failures[0].attrib == {"type": "ratchet", "message": "RR is 0.3500, at least 0.4 is asked (n = 2)"}
+    assert failures[0].attrib == {"type": "ratchet", "message": "RR is 0.3500, at least 0.4 is required (n = 2)"}
     assert "expected: at least 0.4\ngot: 0.3500\nquery: q2\nquery: q1" in (failures[0].text or "")
     assert failures[1].text == "query: q2 pear"
 

@@ -12,7 +12,7 @@ from cranfield.config.gate import RULE_MODELS, Amount, OneRule
 from cranfield.config.models import Config
 from cranfield.errors import ConfigError
 from cranfield.formats.io.located import located_text
-from cranfield.gate.rules import RULES, check_fit, measure_of, measures_held, rules_of, words
+from cranfield.gate.rules import RULES, check_fit, compared_measures, measure_of, rules_of, words
 
 SYSTEMS = "systems:\n  a: {run: a.run}\n  b: {run: b.run}\n"
 
@@ -135,7 +135,7 @@ def test_measures_that_need_a_baseline_have_one_spelling(tmp_path: Path) -> None
         "    - floor: {measure: AP, at_least: 0}\n    - judged: {at_least: 0}",
     ).gate
     assert gate is not None
-    assert measures_held(gate.rules) == ["R@10", "RR"]
+    assert compared_measures(gate.rules) == ["R@10", "RR"]
     assert [measure_of(rule) for rule in gate.rules] == ["R(rel=1)@10", "RR", "AP", "Judged@10"]
 
 

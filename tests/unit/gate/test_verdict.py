@@ -104,6 +104,4 @@ def test_queries_without_the_stratum_are_counted_and_not_lost(answered: Found) -
     now = answered({"q1": "R", "q2": "R", "q5": "-"}, strata=STRATA)
     result = gate(["floor: {measure: RR, by: d, above: 0}"], now)
     assert result.status == "passed"
-    assert any(
-        note.startswith("queries without d: 1; nothing is said of them by: RR is more than 0") for note in result.notes
-    )
+    assert any(note.startswith("queries without d: 1; not covered by: RR is more than 0") for note in result.notes)

@@ -10,7 +10,7 @@ import pytest
 
 from cranfield.errors import TestSetError
 from cranfield.model import Entity, File, Query, Span, Target, TestSet
-from cranfield.project.drift import held_to, rehash
+from cranfield.project.drift import check_repository, rehash
 from cranfield.repo.drift import verify
 from cranfield.repo.snapshot import take
 
@@ -41,8 +41,8 @@ def code_set() -> TestSet:
 
 def test_a_set_that_holds_comes_back_as_it_is(folder: Path) -> None:
     tied = rehash(code_set(), folder, today=TODAY)
-    assert held_to(tied, folder) == tied
-    assert tuple(map(str, held_to(tied, folder).notes)) == ()
+    assert check_repository(tied, folder) == tied
+    assert tuple(map(str, check_repository(tied, folder).notes)) == ()
 
 
 def test_rehash_writes_what_ties_the_set_and_leaves_the_rest(folder: Path) -> None:
@@ -59,7 +59,7 @@ def test_rehash_writes_what_ties_the_set_and_leaves_the_rest(folder: Path) -> No
 def test_moved_lines_are_healed_and_said(folder: Path) -> None:
     tied = rehash(code_set(), folder, today=TODAY)
     (folder / "src/a.py").write_text("import os\n" + CODE)
-    held = held_to(tied, folder)
+    held = check_repository(tied, folder)
     assert held.targets["q2"] == (Span("src/a.py", 6, 7),)
     assert tuple(map(str, held.notes)) == ("1 place moved to where the text is now: src/a.py:5-6 to src/a.py:6-7.",)
 
@@ -68,7 +68,7 @@ def test_drift_fails_loudly_and_names_every_place(folder: Path) -> None:
     tied = rehash(code_set(), folder, today=TODAY)
     (folder / "src/a.py").write_text(CODE.replace("return 1", "return 11").replace("two", "three"))
     with pytest.raises(TestSetError) as caught:
-        held_to(tied, folder)
+        check_repository(tied, folder)
     head, edited, renamed = caught.value.problems
     assert head.message == "test set 'code': 2 of 3 expected places not as they were in the folder: 1 edited, 1 renamed"
     assert head.hint is not None
@@ -83,7 +83,7 @@ def test_more_places_than_a_message_names_are_counted(tmp_path: Path) -> None:
     tied = rehash(TestSet("many", tuple(map(Query, targets)), targets=targets), tmp_path, today=TODAY)
     (tmp_path / "a.py").write_text("")
     with pytest.raises(TestSetError) as caught:
-        held_to(tied, tmp_path)
+        check_repository(tied, tmp_path)
     assert "30 of 30 expected places not as they were in the folder: 30 gone" in str(caught.value)
     assert str(caught.value).splitlines()[-1] == "… and 11 more problems."  # 20 shown: the count and 19 of 30 places
 
@@ -91,21 +91,21 @@ def test_more_places_than_a_message_names_are_counted(tmp_path: Path) -> None:
 def test_drift_that_is_allowed_is_said(folder: Path) -> None:
     tied = rehash(code_set(), folder, today=TODAY)
     (folder / "src/a.py").write_text(CODE.replace("return 1", "return 11"))
-    held = held_to(tied, folder, allow_drift=True)
+    held = check_repository(tied, folder, allow_drift=True)
     assert held.targets == tied.targets
     note = str(*held.notes)
     assert note.startswith("Drift was allowed: 1 of 3 expected places not as they were: src/a.py::one edited (")
 
 
 def test_a_set_that_was_never_tied_says_what_goes_unseen(folder: Path) -> None:
-    assert tuple(map(str, held_to(code_set(), folder).notes)) == (
+    assert tuple(map(str, check_repository(code_set(), folder).notes)) == (
         "3 expected places without an anchor: edits there go unseen until `cranfield testset rehash`.",
     )
 
 
 def test_a_set_that_expects_no_place_says_that_the_repository_says_nothing(folder: Path) -> None:
     plain = TestSet("ids", (Query("q1"),), {"q1": {"d1": 1.0}})
-    assert tuple(map(str, held_to(plain, folder).notes)) == (
+    assert tuple(map(str, check_repository(plain, folder).notes)) == (
         "Nothing is expected in a file: the repository says nothing about this test set.",
     )
 
@@ -125,9 +125,9 @@ def test_rehash_does_not_anchor_old_lines_to_new_text(folder: Path) -> None:
     with pytest.raises(TestSetError, match="1 moved") as caught:
         rehash(tied, folder, today=TODAY)
     assert "`cranfield testset verify` can write the set with moved lines corrected" in str(caught.value)
-    again = rehash(held_to(tied, folder), folder, today=TODAY)
+    again = rehash(check_repository(tied, folder), folder, today=TODAY)
     assert again.meta.anchors["src/a.py:6-7"] == tied.meta.anchors["src/a.py:5-6"]
-    assert held_to(again, folder).notes == again.notes
+    assert check_repository(again, folder).notes == again.notes
 
 
 SOURCES = {

@@ -16,9 +16,7 @@ def accept_command(
     *,
     folder: FromOption = None,
     run: RunOption = None,
-    reason: Annotated[
-        str, typer.Option("--reason", metavar="TEXT", help="Why; it stands in the file, for whoever reads it later.")
-    ] = "",
+    reason: Annotated[str, typer.Option("--reason", metavar="TEXT", help="Reason; it is written into the file.")] = "",
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would change; write nothing.")] = False,
     out: Annotated[
         Path, typer.Option("--out", metavar="DIR", help="Folder for the run, where the system is asked now.")
