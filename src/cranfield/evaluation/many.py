@@ -11,9 +11,9 @@ from itertools import combinations
 
 from cranfield.errors import Problem, UnknownNameError, UsageError
 from cranfield.evaluation.many_values import (
-    Agreement,
     ManyComparison,
     ManyVerdict,
+    OrderAgreement,
     PairComparison,
     Ranks,
     StratumRow,
@@ -165,13 +165,13 @@ def _ranks(paired: PairedValues, names: Sequence[str], alpha: float) -> Ranks | 
     return Ranks(tuple(means), distance, groups)
 
 
-def _agreements(summaries: Mapping[Measure, Sequence[Summary]]) -> tuple[Agreement, ...]:
+def _agreements(summaries: Mapping[Measure, Sequence[Summary]]) -> tuple[OrderAgreement, ...]:
     means = {
         measure: [(about.mean or 0.0) * sign_of(measure) for about in row]
         for measure, row in summaries.items()
         if not CATALOGUE[measure.name].diagnostic and all(about.mean is not None for about in row)
     }
-    return tuple(Agreement(a, b, kendall_tau(means[a], means[b])) for a, b in combinations(means, 2))
+    return tuple(OrderAgreement(a, b, kendall_tau(means[a], means[b])) for a, b in combinations(means, 2))
 
 
 def _verdict(many: ManyComparison) -> ManyVerdict:

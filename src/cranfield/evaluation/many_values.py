@@ -54,7 +54,7 @@ class Ranks:
 
 
 @dataclass(frozen=True, slots=True)
-class Agreement:
+class OrderAgreement:
     """Whether two measures put the systems in the same order."""
 
     a: Measure
@@ -100,7 +100,7 @@ class ManyComparison:
     """Omnibus tests: `permutation` and `friedman`."""
     ranks: Ranks | None
     """None where no query counts."""
-    agreements: tuple[Agreement, ...]
+    agreements: tuple[OrderAgreement, ...]
     """Every pair of quality measures."""
     strata: tuple[StratumRow, ...]
     baseline: str | None = None

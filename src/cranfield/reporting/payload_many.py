@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from cranfield.evaluation.many_values import Agreement, ManyComparison, PairComparison, Ranks, StratumRow
+from cranfield.evaluation.many_values import ManyComparison, OrderAgreement, PairComparison, Ranks, StratumRow
 from cranfield.evaluation.values import Summary
 from cranfield.record import Fields, record_of
 from cranfield.reporting.derived import versions
@@ -16,7 +16,7 @@ FIELDS: Fields = {
         "seed=options.seed n_draws limits=options.limits n=query_ids.__len__ means=summaries pairs against_baseline=against "
         "omnibus ranks orders=agreements strata unpaired=dropped"
     ),
-    Agreement: "a b kendall_tau=tau",
+    OrderAgreement: "a b kendall_tau=tau",
     PairComparison: "first second delta wins ties losses verdict test=result",
     Ranks: "means critical_difference not_told_apart=groups",
     StratumRow: "key value n means=summaries",
