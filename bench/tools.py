@@ -101,16 +101,7 @@ def tools(trec_eval: str | None = None) -> list[Tool]:
         _cranfield("cranfield", "Cranfield", {"S": 5, "M": 3, "L": 3}, {}),
         _cranfield("cranfield-1", "Cranfield, 1 thread", {"S": 5, "M": 3, "L": 3}, {"CRANFIELD_JOBS": "1"}),
         _cranfield(
-            "cranfield-python-2",
-            "Cranfield without its kernel, 2 threads",
-            slow,
-            {"CRANFIELD_ENGINE": "python", "CRANFIELD_JOBS": "2"},
-        ),
-        _cranfield(
-            "cranfield-python-1",
-            "Cranfield without its kernel, 1 thread",
-            slow,
-            {"CRANFIELD_ENGINE": "python", "CRANFIELD_JOBS": "1"},
+            "cranfield-python", "Cranfield without its kernel", {"S": 5, "M": 1}, {"CRANFIELD_ENGINE": "python"}
         ),
         _trec_eval(trec_eval or os.environ.get("TREC_EVAL")),
         _peer("pytrec_eval", "pytrec_eval-terrier", slow, 5.2),

@@ -252,11 +252,10 @@ def subcommands(command: str) -> tuple[str, ...]:
 
 
 VARIABLES = {
-    f"`{ENGINE_VARIABLE}`": "Which reader reads TREC runs: `native` (the C kernel; an error where it was not built), `python`, or "
+    f"`{ENGINE_VARIABLE}`": "The reader of TREC runs: `native` (the C kernel; an error where it was not built), `python`, or "
     "`auto`, the default: the kernel where there is one.",
-    f"`{JOBS_VARIABLE}`": "Threads of the kernel, or processes of the Python reader, from 1 to 256. Unset: as many as there are "
-    "processors, at most 8.",
-    f"`{FOLDER_VARIABLE}`": "Folder for what large run files came down to, or `off`. Unset: `cranfield/scans` in the cache folder of "
+    f"`{JOBS_VARIABLE}`": "Threads of the kernel, from 1 to 256. Unset: as many as there are processors, at most 8.",
+    f"`{FOLDER_VARIABLE}`": "Folder of the cached scans of large run files, or `off`. Unset: `cranfield/scans` in the cache folder of "
     "the user (`XDG_CACHE_HOME`, else `~/.cache`).",
 }
 

@@ -109,7 +109,7 @@ def tie_bounds(keys: Iterable[float]) -> list[tuple[int, int]]:
     """First and last rank of the results that share a score with each; `keys` are in rank order."""
     bounds: list[tuple[int, int]] = []
     for _, tied in itertools.groupby(keys):
-        n = sum(1 for _ in tied)
+        n = len(list(tied))
         bounds += [(len(bounds) + 1, len(bounds) + n)] * n
     return bounds
 
