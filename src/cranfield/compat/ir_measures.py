@@ -187,7 +187,7 @@ def parse_trec_measure(measure: str) -> list[Measure]:
     Raises:
         UsageError: trec_eval has no such measure, or it is no number.
     """
-    found = [Measure.of(one) for one in measures_named([measure]).values()]
+    found = [Measure.of(known) for known in measures_named([measure]).values()]
     if not found:
         raise UsageError(f"trec_eval's {measure} is no measure here")
     return found
@@ -269,7 +269,7 @@ def _columns(rows: list[Any], fields: Mapping[Role, str], example: type) -> dict
         try:
             columns[role][:] = [getattr(row, field) for row in rows]
         except AttributeError:
-            row = next(place for place, one in enumerate(rows) if not hasattr(one, field))
+            row = next(place for place, entry in enumerate(rows) if not hasattr(entry, field))
             raise UsageError(
                 f"row {row} has no {field}",
                 expected=f"rows such as {example.__name__}({', '.join(fields.values())})",

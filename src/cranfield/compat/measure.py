@@ -118,7 +118,7 @@ def is_measure_name(name: str) -> bool:
 
 
 def _catalogued(name: str) -> str:
-    """The catalogue's own name; a name that nobody knows may be a plugin's."""
+    """The catalogue's name; an unknown name may be a plugin's."""
     name = name.replace(ALPHA, "alpha")
     if name not in CATALOGUE and name not in ALIASES and not name.startswith("_"):
         load_plugins()

@@ -172,24 +172,24 @@ class _Column:
 
 
 def _columns(measures: Iterable[str], rel: int) -> tuple[_Column, ...]:
-    """What is asked for, in trec_eval's order. Where a measure has parameters, its usual ones do not come too."""
-    asked: dict[str, set[str]] = {}
+    """The requested measures, in trec_eval's order. Parameters replace the usual ones of a measure."""
+    requested: dict[str, set[str]] = {}
     problems: list[Problem] = []
     for text in measures:
         if text in supported_nicknames:
             for name in supported_nicknames[text]:
-                asked.setdefault(name, set())
+                requested.setdefault(name, set())
             continue
         name, arguments = _split(text)
         if name not in supported_measures:
             problems.append(unknown_name("measure", text, supported_measures, aliases=supported_nicknames))
         else:
-            asked.setdefault(name, set()).update(arguments)
+            requested.setdefault(name, set()).update(arguments)
     columns: list[_Column] = []
     for row in TABLE:
-        if row.name in asked:
+        if row.name in requested:
             try:
-                columns += _columns_of(row, sorted(asked[row.name], key=float), rel)
+                columns += _columns_of(row, sorted(requested[row.name], key=float), rel)
             except UsageError as error:
                 problems += error.problems
     if problems:
@@ -213,13 +213,13 @@ def _columns_of(row: Row, arguments: Sequence[str], rel: int) -> list[_Column]:
     make = partial(_measure, row, rel)
     if row.takes in {"ranks", "shares"}:
         form: Callable[[float], str] = str if row.takes == "ranks" else "{:3.2f}".format
-        cutoffs = [_cutoff(row, one) for one in arguments] if arguments else _usual(row)
+        cutoffs = [_cutoff(row, argument) for argument in arguments] if arguments else _usual(row)
         return [_Column(f"{row.name}_{form(cutoff)}", row, (make(cutoff=cutoff),)) for cutoff in cutoffs]
     if not arguments:
         return [_Column(row.name, row, (make(),))]
     if row.name == "11pt_avg":
         inner = ROWS["iprec_at_recall"]
-        points = (_measure(inner, rel, cutoff=_cutoff(inner, one)) for one in arguments)
+        points = (_measure(inner, rel, cutoff=_cutoff(inner, argument)) for argument in arguments)
         return [_Column(row.name, row, tuple(points))]
     if len(row.fills) == 1 and len(arguments) == 1:
         return [_Column(row.name, row, (make(parameters={row.fills[0]: float(arguments[0])}),))]
@@ -248,5 +248,5 @@ def _measure(
     values: dict[str, float] = dict(parameters or {})
     if any(parameter.name == "rel" and parameter.default == 1 for parameter in spec.parameters):
         values["rel"] = rel
-    held = tuple((p.name, values[p.name]) for p in spec.parameters if values.get(p.name, p.default) != p.default)
-    return Measure(spec.name, held, cutoff)
+    chosen = tuple((p.name, values[p.name]) for p in spec.parameters if values.get(p.name, p.default) != p.default)
+    return Measure(spec.name, chosen, cutoff)

@@ -76,7 +76,7 @@ def _failed(evaluation: Evaluation, query_id: str) -> bool:
 def _is_negative(evaluation: Evaluation, query_id: str) -> bool:
     """Whether nothing should be found."""
     silence = evaluation.ranking.silence
-    return silence is not None and bool(silence[evaluation.index[query_id]] != Silence.NOT_ASKED)
+    return silence is not None and bool(silence[evaluation.index[query_id]] != Silence.NOT_NEGATIVE)
 
 
 def _ranks(baseline: Evaluation, candidate: Evaluation, ranks: Sequence[FloatQ], query_id: str) -> tuple[float, float]:

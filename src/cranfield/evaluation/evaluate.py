@@ -275,7 +275,7 @@ def _negative(ranking: Ranking) -> NDArray[np.bool_]:
     """bool[Q]: where nothing should be found."""
     if ranking.silence is None:
         return np.zeros(ranking.n_queries, dtype=np.bool_)
-    requested: NDArray[np.bool_] = ranking.silence != Silence.NOT_ASKED
+    requested: NDArray[np.bool_] = ranking.silence != Silence.NOT_NEGATIVE
     return requested
 
 

@@ -1,4 +1,4 @@
-"""What is looked for in a list of results beside the expected items: files to cover, a legacy form, sources."""
+"""What is looked for in a list of results besides the expected items: files to cover, a legacy form, sources."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Lookout:
 
 
 def looks_for(testset: TestSet, query_id: str) -> Lookout:
-    """What a query looks for beside its expected items."""
+    """What is looked for besides the expected items of a query."""
     rules = testset.matching
     sources = compiled_sources(testset.sources)
     answered_by: frozenset[int] = frozenset()

@@ -1,7 +1,7 @@
 """What one query expects, and which expected items a result is.
 
 Calls nothing above it: the ranking asks `Expectation.matches` for each result and applies the credit rule: a result is
-paid for the best item that is still unpaid, and an item is paid once, to the first, unless every match is paid.
+credited for the best item without credit, and an item is credited once, to the first result, unless repeatable.
 """
 
 from __future__ import annotations
@@ -48,15 +48,15 @@ class Expectation:
     labels: tuple[str, ...]
     """What to call each item in a report: the document id, the pattern, the span."""
     counts: tuple[int | None, ...]
-    """Documents each item stands for; None where nobody said."""
+    """Documents each item stands for; None where unknown."""
     repeatable: tuple[bool, ...]
-    """True where every match is paid, not only the first."""
+    """True where every match is credited, not only the first."""
     closed_world: bool
     """True when what matches nothing is known not to be relevant."""
     matches: Callable[[Hit], Sequence[int]]
     """Result to the items it matches, best first."""
     lookout: Lookout = field(default_factory=Lookout)
-    """What is looked for beside the items."""
+    """What is looked for besides the items."""
     negative: Negative | None = None
     """Where nothing should be found."""
     is_unplaced: Callable[[Hit], bool] = lambda _: False
@@ -75,7 +75,7 @@ def is_plain(testset: TestSet) -> bool:
 
 
 def needs_every_result(testset: TestSet, query_id: str) -> bool:
-    """Whether results that nobody judged say something about this query too."""
+    """Whether every result has to be matched, not only the judged documents."""
     if query_id in testset.targets or negative_of(testset.by_id[query_id]) is not None:
         return True
     return bool(testset.sources) or query_id in testset.files or query_id in testset.legacy

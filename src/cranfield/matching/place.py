@@ -89,6 +89,6 @@ def _fronts(strip: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(sorted({_with_slashes(front).rstrip("/") + "/" for front in strip if front}, key=len, reverse=True))
 
 
-def overlap(one: tuple[int, int], other: tuple[int, int]) -> int:
+def overlap(first: tuple[int, int], second: tuple[int, int]) -> int:
     """Lines that two spans share, both ends included; 0 or less where they share none."""
-    return min(one[1], other[1]) - max(one[0], other[0]) + 1
+    return min(first[1], second[1]) - max(first[0], second[0]) + 1

@@ -1,4 +1,4 @@
-"""How far a value could move: by judging what nobody judged, and by the order of equal scores.
+"""Bounds of a value: over the judgments of unjudged results, and over the order of equal scores.
 
 Both rest on one property: a measure that never falls when a result worth more changes places with one worth less above
 it. For such a measure the best place for u relevant results is the first u ranks on offer, and the worst is the last u;

@@ -80,14 +80,14 @@ PRESETS: Table[tuple[str, str]] = Table()
 """Names that stand for a measure with some parameters (`ndcg_burges`), and those."""
 
 DEFAULT_MEASURES = ("nDCG@10", "RR@10", "AP", "P@5", "R@10", "Success@5", "Judged@10")
-"""What is reported when nobody asks for anything else; the first is the primary measure."""
+"""The default list; the first is the primary measure."""
 
 CHOOSING = ("judged_only", "gains")
 """Parameters that change the ranking a kernel sees."""
 
 
 LOOKED_FOR: dict[Needs, Aspect] = {"files": Aspect.FILE, "legacy": Aspect.LEGACY, "sources": Aspect.SOURCE}
-"""Needs that are things noted beside the expected items."""
+"""Needs that are side columns."""
 
 
 def _import_family() -> None:

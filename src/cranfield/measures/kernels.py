@@ -28,7 +28,7 @@ def per_query(ranking: Ranking, rows: BoolJ, weights: NDArray[np.float64] | None
 
 
 def expected_relevant(ranking: Ranking, rel: int) -> FloatQ:
-    """float64[Q]: expected items of level `rel` or more; NaN where nobody said how many there are."""
+    """float64[Q]: expected items of level `rel` or more; NaN where they are not counted."""
     rows = ranking.expected_level >= rel
     counts = np.where(ranking.expected_count == UNKNOWN_COUNT, np.nan, ranking.expected_count)
     return _sum_by(ranking.expected_query[rows], counts[rows], ranking.n_queries)

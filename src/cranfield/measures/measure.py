@@ -13,7 +13,7 @@ Parameter = str | int | float | bool | Gains
 class Measure:
     """A name of the catalogue with its parameters and cutoff; `str()` is its only spelling.
 
-    Only parameters that differ from their default are held, in the catalogue's order. Build one with
+    Only parameters that differ from their default are stored, in the catalogue's order. Build one with
     `cranfield.measures.parse`, which checks every name and bound.
 
         >>> Measure("nDCG", (("dcg", "exp-log2"),), 10)

@@ -1,8 +1,8 @@
-"""Measures of your own: a plain Python function becomes a row of the catalogue, here or in a package that is installed.
+"""User-defined measures: a Python function becomes a row of the catalogue, in a program or in an installed package.
 
 `define` adds one. A package that brings measures names a function without arguments, which calls `define`, as an entry
-point of the group `cranfield.measures`; `load_plugins` calls it the first time a name is asked for that nobody knows.
-What goes wrong in somebody else's code is a `MeasureError` that says whose, and on which query.
+point of the group `cranfield.measures`; `load_plugins` calls it when a name is not found.
+An error of such code is a `MeasureError` that names the measure or the package, and the query.
 """
 
 from __future__ import annotations
@@ -50,16 +50,16 @@ class QueryView:
     n_returned: int
     """Results, judged or not."""
     ranks: NDArray[np.int32]  # [N] 1-based, ascending
-    """Ranks of the results that somebody judged; what stands at other ranks is unjudged."""
+    """Ranks of the judged results; results at other ranks are unjudged."""
     grades: NDArray[np.int32]  # [N]
-    """Their grades, rounded down; 0 where another result was already paid for the same item; under 0: pooled, unjudged."""
+    """Their grades, rounded down; 0 where an earlier result has the credit for the item; negative: pooled, unjudged."""
     gains: NDArray[np.float64]  # [N]
     """What they are worth."""
     expected_grades: NDArray[np.int32]  # [M]
     """Grades of the expected items, best first."""
     expected_gains: NDArray[np.float64]  # [M]
     expected_counts: NDArray[np.int64]  # [M]
-    """Documents each item stands for: 1, unless it is a pattern; -1 where nobody knows."""
+    """Documents each item stands for: 1, unless it is a pattern; -1 where unknown."""
 
 
 def define(  # noqa: PLR0913 - each argument is a column of the catalogue
@@ -168,7 +168,7 @@ def _load(plugin: Plugin) -> Problem | None:
 
 @dataclass(frozen=True, slots=True)
 class PerQuery:
-    """A kernel that calls a function of yours once per query: only that function knows how to look at more at a time."""
+    """A kernel that calls a user's function once per query."""
 
     name: str
     function: Callable[..., Any]
@@ -203,7 +203,7 @@ class PerQuery:
 
 @dataclass(frozen=True, slots=True)
 class PerRanking:
-    """A kernel that is a function of yours over the whole Ranking, looked at before anybody believes it."""
+    """A kernel that calls a user's function with the whole Ranking, and checks its values."""
 
     name: str
     function: Callable[..., Any]
@@ -256,7 +256,9 @@ def _views(ranking: Ranking, cutoff: int | None) -> Iterator[QueryView]:
 def _read_only(ranking: Ranking) -> Ranking:
     """The same ranking, which other measures look at too, with columns that cannot be written to."""
     values = {field.name: getattr(ranking, field.name) for field in fields(ranking)}
-    columns: dict[str, Any] = {name: _locked(one) for name, one in values.items() if isinstance(one, np.ndarray)}
+    columns: dict[str, Any] = {
+        name: _locked(column) for name, column in values.items() if isinstance(column, np.ndarray)
+    }
     return replace(ranking, **columns)
 
 

@@ -1,6 +1,6 @@
 """Preferences between documents, counted group by group: what the kernels over preferences share.
 
-A preference is a pair of documents of which somebody wants the first before the second. It is met when both are returned
+A preference is a pair of documents of which the first is preferred. It is met when both are returned
 in that order, or the first alone is.
 Axes: N groups (the sets of preferences of all queries, sorted by query), G grouped judgments, D documents of one group.
 """
@@ -91,19 +91,19 @@ class Tally:
 
     both: FloatN  # [N]
     both_met: FloatN  # [N]
-    one: FloatN  # [N]
-    one_met: FloatN  # [N]
+    single: FloatN  # [N]
+    single_met: FloatN  # [N]
     neither: FloatN  # [N]
 
     def met(self, pairs: Pairs) -> FloatN:
         """float64[N]: preferences met among these pairs."""
-        return self.both_met if pairs == "returned" else self.both_met + self.one_met
+        return self.both_met if pairs == "returned" else self.both_met + self.single_met
 
     def possible(self, pairs: Pairs) -> FloatN:
         """float64[N]: preferences among these pairs."""
         if pairs == "returned":
             return self.both
-        return self.both + self.one + (self.neither if pairs == "all" else 0.0)
+        return self.both + self.single + (self.neither if pairs == "all" else 0.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,8 +120,8 @@ class Opinion:
         """The five counts of a `Tally`, among all documents or some of them (bool[D])."""
         better = self.better if among is None else self.better & among[:, None] & among[None, :]
         n = self.n_returned
-        both, one_met = better[:n, :n], better[:n, n:].sum()
-        counts = (both.sum(), np.triu(both).sum(), one_met + better[n:, :n].sum(), one_met, better[n:, n:].sum())
+        both, single_met = better[:n, :n], better[:n, n:].sum()
+        counts = (both.sum(), np.triu(both).sum(), single_met + better[n:, :n].sum(), single_met, better[n:, n:].sum())
         return tuple(map(float, counts))
 
 
@@ -139,7 +139,7 @@ def plain_tally(rows: Rows) -> Tally:
     """Count as if no group had subgroups: any two documents of different value are a preference."""
     returned = rows.rank > 0
     level = _levels(rows)
-    every, both, both_met, one_met, neither = (np.zeros(rows.n_groups) for _ in range(5))
+    every, both, both_met, single_met, neither = (np.zeros(rows.n_groups) for _ in range(5))
     lower, lower_returned = np.zeros(rows.n_groups), np.zeros(rows.n_groups)
     for this in range(int(level.max(initial=-1)) + 1):
         here = level == this
@@ -147,11 +147,11 @@ def plain_tally(rows: Rows) -> Tally:
         every += n_here * lower
         both += n_returned * lower_returned
         neither += (n_here - n_returned) * (lower - lower_returned)
-        one_met += n_returned * (lower - lower_returned)
+        single_met += n_returned * (lower - lower_returned)
         better_before = rows.nth(returned & (level > this))
         both_met += np.bincount(rows.group, weights=better_before * (here & returned), minlength=rows.n_groups)
         lower, lower_returned = lower + n_here, lower_returned + n_returned
-    return Tally(both, both_met, every - both - neither, one_met, neither)
+    return Tally(both, both_met, every - both - neither, single_met, neither)
 
 
 def partial_groups(rows: Rows) -> list[int]:

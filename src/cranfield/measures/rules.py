@@ -1,4 +1,4 @@
-"""What a convention settles around a kernel: the results it sees, which queries have a value, how a value is rounded.
+"""What a convention decides around a kernel: the results it sees, which queries have a value, how a value is rounded.
 
 `compute` asks here before and after every kernel. Measures that only say how far others can be trusted (`diagnostic`)
 see the list as it is.
@@ -58,7 +58,7 @@ def without_value(
     Args:
         measure: what is computed.
         ranking: Q queries.
-        only_failures: what came back empty, and what nobody judged, is no reason.
+        only_failures: empty answers and unjudged queries are no reason.
     """
     convention, outcomes = ranking.convention, ranking.outcomes
     if convention.failed == "skip":
@@ -78,7 +78,7 @@ def without_value(
 
 
 def rounded(values: FloatQ, decimals: int | None) -> FloatQ:
-    """Values to so many decimals, halves up; as they are where nobody rounds."""
+    """Values to so many decimals, halves up; unchanged where the convention does not round."""
     if decimals is None:
         return values
     scale = 10.0**decimals

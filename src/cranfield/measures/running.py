@@ -1,6 +1,6 @@
 """Running sums and products along the results of each query, and the rows they run over.
 
-A query's numbers are the same whatever stands beside it, to the last bit: one running sum over all queries and a
+The numbers of a query do not depend on other queries, to the last bit: one running sum over all queries and a
 subtraction would not give that. Axes: Q queries, N rows sorted by query, then rank.
 """
 

@@ -14,7 +14,7 @@ EULER = 0.57721566490153286061
 SHIFT = 12
 """The series are as exact as a float from here; smaller arguments are moved up by as many terms."""
 AT_ONCE = 1 << 20
-"""Terms of a sum without a closed form that are held at one time."""
+"""Terms in memory of a sum without a closed form."""
 
 
 def inverse_squares(x: Floats) -> Floats:

@@ -323,18 +323,18 @@ class _Reader:
         """Concatenate the results of ranges, in file order."""
         import numpy as np
 
-        judged = _array((one.judged for one in found), np.int32).reshape(-1, 5)
-        answered = _array((one.answered for one in found), np.int32).reshape(-1, ANSWERED)
+        judged = _array((part.judged for part in found), np.int32).reshape(-1, 5)
+        answered = _array((part.answered for part in found), np.int32).reshape(-1, ANSWERED)
         n_queries = len(self.index.query_ids)
-        tag = next((one.tag for one in found if one.tag is not None), None)
+        tag = next((part.tag for part in found if part.tag is not None), None)
         return Scan(
             **rank_columns(judged, answered, n_queries),
             top=_top_hits(found, answered, n_queries),
-            n_lines=sum(one.n_lines for one in found),
-            extra_queries=tuple(name.decode("utf-8", "surrogateescape") for one in found for name in one.extra),
+            n_lines=sum(part.n_lines for part in found),
+            extra_queries=tuple(name.decode("utf-8", "surrogateescape") for part in found for name in part.extra),
             engine="native",
             tag=None if tag is None else tag.decode("utf-8", "replace"),
-            digest=scan_digest(block for one in found for block in one.blocks),
+            digest=scan_digest(block for part in found for block in part.blocks),
         )
 
 
@@ -358,8 +358,8 @@ def _top_hits(found: Sequence[_Found], answered: NDArray[np.int32], n_queries: i
     """Put first results in query order; `answered` has the queries in file order."""
     import numpy as np
 
-    lengths = _array((one.hit_length for one in found), np.int64)
-    blob = b"".join(one.hit_ids for one in found)
+    lengths = _array((part.hit_length for part in found), np.int64)
+    blob = b"".join(part.hit_ids for part in found)
     hits: slice | NDArray[np.int64] = slice(None)
     query, n_hits = answered[:, 0], answered[:, 5]
     counts = np.zeros(n_queries, dtype=np.int64)
@@ -373,8 +373,8 @@ def _top_hits(found: Sequence[_Found], answered: NDArray[np.int32], n_queries: i
         start=_starts(counts),
         offset=_starts(lengths[hits]),
         blob=blob,
-        score=_array((one.hit_score for one in found), np.float64)[hits],
-        item=_array((one.hit_item for one in found), np.int32)[hits],
+        score=_array((part.hit_score for part in found), np.float64)[hits],
+        item=_array((part.hit_item for part in found), np.int32)[hits],
     )
 
 

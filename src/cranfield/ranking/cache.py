@@ -165,7 +165,7 @@ def _keep(entry: Path, scan: Scan) -> None:
 
 
 def _prune(folder: Path) -> None:
-    entries = sorted(((one.stat().st_mtime, one.stat().st_size, one) for one in folder.glob("*.npz")), reverse=True)
+    entries = sorted(((path.stat().st_mtime, path.stat().st_size, path) for path in folder.glob("*.npz")), reverse=True)
     total = 0
     for _, size, entry in entries:
         total += size

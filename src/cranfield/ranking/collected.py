@@ -27,7 +27,7 @@ def rank_run(
     """Rank a collected run: in its declared order, duplicates dropped, cut to its depth or to a smaller one."""
     judgments = PreparedJudgments(testset, convention)
     builder = RankingBuilder(judgments, keep=keep, order=run.order, states_empty=run.says_empty)
-    deepest = min((one for one in (run.depth, depth) if one is not None), default=None)
+    deepest = min((limit for limit in (run.depth, depth) if limit is not None), default=None)
     for query, query_id in enumerate(judgments.query_ids):
         answer = run.answers.get(query_id)
         if answer is None or answer.outcome is Outcome.MISSING:
@@ -61,7 +61,7 @@ def _rank_hits(
     options = ScanOptions("given" if run.order == "given" else "score", convention.ties, convention.score_width)
     scores = [0.0] * len(hits) if run.order == "given" else _scores(query_id, hits, run)
     ids = [(hit.id, hit.span if by_place else None, None if by_place is not None else n) for n, hit in enumerate(hits)]
-    return rank_query(ids, scores, options, tie_key=lambda one: id_bytes(one[0]))
+    return rank_query(ids, scores, options, tie_key=lambda key: id_bytes(key[0]))
 
 
 def _scores(query_id: str, hits: Sequence[Hit], run: Run) -> list[float]:

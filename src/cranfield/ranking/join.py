@@ -73,7 +73,7 @@ class RankingBuilder:
         self._n_returned, self._n_duplicates = ranks.n_returned, ranks.n_duplicates
         convention, by_score = self.judgments.convention, self.judgments.convention.file_order == "score"
         answered = ranks.answered.tolist()
-        self._outcomes = [Outcome.ANSWERED if one else Outcome.MISSING for one in answered]
+        self._outcomes = [Outcome.ANSWERED if is_answered else Outcome.MISSING for is_answered in answered]
         if self.states_empty:
             for query in np.flatnonzero(ranks.answered & (ranks.n_returned == 0)).tolist():
                 self._outcomes[query] = Outcome.EMPTY
@@ -127,7 +127,7 @@ class RankingBuilder:
                 self._match(query, ())
         lists = [self._lists.get(query, _NO_RESULTS) for query in range(len(judgments.query_ids))]
         columns = self._columns()
-        tokens, has_tokens = columns.pop("tokens"), any(one.has_tokens for one in lists)
+        tokens, has_tokens = columns.pop("tokens"), any(matched.has_tokens for matched in lists)
         covers = judgments.convention.credit == "every" and bool(judgments.testset.targets)
         ranking = Ranking(
             query_ids=judgments.query_ids,
@@ -145,11 +145,11 @@ class RankingBuilder:
             top=self._top(),
             groups=expected.groups,
             tokens=tokens if has_tokens else None,
-            tokens_returned=np.array([one.tokens for one in lists], dtype=np.float64) if has_tokens else None,
+            tokens_returned=np.array([matched.tokens for matched in lists], dtype=np.float64) if has_tokens else None,
             covered=self._covered(lists) if covers else None,
-            aspects=aspects_of([one.aspects for one in lists]),
-            silence=silence_column([one.silence for one in lists]),
-            unplaced=unplaced_column([one.n_unplaced for one in lists]),
+            aspects=aspects_of([matched.aspects for matched in lists]),
+            silence=silence_column([matched.silence for matched in lists]),
+            unplaced=unplaced_column([matched.n_unplaced for matched in lists]),
             classes=judgments.classes,
         )
         # No answer is the right answer to a query that expects nothing, unless the run can state that.
@@ -198,7 +198,7 @@ class RankingBuilder:
     def _covered(self, lists: Sequence[MatchedList]) -> NDArray[np.int32]:
         """[E]: rank of the first result that covers each item."""
         start = self.judgments.expected.start
-        covered = covered_column([one.covered for one in lists], start)
+        covered = covered_column([matched.covered for matched in lists], start)
         if self._ranks is not None:
             entries = start[self._ranks.query] + self._ranks.item
             covered[entries[::-1]] = self._ranks.rank[::-1]  # the last to write is the first by rank
@@ -206,7 +206,7 @@ class RankingBuilder:
 
     def _top(self) -> Mapping[str, tuple[RankedHit, ...]]:
         query_ids = self.judgments.query_ids
-        listed = {query_ids[query]: tuple(one.top) for query, one in self._lists.items()}
+        listed = {query_ids[query]: tuple(matched.top) for query, matched in self._lists.items()}
         if self._ranks is not None:
             return ReportedHits(query_ids, self._ranks.top, self.judgments.expected, listed)
         return {query_id: listed.get(query_id, ()) for query_id in query_ids}
@@ -221,7 +221,7 @@ def _without_empty_columns(ranking: Ranking) -> Ranking:
     return replace(
         ranking,
         aspects=aspects if aspects is not None and len(aspects.query) else None,
-        silence=silence if silence is not None and (silence != Silence.NOT_ASKED).any() else None,
+        silence=silence if silence is not None and (silence != Silence.NOT_NEGATIVE).any() else None,
         unplaced=unplaced if unplaced is not None and unplaced.any() else None,
         classes=ranking.classes if any(ranking.classes) else (),
     )
@@ -335,13 +335,13 @@ def join_ranks(
 
 def no_common_query(testset: TestSet, examples: Sequence[str] = ()) -> NoCommonQueryError:
     """The error of a run that answers no query of the test set, with an id of each side."""
-    ours = ", ".join(repr(q) for q in testset.query_ids[:3])
-    theirs = ", ".join(repr(q) for q in examples[:3]) or "none"
+    expected = ", ".join(repr(q) for q in testset.query_ids[:3])
+    got = ", ".join(repr(q) for q in examples[:3]) or "none"
     return NoCommonQueryError(
         Problem(
             f"test set {testset.name!r} and the run share no query id",
-            expected=f"ids such as {ours}",
-            got=theirs,
+            expected=f"ids such as {expected}",
+            got=got,
             hint="are these the queries the run was made for?",
         )
     )

@@ -53,7 +53,7 @@ class MatchedList:
     covered: dict[int, int] = field(default_factory=dict)
     """Item to the rank of the first result that matches it."""
     aspects: list[AspectRow] = field(default_factory=list)
-    silence: Silence = Silence.NOT_ASKED
+    silence: Silence = Silence.NOT_NEGATIVE
     n_unplaced: int = 0
     """Results without line numbers, where lines are expected."""
 
@@ -87,8 +87,8 @@ def match_list(
                 state = State.JUDGED if expectation.closed_world else State.UNJUDGED
                 matched.top.append(RankedHit(rank, hit.id, hit.score, hit.title, state, span=hit.span))
             continue
-        for one in items:
-            matched.covered.setdefault(one, rank)
+        for covered in items:
+            matched.covered.setdefault(covered, rank)
         item = next((i for i in items if expectation.repeatable[i] or i not in credited_items), None)
         credited = item is not None
         if item is None:

@@ -312,5 +312,7 @@ class _FirstOfRun:
         keys = comparable(scores, self.options.width)
         least = np.partition(keys, len(keys) - shown)[len(keys) - shown]
         near = np.flatnonzero(keys >= least).tolist()
-        ranked = rank_query([docs[one] for one in near], scores[near].tolist(), self.options, tie_key=id_bytes)
+        ranked = rank_query(
+            [docs[position] for position in near], scores[near].tolist(), self.options, tie_key=id_bytes
+        )
         return [near[position] for position in ranked.order[:shown]]

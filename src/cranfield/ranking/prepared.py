@@ -76,7 +76,7 @@ class PreparedJudgments:
 
         counts = [len(labels) for labels in self._labels]
         gain, level, count = self._graded() if self._is_plain else self._matched()
-        closed = () if self._is_plain else tuple(one.closed_world for one in self._expectations)
+        closed = () if self._is_plain else tuple(expectation.closed_world for expectation in self._expectations)
         n_queries = len(self.query_ids)
         return ExpectedItems(
             query=np.repeat(np.arange(n_queries, dtype=np.int32), counts),
@@ -113,7 +113,7 @@ class PreparedJudgments:
     def _labels(self) -> tuple[tuple[str, ...], ...]:
         """Per query the labels of its expected items."""
         if not self._is_plain:
-            return tuple(one.labels for one in self._expectations)
+            return tuple(expectation.labels for expectation in self._expectations)
         judged = (self.testset.grades.get(query_id, {}) for query_id in self.query_ids)
         return tuple(tuple(sorted(grades, key=grades.__getitem__, reverse=True)) for grades in judged)
 
@@ -138,8 +138,8 @@ class PreparedJudgments:
 
         numbers = [
             (gain, level, UNKNOWN_COUNT if count is None else count)
-            for one in self._expectations
-            for gain, level, count in zip(one.gains, one.levels, one.counts, strict=True)
+            for expectation in self._expectations
+            for gain, level, count in zip(expectation.gains, expectation.levels, expectation.counts, strict=True)
         ]
         gains, levels, counts = zip(*numbers, strict=True) if numbers else ((), (), ())
         return (
@@ -162,8 +162,8 @@ def _groups(testset: TestSet, query_ids: Sequence[str], labels: Sequence[Sequenc
         place = {label: start + position for position, label in enumerate(labels[query])}
         start += len(labels[query])
         judged = testset.groups.get(query_id, ())
-        names = {name: number for number, name in enumerate(sorted({one.group for one in judged}))}
-        subnames = {name: number for number, name in enumerate(sorted({one.subgroup for one in judged}))}
+        names = {name: number for number, name in enumerate(sorted({judgment.group for judgment in judged}))}
+        subnames = {name: number for number, name in enumerate(sorted({judgment.subgroup for judgment in judged}))}
         rows += [(query, place[j.doc_id], names[j.group], subnames[j.subgroup], j.value) for j in judged]
     columns = list(zip(*rows, strict=True)) if rows else [()] * 5
     whole = [np.array(column, dtype=np.int32) for column in columns[:4]]

@@ -1,8 +1,8 @@
-"""What can be wrong with a run file, in words: both readers say it with these functions.
+"""The problems of run files: both readers report them with these functions.
 
-A reader checks a line in this order, and the first thing wrong is the only one said: its columns, its line end, its
-score, and its rank where ranks order the file. Duplicates of a query are said when the query is complete, in rank
-order, each beside the best ranked one. A reader collects the first SHOWN_PROBLEMS problems that it meets.
+A reader checks a line in this order, and reports the first problem only: its columns, its line end, its score, and its
+rank where ranks order the file. Duplicates of a query are reported when the query is complete, in rank order, each with
+the best ranked result. A reader collects the first SHOWN_PROBLEMS problems.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 from cranfield.errors import Problem, shorten
 
 GOT_BYTES = 1000
-"""Of what a bad line or column says, no more than this is looked at."""
+"""At most this much of a bad line or column is quoted."""
 
 
 def short_line(path: str, line: int, n_columns: int, got: bytes) -> Problem:
@@ -20,25 +20,25 @@ def short_line(path: str, line: int, n_columns: int, got: bytes) -> Problem:
 
 
 def lone_carriage_return(path: str, line: int, got: bytes) -> Problem:
-    """A tag that holds a carriage return, which is how several lines look that end in nothing else."""
+    """A tag with a carriage return: several lines that end in nothing else."""
     expected = "a line feed at the end of each line"
     return Problem("lines end in a lone carriage return", path=path, line=line, expected=expected, got=_quoted(got))
 
 
 def bad_score(path: str, line: int, got: bytes) -> Problem:
-    """A fifth column that is no finite decimal number; `got` is the column."""
+    """A fifth column that is not a finite decimal number; `got` is the column."""
     message, expected = "the score is not a finite number", "a number in column 5"
     return Problem(message, path=path, line=line, expected=expected, got=_quoted(got))
 
 
 def bad_rank(path: str, line: int, got: bytes) -> Problem:
-    """A fourth column that is no whole number, in a file ordered by it; `got` is the column."""
+    """A fourth column that is not a whole number, in a file ordered by it; `got` is the column."""
     message, expected = "the rank is not a whole number", "digits in column 4, because the rank orders this run"
     return Problem(message, path=path, line=line, expected=expected, got=_quoted(got))
 
 
 def duplicate_result(path: str, lines: tuple[int, int], query_id: bytes, doc_id: bytes) -> Problem:
-    """A document that two lines of one query name; the lines come in any order."""
+    """A repeated document of a query; `lines` in any order."""
     query, document = query_id.decode("utf-8", "surrogateescape"), doc_id.decode("utf-8", "replace")
     return Problem(
         f"query {query!r} lists document {document!r} twice",

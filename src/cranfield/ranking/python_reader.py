@@ -183,7 +183,7 @@ class _Scanner:
         self._judged += ((query, *row) for row in ranked.judged_rows(items, doc_ids, options.depth))
         kept = ranked.order[: options.depth]
         shown_hits = kept if self.index.whole and self.index.whole[query] else kept[: options.keep]
-        self._top[query] = [(doc_ids[one], rows[one].score, items.get(doc_ids[one], UNJUDGED)) for one in shown_hits]
+        self._top[query] = [(doc_ids[at], rows[at].score, items.get(doc_ids[at], UNJUDGED)) for at in shown_hits]
         self._answered.append((query, len(kept), len(ranked.repeated), ranked.n_tied, int(ranked.misranked)))
 
     def _note(self, problem: Problem) -> None:
@@ -194,9 +194,11 @@ class _Scanner:
     def _top_hits(self) -> TopHits:
         """Pack the first results, in the order of the index."""
         hits = [self._top.get(query, []) for query in range(len(self.index.query_ids))]
-        doc_ids, scores, items = zip(*(hit for one in hits for hit in one), strict=True) if any(hits) else ((), (), ())
+        doc_ids, scores, items = (
+            zip(*(hit for of_query in hits for hit in of_query), strict=True) if any(hits) else ((), (), ())
+        )
         return TopHits(
-            start=_starts([len(one) for one in hits]),
+            start=_starts([len(of_query) for of_query in hits]),
             offset=_starts([len(doc_id) for doc_id in doc_ids]),
             blob=b"".join(doc_ids),
             score=np.array(scores, dtype=np.float64),

@@ -69,14 +69,14 @@ def rank_query(
     elif options.order == "score":
         keys = comparable(scores, options.width)
         if options.ties != "given":
-            tie_ids: Sequence[Any] = ids if tie_key is None else [tie_key(one) for one in ids]
+            tie_ids: Sequence[Any] = ids if tie_key is None else [tie_key(key) for key in ids]
             order.sort(key=tie_ids.__getitem__, reverse=options.ties == "descending")
         order.sort(key=keys.tolist().__getitem__, reverse=True)  # stable in reverse, too
         in_order = keys[order]
         n_tied = int((in_order[1:] == in_order[:-1]).sum())
         misranked = bool(ranks) and None not in ranks and contradicts(in_order, np.array(ranks)[order])
     first: dict[Hashable, int] = {}
-    repeated = [(one, first[ids[one]]) for one in order if first.setdefault(ids[one], one) != one]
+    repeated = [(at, first[ids[at]]) for at in order if first.setdefault(ids[at], at) != at]
     kept = list(first.values())
     ties = tie_bounds(keys[kept].tolist() if options.order == "score" else range(len(kept)))
     return RankedQuery(kept, ties, repeated, n_tied, misranked)

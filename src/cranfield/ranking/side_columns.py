@@ -1,4 +1,4 @@
-"""What the door notes of a list of results beside the expected items: files, forms and sources met, and silence kept."""
+"""What is recorded of a list of results besides the expected items: files, legacy forms, sources, and silence."""
 
 from __future__ import annotations
 
@@ -82,15 +82,15 @@ def silence_of(
         order: of the run; where scores rise from best to worst, those over the bound are the ones that do not count.
     """
     if negative is None:
-        return Silence.NOT_ASKED
+        return Silence.NOT_NEGATIVE
     if outcome.is_failure or (outcome is Outcome.MISSING and not missing_is_silence):
         return Silence.BROKEN
     if negative.below is None:
         return Silence.BROKEN if hits else Silence.KEPT
     if negative.field:
-        said = fields.get(negative.field)
-        sure = isinstance(said, bool) or not isinstance(said, int | float) or not said < negative.below
-        return Silence.BROKEN if hits and sure else Silence.KEPT
+        value = fields.get(negative.field)
+        confident = isinstance(value, bool) or not isinstance(value, int | float) or not value < negative.below
+        return Silence.BROKEN if hits and confident else Silence.KEPT
     way = -1 if order == "ascending" else 1
     kept = all(hit.score is not None and way * hit.score < way * negative.below for hit in hits)
     return Silence.KEPT if kept else Silence.BROKEN
@@ -115,7 +115,7 @@ def aspects_of(parts: Sequence[Sequence[AspectRow]]) -> Aspects | None:
 def silence_column(parts: Sequence[Silence]) -> NDArray[np.int8] | None:
     """[Q]; None where no query is negative."""
     column = np.array([int(part) for part in parts], dtype=np.int8)
-    return column if (column != Silence.NOT_ASKED).any() else None
+    return column if (column != Silence.NOT_NEGATIVE).any() else None
 
 
 def unplaced_column(parts: Sequence[int]) -> NDArray[np.int32] | None:

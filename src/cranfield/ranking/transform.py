@@ -1,4 +1,4 @@
-"""Rankings made of rankings: the same results, looked at under another assumption. Nothing is read or joined again."""
+"""Rankings derived from rankings: the same results under another assumption. Nothing is read or joined again."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def condensed(ranking: Ranking) -> Ranking:
         np.where(stays, column, closed_up).astype(np.int32) for column in (kept.rank, kept.tie_first, kept.tie_last)
     )
     counts = np.where(whole, ranking.n_returned, np.bincount(kept.query, minlength=kept.n_queries)).astype(np.int32)
-    # What is looked for beside the items was seen in the list as it was.
+    # What is looked for besides the items refers to the original list.
     result = replace(
         kept, rank=rank, tie_first=tie_first, tie_last=tie_last, n_returned=counts, covered=None, aspects=None
     )
@@ -122,8 +122,8 @@ def n_judged_tied(ranking: Ranking) -> NDArray[np.int64]:
 def best_case(ranking: Ranking) -> Ranking:
     """The order of equal scores that helps most: in each tie the judged results by gain, unjudged ones in the rest.
 
-    What is worth less than nothing comes last. The ties of the ranking returned are settled: each row ties with itself.
-    Where an item is paid once and several results of one tie are that item, the paid one leads. Of a list cut at a depth,
+    Negative gains come last. In the ranking returned nothing ties.
+    Where an item is credited once and several results of one tie match it, the credited result leads. Of a list cut at a depth,
     only results within it are known; those of a tie that the depth cuts are placed as far as they are known.
     """
     return _with_ranks(ranking, _best_ranks(ranking))
@@ -140,13 +140,13 @@ def worst_case(ranking: Ranking) -> Ranking:
 def ties_reversed(ranking: Ranking) -> Ranking:
     """Equal scores in the opposite order: by ascending document id where they fell by descending id.
 
-    Exact for lists that were not cut at a depth. Who is paid stays as it was.
+    Exact for lists that were not cut at a depth. The credit does not change.
     """
     return _with_ranks(ranking, ranking.tie_first + ranking.tie_last - ranking.rank)
 
 
 def unjudged_results(ranking: Ranking, cutoff: int | None) -> tuple[NDArray[np.intp], NDArray[np.int32]]:
-    """Query and rank of every result that nobody judged, within the cutoff or in the whole list, by query and rank.
+    """Query and rank of every unjudged result, within the cutoff or in the whole list, by query and rank.
 
     A grade under 0 (in the pool, left unjudged) is no judgment; where the truth is a pattern nothing is unjudged.
     """
@@ -176,7 +176,7 @@ def supposing(
         ranking: where the lists come from.
         queries: intp[P], the query each list is of; one query may stand for any number of lists.
         owner: intp[N], which list (0 to P - 1) each result named belongs to.
-        rank: int32[N], their ranks; nobody judged them.
+        rank: int32[N], their ranks; they are unjudged.
         gain: what each of them is worth.
         level: the grade each of them has.
 

@@ -1,6 +1,6 @@
 """The Ranking: the narrow waist between "what did the system return" and "what is it worth".
 
-Everything about ids, patterns, order, ties, duplicates and credit is settled before a Ranking exists; every measure is
+Everything about ids, patterns, order, ties, duplicates and credit is resolved before a Ranking exists; every measure is
 a pure function of one. Axes: Q queries, J judged results, E expected items, G grouped judgments.
 """
 
@@ -18,14 +18,14 @@ from cranfield.model import Convention, Grouping, Outcome
 
 FloatQ = NDArray[np.float64]
 UNKNOWN_COUNT = -1
-"""In `expected_count`: nobody said how many documents match."""
+"""In `expected_count`: the number of matching documents is not known."""
 
 
 class State(IntEnum):
     """What is known of a result."""
 
     UNJUDGED = 0
-    """Nobody judged it; such results have no row."""
+    """Not judged; such results have no row."""
     POOLED = 1
     """In the pool and left unjudged (a grade under 0): not relevant, and not counted as judged."""
     JUDGED = 2
@@ -45,7 +45,7 @@ class RankedHit:
     item: str | None = None
     """The expected item it matched: a document id or a pattern."""
     credited: bool = False
-    """False when it matched something that an earlier result was already paid for."""
+    """False when an earlier result already has the credit for its item."""
     span: str | None = None
     """Place inside the document, in the system's own words."""
 
@@ -63,21 +63,21 @@ class Groups:
 
 
 class Aspect(IntEnum):
-    """What is looked for in a list beside its expected items."""
+    """What is looked for in a list besides its expected items."""
 
     FILE = 0
     """An expected file: any result in it covers it."""
     LEGACY = 1
-    """The old form of what was asked for."""
+    """A document of the legacy form."""
     MODERN = 2
-    """A relevant result that is not of the old form; there is a row wherever there is one of LEGACY."""
+    """A relevant result that is not of the legacy form; there is a row wherever there is one of LEGACY."""
     SOURCE = 3
     """A source; its place is its authority, 0 the highest."""
 
 
 @dataclass(frozen=True, slots=True)
 class Aspects:
-    """Things looked for beside the expected items, and where the first of each is. Rows are sorted by query."""
+    """What is looked for besides the expected items, with the rank of the first of each. Rows are sorted by query."""
 
     query: NDArray[np.int32]  # [A] index into query_ids
     kind: NDArray[np.int8]  # [A] Aspect
@@ -90,7 +90,7 @@ class Aspects:
 class Silence(IntEnum):
     """Of a query: whether nothing should come back, and whether that is so."""
 
-    NOT_ASKED = -1
+    NOT_NEGATIVE = -1
     BROKEN = 0
     """Something came back, or the system failed."""
     KEPT = 1
@@ -132,7 +132,7 @@ class Ranking:
     """[E] rank of the first result that covers the item, 0 where none does, where one result may cover several; None:
     a result is one item."""
     aspects: Aspects | None = None
-    """What is looked for beside the expected items; None where nothing is."""
+    """What is looked for besides the expected items; None where nothing is."""
     silence: NDArray[np.int8] | None = None
     """[Q] Silence; None where no query is negative."""
     unplaced: NDArray[np.int32] | None = None

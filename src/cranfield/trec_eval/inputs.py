@@ -132,14 +132,16 @@ def _judgments(testset: TestSet) -> Iterator[tuple[str, str, float]]:
     if testset.grouping is None:
         for query_id, grades in testset.grades.items():
             yield from ((query_id, doc_id, grade) for doc_id, grade in grades.items())
-    for query_id, said in testset.groups.items():
-        yield from ((query_id, one.doc_id, one.value) for one in said)
+    for query_id, judgments in testset.groups.items():
+        yield from ((query_id, judgment.doc_id, judgment.value) for judgment in judgments)
 
 
 def _rounded(testset: TestSet) -> TestSet:
     """Preferences as 32-bit floats, in which version 9 holds them."""
 
-    def rounded(one: GroupedJudgment) -> GroupedJudgment:
-        return replace(one, value=float(np.float32(one.value)))
+    def rounded(judgment: GroupedJudgment) -> GroupedJudgment:
+        return replace(judgment, value=float(np.float32(judgment.value)))
 
-    return replace(testset, groups={query_id: tuple(map(rounded, said)) for query_id, said in testset.groups.items()})
+    return replace(
+        testset, groups={query_id: tuple(map(rounded, judged)) for query_id, judged in testset.groups.items()}
+    )

@@ -37,7 +37,7 @@ class Row:
     fills: tuple[str, ...] = ()
     """Parameters of our measure that its numbers are, in order."""
     since: Version = 9
-    ours: str = ""
+    catalogue_name: str = ""
     """Name in the catalogue, where defaults differ and the catalogue cannot say it is the same."""
     sets: tuple[tuple[str, Parameter], ...] = ()
     """Parameters that make it the same."""
@@ -98,7 +98,7 @@ TABLE = (
     Row("P_avgjg", "ranks", RANKS),
     Row("Rprec_mult_avgjg", "shares", MULTIPLES),
     Row("yaap"),
-    Row("rbp", "pairs", since=10, ours="RBP", sets=(("p", 0.9), ("depth", 0))),
+    Row("rbp", "pairs", since=10, catalogue_name="RBP", sets=(("p", 0.9), ("depth", 0))),
     Row("rbp_resid", "pairs", since=10),
     Row("unj", "ranks", (5, 10, 20), since=10),
 )
@@ -106,7 +106,7 @@ TABLE = (
 ROWS = {row.name: row for row in TABLE}
 SPECS: dict[str, MeasureSpec] = {
     name: spec for spec in CATALOGUE.values() for name in (spec.trec_name, spec.trec_cut_name) if name in ROWS
-} | {row.name: CATALOGUE[row.ours] for row in TABLE if row.ours}
+} | {row.name: CATALOGUE[row.catalogue_name] for row in TABLE if row.catalogue_name}
 """trec_eval's name to the row of the catalogue. Only `runid` and `relstring`, which are no numbers, have none."""
 
 ANY_FORMAT = frozenset({"runid", "num_q"})
@@ -170,7 +170,7 @@ class Plan:
 def plan(options: Options) -> Plan:
     """Turn the `-m` of a command line into columns.
 
-    As in trec_eval, the order is that of the table, a measure is printed once however often it is asked for, and the
+    As in trec_eval, the order is that of the table, a measure is printed once however often it is requested, and the
     first parameters given for it hold.
 
     Raises:
@@ -279,8 +279,8 @@ def _measure(
     spec: MeasureSpec, common: dict[str, Parameter], more: dict[str, Parameter], cutoff: float | None = None
 ) -> Measure:
     values = common | more
-    held = tuple((p.name, values[p.name]) for p in spec.parameters if values.get(p.name, p.default) != p.default)
-    return Measure(spec.name, held, cutoff)
+    parameters = tuple((p.name, values[p.name]) for p in spec.parameters if values.get(p.name, p.default) != p.default)
+    return Measure(spec.name, parameters, cutoff)
 
 
 def _cutoffs(row: Row, given: str | None) -> list[int] | list[float]:

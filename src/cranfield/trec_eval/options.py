@@ -1,6 +1,6 @@
 """The options of trec_eval, read from the words of its command line as trec_eval reads them.
 
-One table of options: the reader and the help both come from it. What a measure's parameters mean is said in `names`.
+One table of options: the reader and the help both come from it. `names` documents the parameters of measures.
 """
 
 from __future__ import annotations

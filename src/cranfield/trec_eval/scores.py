@@ -29,7 +29,7 @@ class Shown:
     label: str
     """Padded as it is printed; marked with a Z where values are z-scores."""
     by_query: Sequence[str] | None
-    """None where it is printed for all queries only, or nobody asked."""
+    """None where it is printed for all queries only, or it is not requested."""
     summary: str | None
 
 

@@ -177,7 +177,7 @@ def test_what_is_looked_for_beside_the_items_is_noted(tmp_path):
     assert aspects_of(ranking, "forms", Aspect.LEGACY) == [(2, 0)]
     assert aspects_of(ranking, "forms", Aspect.MODERN) == [(3, 3)]
     assert aspects_of(ranking, "forms", Aspect.SOURCE) == [(2, 4), (1, 3)]
-    asked = {q: int(s) for q, s in zip(ranking.query_ids, ranking.silence, strict=True) if s != Silence.NOT_ASKED}
+    asked = {q: int(s) for q, s in zip(ranking.query_ids, ranking.silence, strict=True) if s != Silence.NOT_NEGATIVE}
     assert asked == {"quiet": 1, "loud": 0, "unsure": 1}
 
 

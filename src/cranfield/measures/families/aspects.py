@@ -1,6 +1,6 @@
 """What one kind of question is measured by: files covered, everything found, the newer form first, sources, silence.
 
-No kernel orders, joins or looks at an id: the door has noted where the first of each thing looked for is. Axes: Q queries,
+No kernel orders, joins or reads an id: the join has recorded the rank of the first of each. Axes: Q queries,
 E expected entries, A things looked for.
 """
 
@@ -134,8 +134,8 @@ def silence(ranking: Ranking, _cutoff: None) -> FloatQ:
     """
     if ranking.silence is None:  # `needs` keeps such a ranking away
         return np.full(ranking.n_queries, np.nan)
-    asked = ranking.silence != State.NOT_ASKED
-    return np.where(asked, (ranking.silence == State.KEPT).astype(np.float64), np.nan)
+    negative = ranking.silence != State.NOT_NEGATIVE
+    return np.where(negative, (ranking.silence == State.KEPT).astype(np.float64), np.nan)
 
 
 def _met(ranking: Ranking, kind: Aspect, column: str) -> tuple[NDArray[np.int32], NDArray[np.int32]]:

@@ -32,7 +32,7 @@ def expected_reciprocal_rank(ranking: Ranking, cutoff: int | None, *, max_rel: f
         float64[Q] in [0, 1), one value per query.
 
     Conventions:
-        nothing relevant found -> 0 · grades above max_rel count as max_rel · unjudged satisfies nobody.
+        nothing relevant found -> 0 · grades above max_rel count as max_rel · unjudged results satisfy no user.
 
     Source:
         Chapelle, Metzler, Zhang & Grinspan 2009, CIKM; gdeval.pl of the TREC Web track, where max_rel is 4.

@@ -102,7 +102,7 @@ SPECS = (
         name="Judged",
         unscored_by_run=True,
         title="judged share",
-        sentence="Share of the first k results that somebody judged, relevant or not: how far the other numbers go.",
+        sentence="Share of the first k results that are judged, relevant or not.",
         formula="|{i <= k : judged}| / min(k, results returned)",
         cutoff="required",
         kernel=kernels.judged_share,

@@ -116,23 +116,23 @@ def pair_order(ranking: Ranking, cutoff: int | None) -> FloatQ:
 def ascending_pairs(query: Integers, value: Integers, n_queries: int) -> FloatQ:
     """float64[Q]: pairs of one query in which the later value is the larger one.
 
-    Two values are told apart by their highest bit that differs, so each bit is counted among those that agree above it.
+    Two values differ first in their highest differing bit, so each bit is counted among values that agree above it.
 
     Args:
         query: int[N], sorted.
-        value: int[N], 0 or more, in the order that is asked about.
+        value: int[N], 0 or more, in the order that is counted.
         n_queries: Q.
     """
     total = np.zeros(n_queries)
     for bit in range(int(value.max(initial=0)).bit_length()):
         above = value >> (bit + 1)
-        order = np.lexsort((above, query))  # stable: the order asked about stays
-        of, prefix, is_one = query[order], above[order], (value[order] >> bit) & 1
+        order = np.lexsort((above, query))  # stable: keeps the order
+        of, prefix, bit_set = query[order], above[order], (value[order] >> bit) & 1
         opens = np.ones(len(order), dtype=np.bool_)
         opens[1:] = (np.diff(of) != 0) | (np.diff(prefix) != 0)
-        zeros = np.cumsum(1 - is_one)
-        zeros -= (zeros - (1 - is_one))[opens][np.cumsum(opens) - 1]
-        total += np.bincount(of, weights=is_one * zeros, minlength=n_queries)
+        zeros = np.cumsum(1 - bit_set)
+        zeros -= (zeros - (1 - bit_set))[opens][np.cumsum(opens) - 1]
+        total += np.bincount(of, weights=bit_set * zeros, minlength=n_queries)
     return total
 
 

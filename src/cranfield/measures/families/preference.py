@@ -1,6 +1,6 @@
 """Measures over preferences, and over several judges.
 
-A preference is a pair of documents of which somebody wants the first before the second. It is met when both are returned
+A preference is a pair of documents of which the first is preferred. It is met when both are returned
 in that order, or the first alone is. Measures in `Ret` look at pairs of which both were returned, measures in `Imp` at
 those of which at least one was; the others count a pair that was not returned at all as not met.
 Axes: N groups (the judges or sets of preferences of all queries, sorted by query), D documents of one group.
@@ -89,9 +89,9 @@ def _pairs_of(rows: Rows, query: int, pairs: Pairs) -> float:
     n = len(set(rows.entry[here & (rows.rank > 0)].tolist()))
     times = np.zeros((len(place), len(place)))
     for group in np.flatnonzero(rows.query == query).tolist():
-        one = opinion(rows, group)
-        at = [place[entry] for entry in one.entry.tolist()]
-        times[np.ix_(at, at)] += one.better
+        judge = opinion(rows, group)
+        at = [place[entry] for entry in judge.entry.tolist()]
+        times[np.ix_(at, at)] += judge.better
     met, ordered = np.triu(times, 1), np.triu(times + times.T, 1)
     known = ordered > 0
     shares = np.divide(met, ordered, out=np.zeros_like(met), where=known)
@@ -132,16 +132,16 @@ def _balanced(rows: Rows, pairs: Pairs) -> tuple[FloatN, FloatN]:
     return met, possible
 
 
-def _balanced_opinion(one: Opinion, pairs: Pairs) -> tuple[float, float]:
-    depth = one.n_returned if pairs == "returned" else len(one.relevant)
-    n_relevant, n_other = int(one.relevant[:depth].sum()), int((~one.relevant[:depth]).sum())
-    among, lacking = np.ones(len(one.relevant), dtype=np.bool_), n_relevant - n_other
+def _balanced_opinion(judge: Opinion, pairs: Pairs) -> tuple[float, float]:
+    depth = judge.n_returned if pairs == "returned" else len(judge.relevant)
+    n_relevant, n_other = int(judge.relevant[:depth].sum()), int((~judge.relevant[:depth]).sum())
+    among, lacking = np.ones(len(judge.relevant), dtype=np.bool_), n_relevant - n_other
     if lacking < 0:
         # trec_eval keeps as many as the group has relevant documents, returned or not.
-        among, lacking = one.relevant | (np.cumsum(~one.relevant) <= one.relevant.sum()), 0
-    counts = Tally(*(np.array([count]) for count in one.tally(among)))
-    met = float(counts.met(pairs)[0]) + int(one.relevant[: one.n_returned].sum()) * lacking
-    return met, float(counts.possible(pairs)[0]) + int(one.relevant.sum()) * lacking
+        among, lacking = judge.relevant | (np.cumsum(~judge.relevant) <= judge.relevant.sum()), 0
+    counts = Tally(*(np.array([count]) for count in judge.tally(among)))
+    met = float(counts.met(pairs)[0]) + int(judge.relevant[: judge.n_returned].sum()) * lacking
+    return met, float(counts.possible(pairs)[0]) + int(judge.relevant.sum()) * lacking
 
 
 def _over_groups(ranking: Ranking, rows: Rows, value: FloatN, how: Literal["sum", "mean"]) -> FloatQ:

@@ -242,7 +242,7 @@ SPECS = (
     MeasureSpec(
         name="Bpref",
         title="binary preference",
-        sentence="How rarely a result judged non-relevant stands before a relevant one; what nobody judged is passed "
+        sentence="How rarely a result judged non-relevant stands before a relevant one; unjudged results are passed "
         "over.",
         formula="(1 / R) * sum_{relevant i} 1 - min(judged non-relevant above i, R) / min(N, R)",
         aliases=("BPref",),

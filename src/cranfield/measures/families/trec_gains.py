@@ -1,6 +1,6 @@
-"""Measures of trec_eval that follow the graded gain of a list beside that of the ideal list, rank by rank.
+"""Measures of trec_eval that compare the graded gain of a list with that of the ideal list, rank by rank.
 
-They are listed by `trec`. Axes: Q queries, J judged results, P entries of the ideal lists, N places asked about.
+They are listed by `trec`. Axes: Q queries, J judged results, P entries of the ideal lists, N requested places.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class IdealLists:
     before: Integers  # [P] documents of the ideal list above this entry
     last: Integers  # [P] rank of its last document
     start: Integers  # [Q + 1] the entries of query q are start[q] to start[q + 1]
-    known: NDArray[np.bool_]  # [Q] False where nobody said how many documents an entry stands for
+    known: NDArray[np.bool_]  # [Q] False where the documents of an entry are not counted
 
     @classmethod
     def of(cls, ranking: Ranking) -> IdealLists:
@@ -61,7 +61,7 @@ class IdealLists:
         """float64[D + 1]: 0, 1, … D."""
         return np.arange(int(self.last.max(initial=0)) + 1, dtype=np.float64)
 
-    def held(self, worth: Floats, ranks: Floats, query: Integers, rank: Integers) -> Floats:
+    def accumulated(self, worth: Floats, ranks: Floats, query: Integers, rank: Integers) -> Floats:
         """Worth of the first ranks of ideal lists.
 
         Args:
@@ -89,7 +89,7 @@ class IdealLists:
 def running_sum(query: Integers, values: Floats) -> Floats:
     """Sum of each query's values up to and with each, added in their order.
 
-    A query's sums are the same whatever stands beside it, which one running sum over all queries would not give; hence
+    A query's sums are the same in any set of queries, which one running sum over all queries would not give; hence
     a loop: over the queries, or over the places in their lists, whichever are fewer.
     """
     if not len(query):
@@ -112,7 +112,7 @@ def running_sum(query: Integers, values: Floats) -> Floats:
     return sums
 
 
-def gain_beside_the_ideal(ranking: Ranking, _cutoff: None) -> FloatQ:
+def gain_against_ideal(ranking: Ranking, _cutoff: None) -> FloatQ:
     """Gain of each result, discounted by how far the list has fallen behind the ideal one at its rank.
 
         G = sum_i g_i / log2(2 + c_i - s_i), over the sum of the expected gains
@@ -129,7 +129,7 @@ def gain_beside_the_ideal(ranking: Ranking, _cutoff: None) -> FloatQ:
         Buckley 2008, an experimental measure of trec_eval: `G`.
     """
     ideal = IdealLists.of(ranking)
-    cost = ideal.held(np.maximum(ideal.gain, 1.0), ideal.undiscounted(), ranking.query, ranking.rank)
+    cost = ideal.accumulated(np.maximum(ideal.gain, 1.0), ideal.undiscounted(), ranking.query, ranking.rank)
     cost += np.maximum(ranking.rank - ideal.size[ranking.query], 0)
     behind = np.maximum(cost - running_sum(ranking.query, ranking.gain), 0.0)
     every_row = np.ones(len(ranking.rank), dtype=np.bool_)
@@ -153,7 +153,7 @@ def ndcg_at_relevant(ranking: Ranking, _cutoff: None) -> FloatQ:
     ideal = IdealLists.of(ranking)
     worthy = ranking.gain > 0
     so_far = running_sum(ranking.query, ranking.gain / np.log2(ranking.rank + 1.0))
-    best = ideal.held(ideal.gain, ideal.discounted(), ranking.query, ranking.rank)
+    best = ideal.accumulated(ideal.gain, ideal.discounted(), ranking.query, ranking.rank)
     total = kernels.per_query(ranking, worthy, share_of(so_far, best))
     not_found = ideal.size - kernels.per_query(ranking, worthy)
     total = total + not_found * share_of(_whole_dcg(ranking, so_far), _whole_ideal(ideal))
@@ -178,7 +178,7 @@ def ndcg_at_level_changes(ranking: Ranking, _cutoff: None, *, rel: int = 1) -> F
     falls = np.ones(len(ideal.gain), dtype=np.bool_)
     falls[:-1] = (ideal.query[1:] != ideal.query[:-1]) | (ideal.gain[1:] != ideal.gain[:-1])
     query, rank = ideal.query[falls], ideal.last[falls]
-    best = ideal.held(ideal.gain, ideal.discounted(), query, rank)
+    best = ideal.accumulated(ideal.gain, ideal.discounted(), query, rank)
     found = share_of(_at_rank(ranking, so_far, query, rank), best)
     total = np.bincount(query, weights=found, minlength=ranking.n_queries)
     points = np.bincount(query, minlength=ranking.n_queries)
@@ -207,7 +207,7 @@ def _whole_dcg(ranking: Ranking, so_far: Floats) -> FloatQ:
 def _whole_ideal(ideal: IdealLists) -> FloatQ:
     """float64[Q]: DCG of the whole ideal list."""
     queries = np.arange(len(ideal.known))
-    return ideal.held(ideal.gain, ideal.discounted(), queries, np.maximum(ideal.size, 1))
+    return ideal.accumulated(ideal.gain, ideal.discounted(), queries, np.maximum(ideal.size, 1))
 
 
 def _where_known(ideal: IdealLists, values: FloatQ) -> FloatQ:
@@ -219,12 +219,12 @@ _GAINED: dict[str, Any] = {"cutoff": "none", "parameters": (GAINS, JUDGED_ONLY),
 SPECS = (
     MeasureSpec(
         name="G",
-        title="gain beside the ideal list",
+        title="gain against the ideal list",
         sentence="How much of the expected graded worth the results deliver, each discounted by how far the list has "
         "fallen behind the best one.",
         formula="sum_i g_i / log2(2 + c_i - s_i), over the sum of the expected gains; s_i gain of the first i results, "
         "c_i of the first i of the ideal list, at least 1 each",
-        kernel=gain_beside_the_ideal,
+        kernel=gain_against_ideal,
         trec_name="G",
         source="Buckley 2008, an experimental measure of trec_eval: G",
         **_GAINED,

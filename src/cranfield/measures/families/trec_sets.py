@@ -47,7 +47,7 @@ def number_returned(ranking: Ranking, _cutoff: None, *, rel: int = 0) -> FloatQ:
 
 
 def number_expected(ranking: Ranking, _cutoff: None, *, rel: int = 1) -> FloatQ:
-    """Expected documents of level `rel` or more; NaN where nobody said how many there are."""
+    """Expected documents of level `rel` or more; NaN where they are not counted."""
     return kernels.expected_relevant(ranking, rel)
 
 
@@ -115,7 +115,7 @@ def utility(
         rel: lowest grade that counts as relevant.
 
     Returns:
-        float64[Q], unbounded; NaN where a worth is not 0 and nobody said how many documents it is for.
+        float64[Q], unbounded; NaN where a worth is not 0 and its documents are not counted.
     """
     relevant = number_returned(ranking, None, rel=rel)
     value = found * relevant + wrong * (ranking.n_returned - relevant)
@@ -130,13 +130,13 @@ def utility(
 
 
 def unjudged_share(ranking: Ranking, cutoff: int) -> FloatQ:
-    """Results in the first k that nobody judged, over k; ranks beyond the end of a short list are not counted."""
+    """Unjudged results in the first k, over k; ranks beyond the end of a short list are not counted."""
     judged = (ranking.state == State.JUDGED) & (ranking.rank <= cutoff)
     return (np.minimum(ranking.n_returned, cutoff) - kernels.per_query(ranking, judged)) / cutoff
 
 
 def rbp_residual(ranking: Ranking, _cutoff: None, *, p: float = 0.9) -> FloatQ:
-    """How much rank-biased precision could rise if every result that nobody judged were of full gain.
+    """How much rank-biased precision could rise if every unjudged result had full gain.
 
         resid = p^n + (1 - p) * sum over unjudged i <= n of p^(i - 1)
 
@@ -224,7 +224,7 @@ SPECS = (
     MeasureSpec(
         name="NumNonRelJudgedRet",
         title="number of results judged non-relevant",
-        sentence="How many of the results somebody judged and found not relevant.",
+        sentence="How many of the results are judged not relevant.",
         formula="|{i : judged, grade_i < rel}|",
         kernel=number_of_wrong_results,
         parameters=(REL, JUDGED_ONLY),
@@ -323,7 +323,7 @@ SPECS = (
     MeasureSpec(
         name="Unjudged",
         title="unjudged share",
-        sentence="Share of the first k ranks that hold a result nobody judged: high values say that the judgments do "
+        sentence="Share of the first k ranks that hold an unjudged result: high values say that the judgments do "
         "not cover this run.",
         formula="|{i <= k : not judged}| / k",
         cutoff="required",
@@ -337,7 +337,7 @@ SPECS = (
     MeasureSpec(
         name="RBPResidual",
         title="residual of rank-biased precision",
-        sentence="How much rank-biased precision could rise if every result nobody judged were of full worth.",
+        sentence="How much rank-biased precision could rise if every unjudged result had full worth.",
         formula="p^n + (1 - p) * sum_{unjudged i <= n} p^(i - 1); 0 where every result is judged",
         kernel=rbp_residual,
         parameters=(with_default(PERSISTENCE, 0.9),),

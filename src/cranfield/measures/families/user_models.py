@@ -127,7 +127,7 @@ class _IdealPlaces:
     rows: NDArray[np.intp]  # [N] rows of the ranking; no more of one gain than are expected
     place: NDArray[np.int64]  # [N] rank in the ideal list
     size: NDArray[np.int64]  # [Q] documents of the ideal list
-    unknown: NDArray[np.int32]  # queries of which nobody said how many documents are expected
+    unknown: NDArray[np.int32]  # queries whose expected documents are not counted
 
     def __init__(self, ranking: Ranking) -> None:
         entries = ranking.expected_gain > 0
@@ -143,11 +143,11 @@ class _IdealPlaces:
         is_result = np.repeat((False, True), (len(query), len(rows)))
         order = np.lexsort((is_result, -worth, of))  # stable: results stay in the order of their ranks
         of, worth, is_result = of[order], worth[order], is_result[order]
-        held = np.concatenate((count, np.zeros(len(rows), dtype=np.int64)))[order]
+        counted = np.concatenate((count, np.zeros(len(rows), dtype=np.int64)))[order]
         opens = np.ones(len(order), dtype=np.bool_)
         opens[1:] = (np.diff(of) != 0) | (np.diff(worth) != 0)
         group = np.cumsum(opens) - 1
-        total = np.bincount(group, weights=held).astype(np.int64)
+        total = np.bincount(group, weights=counted).astype(np.int64)
         above = np.cumsum(total) - total  # of all queries before, too
         found = np.cumsum(is_result)
         nth = found - (found - is_result)[opens][group]

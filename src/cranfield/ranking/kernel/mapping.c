@@ -330,7 +330,7 @@ static bool keep_found(Mappings *all, int32_t query, size_t n_found) {
     return true;
 }
 
-/* Rank a dict that is plain; *is_plain says whether it is. Meanwhile nobody else's code runs, so its objects stay. */
+/* Rank a dict that is plain; *is_plain: whether it is. No other code runs meanwhile, so its objects stay alive. */
 static bool rank_plain(Mappings *all, PyObject *scores, int32_t query, bool *is_plain) {
     Py_ssize_t n = PyDict_Size(scores);
     if (n < 0 || n > INT32_MAX || !room(&all->entries, (size_t)n, sizeof(Entry))) {

@@ -322,7 +322,7 @@ static PyMethodDef METHODS[] = {
     {NULL, NULL, 0, NULL},
 };
 
-/* Sixteen bytes that nobody foresees. */
+/* Sixteen random bytes. */
 static bool draw_seed(uint64_t seed[2]) {
     PyObject *os = PyImport_ImportModule("os"), *drawn = os ? PyObject_CallMethod(os, "urandom", "i", 16) : NULL;
     Slice bytes = {NULL, 0};

@@ -25,7 +25,7 @@ typedef struct {
 typedef enum {
     SCAN_FINE,
     SCAN_INTERLEAVED, /* a query came back after another: read the file again with `gather` */
-    SCAN_STOPPED,     /* as many problems as were asked for */
+    SCAN_STOPPED,     /* `problem_limit` was reached */
     SCAN_NO_MEMORY,
 } ScanStatus;
 
