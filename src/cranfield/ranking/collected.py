@@ -6,11 +6,12 @@ import math
 from collections.abc import Sequence
 
 from cranfield.errors import Problem, RunFormatError
+from cranfield.formats.io.ids import id_bytes
 from cranfield.model import Answer, Convention, Entity, File, Hit, Outcome, Run, Span, TestSet
 from cranfield.ranking.join import RankingBuilder
 from cranfield.ranking.list_matcher import NO_TIES
 from cranfield.ranking.prepared import PreparedJudgments
-from cranfield.ranking.query_ranker import RankedQuery, id_bytes, rank_query
+from cranfield.ranking.query_ranker import RankedQuery, rank_query
 from cranfield.ranking.scan import REPORTED_HITS, Missing, ScanOptions
 from cranfield.ranking.value import Ranking
 

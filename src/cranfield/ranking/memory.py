@@ -16,13 +16,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cranfield.errors import SHOWN_PROBLEMS, Problem, ProblemList, RunFormatError, UsageError
+from cranfield.formats.io.ids import id_bytes
 from cranfield.formats.io.table import Role, Table, read_arrays, read_table
 from cranfield.model import Convention, TestSet
 from cranfield.ranking import query_ranker
 from cranfield.ranking.file import kernel_requested
 from cranfield.ranking.join import RankedRun, join_ranks
 from cranfield.ranking.prepared import PreparedJudgments
-from cranfield.ranking.query_ranker import comparable, id_bytes, rank_query
+from cranfield.ranking.query_ranker import comparable, rank_query
 from cranfield.ranking.run_sources import MappingRun, TableRun, digest
 from cranfield.ranking.scan import (
     REPORTED_HITS,

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from cranfield.formats.io.ids import id_bytes
 from cranfield.matching import Expectation, expect, is_plain, needs_every_result
 from cranfield.matching.expectation import HIGHEST_LEVEL
 from cranfield.model import Convention, TestSet
 from cranfield.model.query_class import class_of
-from cranfield.ranking.query_ranker import id_bytes
 from cranfield.ranking.scan import JudgedIndex
 
 if TYPE_CHECKING:  # numpy is imported with the first array: the index is made of ids alone

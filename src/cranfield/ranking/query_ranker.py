@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from cranfield.errors import SHOWN_PROBLEMS
+from cranfield.formats.io.ids import id_bytes
 from cranfield.ranking.scan import ScanOptions
 
 if TYPE_CHECKING:
@@ -112,14 +113,6 @@ def tie_bounds(keys: Iterable[float]) -> list[tuple[int, int]]:
         n = len(list(tied))
         bounds += [(len(bounds) + 1, len(bounds) + n)] * n
     return bounds
-
-
-def id_bytes(doc_id: str) -> bytes:
-    """Bytes of an id, by which ties are broken; ids that are not UTF-8 keep the bytes they were read from."""
-    try:
-        return doc_id.encode("utf-8", "surrogateescape")
-    except UnicodeEncodeError:
-        return doc_id.encode("utf-8", "surrogatepass")
 
 
 Bad = tuple[str, Any, Any]

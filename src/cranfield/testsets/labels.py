@@ -21,7 +21,6 @@ from cranfield.model import Query
 COLUMNS = ("query_id", "query", "doc_id")
 LONG = ("rater", "grade")
 """Columns of a sheet with a row for each rating."""
-DEFAULT_RATERS = ("rater1", "rater2")
 STRATUM = "stratum:"
 """Begins the heading of a column of strata."""
 N_RATERS = 2

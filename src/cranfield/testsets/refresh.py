@@ -25,7 +25,6 @@ from cranfield.words import n_of
 Sample = Literal["random", "top", "frequency"]
 SAMPLES: tuple[Sample, ...] = ("random", "top", "frequency")
 DEFAULT_RULE = "mean"
-DEFAULT_KAPPA = 0.6
 ID_DIGITS = 8
 
 
