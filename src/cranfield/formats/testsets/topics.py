@@ -36,11 +36,10 @@ CLASSIC_TAGS = (
     "hist",
     "aspects",
 )
-_TOP = re.compile(r"</?top>", re.IGNORECASE)
+_TOP = re.compile(r"<top()>|</top>", re.IGNORECASE)
 _CLASSIC = re.compile(rf"<(/?)({'|'.join(CLASSIC_TAGS)})>", re.IGNORECASE)
-_TOPIC = re.compile(
-    r"<topic\b([^<>]*)>|</topic\s*>|</?topics\b[^<>]*>|<\?xml[^<>]*\?>|<!DOCTYPE|<!ENTITY", re.IGNORECASE
-)
+_TOPIC = re.compile(r"<topic\b([^<>]*)>|</topic\s*>", re.IGNORECASE)
+_DECLARATION = re.compile(r"<!DOCTYPE|<!ENTITY", re.IGNORECASE)
 _FIELD = re.compile(r"<([A-Za-z_][\w.-]*)\b[^<>]*>(.*?)</\1\s*>", re.DOTALL)
 _NUMBER = re.compile(r"""\b(?:number|num|id|qid)\s*=\s*(?:"([^"]*)"|'([^']*)')""", re.IGNORECASE)
 _COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
@@ -95,36 +94,42 @@ def _line(text: str, position: int) -> int:
 
 
 def _read_classic(text: str, builder: TestSetBuilder) -> None:
-    opened: int | None = None
-    last = 0
     counts = {"desc": 0, "narr": 0}
-    for tag in _TOP.finditer(text):
-        between = text[last : tag.start()]
-        if opened is None and between.strip():
-            place = last + len(between) - len(between.lstrip())
-            builder.problem(
-                "text outside of a topic", _line(text, place), expected="<top>", got=shorten(between.strip())
-            )
-        if tag.group().startswith("</"):
-            if opened is None:
-                builder.problem("a topic ends here that did not begin", _line(text, tag.start()), expected="<top>")
-            else:
-                _classic_topic(text, opened, tag.start(), builder, counts)
-            opened = None
-        else:
-            if opened is not None:
-                builder.problem("this topic is not closed", _line(text, opened), expected="</top>")
-            opened = tag.end()
-        last = tag.end()
-    if opened is not None:
-        hint = "is the file cut short?"
-        builder.problem("this topic is not closed", _line(text, opened), expected="</top>", hint=hint)
-    elif text[last:].strip():
-        place = last + len(text[last:]) - len(text[last:].lstrip())
-        builder.problem(
-            "text outside of a topic", _line(text, place), expected="<top>", got=shorten(text[last:].strip())
-        )
+    end = 0
+    for start, stop, _ in _topics(text, _TOP, "top", builder):
+        _refuse_text(text, end, start, builder)
+        _classic_topic(text, start, stop, builder, counts)
+        end = stop
+    _refuse_text(text, end, len(text), builder)
     _note_unread(builder, {"descriptions": counts["desc"], "narratives": counts["narr"]})
+
+
+def _refuse_text(text: str, start: int, end: int, builder: TestSetBuilder) -> None:
+    """Report text between the end of a topic and the next tag that opens one."""
+    opening = next((tag.start() for tag in _TOP.finditer(text, start, end) if tag.group(1) is not None), end)
+    between = _TOP.sub(lambda tag: " " * len(tag.group()), text[start:opening])
+    if between.strip():
+        line = _line(text, start + len(between) - len(between.lstrip()))
+        builder.problem("text outside of a topic", line, expected="<top>", got=shorten(between.strip()))
+
+
+def _topics(text: str, tags: re.Pattern[str], name: str, builder: TestSetBuilder) -> Iterator[tuple[int, int, str]]:
+    """Start and end of the content of every topic, and its attributes; tags without a partner are problems."""
+    opened: tuple[int, str] | None = None
+    for tag in tags.finditer(text):
+        if not tag.group().startswith("</"):
+            if opened is not None:
+                builder.problem("this topic is not closed", _line(text, opened[0]), expected=f"</{name}>")
+            opened = tag.end(), tag.group(1)
+        elif opened is None:
+            line = _line(text, tag.start())
+            builder.problem("a topic ends here that did not begin", line, expected=f"<{name}>")
+        else:
+            yield opened[0], tag.start(), opened[1]
+            opened = None
+    if opened is not None:
+        line, hint = _line(text, opened[0]), "is the file cut short?"
+        builder.problem("this topic is not closed", line, expected=f"</{name}>", hint=hint)
 
 
 def _classic_topic(text: str, start: int, end: int, builder: TestSetBuilder, counts: dict[str, int]) -> None:
@@ -147,32 +152,17 @@ def _classic_topic(text: str, start: int, end: int, builder: TestSetBuilder, cou
 
 
 def _read_xml(text: str, builder: TestSetBuilder) -> None:
-    opened: tuple[int, str] | None = None
     unread: dict[str, int] = {}
-    for tag in _TOPIC.finditer(text):
-        line, word = _line(text, tag.start()), tag.group().lower()
-        if word in {"<!doctype", "<!entity"}:
-            builder.problem("a declaration", line, expected="topics without declarations of types and entities")
-        elif word.startswith(("<topics", "</topics", "<?xml")):
-            continue
-        elif word.startswith("</"):
-            if opened is None:
-                builder.problem("a topic ends here that did not begin", line, expected="<topic>")
-            else:
-                _xml_topic(text, opened, tag.start(), builder, unread)
-            opened = None
-        else:
-            if opened is not None:
-                builder.problem("this topic is not closed", _line(text, opened[0]), expected="</topic>")
-            opened = (tag.end(), tag.group(1) or "")
-    if opened is not None:
-        hint = "is the file cut short?"
-        builder.problem("this topic is not closed", _line(text, opened[0]), expected="</topic>", hint=hint)
+    for found in _DECLARATION.finditer(text):
+        expected = "topics without declarations of types and entities"
+        builder.problem("a declaration", _line(text, found.start()), expected=expected)
+    for start, end, attributes in _topics(text, _TOPIC, "topic", builder):
+        _xml_topic(text, (start, end, attributes), builder, unread)
     _note_unread(builder, unread)
 
 
-def _xml_topic(text: str, opened: tuple[int, str], end: int, builder: TestSetBuilder, unread: dict[str, int]) -> None:
-    start, attributes = opened
+def _xml_topic(text: str, topic: tuple[int, int, str], builder: TestSetBuilder, unread: dict[str, int]) -> None:
+    start, end, attributes = topic
     body = text[start:end]
     fields: dict[str, str] = {}
     for tag in _FIELD.finditer(body):
