@@ -111,7 +111,7 @@ def _exchange_document(system: ConfiguredSystem, query: str, k: int, exchange: E
     table = _hits_table(exchange)
     read: list[Block] = [KeyValues(tuple(facts)), *([table] if answer.hits else [])]
     sections = [
-        Section("request", "Request", (Code(exchange.request, "what was sent; secrets are hidden", pasted=True),)),
+        Section("request", "Request", (Code(exchange.request, "what was sent; secrets are hidden", in_text=True),)),
         Section("raw", "Raw answer", tuple(_raw(exchange))),
         Section("hits", "What was read from it", tuple(read)),
     ]
@@ -127,9 +127,9 @@ def _exchange_document(system: ConfiguredSystem, query: str, k: int, exchange: E
 def _raw(exchange: Exchange) -> list[Code | Paragraph]:
     raw: list[Code | Paragraph] = []
     if exchange.output:
-        raw.append(Code(exchange.output, "as it came", pasted=True))
+        raw.append(Code(exchange.output, "as it came", in_text=True))
     if exchange.stderr:
-        raw.append(Code(exchange.stderr, "on stderr", pasted=True))
+        raw.append(Code(exchange.stderr, "on stderr", in_text=True))
     return raw or [Paragraph("Nothing came back.")]
 
 
@@ -186,7 +186,7 @@ def systems_document(config_path: Path) -> Document:
         )
         for name, system in config.systems.items()
     ]
-    table = Table(columns, rows, "`cranfield system probe NAME QUERY` asks one of them", shown=None, whole=True)
+    table = Table(columns, rows, "`cranfield system probe NAME QUERY` asks one of them", shown=None, wrap=True)
     return Document(
         title=f"{len(rows)} systems" if len(rows) > 1 else "1 system",
         subtitle=(str(config_path),),
@@ -252,7 +252,7 @@ def _preset_document(preset: Preset) -> Document:
         (field.alias or name, "yes" if field.is_required() else "", " ".join((field.description or "").split()))
         for name, field in preset.settings.model_fields.items()
     ]
-    table = Table(columns, rows, "Settings of `with`", shown=None, whole=True)
+    table = Table(columns, rows, "Settings of `with`", shown=None, wrap=True)
     example = {"preset": preset.name, "with": dict(preset.example)}
     yaml_text = _yaml(example)
     comes_to = _yaml(public_config(expand_preset(system_config("example", example))))
@@ -264,7 +264,7 @@ def _preset_document(preset: Preset) -> Document:
             Section(
                 "example",
                 "Example",
-                (Code(yaml_text, "what is written", pasted=True), Code(comes_to, "what it comes to", pasted=True)),
+                (Code(yaml_text, "what is written", in_text=True), Code(comes_to, "what it comes to", in_text=True)),
             ),
         ),
         tidy=lambda: table,

@@ -68,7 +68,7 @@ class Column:
 
     @property
     def is_numeric(self) -> bool:
-        """Numbers stand at the right."""
+        """Numbers are aligned right."""
         return is_numeric(self.kind)
 
     def text(self, cell: Cell) -> str:
@@ -105,46 +105,46 @@ class Table:
     footer: tuple[Cell, ...] | None = None
     """A last row that adds the others up."""
     shown: int | None = 20
-    """Rows a pasted report keeps (it says how many it leaves out); None keeps all."""
-    whole: bool = False
+    """Rows in plain text, followed by the number left out; None keeps all."""
+    wrap: bool = False
     """Long words fold into more lines of plain text, and are not cut."""
 
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """A picture as a Vega-Lite specification, and the table that says the same."""
+    """A picture as a Vega-Lite specification, and its data as a table."""
 
     kind: ClassVar[str] = "figure"
     name: str
     title: str
     alt: str
-    """What a reader who cannot see it should know."""
+    """Alternative text for readers who cannot see it."""
     spec: Mapping[str, Any]
     narrow_spec: Mapping[str, Any]
     """The same for a phone: a small picture with readable words, not a shrunken one."""
     table: Table
     legend: tuple[tuple[Swatch, str], ...] = ()
-    """What the colours mean, in words."""
-    pasted: bool = False
-    """A pasted text report, which has no pictures, shows its table."""
+    """Colours and their meanings."""
+    in_text: bool = False
+    """Plain text, which has no pictures, shows the table."""
     table_follows: bool = False
-    """The table after it says the same and more: a form without pictures leaves it out."""
+    """A table with the same data follows: a form without pictures leaves the figure out."""
 
 
 @dataclass(frozen=True, slots=True)
 class Code:
-    """Text as it stands: a configuration, the output of a program."""
+    """Verbatim text: a configuration, the output of a program."""
 
     kind: ClassVar[str] = "code"
     text: str
     caption: str = ""
-    pasted: bool = False
-    """A pasted text report shows it too."""
+    in_text: bool = False
+    """Plain text shows it too."""
 
 
 @dataclass(frozen=True, slots=True)
 class KeyValues:
-    """Names and what they are set to."""
+    """Names and values."""
 
     kind: ClassVar[str] = "key values"
     items: tuple[tuple[str, str], ...]
@@ -159,17 +159,17 @@ class HitLine:
     id: str
     title: str
     note: str
-    """What is known of it: `expected, grade 2`, `not judged`."""
+    """How it was judged: `expected, grade 2`, `not judged`."""
     tone: Tone = ""
 
 
 @dataclass(frozen=True, slots=True)
 class HitList:
-    """What one system answered."""
+    """The results of one system."""
 
     title: str
     note: str
-    """What became of the query: `first relevant result at rank 3`, `timeout: no answer in 30 s`."""
+    """Outcome of the query: `first relevant result at rank 3`, `timeout: no answer in 30 s`."""
     hits: tuple[HitLine, ...]
 
 
@@ -179,19 +179,19 @@ class HitLists:
 
     kind: ClassVar[str] = "hit lists"
     expected: str
-    """What the query should find."""
+    """Expected items of the query."""
     lists: tuple[HitList, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Details:
-    """Blocks behind a line that opens them. A pasted text report leaves them out, unless they are to be pasted."""
+    """Blocks behind a line that opens them. Plain text leaves them out, unless `in_text` is set."""
 
     kind: ClassVar[str] = "details"
     summary: str
     blocks: tuple[Block, ...]
     is_open: bool = False
-    pasted: bool = False
+    in_text: bool = False
 
 
 Block = Paragraph | Bullets | Table | Figure | Code | KeyValues | HitLists | Details
@@ -199,7 +199,7 @@ Block = Paragraph | Bullets | Table | Figure | Code | KeyValues | HitLists | Det
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A heading and what stands under it."""
+    """A heading and its blocks."""
 
     name: str
     """For links: lower case, no blanks."""
@@ -219,7 +219,7 @@ class Fact:
 
 @dataclass(frozen=True, slots=True)
 class VerdictBlock:
-    """What the report says, first."""
+    """The verdict, at the top of a report."""
 
     name: str
     sentence: str
@@ -235,14 +235,14 @@ class Document:
 
     title: str
     subtitle: tuple[str, ...]
-    """Lines under the title: what was compared, on what, by which rules."""
+    """Lines under the title: systems, test set, convention."""
     sections: tuple[Section, ...]
     tidy: Callable[[], Table]
     """The result as one plain table, for CSV: one row a query and measure."""
     payload: Callable[[], Payload]
     """The machine result: what `--format json` prints."""
     record: Callable[[], Payload] | None = None
-    """Makes what a saved .json file holds: the payload, and every query with its hits. Built on demand."""
+    """Content of a saved .json file: the payload, and every query with its hits."""
     verdict: VerdictBlock | None = None
     stamp: str = ""
     """`PILOT_STAMP`, or nothing."""

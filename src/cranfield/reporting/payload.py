@@ -196,8 +196,13 @@ def _system(evaluation: Evaluation) -> dict[str, Any]:
     return {
         **record_of(evaluation, FIELDS),
         "strata": [
-            {"key": one.key, "value": one.value, "measure": str(measure), **record_of(one.summary, IN_STRATUM)}
-            for one in strata
+            {
+                "key": stratum.key,
+                "value": stratum.value,
+                "measure": str(measure),
+                **record_of(stratum.summary, IN_STRATUM),
+            }
+            for stratum in strata
         ],
         **_classes(evaluation),
         "n_failed": len(failures),

@@ -35,7 +35,7 @@ def many_record(many: ManyComparison, fields: Fields) -> dict[str, Any]:
     for measure, row in record["means"].items():
         record["means"][measure] = dict(zip(many.names, row, strict=True))
     for row in record["strata"]:
-        row["means"] = {name: one["mean"] for name, one in zip(many.names, row["means"], strict=True)}
+        row["means"] = {name: summary["mean"] for name, summary in zip(many.names, row["means"], strict=True)}
     if record["ranks"] is not None:
         record["ranks"]["means"] = dict(zip(many.names, record["ranks"]["means"], strict=True))
     return record

@@ -1,4 +1,4 @@
-"""The result as one plain table, a row a query and measure: what a spreadsheet or a data frame wants."""
+"""The result as one tidy table, a row for each query and measure, for spreadsheets and data frames."""
 
 from __future__ import annotations
 
@@ -31,18 +31,18 @@ def tidy_evaluations(evaluations: Sequence[Evaluation]) -> Table:
 
 
 def _class_rows(evaluation: Evaluation) -> Iterator[tuple[Cell, ...]]:
-    """A row a query and measure of its class, for measures that were not evaluated on all queries."""
+    """A row for each query and measure of its class, for measures that were not evaluated on all queries."""
     outcomes = dict(zip(evaluation.query_ids, evaluation.ranking.outcomes, strict=True))
     for result in by_class(evaluation):
-        for one in result.measures:
-            if one.measure not in evaluation.values:
+        for about in result.measures:
+            if about.measure not in evaluation.values:
                 for query_id in result.query_ids:
-                    value = one.values.get(query_id)
-                    yield (evaluation.name, query_id, str(one.measure), value, outcomes[query_id].value)
+                    value = about.values.get(query_id)
+                    yield (evaluation.name, query_id, str(about.measure), value, outcomes[query_id].value)
 
 
 def tidy_comparison(comparison: Comparison) -> Table:
-    """A row a query and measure: both values, `delta`, the bucket on the primary measure, and both outcomes."""
+    """A row for each query and measure: both values, `delta`, the bucket on the primary measure, and both outcomes."""
     buckets = {query_id: name for name, query_ids in comparison.buckets.items() for query_id in query_ids}
     stamp = (PILOT_STAMP,) if comparison.pilot else ()
     outcomes = [
@@ -55,8 +55,8 @@ def tidy_comparison(comparison: Comparison) -> Table:
             before, after = (side.value(measure, query_id) for side in (comparison.baseline, comparison.candidate))
             ends = (side[query_id] for side in outcomes)
             rows.append((query_id, str(measure), before, after, delta, buckets.get(query_id, ""), *ends, *stamp))
-    for one in compare_classes(comparison):
-        for difference in one.measures:
+    for of_class in compare_classes(comparison):
+        for difference in of_class.measures:
             if difference.measure in comparison.measures:
                 continue
             for query_id, delta in difference.differences.items():

@@ -113,7 +113,7 @@ def test_text_gives_way_before_numbers_do() -> None:
 def test_a_table_whose_words_all_count_folds_them_into_lines() -> None:
     columns = (Column("rule"), Column("got"), Column("n", "count"))
     rows = [("a b " * 20, "word " * 40, 7), ("short", "", 8)]
-    lines = render_text(document(Table(columns, rows, "Rules", shown=None, whole=True))).splitlines()
+    lines = render_text(document(Table(columns, rows, "Rules", shown=None, wrap=True))).splitlines()
     assert not any("…" in line or width(line) > LINE for line in lines)
     assert " ".join(lines).count("word") == 40
     assert [line.split()[-1] for line in lines if line.endswith((" 7", " 8"))] == ["7", "8"]  # once, in the first line

@@ -41,7 +41,7 @@ class HeatRow:
 
 
 def heat_map(rows: Sequence[HeatRow], systems: Sequence[str], short: Sequence[str], screen: Screen) -> Spec:
-    """Means by stratum (rows) and system (columns). Columns that do not fit stand below, under their own names.
+    """Means by stratum (rows) and system (columns). Columns that do not fit are placed below.
 
     Args:
         rows: strata.

@@ -117,7 +117,7 @@ def _breaks(dots: Sequence[Dot], screen: Screen) -> list[Rule]:
 
 
 def _under(dots: Sequence[Dot], screen: Screen) -> Rule:
-    """Words under some of the dots, the last among them: as many as there is room for."""
+    """Labels under some of the dots, the last among them: as many as fit."""
     room = (screen.width - LEFT - RIGHT) / (LABEL_CHARS * CHARACTER)
     step = max(1, -(-len(dots) // max(1, int(room))))
     chosen = range(len(dots) - 1, -1, -step)

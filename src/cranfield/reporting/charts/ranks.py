@@ -40,7 +40,7 @@ class RankedSystem:
 def mean_ranks(
     systems: Sequence[RankedSystem], groups: Sequence[tuple[int, int]], difference: float, screen: Screen
 ) -> Spec:
-    """Mean ranks, a row a system and the best on top; bars join systems that are not further apart than the difference.
+    """Mean ranks, a row for each system, the best on top; bars join systems that are not further apart than the difference.
 
     Args:
         systems: the best first.

@@ -24,7 +24,7 @@ Rule = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Screen:
-    """What a picture is drawn for, in pixels."""
+    """The screen a chart is drawn for, in pixels."""
 
     width: int
     label_chars: int
@@ -110,7 +110,7 @@ def spec_of(values: Sequence[Mapping[str, Any]], layers: Sequence[Rule], frame: 
 
 
 def as_is(field: str) -> Rule:
-    """A channel whose data are what is drawn: a colour, a thickness."""
+    """A channel without a scale: the data are colours or widths."""
     return {"field": field, "type": "quantitative" if field == "thick" else "nominal", "scale": None, "legend": None}
 
 

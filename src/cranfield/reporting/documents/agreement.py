@@ -1,4 +1,4 @@
-"""How the raters of a test set agree, as a Document: what `cranfield agreement` prints."""
+"""Agreement of the raters of a test set, as a Document: what `cranfield agreement` prints."""
 
 from __future__ import annotations
 
@@ -58,15 +58,16 @@ def _of(n: int, total: int) -> str:
 
 
 def _agreement(found: Agreement) -> Section:
-    valued = [(name, one) for name, one in found.coefficients.items() if one.value is not None]
+    valued = [(name, coefficient) for name, coefficient in found.coefficients.items() if coefficient.value is not None]
     rows: list[tuple[Cell, ...]] = [
-        (COEFFICIENTS[name].title, one.value, _interval(one), one.n) for name, one in valued
+        (COEFFICIENTS[name].title, coefficient.value, _interval(coefficient), coefficient.n)
+        for name, coefficient in valued
     ]
     columns = (Column("measure"), Column("value", "value"), Column(_level(found), "interval"), Column("pairs", "count"))
     titles: dict[str, list[str]] = {}
-    for name, one in found.coefficients.items():
-        if one.note:
-            titles.setdefault(one.note, []).append(COEFFICIENTS[name].title)
+    for name, coefficient in found.coefficients.items():
+        if coefficient.note:
+            titles.setdefault(coefficient.note, []).append(COEFFICIENTS[name].title)
     # Where it is the same of all of them, their names say nothing.
     notes = [note if len(of) == len(COEFFICIENTS) else f"{'; '.join(of)}: {note}" for note, of in titles.items()]
     about = (
@@ -108,8 +109,12 @@ def _by(report: RaterReport) -> Section:
 
 def _disagreements(report: RaterReport) -> Section:
     rows = [
-        (one.query_id, one.doc_id, ", ".join(f"{rater} {format_plain(grade)}" for rater, grade in one.ratings.items()))
-        for one in report.disagreements
+        (
+            disagreement.query_id,
+            disagreement.doc_id,
+            ", ".join(f"{rater} {format_plain(grade)}" for rater, grade in disagreement.ratings.items()),
+        )
+        for disagreement in report.disagreements
     ]
     caption = f"The {len(rows)} widest of {report.n_disagreements} pairs on which raters differ"
     columns = (Column("query", "code"), Column("document", "code"), Column("ratings"))
@@ -130,8 +135,8 @@ def _consensus(report: RaterReport) -> Section:
     return Section("consensus", f"Consensus: {outcome.rule}", blocks)
 
 
-def _interval(one: Coefficient) -> tuple[float | None, float | None]:
-    return one.ci_low, one.ci_high
+def _interval(coefficient: Coefficient) -> tuple[float | None, float | None]:
+    return coefficient.ci_low, coefficient.ci_high
 
 
 def _level(found: Agreement) -> str:
@@ -140,19 +145,26 @@ def _level(found: Agreement) -> str:
 
 def _tidy(report: RaterReport) -> Iterator[tuple[Cell, ...]]:
     for key, value, found in _groups(report):
-        for one in found.coefficients.values():
-            yield (key, value, "", "", *_cells(one))
+        for coefficient in found.coefficients.values():
+            yield (key, value, "", "", *_cells(coefficient))
     for pair in report.agreement.pairs:
-        for one in pair.coefficients:
-            yield ("", "", pair.first, pair.second, *_cells(one))
+        for coefficient in pair.coefficients:
+            yield ("", "", pair.first, pair.second, *_cells(coefficient))
 
 
 def _groups(report: RaterReport) -> list[tuple[str, str, Agreement]]:
     return [("", "", report.agreement), *((report.by_key, value, found) for value, found in report.by.items())]
 
 
-def _cells(one: Coefficient) -> tuple[Cell, ...]:
-    return (one.name, one.value, one.ci_low, one.ci_high, one.n, one.note)
+def _cells(coefficient: Coefficient) -> tuple[Cell, ...]:
+    return (
+        coefficient.name,
+        coefficient.value,
+        coefficient.ci_low,
+        coefficient.ci_high,
+        coefficient.n,
+        coefficient.note,
+    )
 
 
 FIELDS: Fields = {
@@ -175,7 +187,8 @@ def _payload(report: RaterReport) -> dict[str, Any]:
         "raters": dict(found.by_rater),
         "ties": record_of(ties) | {"note": ties.note or None},
         "rater_pairs": [
-            record_of(pair, FIELDS) | {"measures": {one.name: record_of(one, FIELDS) for one in pair.coefficients}}
+            record_of(pair, FIELDS)
+            | {"measures": {coefficient.name: record_of(coefficient, FIELDS) for coefficient in pair.coefficients}}
             for pair in found.pairs
         ],
         "by": {"stratum": report.by_key or None, "values": plain(report.by, FIELDS)},

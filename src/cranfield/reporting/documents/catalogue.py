@@ -17,7 +17,7 @@ HEADINGS = ("name", "family", "spelling", "title", "sentence", "formula", "alias
 
 
 def measures_document(names: Sequence[str] = ()) -> Document:
-    """The measures by family, with what each is; or all there is to say of some.
+    """The measures by family with their meanings, or a full description of some.
 
     Args:
         names: names or spellings of measures, other tools' too; none lists every measure.
@@ -111,7 +111,10 @@ def _details(spec: MeasureSpec) -> Section:
         blocks.append(
             Table(
                 (Column("parameter", "code"), Column("default", "code"), Column("meaning")),
-                [(one.name, spell(one.default) if one.default != () else "", one.sentence) for one in spec.parameters],
+                [
+                    (parameter.name, spell(parameter.default) if parameter.default != () else "", parameter.sentence)
+                    for parameter in spec.parameters
+                ],
                 f"Parameters, written {spec.name}(key=value)",
                 shown=None,
             )

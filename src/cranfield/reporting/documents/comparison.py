@@ -145,7 +145,7 @@ def _labelled(evaluations: Sequence[Evaluation]) -> tuple[tuple[str, Evaluation]
 
 
 def _document(subject: Subject, title: str, roles: Sequence[str] | None = None) -> Document:
-    """The report of a subject; systems with a role, or compared, stand under the title."""
+    """The report of a subject; systems with a role, or compared, are listed under the title."""
     labels = () if roles is None else zip(subject.labels, roles, strict=True)
     result = subject.result or subject.evaluations
     return Document(

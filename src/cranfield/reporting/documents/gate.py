@@ -1,4 +1,4 @@
-"""A GateResult as a Document: the verdict, a line a rule, then what changed. And what accepting a baseline changes."""
+"""Documents of the gate: the verdict, a row for each rule, the changes; and the effect of accepting a baseline."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def _without_status(result: GateResult) -> str:
 def _primary(result: GateResult) -> tuple[str, str]:
     """The primary measure now, and in the baseline."""
     value, delta = Column("", "value"), Column("", "delta")
-    change = next((one for one in result.measures if one.measure == result.primary), None)
+    change = next((change for change in result.measures if change.measure == result.primary), None)
     if change is None:
         return "–", ""
     note = "" if change.delta is None else f"{delta.text(change.delta)} against the baseline"
@@ -102,12 +102,12 @@ def _sections(name: str, result: GateResult) -> Iterator[Section]:
     caption = "Current and baseline values" if has_baseline else "Means; there is no baseline to compare them with"
     blocks: list[Block] = [_measures(result.measures, caption, interval)]
     if result.strata:
-        blocks.append(Details(f"{result.primary} by stratum", (_strata(result),), pasted=True))
+        blocks.append(Details(f"{result.primary} by stratum", (_strata(result),), in_text=True))
     if result.worse:
         title = f"Failing queries: {format_count(len(result.worse))}"
         what = "got worse, broke a rule" if has_baseline else "broke a rule"
         table = _queries(result.worse, result.primary, f"Queries that {what} or failed, the worst first")
-        blocks.append(Details(title, (table,), is_open=result.status == "failed", pasted=True))
+        blocks.append(Details(title, (table,), is_open=result.status == "failed", in_text=True))
     yield Section(f"{link}changes", f"What changed{of}" if has_baseline else f"Measures{of}", tuple(blocks))
     if result.notes:
         yield Section(f"{link}notes", f"Notes{of}", (Bullets(result.notes),))
@@ -119,7 +119,7 @@ def _rules(result: GateResult) -> Table:
         (TonedCell(rule.status, TONES[rule.status]), rule.rule, rule.got) for rule in result.rules
     ]
     columns = (Column("outcome"), Column("rule"), Column("got"))
-    return Table(columns, rows, "Every rule must pass", shown=None, whole=True)
+    return Table(columns, rows, "Every rule must pass", shown=None, wrap=True)
 
 
 def _measures(changes: Sequence[MeasureChange], caption: str, interval: str = "") -> Table:
@@ -132,11 +132,11 @@ def _measures(changes: Sequence[MeasureChange], caption: str, interval: str = ""
     ]
     columns += [Column(interval, "delta interval")] if interval else []
     rows: list[tuple[Cell, ...]] = []
-    for one in changes:
-        row: list[Cell] = [one.measure, one.baseline, one.current]
-        row.append(TonedCell(one.delta, _tone(one.measure, one.delta)))
-        row += [(one.ci_low, one.ci_high)] if interval else []
-        rows.append((*row, one.n))
+    for change in changes:
+        row: list[Cell] = [change.measure, change.baseline, change.current]
+        row.append(TonedCell(change.delta, _tone(change.measure, change.delta)))
+        row += [(change.ci_low, change.ci_high)] if interval else []
+        rows.append((*row, change.n))
     return _compared(Table((*columns, Column("n", "count")), rows, caption, shown=None))
 
 
@@ -149,8 +149,14 @@ def _strata(result: GateResult) -> Table:
         Column("n", "count"),
     )
     rows: list[tuple[Cell, ...]] = [
-        (f"{one.key}: {one.value}", one.baseline, one.current, _toned(result.primary, one), one.n)
-        for one in result.strata
+        (
+            f"{stratum.key}: {stratum.value}",
+            stratum.baseline,
+            stratum.current,
+            _toned(result.primary, stratum),
+            stratum.n,
+        )
+        for stratum in result.strata
     ]
     return _compared(Table(columns, rows, f"{result.primary} in each stratum", shown=None))
 
@@ -167,13 +173,15 @@ def _queries(changes: Sequence[QueryChange], primary: str, caption: str) -> Tabl
         Column(f"{primary} current" if _has_none(changes) else "current", "value"),
         Column("outcome"),
     )
-    rows: list[tuple[Cell, ...]] = [(one.query_id, one.text, one.baseline, one.current, one.outcome) for one in changes]
+    rows: list[tuple[Cell, ...]] = [
+        (change.query_id, change.text, change.baseline, change.current, change.outcome) for change in changes
+    ]
     return _compared(Table(columns, rows, caption))
 
 
 def _has_none(changes: Sequence[QueryChange]) -> bool:
     """None of them is in the baseline."""
-    return all(one.baseline is None for one in changes)
+    return all(change.baseline is None for change in changes)
 
 
 def _compared(table: Table) -> Table:
@@ -212,7 +220,7 @@ def _provenance(result: GateResult) -> KeyValues:
 
 
 def _tidy(results: Named) -> Table:
-    """A row a rule."""
+    """A row for each rule."""
     columns = (
         *(Column("testset"), Column("system"), Column("kind"), Column("rule"), Column("status")),
         *(Column("got"), Column("asked"), Column("queries")),
@@ -252,7 +260,7 @@ def gate_payload(results: Named) -> dict[str, Any]:
 
 
 def baseline_document(changes: Sequence[BaselineChange]) -> Document:
-    """What accepting a run as the baseline changes, a section a test set."""
+    """Changes made by accepting a run as the baseline, a section for each test set."""
     return Document(
         title="Baseline update",
         subtitle=tuple(change.path for change in changes),
@@ -277,26 +285,26 @@ def _change(change: BaselineChange) -> Section:
             caption = "Means of the new baseline"
         else:
             columns = (Column(""), Column("current"), Column("new"))
-            blocks.append(Table(columns, facts, "Contents of the baseline file", shown=None, whole=True))
+            blocks.append(Table(columns, facts, "Contents of the baseline file", shown=None, wrap=True))
             caption = "Means of the current baseline and of the new one"
         blocks.append(_measures(change.measures, caption))
     else:
         blocks.append(KeyValues(tuple((what, value or "–") for what, value, _ in change.facts)))
-        means: list[tuple[Cell, ...]] = [(one.measure, one.baseline, one.n) for one in change.measures]
+        means: list[tuple[Cell, ...]] = [(row.measure, row.baseline, row.n) for row in change.measures]
         blocks.append(
             Table((Column("measure"), Column("mean", "value"), Column("n", "count")), means, "Means", shown=None)
         )
     for title, queries in (("worse", change.worse), ("better", change.better)):
         if queries:
             table = _queries(queries, change.primary, f"Queries that are {title} on {change.primary}")
-            blocks.append(Details(f"{format_count(len(queries))} queries {title}", (table,), pasted=True))
+            blocks.append(Details(f"{format_count(len(queries))} queries {title}", (table,), in_text=True))
     return Section(change.testset or "baseline", change.testset or "Baseline", tuple(blocks))
 
 
 def _tidy_changes(changes: Sequence[BaselineChange]) -> Table:
     columns = (Column("testset"), Column("measure"), Column("baseline", "value"), Column("run", "value"))
     rows: list[tuple[Cell, ...]] = [
-        (change.testset, one.measure, one.baseline, one.current) for change in changes for one in change.measures
+        (change.testset, row.measure, row.baseline, row.current) for change in changes for row in change.measures
     ]
     return Table(columns, rows, "Every mean", shown=None)
 

@@ -75,7 +75,7 @@ def _line(line: Line, place: int, bad: set[int]) -> Section:
     n = len(rows)
     if n == 1:
         return Section(f"line-{place}", title, (Table(_COLUMNS, rows, f"{line.measure} of {title}, one evaluation"),))
-    table = Table(_COLUMNS, rows[::-1], f"{line.measure} of {title}, latest first", whole=True)
+    table = Table(_COLUMNS, rows[::-1], f"{line.measure} of {title}, latest first", wrap=True)
     figure = Figure(
         name=f"history-{place}",
         title=title,
@@ -83,7 +83,7 @@ def _line(line: Line, place: int, bad: set[int]) -> Section:
         spec=over_time(dots, line.measure, SCREENS[0]),
         narrow_spec=over_time(dots, line.measure, SCREENS[1]),
         table=table,
-        pasted=True,
+        in_text=True,
     )
     broken: tuple[Block, ...] = (Paragraph(NEVER_JOINED, "note"),) if len(line.stretches) > 1 else ()
     return Section(f"line-{place}", title, (figure, *broken))
@@ -105,7 +105,7 @@ def _point_notes(line: Line, number: int, point: HistoryPoint, *, begins: bool, 
 
 
 def _changed(before: HistoryPoint, point: HistoryPoint) -> str:
-    """What is new at the first point of a stretch."""
+    """What changed at the first point of a stretch."""
     if before.digest == point.digest:
         return f"convention {point.convention}"
     version = f" {point.version}" if point.version and point.version != before.version else ""
@@ -113,7 +113,7 @@ def _changed(before: HistoryPoint, point: HistoryPoint) -> str:
 
 
 def _mark(before: HistoryPoint, point: HistoryPoint) -> str:
-    """The same in a few characters: it stands in a picture."""
+    """The same in a few characters, for the picture."""
     if before.digest == point.digest:
         return point.convention
     new = point.version if point.version and point.version != before.version else point.digest.partition(":")[2][:6]
@@ -170,7 +170,7 @@ def _commits(found: FirstBad) -> tuple[Block, ...]:
     if found.commits is None:
         return (Paragraph("git does not find both commits here: the commits between them cannot be listed."),)
     caption = f"Commits from {good.commit[:COMMIT_SHOWN]} to {bad.commit[:COMMIT_SHOWN]}"
-    blocks: tuple[Block, ...] = (Code("\n".join(found.commits) or "none", caption, pasted=True),)
+    blocks: tuple[Block, ...] = (Code("\n".join(found.commits) or "none", caption, in_text=True),)
     if good.dirty or bad.dirty:
         blocks = (*blocks, Paragraph("* with uncommitted changes."))
     return blocks

@@ -1,4 +1,4 @@
-"""How many queries are needed, as a Document: what `cranfield power` prints."""
+"""Sample size and power, as a Document: what `cranfield power` prints."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the commands that look after a test set print, as Documents: queries, findings, counts, differences."""
+"""Documents of the test-set commands: queries, findings, counts."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def table(caption: str, columns: Sequence[Column], rows: Sequence[tuple[Cell, ..
 
 
 def queries_document(testset: TestSet, query_ids: Sequence[str] = ()) -> Document:
-    """Queries with what is expected of each: all of them as one table, or some in full."""
+    """Queries with their expected items: all of them as one table, or some in full."""
     chosen = [testset.by_id[query_id] for query_id in query_ids] or testset.queries
     judged = [
         (query.id, query.text, judgment.kind, judgment.label, judgment.grade)
@@ -169,7 +169,7 @@ def _query_record(testset: TestSet, query: Query) -> dict[str, Any]:
 
 
 def findings_document(testset: TestSet, findings: Sequence[Finding], *, with_runs: bool) -> Document:
-    """What the checks found, errors first, and what was looked for."""
+    """Findings of the checks, errors first, and the checks that were run."""
     known = checks()
     by_check: dict[str, list[Finding]] = {}
     for finding in findings:
@@ -179,7 +179,9 @@ def findings_document(testset: TestSet, findings: Sequence[Finding], *, with_run
     sections = [Section("result", "Result", (Paragraph(sentence),))]
     for name, group in by_check.items():
         check = known[name]
-        messages = [f"query {one.query_id}: {one.message}" if one.query_id else one.message for one in group]
+        messages = [
+            f"query {finding.query_id}: {finding.message}" if finding.query_id else finding.message for finding in group
+        ]
         more = [f"and {len(messages) - SHOWN_OF_A_CHECK} more"] if len(messages) > SHOWN_OF_A_CHECK else []
         blocks = (Paragraph(f"The rule: {check.sentence}"), Bullets((*messages[:SHOWN_OF_A_CHECK], *more)))
         title = f"{n_of(len(messages), f'{check.level}s').capitalize()}: {name}"
@@ -198,14 +200,14 @@ def findings_document(testset: TestSet, findings: Sequence[Finding], *, with_run
         {
             "n_errors": n["error"],
             "n_warnings": n["warning"],
-            "findings": [record_of(one, FIELDS) | {"query": one.query_id or None} for one in findings],
+            "findings": [record_of(finding, FIELDS) | {"query": finding.query_id or None} for finding in findings],
             "checks": plain(run, FIELDS),
         },
     )
 
 
 def statistics_document(found: Statistics) -> Document:
-    """What a test set holds, counted."""
+    """Counts of the content of a test set."""
     testset = found.testset
     spreads = [(s.name, s.total, s.least, s.middle, s.most) for s in found.spreads]
     about = (
@@ -273,7 +275,7 @@ def _statistics_record(found: Statistics) -> dict[str, Any]:
     return {
         "n_negative": found.n_negative,
         "n_without_text": found.n_without_text,
-        "per_query": {one.name: record_of(one, FIELDS) for one in found.spreads},
+        "per_query": {spread.name: record_of(spread, FIELDS) for spread in found.spreads},
         "grades": {kind: {f"{grade:g}": n for grade, n in counts.items()} for kind, counts in found.grades.items()},
         "strata": {key: dict(counts) for key, counts in found.strata.items()},
         "matrices": [

@@ -13,11 +13,11 @@ from cranfield.testsets.overfit import Overfit
 from cranfield.words import n_of
 
 SHOWN = 20
-"""Rows of a table that a pasted report keeps."""
+"""Rows of a table in plain text."""
 
 
 def difference_document(difference: Difference, moves: Sequence[ScoreMove] = ()) -> Document:
-    """What changed between two versions, and how the systems' means move because of it."""
+    """Changes between two versions, and the resulting changes of the systems' means."""
     sections = [Section("result", "Result", (Paragraph(_from_to(difference)), Paragraph(_in_short(difference))))]
     if blocks := _query_blocks(difference):
         sections.append(Section("queries", "Queries", blocks))
@@ -37,7 +37,10 @@ def difference_document(difference: Difference, moves: Sequence[ScoreMove] = ())
 
 
 def _from_to(difference: Difference) -> str:
-    ends = [f"{one.name} {one.version} ({one.digest[:DIGEST_SHOWN]})" for one in (difference.old, difference.new)]
+    ends = [
+        f"{version.name} {version.version} ({version.digest[:DIGEST_SHOWN]})"
+        for version in (difference.old, difference.new)
+    ]
     return " ".join(f"From {ends[0]} to {ends[1]}.".split())
 
 
@@ -63,7 +66,7 @@ def _query_blocks(difference: Difference) -> tuple[Block, ...]:
         rows: list[tuple[Cell, ...]] = [(query_id, testset.by_id[query_id].text) for query_id in query_ids]
         blocks += [table(caption, texts, rows, SHOWN)] if rows else []
     if difference.reworded:
-        rows = [(one.query_id, one.old, one.new) for one in difference.reworded]
+        rows = [(reworded.query_id, reworded.old, reworded.new) for reworded in difference.reworded]
         blocks.append(table("Reworded", (texts[0], Column("old text"), Column("new text")), rows, SHOWN))
     return tuple(blocks)
 
@@ -107,7 +110,7 @@ def _tidy_rows(difference: Difference, moves: Sequence[ScoreMove]) -> list[tuple
     return [
         *(("query added", query_id, "", None, new.by_id[query_id].text) for query_id in difference.added),
         *(("query removed", query_id, "", old.by_id[query_id].text, None) for query_id in difference.removed),
-        *(("query reworded", one.query_id, "", one.old, one.new) for one in difference.reworded),
+        *(("query reworded", reworded.query_id, "", reworded.old, reworded.new) for reworded in difference.reworded),
         *((f"judgment {_how(j)}", j.query_id, f"{j.kind} {j.label}", j.old, j.new) for j in difference.judged),
         *(("changed", c.query_id, c.what, c.old, c.new) for c in difference.changes),
         *(("mean", "", f"{m.system} {m.measure}", m.old, m.new) for m in moves),
@@ -132,13 +135,13 @@ def _moves_section(moves: Sequence[ScoreMove]) -> Section:
 
 
 def overfit_document(testset: TestSet, found: Sequence[Overfit]) -> Document:
-    """What each measure says of overfitting."""
+    """The overfitting test of each measure."""
     rows = [
         (
-            *(one.system, one.measure, one.contrast.a.mean, one.contrast.a.n, one.contrast.b.mean, one.contrast.b.n),
-            *(one.contrast.difference, (one.contrast.ci_low, one.contrast.ci_high), one.contrast.p_permutation),
+            *(row.system, row.measure, row.contrast.a.mean, row.contrast.a.n, row.contrast.b.mean, row.contrast.b.n),
+            *(row.contrast.difference, (row.contrast.ci_low, row.contrast.ci_high), row.contrast.p_permutation),
         )
-        for one in found
+        for row in found
     ]
     columns = (
         *(Column("system"), Column("measure"), Column("evaluated", "value"), Column("n", "count")),
@@ -150,7 +153,7 @@ def overfit_document(testset: TestSet, found: Sequence[Overfit]) -> Document:
     section = Section(
         "overfit",
         "Evaluated against held out",
-        (*(Paragraph(one.sentence) for one in found[:1]), Paragraph(drawn), table("Means", columns, rows)),
+        (*(Paragraph(row.sentence) for row in found[:1]), Paragraph(drawn), table("Means", columns, rows)),
     )
     tidy = tuple(Column(name) for name in ("system", "measure", "evaluated", "n_evaluated", "held_out", "n_held_out"))
     tidy = (*tidy, *(Column(name) for name in ("difference", "ci_low", "ci_high", "p")))

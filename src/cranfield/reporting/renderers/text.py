@@ -1,6 +1,6 @@
 """A Document as plain text: columns lined up, no colour, no control character, about 100 columns wide.
 
-Made to be pasted into a ticket. Pictures, details and hit lists are left to the other forms; where a picture's numbers
+Made for pasting into a ticket. Pictures, details and hit lists are left to the other forms; where a picture's numbers
 belong in a ticket, its table stands for it.
 """
 
@@ -31,7 +31,7 @@ LINE = 100
 NARROWEST = 12
 """A column of text is not cut below this."""
 NARROWEST_FIRST = 36
-"""What a row is about gives way last."""
+"""The first column is cut last."""
 GAP = "  "
 LEFT_OUT = "Figures, result lists and details are in the HTML report."
 
@@ -75,7 +75,7 @@ def _section(section: Section) -> list[str]:
 
 def _block(block: Block) -> list[str]:
     if isinstance(block, Details):
-        if not block.pasted:
+        if not block.in_text:
             return []
         return [line for inner in block.blocks for line in ("", *_block(inner))][1:]
     write = _WRITERS.get(block.kind)
@@ -120,12 +120,12 @@ def _table(table: Table) -> Iterator[str]:
 
 
 def _figure(figure: Figure) -> Iterator[str]:
-    if figure.pasted:
+    if figure.in_text:
         yield from _table(figure.table)
 
 
 def _code(block: Code) -> Iterator[str]:
-    if not block.pasted:
+    if not block.in_text:
         return
     if block.caption:
         yield from _wrapped(block.caption + ":")
@@ -200,7 +200,7 @@ def _lines(
         yield line([words[level] if level < len(words) else "" for words in stacked])
     yield rule
     for row in rows:
-        yield from map(line, _folded(row, widths) if table.whole else [row])
+        yield from map(line, _folded(row, widths) if table.wrap else [row])
     if footer is not None:
         yield rule
         yield line(footer)
@@ -240,4 +240,4 @@ _WRITERS: Mapping[str, Callable[[Any], Iterator[str]]] = {
     Figure.kind: _figure,
     Code.kind: _code,
 }
-"""What a pasted report holds. Blocks of another kind are left out."""
+"""Writers of the blocks in plain text; other blocks are left out."""

@@ -1,4 +1,4 @@
-"""What the systems showed for single queries: the worst and the best, with both lists side by side."""
+"""Single queries: the worst and the best, with the result lists side by side."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def _extremes(comparison: Comparison, query_ids: Sequence[str], caption: str, no
 
 
 def _lowest(evaluation: Evaluation) -> Section | None:
-    """The queries one system does worst on, with what it answered."""
+    """The queries with the worst values of one system, with its results."""
     if not evaluation.measures:
         return None
     measure = evaluation.measures[0]
@@ -154,7 +154,7 @@ def query_label(evaluation: Evaluation, query_id: str) -> str:
 
 
 def side_by_side(query_id: str, systems: Sequence[tuple[str, Evaluation]]) -> HitLists:
-    """What the query expects, and what each system answered."""
+    """The expected items of a query, and the results of each system."""
     testset = systems[0][1].testset
     graded = sorted(testset.grades.get(query_id, {}).items(), key=lambda item: -item[1])
     wanted = [(doc_id, grade) for doc_id, grade in graded if grade > 0]

@@ -1,4 +1,4 @@
-"""Each class of question in its own table: its measures, its test, and what a right answer is."""
+"""A table for each class of question: its measures, its test, and its definition of a correct answer."""
 
 from __future__ import annotations
 
@@ -37,9 +37,10 @@ def classes(subject: Subject) -> Section | None:
 def _classes_measured(evaluations: Sequence[Evaluation]) -> Section | None:
     """Systems side by side."""
     systems = [
-        (evaluation.name, {one.query_class.name: one for one in by_class(evaluation)}) for evaluation in evaluations
+        (evaluation.name, {result.query_class.name: result for result in by_class(evaluation)})
+        for evaluation in evaluations
     ]
-    classes = {name: one.query_class for _, found in systems for name, one in found.items()}
+    classes = {name: result.query_class for _, found in systems for name, result in found.items()}
     if not classes:
         return None
     blocks: list[Block] = [Paragraph(OWN_TERMS)]
@@ -56,8 +57,8 @@ def _classes_compared(comparison: Comparison) -> Section | None:
         return None
     many = f" p Holm is adjusted for the {len(compared)} classes." if len(compared) > 1 else ""
     blocks: list[Block] = [Paragraph(f"{OWN_TERMS} Each class is tested on its first measure.{many}")]
-    for one in compared:
-        blocks += _compared(one, comparison)
+    for of_class in compared:
+        blocks += _compared(of_class, comparison)
     return Section("classes", TITLE, tuple(blocks))
 
 
@@ -91,7 +92,7 @@ def _measured(query_class: QueryClass, systems: Sequence[tuple[str, ClassResult]
     return blocks
 
 
-def _compared(one: ClassComparison, comparison: Comparison) -> list[Block]:
+def _compared(compared: ClassComparison, comparison: Comparison) -> list[Block]:
     level = format_level(comparison.alpha)
     columns = (
         Column("measure"),
@@ -106,8 +107,8 @@ def _compared(one: ClassComparison, comparison: Comparison) -> list[Block]:
         Column("p Holm", "p"),
     )
     rows: list[tuple[Cell, ...]] = []
-    for place, about in enumerate(one.measures):
-        test = one.test if place == 0 else None
+    for place, about in enumerate(compared.measures):
+        test = compared.test if place == 0 else None
         tone = interval_tone(about.delta, about.ci_low, about.ci_high, about.measure)
         rows.append(
             (
@@ -118,16 +119,16 @@ def _compared(one: ClassComparison, comparison: Comparison) -> list[Block]:
                 (about.ci_low, about.ci_high),
                 about.n,
                 about.n_nonzero,
-                one.query_class.test if test is not None else "",
+                compared.query_class.test if test is not None else "",
                 test.p_two_sided if test is not None else "",
                 test.p_adjusted if test is not None else "",
             )
         )
-    blocks: list[Block] = [Table(columns, rows, _caption(one.query_class, one.sides[0]), shown=None)]
-    notes = [f"{_sentence(one.too_few)}."] if one.too_few else []
-    for name, side in zip(side_names(comparison), one.sides, strict=True):
+    blocks: list[Block] = [Table(columns, rows, _caption(compared.query_class, compared.sides[0]), shown=None)]
+    notes = [f"{_sentence(compared.too_few)}."] if compared.too_few else []
+    for name, side in zip(side_names(comparison), compared.sides, strict=True):
         if side.forms is not None:
-            notes.append(f"{name}: {_forms(side.forms, with_note=not one.too_few)}")
+            notes.append(f"{name}: {_forms(side.forms, with_note=not compared.too_few)}")
         if side.failed:
             notes.append(f"{name}: {len(side.failed)} failed and count as 0: {first_of(side.failed)}.")
         notes += [f"{name}: {sentence}" for sentence in _unscored(side)]
@@ -154,12 +155,12 @@ def _forms(forms: FormWins, *, with_note: bool = True) -> str:
 def _unscored(result: ClassResult) -> list[str]:
     """Why some queries of the class have no value, a sentence for each measure and reason."""
     sentences = []
-    for one in result.measures:
+    for measure in result.measures:
         reasons: dict[str, list[str]] = {}
-        for query_id, why in one.unscored.items():
+        for query_id, why in measure.unscored.items():
             reasons.setdefault(why, []).append(query_id)
         sentences += [
-            f"{one.measure} has no value for {len(queries)} of {len(result.query_ids)} ({why}): {first_of(queries)}."
+            f"{measure.measure} has no value for {len(queries)} of {len(result.query_ids)} ({why}): {first_of(queries)}."
             for why, queries in reasons.items()
         ]
     return sentences
@@ -170,15 +171,19 @@ def _sentence(text: str) -> str:
 
 
 def class_rows() -> list[tuple[str, ...]]:
-    """Letter, name, what it is, what a right answer is, measures, test and refusals of every class: for the docs."""
+    """Letter, name, title, sentence, measures, test and refused measures of every class: for the docs."""
     from cranfield.model import QUERY_CLASSES
     from cranfield.stats.table import TESTS
 
     rows: list[tuple[str, ...]] = []
-    for one in QUERY_CLASSES.values():
-        refused = ", ".join(one.refused) or (f"all but {', '.join(one.measures)}" if one.others_refused else "none")
-        measures, test = ", ".join(one.measures), TESTS[one.test].title
-        rows.append((one.letter, one.name, one.title, one.sentence, measures, test, refused))
+    for query_class in QUERY_CLASSES.values():
+        refused = ", ".join(query_class.refused) or (
+            f"all but {', '.join(query_class.measures)}" if query_class.others_refused else "none"
+        )
+        measures, test = ", ".join(query_class.measures), TESTS[query_class.test].title
+        rows.append(
+            (query_class.letter, query_class.name, query_class.title, query_class.sentence, measures, test, refused)
+        )
     return rows
 
 
@@ -200,8 +205,8 @@ FIELDS: Fields = {
 def classes_payload(results: Sequence[ClassResult] | Sequence[ClassComparison]) -> list[dict[str, Any]]:
     """The classes of one system, or of a comparison, for JSON."""
     records = []
-    for one in results:
-        record = record_of(one, FIELDS)
-        names = [str(about.measure) for about in one.measures]
+    for result in results:
+        record = record_of(result, FIELDS)
+        names = [str(about.measure) for about in result.measures]
         records.append({**record, "measures": dict(zip(names, record["measures"], strict=True))})
     return records

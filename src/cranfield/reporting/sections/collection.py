@@ -142,7 +142,7 @@ def _failures(systems: Systems) -> list[Block]:
 
 
 def _streams(log: CallLog, outcome: str) -> dict[str, str]:
-    """What a failed call wrote, where it wrote anything; first the stream that tells more of this failure."""
+    """Output of a failed call, where there is any; the more informative stream first."""
     streams = {"stderr": log.stderr_head, "stdout": log.stdout_head}
     if outcome == Outcome.UNPARSABLE.value:
         streams = dict(reversed(streams.items()))
@@ -199,7 +199,7 @@ def _changed_answers(systems: Systems) -> list[Block]:
         Column("first difference", "code"),
     )
     table = Table(columns, rows, "Answers that changed when the query was repeated", shown=SHOWN_CHANGES)
-    return [*notes, table] if len(rows) <= SHOWN_CHANGES else [*notes, Details(table.caption, (table,), pasted=True)]
+    return [*notes, table] if len(rows) <= SHOWN_CHANGES else [*notes, Details(table.caption, (table,), in_text=True)]
 
 
 def _unsteady(evaluation: Evaluation) -> list[str]:

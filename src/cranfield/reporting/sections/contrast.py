@@ -33,13 +33,17 @@ def strata_contrasts(subject: Subject) -> Section | None:
     contrasts = subject.contrasts
     if not contrasts:
         return None
-    pairs = dict.fromkeys((one.key, one.a, one.b, one.measure) for one in contrasts)
+    pairs = dict.fromkeys((contrast.key, contrast.a, contrast.b, contrast.measure) for contrast in contrasts)
     blocks: list[Block] = [Paragraph(HOW)]
     for key, a, b, measure in pairs:
-        chosen = [one for one in contrasts if (one.key, one.a, one.b, one.measure) == (key, a, b, measure)]
+        chosen = [
+            contrast
+            for contrast in contrasts
+            if (contrast.key, contrast.a, contrast.b, contrast.measure) == (key, a, b, measure)
+        ]
         blocks.append(_table(chosen))
-        notes = [f"{one.what}: {one.groups.note}." for one in chosen if one.groups.note]
-        notes += [f"{ceiling}." for one in chosen for ceiling in one.ceilings]
+        notes = [f"{contrast.what}: {contrast.groups.note}." for contrast in chosen if contrast.groups.note]
+        notes += [f"{ceiling}." for contrast in chosen for ceiling in contrast.ceilings]
         if notes:
             blocks.append(Bullets(tuple(notes), "warning"))
     return Section("contrasts", "Contrasts of strata", tuple(blocks))
@@ -61,14 +65,14 @@ def _table(contrasts: Sequence[StrataContrast]) -> Table:
     )
     rows: list[tuple[Cell, ...]] = [
         (
-            "B minus A" if one.what == "difference" else one.what,
-            *(one.groups.a.mean, one.groups.a.n, one.groups.b.mean, one.groups.b.n),
-            one.groups.difference,
-            (one.groups.ci_low, one.groups.ci_high),
-            one.groups.p_permutation,
-            one.groups.hedges_g,
+            "B minus A" if contrast.what == "difference" else contrast.what,
+            *(contrast.groups.a.mean, contrast.groups.a.n, contrast.groups.b.mean, contrast.groups.b.n),
+            contrast.groups.difference,
+            (contrast.groups.ci_low, contrast.groups.ci_high),
+            contrast.groups.p_permutation,
+            contrast.groups.hedges_g,
         )
-        for one in contrasts
+        for contrast in contrasts
     ]
     return Table(columns, rows, f"{first.measure} by {first.key}: {first.a} minus {first.b}", shown=None)
 

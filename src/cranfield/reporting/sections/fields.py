@@ -14,7 +14,7 @@ Systems = Sequence[tuple[str, Evaluation]]
 
 
 def returned_fields(systems: Systems) -> list[Block]:
-    """A row for each field of each system: how many answers have it, and what it says in short. Nothing where none has any."""
+    """A row for each field of each system: how many answers have it, and a summary of its values; nothing where there are none."""
     rows: list[tuple[Cell, ...]] = []
     for label, evaluation in systems:
         answers = fields_of(evaluation)

@@ -73,7 +73,7 @@ def colour_of(tone: Tone) -> str:
 
 
 def text_of(evaluation: Evaluation, query_id: str) -> str:
-    """What the user typed; empty where the test set does not know it."""
+    """Text of a query; empty where the test set does not have it."""
     query = evaluation.testset.by_id.get(query_id)
     return query.text if query is not None else ""
 

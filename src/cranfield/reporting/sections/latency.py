@@ -1,4 +1,4 @@
-"""How long the systems took, and what a candidate does to that."""
+"""Latency of the systems, and differences to the baseline."""
 
 from __future__ import annotations
 
@@ -75,10 +75,10 @@ def _percentiles(timed: Sequence[tuple[str, LatencySummary]]) -> Table:
     rows: list[tuple[Cell, ...]] = [
         (
             label,
-            *(one.n, one.mean_ms, one.p50_ms, one.p95_ms, one.p99_ms, one.max_ms),
-            *(one.n_timeouts + one.n_errors, one.n_retried, one.cached_share),
+            *(summary.n, summary.mean_ms, summary.p50_ms, summary.p95_ms, summary.p99_ms, summary.max_ms),
+            *(summary.n_timeouts + summary.n_errors, summary.n_retried, summary.cached_share),
         )
-        for label, one in timed
+        for label, summary in timed
     ]
     columns = (
         Column("system"),
@@ -99,8 +99,10 @@ def _percentiles(timed: Sequence[tuple[str, LatencySummary]]) -> Table:
 
 
 def _differences(impact: LatencyImpact) -> Table:
-    found = [one for one in (impact.median, impact.p50, impact.p95) if one is not None]
-    rows: list[tuple[Cell, ...]] = [(one.what, *_with_ends(one), one.verdict.text, impact.n) for one in found]
+    found = [difference for difference in (impact.median, impact.p50, impact.p95) if difference is not None]
+    rows: list[tuple[Cell, ...]] = [
+        (difference.what, *_with_ends(difference), difference.verdict.text, impact.n) for difference in found
+    ]
     columns = (
         Column("B minus A"),
         Column("difference", "ms"),

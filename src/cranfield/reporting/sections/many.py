@@ -211,7 +211,7 @@ def _rank_figure(many: ManyComparison, ranks: Ranks, labels: Sequence[str]) -> F
             ("good", "among the best (pairwise tests)"),
             ("same", "not among the best"),
         ),
-        pasted=True,
+        in_text=True,
     )
 
 
@@ -220,8 +220,10 @@ def measure_agreement(subject: Subject) -> Section | None:
     many = subject.many
     if many is None or not many.agreements:
         return None
-    measures = list(dict.fromkeys(measure for one in many.agreements for measure in (one.a, one.b)))
-    tau = {(one.a, one.b): one.tau for one in many.agreements} | {(one.b, one.a): one.tau for one in many.agreements}
+    measures = list(dict.fromkeys(measure for agreement in many.agreements for measure in (agreement.a, agreement.b)))
+    tau = {(agreement.a, agreement.b): agreement.tau for agreement in many.agreements} | {
+        (agreement.b, agreement.a): agreement.tau for agreement in many.agreements
+    }
     columns = (Column("tau"), *(Column(str(measure), "effect") for measure in measures))
     rows: list[tuple[Cell, ...]] = [
         (str(row), *(1.0 if row == column else tau[row, column] for column in measures)) for row in measures

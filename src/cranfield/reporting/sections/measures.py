@@ -69,7 +69,7 @@ def compared_measures(comparison: Comparison) -> Section:
         blocks.append(figure)
     blocks += [
         table,
-        Details("Each system separately", (_each_side(comparison, level),), pasted=True),
+        Details("Each system separately", (_each_side(comparison, level),), in_text=True),
         Details("How to read this table", (Bullets((*HOW_TO_READ, *_sentences(comparison.measures))),)),
     ]
     return Section("measures", "Measures", tuple(blocks))

@@ -51,7 +51,7 @@ NOT_FOUND, FAILED = "not found", "failed"
 EN_DASH = "\u2013"
 SINGLE_LANES = 5
 PASTED_QUERIES = 20
-"""A text report lists the queries where there are no more: with more, those that lost and gained most say it."""
+"""Plain text lists all queries up to this number; above it, only the largest losses and gains."""
 LAST_RANKS = (10, 20, 50, 100, 1000)
 
 
@@ -143,7 +143,7 @@ def _difference_figure(comparison: Comparison) -> Figure | None:
             query_table(comparison, sorted(found, key=lambda query_id: -sign * found[query_id])), shown=PASTED_QUERIES
         ),
         legend,
-        pasted=len(found) <= PASTED_QUERIES,
+        in_text=len(found) <= PASTED_QUERIES,
     )
 
 

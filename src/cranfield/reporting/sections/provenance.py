@@ -1,4 +1,4 @@
-"""Where the numbers come from: digests, conventions, settings, versions, checks, configurations."""
+"""Provenance: digests, conventions, settings, versions, checks, configurations."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from cranfield.stats.table import TESTS
 
 
 def provenance(subject: Subject) -> Section:
-    """All that is needed to make the same numbers again."""
+    """Everything needed to reproduce the numbers."""
     inputs = (*_inputs(subject.systems), ("software", _made_with(subject)))
     blocks: list[Block] = [KeyValues(inputs, "Inputs and versions")]
     if notes := subject.evaluations[0].testset.notes:

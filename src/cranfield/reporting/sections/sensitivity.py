@@ -21,7 +21,7 @@ def sensitivity_section(subject: Subject) -> Section | None:
     if result.variations:
         blocks += [Paragraph(_how(result)), _table(result)]
     if result.left_out:
-        blocks.append(Details("Not applicable", (Bullets(result.left_out),), pasted=True))
+        blocks.append(Details("Not applicable", (Bullets(result.left_out),), in_text=True))
     return Section("sensitivity", "Sensitivity analysis", tuple(blocks))
 
 
@@ -32,9 +32,9 @@ SPEAKS_FOR_ITSELF = ("measure", "cutoff", "without a stratum")
 def _disagreeing(result: Sensitivity) -> tuple[str, ...]:
     """Every other verdict, with the variations that reach it."""
     by_verdict: dict[str, list[str]] = {}
-    for one in result.disagreeing:
-        name = one.name if one.family in SPEAKS_FOR_ITSELF else f"{one.family}: {one.name}"
-        by_verdict.setdefault(one.verdict.text, []).append(name)
+    for variation in result.disagreeing:
+        name = variation.name if variation.family in SPEAKS_FOR_ITSELF else f"{variation.family}: {variation.name}"
+        by_verdict.setdefault(variation.verdict.text, []).append(name)
     return tuple(f"{verdict}: {', '.join(names)}" for verdict, names in by_verdict.items())
 
 
@@ -47,7 +47,9 @@ def _how(result: Sensitivity) -> str:
 
 
 def _table(result: Sensitivity) -> Table:
-    ordered = sorted(result.variations, key=lambda one: one.verdict is result.verdict)  # stable: families stay together
+    ordered = sorted(
+        result.variations, key=lambda variation: variation.verdict is result.verdict
+    )  # stable: families stay together
     columns = (
         Column("setting"),
         Column("value"),
@@ -57,13 +59,23 @@ def _table(result: Sensitivity) -> Table:
         Column("n", "count"),
     )
     return Table(
-        columns, [_row(one) for one in ordered], "All alternative analyses, those that disagree first", shown=None
+        columns,
+        [_row(variation) for variation in ordered],
+        "All alternative analyses, those that disagree first",
+        shown=None,
     )
 
 
-def _row(one: Variation) -> tuple[Cell, ...]:
-    verdict: Cell = TonedCell(one.verdict.text, one.verdict.tone)
-    return (one.family, one.name, verdict, one.delta, (one.ci_low, one.ci_high), one.n)
+def _row(variation: Variation) -> tuple[Cell, ...]:
+    verdict: Cell = TonedCell(variation.verdict.text, variation.verdict.tone)
+    return (
+        variation.family,
+        variation.name,
+        verdict,
+        variation.delta,
+        (variation.ci_low, variation.ci_high),
+        variation.n,
+    )
 
 
 FIELDS: Fields = {

@@ -86,10 +86,12 @@ def _whiskers(
     if not 2 <= len(drawn) <= MOST_ROWS_DRAWN:
         return None
     marks = [
-        Whisker(f"{one.value} ({one.n})", delta, one.ci_low, one.ci_high, colour_of(_tone(one, pair)))
-        for one, delta in drawn
+        Whisker(
+            f"{stratum.value} ({stratum.n})", delta, stratum.ci_low, stratum.ci_high, colour_of(_tone(stratum, pair))
+        )
+        for stratum, delta in drawn
     ]
-    differences = "; ".join(f"{one.value} {format_delta(delta)}, n = {one.n}" for one, delta in drawn)
+    differences = "; ".join(f"{stratum.value} {format_delta(delta)}, n = {stratum.n}" for stratum, delta in drawn)
     return interval_figure(
         f"stratum-{place}",
         f"Difference by {key}, with {format_level(pair.alpha)} CIs",
