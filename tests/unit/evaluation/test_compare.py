@@ -182,6 +182,13 @@ def test_measures_that_disagree_with_the_verdict_are_named():
     assert verdict.disagreements[0].startswith("R@10: significantly worse (−0.6667")
 
 
+def test_a_measure_where_less_is_better_agrees_when_it_falls():
+    # the relevant document rises from rank 3 to rank 1: RR rises, the rank of the first falls by 2
+    verdict = compared([3] * 12, [1] * 12, measures=("RR", "RankOfFirst")).verdict
+    assert verdict.name == "better"
+    assert verdict.disagreements == ()
+
+
 def test_strata_have_their_own_n_means_and_interval():
     result = compared([2] * 6, [1, 1, 1, 2, 2, 2], strata=lambda i: {"class": "A" if i < 3 else "B"})
     rows = {(row.key, row.value): row for row in result.strata}
