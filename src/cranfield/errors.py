@@ -1,4 +1,4 @@
-"""Every error Cranfield raises on purpose, and the words it says them in.
+"""The exceptions of Cranfield and the format of their messages.
 
     CranfieldError                 exit code
     ├── InputError                 2   something in your files
@@ -7,15 +7,15 @@
     │   ├── ConfigError                cranfield.yaml
     │   └── NoCommonQueryError         test set and run share no query
     ├── UsageError                 2   something in your call
-    │   ├── UnknownNameError           a measure, test, convention or system nobody registered
+    │   ├── UnknownNameError           an unknown measure, test, convention or system
     │   ├── MeasureError               a measure whose parameters, or data, do not allow it
     │   └── MissingExtraError          an optional library that is not installed
     ├── SystemUnderTestError       3   the program being measured
-    │   └── PreflightError             it would not have worked: found out before the first query
-    └── InternalError              70  ours; please report it
+    │   └── PreflightError             a check before the first query failed
+    └── InternalError              70  a bug in Cranfield; please report it
 
 An error carries one or more `Problem` values, so that a command line prints lines, a server returns fields and a test
-compares fields. Readers gather every problem of a file before they raise: see `ProblemList`.
+compares fields. Readers collect every problem of a file before they raise: see `ProblemList`.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ GOT_CHARS = 80
 """A quoted piece of the user's input is cut at this many characters."""
 
 SHOWN_PROBLEMS = 20
+"""A message lists at most this many problems, and the number of the others."""
 LISTED_NAMES = 12
-"""Known names that a message lists; of more it says how many there are."""
-"""A message lists at most this many problems and counts the rest."""
+"""A message lists at most this many known names; of more it gives the number."""
 
 
 def shorten(value: object) -> str:
@@ -50,7 +50,7 @@ def spell_parameter(name: str, value: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One thing that is wrong, where it is, and what to do next."""
+    """A problem: what is wrong, where, what was expected, and what to do next."""
 
     message: str
     """What is wrong, without its place: `5 columns`."""
@@ -95,7 +95,7 @@ class Problem:
 
 
 class CranfieldError(Exception):
-    """The root: catch this one to catch all of ours."""
+    """Base class of all exceptions of Cranfield."""
 
     exit_code = 70
 
@@ -119,46 +119,46 @@ class CranfieldError(Exception):
 
 
 class InputError(CranfieldError):
-    """Something in the user's files."""
+    """A problem in an input file."""
 
     exit_code = 2
 
 
 class TestSetError(InputError):
-    """A test set or qrels file that cannot be trusted as it stands."""
+    """A problem in a test set or qrels file."""
 
     __test__ = False  # pytest: the name is the field's, not a test class
 
 
 class RunFormatError(InputError):
-    """A run file that cannot be read as one."""
+    """A problem in a run file."""
 
 
 class ConfigError(InputError):
-    """cranfield.yaml says something that cannot be done."""
+    """A problem in cranfield.yaml."""
 
 
 class NoCommonQueryError(InputError):
-    """A test set and a run that share no query id: nothing could be scored."""
+    """A test set and a run without a common query id."""
 
 
 class UsageError(CranfieldError):
-    """Something in the call: an option, an argument, a parameter."""
+    """A problem in the call: an option, an argument, a parameter."""
 
     exit_code = 2
 
 
 class UnknownNameError(UsageError):
-    """A name that is not in the table it should come from."""
+    """An unknown name."""
 
     @classmethod
     def among(cls, kind: str, got: str, known: Iterable[str], *, command: str | None = None) -> UnknownNameError:
-        """Say that `got` is no `kind`, and name the nearest one that is."""
+        """The error for an unknown name `got`, with the nearest known name."""
         return cls(unknown_name(kind, got, known, command=command))
 
 
 class MeasureError(UsageError):
-    """A measure with a parameter out of bounds, or asked of data that cannot carry it."""
+    """A measure with a parameter out of bounds, or one that the data do not allow."""
 
 
 class MissingExtraError(UsageError):
@@ -166,22 +166,22 @@ class MissingExtraError(UsageError):
 
     @classmethod
     def for_extra(cls, purpose: str, extra: str) -> MissingExtraError:
-        """Name the extra that brings what `purpose` needs."""
+        """The error that names the extra which `purpose` needs."""
         return cls(f"{purpose} needs an extra that is not installed", hint=f"pip install 'cranfield[{extra}]'")
 
 
 class SystemUnderTestError(CranfieldError):
-    """The program being measured failed in a way that ends the work."""
+    """The system under test failed, and the command cannot go on."""
 
     exit_code = 3
 
 
 class PreflightError(SystemUnderTestError):
-    """A check spelled in the config did not hold; no query was run."""
+    """A check of the config failed before the first query."""
 
 
 class InternalError(CranfieldError):
-    """A state we believed impossible."""
+    """A bug in Cranfield: a state that should be impossible."""
 
 
 def unknown_name(
@@ -217,17 +217,17 @@ def unknown_name(
 
 @dataclass
 class ProblemList:
-    """Gathers the problems of one input, so that the user sees all of them at once."""
+    """Collects the problems of an input, so that all are reported at once."""
 
     error: type[CranfieldError]
     problems: list[Problem] = field(default_factory=list)
 
     def add(self, message: str, **fields: object) -> None:
-        """Note one more problem; `fields` are those of `Problem`."""
+        """Add a problem; `fields` are those of `Problem`."""
         self.problems.append(Problem(message, **fields))  # type: ignore[arg-type]  # as above
 
     def raise_if_any(self) -> None:
-        """Raise the gathered problems as one error, in the order of their lines."""
+        """Raise the collected problems as one error, in the order of their lines."""
         if self.problems:
             ordered = sorted(self.problems, key=lambda problem: (problem.path or "", problem.line or 0))
             raise self.error(ordered)

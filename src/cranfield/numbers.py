@@ -1,7 +1,7 @@
-"""The one place where a number becomes text.
+"""Numbers as text.
 
-A renderer asks `format_cell` with the kind of a column; a sentence asks the function of the kind. What is not known is a
-dash, a minus is a real minus sign, and nothing is ever rounded before it comes here.
+Renderers call `format_cell` with the kind of a column, sentences the function of the kind. An unknown value is a dash, a
+minus is a minus sign (U+2212), and values are rounded only here.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ Interval = tuple[float | None, float | None]
 Number = int | float | None
 
 UNKNOWN = "\u2013"
-"""An en dash: stands where there is no number."""
+"""An en dash, for an unknown value."""
 MINUS = "\u2212"
 SMALLEST_P = 0.0001
 SECONDS_FROM_MS = 10_000
@@ -90,12 +90,12 @@ def format_count(number: Number) -> str:
 
 
 def format_statistic(value: Number) -> str:
-    """A test statistic: up to four decimals, as many as it has."""
+    """A test statistic: at most four decimals, without trailing zeros."""
     return UNKNOWN if value is None else _minus(_bare(f"{value:.4f}"))
 
 
 def format_interval(interval: Interval | None) -> str:
-    """Both ends of an interval: `0.3812 to 0.4420`; an end that is not known has no bound."""
+    """Both ends of an interval: `0.3812 to 0.4420`; an unknown end is `unbounded`."""
     return _interval(interval, format_value)
 
 
@@ -105,7 +105,7 @@ def format_delta_interval(interval: Interval | None) -> str:
 
 
 def format_plain(value: Number) -> str:
-    """A setting as people write it: `0.05`, `42`."""
+    """A setting in its shortest form: `0.05`, `42`."""
     return UNKNOWN if value is None else _minus(f"{value:g}")
 
 
@@ -132,12 +132,12 @@ _INTERVALS: Mapping[Kind, Callable[[Interval | None], str]] = {
 
 
 def is_numeric(kind: Kind) -> bool:
-    """True for kinds that line up at the right."""
+    """True for kinds that are aligned to the right."""
     return kind in _NUMERIC or kind in _INTERVALS
 
 
 def format_cell(value: object, kind: Kind) -> str:
-    """The text of one cell. Text in a column of numbers (`too few pairs`) stands as it is."""
+    """The text of one cell. Text in a column of numbers (`too few pairs`) is not changed."""
     if value is None:
         return UNKNOWN
     if isinstance(value, tuple):

@@ -1,6 +1,6 @@
-"""Regular expressions and JMESPath of a config, compiled before anything is run.
+"""Regular expressions and JMESPath expressions of a config, compiled before a query is sent.
 
-Each function returns the compiled thing or raises `ExpressionError`, whose message stands after the name of the field.
+Each function returns the compiled expression or raises `ExpressionError`, whose message stands after the name of the field.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from cranfield.errors import unknown_name
 _PROJECTIONS = frozenset({"projection", "filter_projection", "value_projection"})
 _NEVER_NULL = frozenset({"identity", "multi_select_dict", "multi_select_list"})
 _UNLIKELY = "\u2042 7f3a91 \u2042"
-"""Text that no system prints to say it found nothing: a pattern that matches it matches anything."""
+"""Text that no system prints: a pattern that matches it matches anything."""
 
 
 class ExpressionError(ValueError):
@@ -56,10 +56,10 @@ def compile_result_regex(text: str) -> re.Pattern[str]:
 
 
 def compile_empty_regex(text: str) -> re.Pattern[str]:
-    """Compile `empty`; refuse one that would pass every unreadable output off as an honest empty list."""
+    """Compile `empty`; refuse a pattern that would report every unreadable output as an empty list of results."""
     pattern = compile_regex(text)
     if pattern.search(_UNLIKELY):
-        raise ExpressionError("matches any output, so no parse failure would ever show", "use ^$ for blank output.")
+        raise ExpressionError("matches any output, which would hide every parse failure", "use ^$ for blank output.")
     return pattern
 
 
@@ -83,7 +83,7 @@ def compile_path(text: str) -> Path:
 
 
 def compile_list_path(text: str) -> Path:
-    """Compile the path of a list of results; refuse one that would drop results without a word.
+    """Compile the path of a list of results; refuse a path that would silently drop results.
 
     A JMESPath projection leaves nulls out: `results[].uri` loses the results that have no `uri`, and all that follow
     move up a rank.
@@ -94,7 +94,7 @@ def compile_list_path(text: str) -> Path:
         node = node["children"][-1]
     if node["type"] in _PROJECTIONS and node["children"][1]["type"] not in _NEVER_NULL:
         raise ExpressionError(
-            "drops, without a word, results that lack what it picks",
+            "silently drops results that lack the selected field",
             "let it end at the list (results[]) and pick inside a result with id, score, title and span.",
         )
     return compiled

@@ -16,7 +16,7 @@ from typing import Annotated, Any, ClassVar
 from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, RootModel, Tag, ValidationInfo, WithJsonSchema
 
 from cranfield.config.names import DEFAULT_TEST, MeanMeasureName, TestName
-from cranfield.config.strict import Finding, Strict, by_key, exactly_one, known_in, raise_findings
+from cranfield.config.strict import Finding, Strict, by_key, exclusive_keys, known_in, raise_findings
 from cranfield.errors import Problem
 from cranfield.formats.io.located import Text
 from cranfield.formats.io.tree import SourceFloat, SourceInt, describe
@@ -97,7 +97,7 @@ TestsetName = Annotated[str, AfterValidator(known_in("testsets", "test set"))]
 Where = Annotated[dict[str, Text], Field(min_length=1, json_schema_extra={"additionalProperties": {"type": "string"}})]
 
 
-def _one_of(*names: str) -> ConfigDict:
+def _exclusive(*names: str) -> ConfigDict:
     return ConfigDict(json_schema_extra={"oneOf": [{"required": [name]} for name in names]})
 
 
@@ -110,7 +110,7 @@ def _is_higher_better(measure: str) -> bool:
 class Floor(Strict):
     """A measure has a bound that it must keep."""
 
-    model_config = _one_of("at_least", "above", "at_most", "every_query")
+    model_config = _exclusive("at_least", "above", "at_most", "every_query")
 
     measure: MeanMeasureName
     """A measure that is averaged over queries."""
@@ -129,7 +129,7 @@ class Floor(Strict):
 
     def problems(self, file: Mapping[str, Any]) -> Iterator[Finding]:  # noqa: ARG002
         """Not exactly one bound, or a bound on the side where the worst system keeps it."""
-        yield from exactly_one(self, "at_least", "above", "at_most", "every_query")
+        yield from exclusive_keys(self, "at_least", "above", "at_most", "every_query")
         if self.every_query is not None and self.by is not None:
             yield (), Problem("every_query looks at each query already", hint="leave `by` out.")
         higher = _is_higher_better(self.measure)
@@ -179,7 +179,7 @@ class Drop(Strict):
 class Ratchet(Strict):
     """Named queries may not get worse than they are in the baseline."""
 
-    model_config = _one_of("queries", "where")
+    model_config = _exclusive("queries", "where")
 
     measure: MeanMeasureName
     """Compared query by query."""
@@ -190,11 +190,11 @@ class Ratchet(Strict):
 
     def problems(self, file: Mapping[str, Any]) -> Iterator[Finding]:  # noqa: ARG002
         """Not exactly one way to name queries."""
-        return exactly_one(self, "queries", "where")
+        return exclusive_keys(self, "queries", "where")
 
 
 class JudgedShare(Strict):
-    """So many of the results must have been judged by somebody, or the other numbers say little."""
+    """Share of the results that must be judged."""
 
     k: Annotated[int, Field(ge=1)] = 10
     """Results looked at, of each query."""
@@ -335,7 +335,7 @@ RULE_MODELS: Mapping[str, type[BaseRule]] = {
 """Kind of rule to its model."""
 
 
-class OneRule(RootModel[Any], defer_build=True):
+class RuleRoot(RootModel[Any], defer_build=True):
     """A rule alone."""
 
     root: Rule
@@ -363,8 +363,8 @@ class GateConfig(Strict):
 
     def problems(self, file: Mapping[str, Any]) -> Iterator[Finding]:
         """One baseline for several test sets."""
-        is_one = self.baseline is not None and TESTSET_PART not in self.baseline
-        if "testsets" in file and is_one and any(rule.needs_baseline for rule in self.rules):
+        is_shared = self.baseline is not None and TESTSET_PART not in self.baseline
+        if "testsets" in file and is_shared and any(rule.needs_baseline for rule in self.rules):
             hint = "use baseline: cranfield-baseline-{testset}.json"
             yield ("baseline",), Problem("several test sets and one baseline: each has its own", hint=hint)
 

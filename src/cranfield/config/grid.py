@@ -1,4 +1,4 @@
-"""The `grid:` block of cranfield.yaml as a pydantic model: a system, what to vary in it, and what to hold back."""
+"""The `grid:` block of cranfield.yaml as a pydantic model: a system, its varied settings, and the held-out queries."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from cranfield.config.strict import Strict
 from cranfield.formats.io.located import Text
 
 MOST_POINTS = 500
-"""Points of a grid; each is a system that answers every query."""
+"""Largest number of points of a grid; each is a system that answers every query."""
 HELD_OUT = 0.3
-"""Share of the queries held out where nothing is said, and the test set holds none back itself."""
+"""Default share of the queries held out, unless the test set has a split."""
 
 
 class GridConfig(Strict):
-    """Settings of a system to try, all with all, and the queries on which the best of them is judged."""
+    """Settings of a system to combine, and the held-out queries on which the best combination is evaluated."""
 
     system: Text
     """Name of the system that is varied."""

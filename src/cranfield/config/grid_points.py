@@ -1,6 +1,6 @@
-"""From the `grid:` block to systems: every point, checked like a system that stands in the file.
+"""The points of the `grid:` block as systems, each checked like a system of the file.
 
-A place is what a person would write in the system, with dots. Points that come to the same system are one.
+A place is a path of keys inside the system, joined by dots. Points that give the same system are one point.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any
 from cranfield.config.grid import MOST_POINTS, GridConfig
 from cranfield.config.models import Config, parts_of
 from cranfield.config.strict import Finding
-from cranfield.config.systems import FusionConfig, OneSystem, SystemConfig, expand_preset
+from cranfield.config.systems import FusionConfig, SystemConfig, SystemRoot, expand_preset
 from cranfield.config.template import placeholders, texts
 from cranfield.errors import Problem, unknown_name
 from cranfield.formats.io.tree import Loc
@@ -51,7 +51,7 @@ def grid_points(config: Config, grid: GridConfig) -> list[Point]:
     points: dict[str, Point] = {}
     for values in itertools.product(*grid.over.values()):
         settings = dict(zip(grid.over, values, strict=True))
-        system = OneSystem.model_validate(_with(base, settings)).root
+        system = SystemRoot.model_validate(_with(base, settings)).root
         effective = _effective(system)
         if effective in points:
             found = points[effective]
@@ -120,14 +120,14 @@ def _check_points(config: Config, grid: GridConfig) -> Iterator[Finding]:
                 got = problem.got or ", ".join(f"{key} {value}" for key, value in settings.items())
                 yield (("grid", "over", key) if key else ("grid", "over")), replace(problem, got=got)
         if not reported and grid.system in parts_of(
-            {**config.systems, grid.system: OneSystem.model_validate(data).root}, grid.system
+            {**config.systems, grid.system: SystemRoot.model_validate(data).root}, grid.system
         ):
             reported.add("cycle")
             yield ("grid", "over"), Problem("the fusion is made of itself")
 
 
 def _problems(config: Config, data: Mapping[str, Any]) -> Iterator[tuple[Loc, Problem]]:
-    return problems_of(OneSystem, data, context={"systems": config.systems})
+    return problems_of(SystemRoot, data, context={"systems": config.systems})
 
 
 def _unknown_place(config: Config, name: str, key: str) -> Problem | None:

@@ -11,7 +11,7 @@ from typing import Any
 from cranfield.config.grid_points import check_grid
 from cranfield.config.models import Config
 from cranfield.config.strict import Finding
-from cranfield.config.systems import OneSystem, SystemConfig
+from cranfield.config.systems import SystemConfig, SystemRoot
 from cranfield.errors import ConfigError, Problem, ProblemList
 from cranfield.formats.io.files import shown
 from cranfield.formats.io.located import Located, load_located
@@ -66,10 +66,10 @@ def system_config(name: str, settings: Mapping[str, Any]) -> SystemConfig:
         values = json.loads(json.dumps(settings))
     except (TypeError, ValueError) as error:
         raise ConfigError(f"a setting is no plain value: {error}", path=f"system {name}") from None
-    problems = [replace(problem, path=f"system {name}") for _, problem in problems_of(OneSystem, values)]
+    problems = [replace(problem, path=f"system {name}") for _, problem in problems_of(SystemRoot, values)]
     if problems:
         raise ConfigError(problems)
-    return OneSystem.model_validate(values).root
+    return SystemRoot.model_validate(values).root
 
 
 def _without_secrets(located: Located, problem: Problem) -> Problem:

@@ -72,12 +72,12 @@ def parts_of(systems: Mapping[str, SystemConfig], name: str) -> set[str]:
 
 
 class Collect(Strict):
-    """How systems are asked."""
+    """How queries are sent to systems."""
 
     warm_up: Annotated[int, Field(ge=0)] = 0
-    """Queries asked of each system beforehand, whose answers are thrown away."""
+    """Queries sent to each system beforehand; their answers are discarded."""
     repeats: Annotated[int, Field(ge=1, le=100)] = 1
-    """Times each query is asked. The first answer is scored; what differs later is reported."""
+    """Times each query is sent. The first answer is scored; later differences are reported."""
     cache_h: Annotated[float, Field(ge=0)] | None = None
     """Hours for which answers are kept, and used again when nothing has changed; 0 keeps none. Without it 24, but none of
     a system that is reached over a network and names nothing in `depends`: it can change without any file here changing."""
@@ -86,31 +86,31 @@ class Collect(Strict):
 
 
 class Limits(Strict):
-    """Beyond these a comparison is invalid, whatever its numbers say."""
+    """Limits beyond which a comparison is invalid."""
 
     max_failed_share: Share | None = 0.1
     """Largest share of queries on which a system may fail; null sets no limit."""
     min_judged_share: Share | None = None
-    """Smallest share of the shown results that somebody must have judged; null sets no limit."""
+    """Smallest share of the shown results that must be judged; null sets no limit."""
 
 
 class SetConfig(Strict):
-    """One of several test sets, and what is different with it."""
+    """One of several test sets, and the settings that differ for it."""
 
     path: str
     """Test-set file, relative to the config file."""
     params: Params = Field(default_factory=dict, json_schema_extra=CLOSED)
     """Given with every query of the set, as `{params.NAME}` in a command; what a query says itself goes first."""
     k: Annotated[int, Field(ge=1)] | None = None
-    """Results asked of each system, and kept; without it, as at the top."""
+    """Results requested from each system, and kept; without it, as at the top."""
     measures: Annotated[list[MeasureName], Field(min_length=1)] | None = None
     """Measures to report; without it, as at the top."""
     primary: MeasureName | None = None
     """The measure that decides; without it, the first of this set's own `measures`, or as at the top."""
     systems: Annotated[list[SystemName], Field(min_length=1), checked(_check_different)] | None = None
-    """Only these systems: one alone, baseline and candidate, or more; without it, as at the top."""
+    """Only these systems: a single one, baseline and candidate, or more; without it, as at the top."""
     repo: str | None = None
-    """Folder of the repository that the set has to be true of; without it, as at the top."""
+    """Folder of the repository that the set is checked against; without it, as at the top."""
 
 
 class Config(Strict):
@@ -129,10 +129,10 @@ class Config(Strict):
     ) = Field(default=None, validate_default=True)
     """Several test sets by name, in place of `testset`: each is run in turn, in a folder of its name."""
     repo: str | None = None
-    """Folder of the repository that the test set has to be true of, relative to the config file; a set that is not is
+    """Folder of the repository that the test set is checked against, relative to the config file; a set that has drifted is
     refused, unless the call allows it."""
     k: Annotated[int, Field(ge=1)] = 10
-    """Results asked of each system, and kept."""
+    """Results requested from each system, and kept."""
     measures: Annotated[list[MeasureName], Field(min_length=1)] | None = None
     """Measures to report; without it, the default ones."""
     primary: MeasureName | None = None
@@ -146,11 +146,11 @@ class Config(Strict):
     margin: Annotated[float, Field(gt=0)] | None = None
     """Difference too small to matter; without it no verdict says equivalent."""
     collect: Collect = Field(default_factory=Collect)
-    """How systems are asked: warm-up, repeats, how long answers are kept."""
+    """How queries are sent: warm-up, repeats, how long answers are cached."""
     limits: Limits = Field(default_factory=Limits)
     """Failures and coverage beyond which the comparison is invalid."""
     gate: GateConfig | None = None
-    """Rules that `cranfield gate` holds a system to."""
+    """Rules that `cranfield gate` checks."""
     grid: GridConfig | None = None
     """Settings of a system that `cranfield grid` tries."""
     baseline: SystemName | None = None
@@ -168,7 +168,7 @@ class Config(Strict):
 
     @field_validator("testsets")
     @classmethod
-    def _one_or_several(cls, testsets: Any, info: ValidationInfo) -> Any:
+    def _check_testsets(cls, testsets: Any, info: ValidationInfo) -> Any:
         if "testset" in info.data and (info.data["testset"] is None) == (testsets is None):
             got = "none" if testsets is None else "both"
             problem = Problem("the test set", expected="exactly one of testset and testsets", got=got)
@@ -195,17 +195,17 @@ class Config(Strict):
 
     @property
     def sets(self) -> Mapping[str, SetConfig]:
-        """Every test set by name, with what the top says where the set says nothing; one alone has no name."""
+        """Every test set by name, with the defaults from the top of the file; a single test set has the name ""."""
         if self.testsets is None:
-            return {"": self._filled(SetConfig(path=self.testset or ""))}
-        return {name: self._filled(one) for name, one in self.testsets.items()}
+            return {"": self._with_defaults(SetConfig(path=self.testset or ""))}
+        return {name: self._with_defaults(testset) for name, testset in self.testsets.items()}
 
-    def _filled(self, one: SetConfig) -> SetConfig:
-        inherited = {"k": self.k, "measures": self.measures, "primary": self.primary, "repo": self.repo}
-        if one.measures is not None:
-            inherited["primary"] = None  # it need not be among this set's own
-        said = {name: value for name, value in inherited.items() if getattr(one, name) is None}
-        return one.model_copy(update=said)
+    def _with_defaults(self, testset: SetConfig) -> SetConfig:
+        defaults = {"k": self.k, "measures": self.measures, "primary": self.primary, "repo": self.repo}
+        if testset.measures is not None:
+            defaults["primary"] = None  # it need not be among this set's own
+        update = {name: value for name, value in defaults.items() if getattr(testset, name) is None}
+        return testset.model_copy(update=update)
 
     @property
     def pair(self) -> tuple[str, str] | None:

@@ -16,15 +16,15 @@ class Preset:
 
     name: str
     title: str
-    """What it is for, in a line."""
+    """One line."""
     settings: type[Strict]
     """What `with` takes; its fields and their descriptions are the documentation."""
     fill: Callable[[Any], Mapping[str, Any]]
     """From the settings to the keys of a system, as they would be written in cranfield.yaml."""
     example: Mapping[str, Any]
-    """A `with` that is enough, for the documentation and the tests."""
+    """A minimal `with`, for the documentation and the tests."""
     is_elsewhere: bool = False
-    """Its answers come from a server, though it is no form of `http` or `mcp`."""
+    """Its answers come from a server, although its kind is neither `http` nor `mcp`."""
 
 
 _TABLE = (

@@ -134,137 +134,137 @@ class Qdrant(Service):
     """Name of the variable that holds the API key."""
 
 
-def elasticsearch(said: Elasticsearch) -> Mapping[str, Any]:
+def elasticsearch(settings: Elasticsearch) -> Mapping[str, Any]:
     """Search API of Elasticsearch 8 and 9: `POST /{index}/_search` with `multi_match`.
 
     A search that reached some shards only is an error here, not a shorter list: `allow_partial_search_results=false`.
     """
-    return _lucene(said, _authorization("ApiKey", said.api_key_env))
+    return _lucene(settings, _authorization("ApiKey", settings.api_key_env))
 
 
-def opensearch(said: OpenSearch) -> Mapping[str, Any]:
+def opensearch(settings: OpenSearch) -> Mapping[str, Any]:
     """Search API of OpenSearch 2 and 3: `POST /{index}/_search` with `multi_match`, as Elasticsearch's."""
-    return _lucene(said, _authorization("Bearer", said.token_env))
+    return _lucene(settings, _authorization("Bearer", settings.token_env))
 
 
-def _lucene(said: Lucene, headers: Mapping[str, str]) -> Mapping[str, Any]:
-    match: dict[str, Any] = {"query": "{query}", "type": said.type, "operator": said.operator}
-    if said.fields:
-        match["fields"] = _boosted(said.fields)
+def _lucene(settings: Lucene, headers: Mapping[str, str]) -> Mapping[str, Any]:
+    match: dict[str, Any] = {"query": "{query}", "type": settings.type, "operator": settings.operator}
+    if settings.fields:
+        match["fields"] = _boosted(settings.fields)
     query: dict[str, Any] = {"multi_match": match}
-    if said.filter is not None:
-        query = {"bool": {"must": [query], "filter": said.filter}}
-    shown = [field for field in (said.id_field, said.title_field) if field is not None]
+    if settings.filter is not None:
+        query = {"bool": {"must": [query], "filter": settings.filter}}
+    shown = [field for field in (settings.id_field, settings.title_field) if field is not None]
     return _form(
-        said,
-        f"{_segment(said.index)}/_search",
+        settings,
+        f"{_segment(settings.index)}/_search",
         headers=headers,
         parameters={"allow_partial_search_results": False},
         body={"query": query, "size": "{k}", "_source": shown or False},
         extract={
             "json": "hits.hits",
-            "id": _path("_source", said.id_field) if said.id_field else "_id",
+            "id": _path("_source", settings.id_field) if settings.id_field else "_id",
             "score": "_score",
-            **({"title": _path("_source", said.title_field)} if said.title_field else {}),
+            **({"title": _path("_source", settings.title_field)} if settings.title_field else {}),
         },
     )
 
 
-def solr(said: Solr) -> Mapping[str, Any]:
+def solr(settings: Solr) -> Mapping[str, Any]:
     """JSON Request API of Solr 7.2 to 9: `POST /solr/{collection}/{handler}`.
 
     From 7.2 on `{!...}` in a query is plain text to any parser but `lucene`. `expandMacros=false` keeps `${...}` plain too.
     """
-    params = {"defType": said.parser}
-    if said.fields:
-        params["qf"] = " ".join(_boosted(said.fields))
-    shown = [said.id_field, "score", *([said.title_field] if said.title_field else [])]
+    params = {"defType": settings.parser}
+    if settings.fields:
+        params["qf"] = " ".join(_boosted(settings.fields))
+    shown = [settings.id_field, "score", *([settings.title_field] if settings.title_field else [])]
     body: dict[str, Any] = {
         "query": "{query}",
         "limit": "{k}",
         "fields": shown,
-        "params": {**params, **said.solr_params},
+        "params": {**params, **settings.solr_params},
     }
-    if said.filter:
-        body["filter"] = said.filter
+    if settings.filter:
+        body["filter"] = settings.filter
     return _form(
-        said,
-        f"{_segment(said.collection)}/{_segment(said.handler)}",
-        headers=_authorization("Bearer", said.token_env),
+        settings,
+        f"{_segment(settings.collection)}/{_segment(settings.handler)}",
+        headers=_authorization("Bearer", settings.token_env),
         parameters={"expandMacros": False},
         body=body,
         extract={
             "json": "response.docs",
-            "id": _path(said.id_field),
+            "id": _path(settings.id_field),
             "score": "score",
-            **({"title": _path(said.title_field)} if said.title_field else {}),
+            **({"title": _path(settings.title_field)} if settings.title_field else {}),
         },
     )
 
 
-def vespa(said: Vespa) -> Mapping[str, Any]:
+def vespa(settings: Vespa) -> Mapping[str, Any]:
     """Query API of Vespa 8: `POST /search/` with YQL; the query itself is a parameter that YQL refers to.
 
     A reply with errors, or cut short by the server's timeout, is not read as an answer. No `children` are no results.
     """
-    said_of_input = f'grammar: "{said.grammar}"'
-    if said.index is not None:
-        said_of_input += f", defaultIndex: {json.dumps(said.index)}"
-    condition = f"{{{said_of_input}}}userInput(@text)"
-    if said.filter is not None:
-        condition = f"({condition}) and ({said.filter})"
+    input_settings = f'grammar: "{settings.grammar}"'
+    if settings.index is not None:
+        input_settings += f", defaultIndex: {json.dumps(settings.index)}"
+    condition = f"{{{input_settings}}}userInput(@text)"
+    if settings.filter is not None:
+        condition = f"({condition}) and ({settings.filter})"
     body: dict[str, Any] = {
-        "yql": f"select * from {said.source} where {condition}",  # noqa: S608 - what a query says is a parameter of it
+        "yql": f"select * from {settings.source} where {condition}",  # noqa: S608 - what a query says is a parameter of it
         "text": "{query}",
         "hits": "{k}",
     }
-    if said.ranking is not None:
-        body["ranking.profile"] = said.ranking
+    if settings.ranking is not None:
+        body["ranking.profile"] = settings.ranking
     return _form(
-        said,
+        settings,
         "search/",
-        headers=_authorization("Bearer", said.token_env),
+        headers=_authorization("Bearer", settings.token_env),
         body=body,
         extract={
             "json": "!(root.errors) && !(root.coverage.degraded.timeout) && root.fields && (root.children || `[]`)",
-            "id": _path("fields", said.id_field) if said.id_field else "id",
+            "id": _path("fields", settings.id_field) if settings.id_field else "id",
             "score": "relevance",
-            **({"title": _path("fields", said.title_field)} if said.title_field else {}),
+            **({"title": _path("fields", settings.title_field)} if settings.title_field else {}),
         },
     )
 
 
-def qdrant(said: Qdrant) -> Mapping[str, Any]:
+def qdrant(settings: Qdrant) -> Mapping[str, Any]:
     """Query API of Qdrant 1.15 and later: `POST /collections/{collection}/points/query` with inference by the server.
 
     The server makes the vector: with `qdrant/bm25` itself, with other models where inference is set up.
     """
-    shown = [field for field in (said.id_field, said.title_field) if field is not None]
+    shown = [field for field in (settings.id_field, settings.title_field) if field is not None]
     body: dict[str, Any] = {
-        "query": {"nearest": {"text": "{query}", "model": said.model}},
+        "query": {"nearest": {"text": "{query}", "model": settings.model}},
         "limit": "{k}",
         "with_payload": shown or False,
     }
-    if said.vector is not None:
-        body["using"] = said.vector
-    if said.filter is not None:
-        body["filter"] = said.filter
+    if settings.vector is not None:
+        body["using"] = settings.vector
+    if settings.filter is not None:
+        body["filter"] = settings.filter
     return _form(
-        said,
-        f"collections/{_segment(said.collection)}/points/query",
-        headers={} if said.api_key_env is None else {"api-key": f"{{env.{said.api_key_env}}}"},
+        settings,
+        f"collections/{_segment(settings.collection)}/points/query",
+        headers={} if settings.api_key_env is None else {"api-key": f"{{env.{settings.api_key_env}}}"},
         body=body,
         extract={
             "json": "result.points",
-            "id": _path("payload", said.id_field) if said.id_field else "id",
+            "id": _path("payload", settings.id_field) if settings.id_field else "id",
             "score": "score",
-            **({"title": _path("payload", said.title_field)} if said.title_field else {}),
+            **({"title": _path("payload", settings.title_field)} if settings.title_field else {}),
         },
     )
 
 
 def _form(
-    said: Service,
+    settings: Service,
     path: str,
     *,
     headers: Mapping[str, str],
@@ -273,18 +273,18 @@ def _form(
     parameters: Mapping[str, Any] | None = None,
 ) -> Mapping[str, Any]:
     """The keys of a system that is such a request."""
-    parameters = {**(parameters or {}), **said.parameters}
-    request: dict[str, Any] = {"url": f"{said.url.rstrip('/')}/{path}", "method": "POST"}
+    parameters = {**(parameters or {}), **settings.parameters}
+    request: dict[str, Any] = {"url": f"{settings.url.rstrip('/')}/{path}", "method": "POST"}
     if headers:
         request["headers"] = dict(headers)
-    if said.basic_env is not None:
-        user, password = said.basic_env
+    if settings.basic_env is not None:
+        user, password = settings.basic_env
         request["basic"] = f"{{env.{user}}}:{{env.{password}}}"
     if parameters:
         request["parameters"] = parameters
-    request["json"] = {key: value for key, value in {**body, **said.body}.items() if value is not None}
-    if said.ca is not None:
-        request["ca"] = said.ca
+    request["json"] = {key: value for key, value in {**body, **settings.body}.items() if value is not None}
+    if settings.ca is not None:
+        request["ca"] = settings.ca
     return {"http": request, "extract": dict(extract)}
 
 

@@ -66,17 +66,17 @@ class Postgres(Strict):
     """Seconds after which the server ends a query."""
 
 
-def sqlite(said: Sqlite) -> Mapping[str, Any]:
+def sqlite(settings: Sqlite) -> Mapping[str, Any]:
     """FTS5 of SQLite 3.9 and later, in this process."""
-    form = {"python": "cranfield.systems.engines.sqlite:searcher", "with": _said(said)}
-    return {**form, "depends": [said.database]}
+    form = {"python": "cranfield.systems.engines.sqlite:searcher", "with": _given(settings)}
+    return {**form, "depends": [settings.database]}
 
 
-def postgres(said: Postgres) -> Mapping[str, Any]:
+def postgres(settings: Postgres) -> Mapping[str, Any]:
     """Full-text search of PostgreSQL 11 and later, over psycopg 3."""
-    return {"python": "cranfield.systems.engines.postgres:searcher", "with": _said(said)}
+    return {"python": "cranfield.systems.engines.postgres:searcher", "with": _given(settings)}
 
 
-def _said(settings: Strict) -> Mapping[str, Any]:
+def _given(settings: Strict) -> Mapping[str, Any]:
     """Settings as they were given: what has a default is left to the function."""
     return settings.model_dump(exclude_unset=True)

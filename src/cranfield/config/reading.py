@@ -1,4 +1,4 @@
-"""How results are read from a system's output, and what is checked before the first query."""
+"""How results are read from the output of a system, and the checks before the first query."""
 
 from __future__ import annotations
 
@@ -94,36 +94,36 @@ Extract = Annotated[
 
 
 class JsonValue(Strict):
-    """A value that a JSON file must hold."""
+    """A value that a JSON file must contain."""
 
     path: ResultPath
     """JMESPath in the file."""
     value: Any
-    """What must be found there: same type, same value."""
+    """The expected value: same type, same value."""
 
 
 class BinaryCheck(Strict):
-    """A program that must be there."""
+    """A program that must exist."""
 
     binary: Text
-    """A program that must be there and executable: a path relative to `cwd`, or a name on PATH."""
+    """A program that must exist and be executable: a path relative to `cwd`, or a name on PATH."""
 
 
 class FileCheck(Strict):
-    """A file that must be there, and what it must hold."""
+    """A file that must exist, and its content."""
 
     file: Text
-    """A file that must be there, relative to `cwd`; with `contains`, `equals` or `equals_json`, what it must hold."""
+    """A file that must exist, relative to `cwd`; `contains`, `equals` or `equals_json` check its content."""
     contains: Text | None = None
-    """Text that `file` must hold somewhere."""
+    """Text that `file` must contain."""
     equals: Text | None = None
-    """All the text of `file`, but for blanks at both ends."""
+    """The whole text of `file`, without blanks at both ends."""
     equals_json: JsonValue | None = None
-    """A value that `file`, a JSON document, must hold."""
+    """A value that `file`, a JSON document, must contain."""
 
 
 class ProbeCheck(Strict):
-    """A query that must find something."""
+    """A query that must return results."""
 
     probe: Text
     """A query that must return at least one result."""

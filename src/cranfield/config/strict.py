@@ -101,7 +101,7 @@ def _misspelt(keys: Sequence[str], present: Iterable[Any]) -> list[str]:
     return [key for name in present for key in get_close_matches(str(name), keys, n=1, cutoff=0.7)][:1]
 
 
-def exactly_one(part: BaseModel, *keys: str) -> Iterator[Finding]:
+def exclusive_keys(part: BaseModel, *keys: str) -> Iterator[Finding]:
     """Check that exactly one of these keys of a part has a value."""
     found = [key for key in keys if getattr(part, key) is not None]
     if len(found) != 1:

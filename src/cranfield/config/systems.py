@@ -30,7 +30,7 @@ from cranfield.model import Order
 
 MAX_CONCURRENCY = 64
 KINDS = ("command", "http", "python", "mcp", "lines", "run", "fusion", "preset", "plugin")
-"""What a system can be: a system has exactly one of these keys."""
+"""Kinds of system; a system has exactly one of these keys."""
 
 Secret = Annotated[
     SecretStr,
@@ -62,9 +62,9 @@ class BaseSystem(Strict):
     concurrency: Annotated[int, Field(ge=1, le=MAX_CONCURRENCY)] = 1
     """Calls at a time. Latency is only worth reading at 1."""
     rate_per_s: Annotated[float, Field(gt=0)] | None = None
-    """Most calls begun in a second; without it, as many as there is room for."""
+    """Calls started per second, at most; without it, only `concurrency` limits them."""
     preflight: list[Check] = Field(default_factory=list)
-    """What must hold before the first query is run, besides what its kind needs."""
+    """Checks before the first query, in addition to those of its kind."""
 
 
 def _check_env(env: Mapping[str, SecretStr]) -> Iterator[Finding]:
@@ -86,14 +86,14 @@ class CalledSystem(BaseSystem):
     """Seconds a call may take before it is ended and counted as a timeout."""
     retries: Annotated[int, Field(ge=0, le=20)] | None = None
     """Times a call is tried again after 429, 5xx or a broken connection, waiting longer each time; without it 3 for
-    `http` and for `mcp` over HTTP, none for the rest. Only what ends well or for good is an answer; retries are counted."""
+    `http` and for `mcp` over HTTP, none for the rest. The outcome of the last attempt is the answer; retries are counted."""
     backoff_s: Annotated[float, Field(gt=0)] = 0.5
     """Seconds before the first retry, doubled each time, unless the service says how long to wait."""
     empty: Annotated[str, compiles(compile_empty_regex)] | None = None
-    """Regular expression that tells an honest empty list from output that could not be read."""
+    """Regular expression for the output of a query without results; other output without results is a parse failure."""
     depends: list[Text] = Field(default_factory=list)
-    """Files and folders, relative to `cwd`, whose change makes it another system: answers kept of it before are no longer
-    used. Files named in a command, and the module of a function, count without being named."""
+    """Files and folders, relative to `cwd`, that the answers depend on: when they change, cached answers are not used.
+    Files named in a command, and the module of a function, are included."""
 
 
 class SearchSystem(CalledSystem):
@@ -162,7 +162,7 @@ class LinesConfig(SearchSystem):
         Field(min_length=1),
         checked(partial(check_started_once, hint="each query comes on stdin, as a line of JSON: query, k and params.")),
     ]
-    """A program that stays: started once, it reads a JSON object a line and answers each with a line."""
+    """Program and arguments: started once, it reads one JSON object per line and answers each with one line."""
 
 
 def _check_function(text: str) -> Iterator[Finding]:
@@ -204,7 +204,7 @@ class RunConfig(CalledSystem):
 
 
 class Fusion(Strict):
-    """The results of several systems made one list."""
+    """The results of several systems, fused into one list."""
 
     of: Annotated[list[SystemName], Field(min_length=2)]
     """Names of the systems, of this file."""
@@ -217,7 +217,7 @@ class Fusion(Strict):
     normalise: Normalisation = "min-max"
     """Of the scores of `sum`, per query: `min-max` to 0 to 1, `z` to mean 0 and spread 1, or as they are."""
     depth: Annotated[int, Field(ge=1)] | None = None
-    """Results asked of each system; without it, 100 or k, whichever is more."""
+    """Results requested from each system; without it, 100 or k, whichever is more."""
 
     def problems(self, file: Mapping[str, Any]) -> Iterator[Finding]:  # noqa: ARG002
         """Parts that are named twice, weights of other systems, weights that are all 0."""
@@ -312,7 +312,7 @@ SystemConfig = Annotated[
 """A system under test: what it is, how it is called, and how its answers are read."""
 
 
-class OneSystem(RootModel[Any], defer_build=True):
+class SystemRoot(RootModel[Any], defer_build=True):
     """A system alone."""
 
     root: SystemConfig  # `RootModel[SystemConfig]` would be built when it is imported

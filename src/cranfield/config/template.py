@@ -1,8 +1,7 @@
-"""Placeholders: what may stand in braces, and how an argv list, a text or a JSON value is filled in.
+"""Placeholders in braces, and filling in a list of arguments, a text or a JSON value.
 
 `{query}`, `{k}`, `{params.NAME}`, and `{python}` in a command, `{env.NAME}` in a request, are placeholders. `{{word}}`
-is the literal text `{word}`; braces round anything that is not a plain word (a JSON body, say) stay as they are. Nothing
-here starts a program.
+is the literal text `{word}`; braces round anything that is not a plain word (a JSON body, say) stay as they are.
 """
 
 from __future__ import annotations
@@ -16,9 +15,9 @@ from cranfield.model import Scalar
 PARAMS = "params."
 ENV = "env."
 PLACEHOLDERS = ("query", "k", "python", PARAMS + "NAME")
-"""What a command may hold, for messages and documentation."""
+"""Placeholders of a command, for messages and documentation."""
 REQUEST_PLACEHOLDERS = ("query", "k", PARAMS + "NAME", ENV + "NAME")
-"""What a request, or the arguments of a tool, may hold."""
+"""Placeholders of a request, and of the arguments of a tool."""
 
 _WORD = r"[A-Za-z_][\w.\-]*"
 _BRACES = re.compile(rf"\{{\{{(?P<literal>{_WORD})\}}\}}|\{{(?P<name>{_WORD})\}}")
@@ -71,13 +70,13 @@ def fill_value(value: object, values: Mapping[str, Scalar]) -> Any:
     """Fill in a JSON value, in a single pass; `ABSENT` for a text that needs a parameter or variable that is not there.
 
     A text that is nothing but a placeholder becomes the value with its type. Of a mapping or list, what is absent is left
-    out; one inside that has nothing left is absent itself. Keys stay as they are.
+    out; a mapping or list inside that becomes empty is left out too. Keys are not filled in.
     """
     if isinstance(value, Mapping):
         filled = {key: _filled(item, values) for key, item in value.items()}
         return {key: item for key, item in filled.items() if item is not ABSENT}
     if isinstance(value, list | tuple):
-        return [item for item in (_filled(one, values) for one in value) if item is not ABSENT]
+        return [item for item in (_filled(element, values) for element in value) if item is not ABSENT]
     return _filled(value, values)
 
 
@@ -128,7 +127,7 @@ def fill(command: Sequence[str], *, query: str, k: int, python: str, params: Map
             flag_kept = False
             continue
         filled.append(fill_text(element, values))
-        # The flag is told by what the config says, never by what a query happens to start with.
+        # A flag is recognised in the config, not in the query that is filled in.
         flag_kept = element.startswith("-") and "=" not in element and element not in _NOT_FLAGS
     return filled
 

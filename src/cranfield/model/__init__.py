@@ -1,4 +1,4 @@
-"""Frozen values that all packages share. Imports only `errors` from this project."""
+"""Frozen values that all other packages use. Imports only the errors."""
 
 from cranfield.model.convention import CONVENTIONS, DEFAULT_CONVENTION, Convention, convention_named
 from cranfield.model.matching import MatchingRules

@@ -1,7 +1,7 @@
 """Named conventions: the choices on which tools that print the same measure disagree.
 
 A convention says how a run is ordered, what a result is worth, what a measure divides by and which queries have no
-value. A choice that is not stated for a tool stays as `trec` has it.
+value. A choice that is not documented for a tool is as in `trec`.
 """
 
 from __future__ import annotations
@@ -12,31 +12,31 @@ from typing import Any, Literal
 from cranfield.errors import UnknownNameError
 
 Scored = Literal["zero", "skip"]
-"""A query that earned nothing counts as 0, or has no value and leaves the mean."""
+"""A query without a value counts as 0, or is left out of the mean."""
 
 
 @dataclass(frozen=True, slots=True)
 class Convention:
-    """One column of choices. A result always names the convention that scored it."""
+    """A named set of choices. A result always names the convention that scored it."""
 
     name: str
     sentence: str
-    """What it is for, in a line."""
+    """One line for lists and reports."""
     file_order: Literal["score", "given", "rank"] = "score"
-    """How a TREC run file is ordered: by score, as its lines stand, or by the rank column."""
+    """Order of a TREC run file: by score, by line, or by the rank column."""
     ties: Literal["descending", "ascending", "given"] = "descending"
-    """How equal scores fall: by document id in byte order, or as they stand."""
+    """Order of equal scores: by document id in byte order, or as in the file."""
     score_width: Literal[64, 32] = 64
-    """Bits of a score when scores are compared: at 32, 1.00000001 ties with 1."""
+    """Bits of a score in comparisons: with 32, 1.00000001 ties with 1."""
     duplicates: Literal["error", "first"] = "error"
-    """A document twice in one query of a run file, by default: an error, or the first is kept."""
+    """Default for a document that occurs twice in one query of a run file: an error, or the first is kept."""
     missing: Scored = "zero"
-    """A judged query that the run does not answer, by default."""
+    """Default for a judged query that the run does not answer."""
     credit: Literal["declared", "every"] = "declared"
-    """Credit for several results that match one expected item: as the judgment declares (once by default), or all. Recall
-    asks which items were found, counts each no oftener than it was expected, and lets one result cover several."""
+    """Credit for duplicate matches of an expected item: as the judgment declares (once by default), or every match. Recall
+    counts an item at most as often as it was expected, and one result may cover several items."""
     gain: Literal["grade", "match", "exponential"] = "grade"
-    """What a match of grade g is worth: g, 1 whatever the grade, or 2^g - 1."""
+    """Gain of a match of grade g: g, 1 for every grade, or 2^g - 1."""
     unjudged: Literal["not relevant", "condensed", "unscored"] = "not relevant"
     """An unjudged result: not relevant; left out of the list; or not relevant, and a query where everything
     within the cutoff is unjudged has no value."""
@@ -48,12 +48,12 @@ class Convention:
     average_precision_over: Literal["expected", "found"] = "expected"
     """What AP divides by: all relevant documents, or the relevant results within the cutoff."""
     rr_depth: int | None = None
-    """Rank beyond which RR sees nothing, whatever its cutoff; None is the whole list."""
+    """Largest rank that RR looks at, whatever its cutoff; None is the whole list."""
     rr_ties: Literal["same", "reversed"] = "same"
-    """How equal scores fall for RR with a cutoff: as for every other measure, or the other way round."""
+    """Order of equal scores for RR with a cutoff: as for other measures, or reversed."""
     iprec: Literal["nearest", "up"] = "nearest"
-    """How many relevant results a share of the recall asks for, when it is no whole number: the nearest, or, beyond a
-    tenth, the next."""
+    """Number of relevant results at a recall level that is not a whole number of them: the nearest or, above a tenth,
+    the next."""
     failed: Scored = "zero"
     """A query the system failed on: timeout, non-zero exit, output that cannot be read."""
     empty: Scored = "zero"
@@ -65,10 +65,10 @@ class Convention:
 
 
 CHOICES: tuple[str, ...] = tuple(field.name for field in fields(Convention) if field.name not in {"name", "sentence"})
-"""Fields of a convention that are choices, in the order they apply: the run, the results, the measure, the mean."""
+"""Fields of a convention that are choices, in the order they apply: run, results, measure, mean."""
 
 RANKING_CHOICES = frozenset({"file_order", "ties", "score_width", "duplicates", "missing", "credit", "gain"})
-"""Choices that make another Ranking of the same run; the others act on a Ranking as it is."""
+"""Choices that change the Ranking of a run; the others apply to a given Ranking."""
 
 
 CONVENTIONS = {

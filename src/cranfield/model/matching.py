@@ -1,4 +1,4 @@
-"""How results are laid over places in files: one set of rules for a whole test set."""
+"""How results are matched with places in files: one set of rules for a whole test set."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Literal
 
 @dataclass(frozen=True, slots=True)
 class MatchingRules:
-    """What is done to the path, the lines and the entity of a result before it is compared with what is expected."""
+    """Normalisation of the path, lines and entity of a result before it is compared with the expected ones."""
 
     line_base: Literal[0, 1] = 1
     """The number that results give the first line of a file. What is expected counts from 1."""

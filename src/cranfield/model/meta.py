@@ -1,6 +1,6 @@
-"""What is known about a test set beside its content: who reviewed it, on which code it holds, where it came from.
+"""Metadata of a test set: review, commit, anchors in the code, split, history.
 
-Nothing here enters the digest. The tool keeps it true; people edit queries and judgments.
+None of it is part of the digest. It is written by the tool; people edit queries and judgments.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ DEFAULT_REFRESH_DAYS = 90
 
 @dataclass(frozen=True, slots=True)
 class Anchor:
-    """Where an expected place hangs in the code, so that it is found again when lines move."""
+    """Symbol and text of an expected place in the code, by which it is found again when lines move."""
 
     symbol: str
     """`src/index.rs::Index.add`, or `docs/guide.md::Guide > Install`: what the place lies in; the file alone where it
     lies in none."""
     body: str
-    """SHA-256 of the text of the place, blanks at line ends aside."""
+    """SHA-256 of the text of the place, without blanks at line ends."""
     offset: int = 0
     """Lines from the first line of the symbol to the first line of the place."""
     lines: int = 1
@@ -29,11 +29,11 @@ class Anchor:
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """Which queries are kept back."""
+    """Held-out queries."""
 
     seed: int
     share: float
-    """Of the queries that is held out, as asked for."""
+    """Requested share of the queries to hold out."""
     by: tuple[str, ...]
     """Strata within which it was drawn."""
     held_out: tuple[str, ...]
@@ -42,10 +42,10 @@ class Split:
 
 @dataclass(frozen=True)
 class Meta:
-    """About a test set."""
+    """Metadata of a test set."""
 
     review: str = ""
-    """In the words of those who made it: `agent curated, pending human review`, `reviewed`."""
+    """Free text: `agent curated, pending human review`, `reviewed`."""
     scale: tuple[float, ...] = ()
     """Grades that judgments may have; empty: any."""
     made: str = ""
@@ -53,21 +53,21 @@ class Meta:
     refresh_days: int = DEFAULT_REFRESH_DAYS
     """After so many days it is overdue for new queries."""
     commit: str = ""
-    """Commit of the repository that it is true of."""
+    """Commit of the repository that it was verified against."""
     source_files: Mapping[str, str] = field(default_factory=dict)
     """Path to SHA-256 of each file that something is expected in."""
     anchors: Mapping[str, Anchor] = field(default_factory=dict)
-    """Label of an expected place (`src/index.rs:41-61`) to where it hangs."""
+    """Label of an expected place (`src/index.rs:41-61`) to its anchor."""
     counts: Mapping[str, int] = field(default_factory=dict)
-    """Counts as they were written: `queries`, and `key=value` of each stratum."""
+    """Declared counts: `queries`, and `key=value` of each stratum."""
     split: Split | None = None
     previous: str = ""
     """Digest of the version that this one was made from."""
     history: tuple[str, ...] = ()
-    """What was done, a sentence each, the latest last."""
+    """Changes, a sentence each, the latest last."""
 
     def days_overdue(self, today: date) -> int:
-        """Days since it should have been refreshed; 0 where it is not overdue, or the date it was made is unknown."""
+        """Days since it should have been refreshed; 0 where it is not overdue, or its date is not known."""
         try:
             due = date.fromisoformat(self.made) + timedelta(days=self.refresh_days)
         except (ValueError, OverflowError):

@@ -1,4 +1,4 @@
-"""What is expected, where it is not a document id: patterns on ids, places in files, symbols, files, rows of a database."""
+"""Targets: expected results that are not document ids, but patterns on ids, places in files, symbols, files, or database rows."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ class Pattern:
 
     @property
     def label(self) -> str:
-        """What reports call it."""
+        """Its name in reports."""
         return self.regex
 
     @property
     def count(self) -> int | None:
-        """Expected items this pattern stands for; None when `every` match counts and the number is not declared."""
+        """Expected items this pattern stands for; None when `every` match counts and the number is not known."""
         return 1 if self.credit == "once" else self.expected_count
 
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """Lines of a file, counted from 1, both ends included. A result that overlaps them is one."""
+    """Lines of a file, counted from 1, both ends included. A result that overlaps them matches."""
 
     path: str
     start: int
@@ -47,7 +47,7 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class Entity:
-    """A symbol of a source file: `src/index.py::Index.add`. A result of that id is one, or of a chunk of it."""
+    """A symbol of a source file: `src/index.py::Index.add`. A result with that id, or of a chunk of it, matches."""
 
     id: str
     grade: float = 1
@@ -60,7 +60,7 @@ class Entity:
 
 @dataclass(frozen=True, slots=True)
 class File:
-    """A file: any result that lies in it is one."""
+    """A file: any result in it matches."""
 
     path: str
     grade: float = 1
@@ -80,7 +80,7 @@ class Predicate:
     """Name in `TestSet.databases`."""
     grade: float = 1
     ids: tuple[str, ...] | None = None
-    """What the database said; None before it is asked."""
+    """Ids that the database returned; None before the query is run."""
 
     @property
     def label(self) -> str:
@@ -93,7 +93,7 @@ Target = Pattern | Span | Entity | File | Predicate
 
 @dataclass(frozen=True, slots=True)
 class Legacy:
-    """The old form of what is asked for: results that should rank below the modern one."""
+    """Legacy results for a query, which should rank below the current ones."""
 
     ids: tuple[str, ...] = ()
     patterns: tuple[str, ...] = ()
@@ -102,7 +102,7 @@ class Legacy:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Where a result comes from, told by its id."""
+    """Source of a result, recognised by its id."""
 
     name: str
     pattern: str

@@ -1,4 +1,4 @@
-"""A test set: queries, and what is expected for each.
+"""A test set: queries, and the expected results of each.
 
 Judgments come in two kinds. *Graded ids* say which documents are relevant and how much; a result that is not among them
 is unjudged. *Targets* (patterns, spans, entities, files, predicates) say by a rule which results are relevant; their
@@ -41,7 +41,7 @@ class GroupedJudgment:
 
 @dataclass(frozen=True, slots=True)
 class Rating:
-    """What one rater said of one document; None where the slot is not filled."""
+    """Grade of a document by a rater; None where the rater has not judged it."""
 
     doc_id: str
     rater: str
@@ -71,20 +71,20 @@ class TestSet:
     files: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """Query id to the files that its results should cover, for `FileCoverage`."""
     legacy: Mapping[str, Legacy] = field(default_factory=dict)
-    """Query id to the old form of what it asks for, for `ModernFirst`."""
+    """Query id to its legacy results, for `ModernFirst`."""
     sources: tuple[Source, ...] = ()
-    """Where results come from, the highest authority first, for `TopSource`; a result is of the first that fits."""
+    """Sources of results, the highest authority first, for `TopSource`; the first that matches an id is used."""
     matching: MatchingRules = field(default_factory=MatchingRules)
-    """How results are laid over spans, entities and files."""
+    """How results are matched with spans, entities and files."""
     databases: Mapping[str, str] = field(default_factory=dict)
     """Name to place of the databases that predicates ask: `sqlite:corpus.db`, `duckdb:corpus.duckdb`, or `env:NAME` of a
     variable that holds a PostgreSQL address."""
     ratings: Mapping[str, tuple[Rating, ...]] = field(default_factory=dict)
-    """Query id to what each rater said. `grades` hold what they came to."""
+    """Query id to the grades of each rater. `grades` hold their consensus."""
     consensus: str = ""
     """Rule that made the grades of the ratings."""
     meta: Meta = field(default_factory=Meta, compare=False)
-    """Beside the content: review, anchors, split, history."""
+    """Metadata that is not content: review, anchors, split, history."""
     notes: tuple[Note, ...] = field(default=(), compare=False)
     """What its reader, and the steps that changed it, report. `str(note)` is the text."""
 
@@ -129,7 +129,7 @@ class TestSet:
         return "sha256:" + hasher.hexdigest()
 
     def _more(self, query: Query) -> dict[str, object]:
-        """What only some queries have."""
+        """Properties that only some queries have."""
         legacy = self.legacy.get(query.id)
         more = {
             "class": query.query_class,
@@ -148,12 +148,12 @@ _KINDS = (Pattern, Span, Entity, File, Predicate)
 
 
 def _by_kind(targets: Iterable[Target]) -> list[Target]:
-    """Targets kind by kind, each in its order: between kinds, an order says nothing."""
+    """Targets by kind, in their order within a kind: the order of kinds carries no information."""
     return sorted(targets, key=lambda target: _KINDS.index(type(target)))
 
 
 def _target_record(target: Target) -> list[object]:
-    """What identifies a target: its kind, but for a pattern, and what it says."""
+    """Identity of a target: its kind (except for a pattern) and its fields."""
     match target:
         case Pattern():
             return [target.regex, float(target.grade), target.credit, target.expected_count]

@@ -1,4 +1,4 @@
-"""The places a test set expects something in, and what each of them hangs on in a repository."""
+"""The expected places of a test set, and their anchors in a repository."""
 
 from __future__ import annotations
 
@@ -18,24 +18,24 @@ _NO_PATH = re.compile(r"[\s:]")
 
 @dataclass(frozen=True, slots=True)
 class Expected:
-    """A place that something is expected in."""
+    """A place in which a result is expected."""
 
     label: str
     """As the test set has it: `src/a.py::Index.add`, `src/a.py:41-61`, `src/a.py`."""
     kind: Literal["entity", "span", "file"]
     path: str
-    """In the form that results are brought into."""
+    """Normalised like the paths of results."""
     name: str = ""
     """Of an entity, in its file."""
     lines: tuple[int, int] = (0, 0)
     """Of a span: first and last."""
     queries: list[str] = field(default_factory=list)
-    """Who expects it."""
+    """Ids of the queries that expect it."""
 
 
 @dataclass
 class Outlines:
-    """Outlines of the files of a snapshot, each made once, when it is asked for."""
+    """Outlines of the files of a snapshot, each made at its first use."""
 
     snapshot: Snapshot
     needed: bool = True
@@ -49,12 +49,12 @@ class Outlines:
         return self._made[path]
 
     def made(self, path: str) -> Outline | None:
-        """Outline of a file, where it was asked for before."""
+        """Outline of a file, if it was made before."""
         return self._made.get(path)
 
 
 def places(testset: TestSet, snapshot: Snapshot) -> dict[str, Expected]:
-    """Every place that something is expected in, by label, in the order of the queries.
+    """Every expected place, by label, in the order of the queries.
 
     These are targets that are entities, spans or files; files to cover; and graded ids of a grade above 0 that read as
     such a place: `path::name`, `path:1-2`, or a path that is there.
@@ -69,7 +69,7 @@ def places(testset: TestSet, snapshot: Snapshot) -> dict[str, Expected]:
 
 
 def anchors_of(testset: TestSet, snapshot: Snapshot) -> Mapping[str, Anchor]:
-    """What each place hangs on now, by label. A place that is not there has none.
+    """The current anchor of each place, by label. A place that does not exist has none.
 
     Raises:
         MissingExtraError: a place needs the symbols of a language whose library is not installed.
@@ -80,7 +80,7 @@ def anchors_of(testset: TestSet, snapshot: Snapshot) -> Mapping[str, Anchor]:
 
 
 def anchor_of(place: Expected, outlines: Outlines) -> Anchor | str:
-    """What a place hangs on, or why it is not there."""
+    """The anchor of a place, or why it does not exist."""
     if place.path not in outlines.snapshot:
         return "there is no such file"
     outline = outlines.of(place.path)
@@ -98,12 +98,12 @@ def anchor_of(place: Expected, outlines: Outlines) -> Anchor | str:
 
 
 def entity_anchor(outline: Outline, symbols: tuple[Symbol, ...]) -> Anchor:
-    """Of all that is defined under one name."""
+    """The anchor of all definitions of one name."""
     return Anchor(symbols[0].id, outline.entity_body(symbols), 0, sum(symbol.lines for symbol in symbols))
 
 
 def span_anchor(outline: Outline, start: int, end: int, *, whole: bool = False) -> Anchor | str:
-    """Of lines: in the innermost symbol that holds them, or, where `whole`, in the file."""
+    """The anchor of lines: in the innermost symbol that holds them, or, where `whole`, in the file."""
     length = len(outline.lines)
     if not whole and not 1 <= start <= end <= length:
         return f"lines {start}-{end} are out of range: the file has {length}"

@@ -1,4 +1,4 @@
-"""Where a repository stands, and which commits lie between two: for what was measured at some of them."""
+"""The commit of a working folder, and the commits between two commits."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from cranfield.repo.git import GitError, commit_of, git
 
 COMMIT_ID = re.compile(r"[0-9a-f]{7,64}")
 MOST_COMMITS = 200
-"""Between two commits so many are named, the latest."""
+"""Largest number of commits that are listed, the latest first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,11 +20,11 @@ class Standing:
     commit: str
     """Its full id."""
     dirty: bool
-    """Tracked files are not as that commit has them."""
+    """Tracked files differ from that commit."""
 
 
 def standing(folder: Path) -> Standing | None:
-    """Where the repository of a folder stands; None outside of one, before a first commit, and without git."""
+    """The commit of the repository of a folder; None outside of one, before a first commit, and without git."""
     try:
         commit = commit_of(folder, "HEAD")
         changed = git(folder, "status", "--porcelain", "--untracked-files=no", "--ignore-submodules=dirty", "-z")
@@ -34,7 +34,7 @@ def standing(folder: Path) -> Standing | None:
 
 
 def commits_between(folder: Path, after: str, until: str) -> tuple[str, ...] | None:
-    """Commits that `until` has and `after` has not, latest first, a line each: short id and subject.
+    """Commits that are in `until` and not in `after`, latest first, one per line: short id and subject.
 
     Args:
         folder: in the repository.
@@ -46,9 +46,9 @@ def commits_between(folder: Path, after: str, until: str) -> tuple[str, ...] | N
     """
     if not (COMMIT_ID.fullmatch(after) and COMMIT_ID.fullmatch(until)):
         return None
-    asked = ("--oneline", "--no-decorate", "--no-color", "--no-show-signature", f"--max-count={MOST_COMMITS}")
+    options = ("--oneline", "--no-decorate", "--no-color", "--no-show-signature", f"--max-count={MOST_COMMITS}")
     try:
-        out = git(folder, "log", *asked, "--end-of-options", f"{after}..{until}")
+        out = git(folder, "log", *options, "--end-of-options", f"{after}..{until}")
     except GitError:
         return None
     return tuple(out.decode("utf-8", "replace").splitlines())

@@ -1,4 +1,4 @@
-"""What a language's reader finds in a file: definitions by name and lines. Ids and hashes are made in `symbols`."""
+"""A definition in a source file: name and lines. Ids and hashes are made in `symbols`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Definition:
-    """Something with a name and lines."""
+    """A definition with its lines."""
 
     names: tuple[str, ...]
     """From the outside in: `("Index", "add")`."""

@@ -1,6 +1,6 @@
-"""Whether what a test set expects is still where it was: each place unchanged, moved, edited, renamed or gone.
+"""Drift: whether each expected place of a test set is unchanged, moved, edited, renamed or gone.
 
-A place is judged by what it hangs on (`model.Anchor`), not by its line numbers. An entity is a name in a file and the
+A place is identified by its anchor (`model.Anchor`), not by its line numbers. An entity is a name in a file and the
 text under it; lines are a symbol and the text of the lines; a file is asked for one thing only, to be there. Where a
 place is when it is not where it was is looked for in `search`.
 """
@@ -24,12 +24,12 @@ from cranfield.repo.symbols import Outline, Symbol, plain_name
 State = Literal["unchanged", "moved", "edited", "renamed", "gone", "unanchored"]
 STATES: tuple[State, ...] = get_args(State)
 DRIFTED: frozenset[State] = frozenset({"edited", "renamed", "gone"})
-"""What makes a test set untrue of the repository. A moved place is healed."""
+"""States that have to be resolved by a person; a moved place is updated."""
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What became of one place."""
+    """State of an expected place."""
 
     label: str
     """As the test set has it."""
@@ -39,28 +39,28 @@ class Finding:
     now: str = ""
     """Where it is now, in the same form; empty where that is not known."""
     detail: str = ""
-    """What more there is to say, without a full stop."""
+    """Details, without a full stop."""
     queries: tuple[str, ...] = ()
-    """Who expects it."""
+    """Ids of the queries that expect it."""
     anchor: Anchor | None = None
-    """What it hangs on now, where it moved."""
+    """Its current anchor, if it moved."""
     lines: tuple[int, int] = (0, 0)
-    """Where it is now, where it moved."""
+    """Its current lines, if it moved."""
 
 
 @dataclass(frozen=True)
 class DriftReport:
-    """What became of every place that a test set expects something in."""
+    """The state of every expected place of a test set."""
 
     findings: tuple[Finding, ...]
     commit: str = ""
-    """Commit that was looked at, or that the folder is based on; empty without git."""
+    """Commit that was read, or that the folder is based on; empty without git."""
     where: str = "the folder"
-    """What was looked at: `commit 1f2e3d4c5b6a`, `the folder on commit 1f2e3d4c5b6a`, `the folder`."""
+    """What was read: `commit 1f2e3d4c5b6a`, `the folder on commit 1f2e3d4c5b6a`, `the folder`."""
     unparsed: Mapping[str, str] = field(default_factory=dict)
-    """File in which something is expected, to what its parser did not understand."""
+    """File of an expected place to its parse error."""
     left_out: Mapping[str, int] = field(default_factory=dict)
-    """Files that were not looked into, by kind."""
+    """Number of skipped files, by kind."""
 
     @cached_property
     def counts(self) -> Mapping[State, int]:
@@ -84,12 +84,12 @@ class DriftReport:
 
     @cached_property
     def moved(self) -> tuple[Finding, ...]:
-        """Places whose text stands on other lines."""
+        """Places whose text is on other lines."""
         return tuple(finding for finding in self.findings if finding.state == "moved")
 
 
 def verify(testset: TestSet, snapshot: Snapshot) -> DriftReport:
-    """Look for everything a test set expects.
+    """Look for every expected place of a test set.
 
     A file whose hash is the one stored is not parsed; files that nothing is expected in are looked into only when a
     place is not where it was.
@@ -201,9 +201,9 @@ def _moved(place: Expected, anchor: Anchor, outline: Outline, starts: Iterable[i
     last = first + anchor.lines - 1
     holder = outline.innermost(first, last)
     now = Anchor(holder.id, outline.body(first, last, holder.names), first - holder.start, anchor.lines)
-    said = [f"out of {anchor.symbol}, which is gone, into {holder.id}"] if not _holders(anchor, outline) else []
-    said += [f"ambiguous: the same text begins on line {_some(others)} too"] if others else []
-    detail = "; ".join(said)
+    details = [f"out of {anchor.symbol}, which is gone, into {holder.id}"] if not _holders(anchor, outline) else []
+    details += [f"ambiguous: the same text begins on line {_some(others)} too"] if others else []
+    detail = "; ".join(details)
     return Finding(place.label, "span", "moved", f"{place.path}:{first}-{last}", detail, (), now, (first, last))
 
 

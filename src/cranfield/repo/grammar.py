@@ -129,7 +129,7 @@ GRAMMARS: Mapping[str, Grammar] = {
     "tsx": Grammar(_TYPESCRIPT.module, _TYPESCRIPT.kinds, "language_tsx", wrappers=_TYPESCRIPT.wrappers),
 }
 _FUNCTIONS = frozenset({"arrow_function", "function_expression", "function", "generator_function", "class"})
-"""What an assigned name of JavaScript has to be for it to define something."""
+"""Values whose assignment to a name is a definition in JavaScript."""
 _ASSIGNED = frozenset({"variable_declarator", "field_definition", "public_field_definition", "assignment_expression"})
 _RECEIVER = re.compile(r"(\w+)\s*(?:\[[^]]*\])?\s*\)$")
 RECEIVER = 1000
@@ -139,7 +139,7 @@ _CLASSES = frozenset({"class", "struct", "union", "trait", "interface", "enum", 
 
 
 def grammar_definitions(text: str, language: str) -> tuple[list[Definition], str]:
-    """Functions, methods, types and modules of a file; and where the grammar lost its way.
+    """Functions, methods, types and modules of a file; and the line of the first parse error.
 
     A method is named after its type: the type of a Rust `impl`, of a Go receiver, of a qualified C++ name.
 
@@ -192,7 +192,7 @@ def _lines(node: Node, grammar: Grammar) -> tuple[int, int]:
 
 
 def _is_alone(node: Node) -> bool:
-    """Whether a declaration declares nothing beside: `const a = …, b = …` is the lines of neither."""
+    """Whether a declaration declares a single name: the lines of `const a = …, b = …` belong to neither."""
     if node.type != "variable_declarator":
         return True
     before, after = node.prev_named_sibling, node.next_named_sibling
@@ -204,7 +204,7 @@ def _is_alone(node: Node) -> bool:
 
 
 def _own_names(node: Node, grammar: Grammar) -> tuple[str, ...]:
-    """The names that a node adds; none where it defines nothing after all."""
+    """The names that a node defines; none where it defines nothing."""
     if node.type in grammar.bodies and node.child_by_field_name("body") is None:
         return ()
     if node.type in _ASSIGNED:

@@ -12,14 +12,14 @@ Defined = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 
 
 def python_definitions(text: str) -> tuple[list[Definition], str]:
-    """Classes, functions, methods and assigned names of modules and classes; and what is wrong, where it is no Python.
+    """Classes, functions, methods and assigned names of modules and classes; and the syntax error, if any.
 
     Decorators belong to what they decorate. A function inside a function is `outer.inner`.
     """
     clean = text.encode("utf-8", "replace").decode()  # surrogates stand for bytes that were not UTF-8
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # about escapes in somebody else's code
+            warnings.simplefilter("ignore")  # about escapes in the code that is read
             tree = ast.parse(clean)
     except SyntaxError as error:
         return [], f"line {error.lineno or 1}: {error.msg}"

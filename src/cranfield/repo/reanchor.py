@@ -26,7 +26,9 @@ def reanchored(testset: TestSet, report: DriftReport) -> TestSet:
     lines = {finding.label: finding.lines for finding in report.moved}
     spans = {t.label for targets in testset.targets.values() for t in targets if isinstance(t, Span)}
     base = testset.matching.line_base
-    touched = {one.anchor.symbol.partition(ENTITY_MARK)[0] for one in report.moved if one.anchor is not None}
+    touched = {
+        finding.anchor.symbol.partition(ENTITY_MARK)[0] for finding in report.moved if finding.anchor is not None
+    }
     ids = {label: _id_at(label, *place, 1 if label in spans else base) for label, place in lines.items()}
 
     def target_at(target: Target) -> Target:
@@ -40,11 +42,11 @@ def reanchored(testset: TestSet, report: DriftReport) -> TestSet:
         grades={query_id: _renamed(judged, ids) for query_id, judged in testset.grades.items()},
         targets={query_id: tuple(map(target_at, targets)) for query_id, targets in testset.targets.items()},
         groups={
-            query_id: tuple(replace(one, doc_id=ids.get(one.doc_id, one.doc_id)) for one in judged)
+            query_id: tuple(replace(item, doc_id=ids.get(item.doc_id, item.doc_id)) for item in judged)
             for query_id, judged in testset.groups.items()
         },
         ratings={
-            query_id: tuple(replace(one, doc_id=ids.get(one.doc_id, one.doc_id)) for one in rated)
+            query_id: tuple(replace(item, doc_id=ids.get(item.doc_id, item.doc_id)) for item in rated)
             for query_id, rated in testset.ratings.items()
         },
         meta=replace(
@@ -58,7 +60,7 @@ def reanchored(testset: TestSet, report: DriftReport) -> TestSet:
 
 def _anchors(testset: TestSet, report: DriftReport, ids: Mapping[str, str]) -> dict[str, Anchor]:
     """Anchors under the labels that their places have now."""
-    found = {one.label: one.anchor for one in report.moved if one.anchor is not None}
+    found = {finding.label: finding.anchor for finding in report.moved if finding.anchor is not None}
     return {ids.get(label, label): found.get(label, anchor) for label, anchor in testset.meta.anchors.items()}
 
 

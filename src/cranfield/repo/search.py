@@ -50,12 +50,14 @@ def best(found: Sequence[Found], place: Expected, anchor: Anchor) -> list[Found]
     """What was found, the likeliest first: in the same file, then under the same name."""
     name = place.name or anchor.symbol.partition(ENTITY_MARK)[2]
 
-    def ranked(one: Found) -> Found:
-        other = plain_name(one.id.partition(ENTITY_MARK)[2]) != plain_name(name)
-        return Found(one.id, one.path, one.lines, (one.path != place.path, other))
+    def ranked(candidate: Found) -> Found:
+        other = plain_name(candidate.id.partition(ENTITY_MARK)[2]) != plain_name(name)
+        return Found(candidate.id, candidate.path, candidate.lines, (candidate.path != place.path, other))
 
-    unique = {(one.id, one.lines): ranked(one) for one in found}
-    return sorted(unique.values(), key=lambda one: (one.rank, one.path, one.lines, one.id))
+    unique = {(candidate.id, candidate.lines): ranked(candidate) for candidate in found}
+    return sorted(
+        unique.values(), key=lambda candidate: (candidate.rank, candidate.path, candidate.lines, candidate.id)
+    )
 
 
 def elsewhere(lost: Lost, meta: Meta, snapshot: Snapshot) -> dict[str, list[Found]]:
@@ -68,7 +70,7 @@ def elsewhere(lost: Lost, meta: Meta, snapshot: Snapshot) -> dict[str, list[Foun
     found: dict[str, list[Found]] = {label: [] for label in lost}
     gone = {place.path for place, _ in lost.values() if place.path not in snapshot}
     hashes = {path: digest for path, digest in meta.source_files.items() if path in gone}
-    anchored = {label: one for label, one in lost.items() if one[1].body}
+    anchored = {label: (place, anchor) for label, (place, anchor) in lost.items() if anchor.body}
     renamed: dict[str, list[str]] = {}
     for path, data in snapshot.each():
         digest = sha256(data).hexdigest()
@@ -86,7 +88,7 @@ def elsewhere(lost: Lost, meta: Meta, snapshot: Snapshot) -> dict[str, list[Foun
     for label, (place, _) in lost.items():
         for path in renamed.get(place.path, ()):
             symbol = f"{path}{ENTITY_MARK}{place.name}" if place.name else path
-            if not any(one.path == path for one in found[label]):
+            if not any(candidate.path == path for candidate in found[label]):
                 found[label].append(Found(symbol, path, place.lines))
     return found
 

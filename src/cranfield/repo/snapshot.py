@@ -1,7 +1,7 @@
 """The files of a working folder, or of one commit, as a value.
 
 Where the folder is git's, only tracked files count, and a commit is read from git's store: nothing is checked out, and
-nothing the repository holds is run. A folder without git is read as it stands. What the files mean is said elsewhere.
+nothing the repository holds is run. A folder without git is read as it stands.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from cranfield.errors import UsageError, shorten
 from cranfield.repo.git import NO_GIT, GitError, commit_of, git
 
 MAX_BYTES = 4 * 1024 * 1024
-"""Larger files are there, but are not read."""
+"""Larger files are listed, but not read."""
 NO_SOURCE = frozenset({".git", ".hg", ".svn", ".tox", ".venv", "__pycache__", "node_modules"})
-"""Folders that are not looked into where there is no git to say what belongs to the project."""
+"""Folders that are skipped outside of a git repository."""
 
 _NO_REPOSITORY = "not a git repository"
 _BATCH = 256
@@ -39,7 +39,7 @@ class Snapshot:
     files: Mapping[str, str]
     """Path, with `/`, to the id of its content in git's store; to nothing where the folder is read. Regular files only."""
     left_out: Counter[str] = field(default_factory=Counter)
-    """What was passed over, in the plural, and how many: `links`, `large files`, `binary files`."""
+    """Number of files that were skipped, by kind (in the plural): `links`, `large files`, `binary files`."""
     _data: dict[str, bytes | None] = field(default_factory=dict)
     _texts: dict[str, str | None] = field(default_factory=dict)
 
@@ -214,16 +214,16 @@ def _file(root: Path, name: str) -> bytes | None:
 
 def _blobs(root: Path, wanted: Mapping[str, str]) -> dict[str, bytes | None]:
     """Contents out of git's store: one program for all of them."""
-    asked = {path: blob for path, blob in wanted.items() if blob}
+    wanted_blobs = {path: blob for path, blob in wanted.items() if blob}
     found: dict[str, bytes | None] = dict.fromkeys(wanted)
-    if not asked:
+    if not wanted_blobs:
         return found
     try:
-        out = git(root, "cat-file", "--batch", stdin="".join(f"{blob}\n" for blob in asked.values()).encode())
+        out = git(root, "cat-file", "--batch", stdin="".join(f"{blob}\n" for blob in wanted_blobs.values()).encode())
     except GitError as error:
         raise UsageError(f"git cannot read its files: {error}", path=str(root)) from None
     place = 0
-    for path in asked:
+    for path in wanted_blobs:
         end = out.index(b"\n", place)
         about = out[place:end].split()
         place = end + 1

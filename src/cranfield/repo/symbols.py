@@ -1,4 +1,4 @@
-"""The symbols of a source file, and the hash of what stands in lines of it.
+"""The symbols of a source file, and hashes of its lines.
 
 A symbol's id is `path::Qual.name`; of a Markdown section `path::Install > Linux`; of the file itself its path. A name
 that is defined again (overloads, the setter of a property) is `path::name#2`, `#3` in the order of the file; together
@@ -75,7 +75,7 @@ class Outline:
     language: str = ""
     """Name in `LANGUAGES`; empty where symbols are not looked for."""
     trouble: str = ""
-    """Where it could not be parsed: `line 3: invalid syntax`. Then some symbols, or all, are missing."""
+    """The first parse error: `line 3: invalid syntax`. Then some or all symbols are missing."""
 
     @cached_property
     def entities(self) -> Mapping[str, tuple[Symbol, ...]]:
@@ -152,7 +152,7 @@ def plain_name(name: str) -> str:
 
 
 def _definitions(language: str, text: str, *, needed: bool) -> tuple[list[Definition] | None, str]:
-    """Definitions, and what is wrong; None where nothing can read the language and nobody has to."""
+    """Definitions, and the parse error; None where the library of the language is missing and not needed."""
     read = _READERS.get(language) or partial(grammar_definitions, language=language)
     try:
         return read(text)
@@ -163,15 +163,15 @@ def _definitions(language: str, text: str, *, needed: bool) -> tuple[list[Defini
 
 
 def _numbered(path: str, length: int, found: Iterable[Definition], language: str) -> tuple[Symbol, ...]:
-    """Definitions in order as symbols, those of one name told apart by number."""
+    """Definitions in order as symbols; repeated names are numbered."""
     joint = " > " if language == "markdown" else "."
     seen: dict[str, int] = {}
     numbered = [Symbol(path, (), "file", 1, max(length, 1))]
-    for one in sorted(found, key=lambda one: (one.start, -one.end, len(one.names), one.names)):
-        name = joint.join(one.names)
+    for item in sorted(found, key=lambda item: (item.start, -item.end, len(item.names), item.names)):
+        name = joint.join(item.names)
         seen[name] = seen.get(name, 0) + 1
         again = f"#{seen[name]}" if seen[name] > 1 else ""
-        numbered.append(Symbol(f"{path}{ENTITY_MARK}{name}{again}", one.names, one.kind, one.start, one.end))
+        numbered.append(Symbol(f"{path}{ENTITY_MARK}{name}{again}", item.names, item.kind, item.start, item.end))
     return tuple(numbered)
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 from cranfield.config import system_config
-from cranfield.config.systems import KINDS, OneSystem
+from cranfield.config.systems import KINDS, SystemRoot
 from cranfield.formats.io.validation import problems_of
 
 IDS = {"regex": r"\S+"}
@@ -24,7 +24,7 @@ SOUND = {
 
 def found(settings) -> list[str]:
     """What is wrong with a system, a text for each problem."""
-    return [str(problem) for _, problem in problems_of(OneSystem, settings)]
+    return [str(problem) for _, problem in problems_of(SystemRoot, settings)]
 
 
 def test_every_kind_has_a_least_form():

@@ -138,7 +138,7 @@ def sets(*lines: str) -> str:
         (one_system(extract="{regex: x, id: uri}"), 5, "(?P<id>...)"),
         (one_system(extract="{regex: x, fields: {a: b}}"), 5, "fields goes with json, jsonl; got regex"),
         (one_system(extract="{json: 'a['}"), 5, "is not a JMESPath expression (character 3)"),
-        (one_system(extract="{json: 'a[].uri'}"), 5, "drops, without a word"),
+        (one_system(extract="{json: 'a[].uri'}"), 5, "silently drops results"),
         (one_system(extract="{json: 'a', id: 'x.'}"), 5, "extract.id: is not a JMESPath"),
         (one_system(extract="{json: 'a', fields: {n: 'lenth(@)'}}"), 5, "did you mean length?"),
         (one_system(extract="{jsonl: false}"), 5, "jsonl"),

@@ -119,7 +119,7 @@ ranks = st.none() | st.integers(1, 12)
 
 
 @given(st.lists(st.tuples(ranks, ranks), min_size=1, max_size=12))
-def test_every_query_is_in_exactly_one_bucket_and_one_move(pairs):
+def test_every_query_is_in_exclusive_keys_bucket_and_one_move(pairs):
     result = compared([a for a, _ in pairs], [b for _, b in pairs], measures=("nDCG@10",))
     for partition, names in ((result.buckets, BUCKETS), (result.moves, MOVES)):
         assert tuple(partition) == names

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from cranfield import Query, TestSet, evaluate
-from cranfield.config.gate import OneRule
+from cranfield.config.gate import RuleRoot
 from cranfield.evaluation.values import Evaluation
 from cranfield.formats.io.located import located_text
 from cranfield.gate.baseline import Baseline
@@ -25,7 +25,7 @@ Accepted = Callable[..., Baseline]
 
 def judged(text: str, evaluation: Evaluation, baseline: Baseline | None = None, **more: Any) -> RuleResult:
     """What comes of a rule as it stands in YAML."""
-    rule = OneRule.model_validate(located_text(text, Path("rule.yaml"), is_json=False).top).root
+    rule = RuleRoot.model_validate(located_text(text, Path("rule.yaml"), is_json=False).top).root
     return RULES[rule.kind].judge(rule.terms, Evidence(evaluation, baseline, **more))
 
 
@@ -356,7 +356,7 @@ def test_latency_is_held_at_each_percentile_that_is_named(answered: Found) -> No
     ],
 )
 def test_a_rule_in_words(rule: str, said: str) -> None:
-    asked = OneRule.model_validate(located_text(rule, Path("rule.yaml"), is_json=False).top).root
+    asked = RuleRoot.model_validate(located_text(rule, Path("rule.yaml"), is_json=False).top).root
     assert words(asked) == said
 
 

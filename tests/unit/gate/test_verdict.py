@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from cranfield.config.gate import OneRule
+from cranfield.config.gate import RuleRoot
 from cranfield.config.models import Limits
 from cranfield.evaluation.values import Evaluation
 from cranfield.formats.io.located import located_text
@@ -28,7 +28,7 @@ STRATA = {"q1": {"d": "easy"}, "q2": {"d": "easy"}, "q3": {"d": "hard"}, "q4": {
 def gate(
     rules: Sequence[str], evaluation: Evaluation, baseline: Baseline | None = None, limits: Limits | None = None
 ) -> GateResult:
-    made = [OneRule.model_validate(located_text(text, Path("r.yaml"), is_json=False).top).root for text in rules]
+    made = [RuleRoot.model_validate(located_text(text, Path("r.yaml"), is_json=False).top).root for text in rules]
     return judge_all(Evidence(evaluation, baseline), GateTerms(made, limits or Limits(), parse("RR")))
 
 

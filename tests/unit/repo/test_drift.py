@@ -161,7 +161,7 @@ def test_what_is_deleted_is_gone(repository: Any, held: TestSet) -> None:
     repository.git("rm", "--quiet", "src/model/target.py", "src/index.rs")
     repository.change(
         "src/errors.py",
-        lambda text: text.replace("    def add(", "    def note(").replace("one more problem", "another"),
+        lambda text: text.replace("    def add(", "    def note(").replace("Add a problem", "One more"),
     )
     found = states(verify(held, take(repository.root)))
     assert {label for label, state in found.items() if state == "gone"} == {

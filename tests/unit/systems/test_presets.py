@@ -9,7 +9,7 @@ import pytest
 
 from cranfield.config import expand_preset, public_config, system_config
 from cranfield.config.presets import PRESETS
-from cranfield.config.systems import OneSystem
+from cranfield.config.systems import SystemRoot
 from cranfield.errors import MissingExtraError, PreflightError, UsageError
 from cranfield.formats.io.validation import problems_of
 from cranfield.model import Outcome, Query
@@ -86,15 +86,15 @@ def test_what_is_written_beside_a_preset_goes_first(tmp_path):
 def test_what_is_wrong_with_a_preset_s_settings_is_said_at_its_place():
     settings = {"url": "localhost", "indx": "docs", "basic_env": ["A"], "fields": {"t": -1}}
     written = {"preset": "elasticsearch", "with": settings}
-    found = {place: str(problem) for place, problem in problems_of(OneSystem, written)}
+    found = {place: str(problem) for place, problem in problems_of(SystemRoot, written)}
     assert set(found) == {("with", "index"), ("with", "indx"), ("with", "basic_env"), ("with", "fields", "t")}
     assert "did you mean index?" in found["with", "indx"]
     address = {"preset": "elasticsearch", "with": {"url": "localhost", "index": "docs"}}
-    assert [str(problem) for _, problem in problems_of(OneSystem, address)] == [
+    assert [str(problem) for _, problem in problems_of(SystemRoot, address)] == [
         "with: http.url: not the address of a service; expected http://... or https://..."
     ]
     unknown = {"preset": "elasticsearhc", "with": {}}
-    assert ["did you mean elasticsearch?" in str(problem) for _, problem in problems_of(OneSystem, unknown)] == [True]
+    assert ["did you mean elasticsearch?" in str(problem) for _, problem in problems_of(SystemRoot, unknown)] == [True]
 
 
 # HTTP presets: name, answerer, settings, environment, then the whole request for "grid layout" and k = 3.
