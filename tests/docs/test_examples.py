@@ -9,10 +9,10 @@ What is run, page by page, in a folder of its own, from top to bottom:
   writes to stdout and stderr. A line `...` stands for any lines, `...` inside a line for anything in it.
 - `sh` blocks are not run: they are for setting up. They may not call cranfield.
 
-examples/ of the checkout is at hand in the folder under that name.
+The folder has a copy of examples/ under that name.
 
-When the program's words have changed and are right, CRANFIELD_UPDATE_EXAMPLES=1 writes what console blocks print into the
-pages, except where they hold `...`; read the diff before it is committed.
+CRANFIELD_UPDATE_EXAMPLES=1 writes what console blocks print into the pages, except where they contain `...`. Read the diff
+before you commit it.
 """
 
 from __future__ import annotations
@@ -188,7 +188,7 @@ def failures(document: Document) -> list[str]:
 
 @pytest.mark.usefixtures("folder")
 @pytest.mark.parametrize("page", PAGES)
-def test_the_examples_of_a_page_do_what_it_says(page: str) -> None:
+def test_the_examples_of_a_page_have_the_output_it_shows(page: str) -> None:
     document = Document.parse(str(CHECKOUT / page), parse_page)
     found = failures(document)
     if UPDATES in document.namespace:
@@ -227,7 +227,7 @@ def test_the_files_of_a_page_are_those_of_its_example(page: str, example: str) -
         ("```sh\ncranfield demo\n```\n", "belongs in a console block"),
     ],
 )
-def test_a_page_that_is_wrong_is_found(tmp_path: Path, page: str, wrong: str | None) -> None:
+def test_a_wrong_page_is_found(tmp_path: Path, page: str, wrong: str | None) -> None:
     path = tmp_path / "page.md"
     path.write_text(page)
     found = "\n".join(failures(Document.parse(str(path), parse_page)))

@@ -1,4 +1,4 @@
-"""The generated reference says everything that the tables in the code hold."""
+"""The generated reference lists every entry of the tables in the code."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def markdown(generate: ModuleType) -> ModuleType:
     return importlib.import_module(generate.docstring.__module__)
 
 
-def test_every_page_is_written_once_and_old_ones_go(generate: ModuleType, tmp_path: Path) -> None:
+def test_every_page_is_written_once_and_old_pages_are_removed(generate: ModuleType, tmp_path: Path) -> None:
     (tmp_path / "gone.md").write_text("a page of last year")
     generate.write_pages(tmp_path)
     assert {path.stem for path in tmp_path.iterdir()} == set(generate.PAGES)
@@ -119,7 +119,7 @@ def test_every_command_has_its_help(generate: ModuleType) -> None:
         assert [command for command in commands if f"Usage: cranfield {group} {command} " not in text] == []
 
 
-def test_every_choice_of_a_convention_has_its_sentence(markdown: ModuleType) -> None:
+def test_every_choice_of_a_convention_is_described(markdown: ModuleType) -> None:
     sentences = markdown.field_sentences(Convention)
     assert [name for name in CHOICES if not sentences[name]] == []
 
@@ -130,7 +130,7 @@ def test_every_variable_of_the_environment_is_on_the_page(generate: ModuleType) 
     assert {name.strip("`") for name in generate.VARIABLES} == read
 
 
-def test_formats_that_content_cannot_tell_are_said_to_be_told_by_name(generate: ModuleType) -> None:
+def test_formats_not_detected_from_content_are_documented_as_chosen_by_name(generate: ModuleType) -> None:
     never = FORMATS["judges"].fits
     assert {name for name, entry in FORMATS.items() if entry.fits is never} == set(generate.NAMED_ONLY)
 

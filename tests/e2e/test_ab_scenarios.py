@@ -175,7 +175,7 @@ def test_the_difference_is_told_for_each_type_of_query() -> None:
 
 
 @pytest.mark.usefixtures("folder")
-def test_reranking_is_better_and_slower_and_both_are_told_with_intervals() -> None:
+def test_reranking_is_better_and_slower_both_with_intervals() -> None:
     draw = random.Random(8)
     queries = [f"q{n}" for n in range(50)]
     first = {query: 40 + draw.uniform(-10, 10) for query in queries}
@@ -241,7 +241,7 @@ def test_four_runs_are_compared_at_once_against_the_first(four: list[str]) -> No
         assert pair["test"]["p_two_sided"] == pytest.approx(stats.ttest_rel(second, first).pvalue, rel=1e-9)
 
 
-def test_many_runs_fail_on_what_was_asked(four: list[str]) -> None:
+def test_a_comparison_of_many_runs_exits_as_fail_on_requires(four: list[str]) -> None:
     bm25, splade, dense, hybrid = four
     quick = ("--test", "t")
     cranfield("compare", TESTSET, bm25, splade, hybrid, "--fail-on", "better", *quick, code=1)

@@ -89,7 +89,7 @@ def test_the_github_workflow_gives_no_more_than_is_needed() -> None:
     assert "head.repo.full_name == github.repository" in comment["if"]
 
 
-def test_no_script_of_a_workflow_has_text_of_a_pull_request_pasted_in() -> None:
+def test_no_script_of_a_workflow_interpolates_text_of_a_pull_request() -> None:
     """What a branch is called would be run by the shell: it comes by a variable."""
     assert not [script for script in scripts("github-actions.yml") if "${{" in script]
 
@@ -146,7 +146,7 @@ def pull_request(tmp_path: Path) -> Path:
     return clone
 
 
-def test_the_steps_of_the_workflow_pass_what_is_as_good(pull_request: Path, tmp_path: Path) -> None:
+def test_the_steps_of_the_workflow_pass_an_equal_search(pull_request: Path, tmp_path: Path) -> None:
     summary = tmp_path / "summary.md"
     done = bash(pull_request, step("Gate"), BASE="origin/main", GITHUB_STEP_SUMMARY=str(summary))
     assert done.returncode == 0, done.stderr
@@ -155,7 +155,7 @@ def test_the_steps_of_the_workflow_pass_what_is_as_good(pull_request: Path, tmp_
     assert summary.read_text() == (pull_request / "gate.md").read_text()
 
 
-def test_the_steps_of_the_workflow_fail_what_is_worse_and_say_so(pull_request: Path, tmp_path: Path) -> None:
+def test_the_steps_of_the_workflow_fail_a_worse_search_and_report_it(pull_request: Path, tmp_path: Path) -> None:
     search = pull_request / "search.py"
     search.write_text(search.read_text().replace("reverse=True", "reverse=False"))
     config = pull_request / "cranfield.yaml"
@@ -182,7 +182,7 @@ def test_a_format_for_programs_does_not_switch_the_gate_off(pull_request: Path) 
     assert json.loads(done.stdout)
 
 
-def test_a_summary_page_that_is_not_there_is_said_before_anything_is_asked(pull_request: Path) -> None:
+def test_a_missing_step_summary_is_an_error_before_any_answer_is_collected(pull_request: Path) -> None:
     done = bash(pull_request, "cranfield gate --step-summary")
     assert done.returncode == 2
     assert "GITHUB_STEP_SUMMARY is not set" in done.stderr
@@ -333,7 +333,7 @@ print(json.dumps({"hits": [{"id": "a"}], "confidence": 0.9 if local else 0.2, "l
 """
 
 
-def test_what_a_system_says_of_its_routing_travels_with_the_run(tmp_path: Path) -> None:
+def test_fields_of_answers_are_kept_in_the_run(tmp_path: Path) -> None:
     (tmp_path / "cranfield.yaml").write_text(ROUTED.format(testsets="set.yaml"))
     (tmp_path / "answer.py").write_text(ANSWER)
     (tmp_path / "set.yaml").write_text(

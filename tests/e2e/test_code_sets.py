@@ -149,7 +149,7 @@ def test_each_chunk_of_an_entity_counts_in_precision_under_the_harness_own_conve
     assert [evaluation.value(measure, "q001") for measure in evaluation.measures] == [precision, 1.0, 0.5]
 
 
-def test_what_an_answer_must_say_is_counted_and_not_carried(golden):
+def test_required_contents_of_answers_are_counted_and_not_converted(golden):
     assert "not carried over: 4 facts that an answer must mention" in map(str, golden.notes)
     assert golden.meta.review == "0 of 60 records reviewed by a person"
 

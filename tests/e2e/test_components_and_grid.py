@@ -100,15 +100,15 @@ grid:
 """
 
 
-def asked(folder: Path) -> int:
+def n_requests(folder: Path) -> int:
     return len((folder / "asked.txt").read_text().splitlines())
 
 
-def test_a_grid_asks_each_part_once_and_judges_its_winner_on_queries_that_had_no_say(project: Path) -> None:
+def test_a_grid_collects_each_part_once_and_compares_its_winner_on_held_out_queries(project: Path) -> None:
     (project / "cranfield.yaml").write_text(CONFIG + GRID)
     job = run_grid(project / "cranfield.yaml", out=project / "out")
     result = job.result
-    assert asked(project) == 24 * 2  # 24 queries, two parts; 9 systems
+    assert n_requests(project) == 24 * 2  # 24 queries, two parts; 9 systems
     # 2 x 2 x 3 points; rrf_k says nothing to sum: 6 + 3 systems are left, and one is the config as written.
     assert len(result.points) == 9
     assert sum(len(point.same) for point in result.points) == 3
@@ -130,7 +130,7 @@ def test_a_grid_asks_each_part_once_and_judges_its_winner_on_queries_that_had_no
     assert "<svg" in page
 
 
-def test_points_are_what_the_fusion_says_they_are(project: Path) -> None:
+def test_a_grid_point_equals_a_run_with_its_settings(project: Path) -> None:
     """A point run beside the others is the same as the config with its settings written out."""
     (project / "cranfield.yaml").write_text(CONFIG + GRID)
     job = run_grid(project / "cranfield.yaml", out=project / "out")
@@ -148,7 +148,7 @@ def test_points_are_what_the_fusion_says_they_are(project: Path) -> None:
 
 def test_the_components_of_a_fusion_are_its_parts(project: Path) -> None:
     job = run_components("hybrid", project / "cranfield.yaml", out=project / "out")
-    assert asked(project) == 24 * 2
+    assert n_requests(project) == 24 * 2
     assert [evaluation.name for evaluation in job.result.variants] == [
         "hybrid.all",
         "hybrid.only-title",
@@ -166,7 +166,7 @@ def test_the_components_of_a_fusion_are_its_parts(project: Path) -> None:
     assert ids[0] == ids[1]
 
 
-def test_a_program_is_told_which_of_its_components_are_on(project: Path) -> None:
+def test_a_program_receives_its_active_components(project: Path) -> None:
     job = run_components("switched", project / "cranfield.yaml", out=project / "out")
     lines = (project / "asked.txt").read_text().splitlines()
     assert sorted({line.split()[0] for line in lines}) == ["body", "title", "title,body"]
@@ -174,16 +174,16 @@ def test_a_program_is_told_which_of_its_components_are_on(project: Path) -> None
     assert [row.verdict.text for row in job.result.rows] == ["helps", "helps"]
 
 
-def test_a_second_call_asks_nothing_that_was_kept_and_a_grid_of_other_settings_only_what_is_new(project: Path) -> None:
+def test_kept_answers_are_reused_and_refresh_collects_again(project: Path) -> None:
     first = run_components("hybrid", project / "cranfield.yaml", out=project / "out")
-    n = asked(project)
+    n = n_requests(project)
     again = run_components("hybrid", project / "cranfield.yaml", out=project / "again")
-    assert asked(project) == n
+    assert n_requests(project) == n
     assert [row.p_adjusted for row in again.result.rows] == [row.p_adjusted for row in first.result.rows]
     run_components("hybrid", project / "cranfield.yaml", out=project / "fresh", cache="refresh")
-    assert asked(project) == 2 * n
+    assert n_requests(project) == 2 * n
     run_components("hybrid", project / "cranfield.yaml", out=project / "none", cache="off")
-    assert asked(project) == 3 * n
+    assert n_requests(project) == 3 * n
 
 
 def test_both_commands_print_their_tables_in_every_format(project: Path) -> None:
@@ -205,7 +205,7 @@ def test_both_commands_print_their_tables_in_every_format(project: Path) -> None
 
 
 @pytest.mark.slow
-def test_a_grid_that_was_killed_goes_on_and_asks_no_part_twice_but_what_was_under_way(project: Path) -> None:
+def test_a_killed_grid_resumes_and_repeats_only_the_queries_under_way(project: Path) -> None:
     (project / "cranfield.yaml").write_text(CONFIG + GRID)
     slow = (project / "search.py").read_text().replace("    words = ", "    time.sleep(0.05)\n    words = ")
     (project / "search.py").write_text(slow.replace("import json", "import time, json"))
@@ -215,15 +215,15 @@ def test_a_grid_that_was_killed_goes_on_and_asks_no_part_twice_but_what_was_unde
         stderr=subprocess.DEVNULL,
     ) as first:
         until = time.monotonic() + 60
-        while time.monotonic() < until and not ((project / "asked.txt").exists() and asked(project) >= 14):
+        while time.monotonic() < until and not ((project / "asked.txt").exists() and n_requests(project) >= 14):
             time.sleep(0.01)
         first.kill()
-    before = asked(project)
+    before = n_requests(project)
     assert 14 <= before < 48
     job = run_grid(project / "cranfield.yaml", out=project / "out", cache="off")
     assert len(job.result.points) == 9
     # The query under way is asked of both parts once more; up to two are under way beside each other.
-    assert asked(project) <= 48 + 2 * 3
+    assert n_requests(project) <= 48 + 2 * 3
 
 
 def cranfield(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:

@@ -1,4 +1,4 @@
-"""The demo, as a user runs it: two real systems, every class of question in its own table, one verdict."""
+"""The demo as a user runs it: two real systems, a table for every query class, one verdict."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def results(demo: Path) -> dict[str, Any]:
     return found
 
 
-def test_all_classes_are_measured_each_in_its_own_terms(results: dict[str, Any]) -> None:
+def test_every_class_is_evaluated_with_its_own_measures_and_test(results: dict[str, Any]) -> None:
     assert {found["letter"]: found["n_queries"] for found in results["classes"]} == COUNTS
     for found in results["classes"]:
         recipe = QUERY_CLASSES[found["class"]]
@@ -36,7 +36,7 @@ def test_every_class_has_its_own_table_in_the_report(demo: Path, report: str) ->
     assert [title for title in titles if title not in text] == []
 
 
-def test_measures_that_say_nothing_of_a_class_are_not_computed_for_it(results: dict[str, Any]) -> None:
+def test_measures_that_do_not_apply_to_a_class_are_not_computed_for_it(results: dict[str, Any]) -> None:
     """No rank is that of the right one among many, and where nothing should be found nothing but silence counts."""
     for side in results["systems"]:
         scores = {
@@ -48,12 +48,12 @@ def test_measures_that_say_nothing_of_a_class_are_not_computed_for_it(results: d
         assert scores["N01"] & {"nDCG@10", "RR@10", "P@5", "Success@5"} == set()
 
 
-def test_the_report_says_what_the_database_answered(demo: Path) -> None:
+def test_the_report_counts_predicates_and_the_ids_they_returned(demo: Path) -> None:
     assert "Database 'corpus' was asked 15 predicates and named " in (demo / "report.md").read_text()
     assert "(answers sha256:" in (demo / "report.md").read_text()
 
 
-def test_the_systems_say_how_sure_they_are_and_no_call_fails(demo: Path) -> None:
+def test_the_systems_report_their_confidence_and_no_call_fails(demo: Path) -> None:
     for name in ("plain", "fields"):
         lines = [json.loads(line) for line in (demo / "runs" / f"{name}.jsonl").read_text().splitlines()[1:]]
         assert len(lines) == sum(COUNTS.values())

@@ -140,7 +140,7 @@ def evaluated(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]
     return command(folder, "evaluate", "set.yaml", "r.run", "-m", "RR", "--format", "json", *arguments)
 
 
-def test_evaluation_on_a_drifted_set_fails_loudly_unless_drift_is_allowed(drifted: Path) -> None:
+def test_evaluation_on_a_drifted_set_is_an_error_unless_drift_is_allowed(drifted: Path) -> None:
     first, last = lines_of_overlap(drifted)
     (drifted / "r.run").write_text(
         f"same Q0 src/model/query.py::Query 1 1.0 r\n"

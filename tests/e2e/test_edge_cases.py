@@ -119,7 +119,7 @@ def test_ties_fall_to_the_larger_document_id_for_every_measure(score, convention
     assert values(found) == {"RR": {"q1": rr}, "RR@10": {"q1": rr_10}}
 
 
-def test_ties_are_counted_and_the_report_says_how_far_they_reach(score):
+def test_ties_are_counted_with_the_range_of_values_they_allow(score):
     found = score("q1 0 a 1\nq1 0 b 1\n", TIED, "AP")
     # x a b: (1/2 + 2/3) / 2; a x b: (1/1 + 2/3) / 2
     assert value(found, "AP") == pytest.approx((1 / 2 + 2 / 3) / 2)
@@ -150,7 +150,7 @@ def test_ids_beyond_ascii_tie_in_byte_order(score, lines, expected):
 
 
 @pytest.mark.parametrize(("convention", "expected"), [("trec", 1.0), ("trec9", 0.5), ("ir_measures", 0.5)])
-def test_score_width_64_bits_tell_scores_apart_that_tie_in_32(score, convention, expected):
+def test_scores_that_tie_in_32_bits_differ_in_64(score, convention, expected):
     run = "q1 Q0 a 1 1.00000001 t\nq1 Q0 x 2 1.00000000 t\n"
     assert value(score("q1 0 a 1\n", run, convention=convention)) == expected
 
@@ -175,14 +175,14 @@ def test_query_missing_from_the_run_counts_as_0_and_is_named(score):
 
 
 @pytest.mark.parametrize("how", [{"missing": "skip"}, {"convention": "trec9"}])
-def test_query_missing_from_the_run_is_left_out_where_that_is_asked_for(score, how):
+def test_query_missing_from_the_run_is_left_out_on_request(score, how):
     found = score(QRELS_OF_TWO, "q1 Q0 a 1 1.0 t\n", **how)
     assert values(found) == {"RR": {"q1": 1.0}}
     assert mean(found) == 1.0
     assert found.warnings == ("no answer in the run for 1 of 2 queries (left out)",)
 
 
-def test_query_that_nobody_judged_is_ignored_and_named(score):
+def test_query_without_judgments_is_ignored_and_named(score):
     found = score("q1 0 a 1\n", "q1 Q0 a 1 1.0 t\nq8 Q0 a 1 1.0 t\nq9 Q0 a 1 1.0 t\n")
     assert values(found) == {"RR": {"q1": 1.0}}
     assert found.warnings == ("queries of the run that are not in the test set, ignored: 2 (q8, q9)",)
@@ -276,7 +276,7 @@ def test_duplicate_document_in_a_run_is_an_error_with_both_lines(files):
     )
 
 
-def test_duplicate_document_in_a_run_is_kept_at_its_best_rank_where_that_is_asked_for(score):
+def test_duplicate_document_in_a_run_is_kept_at_its_best_rank_on_request(score):
     run = "q1 Q0 x 1 3.0 t\nq1 Q0 a 2 1.0 t\nq1 Q0 a 3 2.0 t\nq1 Q0 b 4 0.5 t\n"
     found = score("q1 0 a 1\nq1 0 b 1\n", run, "AP", "NumRet", duplicates="first")
     # x a b: (1/2 + 2/3) / 2, and 3 results
@@ -304,7 +304,7 @@ def test_fewer_than_six_columns_is_an_error_with_the_line_and_what_was_expected(
     )
 
 
-def test_everything_wrong_with_a_run_is_said_at_once(files):
+def test_all_problems_of_a_run_are_reported_at_once(files):
     files("q1 0 a 1\n", "q1 Q0 a 1 3.0 t\nq1 Q0 b 2 nan t\nq1 Q0 c 3\nq1 Q0 d 4 high t\n")
     assert complaint("evaluate", "qrels.txt", "a.run") == (
         "error: a.run:2: the score is not a finite number; expected a number in column 5, got 'nan'.\n"
@@ -320,7 +320,7 @@ def test_everything_wrong_with_a_run_is_said_at_once(files):
         ("q1 Q0 a 1 3.0", "5 columns; expected 6: query Q0 document rank score tag, got 'q1 Q0 a 1 3.0'."),
     ],
 )
-def test_first_line_that_is_no_line_of_a_run_says_what_a_run_is(refusal, line, told_to_read_a_run):
+def test_error_of_an_invalid_first_line_describes_the_format_of_a_run(refusal, line, told_to_read_a_run):
     assert refusal("q1 0 a 1\n", line + "\n") == (
         'a.run: not a run; expected a collected run (first line `{"cranfield_run":1,…}`) or a TREC run (lines `query Q0 '
         "document rank score tag`) or a TSV or CSV table of results (columns `query_id`, `doc_id` or `path`, `rank` or "
@@ -343,7 +343,7 @@ def test_first_line_that_is_no_line_of_a_run_says_what_a_run_is(refusal, line, t
     ],
     ids=["comment lines", "blank lines", "tag with spaces", "tabs", "many spaces", "CRLF", "byte order mark"],
 )
-def test_any_line_that_can_be_read_is(score, run):
+def test_readable_lines_of_a_run_are_accepted(score, run):
     found = score("q1 0 a 1\nq1 0 #x 0\n", run, "RR", "NumRet", "Judged@2")
     assert values(found) == {"RR": {"q1": 1 / 2}, "NumRet": {"q1": 2.0}, "Judged@2": {"q1": 1.0}}
     assert found.warnings == ()
@@ -361,19 +361,19 @@ def test_any_line_that_can_be_read_is(score, run):
     ],
     ids=["comment lines", "blank lines", "tabs", "many spaces", "CRLF", "byte order mark"],
 )
-def test_any_judgment_that_can_be_read_is(score, qrels):
+def test_readable_judgments_are_accepted(score, qrels):
     found = score(qrels, "q1 Q0 #x 1 3.0 t\nq1 Q0 a 2 2.0 t\n", "RR", "Judged@2")
     assert values(found) == {"RR": {"q1": 1 / 2}, "Judged@2": {"q1": 1.0}}
 
 
-def test_interleaved_queries_are_taken(score):
+def test_interleaved_queries_are_accepted(score):
     scattered = "q1 Q0 x 1 3.0 t\nq2 Q0 c 1 9.0 t\nq1 Q0 a 2 4.0 t\nq2 Q0 x 2 9.5 t\nq1 Q0 b 3 5.0 t\n"
     found = score("q1 0 a 1\nq1 0 b 1\nq2 0 c 1\n", scattered, "AP", "NumRet")
     # q1: b a x; q2: x c
     assert values(found) == {"AP": {"q1": 1.0, "q2": 1 / 2}, "NumRet": {"q1": 3.0, "q2": 2.0}}
 
 
-def test_interleaved_queries_are_looked_through_for_duplicates(refusal):
+def test_interleaved_queries_are_checked_for_duplicates(refusal):
     assert refusal("q1 0 a 1\n", "q1 Q0 a 1 3.0 t\nq2 Q0 c 1 9.0 t\nq1 Q0 a 2 2.0 t\n") == (
         "a.run:3: query 'q1' lists document 'a' twice; expected each document once a query, got it also on line 1.\n"
         "Hint: duplicates=first keeps the best-ranked one"
@@ -443,7 +443,7 @@ def test_recall_at_k_divides_by_all_that_is_relevant_and_capped_recall_by_what_f
     assert values(found) == {"R@3": {"q1": 2 / 5}, "RelP@3": {"q1": 2 / 3}}
 
 
-def test_bpref_where_nothing_was_judged_not_relevant_pays_each_relevant_result(score):
+def test_bpref_without_judged_nonrelevant_documents_counts_each_relevant_result(score):
     found = score(FIVE, "q1 Q0 x 1 9.0 t\nq1 Q0 a 2 8.0 t\nq1 Q0 b 3 7.0 t\n", "Bpref")
     assert value(found, "Bpref") == 2 / 5
 
@@ -520,7 +520,7 @@ def test_number_of_relevant_documents_counts_those_of_the_level(score):
     )
 
 
-def test_utility_of_what_was_spared_asks_for_the_size_of_the_collection(refusal, score):
+def test_utility_with_nonretrieved_documents_needs_the_size_of_the_collection(refusal, score):
     assert refusal("q1 0 a 1\n", "q1 Q0 a 1 1.0 t\n", "Utility(spared=1)") == (
         "Utility(spared=1) cannot be computed for any query: how many documents match, or how many the collection holds "
         "(documents=), is not known.\nHint: leave it out"
@@ -549,7 +549,7 @@ def test_cutoff_0_is_an_error(files):
     ],
     ids=["ties", "score width", "query missing", "query nobody judged", "lists"],
 )
-def test_rows_hold_for_dicts_as_well(run, expected):
+def test_the_same_values_come_from_dicts(run, expected):
     assert values(evaluate({"q1": {"a": 1}, "q2": {"c": 1}}, run, measures=["RR"])) == {"RR": expected}
 
 
@@ -570,7 +570,7 @@ def test_rows_hold_for_dicts_as_well(run, expected):
     ],
     ids=["score nan", "no query in common"],
 )
-def test_rows_refused_for_dicts_as_well(run, message):
+def test_the_same_rows_are_refused_in_dicts(run, message):
     with pytest.raises(CranfieldError) as caught:
         evaluate({"q1": {"a": 1}}, run, measures=["RR"])
     assert str(caught.value) == message

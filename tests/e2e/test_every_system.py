@@ -163,7 +163,7 @@ KINDS = ("function", "coroutine", "lines", "http", "mcp-stdio", "mcp-http", "pre
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_the_same_engine_gives_the_same_hits_however_it_is_asked(answers: dict[str, Run], kind: str) -> None:
+def test_the_same_engine_gives_the_same_hits_through_every_kind_of_system(answers: dict[str, Run], kind: str) -> None:
     expected = answers["command"]
     assert all(len(answer.hits) == 10 for answer in expected.answers.values())
     assert answers[kind].answers == expected.answers
@@ -185,7 +185,7 @@ NEAR = 0.008
     "engine",
     ["fts_plain", *(pytest.param(name, marks=pytest.mark.slow) for name in sorted(KNOWN) if name != "fts_plain")],
 )
-def test_real_engines_score_what_they_are_known_to_score(
+def test_real_engines_have_their_known_scores(
     corpus: Path, testset: TestSet, engine: str, request: pytest.FixtureRequest
 ) -> None:
     written: dict[str, object] = {"python": f"engines:{engine}", "order": "descending"}

@@ -1,4 +1,4 @@
-"""The gate before two real full-text systems: the same search passes, a worse one does not, and no change opens it."""
+"""The gate on two real full-text systems: the same search passes, a worse one fails, a pull request cannot change the rules."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def statuses(folder: Path) -> dict[str, str]:
 
 
 @pytest.mark.slow
-def test_the_same_search_passes_when_it_is_asked_again(folder: Path) -> None:
+def test_the_same_search_passes_when_its_answers_are_collected_again(folder: Path) -> None:
     done = cranfield(folder, "gate")
     assert done.returncode == 0, done.stdout + done.stderr
     assert set(statuses(folder).values()) == {"passed"}
@@ -113,8 +113,8 @@ def test_a_changed_test_set_is_refused(folder: Path) -> None:
     assert "cranfield baseline accept" in done.stderr
 
 
-def test_another_answer_of_the_database_that_judges_is_another_test_set(folder: Path) -> None:
-    """Fifteen questions are judged by what a database says: with other rows in it, other results are right."""
+def test_a_baseline_of_other_predicate_results_is_refused(folder: Path) -> None:
+    """Fifteen queries are judged by SQL predicates: with other rows in the database, other results are relevant."""
     with closing(sqlite3.connect(folder / "corpus.db")) as database:
         one = "select max(id) from entity where module = 'asyncio.locks' and is_async"
         database.execute(f"delete from entity where id = ({one})")

@@ -77,7 +77,7 @@ def test_the_verdict_and_both_partitions_cover_every_query(comparison):
     assert len(comparison["moves"]["moved to rank 1"]) == 12
 
 
-def test_under_the_default_convention_a_pattern_is_earned_once(pair):
+def test_under_the_default_convention_a_pattern_is_credited_once(pair):
     files = [pair / name for name in ("testset.yaml", "brew.jsonl", "new.jsonl")]
     result = json.loads(cranfield("compare", *files, "--format", "json"))
     row = result["comparisons"]["nDCG@10"]
@@ -192,7 +192,7 @@ def pattern_of(truth, windows):
     return Pattern(f"^(?:{names})$", int(grade), expected_count=1)
 
 
-def test_octocode_pays_every_result_that_overlaps_a_truth(spans):
+def test_octocode_credits_every_result_that_overlaps_a_truth(spans):
     evaluation = evaluate(*spans, measures=["Success@5", "Success@10", "RR", "nDCG@10"], convention="octocode")
     means = [round(evaluation.summaries[measure].mean, 3) for measure in evaluation.measures]
     assert means == [0.724, 0.835, 0.588, 1.127]
@@ -200,7 +200,7 @@ def test_octocode_pays_every_result_that_overlaps_a_truth(spans):
     assert (int((ndcg > 1 + 1e-9).sum()), round(float(ndcg.max()), 2)) == (75, 3.52)
 
 
-def test_under_the_default_convention_each_span_is_paid_once(spans):
+def test_under_the_default_convention_each_span_is_credited_once(spans):
     evaluation = evaluate(*spans, measures=["nDCG@10", "Success@5"])
     ndcg, success = evaluation.measures
     assert round(evaluation.summaries[ndcg].mean, 3) == 0.617

@@ -87,8 +87,8 @@ class GateResult:
     """All rules of one system on one test set, and the evidence."""
 
     status: GateStatus
-    sentence: str
-    """The verdict in a line: `failed: 2 of 7 rules`."""
+    explanation: str
+    """Why it has this status: `2 of 7 rules broken`."""
     rules: tuple[RuleResult, ...]
     evaluation: Evaluation
     primary: str
@@ -104,6 +104,11 @@ class GateResult:
     """Of the intervals of `measures`: they cover 1 - alpha."""
     test: str = "permutation"
     """Whose intervals they are."""
+
+    @property
+    def sentence(self) -> str:
+        """The verdict in a line: `failed: 2 of 7 rules broken`."""
+        return f"{self.status}: {self.explanation}"
 
     @property
     def is_passed(self) -> bool:

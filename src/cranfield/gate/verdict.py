@@ -52,7 +52,7 @@ def judge_all(evidence: Evidence, terms: GateTerms) -> GateResult:
     status = _status(results, broken)
     return GateResult(
         status=status,
-        sentence=_sentence(status, results, broken),
+        explanation=_explanation(status, results, broken),
         rules=results,
         evaluation=evidence.evaluation,
         primary=str(terms.primary),
@@ -102,19 +102,19 @@ def _status(results: Sequence[RuleResult], broken: Sequence[str]) -> GateStatus:
     return "inconclusive" if "inconclusive" in found else "passed"
 
 
-def _sentence(status: GateStatus, results: Sequence[RuleResult], broken: Sequence[str]) -> str:
+def _explanation(status: GateStatus, results: Sequence[RuleResult], broken: Sequence[str]) -> str:
     total = n_of(len(results), "rules")
     if status == "invalid":
-        return f"invalid: {broken[0]}"
+        return broken[0]
     if not results:
-        return "failed: no rule is about this test set"
+        return "no rule is about this test set"
     if status == "passed":
-        return "passed: the rule is kept" if len(results) == 1 else f"passed: all {total} are kept"
+        return "the rule is kept" if len(results) == 1 else f"all {total} are kept"
     counts = {name: sum(result.status == name for result in results) for name in ("failed", "inconclusive")}
     if status == "inconclusive":
-        return f"inconclusive: {counts['inconclusive']} of {total} cannot be told, none is broken"
+        return f"{counts['inconclusive']} of {total} cannot be told, none is broken"
     unclear = f", {counts['inconclusive']} cannot be told" if counts["inconclusive"] else ""
-    return f"failed: {counts['failed']} of {total} broken{unclear}"
+    return f"{counts['failed']} of {total} broken{unclear}"
 
 
 def _measure_changes(evidence: Evidence, terms: GateTerms) -> Iterator[MeasureChange]:

@@ -61,7 +61,7 @@ def result(
 ) -> GateResult:
     testset = TestSet("fruit", (Query("q1", text), Query("q2", "pear")), grades={"q1": {"a": 1}, "q2": {"b": 1}})
     evaluation = evaluate(testset, {"q1": ["a"], "q2": ["x", "b"]}, measures=["RR"], name="mine")
-    return GateResult(status, f"{status}: 1 of {len(rules)} rules", rules, evaluation, "RR", baseline)
+    return GateResult(status, f"1 of {len(rules)} rules", rules, evaluation, "RR", baseline)
 
 
 def parsed(*results: tuple[str, GateResult]) -> ET.Element:

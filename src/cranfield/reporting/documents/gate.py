@@ -74,13 +74,11 @@ def _verdict(results: Named) -> VerdictBlock:
         for rule in result.rules
         if rule.status != "passed"
     ]
-    sentences = [f"{name}: {result.sentence}" if name else _without_status(result) for name, result in results]
+    sentences = [f"{name}: {result.sentence}" if name else _capitalised(result.explanation) for name, result in results]
     return VerdictBlock(status, "; ".join(sentences) + ".", TONES[status], tuple(facts), tuple(reasons))
 
 
-def _without_status(result: GateResult) -> str:
-    """The sentence without the status at its beginning."""
-    text = result.sentence.partition(": ")[2]
+def _capitalised(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 

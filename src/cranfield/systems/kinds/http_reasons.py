@@ -26,7 +26,6 @@ _CAUSES: tuple[tuple[type[BaseException], str], ...] = (
     (ConnectionRefusedError, "the connection was refused"),
 )
 _BROKE_OFF = "the connection broke in the middle of the answer"
-_CLOSED = "the connection was closed before an answer"
 _NOT_HTTP = "what came back is not HTTP"
 
 
@@ -48,7 +47,7 @@ def _errors() -> tuple[tuple[tuple[type[BaseException], ...], str, bool], ...]:
         ((httpx2.ProxyError,), "the proxy refused the connection", True),
         (unsendable, "no request was made: its address or a header cannot be sent", False),
         ((httpx2.ConnectError,), "no connection could be made", True),
-        ((httpx2.HTTPError,), _CLOSED, True),
+        ((httpx2.HTTPError,), "the connection was closed before an answer", True),
         ((Exception,), "no connection could be made", True),
     )
 
@@ -60,6 +59,8 @@ def failure_reason(error: BaseException, *, has_begun: bool) -> Why:
         error: one of `failures`.
         has_begun: whether a part of the response was received.
     """
+    import httpx2
+
     causes = list(_causes(error))
     for cause in causes:
         if isinstance(cause, ssl.SSLCertVerificationError):
@@ -73,8 +74,8 @@ def failure_reason(error: BaseException, *, has_begun: bool) -> Why:
         for kind, reason in _CAUSES:
             if isinstance(cause, kind):
                 return reason, True
-    reason, may_pass = next((reason, may) for kinds, reason, may in _errors() if isinstance(error, kinds))
-    return (_NOT_HTTP if reason == _CLOSED and _is_garbage(causes) else reason), may_pass
+    kinds, reason, may_pass = next(entry for entry in _errors() if isinstance(error, entry[0]))
+    return (_NOT_HTTP if kinds == (httpx2.HTTPError,) and _is_garbage(causes) else reason), may_pass
 
 
 def _is_garbage(causes: list[BaseException]) -> bool:
