@@ -109,7 +109,7 @@ NEEDED = {
     "preference": "preferences between documents",
     "tokens": "what each result costs in tokens",
     "files": "files that the results should cover",
-    "legacy": "the legacy form of what is asked for",
+    "legacy": "the legacy form of the answer",
     "sources": "sources by authority",
     "silence": "negative queries",
 }
@@ -201,7 +201,7 @@ def errors_page() -> str:
             3,
             "a system under test failed beyond the limit set, or was not ready for the first query; `--fail-on invalid`",
         ),
-        (4, "no significant difference, with `--fail-on not-significant`, or a rule of a gate that cannot be told"),
+        (4, "no significant difference, with `--fail-on not-significant`, or an inconclusive gate rule"),
         (70, "a bug"),
         (130, "interrupted; what was collected is kept"),
     ]
@@ -267,36 +267,36 @@ def classes_page() -> str:
         "[How to ask questions of several kinds](../../how-to/query-classes.md)."
     )
     sections = ["# Classes of question", intro]
-    for one in QUERY_CLASSES.values():
+    for query_class in QUERY_CLASSES.values():
         facts = [
-            ("letter", one.letter),
-            ("right is", one.sentence),
-            ("measures, the first decides", ", ".join(f"`{name}`" for name in one.measures)),
-            ("test", TESTS[one.test].title),
-            *([("refused", ", ".join(f"`{name}`" for name in one.refused))] if one.refused else []),
+            ("letter", query_class.letter),
+            ("right is", query_class.sentence),
+            ("measures, the first decides", ", ".join(f"`{name}`" for name in query_class.measures)),
+            ("test", TESTS[query_class.test].title),
+            *([("refused", ", ".join(f"`{name}`" for name in query_class.refused))] if query_class.refused else []),
             *(
-                [("refused", f"all but {', '.join(f'`{name}`' for name in one.measures)}")]
-                if one.others_refused
+                [("refused", f"all but {', '.join(f'`{name}`' for name in query_class.measures)}")]
+                if query_class.others_refused
                 else []
             ),
             *(
                 [("because", why)]
-                if (why := "; ".join(dict.fromkeys(one.refused.values())) or one.others_refused)
+                if (why := "; ".join(dict.fromkeys(query_class.refused.values())) or query_class.others_refused)
                 else []
             ),
         ]
-        sections += [f"## {one.name}", f"{opened(one.title)}.", table(("", ""), facts)]
+        sections += [f"## {query_class.name}", f"{opened(query_class.title)}.", table(("", ""), facts)]
     return "\n\n".join(sections)
 
 
 def raters_page() -> str:
     """Rules and coefficients for several raters, from their tables."""
     intro = (
-        "A test set may hold what each of several raters said. A rule makes one grade of it, and coefficients say how far the "
+        "A test set may hold the ratings of several raters. A rule makes one grade of them, and coefficients say how far the "
         "raters agree. [How to let several people judge](../../how-to/raters.md)."
     )
     rules = ((f"`{name}`", rule.sentence, rule.source) for name, rule in CONSENSUS.items())
-    coefficients = ((f"`{name}`", one.title, one.sentence, one.source) for name, one in COEFFICIENTS.items())
+    coefficients = ((f"`{name}`", spec.title, spec.sentence, spec.source) for name, spec in COEFFICIENTS.items())
     maps = (
         (f"`{scale}`", f"`{to}`", ", ".join(f"{grade:g} is {made:g}" for grade, made in made_of.items()))
         for (scale, to), made_of in MAPS.items()
@@ -321,7 +321,7 @@ def raters_page() -> str:
 def formats_page() -> str:
     """The formats of files by name, from the table that recognises them."""
     intro = (
-        "What a file is, is told by its content; where that does not say, the option does. "
+        "The format of a file is detected from its content; where that is ambiguous, the option decides. "
         "[Read, write and convert them](../../how-to/formats.md), [score TREC runs](../../how-to/trec.md), "
         "[subtopics, judges and preferences](../../how-to/measures.md), [frames and Parquet](../../how-to/frames.md)."
     )
@@ -347,8 +347,8 @@ def formats_page() -> str:
         for entry in written
     )
     rest = (
-        "What is not listed is counted and said when a test set is written; a query that loses all that is expected for "
-        "it is left out, and said."
+        "What is not listed is counted and reported when a test set is written; a query that loses all of its expected items "
+        "is left out and reported."
     )
     sections += [
         "## What a test set keeps in each",

@@ -26,10 +26,13 @@ def presets_page() -> str:
         "A preset is a form of another kind of system that is filled in. `cranfield system presets NAME` prints the same, and "
         "`cranfield system show NAME` what a system of yours comes to. [How to ask a search engine](../../how-to/engines.md)."
     )
-    rows = ((f"[`{one.name}`](#{one.name})", one.title, ", ".join(required(one.settings))) for one in PRESETS.values())
+    rows = (
+        (f"[`{preset.name}`](#{preset.name})", preset.title, ", ".join(required(preset.settings)))
+        for preset in PRESETS.values()
+    )
     sections = ["# Presets", intro, table(("preset", "what it asks", "needs"), rows)]
-    for one in PRESETS.values():
-        sections += [f"## {one.name}", f"{one.title}.", settings_table(one.settings), *example_of(one)]
+    for preset in PRESETS.values():
+        sections += [f"## {preset.name}", f"{preset.title}.", settings_table(preset.settings), *example_of(preset)]
     return "\n\n".join(sections)
 
 
@@ -51,17 +54,17 @@ def settings_table(settings: type[BaseModel]) -> str:
 
 
 def written(default: Any) -> str:
-    """A default as YAML has it; nothing where there is none, or an empty one."""
+    """A default as YAML has it; nothing where there is none or it is empty."""
     if default is PydanticUndefined or default is None or default in ({}, []):
         return ""
     return f"`{str(default).lower() if isinstance(default, bool) else default}`"
 
 
-def example_of(one: Preset) -> list[str]:
+def example_of(preset: Preset) -> list[str]:
     """What is written, and what stands for it."""
-    said = {"preset": one.name, "with": dict(one.example)}
-    comes_to = public_config(expand_preset(system_config("example", said)))
-    return ["This", fence(as_yaml(said), "yaml"), "comes to", fence(as_yaml(comes_to), "yaml")]
+    shown = {"preset": preset.name, "with": dict(preset.example)}
+    comes_to = public_config(expand_preset(system_config("example", shown)))
+    return ["This", fence(as_yaml(shown), "yaml"), "comes to", fence(as_yaml(comes_to), "yaml")]
 
 
 def as_yaml(value: object) -> str:
@@ -78,14 +81,14 @@ def rules_page() -> str:
         "[How to hold a search to its rules](../../how-to/gate.md)."
     )
     rows = (
-        (f"[`{one.name}`](#{one.name})", one.sentence, "yes" if RULE_MODELS[one.name].needs_baseline else "")
-        for one in RULES.values()
+        (f"[`{rule.name}`](#{rule.name})", rule.sentence, "yes" if RULE_MODELS[rule.name].needs_baseline else "")
+        for rule in RULES.values()
     )
     sections = ["# Rules of a gate", intro, table(("rule", "what it is for", "needs a baseline"), rows)]
-    for one in RULES.values():
-        keys = model_of(one.name)
-        examples = "gate:\n  rules:\n" + "".join(f"    - {example}\n" for example in one.examples)
-        sections += [f"## {one.name}", one.sentence, fence(examples, "yaml"), settings_table(keys)]
+    for rule in RULES.values():
+        keys = model_of(rule.name)
+        examples = "gate:\n  rules:\n" + "".join(f"    - {example}\n" for example in rule.examples)
+        sections += [f"## {rule.name}", rule.sentence, fence(examples, "yaml"), settings_table(keys)]
     about = "A rule may also name `testsets`, where a config has several."
     return "\n\n".join([*sections, "## The block", about, settings_table(GateConfig)])
 
