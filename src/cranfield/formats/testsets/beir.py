@@ -8,15 +8,16 @@ from __future__ import annotations
 import json
 import shutil
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from cranfield.errors import Problem, ProblemList, TestSetError, shorten
 from cranfield.formats.io.delimited import read_sheet, write_sheet, write_unicode
-from cranfield.formats.io.files import MAX_PROBLEMS, opened, shown, stem
+from cranfield.formats.io.files import opened, shown, stem
 from cranfield.formats.io.grades import short
+from cranfield.formats.io.json_lines import json_objects
 from cranfield.formats.io.unknown_fields import UnknownFields
 from cranfield.formats.testsets.builder import check_graded
 from cranfield.formats.testsets.judgment_table import read_judgment_table
@@ -185,29 +186,19 @@ class _Texts:
 
 def _objects(path: Path, problems: ProblemList) -> Iterator[tuple[int, dict[str, Any]]]:
     """Line and object of each line that is one and has an `_id`; the others are problems."""
+    expected = '{"_id": …}'
     with opened(path, TestSetError) as stream:
-        for number, raw in enumerate(stream, start=1):
-            line = raw.removeprefix(b"\xef\xbb\xbf") if number == 1 else raw
-            if not line.strip():
-                continue
-            try:
-                record = json.loads(line)
-            except (ValueError, RecursionError) as error:  # bytes that are no UTF-8 are a ValueError too
-                problems.add(
-                    f"not valid JSON: {getattr(error, 'msg', error)}",
-                    path=shown(path),
-                    line=number,
-                    column=getattr(error, "colno", None),
-                    expected="an object a line",
-                )
+        for number, record in json_objects(_without_mark(stream), shown(path), problems, expected=expected):
+            if isinstance(record.get("_id"), str) and record["_id"]:
+                yield number, record
             else:
-                if isinstance(record, dict) and isinstance(record.get("_id"), str) and record["_id"]:
-                    yield number, record
-                else:
-                    got = shorten(record)
-                    problems.add("no object with an _id", path=shown(path), line=number, expected='{"_id": …}', got=got)
-            if len(problems.problems) >= MAX_PROBLEMS:
-                return
+                got = shorten(record)
+                problems.add("no object with an _id", path=shown(path), line=number, expected=expected, got=got)
+
+
+def _without_mark(lines: Iterable[bytes]) -> Iterator[bytes]:
+    for number, line in enumerate(lines):
+        yield line if number else line.removeprefix(b"\xef\xbb\xbf")
 
 
 def _unknown_documents(judged: TestSet, corpus: Path | None) -> Iterator[str]:

@@ -12,7 +12,8 @@ from typing import Any
 from cranfield.errors import ProblemList, TestSetError
 from cranfield.formats.io.columns import JUDGMENT_COLUMNS
 from cranfield.formats.io.delimited import STRATUM
-from cranfield.formats.io.files import MAX_PROBLEMS, decode, read_bytes, shown
+from cranfield.formats.io.files import decode, read_bytes, shown
+from cranfield.formats.io.json_lines import json_objects
 from cranfield.formats.io.json_tree import parse_json
 from cranfield.formats.io.table import as_number, is_id
 from cranfield.formats.io.tree import Unreadable, describe
@@ -46,26 +47,7 @@ class JsonSource:
                 self.fault(1, role, f"no key {role}", expected=" or ".join(JUDGMENT_COLUMNS[role]), got=got)
 
     def _records(self) -> Iterator[tuple[int, dict[str, Any]]]:
-        for number, line in enumerate(self._lines, start=1):
-            if not line.strip():
-                continue
-            try:
-                record = json.loads(line)
-                if isinstance(record, dict) and line.count('":') != len(record):  # a key may stand twice
-                    record = json.loads(line, object_pairs_hook=_object)
-            except (ValueError, RecursionError) as error:
-                place = getattr(error, "colno", None)
-                message = f"not valid JSON: {getattr(error, 'msg', error)}"
-                self.problems.add(
-                    message, path=shown(self.path), line=number, column=place, expected="an object a line"
-                )
-            else:
-                if isinstance(record, dict):
-                    yield number, record
-                else:
-                    self.fault(number, "", "no object", expected="an object a line", got=record)
-            if len(self.problems.problems) >= MAX_PROBLEMS:
-                return
+        return json_objects(self._lines, shown(self.path), self.problems, unique_keys=True)
 
     def rows(self) -> Iterator[Row]:
         """The rows; none where a key is missing from the first."""
@@ -151,11 +133,3 @@ class JsonSource:
 def _plain(value: Any) -> str | None:
     """A number or true/false as JSON writes it."""
     return json.dumps(value) if isinstance(value, bool | int | float) else None
-
-
-def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    record = dict(pairs)
-    if len(record) < len(pairs):
-        twice = next(key for key, n in Counter(key for key, _ in pairs).items() if n > 1)
-        raise ValueError(f"the key {twice!r} stands twice")
-    return record

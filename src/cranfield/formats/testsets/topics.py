@@ -12,9 +12,11 @@ import json
 import re
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 from cranfield.errors import TestSetError, shorten
 from cranfield.formats.io.files import decode, read_bytes, write_text
+from cranfield.formats.io.json_lines import json_objects
 from cranfield.formats.testsets.builder import TestSetBuilder
 from cranfield.model import Query, TestSet
 from cranfield.model.note import info
@@ -240,31 +242,15 @@ def read_queries_jsonl(path: Path | str) -> TestSet:
 
 def _take_jsonl(text: str, builder: TestSetBuilder) -> None:
     others: dict[str, int] = {}
-    for number, line in _lines(text):
-        _take_json(line, number, builder, others)
+    expected = '`{"_id": "1", "text": "…"}`'
+    for number, record in json_objects(text.split("\n"), builder.source, builder.problems, expected=expected):
+        _take_record(record, number, builder, others)
         if builder.is_full:
             break
     _note_unread(builder, others)
 
 
-def _take_json(line: str, number: int, builder: TestSetBuilder, others: dict[str, int]) -> None:
-    try:
-        record = json.loads(line)
-    except json.JSONDecodeError as error:
-        builder.problems.add(
-            f"not valid JSON: {error.msg}",
-            path=builder.source,
-            line=number,
-            column=error.colno,
-            expected='`{"_id": "1", "text": "…"}`',
-        )
-        return
-    except (RecursionError, ValueError):
-        builder.problem("not valid JSON: too deep, or a number too long", number)
-        return
-    if not isinstance(record, dict):
-        builder.problem("no object", number, expected='`{"_id": "1", "text": "…"}`', got=shorten(line))
-        return
+def _take_record(record: dict[str, Any], number: int, builder: TestSetBuilder, others: dict[str, int]) -> None:
     id_key = next((key for key in _ID_KEYS if key in record), None)
     text_key = next((key for key in _TEXT_KEYS if key in record), None)
     if id_key is None or text_key is None:
