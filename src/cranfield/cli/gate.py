@@ -17,11 +17,9 @@ ConfigArgument = Annotated[
 ]
 FromOption = Annotated[
     Path | None,
-    typer.Option("--from", metavar="DIR", help="Judge the run in this folder of `cranfield run`; ask nothing."),
+    typer.Option("--from", metavar="DIR", help="Judge the run in this output folder of `cranfield run`."),
 ]
-RunOption = Annotated[
-    Path | None, typer.Option("--run", metavar="FILE", help="Judge this run file, of any format; ask nothing.")
-]
+RunOption = Annotated[Path | None, typer.Option("--run", metavar="FILE", help="Judge this run file, of any format.")]
 
 
 def gate_command(
@@ -51,10 +49,10 @@ def gate_command(
     ] = False,
     output: FormatOption = Format.TEXT,
 ) -> None:
-    """Hold a system to the rules of the config, and to its baseline.
+    """Check a system against the rules of the config, and its baseline.
 
-    Exit codes: 0 every rule is kept; 1 a rule is broken; 4 none is broken and one cannot be told; 3 the system failed beyond
-    the limits; 2 the call, the config, the baseline or the run cannot be used. They do not depend on what is printed.
+    Exit codes: 0 every rule is kept; 1 a rule is broken; 4 none is broken and one is inconclusive; 3 the system failed beyond
+    the limits; 2 the call, the config, the baseline or the run cannot be used. They do not depend on the output format.
     """
     from cranfield.project.ci import append_step_summary, summary_page, write_junit
     from cranfield.project.gate import Source, run_gate
@@ -63,7 +61,7 @@ def gate_command(
     if markdown is not None and markdown.suffix.lower() != ".md":
         raise typer.BadParameter("a file whose name ends in .md", param_hint="--markdown")
     if step_summary:
-        summary_page()  # refused before anything is asked
+        summary_page()  # refused before a query is sent
     job = run_gate(config, out=out, source=Source(folder, run), baseline_ref=baseline_ref)
     written = list(job.written)
     if markdown is not None:

@@ -83,7 +83,7 @@ def command_line(*names: str) -> typer.Typer:
         help="Did your search get better, worse or stay the same? Measures, paired tests and a verdict, with the evidence.",
         epilog=(
             "Exit codes: 0 done; 1 a rule of the gate is broken, or a verdict you asked to fail on; 2 usage or bad input; "
-            "3 a system under test failed beyond the limit set; 4 no significant difference, or a rule that cannot be told, where a "
+            "3 a system under test failed beyond the limit set; 4 no significant difference, or an inconclusive rule, where a "
             "decision was asked for; 70 a bug; 130 interrupted."
         ),
         rich_markup_mode=None,

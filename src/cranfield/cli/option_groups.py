@@ -19,26 +19,26 @@ if TYPE_CHECKING:
 R = TypeVar("R")
 
 ConventionOption = Annotated[
-    str, typer.Option("--convention", metavar="NAME", help="Whose choices score it: {conventions}.")
+    str, typer.Option("--convention", metavar="NAME", help="Scoring convention: {conventions}.")
 ]
 RunFormatOption = Annotated[
     str | None,
     typer.Option(
-        "--run-format", metavar="FORMAT", help="Format of the runs: {run_formats}; default detected from content."
+        "--run-format", metavar="FORMAT", help="Format of the runs: {run_formats}; default: detected from content."
     ),
 ]
 MissingOption = Annotated[
     Missing | None,
     typer.Option(
         "--missing",
-        help="A judged query the run does not answer counts as 0, or is left out; default as the convention has it.",
+        help="A judged query without an answer counts as 0, or is left out; default: the convention's rule.",
     ),
 ]
 DuplicatesOption = Annotated[
     Duplicates | None,
     typer.Option(
         "--duplicates",
-        help="A document twice in one query of a TREC run: error, or keep the first; default as the convention has it.",
+        help="A document twice in one query of a TREC run: error, or keep the first; default: the convention's rule.",
     ),
 ]
 RULES = "median, majority, mean, searchtweak or quepid"
@@ -65,7 +65,7 @@ TESTSET_OPTIONS: Mapping[str, Any] = {
         typer.Option(
             "--classes",
             metavar="KEY",
-            help="Stratum that says the class of a question: `class`, or `kind:symbol=canonical,question=prose`.",
+            help="Stratum that gives the class of each query: `class`, or `kind:symbol=canonical,question=prose`.",
         ),
     ],
     "consensus": Annotated[
@@ -102,13 +102,14 @@ TESTSET_OPTIONS: Mapping[str, Any] = {
     ],
     "repo": Annotated[
         Path | None,
-        typer.Option("--repo", metavar="DIR", help="Refuse a set that is no longer true of this repository."),
+        typer.Option("--repo", metavar="DIR", help="Refuse a test set that no longer matches this repository."),
     ],
     "at": Annotated[
-        str | None, typer.Option("--at", metavar="COMMIT", help="Of the repository; default its files as they are.")
+        str | None,
+        typer.Option("--at", metavar="COMMIT", help="Commit of the repository; default: its files as they are."),
     ],
     "allow_drift": Annotated[
-        bool, typer.Option("--allow-drift", help="Go on with a set that is no longer true of its repository.")
+        bool, typer.Option("--allow-drift", help="Accept a test set that no longer matches its repository.")
     ],
     "part": Annotated[
         str | None,
@@ -122,13 +123,11 @@ SCORING_OPTIONS: Mapping[str, Any] = {
     "missing": MissingOption,
     "duplicates": DuplicatesOption,
     "depth": Annotated[
-        int | None, typer.Option("--depth", metavar="N", min=1, help="Look at the first N results of each query only.")
+        int | None, typer.Option("--depth", metavar="N", min=1, help="Use only the first N results of each query.")
     ],
     "no_cache": Annotated[
         bool,
-        typer.Option(
-            "--no-cache", help="Read every run anew, and keep nothing of it. Large TREC runs are kept by content."
-        ),
+        typer.Option("--no-cache", help="Do not use the cache of large TREC runs."),
     ],
     "run_format": RunFormatOption,
 }

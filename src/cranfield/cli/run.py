@@ -50,11 +50,11 @@ def run_command(
     seed: SeedOption = 0,
     pilot: PilotOption = False,
     allow_drift: Annotated[
-        bool, typer.Option("--allow-drift", help="Go on with a test set that is no longer true of its repository.")
+        bool, typer.Option("--allow-drift", help="Accept a test set that no longer matches its repository.")
     ] = False,
     contrast: ContrastOption = None,
     sensitivity: Annotated[
-        bool, typer.Option("--sensitivity", help="Of two systems, try whether the verdict hangs on one choice.")
+        bool, typer.Option("--sensitivity", help="Add a sensitivity analysis of two systems.")
     ] = False,
     no_cache: KeptOption = False,
     refresh: RefreshOption = False,

@@ -120,17 +120,15 @@ FailOnOption = Annotated[
 SeedOption = Annotated[
     int, typer.Option("--seed", metavar="N", min=0, help="Seed of the permutation and bootstrap draws.")
 ]
-KeptOption = Annotated[bool, typer.Option("--no-cache", help="Use no answers kept of an earlier run, and keep none.")]
-RefreshOption = Annotated[
-    bool, typer.Option("--refresh", help="Use no answers kept of an earlier run, and keep these in their place.")
-]
-PilotOption = Annotated[bool, typer.Option("--pilot", help="Stamp everything made as not for the record.")]
+KeptOption = Annotated[bool, typer.Option("--no-cache", help="Neither use nor write the cache of answers.")]
+RefreshOption = Annotated[bool, typer.Option("--refresh", help="Do not use cached answers, and replace them.")]
+PilotOption = Annotated[bool, typer.Option("--pilot", help="Mark all output as a pilot.")]
 TestSetFormatOption = Annotated[
     str | None,
     typer.Option(
         "--testset-format",
         metavar="FORMAT",
-        help="Format of the test set, such as qrels or beir; default detected from content.",
+        help="Format of the test set, such as qrels or beir; default: detected from content.",
     ),
 ]
 

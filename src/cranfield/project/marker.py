@@ -35,7 +35,7 @@ class MarkerSettings:
     k: int | None = None
     """Results requested; 10, or as the config says."""
     convention: str | None = None
-    """Whose choices score it."""
+    """Scoring convention."""
     max_failed_share: float | None = None
     """More queries that fail, and there are no scores; 0.1, or as the config says."""
 

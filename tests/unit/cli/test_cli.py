@@ -245,7 +245,7 @@ def test_help_names_every_convention_rule_and_test_that_can_decide(files):
     helped = " ".join(cranfield(files, "compare", "--help").stdout.split())
     procedures = re.search(r"Procedure of the verdict and its interval: ([\w, ]+)\.", helped)
     assert set(re.split(r", | or ", procedures[1])) == {name for name, spec in TESTS.items() if spec.can_declare}
-    conventions = re.search(r"Whose choices score it: ([\w, ]+)\.", helped)
+    conventions = re.search(r"Scoring convention: ([\w, ]+)\.", helped)
     assert set(re.split(r", | or ", conventions[1])) == set(CONVENTIONS)
     rules = re.search(r"raters' grades become one: ([\w, ]+)\.", helped)
     assert re.split(r", | or ", rules[1]) == list(CONSENSUS)

@@ -1,3 +1,3 @@
-"""What a gate holds a system to: accept a run as the baseline, or show the one that is there."""
+"""The baseline of a gate: accept a run as the baseline, or show the current one."""
 
 SUBCOMMANDS = ("accept", "show")
