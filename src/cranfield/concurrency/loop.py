@@ -41,7 +41,11 @@ class EventLoop:
 
         Raises:
             CallInterruptedError: the coroutine was cancelled.
+            RuntimeError: called on the loop itself, which would wait for ever.
         """
+        if threading.current_thread() is self._thread:
+            coroutine.close()
+            raise RuntimeError("EventLoop.run on its own loop: await the coroutine")
         ended: Future[Result] = Future()
         tasks: list[asyncio.Task[Result]] = []
 

@@ -37,14 +37,20 @@ def next_script():
         say(pid, None)
 
 
-for name in sys.argv[1:]:
-    importlib.import_module(name)
-request = next_script()
-signal.signal(signal.SIGINT, signal.default_int_handler)
-for number, path in ((1, request["out"]), (2, request["err"])):
-    os.dup2(os.open(path, os.O_WRONLY | os.O_CREAT), number)
-os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
-os.chdir(request["folder"])
-os.environ.update(request["environment"])
-sys.argv = [request["script"], *request["arguments"]]
-runpy.run_path(request["script"], run_name="__main__")
+def become(request):
+    """Take over the streams, folder, environment and arguments of a request."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    for number, path in ((1, request["out"]), (2, request["err"])):
+        os.dup2(os.open(path, os.O_WRONLY | os.O_CREAT), number)
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+    os.chdir(request["folder"])
+    os.environ.update(request["environment"])
+    sys.argv = [request["script"], *request["arguments"]]
+
+
+if __name__ == "__main__":
+    for name in sys.argv[1:]:
+        importlib.import_module(name)
+    request = next_script()
+    become(request)
+    runpy.run_path(request["script"], run_name="__main__")
