@@ -110,7 +110,7 @@ def write_trec(path, run):
 
 @both_engines
 @given(run=runs, qrels=judgments, chosen=choices)
-@settings(max_examples=150)
+@settings(max_examples=int(1.5 * settings().max_examples))
 def test_a_mapping_a_frame_and_arrays_rank_as_the_file_of_the_same_lines(tmp_path_factory, run, qrels, chosen):
     testset = TestSet("set", tuple(map(Query, qrels)), qrels)
     path = tmp_path_factory.mktemp("run") / "run.trec"

@@ -26,7 +26,7 @@ def test_small_families(given_values, expected):
     assert holm(given_values) == pytest.approx(expected)
 
 
-@settings(max_examples=10)  # statsmodels takes its time
+@settings(max_examples=settings().max_examples // 5)  # statsmodels is slow
 @given(p_values)
 def test_equal_to_statsmodels(values):
     tested = [p for p in values if p is not None]
