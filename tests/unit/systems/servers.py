@@ -279,12 +279,14 @@ class Http2Service:
         self.n_connections = 0
         self._body = json.dumps(value).encode()
         context.set_alpn_protocols(["h2"])
-        self._loop = asyncio.new_event_loop()
-        self._server = self._loop.run_until_complete(asyncio.start_server(self._serve, "127.0.0.1", 0, ssl=context))
         self._tasks: set[asyncio.Task[None]] = set()
-        self.url = f"https://127.0.0.1:{self._server.sockets[0].getsockname()[1]}"
+        # The loop runs in a thread from the start: this thread may have one of its own, as where a browser is open.
+        self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
         self._thread.start()
+        starting = asyncio.start_server(self._serve, "127.0.0.1", 0, ssl=context)
+        self._server = asyncio.run_coroutine_threadsafe(starting, self._loop).result(10)
+        self.url = f"https://127.0.0.1:{self._server.sockets[0].getsockname()[1]}"
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         from h2.config import H2Configuration
