@@ -78,7 +78,7 @@ def build_demo(out: Path, progress: Callable[[str], None] = lambda _: None) -> D
 
     Args:
         out: the folder.
-        progress: told, in a few words, what is being done.
+        progress: called with a short description of each step.
 
     Raises:
         InputError: the standard library has no source files here.

@@ -46,7 +46,7 @@ def build_corpus(library: Path | None = None, progress: Progress = lambda _: Non
 
     Args:
         library: its folder; found through `sysconfig` when not given.
-        progress: told, in a few words, what is being read.
+        progress: called with a short description of each step.
     """
     folder = library or Path(sysconfig.get_path("stdlib"))
     progress("reading Python source files")

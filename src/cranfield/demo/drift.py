@@ -32,21 +32,21 @@ class Drift:
 
     def sentences(self) -> list[str]:
         """Say what was left out, a sentence for each kind; nothing when nothing was."""
-        said = []
+        sentences = []
         if self.ids:
             names = sorted({entity_id for _, entity_id in self.ids})
-            said.append(f"Python {self.python} lacks {n_of(len(names), 'judged entities')}, left out: ")
-            said[-1] += ", ".join(names) + "."
+            sentences.append(f"Python {self.python} lacks {n_of(len(names), 'judged entities')}, left out: ")
+            sentences[-1] += ", ".join(names) + "."
         if self.targets:
             names = [label for _, label in self.targets]
-            said.append(f"Nothing in Python {self.python} matches {', '.join(names)}; left out.")
+            sentences.append(f"Nothing in Python {self.python} matches {', '.join(names)}; left out.")
         if self.queries:
             count = n_of(len(self.queries), "queries")
-            said.append(f"{count} left out, with nothing relevant here: {', '.join(self.queries)}.")
+            sentences.append(f"{count} left out, with nothing relevant here: {', '.join(self.queries)}.")
         if self.legacy:
             count = n_of(len(self.legacy), "queries")
-            said.append(f"{count} of no class, with no legacy form here: {', '.join(self.legacy)}.")
-        return said
+            sentences.append(f"{count} of no class, with no legacy form here: {', '.join(self.legacy)}.")
+        return sentences
 
 
 def fit_to_corpus(

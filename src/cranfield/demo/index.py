@@ -18,7 +18,7 @@ from cranfield.demo.entity import Corpus, Entity
 from cranfield.demo.search import Config, Table, identifier_parts
 from cranfield.errors import UsageError
 
-# Words of questions. None of them is a keyword or a name of the library that somebody may be looking for.
+# Stop words of questions. None of them is a keyword or a name of the library.
 STOP_WORDS = "a an and are can do does how i is it me my of on or should that the there this to what when where which why you your"
 
 ENTITY_TABLE = """

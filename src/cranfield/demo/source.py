@@ -89,7 +89,7 @@ def _top_level(body: Sequence[ast.stmt]) -> Iterator[ast.stmt]:
     for node in body:
         yield node
         if isinstance(node, ast.If):
-            # What a file defines only when it is run as a script is nothing that anybody can use.
+            # Definitions under `if __name__ == "__main__"` cannot be imported.
             if "__name__" in {_dotted(part) for part in ast.walk(node.test) if isinstance(part, ast.Name)}:
                 continue
             yield from _top_level([*node.body, *node.orelse])
@@ -203,7 +203,7 @@ def _definitions(
 
 
 def _is_kept(name: str, doc: str, *, is_member: bool) -> bool:
-    """Private names go; special methods stay where somebody wrote down what they do.
+    """Drop private names; keep special methods that have documentation.
 
     A private name at the top level stays for now: another module may export it under a public name.
     """
