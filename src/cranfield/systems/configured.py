@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 from cranfield.concurrency.loop import event_loop
 from cranfield.concurrency.retry import retry_policy
@@ -23,6 +23,7 @@ from cranfield.config.config_digest import config_digest, public_config
 from cranfield.config.load import system_config
 from cranfield.config.services import McpServer
 from cranfield.config.systems import HttpConfig, McpConfig, PresetConfig, SystemConfig, expand_preset
+from cranfield.errors import UsageError
 from cranfield.model import Answer, CallLog, Order, Outcome, Query, Scalar
 from cranfield.systems.calls.answer_schema import REASON_CHARS, truncate
 from cranfield.systems.calls.extract import Extractor
@@ -87,6 +88,8 @@ class Exchange:
 class ConfiguredSystem(ABC):
     """A system of cranfield.yaml; one subclass per kind."""
 
+    kind: ClassVar[str]
+    """Key of its settings in cranfield.yaml: `command`, `http`, …"""
     retries = 0
     """Retries where the config does not say."""
 
@@ -104,10 +107,16 @@ class ConfiguredSystem(ABC):
             config: its configuration.
             folder: folder of the config file; `cwd` and other paths are relative to it.
             params: passed with every query; those of a query take precedence.
+
+        Raises:
+            UsageError: the settings are of another kind of system.
         """
         self.name = name
         self.declared = config
         self.config: SystemConfig = expand_preset(config)
+        if self.config.kind != self.kind:
+            message = f"system {name}: these are the settings of another kind of system"
+            raise UsageError(message, expected=f"{self.kind}=, and its settings", got=f"{self.config.kind}=")
         self.set_params = dict(params)
         self.folder = Path(folder).absolute()
         self.cwd = self.folder / self.config.cwd

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from cranfield.config import system_config
-from cranfield.errors import ConfigError, UnknownNameError
+from cranfield.errors import ConfigError, UnknownNameError, UsageError
 from cranfield.model import Outcome, Query
 from cranfield.systems.configured import HEAD_CHARS
 from cranfield.systems.kinds.build import build_systems
@@ -257,3 +257,11 @@ def test_params_of_the_set_are_part_of_what_is_measured(tmp_path: Path) -> None:
     assert len({plain.config_digest, code.config_digest, docs.config_digest}) == 3
     assert plain.config_digest == CommandSystem("s", config).config_digest
     assert [system.public_config().get("params") for system in (plain, code)] == [None, {"mode": "code"}]
+
+
+def test_the_settings_of_another_kind_are_refused():
+    with pytest.raises(UsageError) as caught:
+        CommandSystem.of("x", run="a.run")
+    (problem,) = caught.value.problems
+    assert problem.message == "system x: these are the settings of another kind of system"
+    assert (problem.expected, problem.got) == ("command=, and its settings", "run=")

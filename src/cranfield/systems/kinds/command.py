@@ -44,6 +44,7 @@ class CommandSystem(ConfiguredSystem):
         ('answered', ['doc:grid'])
     """
 
+    kind = "command"
     config: CommandConfig
 
     async def attempt(self, query: str, k: int, params: Mapping[str, Scalar], received: Received) -> Reply:

@@ -38,6 +38,7 @@ class FusionSystem(ConfiguredSystem):
     called. If a part fails, the fusion fails with its outcome and reason: the other parts would be a different system.
     """
 
+    kind = "fusion"
     config: FusionConfig
 
     def prepare(self) -> None:

@@ -71,6 +71,7 @@ class HttpSystem(ConfiguredSystem):
     and certificates of the environment (HTTPS_PROXY, NO_PROXY, SSL_CERT_FILE) are used.
     """
 
+    kind = "http"
     config: HttpConfig
 
     retries = 3

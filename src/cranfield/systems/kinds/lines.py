@@ -30,6 +30,7 @@ from cranfield.systems.kinds.command import argument_files, check_program
 class LinesSystem(ConfiguredSystem):
     """A long-running program of cranfield.yaml."""
 
+    kind = "lines"
     config: LinesConfig
 
     def prepare(self) -> None:

@@ -38,6 +38,7 @@ SAMPLE_QUERY = "a query"
 class McpSystem(ConfiguredSystem):
     """A tool of cranfield.yaml."""
 
+    kind = "mcp"
     config: McpConfig
 
     def prepare(self) -> None:

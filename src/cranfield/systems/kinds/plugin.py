@@ -25,6 +25,7 @@ from cranfield.systems.kinds.modules import module_files
 class PluginSystem(InProcessSystem):
     """A system provided by an installed package."""
 
+    kind = "plugin"
     config: PluginConfig
 
     @property

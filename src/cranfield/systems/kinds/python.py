@@ -33,6 +33,7 @@ class PythonSystem(InProcessSystem):
         'doc-grid'
     """
 
+    kind = "python"
     config: PythonConfig
 
     _given: Callable[..., Any] | None = None

@@ -20,6 +20,7 @@ NOT_THERE = "the run file holds no answer for it"
 class RunFileSystem(ConfiguredSystem):
     """A run file of cranfield.yaml. Queries that are not in it are missing; params and k have no effect."""
 
+    kind = "run"
     config: RunConfig
 
     async def ask_async(self, query: Query, k: int, *, is_shown: bool = False) -> Exchange:
