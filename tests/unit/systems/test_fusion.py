@@ -28,6 +28,8 @@ STAND_IN = {"command": ["x", "{query}"], "extract": {"regex": r"x"}}
 class Shelf(ConfiguredSystem):
     """Answers from a table, and counts what it is asked."""
 
+    kind = "command"
+
     def prepare(self) -> None:
         self.answers: dict[str, Answer] = {}
         self.asked: Counter[tuple[str, int, str]] = Counter()
