@@ -1,7 +1,8 @@
 """A guard process that kills our child processes when we are killed ourselves (kill -9) and cannot.
 
 It reads a pipe whose write end only we hold: the start and end of each process group. When the pipe closes, which the
-operating system does however we end, it kills the groups that are left.
+operating system does however we end, it kills the groups that are left. A program that was started less than some
+milliseconds before kill -9 can survive: its group is not in the pipe yet.
 """
 
 from __future__ import annotations

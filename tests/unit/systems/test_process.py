@@ -138,6 +138,7 @@ def test_no_program_outlives_us_however_we_are_killed(tmp_path, gone, wait_for, 
         async def run():
             argv = [sys.executable, "-I", "-S", "-c", source]
             async with child_process(argv, cwd=Path({str(tmp_path)!r}), env=os.environ) as child:
+                Path({str(tmp_path)!r}, "started").touch()
                 await child.run()
         event_loop().run(run())
         """),
@@ -145,6 +146,7 @@ def test_no_program_outlives_us_however_we_are_killed(tmp_path, gone, wait_for, 
     )
     with subprocess.Popen([sys.executable, str(us)], stderr=subprocess.DEVNULL) as process:
         wait_for(lambda: (tmp_path / "pid").exists() and (tmp_path / "pid").read_text().endswith(" "))
+        wait_for((tmp_path / "started").exists)  # the guard has the process group
         process.send_signal(number)
     assert process.returncode != 0
     assert gone(int((tmp_path / "pid").read_text()))
