@@ -12,32 +12,33 @@ from cranfield.cli.shared import Format, FormatOption, HtmlOption, SeedOption, T
 
 
 def agreement_command(
-    testset: Annotated[Path, typer.Argument(metavar="TESTSET", help="A test set with ratings, or qrels by judge.")],
+    testset: Annotated[Path, typer.Argument(metavar="TESTSET", help="Test set with ratings, or qrels by judge.")],
     *,
     rule: Annotated[
         str | None,
         typer.Option(
             "--rule",
             metavar="RULE",
-            help=f"Consensus to show: {RULES}; default the set's own, or median.",
+            help=f"Consensus rule: {RULES}; default: the rule of the test set, or median.",
         ),
     ] = None,
     scale: Annotated[
         str | None,
-        typer.Option("--scale", metavar="SCALE", help=f"What the ratings are on: {SCALES}."),
+        typer.Option("--scale", metavar="SCALE", help=f"Scale of the ratings: {SCALES}."),
     ] = None,
     to_scale: Annotated[
-        str | None, typer.Option("--to-scale", metavar="SCALE", help="Map each rating to this scale first.")
+        str | None, typer.Option("--to-scale", metavar="SCALE", help="Convert the ratings to this scale first.")
     ] = None,
     by: Annotated[
-        str | None, typer.Option("--by", metavar="STRATUM", help="Show the agreement within each value of a stratum.")
+        str | None,
+        typer.Option("--by", metavar="STRATUM", help="Also show the agreement for each value of this stratum."),
     ] = None,
     seed: SeedOption = 0,
     output: FormatOption = Format.TEXT,
     html: HtmlOption = None,
     testset_format: TestSetFormatOption = None,
 ) -> None:
-    """Say how far raters agree: coverage, kappas and alphas with intervals, the largest disagreements."""
+    """Report rater agreement: coverage, kappas and alphas with confidence intervals, largest disagreements."""
     from cranfield.formats.sniff import read_testset
     from cranfield.reporting.documents.agreement import agreement_document
     from cranfield.testsets.raters import rater_report

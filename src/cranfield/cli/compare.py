@@ -39,13 +39,13 @@ if TYPE_CHECKING:
     from cranfield.reporting import Document
 
 BaselineLessOption = Annotated[
-    bool, typer.Option("--baseline-less", help="Of three runs or more, the first is no baseline.")
+    bool, typer.Option("--baseline-less", help="Do not treat the first of three or more runs as the baseline.")
 ]
 SensitivityOption = Annotated[
     bool,
     typer.Option(
         "--sensitivity",
-        help="Sensitivity analysis of two runs: repeat with other measures, cutoffs, tests, queries and judgments.",
+        help="Add a sensitivity analysis (two runs only): other measures, cutoffs, tests, queries and judgments.",
     ),
 ]
 TestOption = Annotated[
@@ -53,31 +53,36 @@ TestOption = Annotated[
     typer.Option(
         "--test",
         metavar="NAME",
-        help="Procedure of the verdict and its interval: {tests}.",
+        help="Test for the verdict and its confidence interval: {tests}.",
     ),
 ]
 MarginOption = Annotated[
     float | None,
     typer.Option(
-        "--margin", metavar="X", help="Largest difference that does not matter; without it nothing is equivalent."
+        "--margin",
+        metavar="X",
+        help="Equivalence margin: the largest difference that does not matter; required for the verdict equivalent.",
     ),
 ]
 MoreArgument = Annotated[
     list[Path] | None,
-    typer.Argument(metavar="[MORE]...", help="Runs of more systems: every pair is compared, Holm-adjusted."),
+    typer.Argument(metavar="[MORE]...", help="More runs: all pairs are compared, with Holm adjustment."),
 ]
 
 
 @option_groups
 def compare_command(
-    testset: Annotated[Path, typer.Argument(metavar="TESTSET", help="A test-set file, or TREC qrels.")],
+    testset: Annotated[Path, typer.Argument(metavar="TESTSET", help="Test set file or TREC qrels.")],
     baseline: Annotated[Path, typer.Argument(metavar="BASELINE", help="Baseline run.")],
     candidate: Annotated[Path, typer.Argument(metavar="CANDIDATE", help="Candidate run.")],
     more: MoreArgument = None,
     *,
     measures: MeasureOption = None,
     primary: Annotated[
-        str | None, typer.Option("--primary", metavar="MEASURE", help="Measure of the verdict; default the first.")
+        str | None,
+        typer.Option(
+            "--primary", metavar="MEASURE", help="Primary measure, which decides the verdict; default: the first."
+        ),
     ] = None,
     test: TestOption = "permutation",
     margin: MarginOption = None,
@@ -86,10 +91,14 @@ def compare_command(
     contrast: ContrastOption = None,
     scoring: ScoringOptions,
     max_failed: Annotated[
-        float, typer.Option("--max-failed", metavar="SHARE", help="More failed queries than this, and it is invalid.")
+        float,
+        typer.Option(
+            "--max-failed", metavar="SHARE", help="Maximum share of failed queries; above it the verdict is invalid."
+        ),
     ] = 0.1,
     min_judged: Annotated[
-        float | None, typer.Option("--min-judged", metavar="SHARE", help="Less judged than this, and it is invalid.")
+        float | None,
+        typer.Option("--min-judged", metavar="SHARE", help="Minimum judged share; below it the verdict is invalid."),
     ] = None,
     baseline_less: BaselineLessOption = False,
     sensitivity: SensitivityOption = False,
@@ -99,7 +108,7 @@ def compare_command(
     testset_format: TestSetFormatOption = None,
     options: TestSetOptions,
 ) -> None:
-    """Compare two runs query by query, or three and more at once, and reach a verdict with its evidence."""
+    """Compare two or more runs with paired tests and report a verdict with its evidence."""
     from cranfield.evaluation.options import CompareOptions
     from cranfield.evaluation.values import Limits
     from cranfield.measures import parse

@@ -21,18 +21,19 @@ from cranfield.cli.shared import (
 
 
 def components_command(
-    name: Annotated[
-        str, typer.Argument(metavar="NAME", help="A system that lists its `components`, or a fusion of others.")
-    ],
+    name: Annotated[str, typer.Argument(metavar="NAME", help="A fusion, or a system that lists its `components`.")],
     config: Annotated[
-        Path, typer.Argument(metavar="CONFIG", help="The configuration: test set, systems, measures.")
+        Path, typer.Argument(metavar="CONFIG", help="Configuration file: test set, systems, measures.")
     ] = Path("cranfield.yaml"),
     *,
     testset: Annotated[
-        str | None, typer.Option("--testset", metavar="NAME", help="Which test set, where the config has several.")
+        str | None, typer.Option("--testset", metavar="NAME", help="Name of the test set, if the config has several.")
     ] = None,
     out: Annotated[
-        Path, typer.Option("--out", metavar="DIR", help="Folder for results.json, report.html, report.md and runs.")
+        Path,
+        typer.Option(
+            "--out", metavar="DIR", help="Output folder for results.json, report.html, report.md and the runs."
+        ),
     ] = Path("cranfield-components"),
     seed: SeedOption = 0,
     pilot: PilotOption = False,
@@ -40,9 +41,9 @@ def components_command(
     refresh: RefreshOption = False,
     output: FormatOption = Format.TEXT,
 ) -> None:
-    """Measure each component alone, all together and all but one, and say what each of them brings.
+    """Measure the contribution of each component: alone, all together, and all but one.
 
-    An interrupted collection is kept: the same command goes on from there.
+    An interrupted collection resumes when the command is repeated.
     """
     from cranfield.project.components import run_components
 

@@ -12,12 +12,12 @@ from cranfield.cli.shared import Format, FormatOption, deliver
 
 def demo_command(
     *,
-    out: Annotated[Path, typer.Option("--out", metavar="DIR", help="Folder to build the demo in.")] = Path(
+    out: Annotated[Path, typer.Option("--out", metavar="DIR", help="Output folder of the demo.")] = Path(
         "cranfield-demo"
     ),
     output: FormatOption = Format.TEXT,
 ) -> None:
-    """Index the Python standard library twice, ask both indexes every query, and say which is better."""
+    """Compare two search systems over the Python standard library and report which one is better."""
     from cranfield.demo.build import build_demo
     from cranfield.project.job import run_job
 

@@ -31,23 +31,25 @@ if TYPE_CHECKING:
 
 @option_groups
 def evaluate_command(
-    testset: Annotated[Path, typer.Argument(metavar="TESTSET", help="A test-set file, or TREC qrels.")],
-    runs: Annotated[list[Path], typer.Argument(metavar="RUN", help="TREC run files, or runs that `run` wrote.")],
+    testset: Annotated[Path, typer.Argument(metavar="TESTSET", help="Test set file or TREC qrels.")],
+    runs: Annotated[
+        list[Path], typer.Argument(metavar="RUN", help="TREC run files, or runs written by `cranfield run`.")
+    ],
     *,
     measures: MeasureOption = None,
-    by_query: Annotated[bool, typer.Option("--by-query", help="A row for every query.")] = False,
+    by_query: Annotated[bool, typer.Option("--by-query", help="Add a table of per-query results.")] = False,
     contrast: ContrastOption = None,
     scoring: ScoringOptions,
     output: FormatOption = Format.TEXT,
     html: HtmlOption = None,
     history: Annotated[
         Path | None,
-        typer.Option("--history", metavar="DIR", help="Add the means to the history kept in this folder."),
+        typer.Option("--history", metavar="DIR", help="Append the means to the history in this folder."),
     ] = None,
     testset_format: TestSetFormatOption = None,
     options: TestSetOptions,
 ) -> None:
-    """Score runs against a test set: means with their intervals, failures and judged share."""
+    """Score runs against a test set: means with confidence intervals, failures and judged share."""
     contrasts = contrasts_of(contrast)
     only_numbers = output is Format.JSON and html is None and not contrasts
     evaluations = load_and_evaluate(

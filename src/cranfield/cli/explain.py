@@ -26,18 +26,17 @@ if TYPE_CHECKING:
 
 @option_groups
 def explain_command(
-    testset: Annotated[Path, typer.Argument(metavar="TESTSET", help="A test-set file, or TREC qrels.")],
-    run: Annotated[Path, typer.Argument(metavar="RUN", help="A TREC run file, or a run that `run` wrote.")],
-    a: Annotated[str, typer.Argument(metavar="A", help="A convention, such as trec.")],
-    b: Annotated[str, typer.Argument(metavar="B", help="Another one, such as trec9.")],
+    testset: Annotated[Path, typer.Argument(metavar="TESTSET", help="Test set file or TREC qrels.")],
+    run: Annotated[Path, typer.Argument(metavar="RUN", help="TREC run file, or a run written by `cranfield run`.")],
+    a: Annotated[str, typer.Argument(metavar="A", help="First convention, such as trec.")],
+    b: Annotated[str, typer.Argument(metavar="B", help="Second convention, such as trec9.")],
     *,
     measures: MeasureOption = None,
-    top: Annotated[int, typer.Option("--top", metavar="N", min=1, help="Queries shown for each measure.")] = 10,
-    ties: Annotated[
-        bool, typer.Option("--ties", help="Add the worst and the best case of how equal scores fall.")
-    ] = False,
+    top: Annotated[int, typer.Option("--top", metavar="N", min=1, help="Number of queries to show per measure.")] = 10,
+    ties: Annotated[bool, typer.Option("--ties", help="Add the worst and best case of tie breaking.")] = False,
     unjudged: Annotated[
-        bool, typer.Option("--unjudged", help="Add the lowest and highest values, were what is unjudged judged.")
+        bool,
+        typer.Option("--unjudged", help="Add the lowest and highest possible values if unjudged results were judged."),
     ] = False,
     missing: MissingOption = None,
     duplicates: DuplicatesOption = None,
@@ -47,7 +46,7 @@ def explain_command(
     run_format: RunFormatOption = None,
     options: TestSetOptions,
 ) -> None:
-    """Say why a run scores differently under two conventions: which choice changes which query, and by how much."""
+    """Explain why a run scores differently under two conventions: the effect of each choice on each query."""
     from cranfield.evaluation.explain import explain
     from cranfield.measures import DEFAULT_MEASURES, parse_all
     from cranfield.model import convention_named

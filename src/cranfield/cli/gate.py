@@ -13,13 +13,13 @@ EXIT_CODES = {"passed": 0, "failed": EXIT_VERDICT, "inconclusive": EXIT_INCONCLU
 """What the status of a gate makes of the exit code, whatever is printed."""
 
 ConfigArgument = Annotated[
-    Path, typer.Argument(metavar="CONFIG", help="The configuration: test set, systems, and the gate's rules.")
+    Path, typer.Argument(metavar="CONFIG", help="Configuration file: test set, systems and gate rules.")
 ]
 FromOption = Annotated[
     Path | None,
-    typer.Option("--from", metavar="DIR", help="Judge the run in this output folder of `cranfield run`."),
+    typer.Option("--from", metavar="DIR", help="Use the run in this output folder of `cranfield run`."),
 ]
-RunOption = Annotated[Path | None, typer.Option("--run", metavar="FILE", help="Judge this run file, of any format.")]
+RunOption = Annotated[Path | None, typer.Option("--run", metavar="FILE", help="Use this run file, in any run format.")]
 
 
 def gate_command(
@@ -32,27 +32,29 @@ def gate_command(
         typer.Option(
             "--baseline-ref",
             metavar="REF",
-            help="Take rules and baseline from this git ref (origin/main), so that a pull request cannot loosen its own.",
+            help="Read rules and baseline from this git ref (origin/main), so that a pull request cannot relax them.",
         ),
     ] = None,
     out: Annotated[
-        Path, typer.Option("--out", metavar="DIR", help="Folder for the run, gate.json, gate.html and gate.md.")
+        Path, typer.Option("--out", metavar="DIR", help="Output folder for the run, gate.json, gate.html and gate.md.")
     ] = Path("cranfield-gate"),
     markdown: Annotated[
-        Path | None, typer.Option("--markdown", metavar="FILE", help="Write the report for a pull request here too.")
+        Path | None,
+        typer.Option("--markdown", metavar="FILE", help="Also write the Markdown report to this file (.md)."),
     ] = None,
     junit: Annotated[
-        Path | None, typer.Option("--junit", metavar="FILE", help="Write the rules as JUnit XML, a test case each.")
+        Path | None, typer.Option("--junit", metavar="FILE", help="Write JUnit XML with one test case per rule.")
     ] = None,
     step_summary: Annotated[
-        bool, typer.Option("--step-summary", help="Append the report to the summary page of a GitHub Actions step.")
+        bool, typer.Option("--step-summary", help="Append the report to the step summary of GitHub Actions.")
     ] = False,
     output: FormatOption = Format.TEXT,
 ) -> None:
-    """Check a system against the rules of the config, and its baseline.
+    """Check a system against the rules of the config and its baseline.
 
-    Exit codes: 0 every rule is kept; 1 a rule is broken; 4 none is broken and one is inconclusive; 3 the system failed beyond
-    the limits; 2 the call, the config, the baseline or the run cannot be used. They do not depend on the output format.
+    Exit codes: 0 all rules passed; 1 a rule failed; 4 no rule failed and at least one is inconclusive; 3 the system
+    exceeded the limit of failed queries; 2 invalid usage, config, baseline or run. They do not depend on the output
+    format.
     """
     from cranfield.project.ci import append_step_summary, summary_page, write_junit
     from cranfield.project.gate import Source, run_gate

@@ -23,15 +23,18 @@ from cranfield.cli.shared import (
 
 
 def grid_command(
-    config: Annotated[Path, typer.Argument(metavar="CONFIG", help="The configuration, with a `grid:` block.")] = Path(
+    config: Annotated[Path, typer.Argument(metavar="CONFIG", help="Configuration file with a `grid:` block.")] = Path(
         "cranfield.yaml"
     ),
     *,
     testset: Annotated[
-        str | None, typer.Option("--testset", metavar="NAME", help="Which test set, where the config has several.")
+        str | None, typer.Option("--testset", metavar="NAME", help="Name of the test set, if the config has several.")
     ] = None,
     out: Annotated[
-        Path, typer.Option("--out", metavar="DIR", help="Folder for results.json, report.html, report.md and runs.")
+        Path,
+        typer.Option(
+            "--out", metavar="DIR", help="Output folder for results.json, report.html, report.md and the runs."
+        ),
     ] = Path("cranfield-grid"),
     seed: SeedOption = 0,
     pilot: PilotOption = False,
@@ -40,10 +43,10 @@ def grid_command(
     fail_on: FailOnOption = None,
     output: FormatOption = Format.TEXT,
 ) -> None:
-    """Try every combination of settings, choose the best on some queries, and judge it on the others.
+    """Grid search: choose the best combination of settings on some queries and test it on the held-out queries.
 
-    The verdict is of the held-out queries: the winner against the config as it is written. An interrupted collection is
-    kept: the same command goes on from there.
+    The verdict compares the chosen settings with those of the config on the held-out queries. An interrupted collection
+    resumes when the command is repeated.
     """
     from cranfield.project.grid import run_grid
 

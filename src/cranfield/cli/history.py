@@ -14,39 +14,49 @@ from cranfield.errors import UsageError, shorten
 
 def history_command(
     config: Annotated[
-        Path, typer.Argument(metavar="CONFIG", help="The configuration whose history it is, or its folder.")
+        Path, typer.Argument(metavar="CONFIG", help="Configuration file, or the folder of the history.")
     ] = Path("cranfield.yaml"),
     *,
     measure: Annotated[
         str | None,
         typer.Option(
-            "-m", "--measure", metavar="MEASURE", help="Default: the one that decided in the latest evaluation."
+            "-m",
+            "--measure",
+            metavar="MEASURE",
+            help="Measure to show; default: the primary measure of the latest evaluation.",
         ),
     ] = None,
-    system: Annotated[str | None, typer.Option("--system", metavar="NAME", help="Only this system.")] = None,
-    testset: Annotated[
-        str | None, typer.Option("--testset", metavar="NAME", help="Only the test set of this name.")
-    ] = None,
+    system: Annotated[str | None, typer.Option("--system", metavar="NAME", help="Show only this system.")] = None,
+    testset: Annotated[str | None, typer.Option("--testset", metavar="NAME", help="Show only this test set.")] = None,
     since: Annotated[
-        str | None, typer.Option("--since", metavar="TIME", help="From this day or time on: 2026-11-01, in UTC.")
+        str | None,
+        typer.Option(
+            "--since", metavar="TIME", help="Show only runs since this date or time (UTC), such as 2026-11-01."
+        ),
     ] = None,
-    pilots: Annotated[bool, typer.Option("--pilots", help="Show pilots too.")] = False,
+    pilots: Annotated[bool, typer.Option("--pilots", help="Include pilots.")] = False,
     first_bad: Annotated[
-        bool, typer.Option("--first-bad", help="Find the first bad run on the test set as it is now.")
+        bool, typer.Option("--first-bad", help="Find the first bad run on the current test set.")
     ] = False,
-    below: Annotated[float | None, typer.Option("--below", metavar="X", help="Bad is a mean worse than this.")] = None,
+    below: Annotated[
+        float | None, typer.Option("--below", metavar="X", help="A run is bad if its mean is worse than this.")
+    ] = None,
     drop: Annotated[
         float | None,
-        typer.Option("--drop", metavar="X", help="Bad is a mean worse than the best before it by more than this."),
+        typer.Option(
+            "--drop",
+            metavar="X",
+            help="A run is bad if its mean is worse than the best earlier mean by more than this.",
+        ),
     ] = None,
     output: FormatOption = Format.TEXT,
     html: HtmlOption = None,
 ) -> None:
-    """Draw a measure over time, by commit; scores on different test sets are never joined.
+    """Show a measure over time and by commit, separately for each test set.
 
-    Every `cranfield run` writes a line, and so does a `cranfield gate` that asks the system, and `cranfield evaluate
-    --history DIR`. `--first-bad` names the first bad run and the last good one before it; without `--below` or `--drop`,
-    bad is a mean whose whole CI is worse than the best before it.
+    `cranfield run`, `cranfield gate` if it queries the system, and `cranfield evaluate --history DIR` add to the history.
+    `--first-bad` reports the first bad run and the last good run before it. Without `--below` or `--drop`, a run is bad
+    if the whole CI of its mean is worse than the best earlier mean.
     """
     from dataclasses import replace
 

@@ -52,7 +52,7 @@ def _print_version(*, value: bool) -> None:
 def root(
     *,
     version: Annotated[  # noqa: ARG001 - its callback prints and leaves
-        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and leave.")
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit.")
     ] = False,
     debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")] = False,
 ) -> None:
@@ -80,11 +80,11 @@ def command_line(*names: str) -> typer.Typer:
     app = typer.Typer(
         name="cranfield",
         cls=Commands,
-        help="Did your search get better, worse or stay the same? Measures, paired tests and a verdict, with the evidence.",
+        help="Evaluate and compare search systems: measures, paired tests and a verdict with its evidence.",
         epilog=(
-            "Exit codes: 0 done; 1 a rule of the gate is broken, or a verdict you asked to fail on; 2 usage or bad input; "
-            "3 a system under test failed beyond the limit set; 4 no significant difference, or an inconclusive rule, where a "
-            "decision was asked for; 70 a bug; 130 interrupted."
+            "Exit codes: 0 success; 1 a gate rule failed, or the verdict matches --fail-on; 2 usage error or invalid input; "
+            "3 a system exceeded the limit of failed queries; 4 a gate rule is inconclusive, or --fail-on not-significant "
+            "applies; 70 internal error; 130 interrupted."
         ),
         rich_markup_mode=None,
         no_args_is_help=True,

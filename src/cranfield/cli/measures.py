@@ -11,12 +11,12 @@ from cranfield.cli.shared import Format, FormatOption, deliver
 
 def measures_command(
     names: Annotated[
-        list[str] | None, typer.Argument(metavar="NAME", help="Say all there is of these; without, list all.")
+        list[str] | None, typer.Argument(metavar="NAME", help="Show these measures in full; default: list all.")
     ] = None,
     *,
     output: FormatOption = Format.TEXT,
 ) -> None:
-    """List the measures, or say all there is of some: parameters, other names, formula, source."""
+    """List all measures, or show some in full: parameters, aliases, formula and source."""
     from cranfield.errors import UsageError
     from cranfield.measures.own import load_plugins
     from cranfield.reporting.documents.catalogue import measures_document

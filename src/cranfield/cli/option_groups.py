@@ -24,21 +24,21 @@ ConventionOption = Annotated[
 RunFormatOption = Annotated[
     str | None,
     typer.Option(
-        "--run-format", metavar="FORMAT", help="Format of the runs: {run_formats}; default: detected from content."
+        "--run-format", metavar="FORMAT", help="Format of the runs: {run_formats}; default: detected from the content."
     ),
 ]
 MissingOption = Annotated[
     Missing | None,
     typer.Option(
         "--missing",
-        help="A judged query without an answer counts as 0, or is left out; default: the convention's rule.",
+        help="Score a judged query without results as 0, or skip it; default: the convention's rule.",
     ),
 ]
 DuplicatesOption = Annotated[
     Duplicates | None,
     typer.Option(
         "--duplicates",
-        help="A document twice in one query of a TREC run: error, or keep the first; default: the convention's rule.",
+        help="Duplicate documents for a query in a TREC run: raise an error, or keep the first; default: the convention's rule.",
     ),
 ]
 RULES = "median, majority, mean, searchtweak or quepid"
@@ -47,17 +47,21 @@ SCALES = "binary (0-1), graded (0-3) or detail (1-10)"
 TESTSET_OPTIONS: Mapping[str, Any] = {
     "qrels": Annotated[
         Path | None,
-        typer.Option("--qrels", metavar="FILE", help="Judgments that replace the set's; its texts and strata stay."),
+        typer.Option(
+            "--qrels",
+            metavar="FILE",
+            help="Judgments that replace those of the test set; its query texts and strata are kept.",
+        ),
     ],
     "queries": Annotated[
-        Path | None, typer.Option("--queries", metavar="FILE", help="Texts of the queries: TREC topics, TSV or JSONL.")
+        Path | None, typer.Option("--queries", metavar="FILE", help="Query texts: TREC topics, TSV or JSONL.")
     ],
     "strata": Annotated[
         list[str] | None,
         typer.Option(
             "--strata",
             metavar="SPEC",
-            help="Strata by position, `difficulty=standard:1-100,hard:101-127`, or a table by query id; repeat for more.",
+            help="Strata by query position, `difficulty=standard:1-100,hard:101-127`, or a table by query id; repeat for more.",
         ),
     ],
     "classes": Annotated[
@@ -65,7 +69,7 @@ TESTSET_OPTIONS: Mapping[str, Any] = {
         typer.Option(
             "--classes",
             metavar="KEY",
-            help="Stratum that gives the class of each query: `class`, or `kind:symbol=canonical,question=prose`.",
+            help="Stratum that defines the query class: `class`, or `kind:symbol=canonical,question=prose`.",
         ),
     ],
     "consensus": Annotated[
@@ -73,47 +77,49 @@ TESTSET_OPTIONS: Mapping[str, Any] = {
         typer.Option(
             "--consensus",
             metavar="RULE",
-            help=f"How several raters' grades become one: {RULES}.",
+            help=f"Consensus rule for the grades of several raters: {RULES}.",
         ),
     ],
     "scale": Annotated[
         str | None,
-        typer.Option("--scale", metavar="SCALE", help=f"What the ratings are on: {SCALES}."),
+        typer.Option("--scale", metavar="SCALE", help=f"Scale of the ratings: {SCALES}."),
     ],
     "to_scale": Annotated[
         str | None,
-        typer.Option("--to-scale", metavar="SCALE", help="Map each rating to this scale before they become one."),
+        typer.Option("--to-scale", metavar="SCALE", help="Convert the ratings to this scale before consensus."),
     ],
     "line_base": Annotated[
         int | None,
-        typer.Option("--line-base", metavar="0|1", help="The number that results give the first line of a file."),
+        typer.Option("--line-base", metavar="0|1", help="Line number of the first line of a file in the results."),
     ],
     "min_overlap": Annotated[
         int | None,
-        typer.Option("--min-overlap", metavar="N", help="Lines that a result and an expected span must share."),
+        typer.Option(
+            "--min-overlap", metavar="N", help="Minimum number of lines that a result must share with an expected span."
+        ),
     ],
     "databases": Annotated[
         list[str] | None,
         typer.Option(
             "--database",
             metavar="NAME=PLACE",
-            help="Where a database of predicates is: sqlite:FILE, duckdb:FILE or env:VARIABLE.",
+            help="Location of a database for predicates: sqlite:FILE, duckdb:FILE or env:VARIABLE.",
         ),
     ],
     "repo": Annotated[
         Path | None,
-        typer.Option("--repo", metavar="DIR", help="Refuse a test set that no longer matches this repository."),
+        typer.Option("--repo", metavar="DIR", help="Reject a test set that no longer matches this repository."),
     ],
     "at": Annotated[
         str | None,
-        typer.Option("--at", metavar="COMMIT", help="Commit of the repository; default: its files as they are."),
+        typer.Option("--at", metavar="COMMIT", help="Commit of the repository; default: the files on disk."),
     ],
     "allow_drift": Annotated[
         bool, typer.Option("--allow-drift", help="Accept a test set that no longer matches its repository.")
     ],
     "part": Annotated[
         str | None,
-        typer.Option("--part", metavar="PART", help="Queries of the stored split: {parts}."),
+        typer.Option("--part", metavar="PART", help="Use only this part of the stored split: {parts}."),
     ],
 }
 """Field of `TestSetOptions` to its option."""

@@ -25,31 +25,32 @@ if TYPE_CHECKING:
 
 @option_groups
 def power_command(
-    testset: Annotated[Path, typer.Argument(metavar="TESTSET", help="A test-set file, or TREC qrels.")],
-    baseline: Annotated[Path, typer.Argument(metavar="BASELINE", help="A run, such as the baseline's.")],
+    testset: Annotated[Path, typer.Argument(metavar="TESTSET", help="Test set file or TREC qrels.")],
+    baseline: Annotated[Path, typer.Argument(metavar="BASELINE", help="Baseline run.")],
     candidate: Annotated[
         Path,
-        typer.Argument(metavar="CANDIDATE", help="Another run: how far differences spread depends on the two systems."),
+        typer.Argument(
+            metavar="CANDIDATE", help="Candidate run; the spread of the differences depends on both systems."
+        ),
     ],
     *,
     measure: Annotated[
         str | None,
         typer.Option(
-            "-m", "--measure", metavar="MEASURE", help="A measure such as nDCG@10; default the first of the list."
+            "-m", "--measure", metavar="MEASURE", help="Measure such as nDCG@10; default: the first default measure."
         ),
     ] = None,
     difference: Annotated[
         float | None,
-        typer.Option("--difference", metavar="X", help="True difference to be found, in units of the measure."),
+        typer.Option("--difference", metavar="X", help="True difference to detect, in units of the measure."),
     ] = None,
     n_queries: Annotated[
         int | None,
-        typer.Option(
-            "--n-queries", metavar="N", min=2, help="Number of queries; with --difference: how often it is found."
-        ),
+        typer.Option("--n-queries", metavar="N", min=2, help="Number of queries; with --difference, report the power."),
     ] = None,
     power: Annotated[
-        float, typer.Option("--power", metavar="SHARE", help="How often the difference should be found.")
+        float,
+        typer.Option("--power", metavar="SHARE", help="Desired power: the probability of detecting the difference."),
     ] = 0.8,
     alpha: Annotated[float, typer.Option("--alpha", metavar="X", help="Significance level (alpha).")] = 0.05,
     seed: SeedOption = 0,
@@ -59,7 +60,7 @@ def power_command(
     testset_format: TestSetFormatOption = None,
     options: TestSetOptions,
 ) -> None:
-    """Say how many queries a difference needs, or what so many can show, from the spread between two runs."""
+    """Power analysis from two runs: queries needed for a difference, or the difference that N queries can detect."""
     from cranfield.evaluation.power import plan
     from cranfield.reporting.documents.power import power_document
 

@@ -37,15 +37,18 @@ WORST_FIRST = (EXIT_SYSTEM, EXIT_VERDICT, EXIT_INCONCLUSIVE, 0)
 
 def run_command(
     config: Annotated[
-        Path, typer.Argument(metavar="CONFIG", help="The configuration: test set, systems, measures.")
+        Path, typer.Argument(metavar="CONFIG", help="Configuration file: test set, systems, measures.")
     ] = Path("cranfield.yaml"),
     *,
     systems: Annotated[
         list[str] | None,
-        typer.Option("--system", metavar="NAME", help="Only this system; twice: baseline, then candidate; or more."),
+        typer.Option("--system", metavar="NAME", help="Run only this system; repeat for more, baseline first."),
     ] = None,
     out: Annotated[
-        Path, typer.Option("--out", metavar="DIR", help="Folder for results.json, report.html, report.md and runs.")
+        Path,
+        typer.Option(
+            "--out", metavar="DIR", help="Output folder for results.json, report.html, report.md and the runs."
+        ),
     ] = Path("cranfield-out"),
     seed: SeedOption = 0,
     pilot: PilotOption = False,
@@ -54,18 +57,18 @@ def run_command(
     ] = False,
     contrast: ContrastOption = None,
     sensitivity: Annotated[
-        bool, typer.Option("--sensitivity", help="Add a sensitivity analysis of two systems.")
+        bool, typer.Option("--sensitivity", help="Add a sensitivity analysis (two systems only).")
     ] = False,
     no_cache: KeptOption = False,
     refresh: RefreshOption = False,
     fail_on: FailOnOption = None,
     output: FormatOption = Format.TEXT,
 ) -> None:
-    """Ask every query of every system, score, compare and report.
+    """Send every query to every system, then score, compare and report.
 
-    An interrupted collection is kept: the same command goes on from there. Answers of an earlier run are used again
-    where nothing has changed. Several test sets are run in turn, each into a folder of its name, and the worst of them
-    decides the exit code.
+    An interrupted collection resumes when the command is repeated. Cached answers of an earlier run are reused if
+    nothing has changed. Several test sets are run one after another, each into a subfolder of its name; the exit code
+    is that of the worst result.
     """
     from cranfield.project.job import run_job
 

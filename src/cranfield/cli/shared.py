@@ -95,9 +95,9 @@ def _fail_on_help() -> str:
     return "; ".join(f"{status} on {', '.join(spelled)}" for status, spelled in names.items())
 
 
-FormatOption = Annotated[Format, typer.Option("--format", help="What to print on stdout.")]
+FormatOption = Annotated[Format, typer.Option("--format", help="Output format on stdout.")]
 HtmlOption = Annotated[
-    Path | None, typer.Option("--html", metavar="FILE", help="Write the report as one HTML file too.")
+    Path | None, typer.Option("--html", metavar="FILE", help="Also write the report to this HTML file.")
 ]
 MeasureOption = Annotated[
     list[str] | None,
@@ -105,7 +105,7 @@ MeasureOption = Annotated[
         "-m",
         "--measure",
         metavar="MEASURE",
-        help="A measure such as nDCG@10; repeat for more. `cranfield measures` lists them.",
+        help="Measure such as nDCG@10; repeat for more. `cranfield measures` lists them.",
     ),
 ]
 FailOnOption = Annotated[
@@ -114,21 +114,23 @@ FailOnOption = Annotated[
         "--fail-on",
         metavar="VERDICT",
         parser=parse_fail_on,
-        help=f"Exit {_fail_on_help()}. Repeat for more.",
+        help=f"Exit with {_fail_on_help()}; repeat for more.",
     ),
 ]
 SeedOption = Annotated[
-    int, typer.Option("--seed", metavar="N", min=0, help="Seed of the permutation and bootstrap draws.")
+    int, typer.Option("--seed", metavar="N", min=0, help="Random seed for permutation and bootstrap.")
 ]
-KeptOption = Annotated[bool, typer.Option("--no-cache", help="Neither use nor write the cache of answers.")]
-RefreshOption = Annotated[bool, typer.Option("--refresh", help="Do not use cached answers, and replace them.")]
-PilotOption = Annotated[bool, typer.Option("--pilot", help="Mark all output as a pilot.")]
+KeptOption = Annotated[bool, typer.Option("--no-cache", help="Do not read or write the answer cache.")]
+RefreshOption = Annotated[bool, typer.Option("--refresh", help="Ignore cached answers and overwrite them.")]
+PilotOption = Annotated[
+    bool, typer.Option("--pilot", help="Mark all output as a pilot (a trial that is not for the record).")
+]
 TestSetFormatOption = Annotated[
     str | None,
     typer.Option(
         "--testset-format",
         metavar="FORMAT",
-        help="Format of the test set, such as qrels or beir; default: detected from content.",
+        help="Format of the test set, such as qrels or beir; default: detected from the content.",
     ),
 ]
 
@@ -138,7 +140,7 @@ ContrastOption = Annotated[
     typer.Option(
         "--contrast",
         metavar="KEY=A,B",
-        help="Contrast two strata, with an interval of the difference: difficulty=easy,hard; repeat for more.",
+        help="Contrast two strata, with a confidence interval: difficulty=easy,hard; repeat for more.",
     ),
 ]
 

@@ -14,10 +14,10 @@ SETTINGS: dict[str, Any] = {
 
 
 def trec_eval_command(context: typer.Context) -> None:
-    """Print what trec_eval prints: the same options, measures and lines.
+    """Drop-in replacement for trec_eval: same options, measures and output.
 
-    QRELS holds judgments, RUN results; - reads RUN from stdin. Options come in any order, and may be cut short or joined as
-    trec_eval allows.
+    QRELS contains the judgments and RUN the results; - reads RUN from stdin. Options may be given in any order, and
+    abbreviated or combined as in trec_eval.
     """
     from cranfield.trec_eval.options import help_lines, parse_arguments
     from cranfield.version import __version__

@@ -243,12 +243,12 @@ def test_help_names_every_convention_rule_and_test_that_can_decide(files):
     from cranfield.stats.table import TESTS
 
     helped = " ".join(cranfield(files, "compare", "--help").stdout.split())
-    procedures = re.search(r"Procedure of the verdict and its interval: ([\w, ]+)\.", helped)
+    procedures = re.search(r"Test for the verdict and its confidence interval: ([\w, ]+)\.", helped)
     assert set(re.split(r", | or ", procedures[1])) == {name for name, spec in TESTS.items() if spec.can_declare}
     conventions = re.search(r"Scoring convention: ([\w, ]+)\.", helped)
     assert set(re.split(r", | or ", conventions[1])) == set(CONVENTIONS)
-    rules = re.search(r"raters' grades become one: ([\w, ]+)\.", helped)
+    rules = re.search(r"grades of several raters: ([\w, ]+)\.", helped)
     assert re.split(r", | or ", rules[1]) == list(CONSENSUS)
-    scales = re.search(r"What the ratings are on: (.+?)\. --", helped)
+    scales = re.search(r"Scale of the ratings: (.+?)\. --", helped)
     listed = [f"{name} ({levels[0]}-{levels[-1]})" for name, levels in LEVELS.items()]
     assert re.split(r", | or ", scales[1]) == listed

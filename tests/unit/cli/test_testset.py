@@ -46,7 +46,7 @@ def looked_after(*arguments, code=0):
 def test_help_lists_every_command_with_a_sentence():
     text = looked_after("--help").stdout
     assert all(f"\n  {name} " in text for name in SUBCOMMANDS)
-    assert "convert   Write a test set in another format." in text
+    assert "convert   Convert a test set to another format." in text
 
 
 @pytest.mark.parametrize(

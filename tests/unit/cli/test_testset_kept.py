@@ -108,7 +108,7 @@ def test_a_grade_that_is_none_is_named(folder, flag, grade):
 
 
 def test_help_says_where_a_grade_begins():
-    assert "A grade is what follows the last `=`" in " ".join(looked_after("add", "--help").stdout.split())
+    assert "The grade follows the last `=`" in " ".join(looked_after("add", "--help").stdout.split())
 
 
 def test_convert_counts_what_it_wrote(folder):

@@ -1,3 +1,3 @@
-"""The baseline of a gate: accept a run as the baseline, or show the current one."""
+"""Accept a run as the baseline of a gate, or show the current baseline."""
 
 SUBCOMMANDS = ("accept", "show")

@@ -16,17 +16,20 @@ def accept_command(
     *,
     folder: FromOption = None,
     run: RunOption = None,
-    reason: Annotated[str, typer.Option("--reason", metavar="TEXT", help="Reason; it is written into the file.")] = "",
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would change; write nothing.")] = False,
+    reason: Annotated[
+        str, typer.Option("--reason", metavar="TEXT", help="Reason for the change, stored in the baseline file.")
+    ] = "",
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Show what would change without writing anything.")
+    ] = False,
     out: Annotated[
-        Path, typer.Option("--out", metavar="DIR", help="Folder for the run, where the system is asked now.")
+        Path, typer.Option("--out", metavar="DIR", help="Output folder for the run, if the system is queried now.")
     ] = Path("cranfield-gate"),
     output: FormatOption = Format.TEXT,
 ) -> None:
-    """Say what changes, then write the baseline file; commit it.
+    """Show what changes and write the baseline file, which is to be committed.
 
-    Nothing else ever writes it: no run takes its own results for the bar. A pilot is refused, and so is a run with more
-    failures than the gate allows.
+    No other command writes the baseline file. Pilots, and runs with more failures than the gate allows, are rejected.
     """
     from cranfield.project.baseline import accept
     from cranfield.project.gate import Source

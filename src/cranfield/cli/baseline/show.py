@@ -15,11 +15,12 @@ def show_command(
     config: ConfigArgument = Path("cranfield.yaml"),
     *,
     baseline_ref: Annotated[
-        str | None, typer.Option("--baseline-ref", metavar="REF", help="As this git ref has it: origin/main.")
+        str | None,
+        typer.Option("--baseline-ref", metavar="REF", help="Read the baseline from this git ref, such as origin/main."),
     ] = None,
     output: FormatOption = Format.TEXT,
 ) -> None:
-    """Show what was accepted, when, of which system, and its means."""
+    """Show the accepted baseline: system, date and means."""
     from cranfield.project.baseline import show
 
     deliver(show(config, baseline_ref), output, None)

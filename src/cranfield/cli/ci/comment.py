@@ -17,29 +17,33 @@ class ForgeName(StrEnum):
 
 
 def comment_command(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="The report, in Markdown; - reads standard input.")],
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="Report in Markdown; - reads standard input.")],
     *,
     forge: Annotated[
-        ForgeName | None, typer.Option("--forge", help="Which; without, that of the job, or of the token there is.")
+        ForgeName | None,
+        typer.Option("--forge", help="Forge; default: from the CI job, or from the token that is set."),
     ] = None,
     repo: Annotated[
-        str | None, typer.Option("--repo", metavar="OWNER/NAME", help="The repository; without, that of the job.")
+        str | None, typer.Option("--repo", metavar="OWNER/NAME", help="Repository; default: from the CI job.")
     ] = None,
     number: Annotated[
         int | None,
-        typer.Option("--number", metavar="N", help="Of the pull or merge request; without, that of the job."),
+        typer.Option("--number", metavar="N", help="Number of the pull or merge request; default: from the CI job."),
     ] = None,
     marker: Annotated[
-        str, typer.Option("--marker", metavar="TEXT", help="Tells this comment from others that the same job writes.")
+        str,
+        typer.Option(
+            "--marker", metavar="TEXT", help="Name that distinguishes this comment from others of the same job."
+        ),
     ] = "report",
     url: Annotated[
-        str | None, typer.Option("--url", metavar="URL", help="Address of the API; without, that of the job.")
+        str | None, typer.Option("--url", metavar="URL", help="URL of the API; default: from the CI job.")
     ] = None,
 ) -> None:
     """Create or update one comment on a pull or merge request.
 
-    The token comes from the environment alone: GITHUB_TOKEN, or GITLAB_TOKEN. Only a comment that begins with our
-    hidden marker and was written by the owner of the token is touched.
+    The token is read from the environment: GITHUB_TOKEN or GITLAB_TOKEN. Only a comment that begins with the hidden
+    marker of this command and was written by the owner of the token is changed.
     """
     from cranfield.project.ci import comment
 

@@ -1,6 +1,6 @@
-"""Look at systems under test: ask one a single query, see what a config or a preset comes to.
+"""Inspect the systems of a config: send a single query, list systems, show settings and presets.
 
-`cranfield run` asks them all.
+`cranfield run` queries all of them.
 """
 
 SUBCOMMANDS = ("probe", "list", "show", "presets")

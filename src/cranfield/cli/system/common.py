@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 ConfigOption = Annotated[
-    Path, typer.Option("--config", metavar="FILE", help="The configuration that the system stands in.")
+    Path, typer.Option("--config", metavar="FILE", help="Configuration file that defines the system.")
 ]
 NameArgument = Annotated[str, typer.Argument(metavar="NAME", help="A system of the configuration.")]
 CONFIG = Path("cranfield.yaml")

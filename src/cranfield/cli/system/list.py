@@ -7,7 +7,7 @@ from cranfield.cli.system.common import CONFIG, ConfigOption
 
 
 def list_command(*, config: ConfigOption = CONFIG, output: FormatOption = Format.TEXT) -> None:
-    """List the systems of a config: what each is, and how it is asked. Nothing is started."""
+    """List the systems of a config with their kind and settings. No system is started."""
     from cranfield.project.probing import systems_document
 
     deliver(systems_document(config), output, None)

@@ -10,11 +10,11 @@ from cranfield.cli.shared import Format, FormatOption, deliver
 
 
 def presets_command(
-    name: Annotated[str | None, typer.Argument(metavar="PRESET", help="Show this one in full.")] = None,
+    name: Annotated[str | None, typer.Argument(metavar="PRESET", help="Show this preset in full.")] = None,
     *,
     output: FormatOption = Format.TEXT,
 ) -> None:
-    """List the presets; with a name, what its `with` takes and what it comes to."""
+    """List the presets; with a name, show its `with` parameters and the resulting settings."""
     from cranfield.project.probing import presets_document
 
     deliver(presets_document(name), output, None)

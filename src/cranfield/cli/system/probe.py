@@ -12,23 +12,25 @@ from cranfield.cli.system.common import CONFIG, ConfigOption, NameArgument
 
 def probe_command(
     name: NameArgument,
-    query: Annotated[str, typer.Argument(metavar="QUERY", help="The text to ask.")],
+    query: Annotated[str, typer.Argument(metavar="QUERY", help="Text of the query.")],
     *,
     config: ConfigOption = CONFIG,
     k: Annotated[
-        int | None, typer.Option("-k", metavar="N", min=1, help="Results to ask for; default as the config.")
+        int | None,
+        typer.Option("-k", metavar="N", min=1, help="Number of results to request; default: that of the config."),
     ] = None,
     params: Annotated[
-        list[str] | None, typer.Option("--param", metavar="NAME=VALUE", help="Given with the query; repeat for more.")
+        list[str] | None,
+        typer.Option("--param", metavar="NAME=VALUE", help="Parameter sent with the query; repeat for more."),
     ] = None,
     testset: Annotated[
-        str | None, typer.Option("--testset", metavar="NAME", help="Ask with the params of this set of the config.")
+        str | None, typer.Option("--testset", metavar="NAME", help="Use the params of this test set of the config.")
     ] = None,
     output: FormatOption = Format.TEXT,
 ) -> None:
-    """Ask one system one query: the request, the raw answer, and the hits that were read from it.
+    """Send one query to one system and show the request, the raw answer and the hits parsed from it.
 
-    Exits with 3 where the call failed. Nothing is kept.
+    Exits with 3 if the call failed. Nothing is stored.
     """
     from cranfield.project.probing import probe
 

@@ -7,7 +7,7 @@ from cranfield.cli.system.common import CONFIG, ConfigOption, NameArgument
 
 
 def show_command(name: NameArgument, *, config: ConfigOption = CONFIG) -> None:
-    """Print a system as YAML, its preset filled in: what to copy where a preset does not do. Holds no secret."""
+    """Print a system as YAML with its preset expanded. Copy it to adapt a preset. Secrets are not printed."""
     from cranfield.project.probing import filled_yaml
 
     show([filled_yaml(config, name)])

@@ -1,4 +1,4 @@
-"""Look after test sets: convert, show, check, count, change, compare and renew them."""
+"""Manage test sets: convert, show, validate, count, edit, compare and refresh."""
 
 SUBCOMMANDS = (
     *("convert", "show", "validate", "stats", "verify", "rehash"),

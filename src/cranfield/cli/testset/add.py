@@ -36,27 +36,36 @@ def _many(flag: str, metavar: str, sentence: str) -> object:
 def add_command(
     testset: SetArgument,
     *,
-    query_id: Annotated[str, typer.Option("--id", metavar="ID", help="A new query, or one that is there.")],
-    text: Annotated[str, typer.Option("--text", metavar="TEXT", help="What a user types.")] = "",
-    strata: Annotated[list[str] | None, _many("--stratum", "KEY=VALUE", "What kind of query; repeat.")] = None,
-    query_class: Annotated[str, typer.Option("--class", metavar="CLASS", help="Its class: a name or letter.")] = "",
-    negative: Annotated[bool, typer.Option("--negative", help="Nothing should be found.")] = False,
+    query_id: Annotated[str, typer.Option("--id", metavar="ID", help="Id of a new or existing query.")],
+    text: Annotated[str, typer.Option("--text", metavar="TEXT", help="Text of the query.")] = "",
+    strata: Annotated[
+        list[str] | None, _many("--stratum", "KEY=VALUE", "Stratum of the query; repeat for more.")
+    ] = None,
+    query_class: Annotated[
+        str, typer.Option("--class", metavar="CLASS", help="Class of the query: a name or letter.")
+    ] = "",
+    negative: Annotated[bool, typer.Option("--negative", help="Negative query: no document is relevant.")] = False,
     relevant: Annotated[
-        list[str] | None, _many("--relevant", "DOC[=GRADE]", "A judged document; a grade follows the last `=`; repeat.")
+        list[str] | None,
+        _many("--relevant", "DOC[=GRADE]", "Judged document; the grade follows the last `=`; repeat for more."),
     ] = None,
     entities: Annotated[
-        list[str] | None, _many("--entity", "PATH::NAME[=GRADE]", "An expected symbol; repeat.")
+        list[str] | None, _many("--entity", "PATH::NAME[=GRADE]", "Expected symbol; repeat for more.")
     ] = None,
-    spans: Annotated[list[str] | None, _many("--span", "PATH:FIRST-LAST[=GRADE]", "Expected lines; repeat.")] = None,
-    patterns: Annotated[list[str] | None, _many("--pattern", "REGEX", "A pattern on ids, grade 1; repeat.")] = None,
-    files: Annotated[list[str] | None, _many("--file", "PATH[=GRADE]", "An expected file; repeat.")] = None,
+    spans: Annotated[
+        list[str] | None, _many("--span", "PATH:FIRST-LAST[=GRADE]", "Expected lines; repeat for more.")
+    ] = None,
+    patterns: Annotated[
+        list[str] | None, _many("--pattern", "REGEX", "Pattern that matches document ids, grade 1; repeat for more.")
+    ] = None,
+    files: Annotated[list[str] | None, _many("--file", "PATH[=GRADE]", "Expected file; repeat for more.")] = None,
     out: OutOption = None,
     force: ForceOption = False,
     today: TodayOption = None,
 ) -> None:
-    """Add a query, or judgments of one. Counts, date and history of the set are kept true.
+    """Add a query, or judgments of a query. Counts, date and history of the test set are updated.
 
-    A grade is what follows the last `=`; without any `=` it is 1. An id that holds `=` is given with its grade: `a=b=1`.
+    The grade follows the last `=` and defaults to 1. An id that contains `=` must be followed by a grade: `a=b=1`.
     """
     from cranfield.testsets.edit import Addition, added
     from cranfield.testsets.storage import folder_lock, read_stored

@@ -11,16 +11,19 @@ import typer
 if TYPE_CHECKING:
     from cranfield.model import TestSet
 
-SetArgument = Annotated[Path, typer.Argument(metavar="SET", help="A test set, in any of its formats.")]
+SetArgument = Annotated[Path, typer.Argument(metavar="SET", help="Test set, in any supported format.")]
 SetFormatOption = Annotated[
-    str | None, typer.Option("--testset-format", metavar="FORMAT", help="Say so instead of telling by content.")
+    str | None,
+    typer.Option(
+        "--testset-format", metavar="FORMAT", help="Format of the test set; default: detected from the content."
+    ),
 ]
 OutOption = Annotated[
-    Path | None, typer.Option("--out", metavar="FILE", help="Write the changed set here; default SET itself.")
+    Path | None, typer.Option("--out", metavar="FILE", help="Write the changed test set to this file; default: SET.")
 ]
-ForceOption = Annotated[bool, typer.Option("--force", help="Replace what is there.")]
+ForceOption = Annotated[bool, typer.Option("--force", help="Replace an existing file or split.")]
 TodayOption = Annotated[
-    str | None, typer.Option("--today", metavar="DATE", help="Another day than today, such as 2026-11-21.")
+    str | None, typer.Option("--today", metavar="DATE", help="Use this date instead of today, such as 2026-11-21.")
 ]
 
 

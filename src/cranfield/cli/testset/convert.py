@@ -16,19 +16,19 @@ if TYPE_CHECKING:
 
 @option_groups
 def convert_command(
-    source: Annotated[Path, typer.Argument(metavar="IN", help="A test set, in any of its formats.")],
-    out: Annotated[Path, typer.Argument(metavar="OUT", help="The file to write; its ending says the format.")],
+    source: Annotated[Path, typer.Argument(metavar="IN", help="Test set, in any supported format.")],
+    out: Annotated[Path, typer.Argument(metavar="OUT", help="Output file; its extension selects the format.")],
     *,
     source_format: Annotated[
-        str | None, typer.Option("--from", metavar="FORMAT", help="Format of IN, instead of telling by content.")
+        str | None, typer.Option("--from", metavar="FORMAT", help="Format of IN; default: detected from the content.")
     ] = None,
     to: Annotated[
-        str | None, typer.Option("--to", metavar="FORMAT", help="Format of OUT, instead of telling by its ending.")
+        str | None, typer.Option("--to", metavar="FORMAT", help="Format of OUT; default: from its extension.")
     ] = None,
     force: ForceOption = False,
     options: TestSetOptions,
 ) -> None:
-    """Write a test set in another format. What that format cannot hold is reported."""
+    """Convert a test set to another format. Information that the format cannot store is reported."""
     from cranfield.formats.convert import convert
     from cranfield.formats.testsets.meta_file import format_of
     from cranfield.project.testset_options import NO_OPTIONS, apply_options

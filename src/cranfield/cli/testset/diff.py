@@ -13,18 +13,18 @@ from cranfield.cli.testset.common import load_set
 
 
 def diff_command(
-    old: Annotated[Path, typer.Argument(metavar="OLD", help="The version before.")],
-    new: Annotated[Path, typer.Argument(metavar="NEW", help="The version after.")],
+    old: Annotated[Path, typer.Argument(metavar="OLD", help="Old version.")],
+    new: Annotated[Path, typer.Argument(metavar="NEW", help="New version.")],
     *,
     runs: Annotated[
         list[str] | None,
-        typer.Option("--run", metavar="[NAME=]RUN", help="A run whose means on both are shown; repeat for more."),
+        typer.Option("--run", metavar="[NAME=]RUN", help="Score this run on both versions; repeat for more."),
     ] = None,
     measures: MeasureOption = None,
     convention: ConventionOption = "trec",
     output: FormatOption = Format.TEXT,
 ) -> None:
-    """Say what changed between two versions. With runs: how their means move because of it."""
+    """Show the changes between two versions of a test set. With --run, also show how the means of the runs change."""
     from cranfield.reporting.documents.testset_versions import difference_document
     from cranfield.testsets.diff import ScoreMove, diff
 

@@ -14,7 +14,7 @@ from cranfield.cli.testset.common import SetArgument, SetFormatOption, load_set
 
 def overfit_command(
     testset: SetArgument,
-    run: Annotated[Path, typer.Argument(metavar="RUN", help="A run that answers the queries of both parts.")],
+    run: Annotated[Path, typer.Argument(metavar="RUN", help="Run with results for the queries of both parts.")],
     *,
     measures: MeasureOption = None,
     convention: ConventionOption = "trec",
@@ -22,7 +22,7 @@ def overfit_command(
     output: FormatOption = Format.TEXT,
     testset_format: SetFormatOption = None,
 ) -> None:
-    """Compare evaluated with held-out queries. A system that does better on the former is tuned to them."""
+    """Compare the scores of evaluated and held-out queries. A higher score on evaluated queries indicates overfitting."""
     from cranfield.project.versions import overfitting
     from cranfield.reporting.documents.testset_versions import overfit_document
 

@@ -37,42 +37,52 @@ class SampleOption(StrEnum):
 def refresh_command(
     testset: SetArgument,
     *,
-    log: Annotated[Path, typer.Option("--log", metavar="QUERIES", help="Lines `query TAB count`, or JSON lines.")],
-    n: Annotated[int, typer.Option("--n", metavar="N", min=1, help="Queries to replace.")] = 20,
+    log: Annotated[
+        Path, typer.Option("--log", metavar="QUERIES", help="Query log: lines `query TAB count`, or JSON Lines.")
+    ],
+    n: Annotated[int, typer.Option("--n", metavar="N", min=1, help="Number of queries to replace.")] = 20,
     sample: Annotated[
-        SampleOption, typer.Option(help="Each with one chance; the most frequent; chances by frequency.")
+        SampleOption, typer.Option(help="Sampling of the log: uniform, the most frequent, or weighted by frequency.")
     ] = SampleOption.RANDOM,
-    seed: Annotated[int, typer.Option("--seed", metavar="N", min=0, help="The same seed makes the same plan.")] = 0,
+    seed: Annotated[int, typer.Option("--seed", metavar="N", min=0, help="Random seed of the plan.")] = 0,
     drop: Annotated[
-        list[str] | None, typer.Option("--drop", metavar="QUERY_ID", help="A query that leaves; default: drawn.")
+        list[str] | None,
+        typer.Option("--drop", metavar="QUERY_ID", help="Query to remove; repeat for more; default: sampled."),
     ] = None,
     plan: Annotated[
-        Path | None, typer.Option("--plan", metavar="SHEET", help="First step: write the sheet to label (CSV).")
+        Path | None, typer.Option("--plan", metavar="SHEET", help="Step 1: write the CSV sheet to label.")
     ] = None,
     runs: Annotated[
-        list[Path] | None, typer.Option("--run", metavar="RUN", help="A run whose first results are to be labelled.")
+        list[Path] | None,
+        typer.Option("--run", metavar="RUN", help="Run whose top results are to be labelled; repeat for more."),
     ] = None,
-    depth: Annotated[int, typer.Option("--depth", metavar="N", min=1, help="Results of each run and query.")] = 10,
+    depth: Annotated[
+        int, typer.Option("--depth", metavar="N", min=1, help="Number of results to label per run and query.")
+    ] = 10,
     queries: Annotated[
-        Path | None, typer.Option("--queries-out", metavar="FILE", help="Write the new queries too: `id TAB text`.")
+        Path | None, typer.Option("--queries-out", metavar="FILE", help="Also write the new queries: `id TAB text`.")
     ] = None,
     raters: Annotated[str, typer.Option("--raters", metavar="A,B", help="Names of the two raters.")] = "rater1,rater2",
     labels: Annotated[
-        Path | None, typer.Option("--labels", metavar="SHEET", help="Second step: the sheet, filled in by both raters.")
+        Path | None, typer.Option("--labels", metavar="SHEET", help="Step 2: the sheet labelled by both raters.")
     ] = None,
     kappa: Annotated[
-        float, typer.Option("--kappa", metavar="K", help="Cohen's kappa that the raters have to exceed.")
+        float, typer.Option("--kappa", metavar="K", help="Cohen's kappa that the raters must exceed.")
     ] = 0.6,
     consensus: Annotated[
-        str, typer.Option("--consensus", metavar="RULE", help="How the two raters' grades become one.")
+        str, typer.Option("--consensus", metavar="RULE", help="Consensus rule for the grades of the two raters.")
     ] = "mean",
-    version: Annotated[str, typer.Option("--version", metavar="TEXT", help="Of the new set; default: the next.")] = "",
-    out: Annotated[Path | None, typer.Option("--out", metavar="NEW", help="Second step: the next version.")] = None,
+    version: Annotated[
+        str, typer.Option("--version", metavar="TEXT", help="Version of the new test set; default: the next version.")
+    ] = "",
+    out: Annotated[Path | None, typer.Option("--out", metavar="NEW", help="Step 2: file for the new version.")] = None,
     force: ForceOption = False,
     today: TodayOption = None,
 ) -> None:
-    """Replace queries by what users ask. Two steps: --plan SHEET draws them; --labels SHEET --out NEW
-    makes the next version, once two raters agree.
+    """Replace queries with queries from a log, in two steps.
+
+    Step 1: --plan SHEET samples the queries and writes a sheet to label. Step 2: --labels SHEET --out NEW writes the next
+    version if the two raters agree.
     """
     from cranfield.errors import UsageError
     from cranfield.testsets.labels import read_sheet

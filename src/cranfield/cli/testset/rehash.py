@@ -25,16 +25,20 @@ def rehash_command(
     repo: RepoOption,
     at: AtOption = None,
     allow_drift: Annotated[
-        bool, typer.Option("--allow-drift", help="Take every place as it stands now, and leave out what is gone.")
+        bool,
+        typer.Option(
+            "--allow-drift",
+            help="Accept the current content of every place; places that no longer exist get no anchor.",
+        ),
     ] = False,
     out: OutOption = None,
     force: ForceOption = False,
     today: TodayOption = None,
     testset_format: SetFormatOption = None,
 ) -> None:
-    """Write commit, hashes, anchors and counts of a set anew; its queries and judgments stay as they are.
+    """Update commit, hashes, anchors and counts of a test set without changing its queries and judgments.
 
-    They are written into the set where its format has room for them, and otherwise to SET.meta.json beside it.
+    They are written to SET if its format can store them, and to SET.meta.json otherwise.
     """
     from cranfield.errors import UsageError
     from cranfield.formats.io.files import STDIN, meta_path

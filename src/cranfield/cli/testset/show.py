@@ -13,13 +13,13 @@ from cranfield.cli.testset.common import SetArgument, SetFormatOption, load_set
 def show_command(
     testset: SetArgument,
     query_ids: Annotated[
-        list[str] | None, typer.Argument(metavar="QUERY_ID", help="Show these in full; without, list all.")
+        list[str] | None, typer.Argument(metavar="QUERY_ID", help="Show these queries in full; default: list all.")
     ] = None,
     *,
     output: FormatOption = Format.TEXT,
     testset_format: SetFormatOption = None,
 ) -> None:
-    """Show queries and what is expected of each. Without ids: all, a line each."""
+    """Show queries with their judgments and expected items. Without ids, list all queries, one per line."""
     from cranfield.errors import UsageError
     from cranfield.reporting.documents.testset import queries_document
 

@@ -21,17 +21,21 @@ from cranfield.cli.testset.common import (
 def split_command(
     testset: SetArgument,
     *,
-    share: Annotated[float, typer.Option("--share", metavar="SHARE", help="Of the queries that is held out.")] = 0.2,
-    seed: Annotated[int, typer.Option("--seed", metavar="N", min=0, help="The same seed holds out the same.")] = 0,
+    share: Annotated[float, typer.Option("--share", metavar="SHARE", help="Share of the queries to hold out.")] = 0.2,
+    seed: Annotated[int, typer.Option("--seed", metavar="N", min=0, help="Random seed.")] = 0,
     by: Annotated[
         list[str] | None,
-        typer.Option("--by", metavar="KEY", help="Stratum to draw within; repeat; default all that group queries."),
+        typer.Option(
+            "--by",
+            metavar="KEY",
+            help="Sample within this stratum; repeat for more; default: all strata that group queries.",
+        ),
     ] = None,
     out: OutOption = None,
     force: ForceOption = False,
     today: TodayOption = None,
 ) -> None:
-    """Draw and store the queries held out. Every stratum gives its share."""
+    """Split a test set into evaluated and held-out queries. The split is stratified and stored in the test set."""
     from cranfield.errors import UsageError
     from cranfield.testsets.split import split, with_split
     from cranfield.testsets.storage import folder_lock, read_stored

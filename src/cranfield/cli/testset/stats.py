@@ -15,12 +15,16 @@ def stats_command(
     *,
     by: Annotated[
         list[str] | None,
-        typer.Option("--by", metavar="KEY", help="Strata to cross two by two; default all that group queries."),
+        typer.Option(
+            "--by",
+            metavar="KEY",
+            help="Stratum to cross-tabulate; repeat for more; default: all strata that group queries.",
+        ),
     ] = None,
     output: FormatOption = Format.TEXT,
     testset_format: SetFormatOption = None,
 ) -> None:
-    """Count what a test set holds. Strata are crossed two by two."""
+    """Count the queries, judgments, grades and strata of a test set. Pairs of strata are cross-tabulated."""
     from itertools import combinations
 
     from cranfield.errors import UsageError

@@ -19,14 +19,14 @@ def validate_command(
     *,
     runs: Annotated[
         list[Path] | None,
-        typer.Option("--run", metavar="RUN", help="A run to try patterns, ids and places on; repeat for more."),
+        typer.Option("--run", metavar="RUN", help="Run to check patterns, ids and places against; repeat for more."),
     ] = None,
-    strict: Annotated[bool, typer.Option("--strict", help="Exit 1 on warnings too.")] = False,
+    strict: Annotated[bool, typer.Option("--strict", help="Also exit with 1 on warnings.")] = False,
     today: TodayOption = None,
     output: FormatOption = Format.TEXT,
     testset_format: SetFormatOption = None,
 ) -> None:
-    """Check a test set. All findings are printed, with their rules; exit 2 on errors."""
+    """Check a test set and report all findings with their rules. Exits with 2 on errors."""
     from cranfield.reporting.documents.testset import findings_document
     from cranfield.testsets.validate import validate
 

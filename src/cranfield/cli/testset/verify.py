@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 RepoOption = Annotated[Path, typer.Option("--repo", metavar="DIR", help="Folder of the repository.")]
 AtOption = Annotated[
-    str | None, typer.Option("--at", metavar="COMMIT", help="A commit of it; default its files as they are.")
+    str | None, typer.Option("--at", metavar="COMMIT", help="Commit of the repository; default: the files on disk.")
 ]
 HEADINGS = ("place", "kind", "state", "now", "detail", "queries")
 UNANCHORED = (
@@ -41,15 +41,15 @@ def verify_command(
     at: AtOption = None,
     out: Annotated[
         Path | None,
-        typer.Option("--out", metavar="FILE", help="Write the set with moved lines where they are now, too."),
+        typer.Option("--out", metavar="FILE", help="Also write the test set with the current lines of moved places."),
     ] = None,
     force: ForceOption = False,
     output: FormatOption = Format.TEXT,
     testset_format: SetFormatOption = None,
 ) -> None:
-    """Look for all that a set expects in a repository: unchanged, moved, edited, renamed or gone.
+    """Check the expected places of a test set against a repository: unchanged, moved, edited, renamed or gone.
 
-    Exits with 1 when something was edited, renamed or is gone.
+    Exits with 1 if any place was edited, renamed or is gone.
     """
     from cranfield.repo.drift import verify
     from cranfield.repo.reanchor import reanchored
