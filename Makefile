@@ -11,6 +11,8 @@ JOBS ?= auto
 PYTEST_PARALLEL := -n $(JOBS) --dist worksteal
 # The tests of the sources themselves (tests/architecture) are run by `make check`.
 PYTEST = PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m pytest $(PYTEST_PARALLEL) --ignore=tests/architecture
+# Tests start many processes: without bytecode files each would compile the package anew.
+unexport PYTHONDONTWRITEBYTECODE
 # Data sizes of `make bench`: S and M take some minutes together, L a quarter of an hour and 20 GB of memory.
 SIZES ?= S M
 # Programs that tests need besides Python, each with its Debian package. Playwright's driver needs libatomic.
