@@ -270,6 +270,7 @@ class ChildProcess(asyncio.SubprocessProtocol):
 
 
 _running: set[ChildProcess] = set()
+os.register_at_fork(after_in_child=_running.clear)  # they are the parent's
 
 
 @asynccontextmanager
@@ -297,11 +298,13 @@ def exit_reason(status: int) -> str:
 @cache
 def _end_all_at_exit() -> None:
     async def end_all() -> None:
-        with suppress(TimeoutError):
-            async with asyncio.timeout(_CLOSE_S):
-                await asyncio.gather(*(child.end() for child in list(_running)))
+        await asyncio.wait([child.ending() for child in _running], timeout=_CLOSE_S)
 
-    atexit.register(lambda: event_loop().run(end_all()))
+    def end_if_any() -> None:
+        if _running:
+            event_loop().run(end_all())
+
+    atexit.register(end_if_any)
 
 
 def _end_when_started(starting: asyncio.Future[tuple[asyncio.SubprocessTransport, ChildProcess]]) -> None:

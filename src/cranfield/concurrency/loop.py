@@ -5,13 +5,16 @@ from __future__ import annotations
 import asyncio
 import atexit
 import os
+import signal
 import threading
 import time
 from collections.abc import Awaitable, Callable, Coroutine
 from concurrent.futures import CancelledError, Future
 from concurrent.futures import TimeoutError as NotYetDone
 from functools import cache
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
+
+from cranfield.concurrency.threads import Threads
 
 SIGNALS_S = 0.1
 """Longest time until a signal is noticed by a thread that waits for a result."""
@@ -30,6 +33,12 @@ class EventLoop:
 
     def __init__(self) -> None:
         self._loop = asyncio.new_event_loop()
+        self.threads = Threads("cranfield-worker")
+        """For blocking work of calls: reading long outputs, loading certificates."""
+        if threading.current_thread() is threading.main_thread() and signal.getsignal(signal.SIGCHLD) is signal.SIG_IGN:
+            signal.signal(
+                signal.SIGCHLD, signal.SIG_DFL
+            )  # ignored, it would take the exit status of every child process
         self._thread = threading.Thread(target=self._work, name="cranfield-loop", daemon=True)
         self._thread.start()
         atexit.register(self.stop)
@@ -46,27 +55,23 @@ class EventLoop:
         if threading.current_thread() is self._thread:
             coroutine.close()
             raise RuntimeError("EventLoop.run on its own loop: await the coroutine")
-        ended: Future[Result] = Future()
-        tasks: list[asyncio.Task[Result]] = []
-
-        def start() -> None:
-            tasks.append(self._loop.create_task(coroutine))
-            tasks[0].add_done_callback(lambda task: _copy_result(task, ended))
-
+        waited = _Waited(self._loop, coroutine)
         try:
-            self._loop.call_soon_threadsafe(start)
+            self._loop.call_soon_threadsafe(waited.start)
             while True:
                 try:
-                    return ended.result(SIGNALS_S)
+                    return waited.ended.result(SIGNALS_S)
                 except NotYetDone:
-                    if ended.done():
-                        return ended.result()  # or raises a TimeoutError of the coroutine
+                    if waited.ended.done():
+                        return waited.ended.result()  # or raises a TimeoutError of the coroutine
+                    if not self._thread.is_alive():
+                        raise RuntimeError("the event loop has ended") from None
         except CancelledError:
             raise CallInterruptedError from None
         except BaseException:
-            if not ended.done():
-                self._loop.call_soon_threadsafe(lambda: tasks[0].cancel())  # noqa: PLW0108 - `start` may not have run yet
-                while not ended.done():
+            if not waited.ended.done() and self._thread.is_alive():
+                self._loop.call_soon_threadsafe(waited.cancel)
+                while not waited.ended.done() and self._thread.is_alive():
                     time.sleep(SIGNALS_S / 10)
             raise
 
@@ -128,10 +133,38 @@ async def finish(awaitable: Awaitable[Result]) -> Result:
     return task.result()
 
 
-def _copy_result(task: asyncio.Task[Result], ended: Future[Result]) -> None:
-    if task.cancelled():
-        ended.cancel()
-    elif (error := task.exception()) is not None:
-        ended.set_exception(error)
-    else:
-        ended.set_result(task.result())
+class _Waited(Generic[Result]):
+    """A coroutine that another thread waits for. All but `ended` is used on the loop."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, coroutine: Coroutine[Any, Any, Result]) -> None:
+        self.ended: Future[Result] = Future()
+        self._loop = loop
+        self._coroutine = coroutine
+        self._task: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        """Start the coroutine, unless it was cancelled before."""
+        if not self.ended.done():
+            self._task = self._loop.create_task(self._copy_result())
+            self._task.add_done_callback(lambda _: self._end_unstarted())
+
+    def cancel(self) -> None:
+        """Cancel it, started or not."""
+        if self._task is None:
+            self._end_unstarted()
+        else:
+            self._task.cancel()
+
+    def _end_unstarted(self) -> None:
+        if not self.ended.done():
+            self.ended.cancel()
+            self._coroutine.close()
+
+    async def _copy_result(self) -> None:
+        """Await it. `SystemExit` and `KeyboardInterrupt` would end the loop: they are raised in the waiting thread."""
+        try:
+            self.ended.set_result(await self._coroutine)
+        except asyncio.CancelledError:
+            self.ended.cancel()
+        except BaseException as error:  # noqa: BLE001 - raised again in the waiting thread
+            self.ended.set_exception(error)

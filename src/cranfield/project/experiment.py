@@ -111,6 +111,11 @@ class Experiment:
             if out is None:
                 return {system.name: collect(self.testset, system, k=self.k) for system in self.systems}
             progress = progress or progress_on(sys.stderr)
+            if self.collecting.cache_dir is not None:
+                with suppress(
+                    UsageError
+                ):  # a cache that cannot be written can still be read; what is not kept is noted
+                    local_folder(self.collecting.cache_dir.parents[1])
             for start in range(0, len(self.systems), AT_A_TIME):
                 group = self.systems[start : start + AT_A_TIME]
                 runs |= collect_all(
@@ -187,7 +192,7 @@ def prepare(
         name=name,
         params=chosen.params,
     )
-    _ = experiment.primary
+    _ = experiment.dry, experiment.primary  # refuses measures that the test set does not allow
     return experiment
 
 
@@ -230,11 +235,6 @@ def collect_options(config: Config, cache: AnswerCache = "use") -> CollectOption
     """How systems are queried, as the config says."""
     settings = config.collect
     is_kept = cache != "off" and settings.cache_h != 0
-    if is_kept:
-        with suppress(
-            UsageError
-        ):  # a cache that cannot be written can still be read; collecting notes what it cannot write
-            local_folder(config.folder)
     return CollectOptions(
         warm_up=settings.warm_up,
         repeats=settings.repeats,

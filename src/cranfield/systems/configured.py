@@ -19,6 +19,7 @@ from typing import Any, ClassVar, Self
 
 from cranfield.concurrency.loop import event_loop
 from cranfield.concurrency.retry import retry_policy
+from cranfield.concurrency.threads import FunctionError
 from cranfield.config.config_digest import config_digest, public_config
 from cranfield.config.load import system_config
 from cranfield.config.services import McpServer
@@ -262,13 +263,20 @@ class ConfiguredSystem(ABC):
         with self._interruptible():
             reply, latency_ms, attempts = await self._attempts(query.text, k, params)
         tried = f" (tried {attempts} times)" if attempts > 1 else ""
-        answer = self._redacted(self._extractor.read(reply.output, k) if reply.answer is None else reply.answer, tried)
+        try:  # in a thread: a long output must not delay other calls, nor an interruption
+            answer, output, stderr = await event_loop().threads.call(lambda: self._read(reply, k, tried))
+        except FunctionError as raised:
+            raise raised.error from None
         redact = self.redactor.redact
-        output, stderr = redact(reply.output), redact(reply.stderr)
         log = CallLog(latency_ms, output[:HEAD_CHARS], stderr[:HEAD_CHARS], attempts)
         if not is_shown:
             return Exchange("", "", "", answer, log)
         return Exchange(redact(self.request(query.text, k, params)), output, stderr, answer, log)
+
+    def _read(self, reply: Reply, k: int, tried: str) -> tuple[Answer, str, str]:
+        """The answer, output and stderr of a reply, without secrets."""
+        answer = self._extractor.read(reply.output, k) if reply.answer is None else reply.answer
+        return self._redacted(answer, tried), self.redactor.redact(reply.output), self.redactor.redact(reply.stderr)
 
     def _redacted(self, answer: Answer, tried: str) -> Answer:
         """An answer without secrets: a service may send back what it was sent.

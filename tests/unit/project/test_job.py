@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
 
-from cranfield.errors import ConfigError, PreflightError, TestSetError, UsageError
+from cranfield.errors import ConfigError, MeasureError, PreflightError, TestSetError, UsageError
 from cranfield.formats.runs.jsonl import read_run
 from cranfield.project.job import Job, run_job
 
@@ -265,3 +266,13 @@ def test_strata_are_contrasted_and_one_that_is_not_there_is_refused_before_anyth
     job = run_job(config, out=tmp_path / "out", contrasts=[("kind", "x", "y")])
     assert "contrasts" in job.document.payload()
     assert (tmp_path / "asked").exists()
+
+
+def test_a_measure_that_the_test_set_does_not_allow_is_refused_before_a_query_is_sent(tmp_path, checkout):
+    shutil.copytree(checkout / "examples" / "handbook", tmp_path / "handbook")
+    config = tmp_path / "handbook" / "cranfield.yaml"
+    config.write_text(config.read_text() + "measures: [nDCG@10, alpha_nDCG@10]\n")
+    with pytest.raises(MeasureError, match="alpha_nDCG@10"):
+        run_job(config, out=tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+    assert not (tmp_path / "handbook" / ".cranfield").exists()

@@ -91,6 +91,8 @@ def qrels_from_rows(rows: Iterable[JudgmentRow], *, name: str = "qrels", by_subt
     if by_subtopic:
         builder = TestSetBuilder(name, None, grouping="subtopic")
         for row, (query_id, doc_id, grade, subtopic) in numbered:
+            if builder.is_full:
+                break
             if query_id not in builder.queries:
                 builder.queries[query_id] = Query(query_id)
             builder.judge_in_group(query_id, (doc_id, subtopic, ""), grade, row)

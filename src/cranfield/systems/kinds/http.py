@@ -23,6 +23,7 @@ from urllib.parse import quote
 from cranfield.concurrency.child_process import MAX_OUTPUT_BYTES
 from cranfield.concurrency.loop import event_loop
 from cranfield.concurrency.retry import is_transient, retry_after_s
+from cranfield.concurrency.threads import FunctionError
 from cranfield.config.systems import HttpConfig
 from cranfield.config.template import ENV, request_values
 from cranfield.errors import shorten
@@ -89,10 +90,13 @@ class HttpSystem(ConfiguredSystem):
 
     async def make_ready(self) -> Reply | None:
         """Create the client, which reads certificates."""
-        try:
-            await asyncio.to_thread(self._ready_client)
-        except failures():
-            return failed("no request was made: the proxies or certificates to use cannot be used")
+        if self._client is None:
+            try:
+                await event_loop().threads.call(self._ready_client)
+            except FunctionError as raised:
+                if not isinstance(raised.error, failures()):
+                    raise raised.error from None
+                return failed("no request was made: the proxies or certificates to use cannot be used")
         return None
 
     async def attempt(self, query: str, k: int, params: Mapping[str, Scalar], received: Received) -> Reply:
