@@ -33,31 +33,32 @@ def _many(flag: str, metavar: str, sentence: str) -> object:
     return typer.Option(flag, metavar=metavar, help=sentence)
 
 
+StratumOption = Annotated[list[str] | None, _many("--stratum", "KEY=VALUE", "Stratum of the query; repeat for more.")]
+RelevantOption = Annotated[
+    list[str] | None,
+    _many("--relevant", "DOC[=GRADE]", "Judged document; the grade follows the last `=`; repeat for more."),
+]
+EntityOption = Annotated[list[str] | None, _many("--entity", "PATH::NAME[=GRADE]", "Expected symbol; repeat for more.")]
+SpanOption = Annotated[list[str] | None, _many("--span", "PATH:FIRST-LAST[=GRADE]", "Expected lines; repeat for more.")]
+PatternOption = Annotated[
+    list[str] | None, _many("--pattern", "REGEX", "Pattern that matches document ids, grade 1; repeat for more.")
+]
+
+
 def add_command(
     testset: SetArgument,
     *,
     query_id: Annotated[str, typer.Option("--id", metavar="ID", help="Id of a new or existing query.")],
     text: Annotated[str, typer.Option("--text", metavar="TEXT", help="Text of the query.")] = "",
-    strata: Annotated[
-        list[str] | None, _many("--stratum", "KEY=VALUE", "Stratum of the query; repeat for more.")
-    ] = None,
+    strata: StratumOption = None,
     query_class: Annotated[
         str, typer.Option("--class", metavar="CLASS", help="Class of the query: a name or letter.")
     ] = "",
     negative: Annotated[bool, typer.Option("--negative", help="Negative query: no document is relevant.")] = False,
-    relevant: Annotated[
-        list[str] | None,
-        _many("--relevant", "DOC[=GRADE]", "Judged document; the grade follows the last `=`; repeat for more."),
-    ] = None,
-    entities: Annotated[
-        list[str] | None, _many("--entity", "PATH::NAME[=GRADE]", "Expected symbol; repeat for more.")
-    ] = None,
-    spans: Annotated[
-        list[str] | None, _many("--span", "PATH:FIRST-LAST[=GRADE]", "Expected lines; repeat for more.")
-    ] = None,
-    patterns: Annotated[
-        list[str] | None, _many("--pattern", "REGEX", "Pattern that matches document ids, grade 1; repeat for more.")
-    ] = None,
+    relevant: RelevantOption = None,
+    entities: EntityOption = None,
+    spans: SpanOption = None,
+    patterns: PatternOption = None,
     files: Annotated[list[str] | None, _many("--file", "PATH[=GRADE]", "Expected file; repeat for more.")] = None,
     out: OutOption = None,
     force: ForceOption = False,
