@@ -70,7 +70,6 @@ def add_command(
     """
     from cranfield.testsets.edit import Addition, added
     from cranfield.testsets.storage import folder_lock, read_stored
-    from cranfield.words import n_of
 
     _refuse_repeats(relevant or ())
     if out is not None:
