@@ -6,8 +6,8 @@ SHELL := /bin/bash
 PYTHON ?= python3
 BIN := .venv/bin
 STAMP := .venv/.ready
-# Test processes: `make test JOBS=1` for one.
-JOBS ?= auto
+# Test processes: one more than there are processors, because many tests wait for programs (`make test JOBS=1` for one).
+JOBS ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
 PYTEST_PARALLEL := -n $(JOBS) --dist worksteal
 # The tests of the sources themselves (tests/architecture) are run by `make check`.
 PYTEST = PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m pytest $(PYTEST_PARALLEL) --ignore=tests/architecture
