@@ -112,12 +112,12 @@ class Plugin:
         if isinstance(error, CranfieldError):
             return Problem(f"{self.label} failed: {error.problems[0].message}")
         what = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
-        hint = f"mend {self.point.value}, or uninstall the package"
+        hint = f"fix {self.point.value}, or uninstall the package"
         return Problem(f"{self.label} failed: {what}", hint=hint)
 
     def wrong_type(self, item: object, expected: str) -> Problem:
         """The message for an object that is not what the group takes."""
-        hint = f"mend {self.point.value}, or uninstall the package"
+        hint = f"fix {self.point.value}, or uninstall the package"
         message = f"{self.label}: {self.point.value} has the wrong type"
         return Problem(message, expected=expected, got=type(item).__name__, hint=hint)
 

@@ -29,9 +29,12 @@ def parts_of(name: str) -> list[str]:
 
 
 def identifiers(source: str) -> Iterator[tuple[int, str]]:
+    """Line and name of every identifier; `np.ones` is not a name of this project."""
+    before = ["", ""]
     for token in tokenize.generate_tokens(io.StringIO(source).readline):
-        if token.type == tokenize.NAME:
+        if token.type == tokenize.NAME and not (token.string == "ones" and before == ["np", "."]):
             yield token.start[0], token.string
+        before = [before[1], token.string]
 
 
 def findings(source: str, kind: str, *, is_python: bool) -> Iterator[tuple[int, str]]:
@@ -61,8 +64,10 @@ def files() -> Iterator[tuple[str, Path]]:
 def found(kind: str) -> Iterator[tuple[str, str, str]]:
     """Folder, place and word of everything that is on a list."""
     for folder, path in files():
+        name = path.relative_to(CHECKOUT).as_posix()
         for line, word in findings(path.read_text(), kind, is_python=path.suffix == ".py"):
-            yield folder, f"{path.relative_to(CHECKOUT).as_posix()}:{line}: {word}", word
+            if word not in WORDS["exceptions"].get(name, ()):
+                yield folder, f"{name}:{line}: {word}", word
 
 
 def test_no_forbidden_word_is_used() -> None:
@@ -104,7 +109,14 @@ def test_a_word_of_the_list_is_found(source: str, expected: list[tuple[int, str]
 
 @pytest.mark.parametrize(
     "source",
-    ["x = held_out\n", "one_line = p_one_sided\n", "# the doorway of nobodys\n", "toned = 1\n", "settlement = 2\n"],
+    [
+        "x = held_out\n",
+        "one_line = p_one_sided\n",
+        "# the doorway of nobodys\n",
+        "toned = 1\n",
+        "settlement = 2\n",
+        "np.ones(3)\n",
+    ],
 )
 def test_what_only_looks_like_one_is_not(source: str) -> None:
     assert list(findings(source, "discouraged", is_python=True)) == []

@@ -116,7 +116,8 @@ def compare_classes(comparison: Comparison) -> tuple[ClassComparison, ...]:
     from cranfield.stats.multiplicity import holm
 
     sides = [
-        {one.query_class.name: one for one in by_class(side)} for side in (comparison.baseline, comparison.candidate)
+        {result.query_class.name: result for result in by_class(side)}
+        for side in (comparison.baseline, comparison.candidate)
     ]
     compared = [
         _compare_class((before[name], after[name]), comparison)
@@ -124,10 +125,10 @@ def compare_classes(comparison: Comparison) -> tuple[ClassComparison, ...]:
         for name in before
         if name in after
     ]
-    adjusted = holm([None if one.test is None else one.test.p_two_sided for one in compared])
+    adjusted = holm([None if result.test is None else result.test.p_two_sided for result in compared])
     return tuple(
-        one if one.test is None else replace(one, test=replace(one.test, p_adjusted=p))
-        for one, p in zip(compared, adjusted, strict=True)
+        result if result.test is None else replace(result, test=replace(result.test, p_adjusted=p))
+        for result, p in zip(compared, adjusted, strict=True)
     )
 
 

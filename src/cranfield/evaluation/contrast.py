@@ -96,8 +96,8 @@ def _measure(measure: Measure | None, known: Sequence[Measure]) -> Measure:
 def _sides(testset: TestSet, key: str, names: tuple[str, str], values: Mapping[str, float]) -> tuple[FloatQ, FloatQ]:
     strata: dict[str, dict[str, list[str]]] = {}
     for query in testset.queries:
-        for one, value in query.strata.items():
-            strata.setdefault(one, {}).setdefault(value, []).append(query.id)
+        for stratum, value in query.strata.items():
+            strata.setdefault(stratum, {}).setdefault(value, []).append(query.id)
     if not strata:
         hint = "{strata} adds them"
         raise UsageError(f"test set {testset.name!r} has no strata to contrast", hint=hint, parameters=("strata",))

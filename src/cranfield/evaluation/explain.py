@@ -234,9 +234,9 @@ def count(values: FloatQ) -> int:
     return int((~np.isnan(values)).sum())
 
 
-def subtract(one: float | None, other: float | None) -> float | None:
-    """A difference; None where a side has no value."""
-    return None if one is None or other is None else one - other
+def subtract(a: float | None, b: float | None) -> float | None:
+    """The difference a - b; None where either is None."""
+    return None if a is None or b is None else a - b
 
 
 def _value_or_none(value: float) -> float | None:

@@ -140,5 +140,5 @@ def choose_point(
     )
 
 
-def _difference(one: float | None, other: float | None) -> float | None:
-    return None if one is None or other is None else one - other
+def _difference(a: float | None, b: float | None) -> float | None:
+    return None if a is None or b is None else a - b

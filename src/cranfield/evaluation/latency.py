@@ -227,9 +227,9 @@ def _differences(
 
 def _resampled(a: NDArray[np.float64], b: NDArray[np.float64], rows: NDArray[np.int64]) -> NDArray[np.float64]:
     """float64[rows, 3]: the three differences of each sample of queries."""
-    one, other = a[rows], b[rows]
-    of_percentiles = np.percentile(other, [50, 95], axis=1) - np.percentile(one, [50, 95], axis=1)
-    return np.column_stack([np.median(other - one, axis=1), of_percentiles.T])
+    a_drawn, b_drawn = a[rows], b[rows]
+    of_percentiles = np.percentile(b_drawn, [50, 95], axis=1) - np.percentile(a_drawn, [50, 95], axis=1)
+    return np.column_stack([np.median(b_drawn - a_drawn, axis=1), of_percentiles.T])
 
 
 def _sentence(found: LatencyDifference | None, names: tuple[str, str], n: int) -> str:

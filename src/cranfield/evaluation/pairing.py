@@ -104,9 +104,10 @@ def _check_comparable(first: Evaluation, second: Evaluation) -> None:
             hint="other judgments, targets, classes or strata, or grades made by another rule or on another scale, make "
             "another test set",
         )
-    one, other = first.ranking.convention, second.ranking.convention
-    if one != other:
-        raise UsageError("the two systems were scored under different conventions", got=f"{one.name} and {other.name}")
+    conventions = first.ranking.convention, second.ranking.convention
+    if conventions[0] != conventions[1]:
+        names = " and ".join(convention.name for convention in conventions)
+        raise UsageError("the two systems were scored under different conventions", got=names)
     depths = [evaluation.reading.get("depth") for evaluation in (first, second)]
     if depths[0] != depths[1]:
         raise UsageError("the two runs were read to different depths", got=f"{depths[0]} and {depths[1]}")

@@ -87,7 +87,7 @@ class Sensitivity:
     @property
     def disagreeing(self) -> tuple[Variation, ...]:
         """Variations with a different verdict."""
-        return tuple(one for one in self.variations if one.verdict is not self.verdict)
+        return tuple(variation for variation in self.variations if variation.verdict is not self.verdict)
 
     @property
     def n_agree(self) -> int:
@@ -142,8 +142,8 @@ def sensitivity(
         *_strata(analyses, paired),
         *_unjudged(analyses),
     ]
-    variations = tuple(one for one in found if isinstance(one, Variation))
-    left_out = tuple(dict.fromkeys(one for one in found if isinstance(one, str)))
+    variations = tuple(item for item in found if isinstance(item, Variation))
+    left_out = tuple(dict.fromkeys(item for item in found if isinstance(item, str)))
     return Sensitivity(comparison.verdict.code, variations, left_out, comparison.test, n_draws)
 
 

@@ -84,7 +84,7 @@ def _config_at(ref: Ref, config_path: Path) -> tuple[Config, Located]:
 
 
 def _ruled(config: Config, ref_config: Config, ref: Ref) -> Config:
-    """This config with everything of the ref's that decides."""
+    """This config with the deciding settings of the ref."""
     if (config.testsets is None) != (ref_config.testsets is None):
         raise UsageError(f"there is one test set here and several in {ref.name}, or the other way round")
     update: dict[str, Any] = {name: getattr(ref_config, name) for name in OF_THE_REF}
@@ -93,15 +93,16 @@ def _ruled(config: Config, ref_config: Config, ref: Ref) -> Config:
         if gone:
             raise UsageError(f"test sets of {ref.name} are not here any more: {', '.join(gone)}")
         update["testsets"] = {
-            name: config.testsets[name].model_copy(update={key: getattr(one, key) for key in OF_THE_REF_IN_SETS})
-            for name, one in ref_config.testsets.items()
+            name: config.testsets[name].model_copy(update={key: getattr(ref_set, key) for key in OF_THE_REF_IN_SETS})
+            for name, ref_set in ref_config.testsets.items()
         }
     return config.model_copy(update=update)
 
 
 def _differences(config: Config, ref_config: Config, ref: Ref) -> Iterator[str]:
-    """What this config would have decided by, and the ref does not: plainly, for a reader of the pull request."""
-    here, there = ([words(rule) for rule in one.gate.rules] if one.gate else [] for one in (config, ref_config))
+    """What this config changes of the settings that the ref decides, in sentences for the pull request."""
+    configs = config, ref_config
+    here, there = ([words(rule) for rule in side.gate.rules] if side.gate else [] for side in configs)
     removed, added = [rule for rule in there if rule not in here], [rule for rule in here if rule not in there]
     if removed or added:
         yield f"rules differ from {ref.name}, and those of {ref.name} count"
@@ -119,7 +120,7 @@ def _differences(config: Config, ref_config: Config, ref: Ref) -> Iterator[str]:
     if changed:
         yield f"other than in {ref.name}, and taken from there: {', '.join(changed)}"
     for name in dict.fromkeys(_systems_gated(ref_config).values()):
-        kinds = [one.systems[name].kind for one in (config, ref_config) if name in one.systems]
+        kinds = [side.systems[name].kind for side in configs if name in side.systems]
         if len(set(kinds)) > 1:
             yield f"the system {name} is of the kind {kinds[0]} here, and of the kind {kinds[1]} in {ref.name}"
     new = [name for name in config.testsets or {} if name not in (ref_config.testsets or {})]
@@ -129,14 +130,14 @@ def _differences(config: Config, ref_config: Config, ref: Ref) -> Iterator[str]:
 
 def _systems_gated(config: Config) -> dict[str, str]:
     """Which system is gated on each test set: the one named, the last of the set's own, the candidate or the only one."""
-    return {name: _system_gated(config, one) for name, one in config.sets.items()}
+    return {name: _system_gated(config, settings) for name, settings in config.sets.items()}
 
 
-def _system_gated(config: Config, one: SetConfig) -> str:
+def _system_gated(config: Config, settings: SetConfig) -> str:
     if config.gate is not None and config.gate.system is not None:
         return config.gate.system
-    if one.systems is not None:
-        return one.systems[-1]
+    if settings.systems is not None:
+        return settings.systems[-1]
     if config.pair is not None:
         return config.pair[1]
     if len(config.systems) == 1:

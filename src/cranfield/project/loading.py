@@ -23,7 +23,7 @@ def load(
     columns: Mapping[str, str] | None = None,
     options: TestSetOptions = NO_OPTIONS,
 ) -> TestSet:
-    """Read a test set in any of its formats, told by content, and make it ready to be used.
+    """Read a test set in any of its formats, detected from the content, and apply the options.
 
     Predicates are asked of their databases, and ratings become grades.
 

@@ -201,7 +201,7 @@ def _with_grades(testset: TestSet, options: TestSetOptions) -> TestSet:
     graded = with_consensus(testset, options.consensus, to=options.to_scale, scale=options.scale)
     # The convention has its own rule where none is named.
     graded = replace(graded, consensus=options.consensus or testset.consensus)
-    if options.to_scale is not None:  # what the raters said is on another scale than the grades
+    if options.to_scale is not None:  # the ratings are on the scale before the mapping
         return replace(graded, ratings={})
     if options.scale is not None:
         return replace(graded, meta=replace(graded.meta, scale=LEVELS[scale_named(options.scale)]))

@@ -106,12 +106,14 @@ def agreement(
     patterns = patterns_of(table)
     of_pairs = list(_rater_pairs(patterns)) if pairwise else []
     estimators = [(name, spec.estimator(patterns)) for name, spec in COEFFICIENTS.items()]
-    estimators += [(name, one) for _, _, ones in of_pairs for name, one in zip(TWO_RATERS, ones, strict=True)]
+    for _, _, of_pair in of_pairs:
+        estimators += zip(TWO_RATERS, of_pair, strict=True)
     found = iter(_with_intervals(estimators, patterns, alpha, seed, n_draws))
     rated = np.bincount(table.rater, minlength=len(table.raters)).tolist()
     coefficients = {name: next(found) for name in COEFFICIENTS}
     pairs = tuple(
-        RaterPair(first, second, ones[0].n, tuple(next(found) for _ in TWO_RATERS)) for first, second, ones in of_pairs
+        RaterPair(first, second, of_pair[0].n, tuple(next(found) for _ in TWO_RATERS))
+        for first, second, of_pair in of_pairs
     )
     return Agreement(
         n_items=table.n_items,
@@ -170,7 +172,7 @@ def _rater_pairs(patterns: Patterns) -> Sequence[tuple[str, str, list[Estimator]
 def _with_intervals(
     estimators: Sequence[tuple[str, Estimator]], patterns: Patterns, alpha: float, seed: int, n_draws: int
 ) -> list[Coefficient]:
-    statistics = [one.statistic for _, one in estimators if one.statistic is not None]
+    statistics = [estimator.statistic for _, estimator in estimators if estimator.statistic is not None]
     values = iter([float(statistic(patterns.weights)[0]) for statistic in statistics])
     samples = iter(_resampled(statistics, patterns, seed, n_draws))
     found = []

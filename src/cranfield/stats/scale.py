@@ -62,7 +62,7 @@ def rules_between(scale: Scale, to: Scale) -> GradeMap:
     if scale == to:
         return {level: level for level in LEVELS[scale]}
     if (scale, to) not in MAPS:
-        known = ", ".join(f"{one} to {other}" for one, other in MAPS)
+        known = ", ".join(f"{source} to {target}" for source, target in MAPS)
         raise UsageError(f"there is no map from {scale} to {to}", expected=f"one of {known}")
     return MAPS[scale, to]
 

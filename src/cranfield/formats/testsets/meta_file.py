@@ -58,7 +58,7 @@ def with_meta(testset: TestSet, path: Path) -> TestSet:
 
 
 def format_of(path: Path, named: str | None = None) -> Format:
-    """The format of a test set, by name or told by content."""
+    """The format of a test set, named or detected from the content."""
     return detect_format(path, "testset", named, TestSetError)
 
 

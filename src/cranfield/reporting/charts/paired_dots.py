@@ -21,8 +21,8 @@ def paired_dots(labels: list[str], values: list[tuple[float | None, float | None
     """Two dots a row, joined: the mean on the tuning queries and on the held-out ones."""
     unique = make_labels_unique(labels, screen.label_chars)
     rows = [
-        {"label": label, "tuning": tuning, "held": held, "tuned": BETTER, "kept": BAND}
-        for label, (tuning, held) in zip(unique, values, strict=True)
+        {"label": label, "tuning": tuning, "held": held_out, "tuned": BETTER, "kept": BAND}
+        for label, (tuning, held_out) in zip(unique, values, strict=True)
     ]
     known = [value for pair in values for value in pair if value is not None]
     low, high = min(known, default=0.0), max(known, default=1.0)
