@@ -24,6 +24,7 @@ from cranfield.formats.io.validation import validate
 from cranfield.gate.decimals import exact, mean
 from cranfield.measures import CATALOGUE
 from cranfield.model import Outcome, Predicate, TestSet
+from cranfield.record import Fields, record_of
 from cranfield.version import __version__
 
 VERSION = 1
@@ -70,6 +71,13 @@ class Baseline:
         """The mean of its values; None where there is none."""
         values = self.values_of(measure)
         return float(mean([exact(value) for value in values.values()])) if values else None
+
+
+HEAD: Fields = {
+    Baseline: "accepted commit config_digest convention cranfield k measures reason system testset.answers=answers_digest "
+    "testset.digest=testset_digest testset.name=testset testset.version=testset_version"
+}
+"""Of the file, without the means and the queries."""
 
 
 def baseline_of(
@@ -262,23 +270,9 @@ def _inconsistent(located: Located, model: _File) -> list[Problem]:
 def _head(baseline: Baseline) -> dict[str, Any]:
     means = {measure: baseline.mean_of(measure) for measure in baseline.measures}
     return {
-        "accepted": baseline.accepted,
-        "commit": baseline.commit,
-        "config_digest": baseline.config_digest,
-        "convention": baseline.convention,
-        "cranfield": baseline.cranfield,
+        **record_of(baseline, HEAD),
         "cranfield_baseline": VERSION,
-        "k": baseline.k,
         "means": {name: None if value is None else round(value, MEAN_DECIMALS) for name, value in means.items()},
-        "measures": list(baseline.measures),
-        "reason": baseline.reason,
-        "system": baseline.system,
-        "testset": {
-            "answers": baseline.answers_digest,
-            "digest": baseline.testset_digest,
-            "name": baseline.testset,
-            "version": baseline.testset_version,
-        },
     }
 
 

@@ -15,11 +15,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from cranfield.errors import UsageError
-from cranfield.evaluation.latency import latency_summary
-from cranfield.evaluation.values import Evaluation
+from cranfield.evaluation.latency import LatencySummary, latency_summary
+from cranfield.evaluation.values import Evaluation, Summary
 from cranfield.formats.io.files import refusal
 from cranfield.measures import Measure
+from cranfield.model import TestSet
 from cranfield.project.local import FOLDER, local_folder
+from cranfield.record import Fields, plain, record_of
 from cranfield.repo.commits import Standing, commits_between, standing
 from cranfield.reporting.derived import judged_share
 
@@ -29,6 +31,15 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 FILE = "history.jsonl"
 VERSION = 1
+IDENTITY: Fields = {
+    Evaluation: "testset system=name config_digest=run.config_digest run_digest convention=ranking.convention.name k=run.depth",
+    TestSet: "name version digest",
+}
+SCORES: Fields = {
+    Evaluation: "measures=summaries queries=query_ids.__len__ failures=failures.__len__",
+    Summary: "mean n ci_low ci_high",
+    LatencySummary: "p50=p50_ms p95=p95_ms",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +53,7 @@ class History:
     """Number of each line that could not be read, and the reason."""
 
 
-def record_of(
+def history_record(
     evaluation: Evaluation, *, when: datetime, commit: Standing | None = None, primary: Measure | None = None
 ) -> dict[str, Any]:
     """The line of an evaluation.
@@ -53,29 +64,17 @@ def record_of(
         commit: of the repository of the config; None outside of one. See `cranfield.repo.commits.standing`.
         primary: the measure that decides.
     """
-    run, testset = evaluation.run, evaluation.testset
-    took = latency_summary(evaluation)
     judged = judged_share(evaluation, primary.depth if primary is not None else None)
     return {
         "cranfield_history": VERSION,
         "time": when.astimezone(UTC).isoformat(timespec="seconds").replace("+00:00", "Z"),
         "commit": None if commit is None else commit.commit,
         "dirty": commit is not None and commit.dirty,
-        "testset": {"name": testset.name, "version": testset.version, "digest": testset.digest},
-        "system": evaluation.name,
-        "config_digest": None if run is None else run.config_digest,
-        "run_digest": evaluation.run_digest,
-        "convention": evaluation.ranking.convention.name,
-        "k": None if run is None else run.depth,
-        "primary": None if primary is None else str(primary),
-        "measures": {
-            str(measure): {"mean": found.mean, "n": found.n, "ci_low": found.ci_low, "ci_high": found.ci_high}
-            for measure, found in evaluation.summaries.items()
-        },
-        "queries": len(evaluation.query_ids),
-        "failures": len(evaluation.failures),
+        **record_of(evaluation, IDENTITY),
+        "primary": plain(primary),
+        **record_of(evaluation, SCORES),
         "judged": judged.mean,
-        "latency_ms": None if took is None else {"p50": took.p50_ms, "p95": took.p95_ms},
+        "latency_ms": plain(latency_summary(evaluation), SCORES),
         "pilot": evaluation.pilot,
     }
 
@@ -94,7 +93,8 @@ def remember(folder: Path, evaluations: Sequence[Evaluation], primary: Measure |
     when, commit = datetime.now(UTC), standing(folder)
     try:
         append(
-            folder, *(record_of(evaluation, when=when, commit=commit, primary=primary) for evaluation in evaluations)
+            folder,
+            *(history_record(evaluation, when=when, commit=commit, primary=primary) for evaluation in evaluations),
         )
     except UsageError as error:
         return f"the history was not written: {error}"
@@ -108,7 +108,7 @@ def append(folder: Path, *records: Mapping[str, Any]) -> Path:
 
     Args:
         folder: the config's.
-        records: what `record_of` makes.
+        records: what `history_record` makes.
 
     Raises:
         UsageError: it cannot be written.

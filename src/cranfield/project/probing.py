@@ -14,6 +14,7 @@ from cranfield.config.services import McpServer
 from cranfield.config.systems import FusionConfig, HttpConfig, McpConfig, PresetConfig
 from cranfield.errors import Problem, UnknownNameError, UsageError, shorten
 from cranfield.model import Query, Scalar
+from cranfield.record import Fields, record_of
 from cranfield.reporting.document import Block, Code, Column, Document, KeyValues, Paragraph, Section, Table
 from cranfield.systems import ConfiguredSystem, build_systems
 from cranfield.systems.collect.preflight import preflight
@@ -141,27 +142,16 @@ def _hits_table(exchange: Exchange) -> Table:
     return Table(columns, rows, "Hits in the order they came, before any sort or cut", shown=None)
 
 
+FIELDS: Fields = {
+    Exchange: "request output stderr outcome=answer.outcome reason=answer.reason fields=answer.fields hits=answer.hits "
+    "latency_ms=log.latency_ms attempts=log.attempts"
+}
+
+
 def _exchange_payload(system: ConfiguredSystem, query: str, k: int, exchange: Exchange) -> dict[str, Any]:
-    answer, log = exchange.answer, exchange.log
-    hits = [
-        {key: value for key in ("id", "score", "title", "span", "tokens") if (value := getattr(hit, key)) is not None}
-        for hit in answer.hits
-    ]
-    return {
-        "system": system.name,
-        "kind": system.config.kind,
-        "query": query,
-        "k": k,
-        "request": exchange.request,
-        "output": exchange.output,
-        "stderr": exchange.stderr,
-        "outcome": answer.outcome.value,
-        "reason": answer.reason,
-        "fields": dict(answer.fields),
-        "hits": hits,
-        "latency_ms": log.latency_ms,
-        "attempts": log.attempts,
-    }
+    hits = [{key: value for key, value in record_of(hit).items() if value is not None} for hit in exchange.answer.hits]
+    head = {"system": system.name, "kind": system.config.kind, "query": query, "k": k}
+    return {**head, **record_of(exchange, FIELDS), "hits": hits}
 
 
 def systems_document(config_path: Path) -> Document:

@@ -14,7 +14,7 @@ from cranfield.model.query_class import NEGATIVE
 from cranfield.words import first_of
 
 if TYPE_CHECKING:
-    from cranfield.testsets.split import Part
+    from cranfield.testsets.split import SplitPart
 
 
 @dataclass(frozen=True)
@@ -89,7 +89,7 @@ def apply_options(testset: TestSet, options: TestSetOptions = NO_OPTIONS, folder
     if options.part is not None:
         from cranfield.testsets.split import part
 
-        testset = part(testset, cast("Part", options.part))
+        testset = part(testset, cast("SplitPart", options.part))
     return testset
 
 

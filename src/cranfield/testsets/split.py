@@ -13,8 +13,8 @@ from cranfield.testsets.drawing import check_keys, draw, share_of, strata_keys
 from cranfield.testsets.expected import paths_of
 from cranfield.words import n_of
 
-Part = Literal["evaluated", "held-out"]
-PARTS: tuple[Part, ...] = ("evaluated", "held-out")
+SplitPart = Literal["evaluated", "held-out"]
+PARTS: tuple[SplitPart, ...] = ("evaluated", "held-out")
 DEFAULT_SHARE = 0.2
 T = TypeVar("T")
 
@@ -53,7 +53,7 @@ def with_split(testset: TestSet, drawn: Split, today: date) -> TestSet:
     return replace(testset, meta=replace(testset.meta, split=drawn, history=(*testset.meta.history, sentence)))
 
 
-def part(testset: TestSet, name: Part) -> TestSet:
+def part(testset: TestSet, name: SplitPart) -> TestSet:
     """The queries of one part, as a test set.
 
     Raises:

@@ -58,6 +58,10 @@ def test_a_probe_as_json_holds_all_of_it(cranfield):
     assert code == 0
     assert found["request"].endswith("sh grid low")
     assert (found["k"], found["outcome"], found["attempts"], found["hits"]) == (7, "answered", 1, [{"id": "doc:grid"}])
+    assert list(found) == [
+        *("system", "kind", "query", "k", "request", "output", "stderr", "outcome", "reason", "fields", "hits"),
+        *("latency_ms", "attempts"),
+    ]
     assert found["output"] == "doc:grid of low\n"
     assert found["stderr"] == "${TOKEN}\n"
 

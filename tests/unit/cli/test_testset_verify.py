@@ -35,6 +35,27 @@ queries:
 QRELS = "q1 0 src/a.py::one 1\nq2 0 src/a.py:5-6 1\n"
 
 
+VERIFIED = """\
+{
+ "schema_version": 1,
+ "testset": "code",
+ "commit": "",
+ "drifted": 1,
+ "counts": {"unchanged": 0, "moved": 1, "edited": 1, "renamed": 0, "gone": 0, "unanchored": 0},
+ "places": [
+  {"place": "src/a.py::one", "kind": "entity", "state": "edited", "now": "", "detail": "its text differs; now on lines 2-3", "queries": ["q1"]},
+  {"place": "src/a.py:5-6", "kind": "span", "state": "moved", "now": "src/a.py:6-7", "detail": "", "queries": ["q2"]}
+ ],
+ "queries": {
+  "q1": {"edited": 1},
+  "q2": {"moved": 1}
+ },
+ "not_parsed": {},
+ "left_out": {}
+}
+"""
+
+
 def run(*arguments: str | Path) -> Result:
     app = typer.Typer()
     app.command("verify")(handled(verify_command))
@@ -81,6 +102,13 @@ def test_verify_exits_with_1_when_something_drifted(folder: Path, name: str) -> 
     (folder / "code/src/a.py").write_text(CODE.replace("return 2", "return 22"))
     drifted = run("verify", path, "--repo", folder / "code")
     assert (drifted.exit_code, "2 expected places, 1 drifted" in drifted.output) == (1, True)
+
+
+def test_verify_as_json(folder: Path) -> None:
+    path = rehashed(folder, "set.yaml")
+    (folder / "code/src/a.py").write_text("\n" + CODE.replace("return 1", "return 11"))
+    done = run("verify", path, "--repo", folder / "code", "--format", "json")
+    assert done.output == VERIFIED
 
 
 def test_moved_lines_are_no_drift_and_are_written_where_they_are(folder: Path) -> None:

@@ -13,7 +13,7 @@ import pytest
 
 from cranfield.errors import UsageError
 from cranfield.model import Answer, CallLog, Hit, Outcome, Query, Run, TestSet
-from cranfield.project.history import FILE, append, read_history, record_of
+from cranfield.project.history import FILE, append, history_record, read_history
 from cranfield.project.local import FOLDER
 from cranfield.project.recipe import evaluate
 from cranfield.repo.commits import Standing
@@ -39,7 +39,7 @@ def evaluation():
 
 def test_a_record_says_what_was_measured_on_what_and_where(evaluation):
     (rr, _) = evaluation.measures
-    record = record_of(evaluation, when=WHEN, commit=COMMIT, primary=rr)
+    record = history_record(evaluation, when=WHEN, commit=COMMIT, primary=rr)
     assert record["time"] == "2026-11-21T08:30:15Z"
     assert (record["commit"], record["dirty"]) == ("c" * 40, True)
     assert record["testset"] == {"name": "shop", "version": "2", "digest": evaluation.testset.digest}
@@ -50,9 +50,25 @@ def test_a_record_says_what_was_measured_on_what_and_where(evaluation):
     assert record["judged"] == pytest.approx((1 + 1 / 2) / 2)  # of the two queries that brought results
 
 
+def test_a_line_keeps_its_keys_and_their_order(evaluation):
+    record = history_record(evaluation, when=WHEN, commit=COMMIT, primary=evaluation.measures[1])
+    assert json.dumps(record) == (
+        '{"cranfield_history": 1, "time": "2026-11-21T08:30:15Z", "commit": "' + "c" * 40 + '", "dirty": true, '
+        f'"testset": {{"name": "shop", "version": "2", "digest": "{evaluation.testset.digest}"}}, "system": "bm25", '
+        f'"config_digest": "sha256:{"d" * 64}", "run_digest": "{evaluation.run_digest}", "convention": "trec", "k": 10, '
+        '"primary": "P@1", "measures": {"RR": {"mean": 0.5, "n": 3, "ci_low": 0.0, "ci_high": 1.0}, '
+        '"P@1": {"mean": 0.3333333333333333, "n": 3, "ci_low": 0.0, "ci_high": 1.0}}, "queries": 3, "failures": 1, '
+        '"judged": 0.5, "latency_ms": {"p50": 20.0, "p95": 29.0}, "pilot": false}'
+    )
+    alone = history_record(replace(evaluation, run=None), when=WHEN)
+    assert [name for name, value in alone.items() if value is None] == [
+        *("commit", "config_digest", "k", "primary", "latency_ms")
+    ]
+
+
 def test_what_is_written_is_what_is_read(tmp_path, evaluation):
-    record = record_of(evaluation, when=WHEN, commit=COMMIT, primary=evaluation.measures[0])
-    pilot = record_of(replace(evaluation, pilot=True, run=None), when=WHEN)
+    record = history_record(evaluation, when=WHEN, commit=COMMIT, primary=evaluation.measures[0])
+    pilot = history_record(replace(evaluation, pilot=True, run=None), when=WHEN)
     path = append(tmp_path, record, pilot)
     assert path == tmp_path / FOLDER / FILE
     history = read_history(tmp_path)
@@ -66,7 +82,7 @@ def test_what_is_written_is_what_is_read(tmp_path, evaluation):
 
 
 def test_git_does_not_see_the_history(tmp_path, evaluation):
-    append(tmp_path, record_of(evaluation, when=WHEN))
+    append(tmp_path, history_record(evaluation, when=WHEN))
     assert (tmp_path / FOLDER / ".gitignore").read_text() == "*\n"
 
 
@@ -114,8 +130,8 @@ def test_a_line_that_cannot_be_read_is_named_and_the_rest_is_read(tmp_path, line
 def test_a_line_that_a_crash_cut_off_spoils_no_other(tmp_path, evaluation):
     (tmp_path / FOLDER).mkdir()
     (tmp_path / FOLDER / FILE).write_text('{"cranfield_history": 1, "ti')
-    append(tmp_path, record_of(evaluation, when=WHEN))
-    append(tmp_path, record_of(evaluation, when=WHEN))
+    append(tmp_path, history_record(evaluation, when=WHEN))
+    append(tmp_path, history_record(evaluation, when=WHEN))
     history = read_history(tmp_path)
     assert (len(history.points), history.damaged) == (2, ((1, "not JSON"),))
 
@@ -147,7 +163,7 @@ def test_no_history_is_said(tmp_path):
 def test_a_history_that_cannot_be_written_or_read_is_said(tmp_path, evaluation):
     (tmp_path / FOLDER / FILE).mkdir(parents=True)
     with pytest.raises(UsageError, match="this is a folder"):
-        append(tmp_path, record_of(evaluation, when=WHEN))
+        append(tmp_path, history_record(evaluation, when=WHEN))
     with pytest.raises(UsageError, match="this is a folder"):
         read_history(tmp_path)
 

@@ -10,18 +10,18 @@ from hypothesis import strategies as st
 
 from cranfield.config.systems import Fusion
 from cranfield.model import Hit
-from cranfield.systems.kinds.fusing import Part, UnusableScoreError, fuse, normalised
+from cranfield.systems.kinds.fusing import ResultList, UnusableScoreError, fuse, normalised
 
 
-def part(name: str, *ids: str, scores: tuple[float, ...] | None = None, **settings) -> Part:
-    return Part(name, [Hit(i, scores[at] if scores else None) for at, i in enumerate(ids)], **settings)
+def part(name: str, *ids: str, scores: tuple[float, ...] | None = None, **settings) -> ResultList:
+    return ResultList(name, [Hit(i, scores[at] if scores else None) for at, i in enumerate(ids)], **settings)
 
 
 def how(**settings) -> Fusion:
     return Fusion.model_validate({"of": ["a", "b"], **settings})
 
 
-def fused(parts: list[Part], fusion: Fusion, *, depth: int = 100, k: int = 100) -> list[tuple[str, float]]:
+def fused(parts: list[ResultList], fusion: Fusion, *, depth: int = 100, k: int = 100) -> list[tuple[str, float]]:
     return [(hit.id, hit.score) for hit in fuse(parts, fusion, depth=depth, k=k)]
 
 
@@ -108,15 +108,18 @@ def test_only_the_first_results_of_a_list_count() -> None:
 
 
 def test_results_of_one_document_stay_apart_where_every_result_has_its_span() -> None:
-    first = Part("a", [Hit("f", span="1-9"), Hit("f", span="20-29")])
-    second = Part("b", [Hit("f", span="20-29")])
+    first = ResultList("a", [Hit("f", span="1-9"), Hit("f", span="20-29")])
+    second = ResultList("b", [Hit("f", span="20-29")])
     assert [hit.span for hit in fuse([first, second], how(), depth=10, k=10)] == ["20-29", "1-9"]
-    third = Part("b", [Hit("f")])
+    third = ResultList("b", [Hit("f")])
     assert [hit.span for hit in fuse([first, third], how(), depth=10, k=10)] == ["1-9"]
 
 
 def test_what_one_list_does_not_say_of_a_result_another_may() -> None:
-    lists = [Part("a", [Hit("x", title=None, tokens=4.0)]), Part("b", [Hit("x", title="X", span="1-2", tokens=9.0)])]
+    lists = [
+        ResultList("a", [Hit("x", title=None, tokens=4.0)]),
+        ResultList("b", [Hit("x", title="X", span="1-2", tokens=9.0)]),
+    ]
     assert fuse(lists, how(), depth=5, k=5) == [Hit("x", 2 / 61, "X", "1-2", 4.0)]
 
 
@@ -130,7 +133,7 @@ def test_one_list_alone_keeps_its_order_and_a_weight_of_nothing_leaves_a_list_ou
 )
 def test_a_sum_without_scores_names_the_part(score, said: str) -> None:
     with pytest.raises(UnusableScoreError, match=said):
-        fuse([part("a", "x", scores=(1,)), Part("b", [Hit("x", score)])], how(method="sum"), depth=10, k=10)
+        fuse([part("a", "x", scores=(1,)), ResultList("b", [Hit("x", score)])], how(method="sum"), depth=10, k=10)
 
 
 RANX = {
@@ -167,14 +170,14 @@ LISTS = st.lists(st.tuples(IDS, SCORES, st.sampled_from([0.5, 1.0, 2.0, 3.0])), 
 METHODS = st.sampled_from([("rrf", "min-max"), ("sum", "min-max"), ("sum", "z"), ("sum", "none")])
 
 
-def parts_of(lists) -> list[Part]:
+def parts_of(lists) -> list[ResultList]:
     return [
         part(f"p{at}", *ids, scores=tuple(sorted(scores, reverse=True)), weight=weight)
         for at, (ids, scores, weight) in enumerate(lists)
     ]
 
 
-def slow(parts: list[Part], method: str, normalise: str, k: float) -> list[tuple[str, float]]:
+def slow(parts: list[ResultList], method: str, normalise: str, k: float) -> list[tuple[str, float]]:
     """The same by plain loops, written from the definition."""
     scores: dict[str, float] = {}
     for doc in {hit.id for one in parts for hit in one.hits}:
@@ -225,7 +228,7 @@ def test_the_order_of_the_parts_changes_nothing(lists, method: tuple[str, str], 
 @given(LISTS, st.sampled_from([0.25, 2.0, 8.0]))
 def test_only_the_ratio_of_weights_orders_reciprocal_ranks(lists, factor: float) -> None:
     parts = parts_of(lists)
-    scaled = [Part(one.name, one.hits, one.order, one.weight * factor) for one in parts]
+    scaled = [ResultList(one.name, one.hits, one.order, one.weight * factor) for one in parts]
     assert [doc for doc, _ in fused(parts, how())] == [doc for doc, _ in fused(scaled, how())]
 
 

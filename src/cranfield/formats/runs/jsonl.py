@@ -46,17 +46,8 @@ def write_run(run: Run, path: Path | str) -> None:
         RunFormatError: a score is not finite, or a field is nothing that JSON can say.
     """
     path = Path(path)
-    header = {
-        RUN_KEY: VERSION,
-        "name": run.name,
-        "depth": run.depth,
-        "order": run.order,
-        "testset_digest": run.testset_digest,
-        "config_digest": run.config_digest,
-        "pilot": run.pilot,
-        "config": dict(run.config),
-    }
-    lines = [json_line(header)]
+    header = {key: getattr(run, key) for key in HEADER_KEYS[1:]}
+    lines = [json_line({RUN_KEY: VERSION, **header, "config": dict(run.config)})]
     lines += [json_line(answer_record(query_id, answer)) for query_id, answer in run.answers.items()]
     logs = [json_line({"query_id": query_id, **log_record(log)}) for query_id, log in run.logs.items()]
     if logs:

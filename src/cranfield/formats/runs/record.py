@@ -9,11 +9,12 @@ import json
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any, NoReturn
 
 from cranfield.errors import Problem, RunFormatError, shorten, unknown_name
 from cranfield.model import Answer, CallLog, Hit, Outcome
+from cranfield.record import plain, record_of
 
 ANSWER_KEYS = ("query_id", "outcome", "reason", "fields", "hits", "log")
 HIT_KEYS = ("id", "score", "title", "span", "tokens")
@@ -96,20 +97,11 @@ def _hit_record(query_id: str, rank: int, hit: Hit) -> dict[str, Any]:
 
 def log_record(log: CallLog) -> dict[str, Any]:
     """The log of one call as plain data."""
-    record = {key: getattr(log, key) for key in LOG_KEYS}
-    record |= {key: list(record[key]) for key in ("repeat_ms", "unstable")}
-    return {key: value for key, value in record.items() if key == "latency_ms" or value != _USUAL.get(key)}
+    return {key: value for key, value in record_of(log).items() if value != _USUAL[key]}
 
 
-_USUAL: dict[str, Any] = {
-    "stdout_head": "",
-    "stderr_head": "",
-    "attempts": 1,
-    "repeat_ms": [],
-    "unstable": [],
-    "cached": False,
-}
-"""What a log says where the record is silent."""
+_USUAL = {field.name: plain(field.default) for field in fields(CallLog)}
+"""Values that a record leaves out."""
 
 
 def answer_from_record(record: object) -> tuple[str, Answer, CallLog | None]:

@@ -23,8 +23,8 @@ class UnusableScoreError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
-    """One list of results of a fusion."""
+class ResultList:
+    """The results of one fused system."""
 
     name: str
     hits: Sequence[Hit]
@@ -33,7 +33,7 @@ class Part:
     weight: float = 1.0
 
 
-def fuse(parts: Sequence[Part], how: Fusion, *, depth: int, k: int) -> list[Hit]:
+def fuse(parts: Sequence[ResultList], how: Fusion, *, depth: int, k: int) -> list[Hit]:
     """Fuse lists into one, best first, each hit with its fused score.
 
     The score of a document is the sum of weight times contribution over the lists. The contribution is 1 / (rrf_k + rank)
@@ -69,7 +69,7 @@ def fuse(parts: Sequence[Part], how: Fusion, *, depth: int, k: int) -> list[Hit]
     return [_fused([one[place] for one in lists if place in one], scores[place]) for place in best[:k]]
 
 
-def best_first(part: Part) -> list[Hit]:
+def best_first(part: ResultList) -> list[Hit]:
     """Hits in rank order; ties of scores are broken by document id, larger first.
 
     Raises:
@@ -108,7 +108,7 @@ def _by_rank(one: Mapping[Place, T], rrf_k: float) -> tuple[dict[Place, float], 
     return {place: 1 / (rrf_k + rank) for rank, place in enumerate(one, start=1)}, 0.0
 
 
-def _by_score(part: Part, one: Mapping[Place, Hit], how: Normalisation) -> tuple[dict[Place, float], float]:
+def _by_score(part: ResultList, one: Mapping[Place, Hit], how: Normalisation) -> tuple[dict[Place, float], float]:
     # Negated where lower is better.
     sign = -1.0 if part.order == "ascending" else 1.0
     scores, absent = normalised([sign * _score(part, hit) for hit in one.values()], how)
@@ -139,7 +139,7 @@ def _fused(same: Sequence[Hit], score: float) -> Hit:
     return replace(first, score=score)
 
 
-def _score(part: Part, hit: Hit) -> float:
+def _score(part: ResultList, hit: Hit) -> float:
     if hit.score is None:
         raise UnusableScoreError(f"{part.name}: a result without a score")
     if not abs(hit.score) <= LARGEST_SCORE:

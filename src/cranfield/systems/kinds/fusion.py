@@ -22,7 +22,7 @@ from cranfield.config.systems import Fusion, FusionConfig
 from cranfield.errors import UsageError
 from cranfield.model import Answer, CallLog, Order, Outcome, Query, Scalar
 from cranfield.systems.configured import CheckFailedError, ConfiguredSystem, Exchange, Received, Reply, Step
-from cranfield.systems.kinds.fusing import Part, UnusableScoreError, fuse
+from cranfield.systems.kinds.fusing import ResultList, UnusableScoreError, fuse
 
 DEFAULT_DEPTH = 100
 """Default number of results requested from each part; k if that is larger."""
@@ -172,7 +172,7 @@ class FusionSystem(ConfiguredSystem):
     def _fused(self, answers: Mapping[str, Answer], depth: int, k: int) -> Answer:
         how = self.fusion
         lists = [
-            Part(name, answer.hits, self.parts[name].order, how.weights.get(name, 1.0))
+            ResultList(name, answer.hits, self.parts[name].order, how.weights.get(name, 1.0))
             for name, answer in answers.items()
         ]
         try:
