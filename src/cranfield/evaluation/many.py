@@ -22,6 +22,7 @@ from cranfield.evaluation.options import CompareOptions
 from cranfield.evaluation.pairing import (
     PairedValues,
     dropped_queries,
+    identical_runs,
     pair_values,
     permute,
     primary_measure,
@@ -96,7 +97,8 @@ def compare_many(
         against=against,
         dropped=dropped_queries(evaluations, paired),
     )
-    return replace(many, verdict=_verdict(many))
+    verdict = _verdict(many)
+    return replace(many, verdict=replace(verdict, reasons=(*identical_runs(evaluations), *verdict.reasons)))
 
 
 def _check_names(evaluations: Sequence[Evaluation], baseline: str | None) -> list[str]:

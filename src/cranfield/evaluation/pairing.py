@@ -21,6 +21,7 @@ from cranfield.numbers import format_percent
 from cranfield.ranking.value import FloatQ
 from cranfield.stats.permutation import EXACT_UP_TO, permutations
 from cranfield.stats.result import TestResult
+from cranfield.words import and_list
 
 FloatQS = NDArray[np.float64]
 """Queries by systems."""
@@ -53,6 +54,18 @@ class PairedValues:
     def _only(self, kept: set[str]) -> PairedValues:
         rows = [row for row, query_id in enumerate(self.query_ids) if query_id in kept]
         return PairedValues(self.measure, tuple(self.query_ids[row] for row in rows), self.values[rows])
+
+
+def identical_runs(evaluations: Sequence[Evaluation]) -> tuple[str, ...]:
+    """A sentence for each group of systems whose runs have one digest: usually a file or a setting named twice."""
+    by_digest: dict[str, list[str]] = {}
+    for each in evaluations:
+        by_digest.setdefault(each.run_digest, []).append(each.name)
+    return tuple(
+        f"the runs of {and_list(names)} are identical ({digest[:19]}…): check that they come from different systems"
+        for digest, names in by_digest.items()
+        if digest and len(names) > 1
+    )
 
 
 def pair_values(evaluations: Sequence[Evaluation], measure: Measure) -> PairedValues:
