@@ -75,7 +75,9 @@ def system_config(name: str, settings: Mapping[str, Any]) -> SystemConfig:
 def _without_secrets(located: Located, problem: Problem) -> Problem:
     """The same problem, without a quote where it stands on what should have been the environment of a system."""
     systems = located.data.get("systems")
-    for name in systems if isinstance(systems, dict) else ():
+    for name, system in systems.items() if isinstance(systems, dict) else ():
+        if not isinstance(system, dict) or "env" not in system:
+            continue  # its place would be that of the system, whose own problems quote no secret
         if (problem.line, problem.column) == located.mark(("systems", name, "env")):
             return replace(problem, got=None)
     return problem

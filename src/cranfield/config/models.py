@@ -7,6 +7,7 @@ block `gate:` in `gate`, the block `grid:` in `grid`; reading the file is in `lo
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -113,6 +114,12 @@ class SetConfig(Strict):
     """Folder of the repository that the set is checked against; without it, as at the top."""
 
 
+def _misspells_testset(file: Mapping[str, Any]) -> bool:
+    """Whether a key that the config does not have is close to `testset`."""
+    unknown = [str(key) for key in file if key not in Config.model_fields]
+    return bool(get_close_matches("testset", unknown, n=1, cutoff=0.7))
+
+
 class Config(Strict):
     """One comparison: a test set or several, two or more systems, and the rule that decides."""
 
@@ -170,9 +177,10 @@ class Config(Strict):
     @classmethod
     def _check_testsets(cls, testsets: Any, info: ValidationInfo) -> Any:
         if "testset" in info.data and (info.data["testset"] is None) == (testsets is None):
-            got = "none" if testsets is None else "both"
-            problem = Problem("the test set", expected="exactly one of testset and testsets", got=got)
-            raise_findings([((), problem)])
+            if testsets is None and _misspells_testset(info.context or {}):
+                return testsets  # the misspelt key is reported, with this one as the hint
+            message, got = ("no test set", "none") if testsets is None else ("two keys for the test set", "both")
+            raise_findings([((), Problem(message, expected="exactly one of testset and testsets", got=got))])
         return testsets
 
     @field_validator("candidate")

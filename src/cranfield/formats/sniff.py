@@ -6,7 +6,6 @@ Imports no reader before a file is that reader's.
 from __future__ import annotations
 
 import gc
-import json
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -22,6 +21,7 @@ from cranfield.errors import (
     shorten,
 )
 from cranfield.formats.features import FEATURES
+from cranfield.formats.foreign import broken_json, is_log, report_problem, short_run
 from cranfield.formats.io.files import STDIN, opened, shown
 from cranfield.formats.registry import COLUMN_ID, HEAD_BYTES, Format, Head, Kind, is_number, never
 from cranfield.formats.testsets import table as code_sets
@@ -269,6 +269,8 @@ def detect_format(path: Path, kind: Kind, name: str | None, error: type[Cranfiel
         return _named(path, kind, name, error)
     head = _head(path, kind, error)
     entry = next((entry for entry in _tried(kind) if entry.fits(head)), None)
+    if (entry is None or entry.fits is _is_yaml) and (report := report_problem(path, WHAT[kind], head)):
+        raise error(report)
     if entry is not None and entry.kind != kind:  # a table may be of either kind
         same_content = [other for other in FORMATS.values() if other.kind == kind and other.fits is entry.fits]
         entry = same_content[0] if same_content else entry
@@ -348,13 +350,13 @@ def _unknown(path: Path, kind: Kind, head: Head, other: Format | None) -> Proble
         hint = f"this is {other.sentence}: texts go with judgments, as {{queries=FILE}} with a test set"
     elif other is not None:
         hint = f"this is {other.sentence}: the test set comes first, then the runs"
-    elif _is_log(head):
+    elif is_log(head):
         hint = "this is the log beside a run: name the file without `.log`"
     elif kind in FORMAT_PARAMETER:
         names = format_names(kind)
         named = "NAME" if len(names) > MAX_SENTENCES else "|".join(names)
         hint = f"name the format: {{{FORMAT_PARAMETER[kind]}={named}}}"
-    if (broken := _broken_json(path, head)) is not None:
+    if broken := broken_json(path, head) or (short_run(path, head) if kind == "run" and other is None else None):
         return broken
     got = shorten(head.first_line.decode("utf-8", "replace")) if head.first_line else "comments only"
     return Problem(
@@ -365,27 +367,3 @@ def _unknown(path: Path, kind: Kind, head: Head, other: Format | None) -> Proble
         hint=hint,
         parameters=(*FORMAT_PARAMETER.values(), "queries"),
     )
-
-
-def _broken_json(path: Path, head: Head) -> Problem | None:
-    """Where a whole file that begins as JSON stops being it; None where it is JSON, or none of it, or JSON lines."""
-    if not head.first_line.startswith((b"{", b"[")) or len(head.data) >= HEAD_BYTES:
-        return None
-    try:
-        json.loads(head.data)
-    except json.JSONDecodeError as error:
-        if error.msg == "Extra data":
-            return None
-        message = f"this JSON cannot be read: {error.msg[0].lower()}{error.msg[1:]}"
-        return Problem(message, path=shown(path), line=error.lineno, column=error.colno)
-    except (ValueError, RecursionError):
-        return None
-    return None
-
-
-def _is_log(head: Head) -> bool:
-    try:
-        record = json.loads(head.first_line)
-    except (ValueError, RecursionError):
-        return False
-    return isinstance(record, dict) and "cranfield_run_log" in record

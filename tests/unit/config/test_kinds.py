@@ -43,12 +43,22 @@ def test_a_second_kind_beside_it_is_refused(kind):
     (said,) = found({**SOUND[kind], **other})
     named = [name for name in KINDS if name in {kind, *other}]
     assert (
-        said == f"keys that exclude each other; expected exactly one of {', '.join(KINDS)}, got {' and '.join(named)}."
+        said
+        == f"keys that exclude each other; expected exactly one of {', '.join(KINDS)}, got {' and '.join(named)}.\n"
+        f"Hint: keep one of {' and '.join(named)}."
     )
 
 
 def test_no_kind_at_all_is_refused():
     assert found({"extract": IDS}) == [f"missing key; expected exactly one of {', '.join(KINDS)}, got none."]
+
+
+def test_a_key_one_level_too_high_is_told_its_place():
+    settings = {"url": "https://x/{query}", "extract": IDS}
+    assert found(settings) == [
+        f"missing key; expected exactly one of {', '.join(KINDS)}, got none.\n"
+        "Hint: url is a key of http or mcp: write `http: {url: …}`."
+    ]
 
 
 @pytest.mark.parametrize("kind", ["command", "http", "mcp"])
@@ -128,7 +138,8 @@ def test_python_run_and_lines_say_what_they_are(settings, said):
         ({}, "missing key in mcp; expected exactly one of command, url, got none."),
         (
             {"command": ["serve"], "url": "https://x"},
-            "keys that exclude each other in mcp; expected exactly one of command, url, got command and url.",
+            "keys that exclude each other in mcp; expected exactly one of command, url, got command and url.\n"
+            "Hint: keep one of command and url.",
         ),
         ({"command": ["serve"], "headers": {"X": "y"}}, "mcp.headers goes with url; got command."),
         (

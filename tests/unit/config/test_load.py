@@ -78,6 +78,14 @@ def sets(*lines: str) -> str:
     return systems("old", "new").replace("testset: q.yaml", "testsets: {\n" + ",\n".join(lines) + "\n}")
 
 
+def test_a_misspelt_test_set_is_one_problem_with_the_near_key(load):
+    with pytest.raises(ConfigError) as caught:
+        load(systems("a").replace("testset:", "testsett:"))
+    (problem,) = caught.value.problems
+    assert problem.message == "unknown key 'testsett'"
+    assert problem.hint == "did you mean testset?"
+
+
 @pytest.mark.parametrize(
     ("text", "line", "said"),
     [
@@ -96,6 +104,8 @@ def sets(*lines: str) -> str:
         (systems("b", "a", top="baseline: a\ncandidate: a\n"), 3, "baseline and candidate are the same system"),
         ("testset: q\nsystems: {}\n", 2, "systems is empty"),
         (systems("a").removeprefix("testset: q.yaml\n"), 1, "exactly one of testset and testsets, got none"),
+        # two kinds in one system: `got` is quoted although no `env` has a place of its own
+        (one_system(inside="http: {url: 'http://x/{query}'}"), 4, "got command and http"),
         # several test sets
         (one_system("testsets: {a: {path: a.yaml}}"), 2, "exactly one of testset and testsets, got both"),
         (sets("a: {}"), 2, "missing key 'path' in testsets.a"),

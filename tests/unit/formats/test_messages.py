@@ -230,6 +230,9 @@ def test_a_folder_is_named_as_one(
     assert message_of(lambda: read(tmp_path), error) == f"{tmp_path}: this is a folder; expected {expected}."
 
 
+REPORT = '{\n "schema_version": 1,\n "testset": {"name": "q"},\n "systems": [{"name": "a", "queries": {}}]\n}\n'
+
+
 FORMAT_MESSAGES: dict[str, tuple[Callable[[Path], object], type[CranfieldError], str, str]] = {
     "no test set": (
         read_testset,
@@ -256,10 +259,37 @@ FORMAT_MESSAGES: dict[str, tuple[Callable[[Path], object], type[CranfieldError],
     "no run": (
         sniff_run,
         RunFormatError,
-        "q1 Q0 d1 1 0.5\n",
+        "words and more\n",
         (
-            f": not a run; {WANTED_RUN}, got 'q1 Q0 d1 1 0.5'.\n"
+            f": not a run; {WANTED_RUN}, got 'words and more'.\n"
             "Hint: name the format: run_format=run-table|jsonl|trec|parquet"
+        ),
+    ),
+    "a run without its last column": (
+        sniff_run,
+        RunFormatError,
+        "# a comment\nq1 Q0 d1 1 0.5\nq1 Q0 d2 2 0.4\n",
+        (
+            ":2: 5 columns; expected 6: query Q0 document rank score tag, got 'q1 Q0 d1 1 0.5'.\n"
+            "Hint: add the missing columns, or write a table of results whose first line names its columns."
+        ),
+    ),
+    "a report for a run": (
+        sniff_run,
+        RunFormatError,
+        REPORT,
+        (
+            ": this is a JSON report of Cranfield; expected a run.\n"
+            "Hint: give the run file that was scored; `cranfield run` keeps the runs in the folder runs next to its report."
+        ),
+    ),
+    "a report for a test set": (
+        read_testset,
+        TestSetError,
+        REPORT,
+        (
+            ": this is a JSON report of Cranfield; expected a test set.\n"
+            "Hint: give the test set or the qrels that the runs were scored against."
         ),
     ),
     "a test set for a run": (

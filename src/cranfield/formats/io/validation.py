@@ -16,6 +16,7 @@ from cranfield.errors import Problem, ProblemList, unknown_name
 from cranfield.formats.io.files import shown
 from cranfield.formats.io.located import Located
 from cranfield.formats.io.tree import Loc, describe, field_name
+from cranfield.words import and_list, or_list
 
 if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
@@ -157,7 +158,7 @@ def _finding(detail: ErrorDetails, loc: Loc, owners: list[Any], branches: Mappin
     if kind in {"missing", "union_tag_not_found", "extra_forbidden"}:
         return _key_finding(kind, context, loc, owners, branches)
     if kind == EXCLUDING:
-        return _excluding_finding(detail["msg"].split(), detail["input"], loc)
+        return _excluding_finding(detail["msg"].split(), detail["input"], loc, _tagged_models(owners, loc))
     got: str | None = describe(detail["input"])
     at_key = detail["loc"][-1:] == ("[key]",)
     if kind in {"string_too_short", "too_short"} and context.get("min_length") == 1:
@@ -205,11 +206,38 @@ def _key_finding(
     return _Finding(loc, "missing", f"missing key {missing!r}" + (f" in {parent}" if parent else ""))
 
 
-def _excluding_finding(keys: Sequence[str], value: Mapping[str, Any], loc: Loc) -> _Finding:
+def _excluding_finding(
+    keys: Sequence[str], value: Mapping[str, Any], loc: Loc, models: Mapping[str, type[BaseModel]]
+) -> _Finding:
     found = [key for key in keys if key in value]
     name = field_name(loc)
     message = ("keys that exclude each other" if found else "missing key") + (f" in {name}" if name else "")
-    return _Finding(loc, "excluding", message, [f"exactly one of {', '.join(keys)}"], " and ".join(found) or "none")
+    hint = f"keep one of {and_list(found)}." if found else _where_keys_belong(value, models)
+    return _Finding(
+        loc, "excluding", message, [f"exactly one of {', '.join(keys)}"], " and ".join(found) or "none", hint
+    )
+
+
+def _tagged_models(owners: Sequence[Any], loc: Loc) -> dict[str, type[BaseModel]]:
+    """Tag and model of everything that may stand at `loc`."""
+    here = [inner for owner in owners for inner in _inner(owner, loc[-1])] if loc else owners
+    return dict(filter(None, map(_tagged, here)))
+
+
+def _where_keys_belong(value: Mapping[str, Any], models: Mapping[str, type[BaseModel]]) -> str | None:
+    """The hint for keys that stand one level too high: `url` of a system, instead of `url` under `http`."""
+    known = {key for model in models.values() for key in _keys(model)}
+    for key in value:
+        tags = [tag for tag, model in models.items() if key not in known and key in _keys_under(model, tag)]
+        if tags:
+            return f"{key} is a key of {or_list(tags)}: write `{tags[0]}: {{{key}: …}}`."
+    return None
+
+
+def _keys_under(model: type[BaseModel], key: str) -> set[str]:
+    """The keys that may stand in the value of `key`."""
+    branches = [pair[1] if (pair := _tagged(branch)) else branch for branch in _inner(model, key)]
+    return {name for branch in branches if _is_model(branch) for name in _keys(branch)}
 
 
 def _place(loc: Sequence[str | int], model: type[BaseModel]) -> tuple[Loc, list[Any], Mapping[str, Any]]:
