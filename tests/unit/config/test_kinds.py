@@ -56,8 +56,10 @@ def test_no_kind_at_all_is_refused():
 def test_a_key_one_level_too_high_is_told_its_place():
     settings = {"url": "https://x/{query}", "extract": IDS}
     assert found(settings) == [
-        f"missing key; expected exactly one of {', '.join(KINDS)}, got none.\n"
-        "Hint: url is a key of http or mcp: write `http: {url: …}`."
+        (
+            f"missing key; expected exactly one of {', '.join(KINDS)}, got none.\n"
+            "Hint: url is a key of http or mcp: write `http: {url: …}`."
+        )
     ]
 
 
@@ -138,8 +140,10 @@ def test_python_run_and_lines_say_what_they_are(settings, said):
         ({}, "missing key in mcp; expected exactly one of command, url, got none."),
         (
             {"command": ["serve"], "url": "https://x"},
-            "keys that exclude each other in mcp; expected exactly one of command, url, got command and url.\n"
-            "Hint: keep one of command and url.",
+            (
+                "keys that exclude each other in mcp; expected exactly one of command, url, got command and url.\n"
+                "Hint: keep one of command and url."
+            ),
         ),
         ({"command": ["serve"], "headers": {"X": "y"}}, "mcp.headers goes with url; got command."),
         (
