@@ -153,7 +153,7 @@ class McpConfig(ExtractedSystem):
 
 
 class LinesConfig(SearchSystem):
-    """A program that is started once and answers lines."""
+    """A long-running program that answers lines of JSON."""
 
     kind = "lines"
 

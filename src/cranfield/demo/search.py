@@ -118,24 +118,23 @@ def search(connection: sqlite3.Connection, query: str, limit: int) -> list[dict[
 
 
 def confidence(connection: sqlite3.Connection, query: str, best: object) -> float:
-    """Say how much of a query its best result holds: 0 is nothing, 1 is every word.
+    """Return the weighted share of the query's words in the best result: 0 is none, 1 is all.
 
-    A word weighs the more the rarer it is, and most when no entity has it: `log(1 + N / n)` for a word that n of N
-    entities hold, with n at least 1/2.
+    The weight of a word is `log(1 + N / n)`, where n of N entities contain it; n is at least 1/2.
     """
     config = read_config(connection)
     ((rowid,),) = connection.execute("SELECT rowid FROM entity WHERE id = ?", [best])
     ((entities,),) = connection.execute("SELECT MAX(rowid) FROM entity")
-    held = total = 0.0
+    matched = total = 0.0
     for term in terms_of(query, config):
-        asked = [
+        counts = [
             connection.execute(MATCH_ONE_TERM.format(table=table["name"]), [rowid, f'"{term}"']).fetchone()
             for table in config["tables"]
         ]
-        weight = math.log(1 + entities / max(0.5, *(count for count, _ in asked)))
+        weight = math.log(1 + entities / max(0.5, *(count for count, _ in counts)))
         total += weight
-        held += weight * any(here for _, here in asked)
-    return round(held / total, 6)
+        matched += weight * any(is_in_best for _, is_in_best in counts)
+    return round(matched / total, 6)
 
 
 def read_config(connection: sqlite3.Connection) -> Config:
@@ -145,7 +144,7 @@ def read_config(connection: sqlite3.Connection) -> Config:
 
 
 def open_read_only(path: str) -> sqlite3.Connection:
-    """Open a database that nobody writes any more: no lock is taken and no file appears beside it."""
+    """Open a database that is not written any more, without a lock and without files next to it."""
     quoted = path.replace("%", "%25").replace("?", "%3f").replace("#", "%23")
     return sqlite3.connect(f"file:{quoted}?mode=ro&immutable=1", uri=True)
 

@@ -106,7 +106,9 @@ def put_comment(thread: Thread, body: str) -> CommentResult:
     author = thread.author_id()
 
     def own_comments() -> list[Comment]:
-        found = [one for one in thread.comments() if one.author_id == author and _begins_with(one.body, mark)]
+        found = [
+            comment for comment in thread.comments() if comment.author_id == author and _begins_with(comment.body, mark)
+        ]
         return sorted(found, key=lambda comment: comment.id)
 
     for _ in range(ROUNDS):

@@ -49,7 +49,9 @@ class PullRequest:
 
     def comments(self) -> Iterator[Comment]:
         """All comments, except those on lines of the change."""
-        return (_comment(one) for one in self._api.list_items(f"/repos/{self._repo}/issues/{self._number}/comments"))
+        return (
+            _comment(content) for content in self._api.list_items(f"/repos/{self._repo}/issues/{self._number}/comments")
+        )
 
     def create(self, body: str) -> Comment:
         """Create a comment."""
@@ -138,7 +140,7 @@ def _number_of_event(environ: Mapping[str, str]) -> int | None:
         issue if isinstance(issue, dict) and "pull_request" in issue else None,
         requests[0] if isinstance(requests, list) and len(requests) == 1 else None,
     ]
-    numbers = (one.get("number") for one in listed if isinstance(one, dict))
+    numbers = (request.get("number") for request in listed if isinstance(request, dict))
     return next((number for number in numbers if type(number) is int and number > 0), None)
 
 

@@ -43,7 +43,7 @@ class MergeRequest:
     def comments(self) -> Iterator[Comment]:
         """All notes, except system notes of GitLab."""
         listed = self._api.list_items(f"{self._notes}?order_by=created_at&sort=asc")
-        return (_comment(one) for one in listed if not (isinstance(one, dict) and one.get("system")))
+        return (_comment(note) for note in listed if not (isinstance(note, dict) and note.get("system")))
 
     def create(self, body: str) -> Comment:
         """Create a comment."""

@@ -1,6 +1,6 @@
-"""One function a kind of rule: what it asks and the evidence in, what came of it out.
+"""One function per kind of rule: from the rule and the evidence to its result.
 
-Everything is compared as exact fractions. A rule that applies to no query fails: nothing was shown.
+Numbers are compared as exact fractions. A rule that applies to no query fails.
 """
 
 from __future__ import annotations
@@ -23,22 +23,22 @@ from cranfield.stats.table import DEFAULT_DRAWS, TESTS, Paired
 from cranfield.words import first_of, n_of
 
 MOST_QUERIES = 10
-"""Queries that a rule about a mean names; a rule about single queries names them all."""
+"""Maximum number of queries listed by a rule about a mean; a rule about single queries lists all."""
 WORST_FIRST: tuple[Status, ...] = ("failed", "inconclusive", "passed")
 
 
 @dataclass(frozen=True, slots=True)
 class GroupResult:
-    """What came of a rule within one group of queries."""
+    """Result of a rule within one group of queries."""
 
     label: str
     status: Status
     got: str
-    """The number that decided."""
+    """The value compared with the bound."""
     sentence: str
     queries: tuple[str, ...] = ()
     room: Fraction = Fraction(0)
-    """How far from its bound it was: of the groups that kept a rule, the one with least room is told."""
+    """Distance to the bound; of several groups that passed, the one with the smallest is reported."""
 
 
 def floor(rule: Floor, evidence: Evidence) -> RuleResult:
@@ -52,10 +52,10 @@ def floor(rule: Floor, evidence: Evidence) -> RuleResult:
         scored = {query_id: values[query_id] for query_id in queries if query_id in values}
         lost = _lost_now(rule.measure, queries, evidence)
         if lost:
-            said = (
+            sentence = (
                 f"{n_of(len(lost), 'queries')} without a value of {rule.measure} failed, or had a value in the baseline"
             )
-            groups.append(GroupResult(label, "failed", "no value", said + _of(label), lost))
+            groups.append(GroupResult(label, "failed", "no value", sentence + _of(label), lost))
             continue
         if not scored:
             if not is_silent(rule.measure, rule.by):
@@ -74,8 +74,9 @@ def floor(rule: Floor, evidence: Evidence) -> RuleResult:
 
 
 def _lost_now(measure: str, queries: Sequence[str], evidence: Evidence) -> tuple[str, ...]:
-    """Queries whose value a mean would gain by losing: they failed, or the baseline has one. One that finds nothing is
-    left out of the mean where the measure says so.
+    """Queries without a value that failed, or that have a value in the baseline: leaving them out would bias the mean.
+
+    A query that finds nothing is left out of the mean where the measure is defined so.
     """
     compared = evidence.before(measure).keys() | evidence.unanswered.keys()
     return tuple(query_id for query_id in evidence.lost(measure, queries) if query_id in compared)
@@ -129,7 +130,7 @@ def _every_query(rule: Floor, bound: Decimal, evidence: Evidence) -> RuleResult:
 
 
 def drop(rule: Drop, evidence: Evidence) -> RuleResult:
-    """How far a mean fell below the baseline's, query by query."""
+    """Drop of a mean below the baseline, over the queries with both values."""
     now, before, sign = evidence.values(rule.measure), evidence.before(rule.measure), direction(rule.measure)
     groups = []
     for label, queries in evidence.groups(rule.where, rule.by):
@@ -153,7 +154,7 @@ def drop(rule: Drop, evidence: Evidence) -> RuleResult:
 def drop_words(rule: Drop) -> str:
     """`nDCG@10 drops by at most 5 %`."""
     within = f" in each {rule.by}" if rule.by else ""
-    surely = ", as far as the interval tells" if rule.significant else ""
+    surely = ", by its confidence interval" if rule.significant else ""
     return f"{rule.measure} drops by at most {rule.at_most}{within}{_of(named(rule.where))}{surely}"
 
 
@@ -177,7 +178,7 @@ def _fall(
 
 
 def _fall_text(at_most: Amount, before: Fraction, fall: Fraction, margin: Fraction, sign: int) -> str:
-    """The change as the rule counts it, `-5.0 %` or `-0.0200`, never rounded onto the bound that it broke."""
+    """The change in the unit of the rule, `-5.0 %` or `-0.0200`; never rounded to a bound that it exceeds."""
     change, bound = -sign * fall, -sign * margin
     if at_most.is_percent and before:
         return percent_text(change / abs(before), bound / abs(before), signed=True)
@@ -185,17 +186,17 @@ def _fall_text(at_most: Amount, before: Fraction, fall: Fraction, margin: Fracti
 
 
 def _surely(rule: Drop, falls: Mapping[str, Fraction], margin: Fraction, evidence: Evidence) -> tuple[Status, str]:
-    """Where the interval of the mean fall lies: beyond the margin, inside it, or across."""
+    """Status and text of the interval of the mean drop: above the margin, below it, or overlapping it."""
     alpha = rule.alpha if rule.alpha is not None else evidence.alpha
     test = rule.test or evidence.test
     low, high = interval_of([float(fall) for fall in falls.values()], test, alpha, evidence.seed)
     ends = ["unbounded" if end is None else as_text(exact(end), signed=True) for end in (low, high)]
-    said = f"{format_level(alpha)} CI of the drop {ends[0]} to {ends[1]} ({test})"
+    interval = f"{format_level(alpha)} CI of the drop {ends[0]} to {ends[1]} ({test})"
     if low is not None and exact(low) > margin:
-        return "failed", said
+        return "failed", interval
     if high is not None and exact(high) <= margin:
-        return "passed", said
-    return "inconclusive", said
+        return "passed", interval
+    return "inconclusive", interval
 
 
 def interval_of(
@@ -209,7 +210,7 @@ def interval_of(
 
 
 def ratchet(rule: Ratchet, evidence: Evidence) -> RuleResult:
-    """Queries that may not get worse, one by one."""
+    """No query may get worse than in the baseline."""
     now, before, sign = evidence.values(rule.measure), evidence.before(rule.measure), direction(rule.measure)
     queries = tuple(rule.queries) if rule.queries is not None else evidence.queries(rule.where)
     compared = [query_id for query_id in queries if query_id in before]
@@ -224,9 +225,7 @@ def ratchet(rule: Ratchet, evidence: Evidence) -> RuleResult:
             f"{rule.measure} got worse on {got.removesuffix(' worse')}{_of(label)}: {_shifts(worse, before, now)}"
         )
     if len(compared) < len(queries):
-        sentence += (
-            f"; {format_count(len(queries) - len(compared))} have no value in the baseline, and nothing is said of them"
-        )
+        sentence += f"; {format_count(len(queries) - len(compared))} without a value in the baseline are not compared"
     return _result(
         "ratchet",
         ratchet_words(rule),
@@ -243,7 +242,7 @@ def ratchet_words(rule: Ratchet) -> str:
 
 
 def judged(rule: JudgedShare, evidence: Evidence) -> RuleResult:
-    """The mean share of results that somebody judged."""
+    """The mean share of judged results."""
     measure, bound, label = f"Judged@{rule.k}", rule.at_least.share, named(rule.where)
     values, expected = evidence.values(measure), f"at least {rule.at_least}"
     queries = evidence.queries(rule.where)
@@ -264,7 +263,7 @@ def judged_words(rule: JudgedShare) -> str:
 
 
 def failures(rule: Failures, evidence: Evidence) -> RuleResult:
-    """Queries that failed or have no answer, counted."""
+    """Number of queries that failed or have no answer."""
     total, broken = evidence.evaluation.ranking.n_queries, evidence.unanswered
     if not total:
         return _result("failures", failures_words(rule), f"at most {rule.at_most}", [_nothing("", "answer", ())])
@@ -288,7 +287,7 @@ def failures_words(rule: Failures) -> str:
 
 
 def latency(rule: LatencyCeiling, evidence: Evidence) -> RuleResult:
-    """Percentiles of the time that calls took."""
+    """Percentiles of the latency of calls."""
     times, words = evidence.latencies, latency_words(rule)
     expected = ", ".join(f"p{percentile} at most {bound:f} ms" for percentile, bound in rule.bounds.items())
     if not times:
@@ -313,9 +312,9 @@ def latency_words(rule: LatencyCeiling) -> str:
 
 
 def _result(kind: str, rule: str, expected: str, groups: Sequence[GroupResult]) -> RuleResult:
-    """The groups of a rule as one: the worst decides, and of those that broke it all are told."""
+    """Combine the groups of a rule: the worst status is the result, and all groups that broke it are reported."""
     if not groups:
-        groups = [GroupResult("", "failed", "no query", "no query is in any such stratum: nothing was shown")]
+        groups = [GroupResult("", "failed", "no query", "no query is in any such stratum: the rule was not tested")]
     status = next(status for status in WORST_FIRST if any(group.status == status for group in groups))
     worst = [group for group in groups if group.status == status]
     if len(groups) == 1:
@@ -332,17 +331,18 @@ def _result(kind: str, rule: str, expected: str, groups: Sequence[GroupResult]) 
 
 
 def is_silent(measure: str, by: str | None) -> bool:
-    """Whether a stratum without a value is one that the test set gives none, whatever is answered: nothing should be
-    found there, say. It is passed over, with a note; where another answer would have had a value, it breaks the rule.
+    """Whether a stratum without a value is skipped: for any answer, its test set defines none (no relevant results).
+
+    It is skipped with a note. Where a different answer would have had a value, the stratum breaks the rule.
     """
     return by is not None and not CATALOGUE[parse(measure).name].unscored_by_run
 
 
 def _nothing(label: str, what: str, queries: Sequence[str]) -> GroupResult:
-    """A rule that no query speaks to has not been kept."""
+    """A failed group without queries to test."""
     why = f"none of {format_count(len(queries))} queries has a value" if queries else "there is no such query"
     return GroupResult(
-        label, "failed", "no query", f"{what} applies to no query{_of(label)} ({why}): nothing was shown"
+        label, "failed", "no query", f"{what} applies to no query{_of(label)} ({why}): the rule was not tested"
     )
 
 

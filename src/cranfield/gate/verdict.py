@@ -112,8 +112,8 @@ def _explanation(status: GateStatus, results: Sequence[RuleResult], broken: Sequ
         return "the rule is kept" if len(results) == 1 else f"all {total} are kept"
     counts = {name: sum(result.status == name for result in results) for name in ("failed", "inconclusive")}
     if status == "inconclusive":
-        return f"{counts['inconclusive']} of {total} cannot be told, none is broken"
-    unclear = f", {counts['inconclusive']} cannot be told" if counts["inconclusive"] else ""
+        return f"{counts['inconclusive']} of {total} inconclusive, none broken"
+    unclear = f", {counts['inconclusive']} inconclusive" if counts["inconclusive"] else ""
     return f"{counts['failed']} of {total} broken{unclear}"
 
 

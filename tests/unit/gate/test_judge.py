@@ -157,7 +157,7 @@ def test_of_strata_that_keep_a_rule_the_nearest_to_its_bound_is_told(answered: F
     [
         ("floor: {measure: RR, at_least: 0, where: {difficulty: none}}", "there is no such query"),
         ("floor: {measure: RR, every_query: 0, where: {difficulty: none}}", "there is no such query"),
-        ("floor: {measure: RR, by: nothing, at_least: 0}", "nothing was shown"),
+        ("floor: {measure: RR, by: nothing, at_least: 0}", "the rule was not tested"),
         ("drop: {measure: RR, at_most: 100 %, where: {difficulty: none}}", "there is no such query"),
         ("drop: {measure: RR, at_most: 100 %}", "none of 1 queries has a value"),  # without a baseline
         ("ratchet: {measure: RR, where: {difficulty: none}}", "there is no such query"),
@@ -341,7 +341,7 @@ def test_latency_is_held_at_each_percentile_that_is_named(answered: Found) -> No
         ("drop: {measure: RR, at_most: 5 %, by: kind}", "RR drops by at most 5 % in each kind"),
         (
             "drop: {measure: RR, at_most: 0.02, significant: true}",
-            "RR drops by at most 0.02, as far as the interval tells",
+            "RR drops by at most 0.02, by its confidence interval",
         ),
         ("ratchet: {measure: RR, queries: [q1, q2]}", "RR does not get worse on q1, q2"),
         ("ratchet: {measure: RR, where: {kind: a}}", "RR does not get worse on any query of kind: a"),

@@ -37,8 +37,8 @@ def gate(
     [
         ([KEPT], "passed", "passed: the rule is kept"),
         ([KEPT, KEPT], "passed", "passed: all 2 rules are kept"),
-        ([KEPT, UNCLEAR], "inconclusive", "inconclusive: 1 of 2 rules cannot be told, none is broken"),
-        ([KEPT, UNCLEAR, BROKEN], "failed", "failed: 1 of 3 rules broken, 1 cannot be told"),
+        ([KEPT, UNCLEAR], "inconclusive", "inconclusive: 1 of 2 rules inconclusive, none broken"),
+        ([KEPT, UNCLEAR, BROKEN], "failed", "failed: 1 of 3 rules broken, 1 inconclusive"),
         ([], "failed", "failed: no rule is about this test set"),
     ],
 )

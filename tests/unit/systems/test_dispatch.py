@@ -73,7 +73,7 @@ def queries(n):
 
 def ask(systems, n, *, seed=0):
     taken = []
-    calls = interleave(queries(n), systems, seed=seed, time_asked=1)
+    calls = interleave(queries(n), systems, seed=seed, repetition=1)
     Dispatcher(systems, 10).ask(calls, lambda call, answer, log: taken.append((call.system.name, call.query.id)))
     return taken
 
@@ -86,7 +86,7 @@ def test_queries_are_asked_one_by_one_and_each_of_every_system():
 
 
 def test_no_system_is_always_the_first():
-    calls = interleave(queries(300), [Watched("a"), Watched("b")], seed=0, time_asked=1)
+    calls = interleave(queries(300), [Watched("a"), Watched("b")], seed=0, repetition=1)
     firsts = Counter(call.system.name for call in calls[::2])
     # 300 fair coins: 150, and five standard deviations of sqrt(300) / 2 = 8.7
     assert abs(firsts["a"] - 150) < 44
@@ -98,14 +98,14 @@ def test_the_order_is_drawn_anew_for_each_seed_and_each_time_and_is_the_same_in_
     def firsts(**drawn):
         return "".join(call.system.name for call in interleave(queries(12), systems, **drawn)[::2])
 
-    assert firsts(seed=0, time_asked=1) == "abbbabaabaab"
-    assert len({firsts(seed=seed, time_asked=time) for seed in (0, 1) for time in (1, 2)}) == 4
+    assert firsts(seed=0, repetition=1) == "abbbabaabaab"
+    assert len({firsts(seed=seed, repetition=time) for seed in (0, 1) for time in (1, 2)}) == 4
 
 
 def test_the_order_of_two_systems_does_not_depend_on_a_third():
     two, three = ([Watched(name) for name in names] for names in ("ab", "abc"))
     names = [
-        [call.system.name for call in interleave(queries(9), those, seed=3, time_asked=1)] for those in (two, three)
+        [call.system.name for call in interleave(queries(9), those, seed=3, repetition=1)] for those in (two, three)
     ]
     assert names[0] == [name for name in names[1] if name != "c"]
 
@@ -144,7 +144,7 @@ def test_a_rate_is_kept_from_one_row_of_calls_to_the_next():
     dispatcher = Dispatcher([system], 10)
     began = time.monotonic()
     for n in range(4):
-        dispatcher.ask(interleave(queries(1), [system], seed=0, time_asked=n), lambda *_: None)
+        dispatcher.ask(interleave(queries(1), [system], seed=0, repetition=n), lambda *_: None)
     assert time.monotonic() - began >= 3 / 20
 
 
@@ -169,7 +169,7 @@ def test_a_call_that_is_cut_short_by_nobody_here_is_a_failure_and_the_rest_goes_
 
     answers = {}
     system = Cut()
-    calls = interleave(queries(3), [system], seed=0, time_asked=1)
+    calls = interleave(queries(3), [system], seed=0, repetition=1)
     Dispatcher([system], 10).ask(calls, lambda call, answer, log: answers.setdefault(call.query.id, answer))
     assert answers["q2"] == Answer(Outcome.ERROR, reason="the call was cut short, and not by Cranfield")
     assert [answers[query_id].outcome for query_id in ("q1", "q3")] == [Outcome.ANSWERED] * 2
@@ -210,7 +210,7 @@ def test_an_error_while_an_answer_is_taken_is_not_swallowed():
         raise OSError("no space left on device")
 
     with pytest.raises(OSError, match="no space left"):
-        Dispatcher([system], 10).ask(interleave(queries(3), [system], seed=0, time_asked=1), take)
+        Dispatcher([system], 10).ask(interleave(queries(3), [system], seed=0, repetition=1), take)
     assert len(system.seen) == 1
 
 

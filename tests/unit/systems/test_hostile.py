@@ -544,7 +544,7 @@ def test_however_often_it_is_interrupted_no_call_is_left_behind(calling, testset
 
     system = calling(find, timeout_s=60)
     dispatcher = Dispatcher([system], 10)
-    calls = interleave(testset_of("a", "b").queries, [system], seed=0, time_asked=1)
+    calls = interleave(testset_of("a", "b").queries, [system], seed=0, repetition=1)
     before = signal.signal(signal.SIGINT, interrupt)
     try:
         with pytest.raises(KeyboardInterrupt):

@@ -130,7 +130,7 @@ def test_a_package_may_bring_an_async_function(install, plugin):
             "broken",
             (
                 "expected plugin broken of acme_search 1.2 to make the system, got acme_search.py, line 31: "
-                "ValueError: no licence.\nHint: mend acme_search:broken, or uninstall the package."
+                "ValueError: no licence.\nHint: fix acme_search:broken, or uninstall the package."
             ),
         ),
         ("nothing", "expected plugin nothing of acme_search 1.2 to make what has a method search, got a NoneType"),

@@ -67,7 +67,7 @@ def plain_json(value: object, what: str) -> Any:
         raise UnparsableError(f"{what} cannot be written as JSON") from None
     level = [found]
     for _ in range(MAX_DEPTH):
-        level = [part for one in level for part in _parts(one)]
+        level = [part for container in level for part in _parts(container)]
         if not level:
             return found
     raise UnparsableError(f"{what} cannot be kept: over {MAX_DEPTH} levels of lists and objects")
@@ -101,7 +101,7 @@ def parse_answer(value: object, k: int, order: Order) -> Answer:
         fields, results = value.get("fields") or {}, value["hits"]
     if not isinstance(fields, Mapping):
         raise UnparsableError(f"fields are {json_type(fields)}, not an object")
-    hits = limit_hits((_hit(one, rank, order) for rank, one in enumerate(_as_list(results), start=1)), k, order)
+    hits = limit_hits((_hit(result, rank, order) for rank, result in enumerate(_as_list(results), start=1)), k, order)
     return Answer(Outcome.ANSWERED if hits else Outcome.EMPTY, hits, fields=plain_json(dict(fields), "fields"))
 
 

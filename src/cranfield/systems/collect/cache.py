@@ -79,24 +79,24 @@ class Cache:
         now = time.time()
         try:
             header, *records = read_records(data)
-            kept = dict(kept_from_record(record) for record in records)
+            answers = dict(kept_from_record(record) for record in records)
         except UNREADABLE:
             raise DamagedError from None
-        if header != {_HEADER: VERSION, "key": key, "n": len(kept)} or len(kept) < len(records):
+        if header != {_HEADER: VERSION, "key": key, "n": len(answers)} or len(answers) < len(records):
             raise DamagedError
         return {
-            query_id: replace(one, log=replace(one.log, cached=True))
-            for query_id, one in kept.items()
+            query_id: replace(kept, log=replace(kept.log, cached=True))
+            for query_id, kept in answers.items()
             # A time in the future: a clock was wrong.
-            if abs(now - one.at) <= self._max_age_s and not one.answer.outcome.is_failure
+            if abs(now - kept.at) <= self._max_age_s and not kept.answer.outcome.is_failure
         }
 
     def write(self, name: str, key: str, answers: Iterable[tuple[str, KeptAnswer]]) -> None:
         """Write all answers but failures, replacing the file. Raises `OSError`."""
         records = [
-            kept_record(query_id, replace(one, log=replace(one.log, cached=False)))
-            for query_id, one in answers
-            if not one.answer.outcome.is_failure
+            kept_record(query_id, replace(kept, log=replace(kept.log, cached=False)))
+            for query_id, kept in answers
+            if not kept.answer.outcome.is_failure
         ]
         self._folder.mkdir(parents=True, exist_ok=True)
         header = {_HEADER: VERSION, "key": key, "n": len(records)}
@@ -117,5 +117,5 @@ class Cache:
 
 def oldest_time(answers: Iterable[KeptAnswer]) -> str:
     """Time of the oldest answer: `2026-11-21 20:51 UTC`."""
-    oldest = min(one.at for one in answers)
+    oldest = min(kept.at for kept in answers)
     return f"{datetime.fromtimestamp(oldest, UTC):%Y-%m-%d %H:%M} UTC"

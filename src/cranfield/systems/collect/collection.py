@@ -189,8 +189,8 @@ def _open_journal(collection: _Collection, system: System, folder: Path) -> Jour
     journal = Journal(
         folder, name, {"config": system.config_digest, "surroundings": dependencies, **collection.identity}
     )
-    if journal.set_aside:
-        note(f"{name}: starting afresh, because {journal.set_aside}")
+    if journal.restart_reason:
+        note(f"{name}: starting afresh, because {journal.restart_reason}")
     if journal.kept:
         n_kept, total = len(journal.kept), len(collection.testset.queries)
         again = f"remove {folder} to ask all again"
@@ -249,8 +249,8 @@ class _Collection:
         try:
             for system in self.systems:
                 self.progress.start(system.name, self._n_calls, answers[system.name].n_calls)
-            for time_asked in range(1, self.options.repeats + 1):
-                dispatcher.ask(self._remaining(time_asked), self._take)
+            for repetition in range(1, self.options.repeats + 1):
+                dispatcher.ask(self._remaining(repetition), self._take)
         finally:
             self.progress.finish()
         for system in self.systems:
@@ -268,12 +268,12 @@ class _Collection:
         systems = [system for system in self.systems if self.answers[system.name].n_calls < self._n_calls]
         if first and systems:
             self.progress.note(f"warming up: the first {len(first)} of the queries, whose answers are thrown away")
-            dispatcher.ask(interleave(first, systems, seed=self.options.seed, time_asked=0), lambda *_: None)
+            dispatcher.ask(interleave(first, systems, seed=self.options.seed, repetition=0), lambda *_: None)
 
-    def _remaining(self, time_asked: int) -> list[Call]:
+    def _remaining(self, repetition: int) -> list[Call]:
         """The calls of the n-th repetition that are still to be made."""
-        calls = interleave(self.testset.queries, self.systems, seed=self.options.seed, time_asked=time_asked)
-        return [call for call in calls if self.answers[call.system.name].times_asked(call.query.id) < time_asked]
+        calls = interleave(self.testset.queries, self.systems, seed=self.options.seed, repetition=repetition)
+        return [call for call in calls if self.answers[call.system.name].n_calls_for(call.query.id) < repetition]
 
     def _take(self, call: Call, answer: Answer, log: CallLog) -> None:
         answers, query_id = self.answers[call.system.name], call.query.id
@@ -325,7 +325,7 @@ class _Collection:
         known: dict[Path, str] = {}
         for system in self.systems:
             name, kept = system.name, self.answers[system.name].kept
-            if not self._is_cacheable(system) or all(one.log.cached for one in kept.values()):
+            if not self._is_cacheable(system) or all(entry.log.cached for entry in kept.values()):
                 continue
             if self._dependency_digest(system, known) != self.dependency_digests[name]:
                 self.progress.note(f"{name}: its answers are not kept for another time: its files changed meanwhile")
@@ -343,10 +343,10 @@ class _Collection:
         kept = {query_id: self.answers[system.name].kept[query_id] for query_id in self.testset.query_ids}
         return Run(
             name=system.name,
-            answers={query_id: one.answer for query_id, one in kept.items()},
+            answers={query_id: entry.answer for query_id, entry in kept.items()},
             depth=self.k,
             order=system.order,
-            logs={query_id: one.log for query_id, one in kept.items()},
+            logs={query_id: entry.log for query_id, entry in kept.items()},
             testset_digest=self.testset.digest,
             config_digest=system.config_digest,
             pilot=self.pilot or getattr(system, "is_pilot", False),

@@ -42,18 +42,18 @@ Take = Callable[[Call, Answer, CallLog], None]
 """Called with each answer in a thread, one answer at a time."""
 
 
-def interleave(queries: Sequence[Query], systems: Sequence[System], *, seed: int, time_asked: int) -> list[Call]:
+def interleave(queries: Sequence[Query], systems: Sequence[System], *, seed: int, repetition: int) -> list[Call]:
     """Every query for every system: query by query, the systems of each in a random order.
 
     Args:
-        queries: in the order in which they are asked.
-        systems: what is asked.
+        queries: in the order in which they are sent.
+        systems: systems under test.
         seed: of the order within a query; it does not depend on which other systems or queries there are.
-        time_asked: 1 when the queries are asked for the first time; each time has its own order.
+        repetition: 0 for the warm-up, then 1, 2, ...; the order differs between repetitions.
     """
 
     def order_key(query: Query, system: System) -> bytes:
-        text = "\0".join(("cranfield turn 1", str(seed), str(time_asked), query.id, system.name))
+        text = "\0".join(("cranfield turn 1", str(seed), str(repetition), query.id, system.name))
         return sha256(text.encode("utf-8", "surrogatepass")).digest()
 
     return [

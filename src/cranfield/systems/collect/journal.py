@@ -1,7 +1,7 @@
 """Journal of a collection: every answer is written as it comes, so that an interrupted collection can be resumed.
 
 One file per system under `.partial/`: a header that identifies the collection, then one line per answer. An incomplete
-last line is dropped; the journal of another collection is set aside.
+last line is dropped; the journal of another collection is moved to `set-aside/`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from cranfield.formats.runs.record import answer_from_record, answer_record, jso
 from cranfield.model import Answer, CallLog, Order
 
 VERSION = 2
-SET_ASIDE = "set-aside"
+OLD_JOURNALS = "set-aside"
 """Folder of journals of other collections."""
 
 _CHANGES = {
@@ -55,9 +55,9 @@ class Answers:
     @property
     def n_calls(self) -> int:
         """Number of calls, repetitions included."""
-        return sum(self.times_asked(query_id) for query_id in self.kept)
+        return sum(self.n_calls_for(query_id) for query_id in self.kept)
 
-    def times_asked(self, query_id: str) -> int:
+    def n_calls_for(self, query_id: str) -> int:
         """Number of calls for a query so far."""
         return 1 + len(self.kept[query_id].log.repeat_ms) if query_id in self.kept else 0
 
@@ -86,8 +86,8 @@ class Journal(Answers):
         """
         super().__init__()
         self.path = folder / f"{name}.jsonl"
-        self.set_aside: str | None = None
-        """Reason why an earlier journal was set aside, and its new place."""
+        self.restart_reason: str | None = None
+        """Reason why an earlier journal is not resumed, and its new place."""
         header = {"journal": VERSION, **collection}
         sound_bytes = self._resume(header) if self.path.exists() else 0
         self._stream = self.path.open("ab", buffering=0)
@@ -135,10 +135,10 @@ class Journal(Answers):
                 self._replay(records)
         except UNREADABLE:
             self.kept.clear()
-            self._set_aside("it is damaged")
+            self._move_away("it is damaged")
             return 0
         if differs:
-            self._set_aside(" and ".join(_CHANGES.get(key, key) for key in differs))
+            self._move_away(" and ".join(_CHANGES.get(key, key) for key in differs))
             return 0
         return sound_bytes
 
@@ -151,14 +151,14 @@ class Journal(Answers):
             else:
                 super().append(*kept_from_record(record))
 
-    def _set_aside(self, why: str) -> None:
-        folder = self.path.parent / SET_ASIDE
+    def _move_away(self, reason: str) -> None:
+        folder = self.path.parent / OLD_JOURNALS
         folder.mkdir(exist_ok=True)
         number = 1
-        while (aside := folder / f"{self.path.stem}-{number}.jsonl").exists():
+        while (new_path := folder / f"{self.path.stem}-{number}.jsonl").exists():
             number += 1
-        self.path.rename(aside)
-        self.set_aside = f"{why}; the earlier answers are in {folder.parent.name}/{folder.name}/{aside.name}"
+        self.path.rename(new_path)
+        self.restart_reason = f"{reason}; the earlier answers are in {folder.parent.name}/{folder.name}/{new_path.name}"
 
 
 def kept_record(query_id: str, kept: KeptAnswer) -> dict[str, Any]:
@@ -199,13 +199,13 @@ def difference(first: Answer, later: Answer, order: Order = "given") -> str | No
     """
     if first.outcome is not later.outcome:
         return f"{first.outcome.value}, then {later.outcome.value}"
-    for rank, (one, other) in enumerate(zip(first.hits, later.hits, strict=False), start=1):
-        if one.id != other.id:
-            return f"rank {rank}: {one.id}, then {other.id}"
-        if one.span != other.span:
-            return f"rank {rank}: {one.id} at {one.span}, then at {other.span}"
-        if order != "given" and one.score != other.score:
-            return f"rank {rank}: {one.id} with {one.score}, then with {other.score}"
+    for rank, (hit, other) in enumerate(zip(first.hits, later.hits, strict=False), start=1):
+        if hit.id != other.id:
+            return f"rank {rank}: {hit.id}, then {other.id}"
+        if hit.span != other.span:
+            return f"rank {rank}: {hit.id} at {hit.span}, then at {other.span}"
+        if order != "given" and hit.score != other.score:
+            return f"rank {rank}: {hit.id} with {hit.score}, then with {other.score}"
     if len(first.hits) != len(later.hits):
         return f"{len(first.hits)} results, then {len(later.hits)}"
     return None

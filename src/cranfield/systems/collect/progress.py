@@ -80,7 +80,7 @@ class Plain:
         pace = self._paces[system]
         pace.count_call(answer, log)
         now = time.monotonic()
-        small = sum(one.total for one in self._paces.values()) <= SMALL
+        small = sum(counted.total for counted in self._paces.values()) <= SMALL
         due = small or now >= self._shown_at[system] + PLAIN_INTERVAL_S or pace.done == pace.total
         if due or answer.outcome.is_failure:
             self._shown_at[system] = now
@@ -209,11 +209,11 @@ class _Pace:
     @property
     def speed(self) -> str:
         """`4.2/s, 12 s left`; of the calls made now, without those of an earlier collection."""
-        asked = self.done - self._done_at_start
+        n_calls = self.done - self._done_at_start
         elapsed = max(time.monotonic() - self._started, 1e-6)
-        if not asked:
+        if not n_calls:
             return "nothing asked"
-        rate = asked / elapsed
+        rate = n_calls / elapsed
         spoken = f"{rate:.1f}/s" if rate >= 1 else f"{1 / rate:.1f} s each"
         left = (self.total - self.done) / rate
         return f"{spoken}, {_duration(left)} left" if self.done < self.total else f"{spoken}, took {_duration(elapsed)}"

@@ -93,7 +93,7 @@ def searcher(  # noqa: PLR0913 - one a setting of the preset
         weights=SQL("{}::real[]").format(Literal(counts)),
         vector=vector,
         normalisation=Literal(int(normalisation)),
-        shown=SQL(", ").join(Identifier(one) for one in (id_column, title_column) if one is not None),
+        shown=SQL(", ").join(Identifier(column) for column in (id_column, title_column) if column is not None),
         table=name,
         reads_query=SQL(_READS_QUERY[words]).format(config=configuration),
         where=SQL(f" AND ({where})") if where is not None else SQL(""),

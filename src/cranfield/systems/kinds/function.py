@@ -136,7 +136,7 @@ class Function:
         except UnparsableError as error:
             return failed(str(error), outcome=Outcome.UNPARSABLE, output=_log_text(value))
         if isinstance(self._extract, JsonLinesExtract) and isinstance(value, list):
-            return Reply("\n".join(json.dumps(one, ensure_ascii=False) for one in value))
+            return Reply("\n".join(json.dumps(item, ensure_ascii=False) for item in value))
         return Reply(json.dumps(value, ensure_ascii=False))
 
 
@@ -148,7 +148,7 @@ def _as_list(value: object, k: int) -> object:
 def _json_default(value: object) -> object:
     """Non-JSON values for the log: a hit as its fields, others by `repr`."""
     if isinstance(value, Hit):
-        return {name: one for name in HIT_FIELDS if (one := getattr(value, name)) is not None}
+        return {name: content for name in HIT_FIELDS if (content := getattr(value, name)) is not None}
     return repr(value)
 
 

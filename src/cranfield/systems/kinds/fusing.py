@@ -52,21 +52,21 @@ def fuse(parts: Sequence[ResultList], how: Fusion, *, depth: int, k: int) -> lis
     """
     active = [part for part in parts if part.weight > 0]
     by_span = all(hit.span is not None for part in active for hit in part.hits)
-    lists = [_top_unique(best_first(part), depth, by_span=by_span) for part in active]
+    tops = [_top_unique(best_first(part), depth, by_span=by_span) for part in active]
     by_rank = how.method == "rrf" or len(active) == 1
     shares = [
-        _by_rank(one, how.rrf_k) if by_rank else _by_score(part, one, how.normalise)
-        for part, one in zip(active, lists, strict=True)
+        _by_rank(top, how.rrf_k) if by_rank else _by_score(part, top, how.normalise)
+        for part, top in zip(active, tops, strict=True)
     ]
-    places = dict.fromkeys(place for one in lists for place in one)
+    places = dict.fromkeys(place for top in tops for place in top)
     scores = {
         place: math.fsum(
-            part.weight * held.get(place, absent) for part, (held, absent) in zip(active, shares, strict=True)
+            part.weight * share.get(place, absent) for part, (share, absent) in zip(active, shares, strict=True)
         )
         for place in places
     }
     best = sorted(places, key=lambda place: (scores[place], *_bytes(place)), reverse=True)
-    return [_fused([one[place] for one in lists if place in one], scores[place]) for place in best[:k]]
+    return [_fused([top[place] for top in tops if place in top], scores[place]) for place in best[:k]]
 
 
 def best_first(part: ResultList) -> list[Hit]:
@@ -104,15 +104,15 @@ def normalised(scores: Sequence[float], how: Normalisation) -> tuple[list[float]
     return found, min(found)
 
 
-def _by_rank(one: Mapping[Place, T], rrf_k: float) -> tuple[dict[Place, float], float]:
-    return {place: 1 / (rrf_k + rank) for rank, place in enumerate(one, start=1)}, 0.0
+def _by_rank(top: Mapping[Place, T], rrf_k: float) -> tuple[dict[Place, float], float]:
+    return {place: 1 / (rrf_k + rank) for rank, place in enumerate(top, start=1)}, 0.0
 
 
-def _by_score(part: ResultList, one: Mapping[Place, Hit], how: Normalisation) -> tuple[dict[Place, float], float]:
+def _by_score(part: ResultList, top: Mapping[Place, Hit], how: Normalisation) -> tuple[dict[Place, float], float]:
     # Negated where lower is better.
     sign = -1.0 if part.order == "ascending" else 1.0
-    scores, absent = normalised([sign * _score(part, hit) for hit in one.values()], how)
-    return dict(zip(one, scores, strict=True)), absent
+    scores, absent = normalised([sign * _score(part, hit) for hit in top.values()], how)
+    return dict(zip(top, scores, strict=True)), absent
 
 
 def _top_unique(hits: Sequence[Hit], depth: int, *, by_span: bool) -> dict[Place, Hit]:

@@ -223,7 +223,7 @@ def _reply(response: _Response, redactor: Redactor) -> Reply:
         return failed(
             f"over {MAX_OUTPUT_BYTES // 1024**2} MB of output", outcome=Outcome.UNPARSABLE, output=_head(response)
         )
-    encodings = {one.strip().lower() for one in response.header("content-encoding").split(",")}
+    encodings = {name.strip().lower() for name in response.header("content-encoding").split(",")}
     if unknown := sorted(encodings - {"", "identity", *ENCODINGS}):
         return failed(
             f"the answer is encoded as {shorten(redactor.redact(unknown[0]))}, unasked", outcome=Outcome.UNPARSABLE

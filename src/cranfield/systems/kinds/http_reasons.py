@@ -88,11 +88,11 @@ def _causes(error: BaseException) -> Iterator[BaseException]:
     seen: set[int] = set()
     left: list[BaseException | None] = [error]
     while left:
-        one = left.pop()
-        if one is None or id(one) in seen:
+        cause = left.pop()
+        if cause is None or id(cause) in seen:
             continue
-        seen.add(id(one))
-        yield one
-        left += [one.__cause__, one.__context__]
-        if isinstance(one, BaseExceptionGroup):
-            left += one.exceptions
+        seen.add(id(cause))
+        yield cause
+        left += [cause.__cause__, cause.__context__]
+        if isinstance(cause, BaseExceptionGroup):
+            left += cause.exceptions

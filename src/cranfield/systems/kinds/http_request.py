@@ -145,9 +145,9 @@ def _body(http: Http, values: Mapping[str, Scalar]) -> tuple[bytes | None, str |
 def _pairs(parameters: Mapping[str, Any], values: Mapping[str, Scalar]) -> Iterator[tuple[str, str]]:
     """Names and values of a query string or form; a list repeats its name, null omits it."""
     for name, value in fill_value(parameters, values).items():
-        for one in value if isinstance(value, list) else [value]:
-            if one is not None:
-                yield name, as_argument(one) if isinstance(one, str | bool | int | float) else str(one)
+        for item in value if isinstance(value, list) else [value]:
+            if item is not None:
+                yield name, as_argument(item) if isinstance(item, str | bool | int | float) else str(item)
 
 
 def _encoded(pairs: Iterator[tuple[str, str]] | list[tuple[str, str]]) -> str:

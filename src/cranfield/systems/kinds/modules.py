@@ -58,7 +58,7 @@ def module_files(module: str, folders: Sequence[Path]) -> Iterator[Path]:
     inside = ModuleFinder(path=[str(folder) for folder in folders])
     with suppress(ImportError, SyntaxError, OSError, ValueError, RecursionError):
         inside.import_hook(module)
-    named = (getattr(one, "__file__", None) for one in inside.modules.values())
+    named = (getattr(found, "__file__", None) for found in inside.modules.values())
     files = {Path(file) for file in named if file}
     if not files:
         *packages, last = module.split(".")
@@ -122,7 +122,7 @@ def _lies_in(module: ModuleType, folders: Sequence[str]) -> bool:
     return isinstance(file, str) and any(Path(file).is_relative_to(folder) for folder in folders)
 
 
-def _is_same(one: str, other: str) -> bool:
+def _is_same(path: str, other: str) -> bool:
     with suppress(OSError):
-        return Path(one).samefile(other)
-    return one == other
+        return Path(path).samefile(other)
+    return path == other

@@ -68,7 +68,7 @@ class PluginSystem(InProcessSystem):
         """Create the system."""
         plugin = self._plugin()
         point = plugin.point
-        hint = f"mend {point.value}, or uninstall the package."
+        hint = f"fix {point.value}, or uninstall the package."
         try:
             factory: Any = point.load()
             made = factory(
@@ -88,7 +88,7 @@ class PluginSystem(InProcessSystem):
         except CheckFailedError as problem:
             whose = f"plugin {plugin.name}{plugin.package} to make what has a method search"
             raise CheckFailedError(
-                whose, problem.found, f"mend {plugin.point.value}, or uninstall the package."
+                whose, problem.found, f"fix {plugin.point.value}, or uninstall the package."
             ) from None
 
 

@@ -148,7 +148,9 @@ def call_factory(
     except (TypeError, ValueError):  # implemented in C without a signature
         given = dict(settings)
     else:
-        named = {one.name for one in signature.parameters.values() if one.kind is not one.VAR_KEYWORD}
+        named = {
+            parameter.name for parameter in signature.parameters.values() if parameter.kind is not parameter.VAR_KEYWORD
+        }
         for key in needed:
             if key not in named:
                 raise CheckFailedError(f"{name} to take {key}, for the system has an env", f"{name}{signature}")
