@@ -247,8 +247,7 @@ def subcommands(command: str) -> tuple[str, ...]:
     """What a group of commands holds, in its order; nothing for a command."""
     if command not in GROUPS:
         return ()
-    inner: tuple[str, ...] = importlib.import_module(f"cranfield.cli.{command}").SUBCOMMANDS
-    return inner
+    return tuple(importlib.import_module(f"cranfield.cli.{command}").SUBCOMMANDS)
 
 
 VARIABLES = {

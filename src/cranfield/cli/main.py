@@ -1,4 +1,4 @@
-"""The command: one file a noun, features imported inside their command so that `--help` is instant."""
+"""The command line: commands are imported when they are called, what they need inside them, so that `--help` is instant."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ import gc
 import importlib
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Annotated, Any
 
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 
-from cranfield.cli.help import Command
 from cranfield.cli.shared import State, handled
 from cranfield.version import __version__
+from cranfield.words import or_list
 
 COMMANDS = (
     "demo",
@@ -37,7 +37,7 @@ COMMANDS = (
 )
 """In the order help lists them; each is `NAME_command` of its own module, with `SETTINGS` where it has any."""
 GROUPS = frozenset({"baseline", "testset", "system", "ci"})
-"""Those that are packages of commands, with their names in `SUBCOMMANDS`."""
+"""Those that are groups of commands: `SUBCOMMANDS` of their module names each command with its module."""
 WHOLE_SENTENCE = 300
 """Characters of a command's first sentence that help may show; none is as long."""
 HELP = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
@@ -58,6 +58,53 @@ def root(
 ) -> None:
     """Hold the options that belong to no command."""
     State.debug = debug
+
+
+def _conventions() -> str:
+    from cranfield.model import CONVENTIONS
+
+    return or_list(list(CONVENTIONS))
+
+
+def _parts() -> str:
+    from cranfield.testsets.split import PARTS
+
+    return or_list(PARTS)
+
+
+def _run_formats() -> str:
+    from cranfield.formats.sniff import format_names
+
+    return or_list(format_names("run"))
+
+
+def _tests() -> str:
+    from cranfield.stats.table import TESTS
+
+    return or_list([name for name, spec in TESTS.items() if spec.can_declare])
+
+
+LISTS: dict[str, Callable[[], str]] = {
+    "{conventions}": _conventions,
+    "{parts}": _parts,
+    "{run_formats}": _run_formats,
+    "{tests}": _tests,
+}
+"""Names in braces in the help of options: read from their tables when help is shown, and imported no sooner."""
+
+
+class Command(TyperCommand):
+    """A command whose help has the lists filled in."""
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        """Write the options, each list read from its table."""
+        for parameter in self.params:
+            text = getattr(parameter, "help", None) or ""
+            for place, listed in LISTS.items():
+                if place in text:
+                    text = text.replace(place, listed())
+                    parameter.help = text  # type: ignore[attr-defined]  # of a parameter of typer
+        super().format_options(ctx, formatter)
 
 
 class Commands(TyperGroup):
@@ -99,17 +146,16 @@ def command_line(*names: str) -> typer.Typer:
             module = importlib.import_module(f"cranfield.cli.{name}")
             group = typer.Typer(cls=Commands, no_args_is_help=True, rich_markup_mode=None, context_settings=HELP)
             for subname in rest or module.SUBCOMMANDS:
-                add_command(group, f"{name}.{subname}")
+                add_command(group, module.SUBCOMMANDS[subname], subname)
             app.add_typer(group, name=name, help=(module.__doc__ or "").partition("\n")[0])
         else:
-            add_command(app, name)
+            add_command(app, f"cranfield.cli.{name}", name)
     return app
 
 
-def add_command(app: typer.Typer, place: str) -> None:
-    """Import the module of a command (`compare`, or `testset.show` of a group) and add it under the module's name."""
-    name = place.rpartition(".")[2]
-    module = importlib.import_module(f"cranfield.cli.{place}")
+def add_command(app: typer.Typer, path: str, name: str) -> None:
+    """Import the module of a command and add `NAME_command` of it."""
+    module = importlib.import_module(path)
     settings = {"cls": Command, **getattr(module, "SETTINGS", {})}
     app.command(name, **settings)(handled(getattr(module, f"{name}_command")))
 

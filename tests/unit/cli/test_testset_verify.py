@@ -11,8 +11,7 @@ import typer
 from typer.testing import CliRunner, Result
 
 from cranfield.cli.shared import handled
-from cranfield.cli.testset.rehash import rehash_command
-from cranfield.cli.testset.verify import verify_command
+from cranfield.cli.testset.drift import rehash_command, verify_command
 from cranfield.errors import TestSetError
 from cranfield.formats.io.files import meta_path
 from cranfield.formats.sniff import read_testset

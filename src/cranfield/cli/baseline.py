@@ -1,4 +1,4 @@
-"""`cranfield baseline accept`: make a run the baseline of the gate."""
+"""Accept a run as the baseline of a gate, or show the current baseline."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ import typer
 
 from cranfield.cli.gate import ConfigArgument, FromOption, RunOption
 from cranfield.cli.shared import Format, FormatOption, deliver, today
+
+SUBCOMMANDS = dict.fromkeys(("accept", "show"), __name__)
 
 
 def accept_command(
@@ -47,3 +49,18 @@ def accept_command(
         typer.echo(f"wrote {path}", err=True)
     if dry_run:
         typer.echo("nothing was written: --dry-run", err=True)
+
+
+def show_command(
+    config: ConfigArgument = Path("cranfield.yaml"),
+    *,
+    baseline_ref: Annotated[
+        str | None,
+        typer.Option("--baseline-ref", metavar="REF", help="Read the baseline from this git ref, such as origin/main."),
+    ] = None,
+    output: FormatOption = Format.TEXT,
+) -> None:
+    """Show the accepted baseline: system, date and means."""
+    from cranfield.project.baseline import show
+
+    deliver(show(config, baseline_ref), output, None)

@@ -1,4 +1,4 @@
-"""`cranfield ci comment`: a report as the one comment of its kind on a pull or merge request."""
+"""Post results to a pull or merge request as a comment."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+
+SUBCOMMANDS = dict.fromkeys(("comment",), __name__)
 
 
 class ForgeName(StrEnum):

@@ -1,14 +1,16 @@
-"""`cranfield testset add`: a query more, or judgments more of one."""
+"""Commands that write a changed test set: add, split, convert."""
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Annotated, TypeVar
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from cranfield.cli.option_groups import option_groups
 from cranfield.cli.testset.common import (
     ForceOption,
     OutOption,
@@ -23,9 +25,9 @@ from cranfield.words import n_of
 
 if TYPE_CHECKING:
     from cranfield.model import Target
+    from cranfield.project.testset_options import TestSetOptions
     from cranfield.testsets.edit import Addition
 
-T = TypeVar("T")
 _SPAN = re.compile(r"(?P<path>.+):(?P<start>\d+)-(?P<end>\d+)")
 
 
@@ -155,7 +157,7 @@ def _targets(
         else:
             found.append(Span(match["path"], int(match["start"]), int(match["end"]), grade))
     for text in patterns:
-        if (why := _why_not(re.compile, text)) is not None:
+        if (why := _regex_error(text)) is not None:
             problems.append(Problem(f"--pattern {shorten(text)} does not compile: {why}"))
         else:
             found.append(Pattern(text))
@@ -165,9 +167,84 @@ def _targets(
     return tuple(found)
 
 
-def _why_not(make: Callable[[str], T], text: str) -> str | None:
+def _regex_error(pattern: str) -> str | None:
     try:
-        make(text)
+        re.compile(pattern)
     except (re.error, OverflowError, RecursionError) as error:
         return str(error)
     return None
+
+
+def split_command(
+    testset: SetArgument,
+    *,
+    share: Annotated[float, typer.Option("--share", metavar="SHARE", help="Share of the queries to hold out.")] = 0.2,
+    seed: Annotated[int, typer.Option("--seed", metavar="N", min=0, help="Random seed.")] = 0,
+    by: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--by",
+            metavar="KEY",
+            help="Sample within this stratum; repeat for more; default: all strata that group queries.",
+        ),
+    ] = None,
+    out: OutOption = None,
+    force: ForceOption = False,
+    today: TodayOption = None,
+) -> None:
+    """Split a test set into evaluated and held-out queries. The split is stratified and stored in the test set."""
+    from cranfield.errors import UsageError
+    from cranfield.testsets.split import split, with_split
+    from cranfield.testsets.storage import folder_lock, read_stored
+
+    with folder_lock(testset):
+        judged = read_stored(testset)
+        if judged.meta.split is not None and not force:
+            raise UsageError(
+                "the set has a held-out part already",
+                path=str(testset),
+                hint="--force draws anew: what was held out may have been looked at",
+            )
+        if out is not None:
+            refuse_existing(out, force=force)
+        drawn = split(judged, share=share, seed=seed, by=by)
+        save_set(with_split(judged, drawn, day_of(today)), testset, out)
+    n = len(drawn.held_out)
+    within = f", drawn within {', '.join(drawn.by)}" if drawn.by else ""
+    note(
+        f"wrote {out or testset}: {n_of(len(judged.queries) - n, 'queries')} to evaluate, {n} held out{within}, seed {seed}"
+    )
+
+
+@option_groups
+def convert_command(
+    source: Annotated[Path, typer.Argument(metavar="IN", help="Test set, in any supported format.")],
+    out: Annotated[Path, typer.Argument(metavar="OUT", help="Output file; its extension selects the format.")],
+    *,
+    source_format: Annotated[
+        str | None, typer.Option("--from", metavar="FORMAT", help="Format of IN; default: detected from the content.")
+    ] = None,
+    to: Annotated[
+        str | None, typer.Option("--to", metavar="FORMAT", help="Format of OUT; default: from its extension.")
+    ] = None,
+    force: ForceOption = False,
+    options: TestSetOptions,
+) -> None:
+    """Convert a test set to another format. Information that the format cannot store is reported."""
+    from cranfield.formats.convert import convert
+    from cranfield.formats.testsets.meta_file import format_of
+    from cranfield.project.testset_options import NO_OPTIONS, apply_options
+    from cranfield.testsets.storage import read_stored
+
+    refuse_existing(out, force=force)
+    testset = read_stored(source, source_format)
+    if options != NO_OPTIONS or testset.ratings:
+        testset = apply_options(testset, options, source.parent)
+    written, losses = convert(testset, out, to)
+    if source_format is None:
+        note(f"{source} is read as {format_of(source).sentence}")
+    for sentence in (*testset.notes, *losses):
+        note(f"note: {sentence}")
+    n, n_read = len(written.queries), len(testset.queries)
+    of = "" if n == n_read else f"{n} of "
+    note(f"wrote {out}: {of}{n_of(n_read, 'queries')}, {written.digest[:19]}")

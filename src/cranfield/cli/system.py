@@ -1,0 +1,74 @@
+"""Inspect the systems of a config: send a single query, list systems, show settings and presets.
+
+`cranfield run` queries all of them.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from cranfield.cli.shared import EXIT_SYSTEM, Format, FormatOption, deliver, show
+
+SUBCOMMANDS = dict.fromkeys(("probe", "list", "show", "presets"), __name__)
+ConfigOption = Annotated[
+    Path, typer.Option("--config", metavar="FILE", help="Configuration file that defines the system.")
+]
+NameArgument = Annotated[str, typer.Argument(metavar="NAME", help="A system of the configuration.")]
+CONFIG = Path("cranfield.yaml")
+
+
+def probe_command(
+    name: NameArgument,
+    query: Annotated[str, typer.Argument(metavar="QUERY", help="Text of the query.")],
+    *,
+    config: ConfigOption = CONFIG,
+    k: Annotated[
+        int | None,
+        typer.Option("-k", metavar="N", min=1, help="Number of results to request; default: that of the config."),
+    ] = None,
+    params: Annotated[
+        list[str] | None,
+        typer.Option("--param", metavar="NAME=VALUE", help="Parameter sent with the query; repeat for more."),
+    ] = None,
+    testset: Annotated[
+        str | None, typer.Option("--testset", metavar="NAME", help="Use the params of this test set of the config.")
+    ] = None,
+    output: FormatOption = Format.TEXT,
+) -> None:
+    """Send one query to one system and show the request, the raw answer and the hits parsed from it.
+
+    Exits with 3 if the call failed. Nothing is stored.
+    """
+    from cranfield.project.probing import probe
+
+    found = probe(config, name, query, k=k, params=params or (), testset=testset)
+    deliver(found.document, output, None)
+    raise typer.Exit(EXIT_SYSTEM if found.is_failure else 0)
+
+
+def list_command(*, config: ConfigOption = CONFIG, output: FormatOption = Format.TEXT) -> None:
+    """List the systems of a config with their kind and settings. No system is started."""
+    from cranfield.project.probing import systems_document
+
+    deliver(systems_document(config), output, None)
+
+
+def show_command(name: NameArgument, *, config: ConfigOption = CONFIG) -> None:
+    """Print a system as YAML with its preset expanded. Copy it to adapt a preset. Secrets are not printed."""
+    from cranfield.project.probing import filled_yaml
+
+    show([filled_yaml(config, name)])
+
+
+def presets_command(
+    name: Annotated[str | None, typer.Argument(metavar="PRESET", help="Show this preset in full.")] = None,
+    *,
+    output: FormatOption = Format.TEXT,
+) -> None:
+    """List the presets; with a name, show its `with` parameters and the resulting settings."""
+    from cranfield.project.probing import presets_document
+
+    deliver(presets_document(name), output, None)

@@ -1,0 +1,140 @@
+"""Commands that report on a test set and change no file: show, validate, stats, diff, overfit."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from cranfield.cli.option_groups import ConventionOption
+from cranfield.cli.shared import Format, FormatOption, MeasureOption, SeedOption, deliver
+from cranfield.cli.testset.common import SetArgument, SetFormatOption, TodayOption, day_of, load_set
+
+EXIT_ERRORS = 2
+EXIT_WARNINGS = 1
+
+
+def show_command(
+    testset: SetArgument,
+    query_ids: Annotated[
+        list[str] | None, typer.Argument(metavar="QUERY_ID", help="Show these queries in full; default: list all.")
+    ] = None,
+    *,
+    output: FormatOption = Format.TEXT,
+    testset_format: SetFormatOption = None,
+) -> None:
+    """Show queries with their judgments and expected items. Without ids, list all queries, one per line."""
+    from cranfield.errors import UsageError
+    from cranfield.reporting.documents.testset import queries_document
+
+    judged = load_set(testset, testset_format)
+    missing = [query_id for query_id in query_ids or () if query_id not in judged.by_id]
+    if missing:
+        some = ", ".join(map(repr, judged.query_ids[:3]))
+        raise UsageError(f"there is no query {', '.join(map(repr, missing))}", path=str(testset), expected=f"{some}, …")
+    deliver(queries_document(judged, query_ids or ()), output, None)
+
+
+def validate_command(
+    testset: SetArgument,
+    *,
+    runs: Annotated[
+        list[Path] | None,
+        typer.Option("--run", metavar="RUN", help="Run to check patterns, ids and places against; repeat for more."),
+    ] = None,
+    strict: Annotated[bool, typer.Option("--strict", help="Also exit with 1 on warnings.")] = False,
+    today: TodayOption = None,
+    output: FormatOption = Format.TEXT,
+    testset_format: SetFormatOption = None,
+) -> None:
+    """Check a test set and report all findings with their rules. Exits with 2 on errors."""
+    from cranfield.reporting.documents.testset import findings_document
+    from cranfield.testsets.validate import validate
+
+    judged = load_set(testset, testset_format, ask=bool(runs))
+    answers = {}
+    if runs:
+        from cranfield.project.versions import answers_of
+
+        answers = {f"{place} {run}": answers_of(judged, run)[1] for place, run in enumerate(runs)}
+    findings = validate(judged, today=day_of(today), runs=answers)
+    deliver(findings_document(judged, findings, with_runs=bool(answers)), output, None)
+    levels = {finding.level for finding in findings}
+    if "error" in levels:
+        raise typer.Exit(EXIT_ERRORS)
+    if strict and levels:
+        raise typer.Exit(EXIT_WARNINGS)
+
+
+def stats_command(
+    testset: SetArgument,
+    *,
+    by: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--by",
+            metavar="KEY",
+            help="Stratum to cross-tabulate; repeat for more; default: all strata that group queries.",
+        ),
+    ] = None,
+    output: FormatOption = Format.TEXT,
+    testset_format: SetFormatOption = None,
+) -> None:
+    """Count the queries, judgments, grades and strata of a test set. Pairs of strata are cross-tabulated."""
+    from itertools import combinations
+
+    from cranfield.errors import UsageError
+    from cranfield.reporting.documents.testset import statistics_document
+    from cranfield.testsets.drawing import check_keys
+    from cranfield.testsets.statistics import statistics
+
+    judged = load_set(testset, testset_format)
+    check_keys(judged, by or ())
+    if by and len(set(by)) == 1:
+        raise UsageError(f"--by {by[0]} is one stratum", expected="two or more to cross; each alone is counted anyway")
+    deliver(statistics_document(statistics(judged, list(combinations(by, 2)) if by else None)), output, None)
+
+
+def diff_command(
+    old: Annotated[Path, typer.Argument(metavar="OLD", help="Old version.")],
+    new: Annotated[Path, typer.Argument(metavar="NEW", help="New version.")],
+    *,
+    runs: Annotated[
+        list[str] | None,
+        typer.Option("--run", metavar="[NAME=]RUN", help="Score this run on both versions; repeat for more."),
+    ] = None,
+    measures: MeasureOption = None,
+    convention: ConventionOption = "trec",
+    output: FormatOption = Format.TEXT,
+) -> None:
+    """Show the changes between two versions of a test set. With --run, also show how the means of the runs change."""
+    from cranfield.reporting.documents.testset_versions import difference_document
+    from cranfield.testsets.diff import ScoreMove, diff
+
+    before, after = load_set(old, ask=bool(runs)), load_set(new, ask=bool(runs))
+    moves: tuple[ScoreMove, ...] = ()
+    if runs:
+        from cranfield.project.versions import named_runs, score_moves
+
+        moves = score_moves(before, after, named_runs(runs), measures=measures or None, convention=convention)
+    deliver(difference_document(diff(before, after), moves), output, None)
+
+
+def overfit_command(
+    testset: SetArgument,
+    run: Annotated[Path, typer.Argument(metavar="RUN", help="Run with results for the queries of both parts.")],
+    *,
+    measures: MeasureOption = None,
+    convention: ConventionOption = "trec",
+    seed: SeedOption = 0,
+    output: FormatOption = Format.TEXT,
+    testset_format: SetFormatOption = None,
+) -> None:
+    """Compare the scores of evaluated and held-out queries. A higher score on evaluated queries indicates overfitting."""
+    from cranfield.project.versions import overfitting
+    from cranfield.reporting.documents.testset_versions import overfit_document
+
+    judged = load_set(testset, testset_format, ask=True)
+    found = overfitting(judged, run, measures=measures or None, convention=convention, seed=seed)
+    deliver(overfit_document(judged, found), output, None)
