@@ -66,7 +66,7 @@ class DemoFiles:
     databases: tuple[Path, ...]
     """Of the systems, in the order of their designs."""
     attributes: Path
-    """The database that predicates ask."""
+    """The database for predicates."""
     n_entities: int
     n_queries: int
     drift: Drift
@@ -110,7 +110,7 @@ def build_demo(out: Path, progress: Callable[[str], None] = lambda _: None) -> D
 
 
 def _fitted(corpus: Corpus, attributes: Path) -> tuple[TestSet, Drift]:
-    """The test set, as far as this Python goes."""
+    """The test set, fitted to this Python."""
     with closing(open_read_only(str(attributes))) as connection:
         return fit_to_corpus(
             read_testset_yaml(QUESTIONS),

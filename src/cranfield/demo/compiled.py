@@ -72,7 +72,7 @@ def _entity(module: str, item: Mapping[str, Any]) -> Entity:
 
 
 def _parameters(signature: str) -> tuple[str, ...]:
-    """Names in a signature as the interpreter writes it; defaults and the marks `/` and `*` are dropped."""
+    """Parameter names in a signature of the interpreter; defaults and the marks `/` and `*` are dropped."""
     inner = signature.partition("(")[2].rstrip(")")
     names = (part.partition("=")[0].strip().lstrip("*") for part in inner.split(","))
     return tuple(name for name in names if name.isidentifier())

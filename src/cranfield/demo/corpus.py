@@ -30,13 +30,13 @@ LEFT_OUT_PACKAGES = {
     "this",
     "turtledemo",
 }
-"""Top-level names that are no library to program with, or that only some installations have."""
+"""Top-level names that are not part of the library, or exist only in some installations."""
 
 LEFT_OUT_FOLDERS = {"test", "tests", "__pycache__"}
 LEFT_OUT_COMPILED = {"_tkinter", "xxlimited", "xxlimited_35", "xxsubtype"}
 CODEC_FOLDER = "encodings"
 CODECS_KEPT = {"encodings.idna", "encodings.utf_8_sig"}
-"""The other modules of that folder are tables, one a character set."""
+"""The other modules of that folder are tables of character sets."""
 
 TOPICS_FILE = "pydoc_data/topics.py"
 

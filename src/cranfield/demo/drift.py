@@ -22,12 +22,12 @@ class Drift:
     targets: tuple[tuple[str, str], ...] = ()
     """(query id, label): patterns, places and predicates that no document fits; left out too."""
     queries: tuple[str, ...] = ()
-    """Queries of which nothing relevant is left; left out as a whole."""
+    """Queries without any relevant document left; removed."""
     legacy: tuple[str, ...] = ()
-    """Queries whose legacy form is gone; they are asked, as queries of no class."""
+    """Queries whose legacy form does not exist any more; kept without a class."""
 
     def sentences(self) -> list[str]:
-        """Say what was left out, a sentence for each kind; nothing when nothing was."""
+        """Sentences about what was left out, one for each kind."""
         sentences = []
         if self.ids:
             names = sorted({entity_id for _, entity_id in self.ids})
@@ -48,7 +48,7 @@ class Drift:
 def fit_to_corpus(
     testset: TestSet, corpus: Corpus, *, python: str, gives: Callable[[Predicate], bool] = lambda _: True
 ) -> tuple[TestSet, Drift]:
-    """Leave out of a test set what a corpus does not hold.
+    """Remove from a test set what a corpus does not contain.
 
     A query stays as long as one document of a grade above 0, or one target that fits something, is left; one where
     nothing should be found stays anyhow.

@@ -1,6 +1,6 @@
 """The documents of the demo: one `Entity` for each module, class, function, topic of the standard library.
 
-What lives here is the value alone. Where entities come from is in `corpus`; how they are searched is in `search`.
+`corpus` reads entities; `search` searches them.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ Kind = Literal["module", "class", "function", "method", "property", "data", "top
 
 @dataclass(frozen=True, slots=True)
 class Entity:
-    """One thing a reader of the documentation may look for."""
+    """A documented object of the library, or a topic of the documentation."""
 
     id: str
     """`json/decoder.py::JSONDecoder` where there is source, `math::sqrt` where there is none, `topics::lambda`."""

@@ -74,12 +74,12 @@ class TextTable:
     weights: Mapping[str, float]
     tokenizer: str
     factor: float = 1.0
-    """What its score counts for beside the other tables'."""
+    """Weight of its score among the tables."""
 
 
 @dataclass(frozen=True)
 class SystemDesign:
-    """What tells one system of the demo from the other."""
+    """The differences between the two systems of the demo."""
 
     name: str
     tables: tuple[TextTable, ...]
@@ -91,7 +91,7 @@ class SystemDesign:
 
     @property
     def search_config(self) -> Config:
-        """What the search script needs to know."""
+        """Settings of the search script."""
         return Config(
             tables=[
                 Table(name=table.name, factor=table.factor, weights=list(table.weights.values()))
@@ -114,7 +114,7 @@ PLAIN = SystemDesign(
 FIELDS = SystemDesign(
     name="fields",
     tables=(
-        # bm25 saturates: within one table a large weight cannot lift a matching name far above a word in a signature.
+        # bm25 saturates: within one table a large weight has little effect on a matching name.
         TextTable("names", {"name": 1}, "unicode61 tokenchars '_'", factor=2.0),
         TextTable("places", {"title": 3, "module": 2, "parts": 2, "signature": 1}, "unicode61 tokenchars '_'"),
         TextTable("texts", {"doc": 1}, "porter unicode61"),
@@ -129,7 +129,7 @@ DESIGNS = (PLAIN, FIELDS)
 
 
 def write_database(corpus: Corpus, design: SystemDesign, path: Path) -> None:
-    """Write the database of one system; it appears under its name only when it is whole.
+    """Write the database of one system, atomically.
 
     Raises:
         UsageError: SQLite cannot search text here, or the file cannot be written.
@@ -138,7 +138,7 @@ def write_database(corpus: Corpus, design: SystemDesign, path: Path) -> None:
 
 
 def write_attributes(corpus: Corpus, path: Path) -> None:
-    """Write what is known of each entity but its text, for queries that are judged by it.
+    """Write the attributes of each entity, for queries that are judged by predicates.
 
     Raises:
         UsageError: the file cannot be written.
@@ -155,7 +155,7 @@ def _write(path: Path, fill: Callable[[sqlite3.Connection], None]) -> None:
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
         with closing(sqlite3.connect(temporary)) as connection, connection:
-            # The file is thrown away when anything goes wrong, so it needs no journal.
+            # The file is removed after an error, so it needs no journal.
             connection.execute("PRAGMA journal_mode = OFF")
             connection.execute("PRAGMA synchronous = OFF")
             fill(connection)

@@ -23,7 +23,7 @@ MEMBER_KINDS: tuple[tuple[type, str, tuple[str, ...]], ...] = (
 
 
 def signature_of(name: str, value: object) -> str:
-    """Write the call as the interpreter knows it, without the bound first argument; empty where it knows none."""
+    """Return the signature, without the bound first argument; empty if the interpreter has none."""
     text = getattr(value, "__text_signature__", None)
     if not isinstance(text, str):
         return ""
@@ -93,7 +93,7 @@ def main(names: list[str]) -> int:
         try:
             module = importlib.import_module(name)
         except ImportError:
-            # Not built here, or made for another operating system: this Python does not have it.
+            # Not built here, or for another operating system.
             continue
         described[name] = describe_module(module)
     # A module may print on import (readline sends a terminal sequence), so the answer has a line of its own.

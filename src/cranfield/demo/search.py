@@ -1,4 +1,4 @@
-"""Searches one database of the demo and prints the hits as JSON, and how sure it is: the command of both systems.
+"""Search one database of the demo and print the hits and a confidence as JSON: the command of both systems.
 
     python -I -S search.py --db plain.db --limit 10 -- QUERY
 
@@ -38,16 +38,16 @@ class Table(TypedDict):
 
     name: str
     factor: float
-    """What its bm25 counts for in the sum over the tables."""
+    """Weight of its bm25 in the sum over the tables."""
     weights: list[float]
     """A bm25 weight for each column."""
 
 
 class Config(TypedDict):
-    """How one database wants to be searched."""
+    """How to search one database."""
 
     tables: list[Table]
-    """The scores of an entity in these are added up."""
+    """The scores of an entity in these are summed."""
     split_identifiers: bool
     """Search the parts of `JSONDecoder` and `run_in_executor` too."""
     stop_words: list[str]
@@ -55,7 +55,7 @@ class Config(TypedDict):
 
 
 class UsageError(Exception):
-    """The command line is not what it should be."""
+    """The command line is invalid."""
 
 
 def identifier_parts(name: str) -> list[str]:
@@ -138,7 +138,7 @@ def confidence(connection: sqlite3.Connection, query: str, best: object) -> floa
 
 
 def read_config(connection: sqlite3.Connection) -> Config:
-    """Read how this database wants to be searched."""
+    """Read the search settings of a database."""
     config: Config = json.loads(connection.execute("SELECT value FROM config WHERE key = 'search'").fetchone()[0])
     return config
 

@@ -34,7 +34,7 @@ class FromImport:
 
 @dataclass
 class SourceModule:
-    """What one file defines, what it takes from others, and what it says it exports."""
+    """Definitions, imports and exports of one file."""
 
     name: str
     """Dotted name."""
@@ -232,7 +232,7 @@ def _definition(node: Definition, doc: str, inner: str, module: SourceModule, li
     )
     if isinstance(node, ast.ClassDef):
         return _with_class_facts(entity, node)
-    # Walking every body for a `yield` would double the time of the whole pass; most bodies do not hold the word.
+    # Walking every body for a `yield` would double the time of the whole pass; most bodies do not contain the word.
     mentions_yield = any("yield" in line for line in lines[start - 1 : end])
     is_member = "." in inner
     arguments = _without_self(node.args) if is_member and "staticmethod" not in decorators else node.args
@@ -273,7 +273,7 @@ def _with_class_facts(entity: Entity, node: ast.ClassDef) -> Entity:
 
 
 def _data(statements: Sequence[ast.stmt], module: SourceModule, lines: Sequence[str]) -> Iterator[Entity]:
-    """Assignments at the top level to a name that `__all__` holds: constants, and aliases such as `typing.List`."""
+    """Assignments at the top level to a name in `__all__`: constants, and aliases such as `typing.List`."""
     taken = _taken_names(module)
     for node in statements:
         for name in _assigned_names(node):

@@ -1,7 +1,7 @@
-"""Exact numbers: what a gate compares, and how they are written.
+"""Exact fractions for the comparisons of a gate, and their text.
 
-A measure's value is a float, and most are the float next to a fraction: 2/3, 0.7, 0.1 + 0.2. A gate adds and compares
-the fractions themselves, so that a mean of exactly 0.70 is not under 0.70, and a drop of exactly 5 % is not more.
+Most values of measures are floats that approximate a fraction: 2/3, 0.7, 0.1 + 0.2. A gate adds and compares the
+fractions, so that a mean of exactly 0.70 is not under 0.70, and a drop of exactly 5 % is not more.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from cranfield.numbers import MINUS
 
 LARGEST_DENOMINATOR = 1_000_000
 SAME = Fraction(1, 2**50)
-"""Relative distance under which a float is taken for a simple fraction: four units in its last place."""
+"""Maximum relative distance of a float from the fraction that it approximates: four units in its last place."""
 MOST_DECIMALS = 17
 
 
 @lru_cache(maxsize=65_536)
 def exact(value: float) -> Fraction:
-    """The fraction that a value stands for.
+    """The fraction that a value approximates.
 
     The simplest one within its last digits: `0.1 + 0.2` is 3/10, `2 / 3` is 2/3. Where no fraction with a denominator of
     up to a million is that close (a logarithm is in it), the shortest decimal that is this float.
@@ -40,11 +40,11 @@ def mean(values: Collection[Fraction]) -> Fraction:
 
 
 def as_text(number: Fraction, against: Fraction | None = None, *, decimals: int = 4, signed: bool = False) -> str:
-    """A number with four decimals, or so many more that it is not mistaken for the bound it was held against.
+    """A number with four decimals, or as many more as it takes to distinguish it from the bound it is compared with.
 
     Args:
         number: what to write.
-        against: a bound; a number that is beside it is never written like it.
+        against: a bound; another number never has the same text.
         decimals: to begin with.
         signed: a plus where it is above 0.
 
@@ -63,7 +63,7 @@ def as_text(number: Fraction, against: Fraction | None = None, *, decimals: int 
 
 
 def percent_text(share: Fraction, against: Fraction | None = None, *, signed: bool = False) -> str:
-    """A share of one as `5.0 %`, or with so many more decimals that it is not mistaken for its bound."""
+    """A share of one as `5.0 %`, or with as many more decimals as it takes to distinguish it from its bound."""
     bound = None if against is None else against * 100
     return as_text(share * 100, bound, decimals=1, signed=signed) + " %"
 

@@ -1,4 +1,4 @@
-"""What the rules are held against: one evaluation, and the baseline where there is one."""
+"""What rules are applied to: an evaluation, and the baseline if there is one."""
 
 from __future__ import annotations
 
@@ -25,24 +25,24 @@ Where = Mapping[str, str] | None
 
 @dataclass(frozen=True)
 class Evidence:
-    """An evaluation as rules look at it."""
+    """An evaluation, its baseline, and the defaults of rules."""
 
     evaluation: Evaluation
     baseline: Baseline | None = None
     test: str = "permutation"
-    """Whose intervals are looked at, where a rule does not say."""
+    """Test of the intervals, unless the rule names one."""
     alpha: float = 0.05
     seed: int = 0
     _known: dict[str, Values] = field(default_factory=dict, compare=False)
 
     def values(self, measure: str) -> Values:
-        """The values of now."""
+        """The current values."""
         if measure not in self._known:
             self._known[measure] = self._computed(parse(measure))
         return self._known[measure]
 
     def _computed(self, measure: Measure) -> Values:
-        """A call that failed and an empty list count as 0, whatever the convention does: no mean is kept by silence."""
+        """Failed calls and empty lists count as 0, whatever the convention: missing answers must not improve a mean."""
         evaluation = self.evaluation
         ranking = ranking_for(evaluation, measure)
         if ranking is not None and (measure not in evaluation.values or leaves_out(ranking.convention)):
@@ -69,11 +69,11 @@ class Evidence:
         """Queries with something relevant to be found, and nothing relevant found as deep as a measure looks."""
         ranking, rel = self.evaluation.ranking, measure.whole("rel", 1)
         first = first_relevant_rank(ranking, rel=rel, cutoff=measure.depth)
-        findable = ~(expected_relevant(ranking, rel) == 0)  # where the number is unknown, something is to be found
+        findable = ~(expected_relevant(ranking, rel) == 0)  # if the number is unknown, at least one is assumed
         return frozenset(compress(ranking.query_ids, (np.isinf(first) & findable).tolist()))
 
     def before(self, measure: str) -> Values:
-        """The values of the baseline; nothing where there is none."""
+        """The values of the baseline; empty without one."""
         if self.baseline is None:
             return {}
         return {query_id: exact(value) for query_id, value in self.baseline.values_of(str(parse(measure))).items()}
@@ -128,7 +128,7 @@ def leaves_out(convention: Convention) -> bool:
 
 
 def direction(measure: str) -> int:
-    """1 where more is better, -1 where less is."""
+    """1 if higher is better, -1 if lower is."""
     return 1 if CATALOGUE[parse(measure).name].higher_is_better else -1
 
 

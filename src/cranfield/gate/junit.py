@@ -14,14 +14,14 @@ from xml.etree import ElementTree as ET
 from cranfield.gate.result import GateResult, RuleResult
 
 _NOT_XML = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufdcf\ufdf0-\ufffd\U00010000-\U0010ffff]")
-"""What XML 1.0 has no place for, and what it discourages: control characters, halves of characters."""
+"""Characters that XML 1.0 forbids or discourages: control characters, surrogates."""
 _BLANKS = re.compile(r"\s+")
 COUNTS = ("tests", "failures", "errors")
 """Of the root: sums of those of its suites."""
 
 
 def junit_xml(results: Sequence[tuple[str, GateResult]]) -> str:
-    """What a gate said, as the text of a JUnit XML file: a suite for each test set. Any text in it makes valid XML.
+    """Results of a gate as the text of a JUnit XML file: one suite per test set. The XML is valid for any text.
 
     Args:
         results: name of a test set in the config (empty where it is the only one), and its result.
@@ -96,7 +96,7 @@ def _details(rule: RuleResult) -> str:
 
 
 def _text(text: str) -> str:
-    """Text that XML has a place for; what it has none for is spelled by its number."""
+    """Text for XML; characters that it forbids are replaced by their code points."""
     return _NOT_XML.sub(_spelled, text)
 
 

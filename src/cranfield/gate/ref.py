@@ -1,4 +1,4 @@
-"""A file as a git ref has it: what a pull request cannot change.
+"""Read a file from a git ref, which a pull request cannot change.
 
 Git is called by its program, without a shell; a ref is resolved to a commit first, and a path may not lead out of the
 repository.
@@ -25,11 +25,11 @@ class Ref:
     """Folder of the repository."""
 
     def shown(self, path: Path) -> str:
-        """What messages call a file of it: `origin/main:eval/cranfield.yaml`."""
+        """Name of a file in messages: `origin/main:eval/cranfield.yaml`."""
         return f"{self.name}:{self._inside(path)}"
 
     def read(self, path: Path, *, hint: str) -> bytes:
-        """The bytes that a path has at this commit.
+        """The content of a file at this commit.
 
         Args:
             path: in the working tree.
@@ -94,7 +94,7 @@ def _top(folder: Path) -> Path:
 
 
 def _require_own(folder: Path, top: Path) -> None:
-    """Refuse a submodule, or a link to another repository: a change could bring one along, with refs of its own."""
+    """Refuse a submodule, or a link to another repository: a change could add one with its own refs."""
     try:
         here = _top(Path())
     except GitError:
@@ -111,7 +111,7 @@ def _require_own(folder: Path, top: Path) -> None:
 
 
 def _require_unique(name: str, top: Path) -> None:
-    """Refuse a name of several refs: git would choose a tag before a branch, and a branch before one that was fetched."""
+    """Refuse a name of several refs: git prefers a tag to a branch, and a local branch to a remote one."""
     places = [f"refs/{kind}/{name}" for kind in ("tags", "heads", "remotes")]
     listed = git(top, "for-each-ref", "--format=%(refname)", *places).decode("utf-8", "replace").split("\n")
     found = [place for place in places if place in listed]

@@ -1,4 +1,4 @@
-"""What a gate says, as values. Nothing is computed here."""
+"""Results of a gate, as plain values."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ from cranfield.evaluation.values import Evaluation
 
 Status = Literal["passed", "failed", "inconclusive"]
 GateStatus = Literal["passed", "failed", "inconclusive", "invalid"]
-"""`invalid`: a limit of the config is broken, so that no number counts: too many failures where no rule speaks of them, or too
-few judged results."""
+"""`invalid`: a limit of the config is broken: too many failures (without a rule on failures), or too few judged results."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,18 +22,18 @@ class RuleResult:
     """The rule in words: `P@1 is 1 on every query with difficulty: easy`."""
     status: Status
     got: str
-    """The number that decided, in exact decimals as it was compared: `0.4120`, `-5.0 %`."""
+    """The value compared with the bound, in exact decimals: `0.4120`, `-5.0 %`."""
     expected: str
-    """The bound it was held against: `at least 0.40`."""
+    """The bound: `at least 0.40`."""
     sentence: str
-    """A line a person can paste: what happened, with n and interval where there is one."""
+    """One sentence for reports: the result, with n and interval if there is one."""
     queries: tuple[str, ...] = ()
-    """Ids of the queries that broke the rule, or that lost most where it is about a mean."""
+    """Ids of the queries that broke the rule, or, for a mean, those with the largest loss."""
 
 
 @dataclass(frozen=True, slots=True)
 class MeasureChange:
-    """One measure now and in the baseline, over the queries that both have a value for."""
+    """A measure now and in the baseline, over the queries with a value in both."""
 
     measure: str
     current: float | None
@@ -66,7 +65,7 @@ class QueryChange:
     current: float | None
     baseline: float | None
     outcome: str
-    """What became of the call: `answered`, `timeout` ..."""
+    """Outcome of the call: `answered`, `timeout` ..."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +74,7 @@ class BaselineFacts:
 
     path: str
     ref: str
-    """The git ref it was read from; empty where it was read from the working tree."""
+    """The git ref it was read from; empty for the working tree."""
     system: str
     commit: str
     accepted: str
@@ -93,17 +92,17 @@ class GateResult:
     evaluation: Evaluation
     primary: str
     baseline: BaselineFacts | None = None
-    """None where no rule needs one."""
+    """None if no rule needs one."""
     measures: tuple[MeasureChange, ...] = ()
     strata: tuple[StratumChange, ...] = ()
     worse: tuple[QueryChange, ...] = ()
     """Queries that got worse or broke a rule, the worst first."""
     notes: tuple[str, ...] = field(default=())
-    """What else a reader must know: rules that differ from those of a ref, answers that were kept, queries without a value."""
+    """Notes: rules that differ from those of a ref, cached answers, queries without a value."""
     alpha: float = 0.05
     """Of the intervals of `measures`: they cover 1 - alpha."""
     test: str = "permutation"
-    """Whose intervals they are."""
+    """The test that the intervals belong to."""
 
     @property
     def sentence(self) -> str:
@@ -124,9 +123,9 @@ class BaselineChange:
     """Name of the test set where a config has several; empty otherwise."""
     path: str
     facts: tuple[tuple[str, str, str], ...]
-    """What is set to something else: its name, what it was, what it will be. Empty text where there was none."""
+    """Changed settings: name, old value, new value; empty text for a missing value."""
     measures: tuple[MeasureChange, ...]
-    """`current` is of the run, `baseline` of the file that is there; without a difference where the two do not fit."""
+    """`current` is of the run, `baseline` of the existing file; no difference if the two are not comparable."""
     worse: tuple[QueryChange, ...] = ()
     """On the primary measure, the worst first."""
     better: tuple[QueryChange, ...] = ()

@@ -1,4 +1,4 @@
-"""The rules of a gate as one table, from which docs, tests, checks and judging are read.
+"""The table of the rules of a gate, used by docs, tests, checks and judging.
 
 The keys of a rule are in `cranfield.config.gate`, by the same name.
 """
@@ -26,9 +26,9 @@ class RuleSpec:
 
     name: str
     sentence: str
-    """What it is for, in words a reader of the docs knows."""
+    """Description for the docs."""
     examples: tuple[str, ...]
-    """As they stand in YAML, under `rules:`."""
+    """In YAML, as under `rules:`."""
     judge: Callable[[Any, Evidence], RuleResult]
     words: Callable[[Any], str]
     """The rule in a line."""
@@ -99,7 +99,7 @@ def words(rule: Rule) -> str:
 
 
 def rules_of(gate: GateConfig, testset: str) -> list[tuple[int, Rule]]:
-    """The rules that are about a test set, each with its position; its name is empty where there is one set alone."""
+    """The rules for a test set, each with its position; `testset` is empty if there is only one."""
     return [
         (index, rule)
         for index, rule in enumerate(gate.rules)
@@ -108,7 +108,7 @@ def rules_of(gate: GateConfig, testset: str) -> list[tuple[int, Rule]]:
 
 
 def measure_of(rule: Rule) -> str | None:
-    """The measure that a rule is about, as it is written; None where it is about none."""
+    """The measure of a rule, as written; None if it has none."""
     terms = rule.terms
     if isinstance(terms, JudgedShare):
         return f"Judged@{terms.k}"

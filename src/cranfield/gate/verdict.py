@@ -33,7 +33,7 @@ DEFAULT_TEST = "permutation"
 
 @dataclass(frozen=True, slots=True)
 class GateTerms:
-    """What a system is judged by: the rules, and the limits beyond which no number counts."""
+    """The rules for a system, and the limits beyond which the result is invalid."""
 
     rules: Sequence[Rule]
     limits: LimitsConfig
@@ -67,7 +67,7 @@ def judge_all(evidence: Evidence, terms: GateTerms) -> GateResult:
 
 
 def failed_too_often(evidence: Evidence, rules: Sequence[Rule], limits: LimitsConfig) -> list[str]:
-    """Why so many failures are beyond the limit of the config; a rule on failures takes the place of that limit."""
+    """Message if failures exceed the limit of the config; a rule on failures replaces that limit."""
     total, broken = evidence.evaluation.ranking.n_queries, len(evidence.unanswered)
     most = limits.max_failed_share
     if any(rule.kind == "failures" for rule in rules) or most is None or not total or broken <= exact(most) * total:
@@ -77,7 +77,7 @@ def failed_too_often(evidence: Evidence, rules: Sequence[Rule], limits: LimitsCo
 
 
 def no_baseline(evidence: Evidence, rules: Sequence[Rule], limits: LimitsConfig) -> list[str]:
-    """Why a run fails too often to be a baseline: a broken run would be a low bar for every later one."""
+    """Reasons why a run has too many failures for a baseline: every later run would be compared with it."""
     failure_rules = [rule for rule in rules if rule.kind == "failures"]
     results = [RULES[rule.kind].judge(rule.terms, evidence) for rule in failure_rules]
     broken = [result.sentence for result in results if result.status != "passed"]
@@ -85,7 +85,7 @@ def no_baseline(evidence: Evidence, rules: Sequence[Rule], limits: LimitsConfig)
 
 
 def _broken_limits(evidence: Evidence, terms: GateTerms) -> list[str]:
-    """Limits of the config beyond which nothing counts."""
+    """Broken limits of the config, which make the result invalid."""
     judged = Limits(None, terms.limits.min_judged_share)
     return [
         *failed_too_often(evidence, terms.rules, terms.limits),
@@ -135,7 +135,7 @@ def _measure_changes(evidence: Evidence, terms: GateTerms) -> Iterator[MeasureCh
 
 
 def _mean_test(test: str) -> str:
-    """The test whose interval of a mean is shown: the declared one, unless it is about something else."""
+    """The test for intervals of a mean: the declared one, if it estimates a mean difference."""
     return test if TESTS[test].estimates == MEAN_DIFFERENCE else DEFAULT_TEST
 
 
@@ -178,7 +178,7 @@ def _outcomes(evidence: Evidence) -> Mapping[str, str]:
 
 
 def _noticed(evidence: Evidence, terms: GateTerms) -> Iterator[str]:
-    """What else a reader must know."""
+    """Notes for the reader."""
     testset, run = evidence.evaluation.testset, evidence.evaluation.run
     for rule in terms.rules:
         by = getattr(rule.terms, "by", None)
@@ -197,8 +197,8 @@ def _noticed(evidence: Evidence, terms: GateTerms) -> Iterator[str]:
     cached = sum(log.cached for log in run.logs.values()) if run is not None else 0
     if cached:
         total = len(run.logs) if run is not None else 0
-        yield f"{format_count(cached)} of {format_count(total)} answers, and their latencies, were kept from an earlier call"
+        yield f"{format_count(cached)} of {format_count(total)} answers and their latencies are from the cache"
     unstable = [query_id for query_id, log in run.logs.items() if log.unstable] if run is not None else []
     if unstable:
-        yield f"{format_count(len(unstable))} queries were answered otherwise when they were asked again"
+        yield f"{format_count(len(unstable))} queries had different answers in repeated calls"
     yield from evidence.evaluation.warnings

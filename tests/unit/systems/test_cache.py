@@ -1,4 +1,4 @@
-"""Answers that are kept for another time: used where nothing has changed, asked anew where anything has."""
+"""The cache of answers: used where nothing has changed, replaced where anything has."""
 
 import json
 import os
@@ -101,7 +101,9 @@ def test_the_same_question_to_the_same_system_is_asked_once(again, entries):
     assert second.digest == first.digest
     assert second.answers == first.answers
     assert told.starts == [("old", 3, 3)]
-    assert re.fullmatch(r"old: 3 of 3 answers kept from \d{4}-\d\d-\d\d \d\d:\d\d UTC", told.notes[0])
+    assert re.fullmatch(
+        r"old: 3 of 3 answers from the cache, the oldest from \d{4}-\d\d-\d\d \d\d:\d\d UTC", told.notes[0]
+    )
     assert len(entries()) == 1
     assert re.fullmatch(r"old-[0-9a-f]{64}\.jsonl", entries()[0].name)
 
@@ -245,7 +247,7 @@ def test_a_damaged_file_is_said_not_used_and_written_anew(again, entries, damage
     entries()[0].write_bytes(damage(entries()[0].read_bytes()))
     asked, _, told = again()
     assert asked == ["q1", "q2", "q3"]
-    assert told.notes == ["old: what was kept of it is damaged, and is not used"]
+    assert told.notes == ["old: the cached answers are damaged and not used"]
     assert again()[0] == []
 
 
@@ -258,8 +260,8 @@ def test_a_folder_in_the_place_of_a_file_is_said_and_loses_no_collection(again, 
     assert asked == ["q1", "q2", "q3"]
     assert len(run.answers) == 3
     assert told.notes == [
-        "old: what was kept of it cannot be read: Is a directory",
-        "old: its answers could not be kept for another time: Is a directory",
+        "old: the cached answers cannot be read: Is a directory",
+        "old: answers could not be cached: Is a directory",
     ]
 
 
@@ -268,14 +270,14 @@ def test_a_cache_that_cannot_be_made_loses_no_collection(again, tmp_path):
     asked, run, told = again()
     assert len(run.answers) == len(asked) == 3
     assert len(told.notes) == 2
-    assert "old: its answers could not be kept for another time" in told.notes[1]
+    assert "old: answers could not be cached" in told.notes[1]
 
 
 def test_what_is_too_large_to_be_told_apart_is_said_and_nothing_is_kept(again, entries, tmp_path, monkeypatch):
     monkeypatch.setattr(fingerprint_module, "MAX_BYTES", 2)
     (tmp_path / "index.db").write_text("one", encoding="utf-8")
     _, _, told = again(Asked(depends=[tmp_path / "index.db"]))
-    assert "old: its answers are not kept for another time: the files it depends on are over" in told.notes[0]
+    assert "old: answers are not cached: the files it depends on are over" in told.notes[0]
     assert entries() == []
     assert again(Asked(depends=[tmp_path / "index.db"]))[0] == ["q1", "q2", "q3"]
 
@@ -296,7 +298,7 @@ def test_answers_of_a_system_that_changed_while_it_was_asked_are_not_kept(again,
             return super().search(query, k)
 
     _, _, told = again(Changing(depends=[index]))
-    assert told.notes == ["old: its answers are not kept for another time: its files changed meanwhile"]
+    assert told.notes == ["old: answers are not cached: its files changed meanwhile"]
     assert entries() == []
 
 
@@ -370,7 +372,7 @@ def test_a_collection_that_was_cut_short_goes_on_with_both_its_journal_and_what_
     )
     # q1 was kept, q2 is in the journal (a failure that is not asked twice by one collection)
     assert system.asked == ["q3"]
-    assert "going on after 1 of 3 answers" in told.notes[0]
+    assert "resuming after 1 of 3 answers" in told.notes[0]
     assert "1 of 3 answers kept" in told.notes[1]
     assert [log.cached for log in runs["old"].logs.values()] == [True, False, False]
 

@@ -296,7 +296,7 @@ class TestGoingOn:
         assert calls() == ["a", "b", "c"]
         assert told.starts == [("sut", 3, 3), ("in-code", 3, 1)]
         assert [key for key, _ in told.advanced] == ["q2", "q3"]
-        assert "going on after 3 of 3 answers" in told.notes[0]
+        assert "resuming after 3 of 3 answers" in told.notes[0]
         assert list(runs["in-code"].answers) == ["q1", "q2", "q3"]
         fresh = collect(testset_of("a", "b", "c"), make_system(COUNTING))
         assert runs["sut"].digest == fresh.digest
@@ -307,10 +307,10 @@ class TestGoingOn:
         [
             ({"config": {"timeout_s": 29}}, "the system's config changed"),
             ({"config": {"env": {"A": "b"}}}, "the system's config changed"),
-            ({"k": 11}, "another k was asked for"),
-            ({"pilot": True}, "one of the two is a pilot"),
+            ({"k": 11}, "k changed"),
+            ({"pilot": True}, "the pilot setting changed"),
             ({"texts": ("a", "b", "d")}, "the test set changed"),
-            ({"k": 11, "pilot": True}, "another k was asked for and one of the two is a pilot"),
+            ({"k": 11, "pilot": True}, "k changed and the pilot setting changed"),
         ],
     )
     def test_answers_of_another_collection_are_set_aside_and_that_is_said(
@@ -322,7 +322,7 @@ class TestGoingOn:
         self.again(make_system, testset, tmp_path, told, **options)
         assert len(calls()) == 6
         assert told.notes[0] == (
-            f"sut: starting afresh, because {said}; the earlier answers are in .partial/set-aside/sut-1.jsonl"
+            f"sut: starting over, because {said}; the earlier answers are in .partial/set-aside/sut-1.jsonl"
         )
         kept = (tmp_path / "out" / ".partial" / "set-aside" / "sut-1.jsonl").read_text(encoding="utf-8")
         assert kept.count("\n") == 4  # the header and three answers
@@ -334,7 +334,7 @@ class TestGoingOn:
         systems = [make_system(COUNTING + "# built again"), InCode(hit_of)]
         collect_all(testset_of("a", "b", "c"), systems, out_dir=tmp_path / "out", progress=told)
         assert len(calls()) == 6
-        assert "sut: starting afresh, because what the system depends on changed" in told.notes[0]
+        assert "sut: starting over, because what the system depends on changed" in told.notes[0]
 
     def test_a_journal_of_another_version_is_set_aside(self, cut_short, make_system, testset_of, tmp_path, told, calls):
         cut_short()

@@ -162,7 +162,7 @@ def test_on_a_terminal_each_system_has_a_line_and_leaves_one(live):
         progress.advance("new", query, FOUND, CallLog(1.0, attempts=2))
     progress.finish()
     old, new = shown().split("\n")[-3:-1]
-    assert old.endswith("old [0/2] nothing asked")
+    assert old.endswith("old [0/2] no calls yet")
     assert re.fullmatch(r"new \[2/2\] \d+\.\d/s, took 0 s, 2 tried more than once", new)
 
 

@@ -99,7 +99,7 @@ def test_the_first_answer_is_the_one_that_counts_and_the_others_are_in_the_log(t
     assert read_run(tmp_path / "out" / "runs" / "sut.jsonl") == runs["sut"]
     assert told.starts == [("sut", 8, 0)]
     assert told.advanced == 8
-    assert told.notes == ["sut: 1 of 2 queries had another answer when they were asked again (q1: rank 1: d1, then d2)"]
+    assert told.notes == ["sut: 1 of 2 queries had different answers in repeated calls (q1: rank 1: d1, then d2)"]
 
 
 def test_a_system_that_always_answers_the_same_is_not_talked_about(testset_of):
@@ -134,7 +134,7 @@ def test_warm_up_asks_the_first_queries_beforehand_and_throws_their_answers_away
         assert run.logs["q1"] == CallLog(20.0), "nothing of the warm-up is in the log"
     assert [query_id for _, query_id in systems[0].seen] == ["q1", "q2", "q1", "q2", "q3"]
     assert told.advanced == 6
-    assert told.notes == ["warming up: the first 2 of the queries, whose answers are thrown away"]
+    assert told.notes == ["warm-up: 2 queries, answers discarded"]
 
 
 def test_a_warm_up_that_fails_is_no_failure(testset_of):
@@ -190,7 +190,7 @@ def test_another_number_of_repeats_is_another_collection(testset_of, tmp_path):
         testset_of("a", "b"), [system], out_dir=tmp_path / "out", options=CollectOptions(repeats=2), progress=told
     )
     assert len(system.seen) == 4
-    assert "because another number of repeats was asked for" in told.notes[0]
+    assert "because the number of repeats changed" in told.notes[0]
 
 
 @pytest.mark.parametrize("options", [{"repeats": 0}, {"warm_up": -1}, {"cache_h": -1.0}, {"cache_h": float("nan")}])

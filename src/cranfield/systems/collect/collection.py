@@ -27,7 +27,7 @@ from cranfield.systems.collect.fingerprint import UndigestedError, dependency_di
 from cranfield.systems.collect.journal import Answers, Journal, KeptAnswer, difference
 from cranfield.systems.collect.progress import Progress, Silent
 from cranfield.systems.system import System
-from cranfield.words import printable
+from cranfield.words import n_of, printable
 
 PARTIAL = ".partial"
 """Folder of the journals, under the output folder."""
@@ -190,11 +190,11 @@ def _open_journal(collection: _Collection, system: System, folder: Path) -> Jour
         folder, name, {"config": system.config_digest, "surroundings": dependencies, **collection.identity}
     )
     if journal.restart_reason:
-        note(f"{name}: starting afresh, because {journal.restart_reason}")
+        note(f"{name}: starting over, because {journal.restart_reason}")
     if journal.kept:
         n_kept, total = len(journal.kept), len(collection.testset.queries)
-        again = f"remove {folder} to ask all again"
-        note(f"{name}: going on after {n_kept} of {total} answers collected before ({again})")
+        again = f"remove {folder} to start over"
+        note(f"{name}: resuming after {n_kept} of {total} answers ({again})")
     return journal
 
 
@@ -267,7 +267,7 @@ class _Collection:
         first = self.testset.queries[: self.options.warm_up]
         systems = [system for system in self.systems if self.answers[system.name].n_calls < self._n_calls]
         if first and systems:
-            self.progress.note(f"warming up: the first {len(first)} of the queries, whose answers are thrown away")
+            self.progress.note(f"warm-up: {n_of(len(first), 'queries')}, answers discarded")
             dispatcher.ask(interleave(first, systems, seed=self.options.seed, repetition=0), lambda *_: None)
 
     def _remaining(self, repetition: int) -> list[Call]:
@@ -289,7 +289,7 @@ class _Collection:
         unstable = [query_id for query_id in self.testset.query_ids if kept[query_id].log.unstable]
         if unstable:
             first = f"{unstable[0]}: {kept[unstable[0]].log.unstable[0]}"
-            how_many = f"{len(unstable)} of {len(kept)} queries had another answer when they were asked again"
+            how_many = f"{len(unstable)} of {len(kept)} queries had different answers in repeated calls"
             self.progress.note(f"{system.name}: {how_many} ({printable(first)})")
 
     def _dependency_digest(self, system: System, known: dict[Path, str]) -> str | None:
@@ -298,7 +298,7 @@ class _Collection:
         except UndigestedError as why:
             if self.cache is not None:
                 hint = "name in `depends` a small file that changes with them"
-                self.progress.note(f"{system.name}: its answers are not kept for another time: {why} ({hint})")
+                self.progress.note(f"{system.name}: answers are not cached: {why} ({hint})")
             return None
 
     def _read_cache(self, cache: Cache, system: System) -> None:
@@ -308,17 +308,18 @@ class _Collection:
         try:
             found = cache.read(system.name, self._key(system))
         except DamagedError:
-            self.progress.note(f"{system.name}: what was kept of it is damaged, and is not used")
+            self.progress.note(f"{system.name}: the cached answers are damaged and not used")
             return
         except OSError as error:
-            self.progress.note(f"{system.name}: what was kept of it cannot be read: {error.strerror}")
+            self.progress.note(f"{system.name}: the cached answers cannot be read: {error.strerror}")
             return
         answers = self.answers[system.name]
         used = {query_id: kept for query_id, kept in found.items() if query_id not in answers.kept}
         answers.kept.update(used)
         if used:
-            how_many = f"{len(used)} of {len(self.testset.queries)} answers kept from {oldest_time(used.values())}"
-            self.progress.note(f"{system.name}: {how_many}")
+            how_many = f"{len(used)} of {len(self.testset.queries)} answers from the cache"
+            oldest = oldest_time(used.values())
+            self.progress.note(f"{system.name}: {how_many}, the oldest from {oldest}")
 
     def _write_cache(self, cache: Cache) -> None:
         """Cache the answers of each system whose dependencies did not change meanwhile."""
@@ -328,12 +329,12 @@ class _Collection:
             if not self._is_cacheable(system) or all(entry.log.cached for entry in kept.values()):
                 continue
             if self._dependency_digest(system, known) != self.dependency_digests[name]:
-                self.progress.note(f"{name}: its answers are not kept for another time: its files changed meanwhile")
+                self.progress.note(f"{name}: answers are not cached: its files changed meanwhile")
                 continue
             try:
                 cache.write(name, self._key(system), kept.items())
             except OSError as error:
-                self.progress.note(f"{name}: its answers could not be kept for another time: {error.strerror}")
+                self.progress.note(f"{name}: answers could not be cached: {error.strerror}")
         cache.tidy()
 
     def _key(self, system: System) -> str:

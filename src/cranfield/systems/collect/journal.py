@@ -25,9 +25,9 @@ _CHANGES = {
     "testset": "the test set changed",
     "config": "the system's config changed",
     "surroundings": "what the system depends on changed",
-    "k": "another k was asked for",
-    "repeats": "another number of repeats was asked for",
-    "pilot": "one of the two is a pilot",
+    "k": "k changed",
+    "repeats": "the number of repeats changed",
+    "pilot": "the pilot setting changed",
 }
 
 

@@ -212,7 +212,7 @@ class _Pace:
         n_calls = self.done - self._done_at_start
         elapsed = max(time.monotonic() - self._started, 1e-6)
         if not n_calls:
-            return "nothing asked"
+            return "no calls yet"
         rate = n_calls / elapsed
         spoken = f"{rate:.1f}/s" if rate >= 1 else f"{1 / rate:.1f} s each"
         left = (self.total - self.done) / rate
