@@ -89,6 +89,12 @@ def first_line(text: str) -> str:
     return next((printable(line).strip() for line in text.splitlines() if line.strip()), "")
 
 
+def last_lines(text: str, limit: int) -> str:
+    """The last lines that are not blank, on one line with ` / ` between them."""
+    lines = [printable(line).strip() for line in text.splitlines() if line.strip()]
+    return " / ".join(lines[-limit:])
+
+
 def width(text: str) -> int:
     """Columns of `text` on a terminal: wide characters take two, combining marks none."""
     import unicodedata

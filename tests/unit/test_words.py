@@ -10,6 +10,7 @@ from cranfield.words import (
     and_list,
     first_line,
     first_of,
+    last_lines,
     n_of,
     plural,
     printable,
@@ -120,3 +121,9 @@ def test_text_is_cut_to_columns_not_characters(text: str, columns: int, cut: str
 @given(st.text(), st.integers(1, 40))
 def test_a_cut_text_fits(text: str, columns: int) -> None:
     assert width(shorten_to(text, columns)) <= columns
+
+
+def test_the_last_lines_are_those_that_are_not_blank() -> None:
+    assert last_lines("a\n\n  b\nc\n\n", 2) == "b / c"
+    assert last_lines("a", 2) == "a"
+    assert last_lines(" \n", 2) == ""

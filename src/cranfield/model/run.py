@@ -70,6 +70,7 @@ class CallLog:
     stdout_head: str = ""
     """The first characters of the raw output, so that a parse problem can be seen."""
     stderr_head: str = ""
+    """The last characters of stderr: programs write the cause of a failure at the end."""
     attempts: int = 1
     """Times the call was tried: 1 and its retries."""
     repeat_ms: tuple[float, ...] = ()

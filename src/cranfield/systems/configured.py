@@ -268,7 +268,7 @@ class ConfiguredSystem(ABC):
         except FunctionError as raised:
             raise raised.error from None
         redact = self.redactor.redact
-        log = CallLog(latency_ms, output[:HEAD_CHARS], stderr[:HEAD_CHARS], attempts)
+        log = CallLog(latency_ms, output[:HEAD_CHARS], stderr[-HEAD_CHARS:], attempts)
         if not is_shown:
             return Exchange("", "", "", answer, log)
         return Exchange(redact(self.request(query.text, k, params)), output, stderr, answer, log)

@@ -77,7 +77,7 @@ def test_failures_are_counted_and_told_with_what_the_program_wrote(comparison: C
     outcomes, failures, _ = tables(comparison_document(comparison), "collection")
     assert [column.title for column in outcomes.columns][3:7] == ["timeout", "nonzero exit", "error", "unparsable"]
     assert outcomes.rows[1][3] == TonedCell(1, "bad")
-    assert failures.rows == [("B weighted", "q8", "timeout", "no answer in 30 s", "boom: index locked")]
+    assert failures.rows == [("B weighted", "timeout", "no answer in 30 s", 1, "q8", "boom: index locked / more")]
 
 
 def test_failures_stand_before_the_numbers_are_quoted(comparison: Comparison) -> None:
@@ -102,12 +102,27 @@ def test_what_tells_most_of_a_failure_is_shown_first_and_all_of_it_can_be_opened
         },
     )
     blocks = section(evaluation_document([evaluate(truth, run, measures=["RR"])]), "collection")
-    assert [row[-1] for row in blocks[1].rows] == ["<html>", "boom", ""]
+    assert [row[-1] for row in blocks[1].rows] == ["<html>", "boom / at line 3", ""]
     opened = {each.summary: [(code.caption, code.text) for code in each.blocks] for each in blocks[2:4]}
     assert opened == {
         "Output of odd for q1": [("stdout", "<html>\n502"), ("stderr", "a warning")],
         "Output of odd for q2": [("stderr", "boom\nat line 3"), ("stdout", "partial")],
     }
+
+
+def test_equal_failures_are_one_row_with_the_end_of_stderr() -> None:
+    query_ids = [f"q{n}" for n in range(1, 6)]
+    truth = TestSet("t", tuple(map(Query, query_ids)), {query_id: {"d": 1} for query_id in query_ids})
+    answers = dict.fromkeys(query_ids, Answer(Outcome.NONZERO_EXIT, reason="exit status 1"))
+    trace = "Traceback\n" + "  frame\n" * 200 + "ValueError: no index\n"
+    run = Run("odd", answers, logs=dict.fromkeys(query_ids, CallLog(1.0, "", trace)))
+    blocks = section(evaluation_document([evaluate(truth, run, measures=["RR"])]), "collection")
+    assert blocks[1].rows == [
+        ("odd", "nonzero exit", "exit status 1", 5, "q1, q2, q3 and 2 more", "ValueError: no index")
+    ]
+    (code,) = blocks[2].blocks
+    assert code.text.startswith("…\n")
+    assert code.text.endswith("  frame\nValueError: no index")
 
 
 def test_latency_is_there_only_where_it_was_taken(

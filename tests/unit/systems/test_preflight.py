@@ -63,6 +63,35 @@ def test_the_program_is_checked_without_being_asked_to(make_system, problems):
     ]
 
 
+@pytest.mark.parametrize(
+    ("command", "missing"),
+    [
+        (["{python}", "search.py", "{query}"], "search.py"),
+        (["{python}", "-I", "-S", "bin/search.py", "{query}"], "bin/search.py"),
+        (["sh", "search.sh", "{query}"], "search.sh"),
+        (["{python}", "there.py", "{query}"], None),
+        (["{python}", "-m", "search.py", "{query}"], None),  # a module's name
+        (["{python}", "-c", "x.py", "{query}"], None),
+        (["{python}", "{params.script}.py", "{query}"], None),
+        (["ls", "search.py", "{query}"], None),  # what its arguments mean is not known
+    ],
+)
+def test_the_script_of_an_interpreter_is_checked_too(make_system, problems, tmp_path, command, missing):
+    (tmp_path / "there.py").touch()
+    system = make_system("")
+    system.config = system.config.model_copy(update={"command": command})
+    if missing is None:
+        assert preflight([system])
+    else:
+        (found,) = problems(system)
+        assert found[1:] == (
+            f"command {command[0]}",
+            f"the file {missing}",
+            "nothing there",
+            "the path is relative to the system's cwd.",
+        )
+
+
 def test_a_missing_working_directory_is_said_once(make_system, problems):
     system = make_system("", cwd="nowhere", preflight=[{"file": "a"}, {"file": "b"}, {"probe": "c"}])
     assert [(message, got) for _, message, _, got, _ in problems(system)] == [("cwd nowhere", "nothing there")]

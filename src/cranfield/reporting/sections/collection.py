@@ -24,11 +24,15 @@ from cranfield.reporting.document import (
 )
 from cranfield.reporting.sections.fields import returned_fields
 from cranfield.reporting.sections.subject import Subject, Systems
-from cranfield.words import first_line, first_of, n_of
+from cranfield.words import first_line, first_of, last_lines, n_of, shorten_to
 
 SHOWN_FAILURES = SHOWN_CHANGES = 10
 HEAD_CHARS = 800
 """Shown of each stream of a failed call; the log of the run keeps more."""
+CAUSE_CHARS, CAUSE_LINES = 300, 3
+"""Shown of stderr next to a failure: its last lines; of a Python traceback only the last."""
+SHOWN_QUERIES = 3
+"""Queries named next to a kind of failure."""
 
 
 def warnings(subject: Subject) -> Section | None:
@@ -118,27 +122,42 @@ def _failed_outcomes(evaluation: Evaluation) -> list[tuple[str, int]]:
 
 
 def _failures(systems: Systems) -> list[Block]:
-    rows: list[tuple[Cell, ...]] = []
+    """Each kind of failure with its queries: equal ones are one row."""
+    groups: dict[tuple[str, str, str, str], list[str]] = {}
     heads: list[Block] = []
     for label, evaluation in systems:
         logs = evaluation.run.logs if evaluation.run is not None else {}
         for query_id, outcome, reason in evaluation.failures:
             log = logs.get(query_id)
             streams = _streams(log, outcome) if log is not None else {}
-            rows.append((label, query_id, outcome, reason, next(map(first_line, streams.values()), "")))
-            if streams and len(heads) < SHOWN_FAILURES:
-                codes = tuple(Code(_head(text), stream) for stream, text in streams.items())
+            query_ids = groups.setdefault((label, outcome, reason, _cause(streams)), [])
+            query_ids.append(query_id)
+            if streams and len(query_ids) == 1 and len(heads) < SHOWN_FAILURES:
+                codes = tuple(Code(_excerpt(text, stream), stream) for stream, text in streams.items())
                 heads.append(Details(f"Output of {label} for {query_id}", codes))
-    if not rows:
+    if not groups:
         return []
+    rows: list[tuple[Cell, ...]] = [
+        (label, outcome, reason, len(query_ids), first_of(query_ids, SHOWN_QUERIES), cause)
+        for (label, outcome, reason, cause), query_ids in groups.items()
+    ]
     columns = (
         Column("system"),
-        Column("query", "code"),
         Column("outcome"),
         Column("reason"),
+        Column("queries", "count"),
+        Column("which", "code"),
         Column("output", "code"),
     )
-    return [Table(columns, rows, "Failures, each scored 0", shown=SHOWN_FAILURES), *heads]
+    return [Table(columns, rows, "Failures, each scored 0", shown=SHOWN_FAILURES, wrap=True), *heads]
+
+
+def _cause(streams: Mapping[str, str]) -> str:
+    """The part of the output that tells most: the end of stderr, else the beginning of stdout."""
+    for stream, text in streams.items():
+        n_lines = 1 if text.lstrip().startswith("Traceback") else CAUSE_LINES
+        return shorten_to(last_lines(text, n_lines) if stream == "stderr" else first_line(text), CAUSE_CHARS)
+    return ""
 
 
 def _streams(log: CallLog, outcome: str) -> dict[str, str]:
@@ -149,8 +168,12 @@ def _streams(log: CallLog, outcome: str) -> dict[str, str]:
     return {name: text for name, text in streams.items() if text.strip()}
 
 
-def _head(text: str) -> str:
-    return text.rstrip() if len(text) <= HEAD_CHARS else f"{text[:HEAD_CHARS].rstrip()}\n…"
+def _excerpt(text: str, stream: str) -> str:
+    """The end of stderr, or the beginning of stdout."""
+    text = text.rstrip()
+    if len(text) <= HEAD_CHARS:
+        return text
+    return f"…\n{text[-HEAD_CHARS:].lstrip()}" if stream == "stderr" else f"{text[:HEAD_CHARS].rstrip()}\n…"
 
 
 def _coverage(systems: Systems, depth: int | None) -> list[Block]:

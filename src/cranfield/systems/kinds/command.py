@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 import shlex
 import shutil
 import signal
@@ -31,6 +32,11 @@ from cranfield.systems.configured import CheckFailedError, ConfiguredSystem, Rec
 
 _TERMINATING = frozenset({signal.SIGTERM, signal.SIGINT, signal.SIGHUP})
 _INTERRUPTION_LAG_S = 0.5
+_INTERPRETER = re.compile(r"(python|pypy)[\d.]*|node|ruby|perl|php|bash|sh|zsh|Rscript")
+_SCRIPT = re.compile(r"[^{}]+\.(py|js|mjs|cjs|rb|pl|php|sh|bash|zsh|R)")
+"""A file name without placeholders."""
+_TAKES_CODE = frozenset("cemrp")
+"""Letters of options after which an interpreter reads a program text or a module, and no file."""
 
 
 class CommandSystem(ConfiguredSystem):
@@ -70,9 +76,7 @@ class CommandSystem(ConfiguredSystem):
 
     def ready_steps(self) -> Iterator[Step]:
         """Check that the program exists and is executable."""
-        written = self.config.command[0]
-        (program,) = fill([written], query="", k=0, python=sys.executable, params={})
-        yield f"command {written}", partial(check_program, self, program)
+        yield f"command {self.config.command[0]}", partial(check_command, self, self.config.command)
 
     def depends_on(self) -> Iterator[Path]:
         """Besides `depends`, the program and every file named by an argument."""
@@ -81,6 +85,36 @@ class CommandSystem(ConfiguredSystem):
 
     def _argv(self, query: str, k: int, params: Mapping[str, Scalar]) -> list[str]:
         return fill(self.config.command, query=query, k=k, python=sys.executable, params=params)
+
+
+def check_command(system: ConfiguredSystem, command: Sequence[str]) -> str:
+    """Check that the program of a command exists, and the script that it interprets.
+
+    Args:
+        system: whose working directory and environment count.
+        command: as written, with its placeholders.
+
+    Raises:
+        CheckFailedError: one of them is missing, or the program is not executable.
+    """
+    (program,) = fill([command[0]], query="", k=0, python=sys.executable, params={})
+    found = check_program(system, program)
+    script = _script(Path(program).name, command[1:])
+    if script is not None and not (system.cwd / script).exists():
+        raise CheckFailedError(f"the file {script}", "nothing there", "the path is relative to the system's cwd.")
+    return found
+
+
+def _script(program: str, arguments: Sequence[str]) -> str | None:
+    """The script that an interpreter is started with: its first argument that is no option, where it is a file name."""
+    if not _INTERPRETER.fullmatch(program):
+        return None
+    for argument in arguments:
+        if not argument.startswith("-"):
+            return argument if _SCRIPT.fullmatch(argument) else None
+        if not argument.startswith("--") and set(argument) & _TAKES_CODE:
+            return None
+    return None
 
 
 def check_program(system: ConfiguredSystem, program: str) -> str:

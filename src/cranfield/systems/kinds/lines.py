@@ -12,7 +12,6 @@ import json
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +23,7 @@ from cranfield.model import Outcome, Scalar
 from cranfield.systems.calls.answer_schema import first_line
 from cranfield.systems.calls.values import json_type
 from cranfield.systems.configured import CheckFailedError, ConfiguredSystem, Received, Reply, Step, failed
-from cranfield.systems.kinds.command import argument_files, check_program
+from cranfield.systems.kinds.command import argument_files, check_command
 
 
 class LinesSystem(ConfiguredSystem):
@@ -51,7 +50,7 @@ class LinesSystem(ConfiguredSystem):
 
     def ready_steps(self) -> Iterator[Step]:
         """Check that the program exists, is executable, and starts."""
-        yield f"lines {' '.join(self.config.lines)}", partial(self._started, self._argv()[0])
+        yield f"lines {' '.join(self.config.lines)}", self._started
 
     def depends_on(self) -> Iterator[Path]:
         """Besides `depends`, the program and every file named by an argument."""
@@ -66,8 +65,8 @@ class LinesSystem(ConfiguredSystem):
     def _argv(self) -> list[str]:
         return fill(self.config.lines, query="", k=0, python=sys.executable, params={})
 
-    def _started(self, program: str) -> str:
-        found = check_program(self, program)
+    def _started(self) -> str:
+        found = check_command(self, self.config.lines)
         try:
             event_loop().run(asyncio.wait_for(self._running(), self.config.timeout_s))
         except NotStartedError as error:

@@ -24,7 +24,7 @@ from cranfield.model import Outcome, Scalar
 from cranfield.systems.calls.answer_schema import first_line
 from cranfield.systems.calls.redact import Redactor
 from cranfield.systems.configured import CheckFailedError, ConfiguredSystem, Received, Reply, Step, failed
-from cranfield.systems.kinds.command import argument_files, check_program
+from cranfield.systems.kinds.command import argument_files, check_command
 from cranfield.systems.kinds.mcp_session import BrokenError, NoSessionError, Session, SessionOptions, ToolFailedError
 
 if TYPE_CHECKING:
@@ -95,7 +95,7 @@ class McpSystem(ConfiguredSystem):
             yield f"environment {name.removeprefix(ENV)}", partial(self._has_variable, name.removeprefix(ENV))
             found = found and name.removeprefix(ENV) in self.environment
         if isinstance(self._mcp, McpProgram):
-            check = partial(check_program, self, self._argv()[0])
+            check = partial(check_command, self, self._mcp.command)
             yield f"command {' '.join(self._mcp.command)}", check
             found = found and _passes(check)
         if not found:
