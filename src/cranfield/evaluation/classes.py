@@ -19,7 +19,7 @@ from cranfield.measures import CATALOGUE, Measure, compute, parse_all
 from cranfield.measures.families.aspects import form_wins
 from cranfield.measures.spec import WHY_NEEDED, Needs
 from cranfield.model import QUERY_CLASSES, QueryClass, TestSet
-from cranfield.model.query_class import class_of
+from cranfield.model.query import class_of
 from cranfield.ranking.transform import only_queries
 from cranfield.ranking.value import FloatQ, Ranking
 from cranfield.stats.describe import describe

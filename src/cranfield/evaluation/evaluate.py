@@ -17,7 +17,7 @@ from cranfield.measures import CATALOGUE, DEFAULT_MEASURES, Measure, compute, pa
 from cranfield.measures.kernels import expected_relevant
 from cranfield.measures.spec import Reason
 from cranfield.model import Outcome, Run, TestSet
-from cranfield.model.query_class import NOTHING_EXPECTED, negative_of
+from cranfield.model.query import NOTHING_EXPECTED, negative_of
 from cranfield.numbers import format_value
 from cranfield.ranking.value import UNKNOWN_COUNT, FloatQ, Ranking, Silence
 from cranfield.stats.describe import SMALLEST_FACTOR, describe, geometric_mean, total, weighted_mean

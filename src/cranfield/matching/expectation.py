@@ -27,7 +27,7 @@ from cranfield.model import (
     Target,
     TestSet,
 )
-from cranfield.model.query_class import negative_of
+from cranfield.model.query import negative_of
 
 NO_MATCH: tuple[int, ...] = ()
 HIGHEST_LEVEL = 2**31 - 1

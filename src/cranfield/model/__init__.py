@@ -4,8 +4,7 @@ from cranfield.model.convention import CONVENTIONS, DEFAULT_CONVENTION, Conventi
 from cranfield.model.matching import MatchingRules
 from cranfield.model.meta import Anchor, Meta, Split
 from cranfield.model.note import Note, NoteKind
-from cranfield.model.query import Negative, Query, Scalar
-from cranfield.model.query_class import LETTERS, QUERY_CLASSES, QueryClass, class_named
+from cranfield.model.query import LETTERS, QUERY_CLASSES, Negative, Query, QueryClass, Scalar, class_named
 from cranfield.model.run import Answer, CallLog, Hit, Order, Outcome, Run
 from cranfield.model.target import Credit, Entity, File, Legacy, Pattern, Predicate, Source, Span, Target
 from cranfield.model.testset import GroupedJudgment, Grouping, Rating, TestSet

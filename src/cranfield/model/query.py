@@ -1,11 +1,27 @@
-"""A query of a test set."""
+"""A query of a test set, and the classes of query.
+
+Classes of query are one table: what a right answer is, how it is measured, and which measures say nothing of it. Evaluation,
+reports, the reader of test sets, docs and the demo read it. Measures are named as they are written; the room of measures
+is above this one.
+
+Source: the eight classes are those that a documentation search meets in practice; negative queries make the ninth.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Literal
+
+from cranfield.errors import UnknownNameError
 
 Scalar = str | int | float | bool
+ClassTest = Literal["permutation", "sign", "mcnemar"]
+
+MANY_ANSWERS = "any of many answers is as good as the first: no rank is that of the right one"
+NOTHING_EXPECTED = "nothing should be found"
+NEGATIVE = "negative"
+"""Name of the class of queries where nothing should be found."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,3 +50,138 @@ class Query:
     """Name in `QUERY_CLASSES`: how such a question is measured; empty: as all are."""
     negative: Negative | None = None
     """Where nothing should be found."""
+
+
+@dataclass(frozen=True)
+class QueryClass:
+    """One row of the table."""
+
+    letter: str
+    name: str
+    title: str
+    sentence: str
+    """What a right answer is."""
+    measures: tuple[str, ...]
+    """The first decides within the class."""
+    test: ClassTest
+    """Paired test between two systems, on the first measure."""
+    refused: Mapping[str, str] = field(default_factory=dict)
+    """Name of a measure to why it says nothing of such a query."""
+    others_refused: str = ""
+    """Why no measure but those of `measures` says anything of such a query; empty where others do."""
+
+    def why_refused(self, measure: str) -> str:
+        """Why a measure, by its name without cutoff and parameters, says nothing of such a query; empty where it does."""
+        own = {spelling.partition("@")[0] for spelling in self.measures}
+        return self.refused.get(measure) or ("" if measure in own else self.others_refused)
+
+
+_FIRST_ANSWER = ("RR", "RankOfFirst", "TokensToHit", "Success", "ERR", "nERR", "NERR8", "NERR9", "NERR10", "NERR11")
+
+QUERY_CLASSES: Mapping[str, QueryClass] = {
+    entry.name: entry
+    for entry in (
+        QueryClass(
+            "A",
+            "canonical",
+            "canonical lookup",
+            "One place is the answer: where a thing is defined.",
+            ("RR@10", "P@1"),
+            "permutation",
+        ),
+        QueryClass(
+            "B",
+            "root",
+            "root of a framework or package",
+            "One page is the answer: the entry to the whole.",
+            ("RR@10", "P@1"),
+            "permutation",
+        ),
+        QueryClass(
+            "C",
+            "synonym",
+            "acronym or synonym",
+            "The thing that goes by another name.",
+            ("RR@10",),
+            "permutation",
+        ),
+        QueryClass(
+            "D",
+            "fragment",
+            "part of a compound name",
+            "Every name that holds the part, early in the list.",
+            ("P@5", "P@10", "R@10", "AllFound@10"),
+            "permutation",
+        ),
+        QueryClass(
+            "E",
+            "deprecation",
+            "modern and legacy form",
+            "The modern form stands above the legacy one.",
+            ("ModernFirst",),
+            "sign",
+        ),
+        QueryClass(
+            "F",
+            "cross-source",
+            "one subject in several sources",
+            "The first result is from the highest source that has an answer in the list.",
+            ("TopSource", "SourceRR"),
+            "sign",
+        ),
+        QueryClass(
+            "G",
+            "prose",
+            "question in prose",
+            "Several pages explain it; the best ones first.",
+            ("nDCG@10", "Rprec"),
+            "permutation",
+        ),
+        QueryClass(
+            "H",
+            "attribute",
+            "things that share an attribute",
+            "Everything that has the attribute; no first among them.",
+            ("P@5", "P@10"),
+            "permutation",
+            dict.fromkeys(_FIRST_ANSWER, MANY_ANSWERS),
+        ),
+        QueryClass(
+            "N",
+            NEGATIVE,
+            "nothing to find",
+            "Nothing comes back, or nothing the system is sure of; no error.",
+            ("Silence",),
+            "mcnemar",
+            others_refused=NOTHING_EXPECTED,
+        ),
+    )
+}
+"""Name to row, in the order reports show them."""
+
+LETTERS: Mapping[str, str] = {entry.letter: name for name, entry in QUERY_CLASSES.items()}
+"""Letter to name: a test set may write either."""
+
+
+def class_of(query: Query) -> str:
+    """Name of the class of a query: `negative` wherever nothing should be found, else what it says; empty for none.
+
+    Raises:
+        UnknownNameError: there is no such class.
+    """
+    if query.negative is not None:
+        return NEGATIVE
+    return class_named(query.query_class).name if query.query_class else ""
+
+
+def negative_of(query: Query) -> Negative | None:
+    """How an empty answer is recognised where nothing should be found; the default is no result at all."""
+    return Negative() if query.negative is None and class_of(query) == NEGATIVE else query.negative
+
+
+def class_named(text: str) -> QueryClass:
+    """Look a class up by name or letter; raise `UnknownNameError` with the nearest name when there is none."""
+    name = LETTERS.get(text, text)
+    if name not in QUERY_CLASSES:
+        raise UnknownNameError.among("query class", text, [*QUERY_CLASSES, *LETTERS])
+    return QUERY_CLASSES[name]

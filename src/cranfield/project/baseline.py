@@ -19,7 +19,7 @@ from cranfield.gate.verdict import no_baseline
 from cranfield.project.experiment import Experiment
 from cranfield.project.gate import Source, digest_of, evaluations, gate_experiments
 from cranfield.project.gate_plan import Plan, planned
-from cranfield.repo.commits import standing
+from cranfield.repo.git import standing
 from cranfield.reporting import Document
 from cranfield.reporting.documents.gate import baseline_document
 

@@ -12,9 +12,9 @@ from cranfield.errors import Problem, TestSetError
 from cranfield.model import TestSet
 from cranfield.model.note import info
 from cranfield.repo.anchor import Outlines, anchor_of, places
-from cranfield.repo.drift import DRIFTED, STATES, DriftReport, Finding, verify
-from cranfield.repo.reanchor import reanchored
+from cranfield.repo.drift import DRIFTED, STATES, DriftReport, Finding, reanchored, verify
 from cranfield.repo.snapshot import Snapshot, take
+from cranfield.testsets.edit import counts_of
 from cranfield.words import first_of, n_of
 
 REVIEW = "look at each and correct the test set"
@@ -91,7 +91,7 @@ def rehash(
         commit=commit,
         source_files=source_files,
         anchors=anchors,
-        counts=_counts(testset),
+        counts=counts_of(testset),
         history=(*testset.meta.history, done),
     )
     return replace(testset, meta=meta, notes=(*testset.notes, *info(*notes, *why)))
@@ -106,11 +106,6 @@ def _commit(snapshot: Snapshot, source_files: dict[str, str]) -> tuple[str, list
     if not differing:
         return snapshot.commit, []
     return "", [f"No commit is named: the folder differs from {snapshot.commit[:12]} in {_some(differing)}."]
-
-
-def _counts(testset: TestSet) -> dict[str, int]:
-    strata = Counter(f"{key}={value}" for query in testset.queries for key, value in query.strata.items())
-    return {"queries": len(testset.queries), **dict(sorted(strata.items()))}
 
 
 def _refusal(testset: TestSet, changed: Sequence[Finding], among: int, report: DriftReport, hint: str) -> list[Problem]:

@@ -22,7 +22,7 @@ from cranfield.measures import Measure
 from cranfield.model import TestSet
 from cranfield.project.local import FOLDER, local_folder
 from cranfield.record import Fields, plain, record_of
-from cranfield.repo.commits import Standing, commits_between, standing
+from cranfield.repo.git import Standing, commits_between, standing
 from cranfield.reporting.derived import judged_share
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ def history_record(
     Args:
         evaluation: of one system on one test set.
         when: time of the evaluation, with a time zone.
-        commit: of the repository of the config; None outside of one. See `cranfield.repo.commits.standing`.
+        commit: of the repository of the config; None outside of one. See `cranfield.repo.git.standing`.
         primary: the measure that decides.
     """
     judged = judged_share(evaluation, primary.depth if primary is not None else None)

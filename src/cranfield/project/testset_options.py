@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, cast
 from cranfield.errors import Problem, TestSetError, UsageError
 from cranfield.model import LETTERS, QUERY_CLASSES, Query, TestSet, class_named
 from cranfield.model.note import info
-from cranfield.model.query_class import NEGATIVE
+from cranfield.model.query import NEGATIVE
 from cranfield.words import first_of
 
 if TYPE_CHECKING:

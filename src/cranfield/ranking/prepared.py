@@ -12,7 +12,7 @@ from cranfield.formats.io.ids import id_bytes
 from cranfield.matching import Expectation, expect, is_plain, needs_every_result
 from cranfield.matching.expectation import HIGHEST_LEVEL
 from cranfield.model import Convention, TestSet
-from cranfield.model.query_class import class_of
+from cranfield.model.query import class_of
 from cranfield.ranking.scan import JudgedIndex
 
 if TYPE_CHECKING:  # numpy is imported with the first array: the index is made of ids alone

@@ -10,7 +10,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from cranfield.errors import MissingExtraError
-from cranfield.repo.definition import Definition
+from cranfield.repo.definitions import Definition
 
 if TYPE_CHECKING:
     from tree_sitter import Node

@@ -20,10 +20,8 @@ from hashlib import sha256
 
 from cranfield.errors import MissingExtraError
 from cranfield.matching.place import ENTITY_MARK
-from cranfield.repo.definition import Definition
+from cranfield.repo.definitions import Definition, markdown_definitions, python_definitions
 from cranfield.repo.grammar import grammar_definitions
-from cranfield.repo.markdown import markdown_definitions
-from cranfield.repo.python import python_definitions
 
 Reader = Callable[[str], tuple[list[Definition], str]]
 

@@ -16,7 +16,7 @@ from cranfield.errors import InternalError
 from cranfield.evaluation.strata import summaries_by_stratum
 from cranfield.evaluation.values import Comparison, Evaluation, MeasureComparison, StratumComparison, Summary
 from cranfield.model import Query, TestSet
-from cranfield.model.query_class import class_of
+from cranfield.model.query import class_of
 from cranfield.ranking.value import RankedHit, State
 from cranfield.record import Fields, plain, record_of
 from cranfield.reporting.derived import duplicates, first_ranks, judged_share, outcome_counts, versions

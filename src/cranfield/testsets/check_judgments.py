@@ -9,7 +9,7 @@ from itertools import combinations
 
 from cranfield.matching.place import overlap, path_of
 from cranfield.model import Legacy, Pattern, Span, Target, TestSet
-from cranfield.model.query_class import negative_of
+from cranfield.model.query import negative_of
 from cranfield.testsets.expected import is_relevant, kind_of
 from cranfield.words import n_of
 

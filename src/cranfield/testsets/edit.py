@@ -9,7 +9,7 @@ from datetime import date
 
 from cranfield.errors import Problem, UsageError
 from cranfield.model import Negative, Query, Target, TestSet, class_named
-from cranfield.model.query_class import negative_of
+from cranfield.model.query import negative_of
 from cranfield.words import n_of
 
 _DATE = re.compile(r"\d{4}-\d{2}(-\d{2})?")

@@ -9,7 +9,7 @@ from itertools import combinations
 from statistics import median
 
 from cranfield.model import TestSet
-from cranfield.model.query_class import negative_of
+from cranfield.model.query import negative_of
 from cranfield.testsets.drawing import strata_keys, stratum
 from cranfield.testsets.expected import judgments_of
 

@@ -16,7 +16,7 @@ from cranfield.model import Answer, CallLog, Hit, Outcome, Query, Run, TestSet
 from cranfield.project.history import FILE, append, history_record, read_history
 from cranfield.project.local import FOLDER
 from cranfield.project.recipe import evaluate
-from cranfield.repo.commits import Standing
+from cranfield.repo.git import Standing
 
 WHEN = datetime(2026, 11, 21, 10, 30, 15, 999, tzinfo=timezone(timedelta(hours=2)))
 COMMIT = Standing("c" * 40, dirty=True)

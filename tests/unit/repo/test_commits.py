@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from cranfield.repo.commits import MOST_COMMITS, Standing, commits_between, standing
+from cranfield.repo.git import MOST_COMMITS, Standing, commits_between, standing
 
 
 def test_a_clean_folder_stands_at_its_commit(repository: Any) -> None:

@@ -28,8 +28,7 @@ from cranfield.model import (
     TestSet,
 )
 from cranfield.repo.anchor import anchors_of, places
-from cranfield.repo.drift import STATES, DriftReport, verify
-from cranfield.repo.reanchor import reanchored
+from cranfield.repo.drift import STATES, DriftReport, reanchored, verify
 from cranfield.repo.snapshot import Snapshot, take
 
 

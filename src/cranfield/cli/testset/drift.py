@@ -46,8 +46,7 @@ def verify_command(
 
     Exits with 1 if any place was edited, renamed or is gone.
     """
-    from cranfield.repo.drift import verify
-    from cranfield.repo.reanchor import reanchored
+    from cranfield.repo.drift import reanchored, verify
     from cranfield.repo.snapshot import take
     from cranfield.reporting.documents.drift import drift_document
     from cranfield.testsets.storage import read_stored

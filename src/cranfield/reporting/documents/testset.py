@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from cranfield.model import Meta, Query, TestSet
-from cranfield.model.query_class import negative_of
+from cranfield.model.query import negative_of
 from cranfield.record import Fields, plain, record_of
 from cranfield.reporting.document import (
     Block,

@@ -8,7 +8,7 @@ from cranfield.evaluation.values import Comparison, Evaluation
 from cranfield.evaluation.verdict import sign_of
 from cranfield.measures import CATALOGUE, Measure
 from cranfield.model import Outcome
-from cranfield.model.query_class import NEGATIVE, class_of
+from cranfield.model.query import NEGATIVE, class_of
 from cranfield.numbers import format_delta, format_value
 from cranfield.ranking.value import RankedHit, State
 from cranfield.reporting.derived import first_ranks
