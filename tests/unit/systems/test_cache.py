@@ -201,7 +201,7 @@ def test_a_failure_is_not_kept_and_an_empty_list_is(again, entries):
     assert [answer.outcome.value for answer in run.answers.values()] == ["answered", "timeout", "empty"]
     asked, run, told = again(texts=texts)
     assert asked == ["q2"]
-    assert "2 of 3 answers kept" in told.notes[0]
+    assert "2 of 3 answers from the cache" in told.notes[0]
     assert "timeout" not in entries()[0].read_text(encoding="utf-8")
     assert [run.logs[query_id].cached for query_id in ("q1", "q2", "q3")] == [True, False, True]
     # mended: from now on all three are kept
@@ -373,7 +373,7 @@ def test_a_collection_that_was_cut_short_goes_on_with_both_its_journal_and_what_
     # q1 was kept, q2 is in the journal (a failure that is not asked twice by one collection)
     assert system.asked == ["q3"]
     assert "resuming after 1 of 3 answers" in told.notes[0]
-    assert "1 of 3 answers kept" in told.notes[1]
+    assert "1 of 3 answers from the cache" in told.notes[1]
     assert [log.cached for log in runs["old"].logs.values()] == [True, False, False]
 
 
@@ -428,7 +428,10 @@ def test_fifty_kept_answers_of_two_systems_are_said_system_by_system(tmp_path):
         told = Told()
         systems = [Asked("old"), Asked("new")]
         collect_all(testset, systems, out_dir=tmp_path / folder, options=options, progress=told)
-    assert [note.split(" kept")[0] for note in told.notes] == ["old: 50 of 50 answers", "new: 50 of 50 answers"]
+    assert [note.split(" from the cache")[0] for note in told.notes] == [
+        "old: 50 of 50 answers",
+        "new: 50 of 50 answers",
+    ]
     assert all(not system.asked for system in systems)
 
 
