@@ -44,9 +44,7 @@ def accept_command(
         source=Source(folder, run),
         dry_run=dry_run,
     )
-    deliver(done.document, output, None)
-    for path in done.written:
-        typer.echo(f"wrote {path}", err=True)
+    deliver(done.document, output, written=done.written)
     if dry_run:
         typer.echo("nothing was written: --dry-run", err=True)
 
@@ -63,4 +61,4 @@ def show_command(
     """Show the accepted baseline: system, date and means."""
     from cranfield.project.baseline import show
 
-    deliver(show(config, baseline_ref), output, None)
+    deliver(show(config, baseline_ref), output)

@@ -9,12 +9,15 @@ import typer
 
 from cranfield.cli.shared import (
     EXIT_SYSTEM,
+    ConfigArgument,
     Format,
     FormatOption,
     KeptOption,
+    OutFolderOption,
     PilotOption,
     RefreshOption,
     SeedOption,
+    TestSetNameOption,
     answer_cache,
     deliver,
 )
@@ -22,19 +25,10 @@ from cranfield.cli.shared import (
 
 def components_command(
     name: Annotated[str, typer.Argument(metavar="NAME", help="A fusion, or a system that lists its `components`.")],
-    config: Annotated[
-        Path, typer.Argument(metavar="CONFIG", help="Configuration file: test set, systems, measures.")
-    ] = Path("cranfield.yaml"),
+    config: ConfigArgument = Path("cranfield.yaml"),
     *,
-    testset: Annotated[
-        str | None, typer.Option("--testset", metavar="NAME", help="Name of the test set, if the config has several.")
-    ] = None,
-    out: Annotated[
-        Path,
-        typer.Option(
-            "--out", metavar="DIR", help="Output folder for results.json, report.html, report.md and the runs."
-        ),
-    ] = Path("cranfield-components"),
+    testset: TestSetNameOption = None,
+    out: OutFolderOption = Path("cranfield-components"),
     seed: SeedOption = 0,
     pilot: PilotOption = False,
     no_cache: KeptOption = False,
@@ -56,7 +50,5 @@ def components_command(
         pilot=pilot,
         cache=answer_cache(no_cache=no_cache, refresh=refresh),
     )
-    deliver(job.document, output, None)
-    for path in job.written:
-        typer.echo(f"wrote {path}", err=True)
+    deliver(job.document, output, written=job.written)
     raise typer.Exit(EXIT_SYSTEM if job.broken_limits else 0)

@@ -26,7 +26,5 @@ def demo_command(
     for line in demo.drift.sentences():
         typer.echo(line, err=True)
     job = run_job(demo.config, out=out)
-    deliver(job.document, output, None)
-    for path in job.written:
-        typer.echo(f"wrote {path}", err=True)
+    deliver(job.document, output, written=job.written)
     typer.echo(f"The report: {job.report}", err=True)

@@ -7,7 +7,14 @@ from typing import Annotated
 
 import typer
 
-from cranfield.cli.shared import EXIT_INCONCLUSIVE, EXIT_SYSTEM, EXIT_VERDICT, Format, FormatOption, deliver
+from cranfield.cli.shared import (
+    EXIT_INCONCLUSIVE,
+    EXIT_SYSTEM,
+    EXIT_VERDICT,
+    Format,
+    FormatOption,
+    deliver,
+)
 
 EXIT_CODES = {"passed": 0, "failed": EXIT_VERDICT, "inconclusive": EXIT_INCONCLUSIVE, "invalid": EXIT_SYSTEM}
 """What the status of a gate makes of the exit code, whatever is printed."""
@@ -74,7 +81,5 @@ def gate_command(
         written.append(junit)
     if step_summary:
         typer.echo(append_step_summary(render(job.document, "markdown")), err=True)
-    deliver(job.document, output, None)
-    for path in written:
-        typer.echo(f"wrote {path}", err=True)
+    deliver(job.document, output, written=written)
     raise typer.Exit(EXIT_CODES[job.status])

@@ -13,9 +13,11 @@ from cranfield.cli.shared import (
     Format,
     FormatOption,
     KeptOption,
+    OutFolderOption,
     PilotOption,
     RefreshOption,
     SeedOption,
+    TestSetNameOption,
     answer_cache,
     deliver,
     verdict_exit_code,
@@ -27,15 +29,8 @@ def grid_command(
         "cranfield.yaml"
     ),
     *,
-    testset: Annotated[
-        str | None, typer.Option("--testset", metavar="NAME", help="Name of the test set, if the config has several.")
-    ] = None,
-    out: Annotated[
-        Path,
-        typer.Option(
-            "--out", metavar="DIR", help="Output folder for results.json, report.html, report.md and the runs."
-        ),
-    ] = Path("cranfield-grid"),
+    testset: TestSetNameOption = None,
+    out: OutFolderOption = Path("cranfield-grid"),
     seed: SeedOption = 0,
     pilot: PilotOption = False,
     no_cache: KeptOption = False,
@@ -58,9 +53,7 @@ def grid_command(
         pilot=pilot,
         cache=answer_cache(no_cache=no_cache, refresh=refresh),
     )
-    deliver(job.document, output, None)
-    for path in job.written:
-        typer.echo(f"wrote {path}", err=True)
+    deliver(job.document, output, written=job.written)
     if job.broken_limits:
         raise typer.Exit(EXIT_SYSTEM)
     if job.result.comparison is not None:

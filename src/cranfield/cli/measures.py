@@ -24,4 +24,4 @@ def measures_command(
     broken = load_plugins()
     if broken:
         raise UsageError(broken)
-    deliver(measures_document(names or ()), output, None)
+    deliver(measures_document(names or ()), output)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeVar, get_type_
 
 import typer
 
+from cranfield.cli.shared import AllowDriftOption
 from cranfield.ranking.scan import Duplicates, Missing
 
 if TYPE_CHECKING:
@@ -114,9 +115,7 @@ TESTSET_OPTIONS: Mapping[str, Any] = {
         str | None,
         typer.Option("--at", metavar="COMMIT", help="Commit of the repository; default: the files on disk."),
     ],
-    "allow_drift": Annotated[
-        bool, typer.Option("--allow-drift", help="Accept a test set that no longer matches its repository.")
-    ],
+    "allow_drift": AllowDriftOption,
     "part": Annotated[
         str | None,
         typer.Option("--part", metavar="PART", help="Use only this part of the stored split: {parts}."),

@@ -12,11 +12,14 @@ from cranfield.cli.shared import (
     EXIT_INCONCLUSIVE,
     EXIT_SYSTEM,
     EXIT_VERDICT,
+    AllowDriftOption,
+    ConfigArgument,
     ContrastOption,
     FailOnOption,
     Format,
     FormatOption,
     KeptOption,
+    OutFolderOption,
     PilotOption,
     RefreshOption,
     SeedOption,
@@ -36,25 +39,16 @@ WORST_FIRST = (EXIT_SYSTEM, EXIT_VERDICT, EXIT_INCONCLUSIVE, 0)
 
 
 def run_command(
-    config: Annotated[
-        Path, typer.Argument(metavar="CONFIG", help="Configuration file: test set, systems, measures.")
-    ] = Path("cranfield.yaml"),
+    config: ConfigArgument = Path("cranfield.yaml"),
     *,
     systems: Annotated[
         list[str] | None,
         typer.Option("--system", metavar="NAME", help="Run only this system; repeat for more, baseline first."),
     ] = None,
-    out: Annotated[
-        Path,
-        typer.Option(
-            "--out", metavar="DIR", help="Output folder for results.json, report.html, report.md and the runs."
-        ),
-    ] = Path("cranfield-out"),
+    out: OutFolderOption = Path("cranfield-out"),
     seed: SeedOption = 0,
     pilot: PilotOption = False,
-    allow_drift: Annotated[
-        bool, typer.Option("--allow-drift", help="Accept a test set that no longer matches its repository.")
-    ] = False,
+    allow_drift: AllowDriftOption = False,
     contrast: ContrastOption = None,
     sensitivity: Annotated[
         bool, typer.Option("--sensitivity", help="Add a sensitivity analysis (two systems only).")
@@ -84,9 +78,7 @@ def run_command(
         cache=answer_cache(no_cache=no_cache, refresh=refresh),
         today=today(),
     )
-    deliver(job.document, output, None)
-    for path in job.written:
-        typer.echo(f"wrote {path}", err=True)
+    deliver(job.document, output, written=job.written)
     codes = {_exit_code(part, fail_on) for part in job.parts or (job,)}
     raise typer.Exit(next(code for code in WORST_FIRST if code in codes))
 

@@ -95,6 +95,19 @@ def _fail_on_help() -> str:
     return "; ".join(f"{status} on {', '.join(spelled)}" for status, spelled in names.items())
 
 
+ConfigArgument = Annotated[
+    Path, typer.Argument(metavar="CONFIG", help="Configuration file: test set, systems, measures.")
+]
+OutFolderOption = Annotated[
+    Path,
+    typer.Option("--out", metavar="DIR", help="Output folder for results.json, report.html, report.md and the runs."),
+]
+TestSetNameOption = Annotated[
+    str | None, typer.Option("--testset", metavar="NAME", help="Name of the test set, if the config has several.")
+]
+AllowDriftOption = Annotated[
+    bool, typer.Option("--allow-drift", help="Accept a test set that no longer matches its repository.")
+]
 FormatOption = Annotated[Format, typer.Option("--format", help="Output format on stdout.")]
 HtmlOption = Annotated[
     Path | None, typer.Option("--html", metavar="FILE", help="Also write the report to this HTML file.")
@@ -283,8 +296,8 @@ def answer_cache(*, no_cache: bool, refresh: bool) -> AnswerCache:
     return "off" if no_cache else "refresh" if refresh else "use"
 
 
-def deliver(document: Document, chosen: Format, html: Path | None) -> None:
-    """Print the document on stdout, and write it as HTML where asked."""
+def deliver(document: Document, chosen: Format, html: Path | None = None, *, written: Iterable[Path] = ()) -> None:
+    """Print the document on stdout, write it as HTML if a file is given, and list the files that were written."""
     from cranfield.reporting import render, save_report
 
     if html is not None:
@@ -293,6 +306,8 @@ def deliver(document: Document, chosen: Format, html: Path | None) -> None:
         save_report(document, html)
         typer.echo(f"wrote {html}", err=True)
     show([render(document, chosen.value)])
+    for path in written:
+        typer.echo(f"wrote {path}", err=True)
 
 
 def show(parts: Iterable[str]) -> None:

@@ -45,7 +45,7 @@ def probe_command(
     from cranfield.project.probing import probe
 
     found = probe(config, name, query, k=k, params=params or (), testset=testset)
-    deliver(found.document, output, None)
+    deliver(found.document, output)
     raise typer.Exit(EXIT_SYSTEM if found.is_failure else 0)
 
 
@@ -53,7 +53,7 @@ def list_command(*, config: ConfigOption = CONFIG, output: FormatOption = Format
     """List the systems of a config with their kind and settings. No system is started."""
     from cranfield.project.probing import systems_document
 
-    deliver(systems_document(config), output, None)
+    deliver(systems_document(config), output)
 
 
 def show_command(name: NameArgument, *, config: ConfigOption = CONFIG) -> None:
@@ -71,4 +71,4 @@ def presets_command(
     """List the presets; with a name, show its `with` parameters and the resulting settings."""
     from cranfield.project.probing import presets_document
 
-    deliver(presets_document(name), output, None)
+    deliver(presets_document(name), output)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from cranfield.errors import ProblemList, RunFormatError, TestSetError, shorten
+from cranfield.formats.io.grades import number_of
 from cranfield.ranking.problems import bad_score, short_line
 
 RUN_COLUMNS, QRELS_COLUMNS = 6, 4
@@ -28,7 +28,7 @@ class RunLines:
         """
         for line, text in enumerate(self.lines, start=1):
             columns = text.split()
-            number = _number(columns[4]) if len(columns) >= RUN_COLUMNS else None
+            number = number_of(columns[4]) if len(columns) >= RUN_COLUMNS else None
             if number is not None:
                 yield line, columns[0], columns[2], number
             elif len(columns) >= RUN_COLUMNS:
@@ -54,7 +54,7 @@ class QrelsLines:
         """
         for line, text in enumerate(self.lines, start=1):
             columns = text.split()
-            number = _number(columns[3]) if len(columns) == QRELS_COLUMNS else None
+            number = number_of(columns[3]) if len(columns) == QRELS_COLUMNS else None
             if number is not None:
                 query_id, iteration, doc_id, _ = columns
                 yield line, query_id, iteration, doc_id, int(number) if number.is_integer() else number
@@ -66,14 +66,6 @@ class QrelsLines:
                 expected, got = f"{QRELS_COLUMNS}: query iteration document grade", shorten(text.strip())
                 self.found.add(f"{len(columns)} columns", path=self.name, line=line, expected=expected, got=got)
         self.found.raise_if_any()
-
-
-def _number(text: str) -> float | None:
-    try:
-        number = float(text)
-    except ValueError:
-        return None
-    return number if math.isfinite(number) and "_" not in text else None
 
 
 def _bytes(text: str) -> bytes:

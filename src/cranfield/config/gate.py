@@ -13,7 +13,7 @@ from decimal import Decimal, InvalidOperation
 from fractions import Fraction
 from typing import Annotated, Any, ClassVar
 
-from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, RootModel, Tag, ValidationInfo, WithJsonSchema
+from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, Tag, ValidationInfo, WithJsonSchema
 
 from cranfield.config.names import DEFAULT_TEST, MeanMeasureName, TestName
 from cranfield.config.strict import Finding, Strict, by_key, exclusive_keys, known_in, raise_findings
@@ -329,16 +329,12 @@ Rule = Annotated[
     by_key("floor", "drop", "ratchet", "judged", "failures", "latency"),
 ]
 """One rule of a gate."""
+
+
 RULE_MODELS: Mapping[str, type[BaseRule]] = {
     model.kind: model for model in (FloorRule, DropRule, RatchetRule, JudgedRule, FailuresRule, LatencyRule)
 }
 """Kind of rule to its model."""
-
-
-class RuleRoot(RootModel[Any], defer_build=True):
-    """A rule alone."""
-
-    root: Rule
 
 
 def _check_path(path: str, info: ValidationInfo) -> str:

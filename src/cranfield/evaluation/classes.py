@@ -11,15 +11,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from cranfield.errors import MeasureError, Problem
 from cranfield.evaluation.evaluate import clipped, difference_range, summarise
 from cranfield.evaluation.scales import NOT_ON_ITS_SCALE, ranking_for
 from cranfield.evaluation.values import Comparison, Evaluation, Summary
-from cranfield.measures import CATALOGUE, Measure, compute, parse_all
+from cranfield.measures import Measure, compute, parse_all
 from cranfield.measures.families.aspects import form_wins
-from cranfield.measures.spec import WHY_NEEDED, Needs
-from cranfield.model import QUERY_CLASSES, QueryClass, TestSet
-from cranfield.model.query import class_of
+from cranfield.model import QUERY_CLASSES, QueryClass
 from cranfield.ranking.transform import only_queries
 from cranfield.ranking.value import FloatQ, Ranking
 from cranfield.stats.describe import describe
@@ -130,32 +127,6 @@ def compare_classes(comparison: Comparison) -> tuple[ClassComparison, ...]:
         result if result.test is None else replace(result, test=replace(result.test, p_adjusted=p))
         for result, p in zip(compared, adjusted, strict=True)
     )
-
-
-def check_measures(testset: TestSet, measures: Sequence[Measure]) -> None:
-    """Refuse measures that are undefined for every query of a test set, before anything is collected or read.
-
-    Raises:
-        MeasureError: with the reason of each.
-    """
-    lacks: dict[Needs, bool] = {
-        "files": not testset.files,
-        "legacy": not testset.legacy,
-        "sources": not testset.sources,
-        "silence": all(class_of(query) != "negative" for query in testset.queries),
-    }
-    classes = list(dict.fromkeys(class_of(query) for query in testset.queries))
-    problems = []
-    for measure in measures:
-        needs = CATALOGUE[measure.name].needs
-        why = [QUERY_CLASSES[name].why_refused(measure.name) if name else "" for name in classes]
-        if needs is not None and lacks.get(needs):
-            why = [WHY_NEEDED[needs]]
-        if why and all(why):
-            reasons = "; ".join(dict.fromkeys(why))
-            problems.append(Problem(f"{measure} cannot be computed for any query: {reasons}", hint="leave it out"))
-    if problems:
-        raise MeasureError(problems)
 
 
 def smallest_n(alpha: float) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -66,17 +66,6 @@ def places(testset: TestSet, snapshot: Snapshot) -> dict[str, Expected]:
             if query.id not in queries:
                 queries.append(query.id)
     return found
-
-
-def anchors_of(testset: TestSet, snapshot: Snapshot) -> Mapping[str, Anchor]:
-    """The current anchor of each place, by label. A place that does not exist has none.
-
-    Raises:
-        MissingExtraError: a place needs the symbols of a language whose library is not installed.
-    """
-    outlines = Outlines(snapshot)
-    found = {label: anchor_of(place, outlines) for label, place in places(testset, snapshot).items()}
-    return {label: anchor for label, anchor in found.items() if isinstance(anchor, Anchor)}
 
 
 def anchor_of(place: Expected, outlines: Outlines) -> Anchor | str:

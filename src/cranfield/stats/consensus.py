@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from cranfield.errors import UnknownNameError, UsageError
 from cranfield.stats.arguments import FloatN
-from cranfield.stats.scale import Scale, map_grades, rules_between
+from cranfield.stats.scale import Scale
 
 Slots = Sequence[float | None]
 FloatNS = NDArray[np.float64]
@@ -124,27 +124,6 @@ def combined(grades: FloatNS, rule: str = DEFAULT_RULE, *, scale: Scale | None =
     if some.any():
         result[some] = combine(grades[some])
     return result
-
-
-def aggregate(slots: Slots, scale: Scale, *, to: Scale | None = None) -> float | None:
-    """Combine the slots of one result as SearchTweak does: majority on the binary scale, mean on the others.
-
-        >>> aggregate([1, 2, None], "detail", to="binary")  # 1 is 0 and 2 is 1: a tie
-        >>> aggregate([1, 2, None], "detail")
-        1.5
-
-    Args:
-        slots: grades on `scale`; None where empty.
-        scale: of the grades.
-        to: the scale to map each slot to first; None keeps the scale.
-
-    Raises:
-        UsageError: there is no such map, or a grade is not on its scale.
-    """
-    if to is not None and to != scale:
-        filled = np.array([slot for slot in slots if slot is not None], dtype=np.float64)
-        slots, scale = map_grades(filled, rules_between(scale, to), f"on the {scale} scale").tolist(), to
-    return consensus(slots, "searchtweak", scale=scale)
 
 
 def rule_named(name: str) -> ConsensusRule:

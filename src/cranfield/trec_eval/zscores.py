@@ -8,6 +8,7 @@ from pathlib import Path
 
 from cranfield.errors import InputError, ProblemList, shorten
 from cranfield.formats.io.files import opened
+from cranfield.formats.io.grades import number_of
 
 MISSING = -1000000.0
 """What trec_eval prints where the file does not say."""
@@ -30,7 +31,7 @@ def read_zscores(path: Path) -> Reference:
             columns = [column.decode("utf-8", "surrogateescape") for column in line.split()]
             if not columns:
                 continue
-            numbers = _finite(columns[2:])
+            numbers = [found for text in columns[2:] if (found := number_of(text)) is not None]
             if len(columns) != len(LINE.split()) or len(numbers) < len(columns[2:]):
                 got = shorten(" ".join(columns))
                 problems.add("cannot read the line", path=str(path), line=number, expected=f"`{LINE}`", got=got)
@@ -54,15 +55,3 @@ def zscores(values: Sequence[float], query_ids: Sequence[str], label: str, refer
         else:
             scores.append(0.0 if value == mean else MISSING)
     return scores
-
-
-def _finite(words: Sequence[str]) -> list[float]:
-    numbers = []
-    for word in words:
-        try:
-            number = float(word)
-        except ValueError:
-            continue
-        if math.isfinite(number) and "_" not in word:
-            numbers.append(number)
-    return numbers

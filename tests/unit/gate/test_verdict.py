@@ -6,8 +6,9 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
+from pydantic import TypeAdapter
 
-from cranfield.config.gate import RuleRoot
+from cranfield.config.gate import Rule
 from cranfield.config.models import Limits
 from cranfield.evaluation.values import Evaluation
 from cranfield.formats.io.located import located_text
@@ -28,7 +29,7 @@ STRATA = {"q1": {"d": "easy"}, "q2": {"d": "easy"}, "q3": {"d": "hard"}, "q4": {
 def gate(
     rules: Sequence[str], evaluation: Evaluation, baseline: Baseline | None = None, limits: Limits | None = None
 ) -> GateResult:
-    made = [RuleRoot.model_validate(located_text(text, Path("r.yaml"), is_json=False).top).root for text in rules]
+    made = [TypeAdapter(Rule).validate_python(located_text(text, Path("r.yaml"), is_json=False).top) for text in rules]
     return judge_all(Evidence(evaluation, baseline), GateTerms(made, limits or Limits(), parse("RR")))
 
 

@@ -18,13 +18,14 @@ from cranfield.model import (
     Outcome,
     Pattern,
     Query,
+    Rating,
     Run,
     TestSet,
     convention_named,
 )
 from cranfield.model.convention import CHOICES, RANKING_CHOICES, differing, with_choice
 from cranfield.ranking import rank_file, rank_run
-from cranfield.stats.consensus import aggregate
+from cranfield.testsets.consensus import with_consensus
 
 TREC = CONVENTIONS["trec"]
 
@@ -352,9 +353,14 @@ def test_one_run_file_under_the_conventions_of_tools_that_read_one(tmp_path, nam
 
 def tweaked(spelling, *slots, scale="binary", to=None):
     """A measure of the aggregated values at ranks 1, 2, …"""
-    positions = [aggregate(one if isinstance(one, list) else [one], scale, to=to) for one in slots]
-    documents = [f"d{place}" for place in range(1, len(positions) + 1)]
-    grades = {doc: grade for doc, grade in zip(documents, positions, strict=True) if grade is not None}
+    documents = [f"d{place}" for place in range(1, len(slots) + 1)]
+    ratings = tuple(
+        Rating(doc, f"rater {number}", grade)
+        for doc, one in zip(documents, slots, strict=True)
+        for number, grade in enumerate(one if isinstance(one, list) else [one])
+    )
+    rated = TestSet("rated", (Query("q"),), {}, ratings={"q": ratings})
+    grades = with_consensus(rated, "searchtweak", to=to, scale=scale).grades.get("q", {})
     return value(spelling, grades, documents, convention_named("searchtweak"))
 
 

@@ -27,7 +27,8 @@ from cranfield.model import (
     Target,
     TestSet,
 )
-from cranfield.repo.anchor import anchors_of, places
+from cranfield.model.meta import Anchor
+from cranfield.repo.anchor import Outlines, anchor_of, places
 from cranfield.repo.drift import STATES, DriftReport, reanchored, verify
 from cranfield.repo.snapshot import Snapshot, take
 
@@ -39,7 +40,9 @@ def expecting(*targets: Target) -> TestSet:
 
 
 def anchored(testset: TestSet, snapshot: Snapshot) -> TestSet:
-    return replace(testset, meta=Meta(anchors=anchors_of(testset, snapshot)))
+    outlines = Outlines(snapshot)
+    found = {label: anchor_of(place, outlines) for label, place in places(testset, snapshot).items()}
+    return replace(testset, meta=Meta(anchors={label: at for label, at in found.items() if isinstance(at, Anchor)}))
 
 
 def states(report: DriftReport) -> dict[str, str]:

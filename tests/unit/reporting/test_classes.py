@@ -14,13 +14,26 @@ import pytest
 
 from cranfield.errors import UnknownNameError
 from cranfield.evaluation.values import Comparison, Evaluation
-from cranfield.model import Answer, Hit, Legacy, Meta, Negative, Outcome, Pattern, Query, Run, Span, TestSet
+from cranfield.model import (
+    QUERY_CLASSES,
+    Answer,
+    Hit,
+    Legacy,
+    Meta,
+    Negative,
+    Outcome,
+    Pattern,
+    Query,
+    Run,
+    Span,
+    TestSet,
+)
 from cranfield.model.note import info
 from cranfield.project.recipe import compare, evaluate
 from cranfield.reporting import RENDERERS, comparison_document, evaluation_document, render, results_payload
 from cranfield.reporting.document import Document, HitLists, Table
 from cranfield.reporting.sections.answers import side_by_side
-from cranfield.reporting.sections.classes import class_rows
+from cranfield.stats.table import TESTS
 
 FORMS = [f"e{n}" for n in range(3)]
 SET = TestSet(
@@ -230,7 +243,18 @@ def test_the_page_on_classes_shows_the_table_as_it_is(checkout: Path) -> None:
     page = (checkout / "docs" / "how-to" / "query-classes.md").read_text(encoding="utf-8")
     shown = [line.strip("|").split("|") for line in page.splitlines() if re.match(r"\| [A-Z] \|", line)]
     plain = [tuple(cell.strip().replace("`", "") for cell in row) for row in shown]
-    assert plain == class_rows()
+    assert plain == [
+        (
+            kind.letter,
+            kind.name,
+            kind.title,
+            kind.sentence,
+            ", ".join(kind.measures),
+            TESTS[kind.test].title,
+            ", ".join(kind.refused) or (f"all but {', '.join(kind.measures)}" if kind.others_refused else "none"),
+        )
+        for kind in QUERY_CLASSES.values()
+    ]
 
 
 def test_where_nothing_should_be_found_nothing_is_expected(kinds: Comparison) -> None:

@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 
 from cranfield.errors import UnknownNameError, UsageError
-from cranfield.stats.consensus import aggregate
+from cranfield.model import Query, Rating, TestSet
 from cranfield.stats.scale import LEVELS, MAPS, map_grades, rules_between, scale_named, scale_of
+from cranfield.testsets.consensus import with_consensus
 
 
 @pytest.mark.parametrize(
@@ -28,6 +29,13 @@ def test_every_map_covers_its_scale_and_stays_on_the_other():
         assert set(rules.values()) <= set(LEVELS[to])
 
 
+def combined_grade(slots, scale, to):
+    """Grade of a document that its raters gave these grades, as SearchTweak combines them."""
+    ratings = tuple(Rating("d", f"rater {number}", grade) for number, grade in enumerate(slots))
+    rated = TestSet("t", (Query("q"),), {}, ratings={"q": ratings})
+    return with_consensus(rated, "searchtweak", to=to, scale=scale).grades.get("q", {}).get("d")
+
+
 @pytest.mark.parametrize(
     ("slots", "scale", "to", "expected"),
     [
@@ -48,7 +56,7 @@ def test_every_map_covers_its_scale_and_stays_on_the_other():
     ],
 )
 def test_a_map_applies_to_each_slot_before_they_are_made_into_one(slots, scale, to, expected):
-    assert aggregate(slots, scale, to=to) == expected
+    assert combined_grade(slots, scale, to) == expected
 
 
 @pytest.mark.parametrize(
@@ -75,9 +83,9 @@ def test_a_map_of_ones_own():
 
 def test_what_has_no_map_is_said():
     with pytest.raises(UsageError, match="no map from graded to detail; expected one of graded to binary"):
-        aggregate([1], "graded", to="detail")
+        combined_grade([1], "graded", "detail")
     with pytest.raises(UsageError, match=r"grade 2\.5 is not on the graded scale; expected 0, 1, 2, 3"):
-        aggregate([2.5], "graded", to="binary")
+        combined_grade([2.5], "graded", "binary")
     with pytest.raises(UsageError, match=r"grades 2, 3 are not in the map; expected 0, 1"):
         map_grades(np.array([3.0, 0.0, 2.0, 3.0]), {0: 0, 1: 1}, "in the map")
     with pytest.raises(UnknownNameError, match="binary"):

@@ -33,7 +33,7 @@ def show_command(
     if missing:
         some = ", ".join(map(repr, judged.query_ids[:3]))
         raise UsageError(f"there is no query {', '.join(map(repr, missing))}", path=str(testset), expected=f"{some}, …")
-    deliver(queries_document(judged, query_ids or ()), output, None)
+    deliver(queries_document(judged, query_ids or ()), output)
 
 
 def validate_command(
@@ -59,7 +59,7 @@ def validate_command(
 
         answers = {f"{place} {run}": answers_of(judged, run)[1] for place, run in enumerate(runs)}
     findings = validate(judged, today=day_of(today), runs=answers)
-    deliver(findings_document(judged, findings, with_runs=bool(answers)), output, None)
+    deliver(findings_document(judged, findings, with_runs=bool(answers)), output)
     levels = {finding.level for finding in findings}
     if "error" in levels:
         raise typer.Exit(EXIT_ERRORS)
@@ -93,7 +93,7 @@ def stats_command(
     check_keys(judged, by or ())
     if by and len(set(by)) == 1:
         raise UsageError(f"--by {by[0]} is one stratum", expected="two or more to cross; each alone is counted anyway")
-    deliver(statistics_document(statistics(judged, list(combinations(by, 2)) if by else None)), output, None)
+    deliver(statistics_document(statistics(judged, list(combinations(by, 2)) if by else None)), output)
 
 
 def diff_command(
@@ -118,7 +118,7 @@ def diff_command(
         from cranfield.project.versions import named_runs, score_moves
 
         moves = score_moves(before, after, named_runs(runs), measures=measures or None, convention=convention)
-    deliver(difference_document(diff(before, after), moves), output, None)
+    deliver(difference_document(diff(before, after), moves), output)
 
 
 def overfit_command(
@@ -137,4 +137,4 @@ def overfit_command(
 
     judged = load_set(testset, testset_format, ask=True)
     found = overfitting(judged, run, measures=measures or None, convention=convention, seed=seed)
-    deliver(overfit_document(judged, found), output, None)
+    deliver(overfit_document(judged, found), output)

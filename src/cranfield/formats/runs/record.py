@@ -10,6 +10,7 @@ import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
+from numbers import Real
 from typing import Any, NoReturn
 
 from cranfield.errors import Problem, RunFormatError, shorten, unknown_name
@@ -84,7 +85,7 @@ def answer_record(query_id: str, answer: Answer, log: CallLog | None = None) -> 
 def _hit_record(query_id: str, rank: int, hit: Hit) -> dict[str, Any]:
     record: dict[str, Any] = {key: getattr(hit, key) for key in HIT_KEYS}
     if hit.score is not None:
-        score = _finite(hit.score)
+        score = finite(hit.score)
         if score is None:
             raise RunFormatError(
                 f"query {query_id!r}, hit {rank} ({shorten(hit.id)}): the score is no finite number",
@@ -161,7 +162,7 @@ class RecordReader:
         """A finite number member, as a float; None when absent."""
         if key not in owner:
             return None
-        number = _finite(owner[key])
+        number = finite(owner[key])
         if number is None:
             self._not(f"{of}.{key}" if of else key, owner[key], float)
         return number
@@ -211,7 +212,7 @@ class RecordReader:
         """A list of texts, or of finite numbers; empty when absent."""
         value = owner.get(key, [])
         sound = isinstance(value, list) and all(
-            isinstance(item, str) if kind is str else _finite(item) is not None for item in value
+            isinstance(item, str) if kind is str else finite(item) is not None for item in value
         )
         if not sound:
             expected = "a list of strings" if kind is str else "a list of finite numbers"
@@ -222,9 +223,9 @@ class RecordReader:
         self.wrong(f"wrong value for {name}", expected=_KINDS[kind], got=shorten(value))
 
 
-def _finite(value: object) -> float | None:
-    """A number as a float; None when it is something else, not finite, or too large for one."""
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
+def finite(value: object) -> float | None:
+    """A finite number of any type, NumPy's included, as a float; else None."""
+    if isinstance(value, bool) or not isinstance(value, Real):
         return None
     try:
         number = float(value)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from functools import partial
-from typing import Any, Literal
+from typing import Any
 
 from cranfield.evaluation.explain import Choice, ChoiceEffect, Explanation, MeasureExplanation, count, mean
 from cranfield.evaluation.margins import Margin, tie_margin, unjudged_margin
@@ -20,7 +20,6 @@ from cranfield.version import __version__
 SCHEMA_VERSION = 1
 NEW = "a value"
 GONE = "no value"
-MarginName = Literal["ties", "unjudged"]
 FIELDS: Fields = {
     Margin: "low=mean_low high=mean_high n_results n_queries",
     ChoiceEffect: "choice=choice.name alone=step_alone n_alone=changed_alone.sum in_order=step n_in_order=changed.sum",

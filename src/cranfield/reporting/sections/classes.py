@@ -170,23 +170,6 @@ def _sentence(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
-def class_rows() -> list[tuple[str, ...]]:
-    """Letter, name, title, sentence, measures, test and refused measures of every class: for the docs."""
-    from cranfield.model import QUERY_CLASSES
-    from cranfield.stats.table import TESTS
-
-    rows: list[tuple[str, ...]] = []
-    for query_class in QUERY_CLASSES.values():
-        refused = ", ".join(query_class.refused) or (
-            f"all but {', '.join(query_class.measures)}" if query_class.others_refused else "none"
-        )
-        measures, test = ", ".join(query_class.measures), TESTS[query_class.test].title
-        rows.append(
-            (query_class.letter, query_class.name, query_class.title, query_class.sentence, measures, test, refused)
-        )
-    return rows
-
-
 FIELDS: Fields = {
     ClassResult: (
         "class=query_class.name letter=query_class.letter n_queries=query_ids.__len__ n_failed=failed.__len__ measures forms?"

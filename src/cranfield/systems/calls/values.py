@@ -6,10 +6,10 @@ One invalid result makes the whole answer unparsable: skipping it would move the
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Iterator
 from numbers import Integral, Real
 
+from cranfield.formats.runs.record import finite
 from cranfield.model import Hit, Order
 
 MAX_HITS = 10_000
@@ -43,7 +43,7 @@ def parse_score(value: object, position: int, order: Order) -> float | None:
     """
     if value is None and order == "given":
         return None
-    score = _finite(value)
+    score = finite(value)
     if score is None:
         raise UnparsableError(f"result {position} has no score that is a finite number")
     return score
@@ -57,7 +57,7 @@ def parse_tokens(value: object, position: int) -> float | None:
     """
     if value is None:
         return None
-    tokens = _finite(value)
+    tokens = finite(value)
     if tokens is None or tokens < 0:
         raise UnparsableError(f"result {position} has tokens that are no finite number of 0 or more")
     return tokens
@@ -123,14 +123,3 @@ def type_name(value: object) -> str:
     """Type name with its article: `an int`."""
     name = type(value).__name__
     return f"an {name}" if name[0] in "aeiouAEIOU" else f"a {name}"
-
-
-def _finite(value: object) -> float | None:
-    """A finite number of any type, NumPy's included, as a float; else None."""
-    if isinstance(value, bool) or not isinstance(value, Real):
-        return None
-    try:
-        number = float(value)
-    except OverflowError:
-        return None
-    return number if math.isfinite(number) else None
