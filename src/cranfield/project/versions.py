@@ -10,11 +10,11 @@ from cranfield.evaluation.values import Evaluation
 from cranfield.measures import CATALOGUE, Measure
 from cranfield.model import DEFAULT_CONVENTION, Hit, TestSet, convention_named
 from cranfield.project.recipe import evaluate
-from cranfield.testsets.check_runs import Answers
+from cranfield.stats.contrast import two_groups
+from cranfield.testsets.check_judgments import Answers
 from cranfield.testsets.diff import ScoreMove
-from cranfield.testsets.overfit import Overfit, overfit
 from cranfield.testsets.refresh import Plan
-from cranfield.testsets.split import only, part
+from cranfield.testsets.split import Overfit, only, part
 
 LOOKED_AT = 1000
 """Results of each query that checks look at."""
@@ -136,10 +136,9 @@ def overfitting(
             value = evaluation.value(measure, query_id)
             if value is not None:
                 parts[query_id in held_out].append(value)
-        higher = CATALOGUE[measure.name].higher_is_better
-        found.append(
-            overfit(evaluation.name, str(measure), parts[0], parts[1], higher_is_better=higher, alpha=alpha, seed=seed)
-        )
+        higher_is_better = CATALOGUE[measure.name].higher_is_better
+        contrast = two_groups(*parts, alpha=alpha, seed=seed)  # Welch's interval of the difference of the means
+        found.append(Overfit(evaluation.name, str(measure), higher_is_better, contrast))
     return tuple(found)
 
 

@@ -14,7 +14,7 @@ from cranfield.stats.agreement import DEFAULT_DRAWS, Agreement, agreement
 from cranfield.stats.consensus import DEFAULT_RULE, SlotTable, combined, rule_named
 from cranfield.stats.scale import GradeMap
 from cranfield.testsets.consensus import OnScale, Pair, rated_pairs, slots_on_scale
-from cranfield.testsets.drawing import check_keys, stratum
+from cranfield.testsets.drawing import cells, check_keys
 
 LARGEST = 10
 """Disagreements that are shown."""
@@ -107,7 +107,9 @@ def rater_report(
     slots = slots_on_scale(rated.table, rule_named("mean"), to=to, scale=scale, declared=testset.meta.scale)
     for_rule = slots_on_scale(rated.table, row, to=to, scale=scale, declared=testset.meta.scale)
     found = agreement(slots.table, alpha=alpha, seed=seed, n_draws=n_draws)
-    groups = {value: _of_queries(slots.table, rated.pairs, ids) for value, ids in _groups(testset, by).items()}
+    check_keys(testset, [] if by is None else [by])
+    by_value = {} if by is None else cells(testset, [by])
+    groups = {value: _of_queries(slots.table, rated.pairs, set(ids)) for value, ids in by_value.items()}
     worst, differing = largest_disagreements(rated.pairs, slots.table)
     return RaterReport(
         testset=testset,
@@ -148,17 +150,6 @@ def largest_disagreements(
         }
         found.append(Disagreement(pairs[place][0], pairs[place][1], ratings))
     return tuple(found), differing
-
-
-def _groups(testset: TestSet, by: str | None) -> dict[str, set[str]]:
-    """Values of a stratum to the queries that have them, in the order they are met."""
-    groups: dict[str, set[str]] = {}
-    if by is None:
-        return groups
-    check_keys(testset, [by])
-    for query in testset.queries:
-        groups.setdefault(stratum(query, by), set()).add(query.id)
-    return groups
 
 
 def _of_queries(table: SlotTable, pairs: Sequence[Pair], query_ids: Collection[str]) -> SlotTable:

@@ -16,8 +16,7 @@ from cranfield.testsets.consensus import with_consensus
 from cranfield.testsets.drawing import draw, shuffled, shuffled_by_weight, strata_keys
 from cranfield.testsets.edit import next_version, recorded
 from cranfield.testsets.expected import is_relevant
-from cranfield.testsets.labels import Labels
-from cranfield.testsets.query_log import QueryLog
+from cranfield.testsets.refresh_files import Labels, QueryLog
 from cranfield.testsets.similar import lookup_for, same_form
 from cranfield.testsets.split import only
 from cranfield.words import n_of

@@ -12,9 +12,7 @@ from cranfield.model import TestSet
 from cranfield.plugins import load_plugins
 from cranfield.testsets import check_judgments as judgments
 from cranfield.testsets import check_queries as queries
-from cranfield.testsets import check_runs
-from cranfield.testsets.check_judgments import Complaint
-from cranfield.testsets.check_runs import Answers
+from cranfield.testsets.check_judgments import Answers, Complaint
 
 Level = Literal["error", "warning"]
 
@@ -139,14 +137,14 @@ CHECKS: Mapping[str, Check] = {
             "patterns",
             "warning",
             "Every pattern matches some result of the runs, and none matches all of them.",
-            lambda subject: check_runs.idle_patterns(subject.testset, subject.runs),
+            lambda subject: judgments.idle_patterns(subject.testset, subject.runs),
             needs_runs=True,
         ),
         Check(
             "unseen",
             "warning",
             "Every relevant document, entity and file is a result of some query in some run.",
-            lambda subject: check_runs.unseen(subject.testset, subject.runs),
+            lambda subject: judgments.unseen(subject.testset, subject.runs),
             needs_runs=True,
         ),
     )

@@ -9,9 +9,8 @@ import pytest
 
 from cranfield.errors import TestSetError, UsageError
 from cranfield.model import Meta, Query, Rating, TestSet
-from cranfield.testsets.labels import Labels, Row, read_sheet, write_sheet
-from cranfield.testsets.query_log import QueryLog, read_query_log
 from cranfield.testsets.refresh import plan_refresh, renew
+from cranfield.testsets.refresh_files import Labels, QueryLog, Row, read_query_log, read_sheet, write_sheet
 
 TODAY = date(2026, 11, 21)
 KINDS = ["exact_term"] * 20 + ["paraphrase"] * 15 + ["complex_clinical"] * 15

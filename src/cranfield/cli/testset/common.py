@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from cranfield.cli.shared import today
+
 if TYPE_CHECKING:
     from cranfield.model import TestSet
 
@@ -36,7 +38,7 @@ def day_of(text: str | None) -> date:
     from cranfield.errors import UsageError, shorten
 
     if text is None:
-        return date.today()  # noqa: DTZ011  the user's own day
+        return today()
     try:
         return date.fromisoformat(text)
     except ValueError:

@@ -85,9 +85,8 @@ def refresh_command(
     version if the two raters agree.
     """
     from cranfield.errors import UsageError
-    from cranfield.testsets.labels import read_sheet
-    from cranfield.testsets.query_log import read_query_log
     from cranfield.testsets.refresh import plan_refresh, renew
+    from cranfield.testsets.refresh_files import read_query_log, read_sheet
 
     if (plan is None) == (labels is None):
         raise UsageError("refresh is done in two steps", expected="--plan SHEET first; then --labels SHEET --out NEW")
@@ -126,7 +125,7 @@ def _write_plan(
     from cranfield.errors import UsageError
     from cranfield.formats.io.files import write_text
     from cranfield.testsets.drawing import CLASS, strata_keys
-    from cranfield.testsets.labels import N_RATERS, write_sheet
+    from cranfield.testsets.refresh_files import N_RATERS, write_sheet
     from cranfield.words import n_of
 
     names = [name.strip() for name in raters.split(",") if name.strip()]

@@ -9,7 +9,7 @@ from cranfield.record import Fields, plain, record_of
 from cranfield.reporting.document import Block, Cell, Column, Document, Paragraph, Section
 from cranfield.reporting.documents.testset import DIGEST_SHOWN, IDENTITY, standing, table
 from cranfield.testsets.diff import Change, Difference, Judged, Rewording, ScoreMove
-from cranfield.testsets.overfit import Overfit
+from cranfield.testsets.split import Overfit
 from cranfield.words import n_of
 
 SHOWN = 20
