@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from cranfield.errors import ProblemList, RunFormatError, TestSetError, shorten
-from cranfield.formats.io.grades import number_of
+from cranfield.formats.io.cells import number_of
 from cranfield.ranking.problems import bad_score, short_line
 
 RUN_COLUMNS, QRELS_COLUMNS = 6, 4

@@ -23,7 +23,8 @@ from cranfield.config.reading import Check, Extract, compiles
 from cranfield.config.services import Http, Mcp
 from cranfield.config.strict import Finding, Strict, by_key, checked, known_in
 from cranfield.errors import Problem, unknown_name
-from cranfield.formats.io.located import PlainScalar, Text, source_text
+from cranfield.formats.io.located import PlainScalar, Text
+from cranfield.formats.io.tree import source_text
 from cranfield.formats.io.validation import problems_of
 from cranfield.formats.testsets.native_fields import CLOSED, ParamName, without_nul
 from cranfield.model import Order

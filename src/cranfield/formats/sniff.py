@@ -20,12 +20,11 @@ from cranfield.errors import (
     UsageError,
     shorten,
 )
+from cranfield.formats.entries import CODE_SETS, OTHER_TOOLS
 from cranfield.formats.features import FEATURES
 from cranfield.formats.foreign import broken_json, is_log, report_problem, short_run
 from cranfield.formats.io.files import STDIN, opened, shown
 from cranfield.formats.registry import COLUMN_ID, HEAD_BYTES, Format, Head, Kind, is_number, never
-from cranfield.formats.testsets import table as code_sets
-from cranfield.formats.tools import table as other_tools
 from cranfield.model import TestSet
 
 _TESTSET_KEY = re.compile(rb"""(^|[{,\n\r])[ \t]*["']?(cranfield_testset|queries)["']?[ \t\r\n]*:""")
@@ -188,7 +187,7 @@ OWN = (
     ),
 )
 
-FORMATS = {entry.name: entry for entry in (*code_sets.ENTRIES, *other_tools.ENTRIES, *OWN)}
+FORMATS = {entry.name: entry for entry in (*CODE_SETS, *OTHER_TOOLS, *OWN)}
 """Every format by name, in the order in which they are tried: what says more of itself first. A key `queries` alone may be
 our own test set, and a table of four columns may look like qrels; texts of queries look like much else (see `_tried`)."""
 

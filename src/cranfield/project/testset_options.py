@@ -115,7 +115,7 @@ def _with_files(testset: TestSet, options: TestSetOptions) -> TestSet:
 
         testset = with_queries(testset, read_queries(options.queries))
     for strata in options.strata:
-        from cranfield.formats.testsets.strata_file import with_strata
+        from cranfield.formats.testsets.overlay import with_strata
 
         testset = with_strata(testset, strata)
     return testset

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 
 from cranfield.errors import Problem, RunFormatError
-from cranfield.formats.io.ids import id_bytes
+from cranfield.formats.io.cells import id_bytes
 from cranfield.model import Answer, Convention, Entity, File, Hit, Outcome, Run, Span, TestSet
 from cranfield.ranking.join import RankingBuilder
 from cranfield.ranking.list_matcher import NO_TIES

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cranfield.errors import NoCommonQueryError, Problem
-from cranfield.formats.io.ids import id_text
+from cranfield.formats.io.cells import id_text
 from cranfield.model import Hit, Order, Outcome, TestSet
 from cranfield.ranking.list_matcher import NO_TIES, ROW_TYPES, MatchedList, Row, match_list
 from cranfield.ranking.prepared import ExpectedItems, PreparedJudgments

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cranfield.errors import SHOWN_PROBLEMS, Problem, ProblemList, RunFormatError, UsageError
-from cranfield.formats.io.ids import id_bytes
+from cranfield.formats.io.cells import id_bytes
 from cranfield.formats.io.table import Role, Table, read_arrays, read_table
 from cranfield.model import Convention, TestSet
 from cranfield.ranking import query_ranker
@@ -95,7 +95,7 @@ def rank_frame(  # noqa: PLR0913 - keyword options that change the numbers
         testset: as in `rank_mapping`.
         frame: a pandas or Polars frame, an Arrow table, any other that narwhals knows, or the path of a Parquet file.
         convention: as in `rank_mapping`; where it orders by rank, the table has a column of ranks.
-        columns: names of the columns, where they are not among `formats.io.table.COLUMN_NAMES`:
+        columns: names of the columns, where they are not among `formats.io.delimited.COLUMN_NAMES`:
             `{"query_id": "topic", "score": "bm25"}`.
         missing: as in `rank_mapping`.
         duplicates: a repeated document of a query is an error naming both rows, or the best ranked one is kept.

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from cranfield.formats.io.ids import id_bytes
+from cranfield.formats.io.cells import id_bytes
 from cranfield.matching import Expectation, expect, is_plain, needs_every_result
 from cranfield.matching.expectation import HIGHEST_LEVEL
 from cranfield.model import Convention, TestSet

@@ -17,10 +17,9 @@ from pathlib import Path
 from cranfield.errors import CranfieldError, InputError, TestSetError, UsageError
 from cranfield.formats.convert import fitted, format_after, write_testset
 from cranfield.formats.io.files import GZIP_MAGIC, STDIN, ZSTD_MAGIC, refusal, write_text
-from cranfield.formats.io.keys_kept import keys_lost
 from cranfield.formats.registry import Format
 from cranfield.formats.sniff import FORMATS, read_testset
-from cranfield.formats.testsets.meta_file import format_of, holds_meta, with_meta, write_again
+from cranfield.formats.testsets.meta_file import format_of, holds_meta, keys_lost, with_meta, write_again
 from cranfield.model import Meta, NoteKind, TestSet
 from cranfield.words import noun
 

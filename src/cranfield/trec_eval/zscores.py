@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from cranfield.errors import InputError, ProblemList, shorten
+from cranfield.formats.io.cells import number_of
 from cranfield.formats.io.files import opened
-from cranfield.formats.io.grades import number_of
 
 MISSING = -1000000.0
 """What trec_eval prints where the file does not say."""

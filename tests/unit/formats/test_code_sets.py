@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from cranfield.errors import RunFormatError, TestSetError
+from cranfield.formats.entries import CODE_SETS
 from cranfield.formats.registry import Head
 from cranfield.formats.sniff import FORMATS, read_testset, sniff_run
-from cranfield.formats.testsets import table as code_sets
 
 OWN_YAML = "cranfield_testset: 1\nname: n\nqueries:\n  - {id: q1, text: t, judgments: {d1: 1}}\n"
 GRADED = [{"query_id": "q", "query_text": "t", "relevant_docs": [{"doc_id": "d", "grade": 1}]}]
@@ -45,7 +45,7 @@ THEIRS = [(name, text) for name, texts in OTHERS.items() for text in texts]
 @pytest.mark.parametrize("place", range(len(OURS)))
 def test_a_file_fits_one_format_of_these_and_is_read_as_it(tmp_path: Path, place: int) -> None:
     name, text = OURS[place]
-    assert [entry.name for entry in code_sets.ENTRIES if entry.fits(Head(text.encode()))] == [name]
+    assert [entry.name for entry in CODE_SETS if entry.fits(Head(text.encode()))] == [name]
     first = next(entry for entry in FORMATS.values() if entry.kind != "queries" and entry.fits(Head(text.encode())))
     assert first.name == name
     path = tmp_path / "a"
@@ -63,7 +63,7 @@ def test_a_file_fits_one_format_of_these_and_is_read_as_it(tmp_path: Path, place
 @pytest.mark.parametrize("place", range(len(THEIRS)))
 def test_other_files_fit_none_of_these(place: int) -> None:
     name, text = THEIRS[place]
-    assert [entry.name for entry in code_sets.ENTRIES if entry.fits(Head(text.encode()))] == [], name
+    assert [entry.name for entry in CODE_SETS if entry.fits(Head(text.encode()))] == [], name
 
 
 def test_a_folder_is_beirs_by_what_lies_in_it(tmp_path: Path) -> None:

@@ -11,8 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cranfield.errors import TestSetError
-from cranfield.formats.io.json_tree import parse_json
-from cranfield.formats.io.json_values import json_values
+from cranfield.formats.io.json_text import json_values, parse_json
 from cranfield.formats.io.located import load_located
 from cranfield.formats.io.tree import SourceFloat, SourceInt, sourced
 

@@ -14,12 +14,11 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator
 from pydantic_core import PydanticCustomError
 
 from cranfield.errors import ConfigError, ProblemList
-from cranfield.formats.io.json_tree import parse_json
+from cranfield.formats.io.json_text import parse_json
 from cranfield.formats.io.located import Located, PlainScalar, Text, load_located
 from cranfield.formats.io.tree import Node, plain
 from cranfield.formats.io.validation import OWN_FIELDS, validate
-from cranfield.formats.io.yaml_tree import parse_yaml
-from cranfield.formats.io.yaml_write import yaml_text
+from cranfield.formats.io.yaml_text import parse_yaml, yaml_text
 
 
 def located(tmp_path: Path, text: str, name: str = "c.yaml") -> Located:

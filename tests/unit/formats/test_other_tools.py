@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from cranfield.formats.entries import OTHER_TOOLS, top_keys
 from cranfield.formats.registry import HEAD_BYTES, Head
 from cranfield.formats.sniff import FORMATS, read_testset
-from cranfield.formats.tools.table import ENTRIES, top_keys
 
 SAMPLES = {
     "quepid-csv": [
@@ -53,7 +53,7 @@ OTHERS = [
 
 
 def claimed(data, path=Path("x")):
-    return [entry.name for entry in ENTRIES if entry.fits(Head(data.removeprefix(b"\xef\xbb\xbf"), path))]
+    return [entry.name for entry in OTHER_TOOLS if entry.fits(Head(data.removeprefix(b"\xef\xbb\xbf"), path))]
 
 
 @pytest.mark.parametrize(
@@ -93,9 +93,9 @@ def test_real_files_of_other_kinds_are_left_alone(shared_data):
 
 
 def test_every_row_names_its_source_and_what_it_holds():
-    assert [entry.name for entry in ENTRIES if "github.com/" not in entry.source] == []
-    assert [entry.name for entry in ENTRIES if entry.writer and "grades" not in entry.holds] == []
-    assert set(SAMPLES) == {entry.name for entry in ENTRIES} - {"ir_datasets", "quepid-book-csv"}
+    assert [entry.name for entry in OTHER_TOOLS if "github.com/" not in entry.source] == []
+    assert [entry.name for entry in OTHER_TOOLS if entry.writer and "grades" not in entry.holds] == []
+    assert set(SAMPLES) == {entry.name for entry in OTHER_TOOLS} - {"ir_datasets", "quepid-book-csv"}
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,7 @@ import pytest
 
 from cranfield.errors import TestSetError
 from cranfield.formats.sniff import read_testset
-from cranfield.formats.testsets.overlay import with_judgments, with_queries
-from cranfield.formats.testsets.strata_file import with_strata
+from cranfield.formats.testsets.overlay import with_judgments, with_queries, with_strata
 from cranfield.formats.testsets.trec import read_qrels
 from cranfield.model import Legacy, Negative, Pattern, Query, Source, TestSet
 from cranfield.model.note import info

@@ -8,9 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cranfield.errors import TestSetError
-from cranfield.formats.io.json_tree import parse_json
-from cranfield.formats.io.tool_json import entries, load_json, params_of
+from cranfield.formats.io.json_text import parse_json
+from cranfield.formats.io.records import entries, load_json
 from cranfield.formats.io.tree import sourced
+from cranfield.formats.tools.by_text import params_of
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=3),

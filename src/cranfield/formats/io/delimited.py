@@ -1,7 +1,8 @@
 """Tables in text: a header row, then a row of cells a line, apart by tabs or commas; every cell knows where it stands.
 
 A comma-separated file quotes a cell that holds a comma, a quote or a line break, as RFC 4180 has it. A tab-separated file
-quotes nothing: its cells are taken as they are. What the columns mean is the business of the formats.
+quotes nothing: its cells are taken as they are. What the columns mean is the business of the formats; what they may be
+called stands here, because frames and JSON lines use the same names.
 """
 
 from __future__ import annotations
@@ -17,6 +18,38 @@ from typing import Any, Literal
 
 from cranfield.errors import CranfieldError, ProblemList, TestSetError, shorten
 from cranfield.formats.io.files import MAX_PROBLEMS, decode, read_bytes, shown, suffix_of, write_text
+
+COLUMN_NAMES: Mapping[str, tuple[str, ...]] = {
+    "query_id": ("query_id", "q_id", "qid", "query"),
+    "doc_id": ("doc_id", "docno", "docid", "did"),
+    "score": ("score",),
+    "grade": ("grade", "relevance", "rel", "label"),
+    "subtopic": ("subtopic", "subtopic_id"),
+    "rank": ("rank",),
+}
+"""What a column may be called, by what it holds; the first name that is there is taken."""
+
+JUDGMENT_COLUMNS: Mapping[str, tuple[str, ...]] = {
+    "query_id": (*COLUMN_NAMES["query_id"][:-1], "query-id", COLUMN_NAMES["query_id"][-1]),
+    "doc_id": (*COLUMN_NAMES["doc_id"], "corpus-id"),
+    "grade": (*COLUMN_NAMES["grade"], "score"),
+    "rater": ("rater",),
+    "text": ("query_text", "text", "query"),
+}
+"""The same of tables of judgments in text; each name is taken but once."""
+
+RUN_COLUMNS: Mapping[str, tuple[str, ...]] = {
+    "query_id": (*COLUMN_NAMES["query_id"], "query-id"),
+    "doc_id": (*COLUMN_NAMES["doc_id"], "corpus-id", "path", "file"),
+    "rank": COLUMN_NAMES["rank"],
+    "score": COLUMN_NAMES["score"],
+    "start": ("start_line", "start"),
+    "end": ("end_line", "end"),
+    "span": ("span", "lines"),
+    "title": ("title",),
+}
+"""The same of tables of results in text."""
+
 
 STRATUM = "stratum."
 """What the name of a column of a stratum begins with."""

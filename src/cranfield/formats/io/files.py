@@ -177,7 +177,7 @@ class _ZstdReader(io.RawIOBase):
 
     def __init__(self, packed: BinaryIO, name: str) -> None:
         self._packed = packed
-        self._frames, self._errors = _zstd(name)
+        _, self._frames, self._errors = _zstd(name)
         self._frame: Any = None
         self._ready = memoryview(b"")
 
@@ -213,35 +213,20 @@ class _ZstdReader(io.RawIOBase):
         return b"".join(parts)
 
 
-def _zstd_packer(name: str) -> Callable[[bytes], bytes]:
-    """What packs bytes as Zstandard; see `_zstd`."""
+def _zstd(name: str) -> tuple[Callable[[bytes], bytes], Callable[[], Any], type[Exception]]:
+    """What packs bytes as Zstandard, what unpacks a frame, and its error: Python's own from 3.14 on, or `zstandard`."""
     try:
         from compression import zstd  # type: ignore[import-not-found,unused-ignore]
     except ImportError:
         pass
     else:
-        packed: Callable[[bytes], bytes] = zstd.compress
-        return packed
+        return zstd.compress, zstd.ZstdDecompressor, zstd.ZstdError
     try:
         import zstandard
     except ImportError:
         raise MissingExtraError.for_extra(f"{name}: zst", "zst") from None
-    return zstandard.ZstdCompressor().compress
-
-
-def _zstd(name: str) -> tuple[Callable[[], Any], type[Exception]]:
-    """What unpacks a Zstandard frame, and its error: Python's own from 3.14 on, or the library `zstandard`."""
-    try:
-        from compression import zstd  # type: ignore[import-not-found,unused-ignore]
-    except ImportError:
-        pass
-    else:
-        return zstd.ZstdDecompressor, zstd.ZstdError
-    try:
-        import zstandard
-    except ImportError:
-        raise MissingExtraError.for_extra(f"{name}: zst", "zst") from None
-    return lambda: zstandard.ZstdDecompressor().decompressobj(), zstandard.ZstdError
+    pack = zstandard.ZstdCompressor().compress
+    return pack, lambda: zstandard.ZstdDecompressor().decompressobj(), zstandard.ZstdError
 
 
 def read_bytes(path: Path, error: type[CranfieldError]) -> bytes:
@@ -296,7 +281,7 @@ def write_bytes(path: Path, parts: Iterable[bytes]) -> None:
     if target.exists() and not (target.is_file() or target.is_dir()):
         raise UsageError("a device or a pipe cannot be replaced", path=str(path), expected="a file")
     if found := _PACKED.search(path.name):
-        packer = _gzip if found[1].lower() == "gz" else _zstd_packer(shown(path))
+        packer = _gzip if found[1].lower() == "gz" else _zstd(shown(path))[0]
         parts = [packer(b"".join(parts))]
     handle, temporary = tempfile.mkstemp(prefix=f".{path.name[:100]}.", suffix=".part", dir=target.parent)
     try:

@@ -15,7 +15,17 @@ from pydantic import BeforeValidator, WithJsonSchema
 
 from cranfield.errors import CranfieldError, Problem
 from cranfield.formats.io.files import decode, read_bytes, shown, suffix_of
-from cranfield.formats.io.tree import Loc, Node, SourceFloat, SourceInt, Unreadable, describe, plain, sourced
+from cranfield.formats.io.tree import (
+    Loc,
+    Node,
+    SourceFloat,
+    SourceInt,
+    Unreadable,
+    describe,
+    plain,
+    source_text,
+    sourced,
+)
 
 
 class Located:
@@ -129,9 +139,8 @@ def located_text(text: str, path: Path, *, is_json: bool) -> Located:
     Raises:
         Unreadable: it is neither, or no JSON where it has to be.
     """
-    from cranfield.formats.io.json_tree import parse_json
-    from cranfield.formats.io.json_values import json_values
-    from cranfield.formats.io.yaml_tree import parse_yaml
+    from cranfield.formats.io.json_text import json_values, parse_json
+    from cranfield.formats.io.yaml_text import parse_yaml
 
     if not text.strip():
         raise Unreadable([Problem("the file is empty")])
@@ -145,15 +154,6 @@ def located_text(text: str, path: Path, *, is_json: bool) -> Located:
             if is_json or not unreadable.is_syntax:
                 raise
     return Located(path, parse_yaml(text))
-
-
-def source_text(value: Any) -> Any:
-    """A scalar as it was written; anything else unchanged, for the model to refuse."""
-    if isinstance(value, (SourceInt, SourceFloat)):
-        return value.source
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    return str(value) if isinstance(value, (int, float)) else value
 
 
 def plain_scalar(value: Any) -> Any:

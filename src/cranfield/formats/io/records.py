@@ -1,12 +1,13 @@
-"""Files of records, one a query, in YAML or JSON: a list at the top, or a mapping with the list under a key.
+"""Files of records: a list of queries in YAML or JSON, and JSON files of other tools.
 
-What `graded_yaml` and `golden_json` share; the shape of a record is theirs.
+A pydantic model reports everything that is wrong with a file; a walk over the same data takes the valid parts, so that
+contradicting judgments are reported together with values of the wrong type.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,10 +16,9 @@ from pydantic import BaseModel, ConfigDict
 
 from cranfield.errors import TestSetError
 from cranfield.formats.io.delimited import write_unicode
-from cranfield.formats.io.files import suffix_of
+from cranfield.formats.io.files import shown, suffix_of, write_text
 from cranfield.formats.io.located import Located, load_any, located_text
 from cranfield.formats.io.tree import Node, Unreadable, describe
-from cranfield.formats.io.yaml_write import yaml_text
 from cranfield.model import TestSet
 
 
@@ -73,6 +73,8 @@ def write_records(
     Raises:
         TestSetError: what reading would complain of.
     """
+    from cranfield.formats.io.yaml_text import yaml_text
+
     is_json = suffix_of(path) == ".json" or isinstance(document, list)
     text = yaml_text(document) if isinstance(document, dict) and not is_json else _json(document)
     read_back(text, path, lambda located: read(with_records_key(located)), is_json=is_json)
@@ -94,3 +96,33 @@ def read_back(text: str, path: Path, read: Callable[[Located], TestSet], *, is_j
                 for problem in error.problems
             ]
         ) from None
+
+
+class Loose(BaseModel):
+    """What another tool's file holds; it may hold more."""
+
+    model_config = ConfigDict(extra="ignore", strict=True)
+
+
+def load_json(path: Path) -> Located:
+    """Read a JSON file whose top is an object.
+
+    Raises:
+        TestSetError: it cannot be read, or is no such file; with its first syntax error, or every duplicate key.
+    """
+    located = load_any(path, TestSetError, is_json=True)
+    if not isinstance(located.top, dict):
+        raise TestSetError("no object at the top of the file", path=shown(path), line=1, expected="`{…}`")
+    return located
+
+
+def write_json(path: Path, document: object) -> None:
+    """Write JSON, indented by two blanks."""
+    write_text(path, [json.dumps(document, indent=2) + "\n"])
+
+
+def entries(value: object) -> list[tuple[int, Mapping[str, Any]]]:
+    """Position and content of the objects of a list; the model reports the rest."""
+    return (
+        [(i, entry) for i, entry in enumerate(value) if isinstance(entry, Mapping)] if isinstance(value, list) else []
+    )

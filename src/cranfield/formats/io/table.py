@@ -6,7 +6,6 @@ through narwhals, so any that it knows will do. Axis: N rows, counted from 0 in 
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -26,7 +25,8 @@ from cranfield.errors import (
     shorten,
     unknown_name,
 )
-from cranfield.formats.io.columns import COLUMN_NAMES
+from cranfield.formats.io.cells import ID_KINDS, as_number, id_texts, is_id
+from cranfield.formats.io.delimited import COLUMN_NAMES
 from cranfield.formats.io.files import opened, refusal
 
 if TYPE_CHECKING:
@@ -37,7 +37,6 @@ Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
 PARQUET_MAGIC = b"PAR1"
-ID_KINDS = "text or whole numbers"
 
 
 class Ids(Protocol):
@@ -158,37 +157,6 @@ def read_arrays(columns: Mapping[Role, Any], error: type[CranfieldError], *, nam
             numbers[role] = checks.array_numbers(array, role)
     checks.found.raise_if_any()
     return Table(name, {role: role for role in arrays}, ids, numbers, len(next(iter(arrays.values()))))
-
-
-def id_texts(values: Sequence[Any]) -> list[str]:
-    """Ids as text: text as it is, whole numbers as their decimal digits.
-
-    Raises:
-        TypeError: one is neither; see `is_id`.
-    """
-    try:
-        "".join(values)
-    except TypeError:
-        if not all(map(is_id, values)):
-            raise
-        return [value if isinstance(value, str) else str(int(value)) for value in values]
-    return list(values)
-
-
-def is_id(value: object) -> bool:
-    """Whether a value can be an id: text, or a whole number."""
-    return isinstance(value, str | int | np.integer) and not isinstance(value, bool)
-
-
-def as_number(value: Any) -> float | None:
-    """A finite number as a float; None for anything else, text and truth values included."""
-    if isinstance(value, str | bytes | bool | np.bool_):
-        return None
-    try:
-        number = float(value)
-    except (TypeError, ValueError, OverflowError):
-        return None
-    return number + 0.0 if math.isfinite(number) else None
 
 
 @dataclass(frozen=True)

@@ -103,6 +103,11 @@ def plain(node: Node) -> Any:
         return {key: plain(child) for key, child in value.items()}
     if isinstance(value, list):
         return [plain(child) for child in value]
+    return plain_number(value)
+
+
+def plain_number(value: Any) -> Any:
+    """A number without its source text; anything else unchanged."""
     if isinstance(value, SourceInt):
         return int(value)
     return float(value) if isinstance(value, SourceFloat) else value
@@ -114,6 +119,15 @@ def sourced(node: Node) -> Any:
     if isinstance(value, dict):
         return {key: sourced(child) for key, child in value.items()}
     return [sourced(child) for child in value] if isinstance(value, list) else value
+
+
+def source_text(value: Any) -> Any:
+    """A scalar as it was written; anything else unchanged, for the model to refuse."""
+    if isinstance(value, (SourceInt, SourceFloat)):
+        return value.source
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return str(value) if isinstance(value, (int, float)) else value
 
 
 def describe(value: object) -> str:

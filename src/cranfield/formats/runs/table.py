@@ -10,10 +10,9 @@ import re
 from pathlib import Path
 
 from cranfield.errors import ProblemList, RunFormatError, shorten
-from cranfield.formats.io.columns import RUN_COLUMNS
-from cranfield.formats.io.delimited import Sheet, read_sheet, write_sheet
+from cranfield.formats.io.cells import number_of, short
+from cranfield.formats.io.delimited import RUN_COLUMNS, Sheet, read_sheet, write_sheet
 from cranfield.formats.io.files import shown, stem
-from cranfield.formats.io.grades import number_of, short
 from cranfield.model import Answer, Hit, Order, Outcome, Run
 
 _RANK = re.compile(r"[0-9]{1,9}")

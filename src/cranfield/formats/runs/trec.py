@@ -8,9 +8,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from cranfield.errors import ProblemList, RunFormatError
-from cranfield.formats.io.column_lines import WHITE_SPACE, check_column, column_line
+from cranfield.formats.io.cells import WHITE_SPACE, check_column, column_line, id_bytes
 from cranfield.formats.io.files import write_bytes
-from cranfield.formats.io.ids import id_bytes
 from cranfield.model import Hit, Run
 
 

@@ -8,9 +8,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from cranfield.errors import ProblemList, RunFormatError, shorten
-from cranfield.formats.io.column_lines import finite_number
+from cranfield.formats.io.cells import id_text, number_of
 from cranfield.formats.io.files import MAX_PROBLEMS, opened, shown, stem
-from cranfield.formats.io.ids import id_text
 from cranfield.formats.registry import Format
 from cranfield.formats.sniff import sniff_run
 from cranfield.model import Answer, Hit, Outcome, Run
@@ -58,7 +57,7 @@ def read_trec_run(path: Path) -> Run:
             columns = line.split(None, _COLUMNS - 1)
             if not columns:
                 continue
-            score = finite_number(columns[4]) if len(columns) == _COLUMNS else None
+            score = number_of(columns[4]) if len(columns) == _COLUMNS else None
             if score is None:
                 is_short = len(columns) < _COLUMNS
                 message = f"{len(columns)} columns" if is_short else "the score is not a finite number"

@@ -14,12 +14,11 @@ from pathlib import Path
 from typing import Any
 
 from cranfield.errors import Problem, ProblemList, TestSetError, shorten
+from cranfield.formats.io.cells import short
 from cranfield.formats.io.delimited import read_sheet, write_sheet, write_unicode
 from cranfield.formats.io.files import opened, shown, stem
-from cranfield.formats.io.grades import short
-from cranfield.formats.io.json_lines import json_objects
-from cranfield.formats.io.unknown_fields import UnknownFields
-from cranfield.formats.testsets.builder import check_graded
+from cranfield.formats.io.json_text import json_objects
+from cranfield.formats.testsets.builder import UnknownFields, check_graded
 from cranfield.formats.testsets.judgment_table import read_judgment_table
 from cranfield.model import Note, Query, TestSet
 from cranfield.model.note import info

@@ -14,13 +14,12 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
 from cranfield.errors import ProblemList, TestSetError
-from cranfield.formats.io.grades import whole
-from cranfield.formats.io.located import Located, Text, source_text
-from cranfield.formats.io.records import RECORDS, OpenModel, load_records, write_records
-from cranfield.formats.io.tool_json import entries
-from cranfield.formats.io.unknown_fields import UnknownFields
+from cranfield.formats.io.cells import whole
+from cranfield.formats.io.located import Located, Text
+from cranfield.formats.io.records import RECORDS, OpenModel, entries, load_records, write_records
+from cranfield.formats.io.tree import source_text
 from cranfield.formats.io.validation import validate
-from cranfield.formats.testsets.builder import TestSetBuilder
+from cranfield.formats.testsets.builder import TestSetBuilder, UnknownFields
 from cranfield.formats.testsets.golden_meta import with_facts, write_facts
 from cranfield.formats.testsets.native_fields import FilledText, Grade, Id
 from cranfield.model import Entity, File, Query, Span, Target, TestSet

@@ -13,15 +13,12 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from cranfield.errors import ProblemList, TestSetError
-from cranfield.formats.io.grades import whole
-from cranfield.formats.io.located import Located, Text, source_text
-from cranfield.formats.io.records import RECORDS, OpenModel, load_records, write_records
-from cranfield.formats.io.table import as_number
-from cranfield.formats.io.tool_json import entries
-from cranfield.formats.io.tree import Loc
-from cranfield.formats.io.unknown_fields import UnknownFields
+from cranfield.formats.io.cells import as_number, whole
+from cranfield.formats.io.located import Located, Text
+from cranfield.formats.io.records import RECORDS, OpenModel, entries, load_records, write_records
+from cranfield.formats.io.tree import Loc, source_text
 from cranfield.formats.io.validation import validate
-from cranfield.formats.testsets.builder import TestSetBuilder, check_graded
+from cranfield.formats.testsets.builder import TestSetBuilder, UnknownFields, check_graded
 from cranfield.formats.testsets.native_fields import FilledText, Grade, Id
 from cranfield.model import Query, TestSet
 from cranfield.model.note import not_carried

@@ -1,31 +1,230 @@
 """Judgments in a table of text, a row each: TSV or CSV with a header row, or JSONL with an object a line.
 
 Columns (or keys) are found by name: query, document and grade; a rater, the text of the query and `stratum.NAME` where
-there are such. `judgment_jsonl` reads the lines of JSONL.
+there are such.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from cranfield.errors import ProblemList, TestSetError, shorten
-from cranfield.formats.io.columns import JUDGMENT_COLUMNS
-from cranfield.formats.io.delimited import STRATUM, Sheet, read_sheet, write_sheet, write_unicode
-from cranfield.formats.io.files import opened, suffix_of
-from cranfield.formats.io.grades import number_of, whole
+from cranfield.formats.io.cells import as_number, is_id, number_of, whole
+from cranfield.formats.io.delimited import JUDGMENT_COLUMNS, STRATUM, Sheet, read_sheet, write_sheet, write_unicode
+from cranfield.formats.io.files import decode, opened, read_bytes, shown, suffix_of
+from cranfield.formats.io.json_text import json_objects, parse_json
+from cranfield.formats.io.tree import Unreadable, describe
 from cranfield.formats.testsets.builder import TestSetBuilder, check_graded
-from cranfield.formats.testsets.judgment_jsonl import JsonSource
-from cranfield.formats.testsets.judgment_rows import QUERY_IS_ID, REQUIRED, Row, Source, roles_of
 from cranfield.model import Note, Query, TestSet
 from cranfield.model.note import info, not_carried
 from cranfield.words import n_of
 
+REQUIRED = ("query_id", "doc_id", "grade")
+QUERY_IS_ID = "`query` is read as the id of the query; its text goes under `query_text`"
+
 GRADE_TYPES = frozenset({str, int, float})
 """Types of what a grade may be; true/false is none."""
 JSON_LINES = {".jsonl", ".ndjson"}
+_BREAK = re.compile(r"\r?\n")
+
+Row = tuple[int, str, str, Any, str, str, Sequence[str]]
+"""Line, query id, document id, grade, rater, text of the query, and strata.
+
+A grade is the text of a cell or what a JSON value is; empty or None where there is none. Strata stand in the order of
+`Source.strata`. A plain tuple: a million of them are made.
+"""
+
+
+def roles_of(column: Callable[..., Any]) -> dict[str, Any]:
+    """Role to where its value is; `column` finds the first of some names.
+
+    A text is looked for only under a name that is not that of the id.
+    """
+    found: dict[str, Any] = {}
+    for role, names in JUDGMENT_COLUMNS.items():
+        free = [name for name in names if role != "text" or found.get("query_id") != column(name)]
+        place = column(*free) if free else None
+        if place is not None:
+            found[role] = place
+    return found
+
+
+class _SheetSource:
+    """Rows of a TSV or CSV file."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.sheet: Sheet = read_sheet(path)
+        self.problems = self.sheet.problems
+        self._place = roles_of(self.sheet.column)
+        self._strata = self.sheet.strata()
+        self.strata = list(self._strata.values())
+        self.has_rater = "rater" in self._place
+        for role in REQUIRED:
+            if role not in self._place:
+                got = "columns " + ", ".join(self.sheet.names)
+                names = " or ".join(JUDGMENT_COLUMNS[role])
+                self.sheet.fault(self.sheet.line, None, f"no column {role}", expected=names, got=got)
+
+    def rows(self) -> Iterator[Row]:
+        """The rows; none where a column is missing."""
+        if any(role not in self._place for role in REQUIRED):
+            return
+        query, document, grade = (self._place[role] for role in REQUIRED)
+        rater, text = self._place.get("rater"), self._place.get("text")
+        strata = list(self._strata)
+        for line, cells in self.sheet.rows():
+            yield (
+                line,
+                cells[query],
+                cells[document],
+                cells[grade],
+                "" if rater is None else cells[rater],
+                "" if text is None else cells[text],
+                [cells[place] for place in strata] if strata else (),
+            )
+
+    def fault(self, line: int, role: str, message: str, *, expected: str, got: Any = None) -> None:
+        """Note what is wrong with one cell."""
+        place = self._place.get(role)
+        if place is None:
+            place = next((place for place, name in self._strata.items() if STRATUM + name == role), None)
+        self.sheet.fault(line, place, message, expected=expected, got=got)
+
+    def mark(self, line: int) -> tuple[int, int | None]:
+        """Line and column of the grade."""
+        return self.sheet.mark((line, self._place.get("grade")))
+
+    def number(self, value: Any) -> float | None:
+        """A grade as its cell has it."""
+        return number_of(value)
+
+    def notes(self) -> Iterator[Note]:
+        """Columns that mean nothing here."""
+        if self._place.get("query_id") == self.sheet.column("query"):
+            yield from info(QUERY_IS_ID)
+        known = {*self._place.values(), *self._strata}
+        others = [name for place, name in enumerate(self.sheet.names) if place not in known and name]
+        yield from not_carried(f"column {name!r}; a column of a stratum is called `{STRATUM}{name}`" for name in others)
+
+
+class _JsonSource:
+    """Rows of a JSONL file: an object a line; the keys of the first one say what the roles are called."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.problems = ProblemList(TestSetError)
+        self._key: dict[str, Any] = {}
+        self._lines = _BREAK.split(decode(read_bytes(path, TestSetError), path, TestSetError))
+        first = next((record for _, record in self._records()), {})
+        self.problems.problems.clear()
+        lower = {str(key).lower(): key for key in reversed(first)}
+        self._key = roles_of(lambda *names: next((lower[name] for name in names if name in lower), None))
+        self.strata: list[str] = []
+        """Grows as lines come: a line may bring one that those before had not."""
+        self.has_rater = "rater" in self._key
+        self._others: Counter[str] = Counter()
+        for role in REQUIRED:
+            if role not in self._key and (role != "grade" or not self.has_rater):
+                got = "keys " + ", ".join(map(str, first))
+                self.fault(1, role, f"no key {role}", expected=" or ".join(JUDGMENT_COLUMNS[role]), got=got)
+
+    def _records(self) -> Iterator[tuple[int, dict[str, Any]]]:
+        return json_objects(self._lines, shown(self.path), self.problems, unique_keys=True)
+
+    def rows(self) -> Iterator[Row]:
+        """The rows; none where a key is missing from the first."""
+        query, document, grade = (self._key.get(role) for role in REQUIRED)
+        grade = "" if grade is None else grade  # no key is empty: nothing is found under it
+        rater, text = self._key.get("rater", ""), self._key.get("text", "")
+        known = {*self._key.values()}
+        if query is None or document is None:
+            return
+        self._others.clear()
+        for line, record in self._records():
+            strata: tuple[str, ...] | list[str] = ()
+            if len(record) > len(known) or not known.issuperset(record):
+                strata = self._more(line, record, known)
+            query_id, doc_id = record.get(query), record.get(document)
+            yield (
+                line,
+                query_id if type(query_id) is str else self._text(line, "query_id", query_id),
+                doc_id if type(doc_id) is str else self._text(line, "doc_id", doc_id),
+                record.get(grade),
+                self._text(line, "rater", record.get(rater)) if rater else "",
+                self._text(line, "text", record.get(text)) if text else "",
+                strata,
+            )
+
+    def _text(self, line: int, role: str, value: Any) -> str:
+        if value is None or isinstance(value, str):
+            return value or ""
+        if is_id(value):
+            return str(value)
+        self.fault(line, role, f"{role} is neither text nor a whole number", expected="text", got=value)
+        return "?"
+
+    def _more(self, line: int, record: dict[str, Any], known: set[Any]) -> list[str]:
+        """Values of the strata, in their order; what else there is is counted."""
+        found = {}
+        for key, value in record.items():
+            if key in known or value is None:
+                continue
+            if key.startswith(STRATUM):
+                name = key[len(STRATUM) :]
+                found[name] = value if isinstance(value, str) else _plain(value)
+                if found[name] is None:
+                    self.fault(line, key, f"{key} is a list or keys", expected="text", got=value)
+                if name not in self.strata:
+                    self.strata.append(name)
+            else:
+                self._others[key] += 1
+        return [found.get(name) or "" for name in self.strata]
+
+    def fault(self, line: int, role: str, message: str, *, expected: str, got: Any = None) -> None:
+        """Note what is wrong with one value."""
+        got = None if got is None else describe(got)
+        column = self._column(line, self._key.get(role, role))
+        self.problems.add(message, path=shown(self.path), line=line, column=column, expected=expected, got=got)
+
+    def _column(self, line: int, key: str) -> int | None:
+        """Where the value of a key begins; None where it is not there."""
+        try:
+            value = parse_json(self._lines[line - 1]).child(key)
+        except Unreadable:
+            return None
+        return None if value is None else value.column
+
+    def mark(self, line: int) -> tuple[int, int | None]:
+        """Line and column of the grade."""
+        return line, self._column(line, self._key.get("grade", ""))
+
+    def number(self, value: Any) -> float | None:
+        """A grade as JSON has it."""
+        return as_number(value)
+
+    def notes(self) -> Iterator[Note]:
+        """Keys that mean nothing here."""
+        if str(self._key.get("query_id")).lower() == "query":
+            yield from info(QUERY_IS_ID)
+        yield from not_carried(
+            f"{n_of(n, 'values')} of {key!r}; the key of a stratum is called `{STRATUM}{key}`"
+            for key, n in self._others.items()
+        )
+
+
+def _plain(value: Any) -> str | None:
+    """A number or true/false as JSON writes it."""
+    return json.dumps(value) if isinstance(value, bool | int | float) else None
+
+
+Source = _SheetSource | _JsonSource
+"""Where rows come from."""
 
 
 def read_judgment_table(path: Path | str) -> TestSet:
@@ -38,7 +237,7 @@ def read_judgment_table(path: Path | str) -> TestSet:
         TestSetError: with every bad value, each at its line, and both lines of what contradicts.
     """
     path = Path(path)
-    source: Source = JsonSource(path) if _is_json(path) else _SheetSource(path)
+    source: Source = _JsonSource(path) if _is_json(path) else _SheetSource(path)
     builder = TestSetBuilder(path, source.mark, source.problems)
     texts: dict[str, dict[str, str]] = {}
     builder.judge_rows(_judgments(source, builder, texts))
@@ -104,65 +303,6 @@ def _describe(source: Source, known: dict[str, str], row: tuple[int, str, str, S
             message = f"query {query_id!r} has another {what} than in an earlier row"
             role = STRATUM + name if name else "text"
             source.fault(line, role, message, expected=shorten(known[name]), got=value)
-
-
-class _SheetSource:
-    """Rows of a TSV or CSV file."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self.sheet: Sheet = read_sheet(path)
-        self.problems = self.sheet.problems
-        self._place = roles_of(self.sheet.column)
-        self._strata = self.sheet.strata()
-        self.strata = list(self._strata.values())
-        self.has_rater = "rater" in self._place
-        for role in REQUIRED:
-            if role not in self._place:
-                got = "columns " + ", ".join(self.sheet.names)
-                names = " or ".join(JUDGMENT_COLUMNS[role])
-                self.sheet.fault(self.sheet.line, None, f"no column {role}", expected=names, got=got)
-
-    def rows(self) -> Iterator[Row]:
-        """The rows; none where a column is missing."""
-        if any(role not in self._place for role in REQUIRED):
-            return
-        query, document, grade = (self._place[role] for role in REQUIRED)
-        rater, text = self._place.get("rater"), self._place.get("text")
-        strata = list(self._strata)
-        for line, cells in self.sheet.rows():
-            yield (
-                line,
-                cells[query],
-                cells[document],
-                cells[grade],
-                "" if rater is None else cells[rater],
-                "" if text is None else cells[text],
-                [cells[place] for place in strata] if strata else (),
-            )
-
-    def fault(self, line: int, role: str, message: str, *, expected: str, got: Any = None) -> None:
-        """Note what is wrong with one cell."""
-        place = self._place.get(role)
-        if place is None:
-            place = next((place for place, name in self._strata.items() if STRATUM + name == role), None)
-        self.sheet.fault(line, place, message, expected=expected, got=got)
-
-    def mark(self, line: int) -> tuple[int, int | None]:
-        """Line and column of the grade."""
-        return self.sheet.mark((line, self._place.get("grade")))
-
-    def number(self, value: Any) -> float | None:
-        """A grade as its cell has it."""
-        return number_of(value)
-
-    def notes(self) -> Iterator[Note]:
-        """Columns that mean nothing here."""
-        if self._place.get("query_id") == self.sheet.column("query"):
-            yield from info(QUERY_IS_ID)
-        known = {*self._place.values(), *self._strata}
-        others = [name for place, name in enumerate(self.sheet.names) if place not in known and name]
-        yield from not_carried(f"column {name!r}; a column of a stratum is called `{STRATUM}{name}`" for name in others)
 
 
 def write_judgment_table(testset: TestSet, path: Path | str) -> None:

@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from cranfield.errors import SHOWN_PROBLEMS, MissingExtraError, ProblemList, TestSetError, shorten
+from cranfield.formats.io.cells import ID_KINDS, as_number, id_texts, is_id
 from cranfield.formats.io.files import unpacked_name, write_bytes
-from cranfield.formats.io.table import ID_KINDS, Role, as_number, id_texts, is_id, read_table
+from cranfield.formats.io.table import Role, read_table
 from cranfield.formats.testsets.builder import TestSetBuilder
 from cranfield.model import Query, TestSet
 
@@ -58,7 +59,7 @@ def qrels_from_frame(frame: Any, *, columns: Mapping[str, str] | None = None, na
         frame: a pandas or Polars frame, an Arrow table, any other that narwhals knows, or the path of a Parquet file. A
             column `subtopic` makes it a test set by subtopic; `iteration` is ignored, as in a qrels file, unless
             `columns` says that it holds the subtopics.
-        columns: what the columns are called, where it is none of `formats.columns.COLUMN_NAMES`: `{"grade": "label_v2",
+        columns: what the columns are called, where it is none of `formats.io.delimited.COLUMN_NAMES`: `{"grade": "label_v2",
             "subtopic": "iteration"}`.
         name: what messages and reports call it; by default the file's stem, or `qrels`.
 

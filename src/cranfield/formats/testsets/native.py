@@ -17,7 +17,7 @@ from cranfield.formats.io.files import shown, suffix_of, write_text
 from cranfield.formats.io.located import Located, load_located
 from cranfield.formats.io.records import read_back
 from cranfield.formats.io.validation import validate
-from cranfield.formats.io.yaml_write import yaml_text
+from cranfield.formats.io.yaml_text import yaml_text
 from cranfield.formats.testsets.builder import group_order, highest
 from cranfield.formats.testsets.native_checks import cross_problems
 from cranfield.formats.testsets.native_fields import lines_of

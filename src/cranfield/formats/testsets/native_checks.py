@@ -9,7 +9,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from cranfield.errors import Problem, shorten
-from cranfield.formats.io.located import Located, source_text
+from cranfield.formats.io.located import Located
+from cranfield.formats.io.tree import source_text
 from cranfield.formats.testsets.builder import TestSetBuilder
 from cranfield.formats.testsets.native_fields import CLASS_NAMES
 from cranfield.formats.testsets.native_models import GRADED, TARGETS

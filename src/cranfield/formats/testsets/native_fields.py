@@ -15,11 +15,11 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, JsonValue, Wi
 from pydantic_core import PydanticCustomError
 
 from cranfield.errors import UnknownNameError
+from cranfield.formats.io.cells import PARAM_NAME
 from cranfield.formats.io.located import Text
 from cranfield.formats.io.validation import OWN_FIELDS
 from cranfield.model import LETTERS, QUERY_CLASSES, Scalar, Span, class_named
 
-PARAM_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _NUMBER = r"[-+]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][-+]?[0-9]+)?"
 SHORT_SPAN = re.compile(
     rf"(?P<path>.*[^\s:].*):(?P<start>[0-9]{{1,9}})-(?P<end>[0-9]{{1,9}})(?::(?P<grade>{_NUMBER}))?"

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from cranfield.formats.io.grades import whole
+from cranfield.formats.io.cells import whole
 from cranfield.formats.testsets.native_fields import short_span
 from cranfield.model import (
     Entity,

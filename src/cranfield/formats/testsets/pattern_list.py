@@ -13,10 +13,10 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from cranfield.errors import ProblemList, TestSetError, shorten, unknown_name
+from cranfield.formats.io.cells import number_of, short
 from cranfield.formats.io.delimited import STRATUM, Sheet, read_sheet, strata_of, write_sheet
 from cranfield.formats.io.files import shown, stem
-from cranfield.formats.io.grades import number_of, short
-from cranfield.formats.io.unknown_fields import UnknownFields
+from cranfield.formats.testsets.builder import UnknownFields
 from cranfield.model import LETTERS, QUERY_CLASSES, Credit, Negative, Pattern, Query, TestSet
 from cranfield.model.note import info
 from cranfield.words import n_of

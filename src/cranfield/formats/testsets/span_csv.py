@@ -13,11 +13,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 from cranfield.errors import ProblemList, TestSetError, shorten
+from cranfield.formats.io.cells import number_of, short
 from cranfield.formats.io.delimited import STRATUM, Sheet, read_sheet, strata_of, write_sheet
 from cranfield.formats.io.files import shown
-from cranfield.formats.io.grades import number_of, short
-from cranfield.formats.io.unknown_fields import UnknownFields
-from cranfield.formats.testsets.builder import TestSetBuilder
+from cranfield.formats.testsets.builder import TestSetBuilder, UnknownFields
 from cranfield.model import Query, Span, TestSet
 from cranfield.model.note import info
 

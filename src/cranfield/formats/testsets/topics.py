@@ -16,7 +16,7 @@ from typing import Any
 
 from cranfield.errors import TestSetError, shorten
 from cranfield.formats.io.files import decode, read_bytes, write_text
-from cranfield.formats.io.json_lines import json_objects
+from cranfield.formats.io.json_text import json_objects
 from cranfield.formats.testsets.builder import TestSetBuilder
 from cranfield.model import Query, TestSet
 from cranfield.model.note import info

@@ -13,10 +13,8 @@ from functools import partial
 from pathlib import Path
 
 from cranfield.errors import ProblemList, TestSetError, shorten
-from cranfield.formats.io.column_lines import check_column, column_line, finite_number
+from cranfield.formats.io.cells import check_column, column_line, id_text, number_of, short
 from cranfield.formats.io.files import opened, shown, write_bytes
-from cranfield.formats.io.grades import short
-from cranfield.formats.io.ids import id_text
 from cranfield.formats.registry import NO_SUBGROUP
 from cranfield.formats.testsets.builder import TestSetBuilder
 from cranfield.formats.testsets.preferences import preference_problems
@@ -183,7 +181,7 @@ def _checked(line: int, columns: Sequence[bytes], layout: Layout, builder: TestS
         expected = f"{len(names)}: {layout.columns}"
         builder.problem(f"{len(columns)} columns", line, expected=expected, got=got)
         return None
-    value = finite_number(columns[-1])
+    value = number_of(columns[-1])
     if value is None:
         got = shorten(columns[-1].decode("utf-8", "replace"))
         message = f"the {names[-1]} is not a finite number"
@@ -193,7 +191,7 @@ def _checked(line: int, columns: Sequence[bytes], layout: Layout, builder: TestS
 
 def is_header(columns: Sequence[bytes]) -> bool:
     """Whether a first line names the columns of qrels; a line whose last column is a number never does."""
-    if len(columns) != PLAIN.n_columns or finite_number(columns[3]) is not None:
+    if len(columns) != PLAIN.n_columns or number_of(columns[3]) is not None:
         return False
     return all(column.lower() in words for column, words in zip(columns, HEADER_WORDS, strict=True))
 

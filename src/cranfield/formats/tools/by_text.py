@@ -15,9 +15,10 @@ from pathlib import Path
 from typing import Any
 
 from cranfield.errors import ProblemList, TestSetError, shorten
-from cranfield.formats.io.grades import whole
+from cranfield.formats.io.cells import PARAM_NAME, whole
+from cranfield.formats.io.tree import plain_number
 from cranfield.formats.testsets.builder import TestSetBuilder
-from cranfield.model import Note, Query, TestSet
+from cranfield.model import Note, Query, Scalar, TestSet
 from cranfield.model.note import info, not_carried
 from cranfield.words import n_of
 
@@ -73,6 +74,17 @@ class TextBuilder(TestSetBuilder):
 def counted(counts: Mapping[str, int]) -> tuple[Note, ...]:
     """Notes on what a file holds and a test set does not."""
     return not_carried(n_of(n, noun) for noun, n in counts.items() if n)
+
+
+def params_of(values: Mapping[str, Any], lost: Counter[str]) -> dict[str, Scalar]:
+    """Those of the values that can be parameters of a query; the others are counted in `lost`."""
+    fit = {
+        name: plain_number(value)
+        for name, value in values.items()
+        if PARAM_NAME.fullmatch(name) and isinstance(value, str | int | float)
+    }
+    lost["parameters without a word for a name, or a text or number for a value"] += len(values) - len(fit)
+    return fit
 
 
 def written_texts(testset: TestSet, path: Path, key: Callable[[Query], Hashable] = lambda query: query.text) -> None:

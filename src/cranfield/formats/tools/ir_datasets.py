@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from cranfield.errors import CranfieldError, MissingExtraError, TestSetError, UnknownNameError, shorten
-from cranfield.formats.io.table import as_number
+from cranfield.formats.entries import CATALOGUE
+from cranfield.formats.io.cells import as_number
 from cranfield.formats.testsets.judgments import JudgmentRow, qrels_from_rows
-from cranfield.formats.tools.table import CATALOGUE
 from cranfield.model import Query, TestSet
 from cranfield.model.note import info
 from cranfield.words import n_of

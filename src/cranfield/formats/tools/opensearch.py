@@ -12,11 +12,10 @@ from typing import Annotated, Any
 from pydantic import BeforeValidator
 
 from cranfield.errors import TestSetError
-from cranfield.formats.io.grades import number_of
-from cranfield.formats.io.located import Located, Text, source_text
-from cranfield.formats.io.table import as_number
-from cranfield.formats.io.tool_json import Loose, entries, load_json, write_json
-from cranfield.formats.io.tree import Loc
+from cranfield.formats.io.cells import as_number, number_of
+from cranfield.formats.io.located import Located, Text
+from cranfield.formats.io.records import Loose, entries, load_json, write_json
+from cranfield.formats.io.tree import Loc, source_text
 from cranfield.formats.io.validation import validate
 from cranfield.formats.testsets.native_fields import FilledText, Grade
 from cranfield.formats.tools.by_text import TextBuilder, judged, written_texts

@@ -15,12 +15,11 @@ from pathlib import Path
 from typing import Any
 
 from cranfield.errors import TestSetError
+from cranfield.formats.io.cells import as_number, number_of, whole
 from cranfield.formats.io.delimited import read_sheet
-from cranfield.formats.io.grades import number_of, whole
-from cranfield.formats.io.located import Text, source_text
-from cranfield.formats.io.table import as_number
-from cranfield.formats.io.tool_json import Loose, entries, load_json, write_json
-from cranfield.formats.io.tree import Loc
+from cranfield.formats.io.located import Text
+from cranfield.formats.io.records import Loose, entries, load_json, write_json
+from cranfield.formats.io.tree import Loc, source_text
 from cranfield.formats.io.validation import validate
 from cranfield.formats.testsets.builder import by_line
 from cranfield.formats.testsets.native_fields import FilledText, Grade

@@ -13,14 +13,13 @@ from typing import Annotated, Any
 from pydantic import Field, JsonValue
 
 from cranfield.errors import ProblemList, TestSetError, shorten
-from cranfield.formats.io.located import source_text
-from cranfield.formats.io.table import as_number
-from cranfield.formats.io.tool_json import Loose, entries, load_json, params_of, write_json
-from cranfield.formats.io.tree import Loc
+from cranfield.formats.io.cells import as_number
+from cranfield.formats.io.records import Loose, entries, load_json, write_json
+from cranfield.formats.io.tree import Loc, source_text
 from cranfield.formats.io.validation import validate
 from cranfield.formats.testsets.builder import TestSetBuilder
 from cranfield.formats.testsets.native_fields import FilledText
-from cranfield.formats.tools.by_text import counted, judged
+from cranfield.formats.tools.by_text import counted, judged, params_of
 from cranfield.model import Query, TestSet
 from cranfield.model.note import info
 from cranfield.words import n_of

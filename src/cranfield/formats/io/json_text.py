@@ -1,18 +1,30 @@
-"""JSON text as a tree with places: the standard library reads strings, this module keeps the positions it forgets."""
+"""JSON text: as plain values at the speed of the standard library, as a tree with places, and as lines of objects.
+
+The standard library forgets positions: `parse_json` finds them, for files in which something is wrong.
+"""
 
 from __future__ import annotations
 
 import json
 import re
 from bisect import bisect_right
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from functools import lru_cache
+from typing import Any
 
-from cranfield.errors import Problem, shorten
+from cranfield.errors import Problem, ProblemList, shorten
+from cranfield.formats.io.files import MAX_PROBLEMS
 from cranfield.formats.io.tree import (
+    MAX_DEPTH,
     MAX_NUMBER_CHARS,
     Node,
     NodeValue,
+    SourceFloat,
+    SourceInt,
     TreeBuilder,
     Unreadable,
+    describe,
     real_number,
     whole_number,
 )
@@ -129,3 +141,88 @@ class _Json:
         self.brackets.pop()
         self.builder.end()
         return self._skip(position + 1)
+
+
+def json_values(text: str) -> Any:
+    """What `tree.sourced(parse_json(text))` gives; None where the text is no JSON, or goes beyond the limits of a tree."""
+    try:
+        values = json.loads(
+            text, object_pairs_hook=_with_unique_keys, parse_int=_whole, parse_float=_real, parse_constant=_no_constant
+        )
+    except (ValueError, RecursionError):
+        return None
+    return values if _is_flat_enough(values) else None
+
+
+@lru_cache(maxsize=4096)
+def _whole(text: str) -> SourceInt:
+    if len(text) > MAX_NUMBER_CHARS:
+        raise ValueError("a long number")
+    return whole_number(text)
+
+
+@lru_cache(maxsize=4096)
+def _real(text: str) -> SourceFloat:
+    if len(text) > MAX_NUMBER_CHARS:
+        raise ValueError("a long number")
+    return real_number(text)
+
+
+def _no_constant(text: str) -> Any:
+    raise ValueError(text)
+
+
+def _is_flat_enough(values: Any) -> bool:
+    """Whether lists and mappings are nested no deeper than a tree may be."""
+    level = [values]
+    for _ in range(MAX_DEPTH + 1):
+        inner = [node.values() if isinstance(node, dict) else node for node in level if isinstance(node, dict | list)]
+        if not inner:
+            return True
+        level = [value for part in inner for value in part if isinstance(value, dict | list)]
+    return False
+
+
+def json_objects(
+    lines: Iterable[str | bytes],
+    path: str,
+    problems: ProblemList,
+    *,
+    expected: str = "an object a line",
+    unique_keys: bool = False,
+) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Line number and object of every line that is not blank, until there are too many problems.
+
+    Args:
+        lines: text, or bytes that should be UTF-8.
+        path: what problems call the file.
+        problems: gets every line that is not an object.
+        expected: what a line should be, in problems.
+        unique_keys: whether a key that a line has twice is a problem.
+    """
+    for number, line in enumerate(lines, start=1):
+        if not line.strip():
+            continue
+        try:
+            record = json.loads(line)
+            if unique_keys and isinstance(record, dict) and line.count('":') != len(record):  # type: ignore[arg-type]  # text
+                record = json.loads(line, object_pairs_hook=_with_unique_keys)
+        except (ValueError, RecursionError) as error:  # bytes that are not UTF-8 are a ValueError too
+            message = f"not valid JSON: {getattr(error, 'msg', error)}"
+            column = getattr(error, "colno", None)
+            problems.add(message, path=path, line=number, column=column, expected=expected)
+        else:
+            if isinstance(record, dict):
+                yield number, record
+            else:
+                problems.add("no object", path=path, line=number, expected=expected, got=describe(record))
+        if len(problems.problems) >= MAX_PROBLEMS:
+            return
+
+
+def _with_unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    record = dict(pairs)
+    if len(record) < len(pairs):
+        twice = next(key for key, n in Counter(key for key, _ in pairs).items() if n > 1)
+        raise ValueError(f"the key {twice!r} stands twice")
+    return record
