@@ -66,6 +66,8 @@ class QueryChange:
     baseline: float | None
     outcome: str
     """Outcome of the call: `answered`, `timeout` ..."""
+    why: str = ""
+    """The values that count against it, and the broken rules that they belong to."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from cranfield.config.models import Limits as LimitsConfig
 from cranfield.evaluation.strata import strata_of
 from cranfield.evaluation.values import Limits
 from cranfield.evaluation.verdict import broken_limits
-from cranfield.gate.decimals import exact, mean
+from cranfield.gate.decimals import as_text, exact, mean
 from cranfield.gate.evidence import Evidence, direction, leaves_out
 from cranfield.gate.judge import interval_of, is_silent
 from cranfield.gate.result import (
@@ -26,7 +26,7 @@ from cranfield.gate.rules import RULES, measure_of, words
 from cranfield.measures import CATALOGUE, Measure, parse
 from cranfield.numbers import format_count, format_percent
 from cranfield.stats.table import MEAN_DIFFERENCE, TESTS
-from cranfield.words import n_of
+from cranfield.words import n_of, noun
 
 DEFAULT_TEST = "permutation"
 
@@ -59,7 +59,7 @@ def judge_all(evidence: Evidence, terms: GateTerms) -> GateResult:
         baseline=terms.facts,
         measures=tuple(_measure_changes(evidence, terms)),
         strata=tuple(_stratum_changes(evidence, str(terms.primary))),
-        worse=tuple(_worse(evidence, str(terms.primary), results)),
+        worse=tuple(_worse(evidence, terms, results)),
         notes=(*broken, *terms.notes, *_noticed(evidence, terms)),
         alpha=evidence.alpha,
         test=_mean_test(evidence.test),
@@ -153,12 +153,14 @@ def _stratum_changes(evidence: Evidence, primary: str) -> Iterator[StratumChange
         yield StratumChange(key, value, len(pairs), float(after), float(then), float(after - then))
 
 
-def _worse(evidence: Evidence, primary: str, results: Sequence[RuleResult]) -> Iterator[QueryChange]:
+def _worse(evidence: Evidence, terms: GateTerms, results: Sequence[RuleResult]) -> Iterator[QueryChange]:
     """Queries that lost on the primary measure, that a broken rule names, or that failed; the worst first."""
+    primary = str(terms.primary)
     now, before, sign = evidence.values(primary), evidence.before(primary), direction(primary)
     outcomes = _outcomes(evidence)
     lost = {query for query in before if query not in now or sign * now[query] < sign * before[query]}
-    named = {query for result in results if result.status != "passed" for query in result.queries}
+    broken = [pair for pair in zip(terms.rules, results, strict=True) if pair[1].status != "passed"]
+    named = {query for _, result in broken for query in result.queries}
     by_id = evidence.evaluation.testset.by_id
 
     def badness(query_id: str) -> tuple[bool, float, str]:
@@ -169,7 +171,27 @@ def _worse(evidence: Evidence, primary: str, results: Sequence[RuleResult]) -> I
 
     for query_id in sorted((lost | named | set(evidence.unanswered)) & set(outcomes), key=badness):
         current, then = (float(side[query_id]) if query_id in side else None for side in (now, before))
-        yield QueryChange(query_id, by_id[query_id].text, current, then, outcomes[query_id])
+        why = _why(evidence, primary, query_id, [pair for pair in broken if query_id in pair[1].queries])
+        yield QueryChange(query_id, by_id[query_id].text, current, then, outcomes[query_id], why)
+
+
+def _why(evidence: Evidence, primary: str, query_id: str, broken: Sequence[tuple[Rule, RuleResult]]) -> str:
+    """The values of a query under the broken rules that name it, or on the primary measure."""
+    rules: dict[str, list[str]] = {}
+    for rule, result in broken:
+        measure = measure_of(rule)
+        value = _outcomes(evidence)[query_id] if measure is None else _value_text(evidence, measure, query_id)
+        rules.setdefault(value, []).append(result.rule)
+    if not rules:
+        return _value_text(evidence, primary, query_id)
+    return "; ".join(f"{value} ({noun(len(of), 'rules')}: {'; '.join(of)})" for value, of in rules.items())
+
+
+def _value_text(evidence: Evidence, measure: str, query_id: str) -> str:
+    """`AP 0.3333, baseline 0.6667`."""
+    now, before = evidence.values(measure), evidence.before(measure)
+    value = as_text(now[query_id], before.get(query_id)) if query_id in now else "no value"
+    return f"{measure} {value}" + (f", baseline {as_text(before[query_id])}" if query_id in before else "")
 
 
 def _outcomes(evidence: Evidence) -> Mapping[str, str]:

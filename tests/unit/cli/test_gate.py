@@ -52,6 +52,12 @@ def test_a_hit_rate_under_070_exits_with_1_in_every_format(tmp_path: Path, form:
     assert ("passed" if right == 70 else "failed") in done.stdout
 
 
+def test_the_baseline_is_shown_as_itself_and_its_change_as_an_update(tmp_path: Path) -> None:
+    project(tmp_path, "drop: {measure: Success@5, at_most: 5 %}")
+    assert cranfield(tmp_path, "baseline", "accept").stdout.startswith("Baseline update\n")
+    assert cranfield(tmp_path, "baseline", "show").stdout.startswith("Baseline\n========\n")
+
+
 def test_json_says_what_was_compared(tmp_path: Path) -> None:
     project(tmp_path, "floor: {measure: Success@5, at_least: 0.70}", 69)
     found = json.loads(cranfield(tmp_path, "gate", "--format", "json").stdout)

@@ -92,6 +92,24 @@ def test_the_changes_are_over_the_queries_that_both_have(answered: Found, accept
     ]
 
 
+def test_a_failing_query_says_why(answered: Found, accepted: Accepted) -> None:
+    then = answered({"q1": "R", "q2": "R", "q3": "R"})
+    now = answered({"q1": "R", "q2": "-R", "q3": "!"})
+    of_rules = gate(
+        [KEPT, BROKEN, "floor: {measure: RR, at_least: 0.9}", "failures: {at_most: 0}"], now, accepted(then)
+    )
+    rules = "rules: RR is at least 0.99; RR is at least 0.9"
+    assert [(one.query_id, one.why) for one in of_rules.worse] == [
+        ("q3", f"RR 0.0000, baseline 1.0000 ({rules}); timeout (rule: at most 0 queries fail or have no answer)"),
+        ("q2", f"RR 0.5000, baseline 1.0000 ({rules})"),
+    ]
+    kept = gate([KEPT], now, accepted(then), limits=Limits(max_failed_share=None))
+    assert [one.why for one in kept.worse] == ["RR 0.0000, baseline 1.0000", "RR 0.5000, baseline 1.0000"]
+    assert [one.why for one in gate([BROKEN], answered({"q1": "-R"})).worse] == [
+        "RR 0.5000 (rule: RR is at least 0.99)"
+    ]
+
+
 def test_without_a_baseline_there_are_numbers_and_no_change(answered: Found) -> None:
     result = gate([KEPT], answered({"q1": "R", "q2": "-R"}))
     assert result.baseline is None

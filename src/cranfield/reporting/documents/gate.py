@@ -170,11 +170,13 @@ def _queries(changes: Sequence[QueryChange], primary: str, caption: str) -> Tabl
         Column(f"{primary} baseline", "value"),
         Column(f"{primary} current" if _has_none(changes) else "current", "value"),
         Column("outcome"),
+        *((Column("why"),) if any(change.why for change in changes) else ()),
     )
     rows: list[tuple[Cell, ...]] = [
-        (change.query_id, change.text, change.baseline, change.current, change.outcome) for change in changes
+        (change.query_id, change.text, change.baseline, change.current, change.outcome, change.why)[: len(columns)]
+        for change in changes
     ]
-    return _compared(Table(columns, rows, caption))
+    return _compared(Table(columns, rows, caption, wrap=True))
 
 
 def _has_none(changes: Sequence[QueryChange]) -> bool:
@@ -260,7 +262,7 @@ def gate_payload(results: Named) -> dict[str, Any]:
 def baseline_document(changes: Sequence[BaselineChange]) -> Document:
     """Changes made by accepting a run as the baseline, a section for each test set."""
     return Document(
-        title="Baseline update",
+        title=_baseline_title(changes),
         subtitle=tuple(change.path for change in changes),
         sections=tuple(_change(change) for change in changes),
         tidy=lambda: _tidy_changes(changes),
@@ -273,9 +275,19 @@ def baseline_document(changes: Sequence[BaselineChange]) -> Document:
     )
 
 
+def _baseline_title(changes: Sequence[BaselineChange]) -> str:
+    """What the document is about: the baseline as it is, where nothing is new."""
+    return "Baseline update" if any(map(_is_update, changes)) else "Baseline"
+
+
+def _is_update(change: BaselineChange) -> bool:
+    """Whether a new value is next to each setting, or instead of it."""
+    return any(after for _, _, after in change.facts)
+
+
 def _change(change: BaselineChange) -> Section:
     blocks: list[Block] = [Paragraph(note, "note") for note in change.notes]
-    if any(after for _, _, after in change.facts):
+    if _is_update(change):
         facts: list[tuple[Cell, ...]] = [(what, before or "–", after or "–") for what, before, after in change.facts]
         is_new = not any(before for _, before, _ in change.facts)
         if is_new:
