@@ -70,7 +70,7 @@ def payload_of(
 def _many(result: ManyComparison | Sequence[Evaluation]) -> dict[str, Any]:
     if isinstance(result, Sequence):
         return {}
-    from cranfield.reporting.payload_many import many_record
+    from cranfield.reporting.sections.many import many_record
 
     return many_record(result, FIELDS)
 
@@ -152,7 +152,7 @@ def _layout(value: object, indent: str) -> Iterator[str]:
 def _contrasts(contrasts: Sequence[StrataContrast]) -> dict[str, Any]:
     if not contrasts:
         return {}
-    from cranfield.reporting.sections.contrast import FIELDS
+    from cranfield.reporting.sections.strata import FIELDS
 
     return {"contrasts": plain(contrasts, FIELDS)}
 

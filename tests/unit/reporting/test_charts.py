@@ -29,7 +29,7 @@ from cranfield.reporting.charts.spec import (
     Screen,
     make_labels_unique,
 )
-from cranfield.reporting.renderers.picture import ATTRIBUTES, ELEMENTS, draw
+from cranfield.reporting.renderers.html import ATTRIBUTES, ELEMENTS, draw
 from cranfield.reporting.sections.movement import lanes_to
 
 EVIL = "</text><script>alert(1)</script>"

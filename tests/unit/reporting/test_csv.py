@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from cranfield.evaluation.values import Comparison, Evaluation
 from cranfield.reporting import comparison_document, evaluation_document, render
 from cranfield.reporting.document import Column, Document, Link, Table
-from cranfield.reporting.renderers.csv_text import guard, render_csv
+from cranfield.reporting.renderers.data import guard, render_csv
 
 
 def rows(text: str) -> list[dict[str, str]]:

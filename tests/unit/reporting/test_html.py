@@ -33,8 +33,7 @@ from cranfield.reporting.document import (
     Table,
     VerdictBlock,
 )
-from cranfield.reporting.renderers.html import HOW_TO_DRAW, render_html
-from cranfield.reporting.renderers.picture import ATTRIBUTES, ELEMENTS
+from cranfield.reporting.renderers.html import ATTRIBUTES, ELEMENTS, HOW_TO_DRAW, render_html
 from cranfield.words import printable
 
 ALLOWED_ELEMENTS = ELEMENTS | {

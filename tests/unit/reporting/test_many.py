@@ -17,11 +17,10 @@ from cranfield import Answer, Hit, ManyComparison, Outcome, Query, Run, TestSet,
 from cranfield.evaluation.sensitivity import sensitivity
 from cranfield.model import CallLog
 from cranfield.reporting import comparison_document, many_document, render
-from cranfield.reporting.charts import heat_map
-from cranfield.reporting.charts.ranks import RankedSystem, mean_ranks
 from cranfield.reporting.charts.spec import PAGE, PHONE, SCREENS, Screen
+from cranfield.reporting.charts.systems import FAINTEST, STRONGEST, HeatRow, RankedSystem, heat_map, mean_ranks
 from cranfield.reporting.document import Block, Details, Document, Figure, Table
-from cranfield.reporting.renderers.picture import draw
+from cranfield.reporting.renderers.html import draw
 from cranfield.reporting.sections.labels import letters
 
 EVIL = "<script>alert(1)</script>"
@@ -149,10 +148,9 @@ def test_every_picture_fits_its_screen_and_holds_no_markup(many: ManyComparison,
 @pytest.mark.parametrize("screen", SCREENS)
 def test_a_cell_of_the_map_holds_its_number_whatever_the_number_of_systems(screen: Screen, k: int) -> None:
     rows = [
-        heat_map.HeatRow(f"row {r}", tuple(0.1 * r + 0.01 * place for place in range(k)), frozenset({k - 1}))
-        for r in range(3)
+        HeatRow(f"row {r}", tuple(0.1 * r + 0.01 * place for place in range(k)), frozenset({k - 1})) for r in range(3)
     ]
-    spec = heat_map.heat_map(rows, [f"system {place}" for place in range(k)], letters(k), screen)
+    spec = heat_map(rows, [f"system {place}" for place in range(k)], letters(k), screen)
     said = words(draw(spec, "map"))
     for row in rows:
         for value in row.values:
@@ -160,14 +158,14 @@ def test_a_cell_of_the_map_holds_its_number_whatever_the_number_of_systems(scree
     cells = [cell for layer in spec["layer"] if layer["mark"]["type"] == "rect" for cell in layer["data"]["values"]]
     assert len(cells) == 3 * k
     assert max(cell["x2"] for cell in cells) <= screen.width
-    assert all(heat_map.FAINTEST <= cell["opacity"] <= heat_map.STRONGEST for cell in cells)
+    assert all(FAINTEST <= cell["opacity"] <= STRONGEST for cell in cells)
     for one, other in pairwise(sorted((cell["y"], cell["x"], cell["x2"]) for cell in cells)):
         assert one[0] != other[0] or one[2] <= other[1]  # no cell lies over its neighbour
 
 
 def test_a_stratum_without_a_value_is_a_dash_and_no_cell() -> None:
-    rows = [heat_map.HeatRow("row", (0.5, None, 0.25), frozenset({0}))]
-    spec = heat_map.heat_map(rows, ["a", "b", "c"], ["A", "B", "C"], PAGE)
+    rows = [HeatRow("row", (0.5, None, 0.25), frozenset({0}))]
+    spec = heat_map(rows, ["a", "b", "c"], ["A", "B", "C"], PAGE)
     assert "\u2013" in words(draw(spec, "map"))
     assert sum(len(layer["data"]["values"]) for layer in spec["layer"] if layer["mark"]["type"] == "rect") == 2
 

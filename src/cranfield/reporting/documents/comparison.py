@@ -2,38 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import date
 from functools import partial
 
+from cranfield.errors import Problem
+from cranfield.evaluation.classes import by_class, compare_classes
 from cranfield.evaluation.contrast import ContrastSpec
 from cranfield.evaluation.many_values import ManyComparison
 from cranfield.evaluation.sensitivity import Sensitivity
 from cranfield.evaluation.values import Comparison, Evaluation
 from cranfield.numbers import format_count
-from cranfield.reporting.document import PILOT_STAMP, Document, Section
+from cranfield.plugins import plugins
+from cranfield.reporting.document import PILOT_STAMP, Bullets, Cell, Column, Document, Section, Table
 from cranfield.reporting.payload import payload_of, results_payload
 from cranfield.reporting.sections.answers import answers, by_query
 from cranfield.reporting.sections.classes import classes
 from cranfield.reporting.sections.collection import collection, warnings
-from cranfield.reporting.sections.contrast import find_contrasts, strata_contrasts
 from cranfield.reporting.sections.labels import lettered
 from cranfield.reporting.sections.latency import latencies
 from cranfield.reporting.sections.many import against_baseline, measure_agreement, pairs, ranks
 from cranfield.reporting.sections.measures import measures
 from cranfield.reporting.sections.movement import movement, query_differences
 from cranfield.reporting.sections.paired_tests import paired_tests
-from cranfield.reporting.sections.plugins import plugin_sections
 from cranfield.reporting.sections.provenance import provenance
 from cranfield.reporting.sections.sensitivity import sensitivity_section
-from cranfield.reporting.sections.strata import breakdown
+from cranfield.reporting.sections.strata import breakdown, find_contrasts, strata_contrasts
 from cranfield.reporting.sections.subject import Preflight, Subject
 from cranfield.reporting.sections.verdict import verdict_block
-from cranfield.reporting.tidy import tidy_comparison, tidy_evaluations
 from cranfield.version import __version__
 from cranfield.words import and_list
 
 MADE_BY = f"Cranfield {__version__}"
+EXPECTED_OF_PLUGINS = "a function of a Subject that returns a Section or None"
+STAMP = Column("stamp")
 
 SECTIONS: tuple[Callable[[Subject], Section | None], ...] = (
     measures,
@@ -182,3 +184,90 @@ def test_set_line(evaluation: Evaluation) -> str:
     return (
         f"test set {testset.name}{version}, {queries} queries{review}, convention {evaluation.ranking.convention.name}"
     )
+
+
+def plugin_sections(subject: Subject) -> Iterator[Section]:
+    """The sections that installed packages add to a subject; last, a section that names the packages that failed.
+
+    A report is the end of a long collection: a package that fails is reported and does not end it.
+    """
+    problems: list[Problem] = []
+    for plugin in plugins("cranfield.report_sections"):
+        try:
+            build = plugin.load()
+            section = build(subject) if callable(build) else build
+        except Exception as error:  # noqa: BLE001 - a plugin may raise anything
+            problems.append(plugin.problem(error))
+            continue
+        if isinstance(section, Section):
+            yield section
+        elif section is not None:
+            problems.append(plugin.wrong_type(section, EXPECTED_OF_PLUGINS))
+    if problems:
+        yield Section("plugins", "Sections left out", (Bullets(tuple(map(str, problems)), "warning"),))
+
+
+def tidy_evaluations(evaluations: Sequence[Evaluation]) -> Table:
+    """`system, query, measure, value, outcome`; an unscored value is empty. Pilots have a column that says so."""
+    pilot = any(evaluation.pilot for evaluation in evaluations)
+    rows: list[tuple[Cell, ...]] = []
+    for evaluation in evaluations:
+        stamp = ((PILOT_STAMP if evaluation.pilot else ""),) if pilot else ()
+        names = [str(measure) for measure in evaluation.measures]
+        columns = [
+            [value if scored else None for value, scored in zip(values.tolist(), known.tolist(), strict=True)]
+            for values, known in ((evaluation.values[m], evaluation.scored[m]) for m in evaluation.measures)
+        ]
+        for i, (query_id, outcome) in enumerate(zip(evaluation.query_ids, evaluation.ranking.outcomes, strict=True)):
+            for name, column in zip(names, columns, strict=True):
+                rows.append((evaluation.name, query_id, name, column[i], outcome.value, *stamp))
+        rows += [(*row, *stamp) for row in _class_rows(evaluation)]
+    headings = (Column("system"), Column("query"), Column("measure"), Column("value", "value"), Column("outcome"))
+    return Table((*headings, STAMP) if pilot else headings, rows, "Every value", shown=None)
+
+
+def _class_rows(evaluation: Evaluation) -> Iterator[tuple[Cell, ...]]:
+    """A row for each query and measure of its class, for measures that were not evaluated on all queries."""
+    outcomes = dict(zip(evaluation.query_ids, evaluation.ranking.outcomes, strict=True))
+    for result in by_class(evaluation):
+        for about in result.measures:
+            if about.measure not in evaluation.values:
+                for query_id in result.query_ids:
+                    value = about.values.get(query_id)
+                    yield (evaluation.name, query_id, str(about.measure), value, outcomes[query_id].value)
+
+
+def tidy_comparison(comparison: Comparison) -> Table:
+    """A row for each query and measure: both values, `delta`, the bucket on the primary measure, and both outcomes."""
+    buckets = {query_id: name for name, query_ids in comparison.buckets.items() for query_id in query_ids}
+    stamp = (PILOT_STAMP,) if comparison.pilot else ()
+    outcomes = [
+        dict(zip(side.query_ids, (outcome.value for outcome in side.ranking.outcomes), strict=True))
+        for side in (comparison.baseline, comparison.candidate)
+    ]
+    rows: list[tuple[Cell, ...]] = []
+    for measure, about in comparison.measures.items():
+        for query_id, delta in about.differences.items():
+            before, after = (side.value(measure, query_id) for side in (comparison.baseline, comparison.candidate))
+            ends = (side[query_id] for side in outcomes)
+            rows.append((query_id, str(measure), before, after, delta, buckets.get(query_id, ""), *ends, *stamp))
+    for of_class in compare_classes(comparison):
+        for difference in of_class.measures:
+            if difference.measure in comparison.measures:
+                continue
+            for query_id, delta in difference.differences.items():
+                before, after = (side[query_id] for side in difference.values)
+                ends = (side[query_id] for side in outcomes)
+                name, bucket = str(difference.measure), buckets.get(query_id, "")
+                rows.append((query_id, name, before, after, delta, bucket, *ends, *stamp))
+    names = (
+        Column("query"),
+        Column("measure"),
+        Column("baseline", "value"),
+        Column("candidate", "value"),
+        Column("delta", "delta"),
+        Column("bucket"),
+        Column("baseline_outcome"),
+        Column("candidate_outcome"),
+    )
+    return Table((*names, STAMP) if stamp else names, rows, "Every pair", shown=None)

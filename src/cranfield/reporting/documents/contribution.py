@@ -28,10 +28,9 @@ from cranfield.reporting.document import (
 from cranfield.reporting.documents.comparison import MADE_BY, sections_of
 from cranfield.reporting.payload import payload_of, results_payload
 from cranfield.reporting.sections.collection import collection, warnings
-from cranfield.reporting.sections.intervals import interval_figure
 from cranfield.reporting.sections.labels import colour_of, news_of
 from cranfield.reporting.sections.latency import latencies
-from cranfield.reporting.sections.measures import measures
+from cranfield.reporting.sections.measures import interval_figure, measures
 from cranfield.reporting.sections.provenance import provenance
 from cranfield.reporting.sections.subject import Preflight, Subject
 from cranfield.stats.table import MEAN_DIFFERENCE, TESTS

@@ -9,7 +9,7 @@ from cranfield.evaluation.grid import GridPoint, GridResult
 from cranfield.measures import CATALOGUE
 from cranfield.numbers import format_count, format_delta, format_value
 from cranfield.record import Fields, record_of
-from cranfield.reporting.charts.paired_dots import paired_dots
+from cranfield.reporting.charts.differences import paired_dots
 from cranfield.reporting.charts.spec import SCREENS
 from cranfield.reporting.document import (
     PILOT_STAMP,

@@ -9,9 +9,8 @@ from pathlib import Path
 from cranfield.errors import UnknownNameError, UsageError
 from cranfield.formats.io.files import write_text
 from cranfield.reporting.document import Document
-from cranfield.reporting.renderers.csv_text import render_csv
+from cranfield.reporting.renderers.data import render_csv, render_json, render_record
 from cranfield.reporting.renderers.html import render_html
-from cranfield.reporting.renderers.json_text import render_json, render_record
 from cranfield.reporting.renderers.markdown import render_markdown
 from cranfield.reporting.renderers.text import render_text
 

@@ -1,15 +1,19 @@
-"""Sections of many systems alone: their pairs, their ranks, and whether the measures agree on their order."""
+"""Many systems: their pairs, their ranks, whether the measures agree on their order, and the comparison as JSON."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
-from cranfield.evaluation.many_values import ManyComparison, PairComparison, Ranks
+from cranfield.evaluation.many_values import ManyComparison, OrderAgreement, PairComparison, Ranks, StratumRow
+from cranfield.evaluation.values import Summary
 from cranfield.evaluation.verdict_table import VerdictCode
 from cranfield.numbers import UNKNOWN, format_count, format_delta, format_level, format_value
+from cranfield.record import Fields, record_of
 from cranfield.reporting.charts.differences import Whisker
-from cranfield.reporting.charts.ranks import RankedSystem, mean_ranks
 from cranfield.reporting.charts.spec import SCREENS
+from cranfield.reporting.charts.systems import RankedSystem, mean_ranks
+from cranfield.reporting.derived import versions
 from cranfield.reporting.document import (
     Block,
     Bullets,
@@ -22,8 +26,8 @@ from cranfield.reporting.document import (
     Table,
     TonedCell,
 )
-from cranfield.reporting.sections.intervals import CLAIMS, interval_figure, margin_legend
 from cranfield.reporting.sections.labels import colour_of, letters, news_of
+from cranfield.reporting.sections.measures import CLAIMS, interval_figure, margin_legend
 from cranfield.reporting.sections.subject import Subject
 from cranfield.stats.table import MEAN_DIFFERENCE, TESTS
 from cranfield.words import and_list
@@ -237,3 +241,35 @@ def measure_agreement(subject: Subject) -> Section | None:
         "Agreement of the measures",
         (Paragraph(note), Table(columns, rows, "Kendall's tau of the system rankings", shown=None)),
     )
+
+
+FIELDS: Fields = {
+    ManyComparison: (
+        "verdict=verdict.code verdict_sentence=verdict.sentence best=verdict.best reasons=verdict.reasons "
+        "disagreements=verdict.disagreements baseline primary test=options.test alpha=options.alpha margin=options.margin "
+        "seed=options.seed n_draws limits=options.limits n=query_ids.__len__ means=summaries pairs against_baseline=against "
+        "omnibus ranks orders=agreements strata unpaired=dropped"
+    ),
+    OrderAgreement: "a b kendall_tau=tau",
+    PairComparison: "first second delta wins ties losses verdict test=result",
+    Ranks: "means critical_difference not_told_apart=groups",
+    StratumRow: "key value n means=summaries",
+    Summary: "mean ci_low ci_high n",
+}
+
+
+def many_record(many: ManyComparison, fields: Fields) -> dict[str, Any]:
+    """Verdict, pairs, ranks and strata; what is a list in the order of the systems is written by their names.
+
+    Args:
+        many: the comparison.
+        fields: of the classes that it shares with a comparison of two.
+    """
+    record = {"provenance": {"versions": dict(versions("numpy", "scipy"))}, **record_of(many, {**fields, **FIELDS})}
+    for measure, row in record["means"].items():
+        record["means"][measure] = dict(zip(many.names, row, strict=True))
+    for row in record["strata"]:
+        row["means"] = {name: summary["mean"] for name, summary in zip(many.names, row["means"], strict=True)}
+    if record["ranks"] is not None:
+        record["ranks"]["means"] = dict(zip(many.names, record["ranks"]["means"], strict=True))
+    return record

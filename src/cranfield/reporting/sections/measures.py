@@ -8,7 +8,8 @@ from cranfield.evaluation.many_values import ManyComparison
 from cranfield.evaluation.values import Comparison, Evaluation, MeasureComparison, Summary
 from cranfield.measures import CATALOGUE, Measure
 from cranfield.numbers import UNKNOWN, format_delta, format_delta_interval, format_level
-from cranfield.reporting.charts.differences import Whisker
+from cranfield.reporting.charts.differences import Whisker, whiskers
+from cranfield.reporting.charts.spec import SCREENS
 from cranfield.reporting.derived import judged_share
 from cranfield.reporting.document import (
     Block,
@@ -18,15 +19,16 @@ from cranfield.reporting.document import (
     Details,
     Figure,
     Section,
+    Swatch,
     Table,
     Tone,
     TonedCell,
 )
-from cranfield.reporting.sections.intervals import CLAIMS, interval_figure, margin_legend
 from cranfield.reporting.sections.labels import colour_of, interval_tone, lettered, mean_cells, sides
 from cranfield.reporting.sections.subject import Subject
 from cranfield.stats.table import MEAN_DIFFERENCE, TESTS
 
+CLAIMS: tuple[tuple[Swatch, str], ...] = (("good", "better"), ("bad", "worse"))
 HOW_TO_READ = (
     "Difference: mean of B minus A, paired by query.",
     "p: two-sided, of the declared test. p Holm: the same, adjusted for the number of other measures looked at.",
@@ -268,3 +270,35 @@ def _all_measures(evaluations: Sequence[Evaluation]) -> tuple[Measure, ...]:
 def _sentences(measures: Iterable[Measure]) -> tuple[str, ...]:
     names = dict.fromkeys(measure.name for measure in measures)
     return tuple(f"{CATALOGUE[name].spelling}, {CATALOGUE[name].title}: {CATALOGUE[name].sentence}" for name in names)
+
+
+def interval_figure(
+    name: str,
+    title: str,
+    marks: Sequence[Whisker],
+    table: Table,
+    *,
+    alt: str,
+    axis: str,
+    legend: Sequence[tuple[Swatch, str]],
+    margin: float | None = None,
+) -> Figure:
+    """A row for each difference.
+
+    Args:
+        name: of the figure.
+        title: over it.
+        marks: a dot and an interval each.
+        table: the same numbers.
+        alt: what the figure says, for readers who cannot see it.
+        axis: what is subtracted from what.
+        legend: what the colours mean.
+        margin: of equivalence, drawn as a band; None draws none.
+    """
+    spec, narrow = (whiskers(marks, axis, screen, margin) for screen in SCREENS)
+    return Figure(name, title, alt, spec, narrow, table, tuple(legend), table_follows=True)
+
+
+def margin_legend(margin: float | None) -> tuple[tuple[Swatch, str], ...]:
+    """The band of a margin of equivalence; nothing without a margin."""
+    return () if margin is None else (("band", f"margin of ±{margin:g}"),)

@@ -1,7 +1,7 @@
-"""The tidy table of a Document as CSV: numbers in full, nothing where nothing is known.
+"""A Document as data: its tidy table as CSV, its payload as JSON.
 
-A spreadsheet takes a cell that begins with `=`, `+`, `-` or `@` for a formula and runs it. Text from elsewhere that begins
-so gets an apostrophe in front, unless it is a plain number.
+CSV has numbers in full, and nothing where nothing is known. A spreadsheet takes a cell that begins with `=`, `+`, `-` or `@`
+for a formula and runs it. Text from elsewhere that begins so gets an apostrophe in front, unless it is a plain number.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import io
 import re
 
 from cranfield.reporting.document import Cell, Document, cell_value
+from cranfield.reporting.payload import to_json
 from cranfield.words import printable
 
 FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
@@ -38,3 +39,13 @@ def _plain(cell: Cell) -> str:
     if value is None:
         return ""
     return guard(printable(value)) if isinstance(value, str) else repr(value)
+
+
+def render_json(document: Document) -> str:
+    """What `--format json` prints."""
+    return to_json(document.payload())
+
+
+def render_record(document: Document) -> str:
+    """What a .json file holds: the payload, and everything about every query."""
+    return to_json(document.payload() if document.record is None else document.record())
