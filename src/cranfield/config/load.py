@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from cranfield.config.grid_points import check_grid
+from cranfield.config.grid import check_grid
 from cranfield.config.models import Config
 from cranfield.config.strict import Finding
 from cranfield.config.systems import SystemConfig, SystemRoot

@@ -1,7 +1,7 @@
 """cranfield.yaml as pydantic models: its keys, their types and bounds.
 
 The string under each field is its description in the published JSON Schema. The kinds of system are in `systems`, the
-block `gate:` in `gate`, the block `grid:` in `grid`; reading the file is in `load`.
+block `gate:` in `gate`, the points of the block `grid:` in `grid`; reading the file is in `load`.
 """
 
 from __future__ import annotations
@@ -14,17 +14,19 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, ConfigDict, Field, PrivateAttr, ValidationInfo, field_validator
 
 from cranfield.config.gate import GateConfig
-from cranfield.config.grid import GridConfig
 from cranfield.config.names import DEFAULT_TEST, ConventionName, MeasureName, TestName
 from cranfield.config.strict import Finding, Strict, checked, raise_findings
 from cranfield.config.systems import FusionConfig, Name, Params, SystemConfig, SystemName
 from cranfield.errors import Problem
+from cranfield.formats.io.located import Text
 from cranfield.formats.testsets.native_fields import CLOSED
 from cranfield.model import DEFAULT_CONVENTION
 
 SUMMARY_FILES = frozenset({"report.html", "report.md", "results.json"})
 """Files that a run over several test sets writes next to the folders of the sets."""
 
+HELD_OUT = 0.3
+"""Default share of the queries held out, unless the test set has a split."""
 Share = Annotated[float, Field(ge=0, le=1)]
 
 
@@ -112,6 +114,21 @@ class SetConfig(Strict):
     """Only these systems: a single one, baseline and candidate, or more; without it, as at the top."""
     repo: str | None = None
     """Folder of the repository that the set is checked against; without it, as at the top."""
+
+
+class GridConfig(Strict):
+    """Settings of a system to combine, and the held-out queries on which the best combination is evaluated."""
+
+    system: Text
+    """Name of the system that is varied."""
+    over: Annotated[dict[str, Annotated[list[Any], Field(min_length=1)]], Field(min_length=1)]
+    """Place in the system, with dots, to the values it takes: `fusion.rrf_k: [10, 60]`, `params.boost: [1, 5]`. Every
+    combination is a point, 500 of them at most."""
+    held_out: Annotated[float, Field(gt=0, lt=1)] | str | None = None
+    """Share of the queries on which the winner is judged, drawn within the strata; or `KEY=VALUE`, the stratum whose
+    queries are held out. A split that the test set has stored goes before a share. Without it, that split, or 0.3."""
+    seed: Annotated[int, Field(ge=0)] = 0
+    """Of the draw of the held-out queries."""
 
 
 def _misspells_testset(file: Mapping[str, Any]) -> bool:

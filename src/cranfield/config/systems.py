@@ -17,11 +17,11 @@ from pydantic import (
     WithJsonSchema,
 )
 
-from cranfield.config.check_template import check_command, check_started_once
 from cranfield.config.expression import compile_empty_regex
 from cranfield.config.reading import Check, Extract, compiles
 from cranfield.config.services import Http, Mcp
 from cranfield.config.strict import Finding, Strict, by_key, checked, known_in
+from cranfield.config.template import check_command, check_started_once
 from cranfield.errors import Problem, unknown_name
 from cranfield.formats.io.located import PlainScalar, Text
 from cranfield.formats.io.tree import source_text

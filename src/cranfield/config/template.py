@@ -1,4 +1,4 @@
-"""Placeholders in braces, and filling in a list of arguments, a text or a JSON value.
+"""Placeholders in braces: filling in a list of arguments, a text or a JSON value, and the checks of a config.
 
 `{query}`, `{k}`, `{params.NAME}`, and `{python}` in a command, `{env.NAME}` in a request, are placeholders. `{{word}}`
 is the literal text `{word}`; braces round anything that is not a plain word (a JSON body, say) stay as they are.
@@ -8,8 +8,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
+from cranfield.config.strict import Finding
+from cranfield.errors import Problem, unknown_name
+from cranfield.formats.io.tree import Loc
 from cranfield.model import Scalar
 
 PARAMS = "params."
@@ -18,6 +22,7 @@ PLACEHOLDERS = ("query", "k", "python", PARAMS + "NAME")
 """Placeholders of a command, for messages and documentation."""
 REQUEST_PLACEHOLDERS = ("query", "k", PARAMS + "NAME", ENV + "NAME")
 """Placeholders of a request, and of the arguments of a tool."""
+NO_QUERY = "no {query}: every query would make the same call"
 
 _WORD = r"[A-Za-z_][\w.\-]*"
 _BRACES = re.compile(rf"\{{\{{(?P<literal>{_WORD})\}}\}}|\{{(?P<name>{_WORD})\}}")
@@ -136,3 +141,68 @@ def _replacement(match: re.Match[str], values: Mapping[str, str]) -> str:
     if match["literal"] is not None:
         return "{" + match["literal"] + "}"
     return values.get(match["name"], match[0])
+
+
+def check_placeholders(place: Loc, text: str, known: Sequence[str]) -> Iterator[Finding]:
+    """Names in braces that are no placeholder."""
+    for name in placeholders(text):
+        if not is_placeholder(name, known):
+            near = [*known]
+            if "." in name:  # {param.min_ios}, {params.min ios}
+                near.append("params." + name.split(".", 1)[1])
+            problem = unknown_name("placeholder", name, near)
+            literal = f"{{{{{name}}}}} is the literal text {{{name}}}."
+            hint = f"{problem.hint} {literal}" if problem.hint else literal
+            yield place, replace(problem, expected=", ".join(known), hint=hint)
+
+
+def depends_on_query(value: object, known: Sequence[str]) -> bool:
+    """Whether a query changes the call; also true where a placeholder is misspelt, which is a problem of its own."""
+    names = {name for text in texts(value) for name in placeholders(text)}
+    return any(name == "query" or name.startswith("params.") or not is_placeholder(name, known) for name in names)
+
+
+def check_command(command: list[str]) -> Iterator[Finding]:
+    """A command that is started once for each query."""
+    for index, element in enumerate(command):
+        yield from check_placeholders((index,), element, PLACEHOLDERS)
+    yield from _check_program(command)
+    if any(name != "python" for name in placeholders(command[0]) if is_placeholder(name)):
+        yield (0,), Problem("the program itself cannot depend on the query", got=command[0])
+    if not depends_on_query(command[1:], PLACEHOLDERS):
+        yield (), Problem(NO_QUERY)
+
+
+def check_started_once(command: list[str], hint: str) -> Iterator[Finding]:
+    """A command that is started once for all queries, so that no query can be an argument."""
+    yield from _check_program(command)
+    for index, element in enumerate(command):
+        for name in placeholders(element):
+            if name == "python":
+                continue
+            if is_placeholder(name):
+                yield (index,), Problem("the program is started once, for all queries", got=element, hint=hint)
+            else:
+                yield from check_placeholders((index,), f"{{{name}}}", ("python",))
+
+
+def check_opened_once(value: object) -> Iterator[Finding]:
+    """Texts of a session that is opened once for all queries: variables of the environment may stand in them."""
+    for text in texts(value):
+        for name in placeholders(text):
+            if is_placeholder(name, REQUEST_PLACEHOLDERS) and not name.startswith(ENV):
+                hint = "write what depends on the query in arguments."
+                yield (), Problem("the session is opened once, for all queries", got=text, hint=hint)
+            else:
+                yield from check_placeholders((), f"{{{name}}}", (ENV + "NAME",))
+
+
+def check_request(value: object) -> Iterator[Finding]:
+    """Texts of a request that is sent for each query."""
+    for text in texts(value):
+        yield from check_placeholders((), text, REQUEST_PLACEHOLDERS)
+
+
+def _check_program(command: list[str]) -> Iterator[Finding]:
+    if not command[0].strip():
+        yield (0,), Problem("the program's name is blank")

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from cranfield.config import Config, SystemConfig, load_config
-from cranfield.config.grid_points import with_systems
+from cranfield.config.grid import with_systems
 from cranfield.config.systems import FusionConfig
 from cranfield.errors import Problem, UnknownNameError, UsageError
 from cranfield.evaluation.contribution import Contributions, contributions

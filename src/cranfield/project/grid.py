@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from cranfield.config import load_config
-from cranfield.config.grid import HELD_OUT, GridConfig
-from cranfield.config.grid_points import Point, grid_points, with_systems
+from cranfield.config.grid import Point, grid_points, with_systems
+from cranfield.config.models import HELD_OUT, GridConfig
 from cranfield.errors import UsageError, unknown_name
 from cranfield.evaluation.grid import GridPoint, GridResult, choose_point
 from cranfield.evaluation.verdict import broken_limits

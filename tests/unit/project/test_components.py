@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from cranfield.config import Config
-from cranfield.config.grid_points import with_systems
+from cranfield.config.grid import with_systems
 from cranfield.config.load import load_config
 from cranfield.errors import TestSetError, UnknownNameError, UsageError
 from cranfield.model import Query

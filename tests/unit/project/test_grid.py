@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from cranfield.config.grid import GridConfig
-from cranfield.config.grid_points import grid_points
+from cranfield.config.grid import grid_points
 from cranfield.config.load import load_config
+from cranfield.config.models import GridConfig
 from cranfield.errors import ConfigError, UsageError
 from cranfield.model import Meta, Query, Split, TestSet
 from cranfield.project.grid import halves_of, run_grid
