@@ -288,12 +288,12 @@ class PresetConfig(SearchSystem):
 
 
 class PluginConfig(SearchSystem):
-    """A kind of system that an installed package brings."""
+    """A kind of system provided by an installed package."""
 
     kind = "plugin"
 
     plugin: Text
-    """A kind of system that an installed package brings; what it needs is in `with`."""
+    """A kind of system provided by an installed package; its settings are in `with`."""
     with_: dict[str, Any] | None = Field(default=None, alias="with")
     """Settings of the plugin."""
 

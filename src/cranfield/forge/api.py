@@ -46,9 +46,7 @@ class Api:
 
         # Checked here: the message of the client would contain the token.
         if not all(value.isascii() and value.isprintable() for value in access.headers.values()):
-            raise UsageError(
-                f"the token for {access.forge} cannot be one", expected="letters, digits and signs on a line"
-            )
+            raise UsageError(f"the token for {access.forge} is invalid", expected="letters, digits and signs on a line")
         self._access = access
         headers = {"User-Agent": f"cranfield/{__version__}", **access.headers}
         self._client = Client(headers=headers, timeout=TIMEOUT_S, follow_redirects=False)
@@ -58,7 +56,7 @@ class Api:
             url = None
         if url is None or url.scheme not in {"http", "https"} or not url.host:
             expected = "an address such as https://api.example.org"
-            raise UsageError(f"this is no address of {access.forge}", expected=expected, got=shorten(access.url))
+            raise UsageError(f"this is not an address of {access.forge}", expected=expected, got=shorten(access.url))
 
     def __enter__(self) -> Self:
         """The client itself."""

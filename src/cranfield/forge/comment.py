@@ -128,8 +128,8 @@ def put_comment(thread: Thread, body: str) -> CommentResult:
             thread.delete(other)
         return CommentResult(done, kept, len(others))
     raise UsageError(
-        "the comment is not there when it is to be written anew",
-        hint="does another job remove it, or may the token not write?",
+        "the comment was deleted while it was being updated",
+        hint="check whether another job deletes it, and whether the token has write access",
     )
 
 
@@ -181,7 +181,7 @@ def without_mentions(text: str) -> str:
 
 
 def fit_to_limit(text: str, limit: int, *, source: str, size: Callable[[str], int] = len) -> str:
-    """Shorten Markdown to a limit: folded parts are removed first, from the end, then lines; a last line says so.
+    """Shorten Markdown to a limit: collapsed sections are removed first, from the end, then lines; a note is appended.
 
     Args:
         text: verdict first, details in `<details>`.
@@ -199,11 +199,11 @@ def fit_to_limit(text: str, limit: int, *, source: str, size: Callable[[str], in
             continue
         kept[index] = (True, "")
         folded = sum(is_folded and not part for is_folded, part in kept)
-        note = _cut_note(f"{folded} of its {n_folded} folded parts are left out", source)
+        note = _cut_note(f"{folded} of its {n_folded} collapsed sections are omitted", source)
         whole = "".join(part for _, part in kept).rstrip() + note
         if size(whole) <= limit:
             return whole
-    note = _cut_note("only its beginning is here", source)
+    note = _cut_note("only its beginning is shown", source)
     lines: list[str] = []
     used = size(note) + size("\n```\n")
     for line in "".join(part for _, part in kept).splitlines(keepends=True):
@@ -217,11 +217,11 @@ def fit_to_limit(text: str, limit: int, *, source: str, size: Callable[[str], in
 
 
 def _cut_note(what: str, source: str) -> str:
-    return f"\n\n---\nThis report was cut, because it is too long to stand here: {what}. The whole is in {source}.\n"
+    return f"\n\n---\nThis report was shortened to fit into a comment: {what}. The full report is in {source}.\n"
 
 
 def _parts(text: str) -> Iterator[tuple[bool, str]]:
-    """Pieces of the text, and whether each is a folded part of the outermost level."""
+    """Pieces of the text, and whether each is a collapsed section of the outermost level."""
     depth, piece = 0, ""
     for line in text.splitlines(keepends=True):
         opens, closes = line.startswith("<details"), line.startswith("</details>")

@@ -18,14 +18,14 @@ BODY_LIMIT = 65_536
 _REF = re.compile(r"refs/pull/(\d+)/")
 _REPO = re.compile(r"[A-Za-z0-9._-]+/[A-Za-z0-9._-]+")
 _PERMISSION = (
-    "the token may not write here: the job needs `permissions: pull-requests: write`, and a pull request from a fork has "
-    "a token that only reads"
+    "the token has no write access: the job needs `permissions: pull-requests: write`, and the token of a "
+    "pull request from a fork is read-only"
 )
 _HINTS = {
-    401: "GITHUB_TOKEN is not valid, or no longer",
+    401: "GITHUB_TOKEN is invalid or expired",
     403: _PERMISSION,
-    404: "is the name of the repository right, is that the number of a pull request, and may the token see it?",
-    422: "GitHub does not take the comment as it is",
+    404: "check the name of the repository, the number of the pull request, and the access of the token",
+    422: "GitHub rejected the comment",
 }
 
 
@@ -40,12 +40,12 @@ class PullRequest:
         self._number = number
 
     def author_id(self) -> int:
-        """Account id of the token's owner, by the one request that every kind of token allows."""
+        """Account id of the token's owner, by a request that every kind of token allows."""
         content = self._api.call("POST", "/graphql", {"query": "query { viewer { login databaseId } }"})
         try:
             return int(content["data"]["viewer"]["databaseId"])
         except (KeyError, TypeError, ValueError, OverflowError):
-            raise UsageError("GitHub does not say whose token this is", got=shorten(content)) from None
+            raise UsageError("GitHub did not return the owner of the token", got=shorten(content)) from None
 
     def comments(self) -> Iterator[Comment]:
         """All comments, except those on lines of the change."""
@@ -94,7 +94,7 @@ def place(environ: Mapping[str, str], repo: str | None, number: int | None) -> t
     """Repository and number of the pull request: as given, or of the job's environment.
 
     Raises:
-        UsageError: neither says, or a name is none.
+        UsageError: one is missing or invalid.
     """
     repo = repo or environ.get("GITHUB_REPOSITORY", "")
     if not _REPO.fullmatch(repo) or {".", ".."} & set(repo.split("/")):

@@ -16,10 +16,10 @@ BODY_LIMIT = 1_000_000
 """Maximum length of a note, in characters."""
 _REPO = re.compile(r"[0-9]+|[A-Za-z0-9._-]+(?:/[A-Za-z0-9._-]+)+")
 _HINTS = {
-    401: "GITLAB_TOKEN is not valid, or no longer",
-    403: "the token may not write here: it needs the scope `api`, and a member's role; variables of a project are not "
-    "given to the pipelines of a fork",
-    404: "is the project right, is that the number of a merge request, and may the token see it?",
+    401: "GITLAB_TOKEN is invalid or expired",
+    403: "the token has no write access: it needs the scope `api`, and a member's role; pipelines of a fork "
+    "have no access to variables of the project",
+    404: "check the project, the number of the merge request, and the access of the token",
 }
 
 
@@ -38,7 +38,7 @@ class MergeRequest:
         try:
             return int(content["id"])
         except (KeyError, TypeError, ValueError, OverflowError):
-            raise UsageError("GitLab does not say whose token this is", got=shorten(content)) from None
+            raise UsageError("GitLab did not return the owner of the token", got=shorten(content)) from None
 
     def comments(self) -> Iterator[Comment]:
         """All notes, except system notes of GitLab."""
@@ -81,7 +81,7 @@ def place(environ: Mapping[str, str], repo: str | None, number: int | None) -> t
     """Project (its number, or GROUP/NAME) and number of the merge request: as given, or of the job's environment.
 
     Raises:
-        UsageError: neither says, or a name is none.
+        UsageError: one is missing or invalid.
     """
     repo = repo or environ.get("CI_MERGE_REQUEST_PROJECT_ID") or environ.get("CI_PROJECT_ID", "")
     if not _REPO.fullmatch(repo):

@@ -19,7 +19,7 @@ from cranfield.model import Convention, Outcome
 from cranfield.ranking.value import Silence
 
 Values = Mapping[str, Fraction]
-"""Query id to the exact value of a measure, of the queries that have one."""
+"""Query id to the exact value of a measure; queries without a value are missing."""
 Where = Mapping[str, str] | None
 
 
@@ -54,9 +54,9 @@ class Evidence:
         return {query_id: exact(value) for query_id, value, has in found if has}
 
     def lost(self, measure: str, queries: Iterable[str]) -> tuple[str, ...]:
-        """Those without a value, of which the baseline has one, or that have none because they failed or found nothing.
+        """Queries without a value that have one in the baseline, or that failed or found nothing relevant.
 
-        None of a measure that says how far others can be trusted: a list that is empty holds nothing unjudged.
+        None for a diagnostic measure: an empty list contains no unjudged results.
         """
         values, before, parsed = self.values(measure), self.before(measure), parse(measure)
         spec = CATALOGUE[parsed.name]
@@ -66,7 +66,7 @@ class Evidence:
         return tuple(query for query in queries if query not in values and (query in before or query in barren))
 
     def _barren(self, measure: Measure) -> frozenset[str]:
-        """Queries with something relevant to be found, and nothing relevant found as deep as a measure looks."""
+        """Queries with relevant documents, none of which is within the depth of a measure."""
         ranking, rel = self.evaluation.ranking, measure.whole("rel", 1)
         first = first_relevant_rank(ranking, rel=rel, cutoff=measure.depth)
         findable = ~(expected_relevant(ranking, rel) == 0)  # if the number is unknown, at least one is assumed
@@ -79,7 +79,7 @@ class Evidence:
         return {query_id: exact(value) for query_id, value in self.baseline.values_of(str(parse(measure))).items()}
 
     def queries(self, where: Where = None) -> tuple[str, ...]:
-        """Ids of the queries of some strata, in their order; of all where none are named."""
+        """Ids of the queries of some strata, in order; of all queries by default."""
         by_id = self.evaluation.testset.by_id
         return tuple(
             query_id
@@ -88,7 +88,7 @@ class Evidence:
         )
 
     def groups(self, where: Where, by: str | None) -> Iterator[tuple[str, tuple[str, ...]]]:
-        """The queries a rule is about, and what to call them: all in one, or stratum by stratum."""
+        """Labels and queries of a rule: all in one group, or one group per stratum."""
         queries = self.queries(where)
         if by is None:
             yield named(where), queries
@@ -101,9 +101,9 @@ class Evidence:
 
     @property
     def unanswered(self) -> Mapping[str, str]:
-        """Query id to outcome, of every query that failed or has no answer.
+        """Query id to outcome, for every query that failed or has no answer.
 
-        Where nothing should be found, a file of results that has no line for the query has answered it.
+        A query without relevant documents that is missing from a run file counts as answered.
         """
         ranking = self.evaluation.ranking
         kept = np.zeros(ranking.n_queries, dtype=bool) if ranking.silence is None else ranking.silence == Silence.KEPT
@@ -116,7 +116,7 @@ class Evidence:
 
     @property
     def latencies(self) -> Sequence[float]:
-        """Milliseconds of each call, where they were recorded."""
+        """Latencies of calls in milliseconds, if recorded."""
         run = self.evaluation.run
         known = set(self.evaluation.query_ids)
         return [] if run is None else [log.latency_ms for query_id, log in run.logs.items() if query_id in known]

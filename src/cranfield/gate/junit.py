@@ -1,8 +1,7 @@
-"""A GateResult as JUnit XML, for the page of tests that a CI server shows.
+"""A GateResult as JUnit XML, for the test page of a CI server.
 
-A rule is a test case. A rule that is broken is a failure; a rule whose numbers decide nothing is an error of the type
-`inconclusive`: skipped, it would be counted among what is well. Queries named by a rule that was not kept are test
-cases of their own, under that rule.
+Each rule is a test case. A broken rule is a failure; an inconclusive rule is an error of the type `inconclusive`, because
+skipped tests are shown as successes. Queries listed by a rule that did not pass are test cases under that rule.
 """
 
 from __future__ import annotations

@@ -217,11 +217,11 @@ def test_a_next_page_on_another_server_is_not_asked(forge: Any, report: Path, st
         ("gitlab", {"CI_PROJECT_ID": "a b"}, "not a project"),
         ("github", {"GITHUB_ACTIONS": None, "GITHUB_TOKEN": None}, "no forge is named"),
         ("github", {"GITHUB_API_URL": "http://127.0.0.1:1"}, "cannot be reached (tried 5 times)"),
-        ("github", {"GITHUB_TOKEN": "to\u2026ken"}, "the token for GitHub cannot be one"),
-        ("gitlab", {"GITLAB_TOKEN": "to\nken"}, "the token for GitLab cannot be one"),
-        ("github", {"GITHUB_API_URL": "nowhere"}, "this is no address of GitHub"),
-        ("github", {"GITHUB_API_URL": "file:///x"}, "this is no address of GitHub"),
-        ("gitlab", {"CI_API_V4_URL": "http://"}, "this is no address of GitLab"),
+        ("github", {"GITHUB_TOKEN": "to\u2026ken"}, "the token for GitHub is invalid"),
+        ("gitlab", {"GITLAB_TOKEN": "to\nken"}, "the token for GitLab is invalid"),
+        ("github", {"GITHUB_API_URL": "nowhere"}, "this is not an address of GitHub"),
+        ("github", {"GITHUB_API_URL": "file:///x"}, "this is not an address of GitHub"),
+        ("gitlab", {"CI_API_V4_URL": "http://"}, "this is not an address of GitLab"),
     ],
 )
 def test_what_is_missing_is_said_at_once(
@@ -277,7 +277,7 @@ def test_a_report_too_long_for_the_forge_is_cut_and_says_so(github: Any, report:
     (body,) = github.bodies()
     assert "Recall fell." in body
     assert "The end." in body
-    assert "1 of its 1 folded parts are left out. The whole is in `report.md`" in body
+    assert "1 of its 1 collapsed sections are omitted. The full report is in `report.md`" in body
 
 
 @pytest.mark.parametrize(
@@ -306,4 +306,4 @@ def test_a_forge_that_does_not_say_whose_token_it_is_is_written_nothing(forge: A
     forge.instead.append((method, (200, {}, said)))
     done = forge.run(str(report))
     assert (done.returncode, forge.comments) == (2, [])
-    assert "does not say whose token this is" in done.stderr
+    assert "did not return the owner of the token" in done.stderr

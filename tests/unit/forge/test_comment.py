@@ -103,8 +103,8 @@ def folded(name: str, size: int) -> str:
     ("limit", "kept", "gone"),
     [
         (10_000, ["verdict", "one", "two", "end"], []),
-        (1_700, ["verdict", "one", "end", "1 of its 2 folded parts"], ["two"]),
-        (700, ["verdict", "end", "2 of its 2 folded parts"], ["one", "two"]),
+        (1_700, ["verdict", "one", "end", "1 of its 2 collapsed sections"], ["two"]),
+        (700, ["verdict", "end", "2 of its 2 collapsed sections"], ["one", "two"]),
     ],
 )
 def test_folded_parts_go_first_and_from_the_end(limit: int, kept: list[str], gone: list[str]) -> None:
@@ -128,14 +128,14 @@ def test_lines_go_when_nothing_is_folded_and_a_fence_is_closed() -> None:
     assert len(cut) <= 400
     assert cut.startswith("verdict\n\n```\na line\n")
     assert cut.count("```") == 2
-    assert "only its beginning is here. The whole is in a file." in cut
+    assert "only its beginning is shown. The full report is in a file." in cut
 
 
 def test_bytes_can_be_what_is_limited() -> None:
     text = "verdict\n" + "é\n" * 300  # 3 bytes a line
     cut = fit_to_limit(text, 600, source="a file", size=lambda text: len(text.encode()))
     assert len(cut.encode()) <= 600
-    assert "The whole is in a file" in cut
+    assert "The full report is in a file" in cut
 
 
 @given(

@@ -29,7 +29,7 @@ def test_a_report_that_the_page_has_no_room_for_is_cut_by_bytes(tmp_path: Path, 
     assert said == "wrote the step's summary, cut to its limit of 1 MiB"
     assert page.stat().st_size <= SUMMARY_BYTES
     assert "# Verdict" in page.read_text()
-    assert "1 of its 1 folded parts are left out" in page.read_text()
+    assert "1 of its 1 collapsed sections are omitted" in page.read_text()
 
 
 def test_a_page_that_is_full_is_left_as_it_is(tmp_path: Path) -> None:

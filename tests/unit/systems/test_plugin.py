@@ -129,13 +129,16 @@ def test_a_package_may_bring_an_async_function(install, plugin):
         (
             "broken",
             (
-                "expected plugin broken of acme_search 1.2 to make the system, got acme_search.py, line 31: "
+                "expected plugin broken of acme_search 1.2 to create a system, got acme_search.py, line 31: "
                 "ValueError: no licence.\nHint: fix acme_search:broken, or uninstall the package."
             ),
         ),
-        ("nothing", "expected plugin nothing of acme_search 1.2 to make what has a method search, got a NoneType"),
-        ("constant", "expected plugin constant of acme_search 1.2 to make the system, got TypeError: 'int' object"),
-        ("absent", "expected plugin absent of acme_search 1.2 to make the system, got AttributeError: module"),
+        (
+            "nothing",
+            "expected plugin nothing of acme_search 1.2 to create an object with a method search, got a NoneType",
+        ),
+        ("constant", "expected plugin constant of acme_search 1.2 to create a system, got TypeError: 'int' object"),
+        ("absent", "expected plugin absent of acme_search 1.2 to create a system, got AttributeError: module"),
     ],
 )
 def test_a_broken_plugin_fails_the_preflight_with_the_name_of_its_package(install, plugin, entry, said):
@@ -148,7 +151,7 @@ def test_a_broken_plugin_fails_the_preflight_with_the_name_of_its_package(instal
 def test_a_plugin_that_nobody_brings_fails_the_preflight_with_the_nearest_name(install, plugin):
     install("acme = acme_search:Engine")
     said = refused(plugin("acne"))
-    assert "got no installed package brings a plugin of that name" in said
+    assert "got no installed package provides a plugin of that name" in said
     assert "did you mean acme?" in said
 
 

@@ -52,7 +52,7 @@ def find_callable(found: object, name: str) -> Callable[..., Any]:
         CheckFailedError: it is not callable and has no method `search`.
     """
     if inspect.isclass(found):
-        hint = "with `with: {}` the class is called first, and what it makes is asked."
+        hint = "with `with: {}` the class is instantiated first, and its instance is called."
         raise CheckFailedError(f"{name} to be a function", "a class", hint)
     search = getattr(found, "search", None)
     if callable(search):

@@ -57,11 +57,11 @@ class PluginSystem(InProcessSystem):
         points = {plugin.name: plugin for plugin in installed}
         same = {plugin.point.value for plugin in installed if plugin.name == name}
         if len(same) > 1:
-            raise CheckFailedError("one package that brings it", f"several: {', '.join(sorted(same))}")
+            raise CheckFailedError("one package that provides it", f"several: {', '.join(sorted(same))}")
         if name not in points:
             problem = unknown_name("plugin", name, points)
-            brings = "no installed package brings a plugin of that name"
-            raise CheckFailedError(problem.expected or "a package that brings it", brings, problem.hint)
+            brings = "no installed package provides a plugin of that name"
+            raise CheckFailedError(problem.expected or "a package that provides it", brings, problem.hint)
         return points[name]
 
     def load(self) -> tuple[object, object]:
@@ -78,17 +78,17 @@ class PluginSystem(InProcessSystem):
                 params={**self.config.params, **self.set_params},
             )
         except (Exception, SystemExit) as error:
-            whose = f"plugin {plugin.name}{plugin.package} to make the system"
-            raise CheckFailedError(whose, error_text_with_place(error), hint) from error
+            subject = f"plugin {plugin.name}{plugin.package} to create a system"
+            raise CheckFailedError(subject, error_text_with_place(error), hint) from error
         return _as_function(made) or self._request_server(made, plugin), made
 
     def _request_server(self, made: object, plugin: Plugin) -> Callable[..., Any]:
         try:
             return find_callable(made, self.called)
         except CheckFailedError as problem:
-            whose = f"plugin {plugin.name}{plugin.package} to make what has a method search"
+            subject = f"plugin {plugin.name}{plugin.package} to create an object with a method search"
             raise CheckFailedError(
-                whose, problem.found, f"fix {plugin.point.value}, or uninstall the package."
+                subject, problem.found, f"fix {plugin.point.value}, or uninstall the package."
             ) from None
 
 

@@ -165,6 +165,6 @@ def call_factory(
         return factory(**given)
     except CranfieldError as error:
         problem = error.problems[0]
-        raise CheckFailedError(problem.expected or "settings that it can use", problem.message, problem.hint) from error
+        raise CheckFailedError(problem.expected or "valid settings", problem.message, problem.hint) from error
     except (Exception, SystemExit) as error:
-        raise CheckFailedError(f"{name} to make what is asked", error_text_with_place(error)) from error
+        raise CheckFailedError(f"{name} to create the system", error_text_with_place(error)) from error
