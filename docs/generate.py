@@ -263,7 +263,7 @@ def classes_page() -> str:
     """Classes of question, from the table that evaluation and reports read."""
     intro = (
         "A query may say what class of question it is, by name or letter. Reports then measure each class in its own terms. "
-        "[How to ask questions of several kinds](../../how-to/query-classes.md)."
+        "[How to use query classes](../../how-to/query-classes.md)."
     )
     sections = ["# Classes of question", intro]
     for query_class in QUERY_CLASSES.values():

@@ -25,10 +25,10 @@ from cranfield.measures.spec import (
 from cranfield.ranking.value import UNKNOWN_COUNT, Aspect, FloatQ, Ranking
 
 FAMILIES = {
-    "The usual ones": "core",
+    "Common measures": "core",
     "Sums, counts and costs": "counts",
-    "More of trec_eval": "trec",
-    "Kinds of question": "aspects",
+    "Other measures of trec_eval": "trec",
+    "Query classes": "aspects",
     "User models": "user_models",
     "Subtopics": "diversity",
     "Preferences and judges": "preference",

@@ -116,10 +116,10 @@ class MeasureSpec:
 
 
 REL = ParameterSpec("rel", 1, "lowest grade that counts as relevant", minimum=1)
-JUDGED_ONLY = ParameterSpec("judged_only", False, "leave unjudged results out of the list before it is looked at")
-GAINS = ParameterSpec("gains", (), "gain of each grade named, `{1: 3, 2: 9}`; other grades keep their own")
+JUDGED_ONLY = ParameterSpec("judged_only", False, "remove unjudged results from the list first")
+GAINS = ParameterSpec("gains", (), "gain by grade, such as `{1: 3, 2: 9}`; default: the grade itself")
 PERSISTENCE = ParameterSpec(
-    "p", 0.8, "chance that the user goes on from one result to the next", 0, 1, above_minimum=True, below_maximum=True
+    "p", 0.8, "probability that the user continues to the next result", 0, 1, above_minimum=True, below_maximum=True
 )
 
 

@@ -4,7 +4,7 @@ Classes of query are one table: what a right answer is, how it is measured, and 
 reports, the reader of test sets, docs and the demo read it. Measures are named as they are written; the room of measures
 is above this one.
 
-Source: the eight classes are those that a documentation search meets in practice; negative queries make the ninth.
+The first eight classes are those of queries to a documentation search; negative queries are the ninth.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from cranfield.errors import UnknownNameError
 Scalar = str | int | float | bool
 ClassTest = Literal["permutation", "sign", "mcnemar"]
 
-MANY_ANSWERS = "any of many answers is as good as the first: no rank is that of the right one"
+MANY_ANSWERS = "several answers are equally right, so the rank of the first is not meaningful"
 NOTHING_EXPECTED = "nothing should be found"
 NEGATIVE = "negative"
-"""Name of the class of queries where nothing should be found."""
+"""Name of the class of queries without a relevant document."""
 
 
 @dataclass(frozen=True, slots=True)
 class Negative:
-    """Nothing should be found: right when nothing comes back, or nothing the system is sure of."""
+    """A query without a relevant document: right if no result is returned, or none above the bound."""
 
     below: float | None = None
     """Results whose score is under it do not count; None: every result counts."""
@@ -66,12 +66,12 @@ class QueryClass:
     test: ClassTest
     """Paired test between two systems, on the first measure."""
     refused: Mapping[str, str] = field(default_factory=dict)
-    """Name of a measure to why it says nothing of such a query."""
+    """Name of a measure to the reason why it does not apply to the class."""
     others_refused: str = ""
-    """Why no measure but those of `measures` says anything of such a query; empty where others do."""
+    """Why only the measures in `measures` apply to the class; empty where others apply too."""
 
     def why_refused(self, measure: str) -> str:
-        """Why a measure, by its name without cutoff and parameters, says nothing of such a query; empty where it does."""
+        """Why a measure, by its name without cutoff and parameters, does not apply; empty where it does."""
         own = {spelling.partition("@")[0] for spelling in self.measures}
         return self.refused.get(measure) or ("" if measure in own else self.others_refused)
 
@@ -85,7 +85,7 @@ QUERY_CLASSES: Mapping[str, QueryClass] = {
             "A",
             "canonical",
             "canonical lookup",
-            "One place is the answer: where a thing is defined.",
+            "Exactly one result is right: the place where a thing is defined.",
             ("RR@10", "P@1"),
             "permutation",
         ),
@@ -93,7 +93,7 @@ QUERY_CLASSES: Mapping[str, QueryClass] = {
             "B",
             "root",
             "root of a framework or package",
-            "One page is the answer: the entry to the whole.",
+            "Exactly one result is right: the entry page.",
             ("RR@10", "P@1"),
             "permutation",
         ),
@@ -101,7 +101,7 @@ QUERY_CLASSES: Mapping[str, QueryClass] = {
             "C",
             "synonym",
             "acronym or synonym",
-            "The thing that goes by another name.",
+            "The thing that the other name refers to.",
             ("RR@10",),
             "permutation",
         ),
@@ -109,7 +109,7 @@ QUERY_CLASSES: Mapping[str, QueryClass] = {
             "D",
             "fragment",
             "part of a compound name",
-            "Every name that holds the part, early in the list.",
+            "All names that contain the part, at the top of the list.",
             ("P@5", "P@10", "R@10", "AllFound@10"),
             "permutation",
         ),
@@ -117,7 +117,7 @@ QUERY_CLASSES: Mapping[str, QueryClass] = {
             "E",
             "deprecation",
             "modern and legacy form",
-            "The modern form stands above the legacy one.",
+            "The modern form is ranked above the legacy form.",
             ("ModernFirst",),
             "sign",
         ),
@@ -125,7 +125,7 @@ QUERY_CLASSES: Mapping[str, QueryClass] = {
             "F",
             "cross-source",
             "one subject in several sources",
-            "The first result is from the highest source that has an answer in the list.",
+            "The first result is from the source of highest authority with a relevant result in the list.",
             ("TopSource", "SourceRR"),
             "sign",
         ),
@@ -133,7 +133,7 @@ QUERY_CLASSES: Mapping[str, QueryClass] = {
             "G",
             "prose",
             "question in prose",
-            "Several pages explain it; the best ones first.",
+            "Several pages are relevant; the best ones are ranked first.",
             ("nDCG@10", "Rprec"),
             "permutation",
         ),
@@ -141,7 +141,7 @@ QUERY_CLASSES: Mapping[str, QueryClass] = {
             "H",
             "attribute",
             "things that share an attribute",
-            "Everything that has the attribute; no first among them.",
+            "All things with the attribute, in any order.",
             ("P@5", "P@10"),
             "permutation",
             dict.fromkeys(_FIRST_ANSWER, MANY_ANSWERS),
@@ -150,7 +150,7 @@ QUERY_CLASSES: Mapping[str, QueryClass] = {
             "N",
             NEGATIVE,
             "nothing to find",
-            "Nothing comes back, or nothing the system is sure of; no error.",
+            "No result is returned, or none above the confidence bound, without an error.",
             ("Silence",),
             "mcnemar",
             others_refused=NOTHING_EXPECTED,

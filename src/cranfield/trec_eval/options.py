@@ -1,6 +1,6 @@
-"""The options of trec_eval, read from the words of its command line as trec_eval reads them.
+"""The options of trec_eval, parsed from the command line as trec_eval parses them.
 
-One table of options: the reader and the help both come from it. `names` documents the parameters of measures.
+The parser and the help use one table of options. `names` documents the parameters of measures.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ HELP_HINT = "`cranfield trec_eval --help` lists the options."
 
 @dataclass(frozen=True, slots=True)
 class MeasureArgument:
-    """One `-m`: a name of trec_eval's, and what follows its first point."""
+    """One `-m`: a measure name of trec_eval, and the text after its first point."""
 
     name: str
     parameters: str | None = None
@@ -39,7 +39,7 @@ class MeasureArgument:
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What one command line asks for."""
+    """The parsed command line."""
 
     wants: Literal["values", "help", "version"] = "values"
     qrels: str = ""
@@ -116,51 +116,57 @@ class Option:
     letter: str
     """Empty where it has none."""
     name: str
-    """After two dashes; any beginning that fits no other option will do."""
+    """Long name, without the dashes; any unambiguous prefix is accepted."""
     argument: str
-    """What follows it, for the help; empty for a switch."""
+    """Placeholder of the argument in the help; empty for a switch."""
     sentence: str
     read: Callable[[Options, str, str], Options]
-    """(options so far, how it is spelled, its argument) to the options with it."""
+    """(options so far, flag as written, argument) to the updated options."""
 
     @property
     def flag(self) -> str:
-        """How messages and the help call it."""
+        """Spelling in messages and in the help."""
         return f"-{self.letter}" if self.letter else f"--{self.name}"
 
 
 OPTIONS = (
-    Option("q", "query_eval_wanted", "", "Print the values of every query too.", _switch("by_query")),
-    Option("m", "measure", "NAME[.PARAMETERS]", "Print this measure, or set of measures; repeat for more.", _measure),
+    Option("q", "query_eval_wanted", "", "Also print the values of each query.", _switch("by_query")),
+    Option("m", "measure", "NAME[.PARAMETERS]", "Measure or set of measures; repeat for more.", _measure),
     Option(
         "c",
         "complete_rel_info_wanted",
         "",
-        "Average over all judged queries; one not in RUN is 0.",
+        "Average over all judged queries; queries missing from RUN count as 0.",
         _switch("complete"),
     ),
-    Option("l", "level_for_rel", "N", "Lowest grade that counts as relevant; default 1.", _number("level", 1)),
-    Option("n", "nosummary", "", "Print no summary over all queries.", _switch("summary", on=False)),
-    Option("J", "Judged_docs_only", "", "Leave unjudged documents out of every list.", _switch("judged_only")),
-    Option("M", "Max_retrieved_per_topic", "N", "Look at the first N results of a query only.", _number("depth", 1)),
-    Option("N", "Number_docs_in_coll", "N", "Documents in the collection, for utility.", _number("collection_size", 0)),
+    Option("l", "level_for_rel", "N", "Lowest relevant grade; default: 1.", _number("level", 1)),
+    Option("n", "nosummary", "", "Do not print the summary over all queries.", _switch("summary", on=False)),
+    Option("J", "Judged_docs_only", "", "Ignore unjudged documents.", _switch("judged_only")),
+    Option("M", "Max_retrieved_per_topic", "N", "Use only the first N results of each query.", _number("depth", 1)),
+    Option(
+        "N",
+        "Number_docs_in_coll",
+        "N",
+        "Number of documents in the collection; used by utility.",
+        _number("collection_size", 0),
+    ),
     Option("R", "Rel_info_format", "FORMAT", f"Format of QRELS: {', '.join(QRELS_FORMATS)}.", _qrels_format),
-    Option("T", "Results_format", "FORMAT", f"Format of RUN: {RESULTS_FORMAT}, the only one.", _results_format),
+    Option("T", "Results_format", "FORMAT", f"Format of RUN; only {RESULTS_FORMAT} is supported.", _results_format),
     Option(
         "Z",
         "Zscore",
         "FILE",
-        "Print z-scores by the means in FILE: `query measure mean deviation`.",
+        "Print z-scores; lines of FILE: `query measure mean deviation`.",
         lambda options, _flag, text: replace(options, zscores=text),
     ),
-    Option("D", "Debug_level", "N[.QUERY]", "Score this query only; nothing more is printed for debugging.", _debug),
-    Option("o", "Output_old_results_format", "", "Taken and ignored.", lambda options, _flag, _text: options),
-    Option("", "as", "VERSION", "Print what trec_eval 10 (the default) or 9 (9.0.8) prints.", _version),
+    Option("D", "Debug_level", "N[.QUERY]", "Score only this query; no debugging output is printed.", _debug),
+    Option("o", "Output_old_results_format", "", "Accepted and ignored.", lambda options, _flag, _text: options),
+    Option("", "as", "VERSION", "Version of trec_eval to reproduce: 10 (default) or 9 (9.0.8).", _version),
     Option(
         "v",
         "version",
         "",
-        "Print the version and leave.",
+        "Print the version and exit.",
         lambda options, _flag, _text: replace(options, wants="version"),
     ),
     Option(
@@ -174,7 +180,7 @@ OPTIONS = (
 
 
 def parse_arguments(words: Sequence[str]) -> Options:
-    """Read the words behind `cranfield trec_eval`.
+    """Parse the arguments of `cranfield trec_eval`.
 
     As with GNU getopt, options and files come in any order, switches may share a dash (`-qc`), an option's argument may
     follow without a space (`-M100`, `-mndcg_cut.5,10`), and long names may be cut short.
@@ -205,7 +211,7 @@ def parse_arguments(words: Sequence[str]) -> Options:
 
 
 def help_lines() -> list[tuple[str, str]]:
-    """What every option is called, and what it does."""
+    """Spelling and description of every option."""
     return [
         (
             f"{f'{option.flag}, ' if option.letter else ''}--{option.name}{' ' * bool(option.argument)}{option.argument}",

@@ -149,7 +149,7 @@ def test_every_class_can_be_compared():
 
 def test_a_measure_that_no_query_allows_is_refused_with_the_reason():
     many = TestSet("many", (Query("h", query_class="H"), Query("n", negative=Negative())), {"h": {"a": 1}})
-    with pytest.raises(MeasureError, match="no rank is that of the right one") as caught:
+    with pytest.raises(MeasureError, match="the rank of the first is not meaningful") as caught:
         evaluate(many, {"h": ["a"]}, measures=["RR"])
     assert "nothing should be found" in str(caught.value)
 
@@ -198,9 +198,9 @@ def test_negative_queries_leave_all_means_and_are_told_of_once(sides):
 
 
 def test_measures_that_share_queries_and_reason_share_a_sentence(sides):
-    told = [sentence for sentence in sides[0].warnings if "no rank is that of the right one" in sentence]
-    assert len(told) == 1
-    assert told[0].startswith("RR@10, Success@5 have no value for 1 of 14 queries (")
+    warnings = [sentence for sentence in sides[0].warnings if "the rank of the first is not meaningful" in sentence]
+    assert len(warnings) == 1
+    assert warnings[0].startswith("RR@10, Success@5 have no value for 1 of 14 queries (")
 
 
 def test_a_negative_query_is_not_among_those_without_a_relevant_document(sides):
@@ -215,7 +215,7 @@ def test_only_negative_queries_are_measured_by_silence():
 
 
 def test_the_unjudged_results_of_a_query_that_a_measure_is_refused_for_are_not_counted():
-    # h is of the attribute class: no rank is that of the right answer, so nothing unjudged there can move RR.
+    # h is of the attribute class, for which RR is not defined, so unjudged results there cannot change RR.
     testset = TestSet("set", (Query("h", query_class="attribute"), Query("plain")), {"h": {"a": 1}, "plain": {"a": 1}})
     ranking = evaluate(testset, {"h": ["x", "a"], "plain": ["y", "z", "a"]}).ranking
     of_rr, of_precision = (unjudged_margin(parse(spelling), ranking) for spelling in ("RR", "P@5"))

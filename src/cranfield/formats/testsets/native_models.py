@@ -1,7 +1,7 @@
-"""The schema of a test set in YAML or JSON, as pydantic models: what may be said, its type and its bounds.
+"""The schema of a test set in YAML or JSON, as pydantic models: keys, types and bounds.
 
-The string under each field is its description in the published JSON Schema. What one field alone cannot tell (ids used
-twice, a query without judgments) is checked in `testset_checks`.
+The string under each field is its description in the published JSON Schema. Conditions on several fields (duplicate ids,
+a query without judgments) are checked in `native_checks`.
 """
 
 from __future__ import annotations
@@ -35,33 +35,33 @@ from cranfield.model import Credit, Grouping
 from cranfield.model.meta import DEFAULT_REFRESH_DAYS
 
 TARGETS = ("patterns", "spans", "entities", "answer_files", "predicates")
-"""Keys of a query that say by a rule what is relevant."""
+"""Keys of a query that define relevance by a rule."""
 GRADED = ("judgments", "ratings", "groups")
-"""Keys that say it by document id."""
+"""Keys of a query that define relevance by document id."""
 
 
 class PatternModel(Strict):
-    """Ids that are relevant, by a regular expression."""
+    """Relevant document ids, as a regular expression."""
 
     regex: Regex
-    """Python regular expression, searched for anywhere in the result id (anchor it with ^ and $), case-sensitive."""
+    """Python regular expression, searched anywhere in the result id (anchor it with ^ and $), case-sensitive."""
     grade: Grade = 1
-    """How relevant a match is."""
+    """Grade of a match."""
     credit: Credit = "once"
-    """`once`: the pattern is one expected item, earned by the first match. `every`: each match is an item."""
+    """`once`: the pattern is one expected item, credited to the first match. `every`: each match is an expected item."""
     expected_count: Annotated[int, Field(ge=1, le=10_000_000)] | None = None
-    """How many documents match in the whole corpus, where known; needed by measures that count, with `every`."""
+    """Number of matching documents in the corpus, if known; with `every`, required by measures such as recall."""
 
 
 class SpanModel(Strict):
-    """Lines of a file that are relevant; a result that overlaps them is one."""
+    """Relevant lines of a file; a result that overlaps them matches."""
 
     path: FilledText
-    """The file."""
+    """Path of the file."""
     lines: Lines
     """First and last line, counted from 1: `41-61`."""
     grade: Grade = 1
-    """How relevant it is."""
+    """Grade of the span."""
 
 
 def _short_span(value: Any) -> Any:
@@ -82,45 +82,45 @@ AnySpan = Annotated[SpanModel, BeforeValidator(_short_span), OrShort(_SHORT_SPAN
 
 
 class PredicateModel(Strict):
-    """Documents that are relevant because a query to your own database names them."""
+    """Documents that a query to a database selects."""
 
     sql: FilledText
-    """A query that gives document ids in its first column."""
+    """SQL query; its first column holds document ids."""
     database: FilledText = "corpus"
-    """Name in `databases`."""
+    """Name of the database in `databases`."""
     grade: Grade = 1
-    """How relevant such a document is."""
+    """Grade of the selected documents."""
 
 
 class NegativeModel(Strict):
-    """How sure a system may be when there is nothing to find."""
+    """Bound on the scores of results of a negative query."""
 
     below: Grade | None = None
-    """Results whose score is under it do not count; without it every result counts."""
+    """Results with a lower score are ignored; by default all results count."""
     field: Text = ""
-    """A field of the answer (`confidence`) that is compared with `below` in place of the scores."""
+    """Field of the answer, such as `confidence`, that is compared with `below` instead of the scores."""
 
 
 class LegacyModel(Strict):
-    """The old form of what is asked for."""
+    """Legacy form of the requested item."""
 
     model_config = ConfigDict(
         json_schema_extra={
             "anyOf": [
-                {"required": [key], "properties": {key: {"minItems": 1}}}  # at least one of them says something
+                {"required": [key], "properties": {key: {"minItems": 1}}}  # at least one is not empty
                 for key in ("ids", "patterns")
             ]
         }
     )
 
     ids: list[FilledText] = Field(default_factory=list)
-    """Result ids of it."""
+    """Result ids of the legacy form."""
     patterns: list[Regex] = Field(default_factory=list)
-    """Regular expressions on the result id, searched for."""
+    """Regular expressions, searched anywhere in the result id."""
 
 
 def _legacy(value: Any) -> Any:
-    """A list stands for its ids; either says something."""
+    """Read a list as ids; refuse a form without ids and patterns."""
     values = {"ids": value} if isinstance(value, list) else value
     if (
         isinstance(values, dict)
@@ -145,7 +145,7 @@ _TRUTH: list[JsonValue] = [_filled(key) for key in (*GRADED, *TARGETS, "files")]
 
 
 class QueryModel(Strict):
-    """One query, what kind of question it is, and what is expected for it."""
+    """A query, its class, and its judgments or expected items."""
 
     model_config = ConfigDict(
         json_schema_extra={
@@ -166,29 +166,29 @@ class QueryModel(Strict):
     )
 
     id: FilledText
-    """Pairs the query with the runs; every query has its own."""
+    """Unique id, by which runs refer to the query."""
     text: FilledText
-    """What is asked, as a user types it."""
+    """Text of the query, as a user types it."""
     query_class: ClassName | None = Field(default=None, alias="class")
-    """How such a question is measured: name or letter of a query class."""
+    """Query class, by name or letter; it defines the measures."""
     strata: dict[Id, Annotated[Text, AfterValidator(without_nul)]] = Field(
         default_factory=dict, json_schema_extra=CLOSED
     )
-    """Any key to a value: class, task type, difficulty. Reports break results down by each."""
+    """Stratum to value, such as task type or difficulty. Reports break results down by stratum."""
     params: dict[ParamName, Annotated[PlainScalar, AfterValidator(without_nul)]] = Field(
         default_factory=dict, json_schema_extra=CLOSED
     )
-    """Filled into a system's command as `{params.NAME}`, for example a minimum version."""
+    """Parameters for the system, such as a minimum version: `{params.NAME}` in a command."""
     weight: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 1
-    """How often it is asked, in any unit: weighted means multiply by it."""
+    """Weight of the query in weighted means, for example its frequency."""
     negative: bool | NegativeModel = False
-    """Nothing should be found: `true`, or how sure the system may be of what it shows."""
+    """Negative query: no document is relevant. `true`, or a bound on the scores of results."""
     judgments: dict[Id, Grade] = Field(default_factory=dict, json_schema_extra=CLOSED)
-    """Document id to grade. 0 is judged and not relevant; under 0 is pooled and not judged."""
+    """Document id to grade. 0: judged not relevant; below 0: in the pool, not judged."""
     ratings: dict[Id, Annotated[dict[Id, Grade | None], Field(min_length=1, json_schema_extra=CLOSED)]] = Field(
         default_factory=dict, json_schema_extra=CLOSED
     )
-    """Document id to what each rater said, by the rater's name; null where the rater said nothing."""
+    """Document id to the grade of each rater, by name; null for a missing grade."""
     groups: dict[
         Id,
         Annotated[
@@ -196,138 +196,138 @@ class QueryModel(Strict):
             Field(min_length=1, json_schema_extra=CLOSED),
         ],
     ] = Field(default_factory=dict, json_schema_extra=CLOSED)
-    """Judgments by subtopic, judge or opinion (see `grouping`): group to document id to grade; preferences may have
-    subgroups between the two."""
+    """Judgments by subtopic, judge or preference group (see `grouping`): group to document id to grade. Groups of
+    preferences may contain subgroups."""
     patterns: list[PatternModel] = Field(default_factory=list)
-    """Relevance by pattern: what no pattern matches is not relevant."""
+    """Relevance by pattern; documents that match no pattern are not relevant."""
     spans: list[AnySpan] = Field(default_factory=list)
-    """Relevance by place: `src/index.rs:41-61`, with its grade `src/index.rs:41-61:2`, or `{path, lines, grade}`."""
+    """Relevance by lines of a file: `src/index.rs:41-61`, with a grade `src/index.rs:41-61:2`, or `{path, lines, grade}`."""
     entities: Annotated[dict[Id, Grade], Field(json_schema_extra=CLOSED)] | list[FilledText] = Field(
         default_factory=dict
     )
-    """Relevance by symbol: `src/index.py::Index.add` to its grade, or a list of them."""
+    """Relevance by symbol: `src/index.py::Index.add` to grade, or a list of symbols."""
     answer_files: dict[Id, Grade] = Field(default_factory=dict, json_schema_extra=CLOSED)
-    """Relevance by file: path to grade. Any result in it is one."""
+    """Relevance by file: path to grade. Any result in the file matches."""
     predicates: list[PredicateModel] = Field(default_factory=list)
-    """Relevance by a query to your own database."""
+    """Relevance by a query to a database."""
     files: list[FilledText] = Field(default_factory=list)
-    """Files that the results should cover. Where nothing else is expected, they are what is relevant too."""
+    """Files that the results should cover. If nothing else is expected, they are also the relevant items."""
     legacy: AnyLegacy | None = None
-    """The old form of what is asked for, which should rank below the modern one: `{ids, patterns}`, or a list of ids."""
+    """Legacy form, which should be ranked below the modern one: `{ids, patterns}`, or a list of ids."""
 
 
 class ClassesModel(Strict):
-    """Where a stratum gives the class of a question."""
+    """Query classes taken from a stratum."""
 
     stratum: FilledText
     """Key of the stratum."""
     names: dict[Id, ClassName] = Field(default_factory=dict, json_schema_extra=CLOSED)
-    """Its values to classes; without it the values are names or letters of classes themselves."""
+    """Value of the stratum to class; by default the values are names or letters of classes."""
 
 
 class SourceModel(Strict):
-    """Where results come from."""
+    """A source of results."""
 
     name: FilledText
-    """What reports call it."""
+    """Name in reports."""
     pattern: Regex
-    """Regular expression on the result id, searched for."""
+    """Regular expression, searched anywhere in the result id."""
 
 
 class MatchingModel(Strict):
-    """What is done to the path, the lines and the entity of a result before it is compared with what is expected."""
+    """How paths, lines and entities of results are normalised before matching."""
 
     line_base: Literal[0, 1] = 1
-    """The number that results give the first line of a file."""
+    """Line number of the first line of a file in the results."""
     min_overlap: Annotated[int, Field(ge=1, le=1_000_000)] = 1
-    """Lines that a result and an expected span must share."""
+    """Minimum number of lines that a result and an expected span share."""
     strip: list[FilledText] = Field(default_factory=list)
-    """Beginnings of paths that are taken off, the longest that fits."""
+    """Prefixes that are removed from paths; the longest match is used."""
     roots: list[FilledText] = Field(default_factory=list)
-    """Folders at which a path begins; what is before the first of them is taken off."""
+    """Folders at which paths begin; everything before the first of them is removed."""
     chunk_suffix: AnyRegex = r"::\d+$"
-    """Regular expression of what a chunk adds to the id of its entity; taken off."""
+    """Regular expression of the suffix that a chunk adds to the id of its entity; it is removed."""
 
 
 class AnchorModel(Strict):
-    """Where an expected place hangs in the code."""
+    """Position of an expected place in the code."""
 
     symbol: FilledText
-    """What the place lies in."""
+    """Symbol that contains the place."""
     body: FilledText
-    """SHA-256 of its text."""
+    """SHA-256 of the text of the symbol."""
     offset: int = 0
-    """Lines from the first line of the symbol to the first line of the place."""
+    """Distance in lines from the start of the symbol to the start of the place."""
     lines: Annotated[int, Field(ge=0)] = 1
-    """Lines of the place."""
+    """Number of lines of the place."""
 
 
 class SplitModel(Strict):
-    """Which queries are kept back."""
+    """The held-out queries and how they were sampled."""
 
     seed: int
-    """What it was drawn with."""
+    """Random seed of the sample."""
     share: Annotated[float, Field(ge=0, le=1)]
-    """Of the queries that is held out."""
+    """Share of the queries that is held out."""
     by: list[FilledText] = Field(default_factory=list)
-    """Strata within which it was drawn."""
+    """Strata of the stratified sample."""
     held_out: list[FilledText]
-    """Query ids."""
+    """Ids of the held-out queries."""
 
 
 class MetaModel(Strict):
-    """About the test set; the tool keeps it true, and none of it changes the identity of the set."""
+    """Metadata of the test set, which `cranfield testset` updates; not part of its digest."""
 
     review: Text = ""
-    """Who looked at it: `agent curated, pending human review`, `reviewed`."""
+    """Review status, such as `agent curated, pending human review` or `reviewed`."""
     scale: list[Grade] = Field(default_factory=list)
-    """Grades that judgments may have; empty: any."""
+    """Grades that judgments may have; empty: any grade."""
     made: Date | None = None
     """Date of this version."""
     refresh_days: Annotated[int, Field(ge=1, le=100_000)] = DEFAULT_REFRESH_DAYS
-    """After so many days it is overdue for new queries."""
+    """Days after `made` until the set is due for a refresh."""
     commit: Text = ""
-    """Commit of the repository that it is true of."""
+    """Commit of the repository that the expected places refer to."""
     source_files: dict[Id, FilledText] = Field(default_factory=dict, json_schema_extra=CLOSED)
-    """Path to SHA-256 of each file that something is expected in."""
+    """Path to SHA-256 of each file with an expected place."""
     anchors: dict[Id, AnchorModel] = Field(default_factory=dict, json_schema_extra=CLOSED)
-    """Expected place to where it hangs."""
+    """Expected place to its anchor."""
     counts: dict[Id, Annotated[int, Field(ge=0)]] = Field(default_factory=dict, json_schema_extra=CLOSED)
-    """Counts as they were written."""
+    """Stored counts of queries and judgments."""
     split: SplitModel | None = None
-    """Which queries are kept back."""
+    """The held-out queries."""
     previous: Text = ""
-    """Digest of the version that this one was made from."""
+    """Digest of the previous version."""
     history: list[FilledText] = Field(default_factory=list)
-    """What was done, a sentence each, the latest last."""
+    """Changes, one sentence each, oldest first."""
 
 
 class TestSetModel(Strict):
-    """A Cranfield test set: queries with what is expected for each."""
+    """A Cranfield test set: queries with their judgments or expected items."""
 
     __test__ = False
 
     cranfield_testset: Literal[1]
-    """Version of this schema; the key by which a file is detected as a test set."""
+    """Version of this schema; this key identifies a file as a test set."""
     name: FilledText
-    """What reports call it."""
+    """Name in reports."""
     version: Text = ""
-    """Version of its content, in any form."""
+    """Version of the content, in any form."""
     description: Text = ""
-    """Where it comes from, for whom."""
+    """Origin and purpose of the set."""
     classes: ClassesModel | None = None
-    """Which stratum says the class of a question, where the question does not say it itself."""
+    """Stratum that gives the class of a query without `class`."""
     sources: list[SourceModel] = Field(default_factory=list)
-    """Where results come from, the highest authority first; a result is of the first that fits."""
+    """Sources of results, highest authority first; a result belongs to the first that matches."""
     matching: MatchingModel = Field(default_factory=MatchingModel)
-    """How results are laid over spans, entities and files."""
+    """How results are matched with spans, entities and files."""
     databases: dict[Id, Database] = Field(default_factory=dict, json_schema_extra=CLOSED)
-    """Name to place of what predicates ask: `sqlite:corpus.db`, `duckdb:corpus.duckdb`, `env:VARIABLE`."""
+    """Name to location of a database for predicates: `sqlite:corpus.db`, `duckdb:corpus.duckdb`, `env:VARIABLE`."""
     consensus: Text = ""
-    """Rule that makes the judgments of the ratings."""
+    """Consensus rule that combines ratings into judgments."""
     grouping: Grouping | None = None
-    """What the groups of judgments are."""
+    """Meaning of the groups in `groups`: subtopics, judges or preferences."""
     meta: MetaModel = Field(default_factory=MetaModel)
-    """About the set; does not change its identity."""
+    """Metadata; not part of the digest."""
     queries: Annotated[list[QueryModel], Field(min_length=1)]
-    """The queries, in the order of reports."""
+    """The queries, in the order in which reports list them."""

@@ -124,7 +124,7 @@ def source_reciprocal_rank(ranking: Ranking, _cutoff: None) -> FloatQ:
 
 
 def silence(ranking: Ranking, _cutoff: None) -> FloatQ:
-    """1 where nothing should be found and nothing came back, or nothing the system is sure of.
+    """1 for a negative query if no result was returned, or none above the bound.
 
     Returns:
         float64[Q] of 0 and 1; NaN where something should be found.
@@ -167,7 +167,7 @@ SPECS = (
     MeasureSpec(
         name="FileCoverage",
         title="file coverage",
-        sentence="Share of the files named in the test set that one of the first k results lies in.",
+        sentence="Share of the files named by the query in which at least one of the first k results lies.",
         formula="|{file expected : a result i <= k lies in it}| / |{file expected}|",
         cutoff="optional",
         kernel=file_coverage,
@@ -179,8 +179,8 @@ SPECS = (
     MeasureSpec(
         name="ModernFirst",
         title="modern form first",
-        sentence="1 if the first modern result (relevant, and not of the legacy form) stands above the first legacy one, "
-        "or no legacy one came; 0 if a legacy one leads, or neither form was found.",
+        sentence="1 if the first modern result (relevant, and not of the legacy form) is ranked above the first legacy"
+        " one, or no legacy one was returned; 0 if a legacy one is ranked first, or neither was returned.",
         formula="1 if min{i : modern} < min{i : legacy}, the minimum of nothing being infinite; else 0",
         cutoff="none",
         kernel=modern_first,
@@ -193,7 +193,7 @@ SPECS = (
         name="TopSource",
         title="top result from the best source",
         sentence="1 if the first result is from the source of highest authority among those with a relevant result in "
-        "the list; 0 if it is not, or none has one.",
+        "the list; 0 otherwise, or if no source has one.",
         formula="1 if source(1) = the highest of {source(i) : grade_i >= 1}, else 0",
         cutoff="none",
         kernel=top_source,
@@ -204,8 +204,7 @@ SPECS = (
     MeasureSpec(
         name="SourceRR",
         title="reciprocal rank, averaged over sources",
-        sentence="Mean, over the sources that an expected document is from, of one over the rank of the first relevant "
-        "result from each.",
+        sentence="Mean reciprocal rank of the first relevant result of each source that has a relevant document.",
         formula="(1 / |S|) * sum_{s in S} 1 / min{i : source(i) = s, grade_i >= 1}, S the sources of expected documents",
         cutoff="none",
         kernel=source_reciprocal_rank,
@@ -217,7 +216,8 @@ SPECS = (
     MeasureSpec(
         name="Silence",
         title="silence",
-        sentence="Where nothing should be found: 1 if nothing came back, or nothing above the query's bound; a failure is 0.",
+        sentence="For negative queries: 1 if no result was returned, or none above the bound of the query; 0 for "
+        "failures.",
         formula="1 if {i : result i counts} is empty, else 0",
         cutoff="none",
         kernel=silence,

@@ -245,28 +245,36 @@ def nerr11(
     return satisfied_rate(Gained.of(ranking, end, min_rel, max_rel), inverse_square(T), end)
 
 
-GOAL = ParameterSpec("T", 1.0, "gain the user is looking for, in results of the highest grade", minimum=0.001)
-MIN_REL = ParameterSpec("min_rel", 0.0, "grade that is worth nothing, as are all below it", minimum=0)
-MAX_REL = ParameterSpec("max_rel", 1.0, "grade of full worth, as are all above it", minimum=0, maximum=1000)
-DEPTH = ParameterSpec("depth", 1000, "ranks the user can see, whatever was returned; 0 is no end", minimum=0)
+GOAL = ParameterSpec("T", 1.0, "target gain, in results of the highest grade", minimum=0.001)
+MIN_REL = ParameterSpec("min_rel", 0.0, "highest grade with gain 0", minimum=0)
+MAX_REL = ParameterSpec("max_rel", 1.0, "lowest grade with gain 1", minimum=0, maximum=1000)
+DEPTH = ParameterSpec(
+    "depth",
+    1000,
+    "number of ranks that the user may inspect, including those without a result; 0: unlimited",
+    minimum=0,
+)
 SCALE = (MIN_REL, MAX_REL)
 
 SPECS = (
     MeasureSpec(
         name="SDCG",
         title="scaled discounted cumulative gain",
-        sentence="Discounted gain as a share of what k results of the highest grade would bring, whether or not there "
-        "are so many.",
+        sentence="Discounted cumulative gain, divided by that of k results of the highest grade, even if fewer exist.",
         formula="sum_{i<=k} g_i / log2(i + 1), over sum_{i<=k} 1 / log2(i + 1); g from 0 (min_rel) to 1 (max_rel)",
         cutoff="required",
         kernel=scaled_dcg,
-        parameters=(ParameterSpec("dcg", "log2", "discount and gain: there is one", choices=("log2",)), *SCALE),
+        parameters=(
+            ParameterSpec("dcg", "log2", "discount and gain; log2 is the only choice", choices=("log2",)),
+            *SCALE,
+        ),
         source="Järvelin & Kekäläinen 2002, ACM TOIS 20(4); Azzopardi, Thomas & Moffat 2019, SIGIR; ir_measures SDCG",
     ),
     MeasureSpec(
         name="BPM",
         title="Bejeweled player model",
-        sentence="Worth of an inspected result for a user who stops when enough was found, or at rank k.",
+        sentence="Expected gain per inspected result for a user who stops when the target gain is reached, or at rank "
+        "k.",
         formula="(1 / s) * sum_{i<=s} g_i, s = min(k, first rank with sum_{j<=i} g_j >= T); g from 0 (min_rel) to 1 "
         "(max_rel)",
         cutoff="required",
@@ -277,8 +285,8 @@ SPECS = (
     MeasureSpec(
         name="INSQ",
         title="INSQ",
-        sentence="Worth of an inspected result for a user whose patience grows with the number of relevant results "
-        "looked for.",
+        sentence="Expected gain per inspected result for a user whose persistence grows with the number of relevant "
+        "results wanted.",
         formula="sum_i W_i g_i, W_i ~ 1 / (i + 2T - 1)^2, sum of the W_i = 1; g from 0 (min_rel) to 1 (max_rel)",
         cutoff="none",
         kernel=insq,
@@ -288,8 +296,8 @@ SPECS = (
     MeasureSpec(
         name="INST",
         title="INST",
-        sentence="Worth of an inspected result for a user who looks for some relevant results, and grows impatient as "
-        "they are found.",
+        sentence="Expected gain per inspected result for a user who wants a number of relevant results, and whose "
+        "persistence decreases as they are found.",
         formula="sum_i W_i g_i, W_(i+1) = W_i ((i + T + T_i - 1) / (i + T + T_i))^2, T_i = T - sum_{j<=i} g_j, sum of "
         "the W_i = 1; g from 0 (min_rel) to 1 (max_rel)",
         cutoff="none",
@@ -300,7 +308,8 @@ SPECS = (
     MeasureSpec(
         name="NERR8",
         title="nearly expected reciprocal rank, equation 8",
-        sentence="Worth of an inspected result for a user who stops where satisfied, at the latest at rank k.",
+        sentence="Expected gain per inspected result for a user who stops at a satisfying result, at the latest at "
+        "rank k.",
         formula="sum_i W_i g_i, W_(i+1) = W_i (1 - g_i) for i < k, sum of the W_i = 1; g from 0 (min_rel) to 1 (max_rel)",
         cutoff="required",
         kernel=partial(nerr_to_cutoff, weights=EVERY_RANK),
@@ -310,8 +319,8 @@ SPECS = (
     MeasureSpec(
         name="NERR9",
         title="nearly expected reciprocal rank, equation 9",
-        sentence="Worth of an inspected result for a user who stops where satisfied, more likely so the further down, "
-        "at the latest at rank k.",
+        sentence="Expected gain per inspected result for a user who stops at a satisfying result, with a probability "
+        "that grows with the rank, at the latest at rank k.",
         formula="sum_i W_i g_i, W_(i+1) = W_i (1 - g_i) i / (i + 1) for i < k, sum of the W_i = 1; g from 0 (min_rel) to 1 "
         "(max_rel)",
         cutoff="required",
@@ -322,7 +331,8 @@ SPECS = (
     MeasureSpec(
         name="NERR10",
         title="nearly expected reciprocal rank, equation 10",
-        sentence="Worth of an inspected result for a user who stops where satisfied, and otherwise goes on with chance p.",
+        sentence="Expected gain per inspected result for a user who stops at a satisfying result, and otherwise "
+        "continues with probability p.",
         formula="sum_i W_i g_i, W_(i+1) = W_i p (1 - g_i), sum of the W_i = 1; g from 0 (min_rel) to 1 (max_rel)",
         cutoff="none",
         kernel=nerr10,
@@ -332,8 +342,8 @@ SPECS = (
     MeasureSpec(
         name="NERR11",
         title="nearly expected reciprocal rank, equation 11",
-        sentence="Worth of an inspected result for a user who stops where satisfied, and whose patience grows with the "
-        "number of relevant results looked for.",
+        sentence="Expected gain per inspected result for a user who stops at a satisfying result, and whose "
+        "persistence grows with the number of relevant results wanted.",
         formula="sum_i W_i g_i, W_(i+1) = W_i (1 - g_i) ((i + 2T - 1) / (i + 2T))^2, sum of the W_i = 1; g from 0 (min_rel) "
         "to 1 (max_rel)",
         cutoff="none",

@@ -93,7 +93,7 @@ def _ideal_err(ranking: Ranking, depth: int, max_rel: float) -> FloatQ:
 _HIGHEST = ParameterSpec(
     "max_rel",
     4.0,
-    "highest grade of the scale; a grade above it counts as it",
+    "highest grade of the scale; higher grades count as this grade",
     minimum=0,
     maximum=1000,
     above_minimum=True,
@@ -103,8 +103,8 @@ SPECS = (
     MeasureSpec(
         name="ERR",
         title="expected reciprocal rank",
-        sentence="One over the rank at which a user who goes down the list is satisfied, on average; what stands below "
-        "a good result counts little.",
+        sentence="Expected reciprocal of the rank at which a user who reads the list from the top stops; the "
+        "probability of stopping grows with the grade.",
         formula="sum_{i<=k} (1 / i) * c_i * prod_{j<i} (1 - c_j), c = (2^grade - 1) / 2^max_rel",
         cutoff="optional",
         kernel=expected_reciprocal_rank,
@@ -114,7 +114,7 @@ SPECS = (
     MeasureSpec(
         name="nERR",
         title="normalised expected reciprocal rank",
-        sentence="Expected reciprocal rank, as a share of what the best possible list would reach.",
+        sentence="Expected reciprocal rank, divided by that of the ideal list.",
         formula="ERR@k, over ERR@k of the expected items in their best order",
         cutoff="optional",
         kernel=normalised_err,

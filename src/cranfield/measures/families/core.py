@@ -17,7 +17,7 @@ SPECS = (
     MeasureSpec(
         name="nDCG",
         title="normalised discounted cumulative gain",
-        sentence="How much of the best possible list's graded worth the results deliver, early ranks counting more.",
+        sentence="Discounted cumulative gain of the first k results, divided by that of the ideal list.",
         formula="sum_{i<=k} g_i / log2(i + 1), over the same sum for the expected items in their best order",
         cutoff="optional",
         kernel=kernels.ndcg,
@@ -50,7 +50,8 @@ SPECS = (
     MeasureSpec(
         name="AP",
         title="average precision",
-        sentence="Mean precision over the ranks of all expected documents; those not found count as 0.",
+        sentence="Mean of the precision at the rank of each relevant document; documents that were not retrieved count"
+        " as 0.",
         formula="(1 / R) * sum_{i<=k, grade_i >= rel} P@i",
         cutoff="optional",
         kernel=kernels.average_precision,
@@ -64,7 +65,8 @@ SPECS = (
     MeasureSpec(
         name="P",
         title="precision",
-        sentence="Share of the first k ranks that hold a relevant result; a short list is not excused.",
+        sentence="Share of the first k ranks with a relevant result; the divisor is k even if fewer results were "
+        "returned.",
         formula="|{i <= k : grade_i >= rel}| / k",
         cutoff="required",
         kernel=kernels.precision,
@@ -76,7 +78,7 @@ SPECS = (
     MeasureSpec(
         name="R",
         title="recall",
-        sentence="Share of the expected documents that are in the first k ranks.",
+        sentence="Share of the relevant documents that are among the first k results.",
         formula="|{i <= k : grade_i >= rel}| / R",
         cutoff="required",
         kernel=kernels.recall,
@@ -89,7 +91,7 @@ SPECS = (
     MeasureSpec(
         name="Success",
         title="success",
-        sentence="1 when a relevant result is in the first k ranks, else 0.",
+        sentence="1 if any of the first k results is relevant, else 0.",
         formula="[min{i : grade_i >= rel} <= k]",
         cutoff="required",
         kernel=kernels.success,

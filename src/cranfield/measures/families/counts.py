@@ -180,7 +180,7 @@ SPECS = (
     MeasureSpec(
         name="CG",
         title="cumulative gain",
-        sentence="Sum of what the first k results are worth, whatever their order.",
+        sentence="Sum of the gains of the first k results, independent of their order.",
         formula="sum_{i<=k} g_i",
         cutoff="optional",
         kernel=cumulative_gain,
@@ -192,8 +192,8 @@ SPECS = (
     MeasureSpec(
         name="DCG",
         title="discounted cumulative gain",
-        sentence="Sum of what the first k results are worth, early ranks counting more; not normalised, so queries with "
-        "more to find weigh more.",
+        sentence="Sum of the gains of the first k results, discounted by the logarithm of the rank. Not normalised: "
+        "queries with more relevant documents have more weight.",
         formula="sum_{i<=k} g_i / log2(i + 1)",
         cutoff="optional",
         kernel=discounted_gain,
@@ -215,7 +215,7 @@ SPECS = (
     MeasureSpec(
         name="Hits",
         title="hits",
-        sentence="How many of the first k results are relevant.",
+        sentence="Number of relevant results among the first k.",
         formula="|{i <= k : grade_i >= rel}|",
         cutoff="optional",
         kernel=hits,
@@ -227,7 +227,7 @@ SPECS = (
     MeasureSpec(
         name="F1",
         title="F1",
-        sentence="Harmonic mean of precision and recall at k, or of the whole list's.",
+        sentence="Harmonic mean of precision and recall at k, or of the whole list.",
         formula="2 P@k R@k / (P@k + R@k)",
         cutoff="optional",
         kernel=f1,
@@ -239,8 +239,8 @@ SPECS = (
     MeasureSpec(
         name="Coverage",
         title="coverage",
-        sentence="Share of the expected items (documents, or files by their pattern) that are among the first k results, "
-        "each once however many results show it.",
+        sentence="Share of the expected items (documents, or files given by a pattern) that are among the first k "
+        "results. An item counts once, however many results match it.",
         formula="|{item : grade >= rel, a result i <= k is it}| / |{item : grade >= rel}|",
         cutoff="optional",
         kernel=coverage,
@@ -250,8 +250,8 @@ SPECS = (
     MeasureSpec(
         name="PairOrder",
         title="order of pairs",
-        sentence="Share of the pairs of expected items with different grades in which the better one is ranked above the "
-        "other; one that was not returned stands below all that were.",
+        sentence="Share of the pairs of expected items with different grades that are ranked in the order of their "
+        "grades. Items that were not returned rank below all results.",
         formula="|{(a, b) : grade_a > grade_b, rank_a < rank_b}| / |{(a, b) : grade_a > grade_b}|",
         cutoff="optional",
         kernel=pair_order,
@@ -263,7 +263,7 @@ SPECS = (
         name="RankOfFirst",
         unscored_by_run=True,
         title="rank of the first relevant result",
-        sentence="How far down the first relevant result is; queries without one have no value, so look at Success too.",
+        sentence="Rank of the first relevant result. Queries without one have no value: report Success too.",
         formula="min{i <= k : grade_i >= rel}",
         cutoff="optional",
         kernel=rank_of_first,
@@ -278,7 +278,8 @@ SPECS = (
         name="TokensToHit",
         unscored_by_run=True,
         title="tokens to the first hit",
-        sentence="Tokens that are read up to and with the first relevant result; the whole list where there is none.",
+        sentence="Number of tokens up to and including the first relevant result, or of the whole list if there is "
+        "none.",
         formula="sum_{i<=n} tokens_i, n = min{i : grade_i >= rel}, or the length of the list",
         cutoff="none",
         kernel=tokens_to_hit,
@@ -294,8 +295,8 @@ SPECS = (
         name="Tied",
         unscored_by_run=True,
         title="tied share",
-        sentence="Share of the judged results in the first k whose score another result has too: their order is the "
-        "tie-break's, not the system's.",
+        sentence="Share of the judged results among the first k whose score is tied with another result, so that the "
+        "tie-breaking rule decides their order.",
         formula="|{i <= k : judged, another result has its score}| / |{i <= k : judged}|",
         cutoff="optional",
         kernel=tied_share,

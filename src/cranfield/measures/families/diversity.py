@@ -215,8 +215,8 @@ def subtopic_recall(ranking: Ranking, cutoff: int | None, *, rel: int = 1) -> Fl
     return _of_all(relevant, _by_query(relevant, first, np.ones(len(seen))))
 
 
-ALPHA = ParameterSpec("alpha", 0.5, "how much of a subtopic's worth each relevant result takes away", 0, 1)
-BETA = ParameterSpec("beta", 0.5, "chance that the user goes on from one result to the next", 0, 1)
+ALPHA = ParameterSpec("alpha", 0.5, "share of the gain of a subtopic that each relevant result removes", 0, 1)
+BETA = ParameterSpec("beta", 0.5, "probability that the user continues to the next result", 0, 1)
 _DEFINED = "queries judged by subtopic; 0 where nothing is relevant to any"
 _COMMON: dict[str, Any] = {"needs": "subtopic", "defined_for": _DEFINED}
 
@@ -224,7 +224,8 @@ SPECS = (
     MeasureSpec(
         name="alpha_DCG",
         title="alpha-DCG",
-        sentence="Discounted gain of results that serve subtopics not served yet, over that of a list that always serves all.",
+        sentence="Discounted gain of new subtopics, divided by that of a list in which every result covers all "
+        "subtopics.",
         formula="sum_{i<=k} sum_s rel_i(s) (1 - alpha)^{n_s(i)} / log2(i + 1), over N sum_{i<=k} (1 - alpha)^{i-1} / log2(i + 1)",
         cutoff="required",
         kernel=alpha_dcg,
@@ -235,8 +236,7 @@ SPECS = (
     MeasureSpec(
         name="alpha_nDCG",
         title="alpha-nDCG",
-        sentence="Discounted gain of results that serve subtopics not served yet, over that of a list which always takes the "
-        "best next document.",
+        sentence="Discounted gain of new subtopics, divided by that of a greedily built ideal list.",
         formula="sum_{i<=k} sum_s rel_i(s) (1 - alpha)^{n_s(i)} / log2(i + 1), over the same sum for the greedy list",
         cutoff="optional",
         kernel=alpha_ndcg,
@@ -248,7 +248,8 @@ SPECS = (
     MeasureSpec(
         name="ERR_IA",
         title="intent-aware expected reciprocal rank",
-        sentence="Expected reciprocal rank at which a user of each subtopic stops, over that of a list that always serves all.",
+        sentence="Expected reciprocal rank, averaged over subtopics, divided by that of a list in which every result "
+        "covers all subtopics.",
         formula="sum_{i<=k} sum_s rel_i(s) 2^{-n_s(i)} / i, over N sum_{i<=k} 2^{1-i} / i",
         cutoff="required",
         kernel=err_ia,
@@ -259,8 +260,7 @@ SPECS = (
     MeasureSpec(
         name="nERR_IA",
         title="normalised intent-aware expected reciprocal rank",
-        sentence="Expected reciprocal rank at which a user of each subtopic stops, over that of a list which always takes the "
-        "best next document.",
+        sentence="Expected reciprocal rank, averaged over subtopics, divided by that of a greedily built ideal list.",
         formula="sum_{i<=k} sum_s rel_i(s) 2^{-n_s(i)} / i, over the same sum for the greedy list",
         cutoff="optional",
         kernel=nerr_ia,
@@ -272,7 +272,7 @@ SPECS = (
     MeasureSpec(
         name="NRBP",
         title="novelty- and rank-biased precision",
-        sentence="Gain of results that serve subtopics not served yet, for a user who goes on from each with chance beta.",
+        sentence="Gain of new subtopics for a user who continues from each rank with probability beta.",
         formula="(1 - (1 - alpha) beta) / N sum_i beta^{i-1} sum_s rel_i(s) (1 - alpha)^{n_s(i)}",
         cutoff="none",
         kernel=nrbp,
@@ -283,8 +283,8 @@ SPECS = (
     MeasureSpec(
         name="nNRBP",
         title="normalised novelty- and rank-biased precision",
-        sentence="Gain of results that serve subtopics not served yet, for a user who goes on from each with chance beta, "
-        "over that of a list which always takes the best next document.",
+        sentence="Gain of new subtopics for a user who continues from each rank with probability beta, divided by that"
+        " of a greedily built ideal list.",
         formula="sum_i beta^{i-1} sum_s rel_i(s) (1 - alpha)^{n_s(i)}, over the same sum for the greedy list",
         cutoff="none",
         kernel=nnrbp,
@@ -296,7 +296,7 @@ SPECS = (
     MeasureSpec(
         name="AP_IA",
         title="intent-aware average precision",
-        sentence="Mean of the average precision that each subtopic sees.",
+        sentence="Average precision, averaged over subtopics.",
         formula="(1 / N) sum_s AP_s",
         cutoff="none",
         kernel=ap_ia,
@@ -308,7 +308,7 @@ SPECS = (
     MeasureSpec(
         name="P_IA",
         title="intent-aware precision",
-        sentence="Mean of the precision that each subtopic sees in the first k ranks.",
+        sentence="Precision at k, averaged over subtopics.",
         formula="(1 / N) sum_s |{i <= k : rel_i(s)}| / k",
         cutoff="required",
         kernel=p_ia,
@@ -319,7 +319,7 @@ SPECS = (
     MeasureSpec(
         name="StRecall",
         title="subtopic recall",
-        sentence="Share of the subtopics that some result in the first k ranks is relevant to.",
+        sentence="Share of the subtopics to which at least one of the first k results is relevant.",
         formula="|{s : some i <= k has rel_i(s)}| / N",
         cutoff="optional",
         kernel=subtopic_recall,

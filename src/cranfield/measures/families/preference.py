@@ -231,7 +231,9 @@ def precision_at_multiple_by_judge(ranking: Ranking, cutoff: float, *, rel: int 
 NO_PREFERENCE = "it has no preferences"
 NO_JUDGE = "it has no judgments by judge"
 PREFERENCE_SOURCE = "Carterette & Bennett 2008, SIGIR; trec_eval "
-OWN_LIST = ParameterSpec("own_list", False, "leave out of the list of each judge what that judge did not judge")
+OWN_LIST = ParameterSpec(
+    "own_list", False, "remove from the list of each judge the documents that the judge did not judge"
+)
 
 
 def _count(name: str, title: str, sentence: str, formula: str, trec_name: str, kernel: Kernel) -> MeasureSpec:
@@ -279,7 +281,7 @@ def _shares() -> Iterator[MeasureSpec]:
         yield _share(
             f"Pref{suffix}",
             f"preferences met{among}",
-            f"Share of the preferences that the order of the results agrees with{among}.",
+            f"Share of the preferences that agree with the order of the results{among}.",
             "preferences met / preferences",
             f"prefs_simp{trec_suffix}",
             partial(preference_ratio, pairs=pairs),
@@ -287,7 +289,7 @@ def _shares() -> Iterator[MeasureSpec]:
         yield _share(
             f"PrefPair{suffix}",
             f"preferences met, pair by pair{among}",
-            f"Share of those who order a pair that the results agree with, averaged over pairs{among}.",
+            f"Share of the groups that prefer the same document of a pair as the results, averaged over pairs{among}.",
             "mean over pairs of (groups whose preference is met / groups that order the pair)",
             f"prefs_pair{trec_suffix}",
             partial(ratio_by_pair, pairs=pairs),
@@ -316,7 +318,7 @@ SPECS = (
     _count(
         "NumPref",
         "preferences",
-        "How many preferences the query has.",
+        "Number of preferences of the query.",
         "sum over groups of pairs of which one is preferred",
         "prefs_num_prefs_poss",
         number_of_preferences,
@@ -324,7 +326,7 @@ SPECS = (
     _count(
         "NumPrefMet",
         "preferences met",
-        "How many preferences the order of the results agrees with.",
+        "Number of preferences that agree with the order of the results.",
         "sum over groups of pairs whose preferred document is ranked first, or alone",
         "prefs_num_prefs_ful",
         partial(preferences_met, pairs="all"),
@@ -332,7 +334,7 @@ SPECS = (
     _count(
         "NumPrefMetRet",
         "preferences met among the results",
-        "How many preferences between two results their order agrees with.",
+        "Number of preferences between two results that agree with their order.",
         "sum over groups of pairs, both returned, whose preferred document is ranked first",
         "prefs_num_prefs_ful_ret",
         partial(preferences_met, pairs="returned"),
@@ -341,7 +343,7 @@ SPECS = (
     MeasureSpec(
         name="APJudge",
         title="average precision, averaged over judges",
-        sentence="Average precision by the judgments of each judge alone, averaged over the judges of the query.",
+        sentence="Average precision by the judgments of each judge, averaged over the judges of the query.",
         formula="mean over judges of AP",
         cutoff="none",
         kernel=average_precision_by_judge,
@@ -355,7 +357,7 @@ SPECS = (
     MeasureSpec(
         name="PJudge",
         title="precision, averaged over judges",
-        sentence="Share of the first k ranks that a judge finds relevant, averaged over the judges of the query.",
+        sentence="Precision at k by the judgments of each judge, averaged over the judges of the query.",
         formula="mean over judges of P@k",
         cutoff="required",
         kernel=precision_by_judge,
@@ -369,8 +371,8 @@ SPECS = (
     MeasureSpec(
         name="RprecMultJudge",
         title="precision at a multiple of R, averaged over judges",
-        sentence="Share of relevant results in the first m times R, R being how many documents a judge finds relevant, "
-        "averaged over the judges of the query.",
+        sentence="Precision at rank m R by the judgments of each judge, where R is the number of documents that the "
+        "judge finds relevant, averaged over the judges of the query.",
         formula="mean over judges of P@floor(m R + 0.9)",
         cutoff="required",
         cutoff_kind="multiple",

@@ -204,7 +204,7 @@ SPECS = (
     MeasureSpec(
         name="Rprec",
         title="precision at R",
-        sentence="Share of relevant results in the first R, R being how many documents the query expects.",
+        sentence="Precision at rank R, where R is the number of relevant documents of the query.",
         formula="|{i <= R : grade_i >= rel}| / R",
         kernel=r_precision,
         aliases=("RPrec", "r-precision"),
@@ -215,7 +215,7 @@ SPECS = (
     MeasureSpec(
         name="RprecMult",
         title="precision at a multiple of R",
-        sentence="Share of relevant results in the first x times R, R being how many documents the query expects.",
+        sentence="Precision at rank x R, where R is the number of relevant documents of the query.",
         formula="P@floor(x R + 0.9)",
         cutoff="required",
         cutoff_kind="multiple",
@@ -229,8 +229,8 @@ SPECS = (
         name="RelP",
         aliases=("RCap", "R_cap"),
         title="relative precision",
-        sentence="Relevant results in the first k ranks, over the most that could be there: precision up to R, "
-        "recall from there on.",
+        sentence="Number of relevant results among the first k, divided by the largest possible number: precision for "
+        "k up to R, recall beyond.",
         formula="|{i <= k : grade_i >= rel}| / min(k, R)",
         cutoff="required",
         kernel=relative_precision,
@@ -242,8 +242,8 @@ SPECS = (
     MeasureSpec(
         name="Bpref",
         title="binary preference",
-        sentence="How rarely a result judged non-relevant stands before a relevant one; unjudged results are passed "
-        "over.",
+        sentence="Mean over the relevant documents of one minus the share of judged non-relevant results above each; documents "
+        "that were not retrieved count as 0, unjudged results are ignored.",
         formula="(1 / R) * sum_{relevant i} 1 - min(judged non-relevant above i, R) / min(N, R)",
         aliases=("BPref",),
         trec_name="bpref",
@@ -253,7 +253,8 @@ SPECS = (
     MeasureSpec(
         name="GMBpref",
         title="geometric mean of binary preference",
-        sentence="Binary preference, summed up over the queries by the geometric mean, so that the worst weigh most.",
+        sentence="Binary preference, aggregated over queries by the geometric mean, which gives low values more "
+        "weight.",
         formula="exp(mean of ln max(Bpref, 0.00001))",
         aggregate="geometric mean",
         trec_name="gm_bpref",
@@ -263,7 +264,8 @@ SPECS = (
     MeasureSpec(
         name="GMAP",
         title="geometric mean of average precision",
-        sentence="Average precision, summed up over the queries by the geometric mean, so that the worst weigh most.",
+        sentence="Average precision, aggregated over queries by the geometric mean, which gives low values more "
+        "weight.",
         formula="exp(mean of ln max(AP, 0.00001))",
         kernel=kernels.average_precision,
         aggregate="geometric mean",
@@ -274,7 +276,7 @@ SPECS = (
     MeasureSpec(
         name="infAP",
         title="inferred average precision",
-        sentence="Average precision guessed from a pool of which only a sample was judged.",
+        sentence="Estimate of average precision from a pool of which only a sample was judged.",
         formula="(1 / R) * sum_{relevant i} 1/i + (pooled above i)/i * (relevant above i + e)/(judged above i + 2e)",
         kernel=inferred_average_precision,
         trec_name="infAP",
@@ -286,7 +288,7 @@ SPECS = (
     MeasureSpec(
         name="IPrec",
         title="interpolated precision at a share of recall",
-        sentence="Best precision at any rank from where that share of the expected documents has been found.",
+        sentence="Highest precision at any rank at which the recall is at least this share.",
         formula="max{P@i : recall at i >= share}",
         cutoff="required",
         cutoff_kind="share",
@@ -309,8 +311,8 @@ SPECS = (
     MeasureSpec(
         name="binG",
         title="binary gain by non-relevant results above",
-        sentence="Mean over the expected documents of a worth that falls with the non-relevant results above each; "
-        "those not found count as 0.",
+        sentence="Mean over the relevant documents of a gain that decreases with the number of non-relevant results "
+        "above each; documents that were not retrieved count as 0.",
         formula="(1 / R) * sum_{relevant i} 1 / log2(2 + results above i that are not relevant)",
         kernel=binary_gain,
         trec_name="binG",
@@ -320,7 +322,7 @@ SPECS = (
     MeasureSpec(
         name="YAAP",
         title="yet another average precision",
-        sentence="Average precision on a scale of log odds, on which differences near 0 and near 1 count more.",
+        sentence="Average precision on a log-odds scale, which enlarges differences near 0 and 1.",
         formula="ln((1 + s) / (1 + R - s)), s = sum_{relevant i} P@i",
         kernel=smoothed_average_precision,
         range=(-float("inf"), float("inf")),

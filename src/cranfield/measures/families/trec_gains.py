@@ -220,8 +220,8 @@ SPECS = (
     MeasureSpec(
         name="G",
         title="gain against the ideal list",
-        sentence="How much of the expected graded worth the results deliver, each discounted by how far the list has "
-        "fallen behind the best one.",
+        sentence="Share of the expected gain that the results reach, each discounted by the deficit of the list "
+        "against the ideal list.",
         formula="sum_i g_i / log2(2 + c_i - s_i), over the sum of the expected gains; s_i gain of the first i results, "
         "c_i of the first i of the ideal list, at least 1 each",
         kernel=gain_against_ideal,
@@ -232,7 +232,8 @@ SPECS = (
     MeasureSpec(
         name="nDCGRel",
         title="nDCG averaged over the relevant documents",
-        sentence="Mean of nDCG at the rank of every document with worth; one that was not found takes nDCG at the end.",
+        sentence="Mean of nDCG at the rank of every document with a positive gain; documents that were not retrieved "
+        "use nDCG of the whole list.",
         formula="(1 / N) * (sum_{i : g_i > 0} nDCG@i + (N - found) * nDCG), N expected documents with gain",
         kernel=ndcg_at_relevant,
         trec_name="ndcg_rel",
@@ -242,7 +243,8 @@ SPECS = (
     MeasureSpec(
         name="RnDCG",
         title="nDCG averaged over the levels",
-        sentence="Mean of nDCG at the ranks where the ideal list goes down a grade, and at the end of a longer list.",
+        sentence="Mean of nDCG at the ranks at which the gain in the ideal list decreases, and at the end of a longer "
+        "list.",
         formula="mean of nDCG@k over k = number of expected items of gain v or more, v every gain above 0; and of nDCG "
         "where n >= N + 2",
         kernel=ndcg_at_level_changes,
@@ -251,7 +253,9 @@ SPECS = (
         **_GAINED
         | {
             "parameters": (
-                ParameterSpec("rel", 1, "where no document has this grade, the value is 0", minimum=1),
+                ParameterSpec(
+                    "rel", 1, "lowest relevant grade: 0 for a query without a document of this grade", minimum=1
+                ),
                 GAINS,
                 JUDGED_ONLY,
             )
@@ -261,7 +265,7 @@ SPECS = (
         name="IdealDCG",
         aliases=("IDCG",),
         title="discounted cumulative gain of the ideal list",
-        sentence="What the best possible list would gain: the scale that nDCG divides by, not a quality of the results.",
+        sentence="Discounted cumulative gain of the ideal list: the divisor of nDCG. Does not depend on the results.",
         formula="sum_{i<=k} g_i / log2(i + 1) over the expected items in their best order",
         cutoff="optional",
         kernel=kernels.ideal_dcg,

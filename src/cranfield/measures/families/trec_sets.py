@@ -177,7 +177,7 @@ SPECS = (
     MeasureSpec(
         name="NumQ",
         title="number of queries",
-        sentence="How many queries were looked at.",
+        sentence="Number of evaluated queries.",
         formula="1 for each query",
         kernel=number_of_queries,
         trec_name="num_q",
@@ -187,7 +187,7 @@ SPECS = (
     MeasureSpec(
         name="NumRet",
         title="number of results",
-        sentence="How many results were returned; with rel, how many of at least that grade.",
+        sentence="Number of results; with rel, of results with at least that grade.",
         formula="n",
         kernel=number_returned,
         parameters=(
@@ -201,7 +201,7 @@ SPECS = (
     MeasureSpec(
         name="NumRel",
         title="number of relevant documents",
-        sentence="How many documents are expected, returned or not.",
+        sentence="Number of relevant documents, returned or not.",
         formula="R",
         kernel=number_expected,
         parameters=(REL,),
@@ -213,7 +213,7 @@ SPECS = (
     MeasureSpec(
         name="NumRelRet",
         title="number of relevant results",
-        sentence="How many of the results are relevant.",
+        sentence="Number of relevant results.",
         formula="|{i : grade_i >= rel}|",
         kernel=partial(number_returned, rel=1),
         parameters=(REL, JUDGED_ONLY),
@@ -224,7 +224,7 @@ SPECS = (
     MeasureSpec(
         name="NumNonRelJudgedRet",
         title="number of results judged non-relevant",
-        sentence="How many of the results are judged not relevant.",
+        sentence="Number of results judged not relevant.",
         formula="|{i : judged, grade_i < rel}|",
         kernel=number_of_wrong_results,
         parameters=(REL, JUDGED_ONLY),
@@ -236,7 +236,8 @@ SPECS = (
     MeasureSpec(
         name="SetP",
         title="precision of the set",
-        sentence="Share of all results that are relevant; where relative, over the most that could be.",
+        sentence="Share of all results that are relevant; with relative, divided by the largest possible number "
+        "instead.",
         formula="|{i : grade_i >= rel}| / n, or / min(n, R)",
         kernel=set_precision,
         trec_name="set_P",
@@ -245,7 +246,9 @@ SPECS = (
         | {
             "parameters": (
                 REL,
-                ParameterSpec("relative", False, "over the smaller of the results and the expected documents"),
+                ParameterSpec(
+                    "relative", False, "divide by the smaller of the numbers of results and relevant documents"
+                ),
                 JUDGED_ONLY,
             )
         },
@@ -253,7 +256,8 @@ SPECS = (
     MeasureSpec(
         name="SetRelP",
         title="relative precision of the set",
-        sentence="Relevant results over the most that there could be in a list of that length: SetP(relative=True).",
+        sentence="Number of relevant results, divided by the largest possible number in a list of that length: "
+        "SetP(relative=True).",
         formula="|{i : grade_i >= rel}| / min(n, R)",
         kernel=partial(set_precision, relative=True),
         trec_name="set_relative_P",
@@ -263,7 +267,7 @@ SPECS = (
     MeasureSpec(
         name="SetR",
         title="recall of the set",
-        sentence="Share of the expected documents that are among the results, however many those are.",
+        sentence="Share of the relevant documents that are among the results.",
         formula="|{i : grade_i >= rel}| / R",
         kernel=set_recall,
         trec_name="set_recall",
@@ -273,7 +277,7 @@ SPECS = (
     MeasureSpec(
         name="SetAP",
         title="average precision of the set",
-        sentence="Precision of the set times its recall: average precision of a list whose order does not count.",
+        sentence="Precision of the set times its recall: the average precision of an unordered set.",
         formula="|{i : grade_i >= rel}|^2 / (n R)",
         kernel=set_average_precision,
         trec_name="set_map",
@@ -300,16 +304,16 @@ SPECS = (
     MeasureSpec(
         name="Utility",
         title="utility of the set",
-        sentence="What the results are worth when each right and each wrong decision has its price.",
+        sentence="Weighted sum of the numbers of relevant and non-relevant documents, returned and not returned.",
         formula="found * a + wrong * b + missed * c + spared * d; a relevant results, b other results, c relevant "
         "documents not returned, d the rest of the collection",
         kernel=utility,
         parameters=(
-            ParameterSpec("found", 1.0, "worth of a relevant result"),
-            ParameterSpec("wrong", -1.0, "worth of a result that is not relevant"),
-            ParameterSpec("missed", 0.0, "worth of a relevant document that was not returned"),
-            ParameterSpec("spared", 0.0, "worth of a document that is neither relevant nor returned"),
-            ParameterSpec("documents", 0, "documents in the collection; spared needs it", minimum=0),
+            ParameterSpec("found", 1.0, "weight of a relevant result"),
+            ParameterSpec("wrong", -1.0, "weight of a non-relevant result"),
+            ParameterSpec("missed", 0.0, "weight of a relevant document that was not returned"),
+            ParameterSpec("spared", 0.0, "weight of a non-relevant document that was not returned"),
+            ParameterSpec("documents", 0, "number of documents in the collection; required by spared", minimum=0),
             REL,
             JUDGED_ONLY,
         ),
@@ -323,8 +327,8 @@ SPECS = (
     MeasureSpec(
         name="Unjudged",
         title="unjudged share",
-        sentence="Share of the first k ranks that hold an unjudged result: high values say that the judgments do "
-        "not cover this run.",
+        sentence="Share of the first k ranks with an unjudged result. With a high value, the judgments do not cover "
+        "the run.",
         formula="|{i <= k : not judged}| / k",
         cutoff="required",
         kernel=unjudged_share,
@@ -337,7 +341,7 @@ SPECS = (
     MeasureSpec(
         name="RBPResidual",
         title="residual of rank-biased precision",
-        sentence="How much rank-biased precision could rise if every unjudged result had full worth.",
+        sentence="Increase of rank-biased precision if every unjudged result were fully relevant.",
         formula="p^n + (1 - p) * sum_{unjudged i <= n} p^(i - 1); 0 where every result is judged",
         kernel=rbp_residual,
         parameters=(with_default(PERSISTENCE, 0.9),),

@@ -187,18 +187,15 @@ SPECS = (
         name="RBP",
         presets=(("rbp", "p=0.9, depth=0"),),
         title="rank-biased precision",
-        sentence="Worth of an inspected result for a user who goes on from each rank with chance p; the first ranks count "
-        "most.",
+        sentence="Expected gain per inspected result for a user who continues from each rank with probability p.",
         formula="sum_{i<=k} W_i g_i, W_i = (1 - p) p^(i - 1) / (1 - p^depth); g = [grade >= rel], or grade / max_rel",
         cutoff="optional",
         kernel=rank_biased_precision,
         parameters=(
             PERSISTENCE,
+            ParameterSpec("rel", 0, "lowest relevant grade, with gain 1; 0: gains are graded", minimum=0),
             ParameterSpec(
-                "rel", 0, "lowest grade that counts as relevant, and then is worth 1; 0: the grade counts", minimum=0
-            ),
-            ParameterSpec(
-                "max_rel", 0.0, "grade of full worth, where the grade counts; 0: the highest of the query", **_GRADED
+                "max_rel", 0.0, "grade with gain 1 if gains are graded; 0: the highest grade of the query", **_GRADED
             ),
             c_w_l.DEPTH,
             GAINS,
@@ -211,13 +208,13 @@ SPECS = (
     MeasureSpec(
         name="Compat",
         title="compatibility",
-        sentence="How much the list agrees with the ideal list that is nearest to it, the first ranks counting most.",
+        sentence="Rank-biased overlap of the list with the most similar ideal list.",
         formula="sum_{i<=d} p^(i - 1) |first i of both lists| / i, over the same of the ideal list with itself",
         cutoff="none",
         kernel=compatibility,
         parameters=(
             with_default(PERSISTENCE, 0.95),
-            ParameterSpec("normalize", True, "over what the ideal list reaches; False: over sum_{i<=d} p^(i - 1)"),
+            ParameterSpec("normalize", True, "divide by the value of the ideal list; False: by sum_{i<=d} p^(i - 1)"),
             GAINS,
         ),
         aliases=("Compatibility",),
@@ -228,7 +225,8 @@ SPECS = (
         name="Accuracy",
         unscored_by_run=True,
         title="pairwise accuracy",
-        sentence="Chance that a relevant result stands before one that is not; what was not returned does not count.",
+        sentence="Probability that a relevant result is ranked above a non-relevant one; documents that were not "
+        "returned are ignored.",
         formula="|{(i, j) : i < j <= k, grade_i >= rel, grade_j < rel}| / (relevant results * other results within k)",
         cutoff="optional",
         kernel=accuracy,
