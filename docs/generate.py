@@ -292,7 +292,7 @@ def raters_page() -> str:
     """Rules and coefficients for several raters, from their tables."""
     intro = (
         "A test set may hold the ratings of several raters. A rule makes one grade of them, and coefficients say how far the "
-        "raters agree. [How to let several people judge](../../how-to/raters.md)."
+        "raters agree. [How to combine the grades of several raters](../../how-to/raters.md)."
     )
     rules = ((f"`{name}`", rule.sentence, rule.source) for name, rule in CONSENSUS.items())
     coefficients = ((f"`{name}`", spec.title, spec.sentence, spec.source) for name, spec in COEFFICIENTS.items())

@@ -1,8 +1,7 @@
 """A query of a test set, and the classes of query.
 
-Classes of query are one table: what a right answer is, how it is measured, and which measures say nothing of it. Evaluation,
-reports, the reader of test sets, docs and the demo read it. Measures are named as they are written; the room of measures
-is above this one.
+Query classes are one table: what a right answer is, the measures of the class, and the measures that do not apply.
+Measures are given by their spelling, because this folder may not import `measures`.
 
 The first eight classes are those of queries to a documentation search; negative queries are the ninth.
 """
