@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import numbers
 import re
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -83,6 +84,19 @@ def whole(grade: float) -> float:
 def short(grade: float) -> str:
     """A grade as people write it: `2`, `0.5`."""
     return repr(whole(grade))
+
+
+def pattern_error(regex: str) -> str:
+    """Why a regular expression does not compile; empty where it does."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of what some later Python may read differently
+            re.compile(regex)
+    except re.error as error:
+        return error.msg + ("" if error.pos is None else f" at position {error.pos}")
+    except (OverflowError, RecursionError) as error:
+        return str(error)
+    return ""
 
 
 def check_column(problems: ProblemList, path: Path, kind: str, text: str) -> None:

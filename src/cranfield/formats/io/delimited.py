@@ -10,11 +10,11 @@ from __future__ import annotations
 import csv
 import io
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NoReturn
 
 from cranfield.errors import CranfieldError, ProblemList, TestSetError, shorten
 from cranfield.formats.io.files import MAX_PROBLEMS, decode, read_bytes, shown, suffix_of, write_text
@@ -97,6 +97,25 @@ class Sheet:
         """Place of each column `stratum.NAME` to its name."""
         begins = {place: name for place, name in enumerate(self.names) if name.lower().startswith(STRATUM)}
         return {place: name[len(STRATUM) :] for place, name in begins.items()}
+
+    def places(self, names_by_role: Mapping[str, Sequence[str]]) -> dict[str, int]:
+        """Place of each column that is there, by its role."""
+        found = {role: self.column(*names) for role, names in names_by_role.items()}
+        return {role: place for role, place in found.items() if place is not None}
+
+    def others(self, known: Container[int | None]) -> dict[int, str]:
+        """Place and name of each column that is not known and has a name."""
+        return {place: name for place, name in enumerate(self.names) if place not in known and name}
+
+    def missing_column(self, role: str, names: Sequence[str]) -> None:
+        """Add the problem that a required column is missing."""
+        got = "columns " + ", ".join(self.names)
+        self.fault(self.line, None, f"no column {role}", expected=" or ".join(names), got=got)
+
+    def refuse_header(self, message: str, expected: Sequence[str]) -> NoReturn:
+        """Raise the problem that the header is not the expected one, with the problems that were found before."""
+        self.fault(self.line, None, message, expected=",".join(expected), got=",".join(self.names))
+        raise self.problems.error(self.problems.problems)
 
     def rows(self) -> Iterator[tuple[int, list[str]]]:
         """Line and cells of each row that is not blank, as many cells as there are columns.

@@ -16,10 +16,9 @@ import sys
 import tempfile
 import zlib
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
-from typing import Any, BinaryIO, Literal, overload
+from typing import Any, BinaryIO
 
 from cranfield.errors import CranfieldError, MissingExtraError, Problem, UsageError
 
@@ -128,20 +127,22 @@ def from_here(stream: BinaryIO, place: int) -> Iterator[BinaryIO]:
     yield stream
 
 
-_PIPES: dict[str, Any] = {}
-"""Path of a pipe to the copy of what came out of it."""
+_COPIES: dict[object, tuple[object, Any]] = {}
+"""Path of a pipe, or identity of a `sys.stdin`, to that source and the copy of what came out of it."""
 
 
 def _readable_again(path: Path) -> Path:
     """A path that can be opened any number of times: a copy, where this one gives its bytes once."""
-    if str(path) == STDIN:
-        return _STANDARD_INPUT.path()
-    if not path.is_fifo():
+    is_stdin = str(path) == STDIN
+    if not is_stdin and not path.is_fifo():
         return path
-    if str(path) not in _PIPES:
-        with path.open("rb") as stream:
-            _PIPES[str(path)] = _copy_of(stream)
-    return Path(_PIPES[str(path)].name)
+    if is_stdin and sys.stdin is None:
+        raise OSError(errno.EBADF, "there is no standard input")
+    source, key = (sys.stdin, id(sys.stdin)) if is_stdin else (path, str(path))
+    if key not in _COPIES:
+        with nullcontext(sys.stdin.buffer) if is_stdin else path.open("rb") as stream:
+            _COPIES[key] = source, _copy_of(stream)
+    return Path(_COPIES[key][1].name)
 
 
 def _copy_of(stream: BinaryIO) -> Any:
@@ -151,25 +152,6 @@ def _copy_of(stream: BinaryIO) -> Any:
     shutil.copyfileobj(stream, copy)
     copy.flush()
     return copy
-
-
-@dataclass
-class _StandardInput:
-    """Standard input, copied to a file that can be read again; each one of `sys.stdin` once."""
-
-    _source: object = None
-    _copy: Any = None
-
-    def path(self) -> Path:
-        """The copy."""
-        if sys.stdin is None:
-            raise OSError(errno.EBADF, "there is no standard input")
-        if self._copy is None or self._source is not sys.stdin:
-            self._source, self._copy = sys.stdin, _copy_of(sys.stdin.buffer)
-        return Path(self._copy.name)
-
-
-_STANDARD_INPUT = _StandardInput()
 
 
 class _ZstdReader(io.RawIOBase):
@@ -235,14 +217,10 @@ def read_bytes(path: Path, error: type[CranfieldError]) -> bytes:
         return stream.read()
 
 
-@overload
-def decode(data: bytes, path: Path, error: type[CranfieldError]) -> str: ...
-@overload
-def decode(data: bytes, path: Path, error: type[CranfieldError], *, errors: Literal["surrogatepass"]) -> str: ...
-def decode(data: bytes, path: Path, error: type[CranfieldError], *, errors: str = "strict") -> str:
+def decode(data: bytes, path: Path, error: type[CranfieldError]) -> str:
     """Bytes as UTF-8 text, without a byte order mark; the first bad byte is named by its offset and line."""
     try:
-        return data.decode("utf-8-sig", errors)
+        return data.decode("utf-8-sig")
     except UnicodeDecodeError as cause:
         # The codec counts from behind a byte order mark, and hands back the bytes that it counted in.
         offset = cause.start + len(data) - len(cause.object)

@@ -8,13 +8,14 @@ from __future__ import annotations
 import types
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar, Union, get_args, get_origin
 
 from pydantic import BaseModel, RootModel, Tag, ValidationError
 
-from cranfield.errors import Problem, ProblemList, unknown_name
+from cranfield.errors import CranfieldError, Problem, ProblemList, unknown_name
 from cranfield.formats.io.files import shown
-from cranfield.formats.io.located import Located
+from cranfield.formats.io.located import Located, load_located
 from cranfield.formats.io.tree import Loc, describe, field_name
 from cranfield.words import and_list, or_list
 
@@ -82,6 +83,20 @@ def validate(
     except ValidationError as error:
         problems.problems += [finding.problem(located) for finding in _findings(error, model)]
         return None
+
+
+def load_model(path: Path, model: type[AnyModel], error: type[CranfieldError]) -> AnyModel:
+    """Read a YAML or JSON file as `model`.
+
+    Raises:
+        CranfieldError: of type `error`, with every problem of the file, each at its line and column.
+    """
+    located, problems = load_located(path, error), ProblemList(error)
+    made = validate(located, model, problems)
+    problems.raise_if_any()
+    if made is None:
+        raise error("not a valid file", path=shown(path))
+    return made
 
 
 def problems_of(

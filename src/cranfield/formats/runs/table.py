@@ -46,9 +46,7 @@ class _Reader:
         self.sheet = sheet
         self.hits: dict[str, dict[int, tuple[Hit, int]]] = {}
         """Query id to rank, or to the place in the file, to the result and its line."""
-        self._place = {
-            role: place for role, names in RUN_COLUMNS.items() if (place := sheet.column(*names)) is not None
-        }
+        self._place = sheet.places(RUN_COLUMNS)
         self.by_rank = "rank" in self._place
 
     def read(self) -> None:
@@ -57,8 +55,7 @@ class _Reader:
             required["score"] = (*RUN_COLUMNS["score"], *RUN_COLUMNS["rank"])
         missing = {role: names for role, names in required.items() if role not in self._place}
         for role, names in missing.items():
-            got = "columns " + ", ".join(self.sheet.names)
-            self.sheet.fault(self.sheet.line, None, f"no column {role}", expected=" or ".join(names), got=got)
+            self.sheet.missing_column(role, names)
         for line, cells in () if missing else self.sheet.rows():
             self._row(line, cells)
 

@@ -15,12 +15,12 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from cranfield.errors import ProblemList, TestSetError, shorten
+from cranfield.errors import TestSetError, shorten
 from cranfield.formats.io.delimited import write_unicode
 from cranfield.formats.io.files import STDIN, stem, unpacked_name
-from cranfield.formats.io.located import Text, load_located
-from cranfield.formats.io.validation import validate
-from cranfield.formats.testsets.native import meta_of
+from cranfield.formats.io.located import Text
+from cranfield.formats.io.validation import load_model
+from cranfield.formats.testsets.native import meta_of, rules_of
 from cranfield.formats.testsets.native_models import MatchingModel, MetaModel
 from cranfield.formats.testsets.native_write import document_of
 from cranfield.model import MatchingRules, Meta, Note, NoteKind, TestSet
@@ -82,19 +82,14 @@ def with_facts(testset: TestSet, path: Path, n_reviewed: int | None) -> TestSet:
     if str(path) == STDIN or not facts_file.is_file():
         review = "" if n_reviewed is None else f"{n_reviewed} of {n} records reviewed by a person"
         return replace(testset, matching=RULES, meta=Meta(review=review))
-    located = load_located(facts_file, TestSetError)
-    problems = ProblemList(TestSetError)
-    facts = validate(located, _Facts, problems)
-    problems.raise_if_any()
-    if facts is None:
-        raise TestSetError("not the facts of a golden set", path=str(facts_file))
+    facts = load_model(facts_file, _Facts, TestSetError)
     more = facts.cranfield or _More()
     return replace(
         testset,
         name=more.name or testset.name,
         description=more.description,
         version=facts.version,
-        matching=RULES if more.matching is None else _rules(more.matching),
+        matching=RULES if more.matching is None else rules_of(more.matching),
         meta=_about(facts, more),
         notes=(*testset.notes, *_notes(testset, facts, facts_file)),
     )
@@ -113,12 +108,6 @@ def _about(facts: _Facts, more: _More) -> Meta:
         return own
     values = meta_of(more.meta)
     return replace(own, **{name: getattr(values, name) for name in more.meta.model_fields_set})
-
-
-def _rules(values: MatchingModel) -> MatchingRules:
-    return MatchingRules(
-        values.line_base, values.min_overlap, tuple(values.strip), tuple(values.roots), values.chunk_suffix
-    )
 
 
 def _marginals(facts: _Facts) -> dict[str, int]:

@@ -67,9 +67,7 @@ class _SheetSource:
         self.has_rater = "rater" in self._place
         for role in REQUIRED:
             if role not in self._place:
-                got = "columns " + ", ".join(self.sheet.names)
-                names = " or ".join(JUDGMENT_COLUMNS[role])
-                self.sheet.fault(self.sheet.line, None, f"no column {role}", expected=names, got=got)
+                self.sheet.missing_column(role, JUDGMENT_COLUMNS[role])
 
     def rows(self) -> Iterator[Row]:
         """The rows; none where a column is missing."""
@@ -108,8 +106,7 @@ class _SheetSource:
         """Columns that mean nothing here."""
         if self._place.get("query_id") == self.sheet.column("query"):
             yield from info(QUERY_IS_ID)
-        known = {*self._place.values(), *self._strata}
-        others = [name for place, name in enumerate(self.sheet.names) if place not in known and name]
+        others = self.sheet.others({*self._place.values(), *self._strata}).values()
         yield from not_carried(f"column {name!r}; a column of a stratum is called `{STRATUM}{name}`" for name in others)
 
 

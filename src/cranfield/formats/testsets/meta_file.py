@@ -12,10 +12,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from cranfield.errors import ProblemList, TestSetError
+from cranfield.errors import TestSetError
 from cranfield.formats.io.files import STDIN, meta_path, refusal, write_text
-from cranfield.formats.io.located import load_located
-from cranfield.formats.io.validation import validate
+from cranfield.formats.io.validation import load_model
 from cranfield.formats.registry import Format
 from cranfield.formats.sniff import FORMATS, detect_format
 from cranfield.formats.testsets.native import meta_of
@@ -30,13 +29,7 @@ def read_meta(path: Path) -> Meta:
     Raises:
         TestSetError: with every problem of the file, each at its line and column.
     """
-    located = load_located(path, TestSetError)
-    problems = ProblemList(TestSetError)
-    model = validate(located, MetaModel, problems)
-    problems.raise_if_any()
-    if model is None:
-        raise TestSetError("not read", path=str(path))
-    return meta_of(model)
+    return meta_of(load_model(path, MetaModel, TestSetError))
 
 
 def write_meta(testset: TestSet, path: Path) -> None:

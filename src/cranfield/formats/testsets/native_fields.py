@@ -8,14 +8,13 @@ from __future__ import annotations
 import datetime as dt
 import math
 import re
-import warnings
 from typing import Annotated, Any
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, JsonValue, WithJsonSchema
 from pydantic_core import PydanticCustomError
 
 from cranfield.errors import UnknownNameError
-from cranfield.formats.io.cells import PARAM_NAME
+from cranfield.formats.io.cells import PARAM_NAME, pattern_error
 from cranfield.formats.io.located import Text
 from cranfield.formats.io.validation import OWN_FIELDS
 from cranfield.model import LETTERS, QUERY_CLASSES, Scalar, Span, class_named
@@ -62,15 +61,8 @@ def _param_name(value: str) -> str:
 
 
 def _compiles(value: str) -> str:
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of what some later Python may read differently
-            re.compile(value)
-    except re.error as error:
-        at = "" if error.pos is None else f" at position {error.pos}"
-        raise complaint(f"does not compile: {error.msg}{at}", got=repr(value)) from None
-    except (OverflowError, RecursionError) as error:
-        raise complaint(f"does not compile: {error}", got=repr(value)) from None
+    if message := pattern_error(value):
+        raise complaint(f"does not compile: {message}", got=repr(value))
     return value
 
 

@@ -6,17 +6,14 @@ are such.
 
 from __future__ import annotations
 
-import re
-import warnings
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from cranfield.errors import ProblemList, TestSetError, shorten, unknown_name
-from cranfield.formats.io.cells import number_of, short
+from cranfield.formats.io.cells import number_of, pattern_error, short
 from cranfield.formats.io.delimited import STRATUM, Sheet, read_sheet, strata_of, write_sheet
-from cranfield.formats.io.files import shown, stem
-from cranfield.formats.testsets.builder import UnknownFields
+from cranfield.formats.testsets.builder import TestSetBuilder, UnknownFields
 from cranfield.model import LETTERS, QUERY_CLASSES, Credit, Negative, Pattern, Query, TestSet
 from cranfield.model.note import info
 from cranfield.words import n_of
@@ -51,16 +48,11 @@ def read_pattern_list(path: Path | str) -> TestSet:
     sheet = read_sheet(Path(path))
     reader = _Reader(sheet)
     reader.read()
-    sheet.problems.raise_if_any()
-    if not reader.found:
-        raise TestSetError("no query in this file", path=shown(sheet.path), expected="rows of a query and a pattern")
-    targets = {entry.query.id: tuple(entry.patterns) for entry in reader.found.values() if entry.patterns}
-    return TestSet(
-        stem(sheet.path),
-        reader.queries(),
-        targets=targets,
-        notes=(*info(*reader.notes()), *reader.unknown_fields.notes()),
-    )
+    builder = TestSetBuilder(sheet.path, sheet.mark, sheet.problems)
+    builder.queries = {query.id: query for query in reader.queries()}
+    builder.targets = {entry.query.id: entry.patterns for entry in reader.found.values()}
+    notes = (*info(*reader.notes()), *reader.unknown_fields.notes())
+    return builder.testset(notes, noun="query", expected="rows of a query and a pattern")
 
 
 @dataclass
@@ -78,17 +70,15 @@ class _Reader:
         self.sheet = sheet
         self.found: dict[str, _Entry] = {}
         """Id, or text where there are no ids, to the query."""
-        self._place = {role: place for role, names in ROLES.items() if (place := sheet.column(*names)) is not None}
+        self._place = sheet.places(ROLES)
         self._strata = sheet.strata()
-        known = {*self._place.values(), *self._strata}
-        self._others = {place: name for place, name in enumerate(sheet.names) if place not in known and name}
+        self._others = sheet.others({*self._place.values(), *self._strata})
         self.unknown_fields = UnknownFields()
 
     def read(self) -> None:
         missing = [role for role in ("query", "pattern") if role not in self._place]
         for role in missing:
-            got = "columns " + ", ".join(self.sheet.names)
-            self.sheet.fault(self.sheet.line, None, f"no column {role}", expected=" or ".join(ROLES[role]), got=got)
+            self.sheet.missing_column(role, ROLES[role])
         for line, cells in () if missing else self.sheet.rows():
             self._row(line, cells)
         self._read_classes()
@@ -131,7 +121,7 @@ class _Reader:
         if self._cell("negative", cells):
             wanted = "none: nothing should be found"
             self.sheet.fault(line, self._place["pattern"], "a negative query has a pattern", expected=wanted, got=regex)
-        if message := broken(regex):
+        if message := pattern_error(regex):
             self.sheet.fault(line, self._place["pattern"], f"the pattern does not compile: {message}",
                              expected="a Python regular expression", got=regex)  # fmt: skip
         if grade is None:
@@ -205,19 +195,6 @@ class _Reader:
             names = {entry.query.strata.get("class", "").strip() for entry in self.found.values()}
             odd = sorted(name for name in names if name and LETTERS.get(name, name) not in QUERY_CLASSES)
             yield f"column 'class' is a stratum and no query class: it says {shorten(odd[0])}, which is none"
-
-
-def broken(regex: str) -> str:
-    """Why a regular expression does not compile; empty where it does."""
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of what some later Python may read differently
-            re.compile(regex)
-    except re.error as error:
-        return error.msg + ("" if error.pos is None else f" at position {error.pos}")
-    except (OverflowError, RecursionError) as error:
-        return str(error)
-    return ""
 
 
 def write_pattern_list(testset: TestSet, path: Path | str) -> None:

@@ -127,8 +127,7 @@ class _Reader:
             return None
         strata = self.sheet.strata()
         known = {text, query_id, *results, *strata}
-        others = {place: name for place, name in enumerate(names) if place not in known and name}
-        return _Columns(text, query_id, results, strata, others)
+        return _Columns(text, query_id, results, strata, self.sheet.others(known))
 
     def notes(self) -> Iterator[str]:
         """What was noticed."""

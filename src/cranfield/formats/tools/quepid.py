@@ -44,8 +44,7 @@ def read_quepid_csv(path: Path | str) -> TestSet:
     elif names[: len(DETAILED)] == DETAILED:
         columns, extra = (3, 4, 7), len(names) - len(DETAILED)
     else:
-        sheet.fault(sheet.line, None, "not a header of Quepid", expected=",".join(BASIC), got=",".join(sheet.names))
-        sheet.problems.raise_if_any()
+        sheet.refuse_header("not a header of Quepid", BASIC)
     n_unrated = sum(_take(sheet, line, cells, columns, builder) for line, cells in sheet.stripped_rows())
     return builder.testset(
         counted({"documents without a rating": n_unrated, "columns with fields of documents": extra})

@@ -97,10 +97,7 @@ def read_quepid_book_csv(path: Path | str) -> TestSet:
     sheet = read_sheet(path, repeats=True)
     builder = TextBuilder(path, by_line, sheet.problems)
     if [name.lower() for name in sheet.names[:2]] != ["query", "docid"] or len(sheet.names) == 2:
-        got = ",".join(sheet.names)
-        expected = "query,docid and a column per rater"
-        sheet.fault(sheet.line, None, "not a header of a book", expected=expected, got=got)
-        sheet.problems.raise_if_any()
+        sheet.refuse_header("not a header of a book", ["query", "docid and a column per rater"])
     book = _Raters(builder)
     raters = text_ids(sheet.names[2:])
     for line, (text, doc_id, *cells) in sheet.stripped_rows():

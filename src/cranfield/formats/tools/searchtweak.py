@@ -28,9 +28,7 @@ def read_searchtweak_csv(path: Path | str) -> TestSet:
     sheet = read_sheet(path)
     builder = TextBuilder(path, by_line, sheet.problems)
     if tuple(name.lower() for name in sheet.names) != HEADER:
-        got = ",".join(sheet.names)
-        sheet.fault(sheet.line, None, "not a header of SearchTweak", expected=",".join(HEADER), got=got)
-        sheet.problems.raise_if_any()
+        sheet.refuse_header("not a header of SearchTweak", HEADER)
     for line, (rating, text, doc_id) in sheet.stripped_rows():
         grade = number_of(rating)
         if grade is None:
