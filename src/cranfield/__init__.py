@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from cranfield.errors import CranfieldError, Problem
     from cranfield.evaluation.many_values import ManyComparison
     from cranfield.evaluation.values import Comparison, Evaluation, Limits, Verdict
-    from cranfield.formats.convert import write_testset
+    from cranfield.formats.convert import write_run, write_testset
     from cranfield.measures import Measure, parse
     from cranfield.measures.own import define
     from cranfield.model import Answer, Convention, Entity, Hit, Outcome, Pattern, Query, Run, Span, TestSet
@@ -35,7 +35,7 @@ _HOMES = {
     "cranfield.errors": ("CranfieldError", "Problem"),
     "cranfield.evaluation.many_values": ("ManyComparison",),
     "cranfield.evaluation.values": ("Comparison", "Evaluation", "Limits", "Verdict"),
-    "cranfield.formats.convert": ("write_testset",),
+    "cranfield.formats.convert": ("write_run", "write_testset"),
     "cranfield.measures": ("Measure", "parse"),
     "cranfield.measures.own": ("define",),
     "cranfield.model": (
@@ -100,6 +100,7 @@ __all__ = [
     "load",
     "parse",
     "report",
+    "write_run",
     "write_testset",
 ]
 

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from cranfield.errors import Problem, ProblemList, TestSetError, UnknownNameError, shorten
+from cranfield.errors import Problem, ProblemList, RunFormatError, TestSetError, UnknownNameError, shorten
 from cranfield.formats.features import FEATURES, QUIET, is_judged, only_grades
 from cranfield.formats.io.files import suffix_of, unpacked_name
-from cranfield.formats.registry import ANY_GRADE, NO_SUBGROUP, Format
-from cranfield.formats.sniff import FORMATS
-from cranfield.model import TestSet
+from cranfield.formats.registry import ANY_GRADE, NO_SUBGROUP, Format, Kind
+from cranfield.formats.sniff import FORMATS, WHAT
+from cranfield.model import Run, TestSet
 from cranfield.words import first_of, n_of
 
 CHEAP = 100_000
@@ -49,32 +49,50 @@ def convert(testset: TestSet, path: Path, format: str | None = None) -> tuple[Te
     return again if isinstance(again, TestSet) else fitting, sentences
 
 
+def write_run(run: Run, path: Path | str, format: str | None = None) -> None:  # noqa: A002  as above
+    """Write a run in a format by name, or in the one that the file's name ends in: `.jsonl`, `.run` (TREC) or `.csv`.
+
+    Only `.jsonl` holds reasons, fields, latencies and queries without results.
+
+    Raises:
+        RunFormatError: a score is not finite or is missing where the order needs it, or an id cannot stand in the format.
+        UnknownNameError: there is no such format.
+    """
+    write = _chosen(Path(path), format, "run").write
+    if write is not None:
+        write(run, Path(path))
+
+
 def format_after(source: Format, path: Path, out: Path) -> Format:
     """The format of a changed copy: that of its source, where it is written and the names end alike; else that of the name."""
     alike = suffix_of(path) == suffix_of(out)
     return source if alike and source.writer else _chosen(out, None)
 
 
-def written_formats() -> dict[str, Format]:
-    """Formats of test sets that can be written, by name."""
-    return {name: entry for name, entry in FORMATS.items() if entry.kind == "testset" and entry.writer}
+def written_formats(kind: Kind = "testset") -> dict[str, Format]:
+    """Formats that can be written, by name."""
+    return {name: entry for name, entry in FORMATS.items() if entry.kind == kind and entry.writer}
 
 
-OTHER_ENDS = {".yml": "yaml", ".json": "yaml", ".csv": "table", ".tsv": "table", ".jsonl": "table"}
+OTHER_ENDS: Mapping[Kind, Mapping[str, str]] = {
+    "testset": {".yml": "yaml", ".json": "yaml", ".csv": "table", ".tsv": "table", ".jsonl": "table"},
+    "run": {".trec": "trec", ".txt": "trec", ".tsv": "run-table"},
+}
 """Ends of names that formats have beside their usual one."""
 
 
-def _chosen(path: Path, name: str | None) -> Format:
-    known = written_formats()
+def _chosen(path: Path, name: str | None, kind: Kind = "testset") -> Format:
+    known = written_formats(kind)
     if name is not None:
         if name not in known:
-            raise UnknownNameError.among("written test set format", name, known)
+            raise UnknownNameError.among(f"written {WHAT[kind]} format", name, known)
         return known[name]
-    by_end = OTHER_ENDS | {entry.suffix: key for key, entry in reversed(known.items()) if entry.suffix}
+    by_end = dict(OTHER_ENDS[kind]) | {entry.suffix: key for key, entry in reversed(known.items()) if entry.suffix}
     end = max((end for end in by_end if unpacked_name(path).lower().endswith(end)), key=len, default=None)
     if end is None:
         ends = ", ".join(f"{end} ({key})" for end, key in sorted(by_end.items()))
-        raise TestSetError(
+        error = RunFormatError if kind == "run" else TestSetError
+        raise error(
             "not written: the name does not say the format",
             path=str(path),
             expected=f"a name that ends in one of {ends}",

@@ -220,6 +220,8 @@ CODE_SETS: tuple[Format, ...] = (
         "a TSV or CSV table of results (columns `query_id`, `doc_id` or `path`, `rank` or `score`)",
         _is_run_table,
         "cranfield.formats.runs.table:read_run_table",
+        "cranfield.formats.runs.table:write_run_table",
+        suffix=".csv",
         source="Cranfield's own; columns go by the names that data frames' do",
     ),
 )

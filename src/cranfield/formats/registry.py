@@ -74,8 +74,8 @@ class Format:
     """`module:function` of `read(path: Path) -> TestSet | Run`; empty where reading and ranking are one pass, in `ranking`.
     Queries come as a test set without judgments."""
     writer: str = ""
-    """`module:function` of `write(testset: TestSet, path: Path) -> None`; empty where it is not written. `convert` hands
-    it what the format holds and no more."""
+    """`module:function` of `write(testset: TestSet, path: Path) -> None`, of a run for a format of runs; empty where it is
+    not written. `convert` hands it what the format holds and no more."""
     holds: frozenset[str] = frozenset()
     """Names in `features.FEATURES` of what a file of it can hold; what else a test set has is reported when it is written."""
     suffix: str = ""
@@ -105,7 +105,7 @@ class Format:
         return _named(self.reader)
 
     @property
-    def write(self) -> Callable[[TestSet, Path], None] | None:
+    def write(self) -> Callable[..., None] | None:
         """Its writer, imported when it is asked for."""
         return _named(self.writer)
 

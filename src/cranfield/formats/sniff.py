@@ -80,6 +80,8 @@ OWN = (
         'a collected run (first line `{"cranfield_run":1,…}`)',
         _is_run_jsonl,
         "cranfield.formats.runs.jsonl:read_run",
+        "cranfield.formats.runs.jsonl:write_run",
+        suffix=".jsonl",
     ),
     Format(
         "yaml",
@@ -105,7 +107,15 @@ OWN = (
         source=_TREC,
         ids=COLUMN_ID,
     ),
-    Format("trec", "run", "a TREC run (lines `query Q0 document rank score tag`)", _is_trec_run, source=_TREC_EVAL),
+    Format(
+        "trec",
+        "run",
+        "a TREC run (lines `query Q0 document rank score tag`)",
+        _is_trec_run,
+        writer="cranfield.formats.runs.trec:write_trec_run",
+        suffix=".run",
+        source=_TREC_EVAL,
+    ),
     Format("parquet", "run", "a Parquet table of results", _is_parquet, source="Cranfield's own columns"),
     Format(
         "parquet-qrels",

@@ -7,11 +7,8 @@ from pathlib import Path
 import pytest
 
 from cranfield.errors import CranfieldError
-from cranfield.formats.convert import write_testset
+from cranfield.formats.convert import write_run, write_testset
 from cranfield.formats.registry import Head, Kind
-from cranfield.formats.runs.jsonl import write_run
-from cranfield.formats.runs.table import write_run_table
-from cranfield.formats.runs.trec import write_trec_run
 from cranfield.formats.sniff import FORMATS, detect_format
 from cranfield.model import Answer, Entity, GroupedJudgment, Hit, Outcome, Pattern, Query, Run, Span, TestSet
 
@@ -19,7 +16,6 @@ QUERIES = (Query("q1", "boots"), Query("q2", "red dress"))
 BY_ID = TestSet("s", QUERIES, {"q1": {"d1": 1.0, "d2": 2.0}, "q2": {"d1": 1.0}})
 BY_TARGET = {"golden-json": Entity("a.py::f"), "spans-csv": Span("a.py", 1, 9), "patterns": Pattern("^a")}
 RUN = Run("r", {"q1": Answer(Outcome.ANSWERED, (Hit("d1", 0.5), Hit("d2", 0.25)))}, order="descending")
-RUNS = {"jsonl": write_run, "run-table": write_run_table, "trec": write_trec_run}
 
 NAMED = {"subtopics", "judges", "preferences", "quepid-book-csv"}
 """Formats that look like another one, and have to be named."""
@@ -39,7 +35,7 @@ def write_sample(name: str, path: Path) -> None:
     """A file of a format: `name`, or `name (variant)`."""
     entry = FORMATS[name.partition(" ")[0]]
     if entry.kind == "run":
-        RUNS[entry.name](RUN, path)
+        write_run(RUN, path, entry.name)
     elif entry.kind == "queries":
         write = entry.write
         assert write is not None
@@ -56,7 +52,7 @@ SAMPLES: dict[str, tuple[str, Kind]] = {
     **{
         name: ("sample", entry.kind)
         for name, entry in FORMATS.items()
-        if (entry.writer or name in RUNS) and name not in NAMED and not entry.is_folder
+        if entry.writer and name not in NAMED and not entry.is_folder
     },
     "yaml (json)": ("sample.json", "testset"),
     "graded-yaml (json)": ("sample.json", "testset"),

@@ -4,9 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from cranfield import evaluate
-from cranfield.errors import RunFormatError
+from cranfield import evaluate, write_run
+from cranfield.errors import RunFormatError, UnknownNameError
 from cranfield.formats.runs.table import read_run_table, write_run_table
+from cranfield.formats.runs.whole import read_run_file
 from cranfield.formats.sniff import sniff_run
 from cranfield.model import Answer, Hit, Outcome, Run
 
@@ -78,3 +79,30 @@ def test_a_run_is_written_with_its_ranks(tmp_path):
     assert read_run_table(tmp_path / "run.csv").answers["q"].hits == (Hit("b", 2.5), Hit("a", 1.0, "A", "1-2"))
     with pytest.raises(RunFormatError, match="has a result without a score"):
         write_run_table(Run("r", {"q": Answer(Outcome.ANSWERED, (Hit("a"),))}, order="ascending"), tmp_path / "x.csv")
+
+
+@pytest.mark.parametrize(
+    ("name", "format_name", "expected"),
+    [
+        ("a.jsonl", None, "jsonl"),
+        ("a.run", None, "trec"),
+        ("a.trec", None, "trec"),
+        ("a.csv", None, "run-table"),
+        ("a.tsv", None, "run-table"),
+        ("a.dat", "trec", "trec"),
+    ],
+)
+def test_a_run_is_written_in_the_format_of_its_name(tmp_path, name, format_name, expected):
+    run = Run("a", {"q": Answer(Outcome.ANSWERED, (Hit("x", 1.0), Hit("b", 0.5)))})
+    assert write_run(run, tmp_path / name, format_name) is None
+    assert sniff_run(tmp_path / name).name == expected
+    assert [hit.id for hit in read_run_file(tmp_path / name).answers["q"].hits] == ["x", "b"]
+
+
+def test_a_run_is_not_written_in_a_format_that_is_unknown(tmp_path):
+    run = Run("a", {"q": Answer(Outcome.EMPTY)})
+    with pytest.raises(RunFormatError, match=r"the name does not say the format.*\.run \(trec\)"):
+        write_run(run, tmp_path / "a.dat")
+    with pytest.raises(UnknownNameError, match="unknown written run format 'qrels'"):
+        write_run(run, tmp_path / "a.run", "qrels")
+    assert list(tmp_path.iterdir()) == []
