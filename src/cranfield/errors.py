@@ -184,6 +184,19 @@ class InternalError(CranfieldError):
     """A bug in Cranfield: a state that should be impossible."""
 
 
+def did_you_mean(got: str, candidates: Sequence[str]) -> str | None:
+    """The hint `did you mean <name>?` with the nearest name; None where none is near.
+
+    A name of one letter is only suggested for the same letter in the other case: it is near to every short name.
+    """
+    import difflib
+
+    near = difflib.get_close_matches(got, [name for name in candidates if len(name) > 1], n=1, cutoff=0.6)
+    if not near:
+        near = [name for name in candidates if name.lower() == got.lower()][:1]
+    return f"did you mean {near[0]}?" if near else None
+
+
 def unknown_name(
     kind: str,
     got: str,
@@ -197,21 +210,13 @@ def unknown_name(
 
     `aliases` are other names that are understood: they can be the nearest one, and are not listed.
     """
-    import difflib
-
     from cranfield.words import plural
 
     names = sorted(known)
-    candidates = [*names, *sorted(aliases)]
-    near = difflib.get_close_matches(got, candidates, n=1, cutoff=0.6)
-    if not near:
-        near = [name for name in candidates if name.lower() == got.lower()][:1]
-    hints = [f"did you mean {near[0]}?"] if near else []
-    if command:
-        hints.append(f"`{command}` lists them.")
+    hints = [did_you_mean(got, [*names, *sorted(aliases)]), f"`{command}` lists them." if command else None]
     listed = ", ".join(names) if len(names) <= LISTED_NAMES else f"one of {len(names)} {plural(kind)}"
     return Problem(
-        f"unknown {kind} {shorten(got)}", path=path, expected=listed, hint=" ".join(hints) if hints else None
+        f"unknown {kind} {shorten(got)}", path=path, expected=listed, hint=" ".join(filter(None, hints)) or None
     )
 
 

@@ -166,6 +166,12 @@ def test_the_nearest_name_is_offered(got: str, hint: str | None) -> None:
     assert problem.hint == hint
 
 
+@pytest.mark.parametrize(("got", "hint"), [("tt", None), ("T", "did you mean t?"), ("sing", "did you mean sign?")])
+def test_a_name_of_one_letter_is_near_to_itself_only(got: str, hint: str | None) -> None:
+    problem = unknown_name("test", got, ["permutation", "sign", "t"])
+    assert (problem.expected, problem.hint) == ("permutation, sign, t", hint)
+
+
 def test_many_names_are_counted_not_listed() -> None:
     problem = unknown_name("measure", "zzz", [f"M{i}" for i in range(13)], command="cranfield measures")
     assert problem.expected == "one of 13 measures"

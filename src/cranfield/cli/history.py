@@ -65,7 +65,8 @@ def history_command(
     from cranfield.reporting.documents.history import history_document
 
     if below is not None and drop is not None:
-        raise UsageError("--below and --drop are two rules", expected="one of them")
+        hint = "--below is a fixed bound, --drop a distance from the best mean before: leave one of them out."
+        raise UsageError("--below and --drop exclude each other", hint=hint)
     rule = Rule(below, drop) if first_bad or below is not None or drop is not None else None
     folder = config if config.is_dir() else config.parent
     history = read_history(folder)

@@ -292,7 +292,8 @@ def answer_cache(*, no_cache: bool, refresh: bool) -> AnswerCache:
         UsageError: both options were given.
     """
     if no_cache and refresh:
-        raise UsageError("--no-cache keeps nothing, and --refresh keeps anew", expected="one of them")
+        hint = "--no-cache neither uses nor keeps answers, --refresh replaces those kept: leave one of them out."
+        raise UsageError("--no-cache and --refresh exclude each other", hint=hint)
     return "off" if no_cache else "refresh" if refresh else "use"
 
 

@@ -180,7 +180,8 @@ def evaluations(
         parameters = ("run", "folder")
         raise UsageError("{run} is one run, and there are several test sets", hint=hint, parameters=parameters)
     if source.run is not None and source.folder is not None:
-        raise UsageError("{folder} and {run} are two runs", expected="one of them", parameters=("folder", "run"))
+        message, hint = "{folder} and {run} exclude each other", "both name the run: leave one of them out."
+        raise UsageError(message, hint=hint, parameters=("folder", "run"))
     if source.run is None:  # the stamp of a run that is named is checked when it is read
         pilots = dict.fromkeys(path for experiment in experiments for path in _pilots(experiment.systems[0]))
         if pilots:

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
 from hashlib import sha256
 
-from cranfield.errors import UsageError
+from cranfield.errors import UsageError, did_you_mean
 from cranfield.model import Query, TestSet
 
 CLASS = "class"
@@ -92,7 +92,10 @@ def check_keys(testset: TestSet, by: Sequence[str]) -> None:
     known = {key for query in testset.queries for key in query.strata} | {CLASS}
     unknown = [key for key in by if key not in known]
     if unknown:
-        raise UsageError(f"no query has the stratum {unknown[0]!r}", expected=", ".join(sorted(known)))
+        names = sorted(known)
+        raise UsageError(
+            f"no query has the stratum {unknown[0]!r}", expected=", ".join(names), hint=did_you_mean(unknown[0], names)
+        )
 
 
 def cells(testset: TestSet, by: Sequence[str]) -> dict[str, list[str]]:

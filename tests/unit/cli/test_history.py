@@ -165,7 +165,10 @@ def test_the_config_or_its_folder_says_whose_history_it_is(cranfield, tmp_path):
 @pytest.mark.parametrize(
     ("args", "words"),
     [
-        (["--below", "0.5", "--drop", "0.1"], "two rules"),
+        (
+            ["--below", "0.5", "--drop", "0.1"],
+            "--below and --drop exclude each other.\nHint: --below is a fixed bound, --drop a",
+        ),
         (["--since", "yesterday"], "--since is 'yesterday'"),
         (["--system", "bm"], "unknown system 'bm'"),
         (["nowhere/cranfield.yaml"], "there is no history here"),

@@ -193,7 +193,9 @@ def test_a_finished_run_is_judged_without_asking_and_a_stale_one_is_refused(tmp_
     config.write_text(config.read_text().replace("{command", "{timeout_s: 7, command"))
     assert problems(config, source=Source(tmp_path / "done")) == ["the run is of another config of the system"]
     assert problems(config, source=Source(tmp_path / "nowhere")) == ["there is no such run"]
-    assert problems(config, source=Source(tmp_path / "done", tmp_path / "x")) == ["{folder} and {run} are two runs"]
+    assert problems(config, source=Source(tmp_path / "done", tmp_path / "x")) == [
+        "{folder} and {run} exclude each other"
+    ]
 
 
 @pytest.mark.parametrize("convention", ["trec", "octocode"])

@@ -119,6 +119,14 @@ def test_a_table_whose_words_all_count_folds_them_into_lines() -> None:
     assert [line.split()[-1] for line in lines if line.endswith((" 7", " 8"))] == ["7", "8"]  # once, in the first line
 
 
+def test_words_that_fold_give_way_before_headings_do() -> None:
+    columns = (Column("test"), *(Column(f"p {n} > A", "p") for n in range(6)), Column("note"))
+    table = Table(columns, [("sign", *[0.5] * 6, "word " * 20)], "Tests", shown=None, wrap=True)
+    lines = render_text(document(table)).splitlines()
+    assert "  ".join(column.title for column in columns) in "\n".join(lines)
+    assert " ".join(lines).count("word") == 20
+
+
 def test_columns_that_do_not_fit_follow_below_behind_the_first_again() -> None:
     columns = (Column("system"), *(Column(f"measure{n:02}@1000", "value") for n in range(12)))
     shown = render_text(document(Table(columns, [("plain", *(n / 100 for n in range(12)))], "Many")))

@@ -79,6 +79,7 @@ def test_largest_remainders_give_the_total_and_no_cell_is_off_by_a_whole(sizes, 
         ({"share": 1.0}, "share is 1"),
         ({"share": 0.001}, "of 50 queries is 0"),
         ({"by": ["colour"]}, "no query has the stratum 'colour'"),
+        ({"by": ["clas"]}, "no query has the stratum 'clas'.*\nHint: did you mean class?"),
     ],
 )
 def test_what_cannot_be_drawn_is_refused(asked, message):

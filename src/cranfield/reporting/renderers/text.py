@@ -30,6 +30,8 @@ from cranfield.words import printable, shorten_to, width
 LINE = 100
 NARROWEST = 12
 """A column of text is not cut below this."""
+NARROWEST_WRAPPED = 24
+"""A column of text that folds is not narrowed below this while headings can fold."""
 NARROWEST_FIRST = 36
 """The first column is cut last."""
 GAP = "  "
@@ -108,7 +110,7 @@ def _table(table: Table) -> Iterator[str]:
     if table.footer is not None:
         footer = [column.text(cell) for column, cell in zip(table.columns, table.footer, strict=True)]
     everything = [*rows, *([footer] if footer else [])]
-    widths = _widths(table.columns, everything)
+    widths = _widths(table.columns, everything, wrap=table.wrap)
     headings = [
         textwrap.wrap(column.title, room, break_long_words=False) if column.is_numeric else [column.title]
         for column, room in zip(table.columns, widths, strict=True)
@@ -132,16 +134,20 @@ def _code(block: Code) -> Iterator[str]:
     yield from (f"  {printable(line)}" for line in block.text.splitlines())
 
 
-def _widths(columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> list[int]:
-    """Room of each column; where a line would be too long, headings of numbers fold, then columns of text give way."""
+def _widths(columns: Sequence[Column], rows: Sequence[Sequence[str]], *, wrap: bool = False) -> list[int]:
+    """Room of each column; where a line would be too long, headings of numbers fold, then columns of text give way.
+
+    Args:
+        columns: of the table.
+        rows: cells as text.
+        wrap: cells of text fold; they give way before headings do, down to `NARROWEST_WRAPPED`.
+    """
     cells = [max((width(row[place]) for row in rows), default=0) for place in range(len(columns))]
     widths = [max(width(column.title), room) for column, room in zip(columns, cells, strict=True)]
     folded = [max(room, *map(width, column.title.split() or [""])) for column, room in zip(columns, cells, strict=True)]
-
-    def too_long() -> int:
-        return sum(widths) + len(GAP) * (len(widths) - 1) - LINE
-
-    while too_long() > 0:
+    if wrap:
+        _narrow_texts(columns, widths, NARROWEST_WRAPPED)
+    while _excess(widths) > 0:
         can_fold = [
             place for place, column in enumerate(columns) if column.is_numeric and widths[place] > folded[place]
         ]
@@ -149,17 +155,26 @@ def _widths(columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> list[in
             break
         widest = max(can_fold, key=lambda place: widths[place] - folded[place])
         widths[widest] = folded[widest]
-    while too_long() > 0:
+    _narrow_texts(columns, widths, NARROWEST)
+    return widths
+
+
+def _excess(widths: Sequence[int]) -> int:
+    """Columns by which a line is too long."""
+    return sum(widths) + len(GAP) * (len(widths) - 1) - LINE
+
+
+def _narrow_texts(columns: Sequence[Column], widths: list[int], narrowest: int) -> None:
+    """Narrow the widest columns of text until the line fits, none below `narrowest`."""
+    while _excess(widths) > 0:
         can_give = [
             place
             for place, column in enumerate(columns)
-            if not column.is_numeric and widths[place] > (NARROWEST if place else NARROWEST_FIRST)
+            if not column.is_numeric and widths[place] > (narrowest if place else NARROWEST_FIRST)
         ]
         if not can_give:
             break
-        widest = max(can_give, key=lambda place: widths[place])
-        widths[widest] -= 1
-    return widths
+        widths[max(can_give, key=lambda place: widths[place])] -= 1
 
 
 def _parts(columns: Sequence[Column], widths: Sequence[int]) -> list[list[int]]:

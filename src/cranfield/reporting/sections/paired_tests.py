@@ -47,6 +47,7 @@ def paired_tests(subject: Subject) -> Section | None:
         rows,
         f"Paired tests on {comparison.primary}, n = {about.n}, {about.n_nonzero} differ. * declared test",
         shown=None,
+        wrap=True,
     )
     return Section("tests", "Paired tests", (table, Details("About the tests", (Bullets(_descriptions(comparison)),))))
 

@@ -63,6 +63,7 @@ def _table(result: Sensitivity) -> Table:
         [_row(variation) for variation in ordered],
         "All alternative analyses, those that disagree first",
         shown=None,
+        wrap=True,
     )
 
 
