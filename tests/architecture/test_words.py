@@ -1,13 +1,11 @@
-"""Plain technical English: `words.toml` lists what is not written here, and how often it may still occur by folder."""
+"""Plain technical English: `words.toml` lists what is not written here."""
 
 from __future__ import annotations
 
 import io
-import os
 import re
 import tokenize
 import tomllib
-from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -37,60 +35,34 @@ def identifiers(source: str) -> Iterator[tuple[int, str]]:
         before = [before[1], token.string]
 
 
-def findings(source: str, kind: str, *, is_python: bool) -> Iterator[tuple[int, str]]:
-    """Line and word of everything in a file that is on the list `kind`, in text and in names."""
-    for match in pattern(WORDS[kind]["text"]).finditer(source):
+def findings(source: str, *, is_python: bool) -> Iterator[tuple[int, str]]:
+    """Line and word of everything in a file that is on the list, in text and in names."""
+    for match in pattern(WORDS["text"]).finditer(source):
         yield source.count("\n", 0, match.start()) + 1, match.group().lower()
     if is_python:
-        names, whole_names = pattern(WORDS[kind]["names"]), WORDS[kind].get("whole_names", {})
+        names, whole_names = pattern(WORDS["names"]), WORDS["whole_names"]
         for line, name in identifiers(source):
             if name in whole_names or any(map(names.fullmatch, parts_of(name))):
                 yield line, f"{name} (name)"
 
 
-def files() -> Iterator[tuple[str, Path]]:
-    """Every file that is read, with its folder: a room of the package, or the documentation."""
-    package = CHECKOUT / "src" / "cranfield"
-    for path in sorted(package.rglob("*")):
-        if path.suffix in SUFFIXES:
-            room = path.relative_to(package).parts[0]
-            yield f"src/cranfield/{room}", path
-    yield "docs", CHECKOUT / "README.md"
+def files() -> Iterator[Path]:
+    """Every file of the package and of the documentation."""
+    yield from (path for path in sorted((CHECKOUT / "src" / "cranfield").rglob("*")) if path.suffix in SUFFIXES)
+    yield CHECKOUT / "README.md"
     for path in sorted((CHECKOUT / "docs").rglob("*.md")):
         if not {"_build", "generated"} & set(path.parts):
-            yield "docs", path
+            yield path
 
 
-def found(kind: str) -> Iterator[tuple[str, str, str]]:
-    """Folder, place and word of everything that is on a list."""
-    for folder, path in files():
+def test_no_word_of_the_list_is_used() -> None:
+    places = []
+    for path in files():
         name = path.relative_to(CHECKOUT).as_posix()
-        for line, word in findings(path.read_text(), kind, is_python=path.suffix == ".py"):
-            if word not in WORDS["exceptions"].get(name, ()):
-                yield folder, f"{name}:{line}: {word}", word
-
-
-def test_no_forbidden_word_is_used() -> None:
-    places = [place for _, place, _ in found("forbidden")]
+        allowed = WORDS["exceptions"].get(name, ())
+        found = findings(path.read_text(), is_python=path.suffix == ".py")
+        places += [f"{name}:{line}: {word}" for line, word in found if word not in allowed]
     assert not places, "see words.toml for what to write instead\n" + "\n".join(places)
-
-
-def test_discouraged_words_become_fewer_in_every_folder() -> None:
-    rows = list(found("discouraged"))
-    counts = Counter(folder for folder, _, _ in rows)
-    ceilings = WORDS["ceilings"]
-    if os.environ.get("CRANFIELD_UPDATE_WORDS"):
-        head = TABLE.read_text().partition("[ceilings]\n")[0]
-        comment = "# Occurrences of discouraged words by folder. They may only shrink: CRANFIELD_UPDATE_WORDS=1 lowers them.\n"
-        lines = (f'"{folder}" = {min(n, ceilings.get(folder, n))}\n' for folder, n in sorted(counts.items()))
-        TABLE.write_text(f"{head}[ceilings]\n{comment}{''.join(lines)}")
-    over = {
-        folder: f"{n}, allowed: {ceilings.get(folder, 0)}"
-        for folder, n in counts.items()
-        if n > ceilings.get(folder, 0)
-    }
-    places = [place for folder, place, _ in rows if folder in over]
-    assert not over, f"{over}: see words.toml for what to write instead\n" + "\n".join(places)
 
 
 @pytest.mark.parametrize(
@@ -104,7 +76,7 @@ def test_discouraged_words_become_fewer_in_every_folder() -> None:
     ],
 )
 def test_a_word_of_the_list_is_found(source: str, expected: list[tuple[int, str]]) -> None:
-    assert list(findings(source, "discouraged", is_python=True)) == expected
+    assert list(findings(source, is_python=True)) == expected
 
 
 @pytest.mark.parametrize(
@@ -119,4 +91,4 @@ def test_a_word_of_the_list_is_found(source: str, expected: list[tuple[int, str]
     ],
 )
 def test_what_only_looks_like_one_is_not(source: str) -> None:
-    assert list(findings(source, "discouraged", is_python=True)) == []
+    assert list(findings(source, is_python=True)) == []
