@@ -2,27 +2,19 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
 SUBCOMMANDS = dict.fromkeys(("comment",), __name__)
 
 
-class ForgeName(StrEnum):
-    """Forges whose API is known."""
-
-    GITHUB = "github"
-    GITLAB = "gitlab"
-
-
 def comment_command(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="Report in Markdown; - reads standard input.")],
     *,
     forge: Annotated[
-        ForgeName | None,
+        Literal["github", "gitlab"] | None,
         typer.Option("--forge", help="Forge; default: from the CI job, or from the token that is set."),
     ] = None,
     repo: Annotated[
@@ -49,8 +41,6 @@ def comment_command(
     """
     from cranfield.project.ci import comment
 
-    written = comment(
-        file, forge=None if forge is None else forge.value, repo=repo, number=number, marker=marker, url=url
-    )
+    written = comment(file, forge=forge, repo=repo, number=number, marker=marker, url=url)
     removed = f", {written.removed} others removed" if written.removed else ""
     typer.echo(f"comment {written.done}{removed}" + (f": {written.comment.url}" if written.comment.url else ""))

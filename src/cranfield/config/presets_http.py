@@ -161,12 +161,7 @@ def _lucene(settings: Lucene, headers: Mapping[str, str]) -> Mapping[str, Any]:
         headers=headers,
         parameters={"allow_partial_search_results": False},
         body={"query": query, "size": "{k}", "_source": shown or False},
-        extract={
-            "json": "hits.hits",
-            "id": _path("_source", settings.id_field) if settings.id_field else "_id",
-            "score": "_score",
-            **({"title": _path("_source", settings.title_field)} if settings.title_field else {}),
-        },
+        extract=_extract(settings, "hits.hits", id="_id", score="_score", stored="_source"),
     )
 
 
@@ -193,12 +188,7 @@ def solr(settings: Solr) -> Mapping[str, Any]:
         headers=_authorization("Bearer", settings.token_env),
         parameters={"expandMacros": False},
         body=body,
-        extract={
-            "json": "response.docs",
-            "id": _path(settings.id_field),
-            "score": "score",
-            **({"title": _path(settings.title_field)} if settings.title_field else {}),
-        },
+        extract=_extract(settings, "response.docs"),
     )
 
 
@@ -225,12 +215,12 @@ def vespa(settings: Vespa) -> Mapping[str, Any]:
         "search/",
         headers=_authorization("Bearer", settings.token_env),
         body=body,
-        extract={
-            "json": "!(root.errors) && !(root.coverage.degraded.timeout) && root.fields && (root.children || `[]`)",
-            "id": _path("fields", settings.id_field) if settings.id_field else "id",
-            "score": "relevance",
-            **({"title": _path("fields", settings.title_field)} if settings.title_field else {}),
-        },
+        extract=_extract(
+            settings,
+            "!(root.errors) && !(root.coverage.degraded.timeout) && root.fields && (root.children || `[]`)",
+            score="relevance",
+            stored="fields",
+        ),
     )
 
 
@@ -254,12 +244,7 @@ def qdrant(settings: Qdrant) -> Mapping[str, Any]:
         f"collections/{_segment(settings.collection)}/points/query",
         headers={} if settings.api_key_env is None else {"api-key": f"{{env.{settings.api_key_env}}}"},
         body=body,
-        extract={
-            "json": "result.points",
-            "id": _path("payload", settings.id_field) if settings.id_field else "id",
-            "score": "score",
-            **({"title": _path("payload", settings.title_field)} if settings.title_field else {}),
-        },
+        extract=_extract(settings, "result.points", stored="payload"),
     )
 
 
@@ -286,6 +271,20 @@ def _form(
     if settings.ca is not None:
         request["ca"] = settings.ca
     return {"http": request, "extract": dict(extract)}
+
+
+def _extract(
+    settings: Lucene | Solr | Vespa | Qdrant,
+    results: str,
+    *,
+    id: str = "id",  # noqa: A002  as in the config
+    score: str = "score",
+    stored: str | None = None,
+) -> Mapping[str, str]:
+    """How results are read; `stored` is the member of a result that holds its fields, None the result itself."""
+    steps = [] if stored is None else [stored]
+    extract = {"json": results, "id": _path(*steps, settings.id_field) if settings.id_field else id, "score": score}
+    return extract | ({"title": _path(*steps, settings.title_field)} if settings.title_field else {})
 
 
 def _authorization(scheme: str, variable: str | None) -> Mapping[str, str]:

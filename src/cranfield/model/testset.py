@@ -10,17 +10,18 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
+from datetime import date, timedelta
 from functools import cached_property
 from hashlib import sha256
 from typing import Literal
 
 from cranfield.model.matching import MatchingRules
-from cranfield.model.meta import Meta
 from cranfield.model.note import Note
 from cranfield.model.query import Query
 from cranfield.model.target import Entity, File, Legacy, Pattern, Predicate, Source, Span, Target
 
 _ENCODER = json.JSONEncoder(sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+DEFAULT_REFRESH_DAYS = 90
 
 Grouping = Literal["subtopic", "judge", "preference"]
 """What the group of a grouped judgment is: a subtopic of the query, one of several sets of judgments, or one of several
@@ -46,6 +47,72 @@ class Rating:
     doc_id: str
     rater: str
     grade: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Anchor:
+    """Symbol and text of an expected place in the code, by which it is found again when lines move."""
+
+    symbol: str
+    """`src/index.rs::Index.add`, or `docs/guide.md::Guide > Install`: what the place lies in; the file alone where it
+    lies in none."""
+    body: str
+    """SHA-256 of the text of the place, without blanks at line ends."""
+    offset: int = 0
+    """Lines from the first line of the symbol to the first line of the place."""
+    lines: int = 1
+    """Lines of the place."""
+
+
+@dataclass(frozen=True, slots=True)
+class Split:
+    """Held-out queries."""
+
+    seed: int
+    share: float
+    """Requested share of the queries to hold out."""
+    by: tuple[str, ...]
+    """Strata within which it was drawn."""
+    held_out: tuple[str, ...]
+    """Query ids."""
+
+
+@dataclass(frozen=True)
+class Meta:
+    """Metadata of a test set: review, commit, anchors in the code, split, history. No part of the digest.
+
+    It is written by the tool; people edit queries and judgments.
+    """
+
+    review: str = ""
+    """Free text: `agent curated, pending human review`, `reviewed`."""
+    scale: tuple[float, ...] = ()
+    """Grades that judgments may have; empty: any."""
+    made: str = ""
+    """Date of this version, `2026-11-21`."""
+    refresh_days: int = DEFAULT_REFRESH_DAYS
+    """After so many days it is overdue for new queries."""
+    commit: str = ""
+    """Commit of the repository that it was verified against."""
+    source_files: Mapping[str, str] = field(default_factory=dict)
+    """Path to SHA-256 of each file that something is expected in."""
+    anchors: Mapping[str, Anchor] = field(default_factory=dict)
+    """Label of an expected place (`src/index.rs:41-61`) to its anchor."""
+    counts: Mapping[str, int] = field(default_factory=dict)
+    """Declared counts: `queries`, and `key=value` of each stratum."""
+    split: Split | None = None
+    previous: str = ""
+    """Digest of the version that this one was made from."""
+    history: tuple[str, ...] = ()
+    """Changes, a sentence each, the latest last."""
+
+    def days_overdue(self, today: date) -> int:
+        """Days since it should have been refreshed; 0 where it is not overdue, or its date is not known."""
+        try:
+            due = date.fromisoformat(self.made) + timedelta(days=self.refresh_days)
+        except (ValueError, OverflowError):
+            return 0
+        return max((today - due).days, 0)
 
 
 @dataclass(frozen=True)

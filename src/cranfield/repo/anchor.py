@@ -8,8 +8,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from cranfield.matching.place import ENTITY_MARK, entity_of, path_of, place_of
-from cranfield.model import Entity, File, Hit, MatchingRules, Span, Target, TestSet
-from cranfield.model.meta import Anchor
+from cranfield.model import Anchor, Entity, File, Hit, MatchingRules, Span, Target, TestSet
 from cranfield.repo.snapshot import Snapshot
 from cranfield.repo.symbols import Outline, Symbol, outline_of, plain_name
 

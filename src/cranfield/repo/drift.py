@@ -15,8 +15,7 @@ from functools import cached_property
 from typing import Literal, get_args
 
 from cranfield.matching.place import ENTITY_MARK
-from cranfield.model import Span, Target, TestSet
-from cranfield.model.meta import Anchor
+from cranfield.model import Anchor, Span, Target, TestSet
 from cranfield.repo.anchor import Expected, Outlines, anchor_of, entity_anchor, places
 from cranfield.repo.search import Found, best, elsewhere, names_of, windows
 from cranfield.repo.snapshot import Snapshot

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from hashlib import sha256
 
 from cranfield.matching.place import ENTITY_MARK
-from cranfield.model.meta import Anchor, Meta
+from cranfield.model import Anchor, Meta
 from cranfield.repo.anchor import Expected
 from cranfield.repo.snapshot import Snapshot, as_text
 from cranfield.repo.symbols import Outline, Symbol, language_of, outline_of, plain_name

@@ -131,11 +131,6 @@ def outline_of(path: str, text: str, *, needed: bool = True) -> Outline:
     return Outline(path, tuple(lines), _numbered(path, len(lines), found, language), language, trouble)
 
 
-def symbols(path: str, text: str) -> tuple[Symbol, ...]:
-    """The symbols of a file, itself first. `outline_of` says more."""
-    return outline_of(path, text).symbols
-
-
 def language_of(path: str, text: str = "") -> str:
     """Language of a file by the end of its name; empty where none is known."""
     suffix = posixpath.splitext(path)[1].lower()

@@ -5,18 +5,17 @@ What the format of the file has no room for is never dropped silently: saving is
 
 from __future__ import annotations
 
-import os
 import re
 import tempfile
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from cranfield.errors import CranfieldError, InputError, TestSetError, UsageError
 from cranfield.formats.convert import fitted, format_after, write_testset
-from cranfield.formats.io.files import GZIP_MAGIC, STDIN, ZSTD_MAGIC, refusal, write_text
+from cranfield.formats.io.files import GZIP_MAGIC, STDIN, ZSTD_MAGIC, folder_lock, refusal, write_text
 from cranfield.formats.registry import Format
 from cranfield.formats.sniff import FORMATS, read_testset
 from cranfield.formats.testsets.meta_file import format_of, holds_meta, keys_lost, with_meta, write_again
@@ -39,27 +38,11 @@ class Saved:
 
 
 @contextmanager
-def folder_lock(path: Path) -> Iterator[None]:
-    """Wait for other processes that change test sets in the folder of a file, and keep them waiting.
-
-    Where there are no locks, there is no waiting.
-    """
+def lock_testset(path: Path) -> Iterator[None]:
+    """Wait for other processes that change test sets in the folder of a file, and keep them waiting."""
     folder = path.resolve().parent
-    try:
-        import fcntl
-    except ImportError:  # not a POSIX system
+    with folder_lock(folder) if folder.is_dir() else nullcontext():  # reading the file reports that it is not there
         yield
-        return
-    if not folder.is_dir():  # reading the file reports it
-        yield
-        return
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        with suppress(OSError):  # a file system without locks
-            fcntl.flock(handle, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(handle)
 
 
 def read_stored(path: Path, format: str | None = None) -> TestSet:  # noqa: A002  the name of the public parameter

@@ -16,8 +16,7 @@ from cranfield.errors import TestSetError
 from cranfield.formats.io.files import meta_path
 from cranfield.formats.sniff import read_testset
 from cranfield.formats.testsets.meta_file import read_meta, with_meta, write_meta
-from cranfield.model import Meta, TestSet
-from cranfield.model.meta import Anchor, Split
+from cranfield.model import Anchor, Meta, Split, TestSet
 
 CODE = "def one():\n    return 1\n\n\ndef two():\n    return 2\n"
 YAML = """\

@@ -15,6 +15,7 @@ from cranfield.formats.sniff import read_testset
 from cranfield.matching.expectation import expect
 from cranfield.model import (
     CONVENTIONS,
+    Anchor,
     Entity,
     File,
     GroupedJudgment,
@@ -27,7 +28,6 @@ from cranfield.model import (
     Target,
     TestSet,
 )
-from cranfield.model.meta import Anchor
 from cranfield.repo.anchor import Outlines, anchor_of, places
 from cranfield.repo.drift import STATES, DriftReport, reanchored, verify
 from cranfield.repo.snapshot import Snapshot, take

@@ -10,7 +10,7 @@ import pytest
 
 from cranfield.errors import MissingExtraError
 from cranfield.repo import grammar
-from cranfield.repo.symbols import outline_of, plain_name, symbols
+from cranfield.repo.symbols import outline_of, plain_name
 
 PYTHON = """
 import os
@@ -379,12 +379,12 @@ def test_symbols_with_their_lines(path: str, text: str, expected: list[tuple[str
 
 @pytest.mark.parametrize("path", ["a.rb", "a.txt", "Makefile", "a.rst"])
 def test_a_file_of_any_other_kind_is_one_symbol(path: str) -> None:
-    (whole,) = symbols(path, "one\ntwo\n\n")
+    (whole,) = outline_of(path, "one\ntwo\n\n").symbols
     assert (whole.id, whole.kind, whole.start, whole.end) == (path, "file", 1, 2)
 
 
 def test_an_empty_file_is_a_symbol_too() -> None:
-    assert [symbol.id for symbol in symbols("a.py", "")] == ["a.py"]
+    assert [symbol.id for symbol in outline_of("a.py", "").symbols] == ["a.py"]
 
 
 @pytest.mark.parametrize(
@@ -412,14 +412,14 @@ def test_what_a_grammar_understands_beside_its_trouble_is_kept() -> None:
 def test_code_nested_deeper_than_python_calls_is_read() -> None:
     deep = 400
     text = "".join(f"{' ' * n}class C{n}:\n" for n in range(90)) + " " * 90 + "x = 1\n"
-    assert len(symbols("a.py", text)) == 1 + 90 + 1
+    assert len(outline_of("a.py", text).symbols) == 1 + 90 + 1
     assert outline_of("a.py", "x = " + "(" * deep + ")" * deep).trouble
     nested = "function f(){" * 3000 + "}" * 3000
-    assert len(symbols("a.js", nested)) == 3001
+    assert len(outline_of("a.js", nested).symbols) == 3001
 
 
 def test_bytes_that_are_not_utf_8_do_not_shift_anything() -> None:
-    found = symbols("a.py", "x = '\udce4'\ndef f(): ...\n")
+    found = outline_of("a.py", "x = '\udce4'\ndef f(): ...\n").symbols
     assert [(symbol.id, symbol.start) for symbol in found[1:]] == [("a.py::x", 1), ("a.py::f", 2)]
 
 
@@ -492,7 +492,7 @@ def test_a_missing_library_is_an_error_only_where_its_symbols_are_needed(monkeyp
     assert (outline.language, [symbol.id for symbol in outline.symbols]) == ("", ["a.go"])
     monkeypatch.undo()
     grammar._parser.cache_clear()
-    assert len(symbols("a.go", GO)) == 1 + len(GO_SYMBOLS)
+    assert len(outline_of("a.go", GO).symbols) == 1 + len(GO_SYMBOLS)
 
 
 HOSTILE = {
@@ -510,7 +510,7 @@ HOSTILE = {
 def test_hostile_files_are_read_in_time_that_grows_with_their_length(path: str, text: str, expected: int) -> None:
     """What grew with the square of it took minutes and more."""
     started = time.monotonic()
-    assert len(symbols(path, text)) == 1 + expected
+    assert len(outline_of(path, text).symbols) == 1 + expected
     assert time.monotonic() - started < 20
 
 

@@ -71,7 +71,7 @@ def add_command(
     The grade follows the last `=` and defaults to 1. An id that contains `=` must be followed by a grade: `a=b=1`.
     """
     from cranfield.testsets.edit import Addition, added
-    from cranfield.testsets.storage import folder_lock, read_stored
+    from cranfield.testsets.storage import lock_testset, read_stored
 
     _refuse_repeats(relevant or ())
     if out is not None:
@@ -85,7 +85,7 @@ def add_command(
         grades=dict(_graded(text, "--relevant") for text in relevant or ()),
         targets=_targets(entities or (), spans or (), patterns or (), files or ()),
     )
-    with folder_lock(testset):
+    with lock_testset(testset):
         changed = added(read_stored(testset), addition, day_of(today))
         save_set(changed, testset, out, query_id=query_id)
     note(
@@ -195,9 +195,9 @@ def split_command(
     """Split a test set into evaluated and held-out queries. The split is stratified and stored in the test set."""
     from cranfield.errors import UsageError
     from cranfield.testsets.split import split, with_split
-    from cranfield.testsets.storage import folder_lock, read_stored
+    from cranfield.testsets.storage import lock_testset, read_stored
 
-    with folder_lock(testset):
+    with lock_testset(testset):
         judged = read_stored(testset)
         if judged.meta.split is not None and not force:
             raise UsageError(

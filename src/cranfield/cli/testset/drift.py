@@ -92,13 +92,13 @@ def rehash_command(
     from cranfield.formats.io.files import STDIN, meta_path
     from cranfield.formats.testsets.meta_file import format_of, holds_meta, write_meta
     from cranfield.project.drift import rehash
-    from cranfield.testsets.storage import folder_lock, read_stored
+    from cranfield.testsets.storage import lock_testset, read_stored
 
     if out is None and str(testset) == STDIN:
         raise UsageError("standard input cannot be written to", hint="--out FILE writes the set to a file")
     if out is not None:
         refuse_existing(out, force=force)
-    with folder_lock(testset):
+    with lock_testset(testset):
         judged = read_stored(testset, testset_format)
         rehashed = rehash(judged, repo, at=at, today=day_of(today), allow_drift=allow_drift)
         for sentence in rehashed.notes[len(judged.notes) :]:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -26,14 +25,6 @@ if TYPE_CHECKING:
 EXIT_NO_AGREEMENT = 1
 
 
-class SampleOption(StrEnum):
-    """How queries of the log are chosen."""
-
-    RANDOM = "random"
-    TOP = "top"
-    FREQUENCY = "frequency"
-
-
 def refresh_command(
     testset: SetArgument,
     *,
@@ -42,8 +33,9 @@ def refresh_command(
     ],
     n: Annotated[int, typer.Option("--n", metavar="N", min=1, help="Number of queries to replace.")] = 20,
     sample: Annotated[
-        SampleOption, typer.Option(help="Sampling of the log: uniform, the most frequent, or weighted by frequency.")
-    ] = SampleOption.RANDOM,
+        Literal["random", "top", "frequency"],
+        typer.Option(help="Sampling of the log: uniform, the most frequent, or weighted by frequency."),
+    ] = "random",
     seed: Annotated[int, typer.Option("--seed", metavar="N", min=0, help="Random seed of the plan.")] = 0,
     drop: Annotated[
         list[str] | None,
@@ -96,7 +88,7 @@ def refresh_command(
     query_log = read_query_log(log)
     for sentence in query_log.notes:
         note(f"note: {sentence}")
-    made = plan_refresh(load_set(testset), query_log, n, sample=sample.value, seed=seed, drop=drop or ())
+    made = plan_refresh(load_set(testset), query_log, n, sample=sample, seed=seed, drop=drop or ())
     if plan is not None:
         _write_plan(made, plan, queries, runs or [], depth, raters, force=force)
         return

@@ -32,7 +32,7 @@ from cranfield.formats.testsets.native_fields import (
     without_nul,
 )
 from cranfield.model import Credit, Grouping
-from cranfield.model.meta import DEFAULT_REFRESH_DAYS
+from cranfield.model.testset import DEFAULT_REFRESH_DAYS
 
 TARGETS = ("patterns", "spans", "entities", "answer_files", "predicates")
 """Keys of a query that define relevance by a rule."""

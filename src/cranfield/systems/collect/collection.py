@@ -6,19 +6,17 @@ any moment and resumed. Nothing is scored here.
 
 from __future__ import annotations
 
-import fcntl
-import os
 import re
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
 from cranfield.concurrency.signals import sigterm_interrupts
 from cranfield.errors import UsageError, shorten
-from cranfield.formats.io.files import refusal
+from cranfield.formats.io.files import folder_lock, refusal
 from cranfield.formats.runs.jsonl import write_run
 from cranfield.model import Answer, CallLog, Run, TestSet
 from cranfield.systems.collect.cache import Cache, DamagedError, cache_key, oldest_time
@@ -372,16 +370,11 @@ def _require_names(names: Sequence[str]) -> None:
 @contextmanager
 def _locked(folder: Path, shown: Path) -> Iterator[None]:
     """Lock a folder against other collections; the lock ends with the process."""
-    handle = os.open(folder, os.O_RDONLY)
-    try:
+    with ExitStack() as stack:
         try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            stack.enter_context(folder_lock(folder, wait=False))
         except BlockingIOError:
             hint = "wait for it, or choose another folder with {out}."
             message = "another collection is writing here"
             raise UsageError(message, path=str(shown), hint=hint, parameters=("out",)) from None
-        except OSError:
-            pass  # a file system without locks
         yield
-    finally:
-        os.close(handle)
