@@ -218,7 +218,7 @@ def errors_page() -> str:
             about_problems,
             fence(tree),
             "## Classes",
-            table(("error", "exit code", "what it says"), rows),
+            table(("error", "exit code", "meaning"), rows),
         ]
     )
 
@@ -239,7 +239,7 @@ def cli_page() -> str:
         sections += [f"## cranfield {command}", fence(help_of(command))]
         for inner in subcommands(command):
             sections += [f"### cranfield {command} {inner}", fence(help_of(command, inner))]
-    sections += ["## Environment variables", table(("variable", "what it says"), VARIABLES.items())]
+    sections += ["## Environment variables", table(("variable", "meaning"), VARIABLES.items())]
     return "\n\n".join(sections)
 
 
@@ -260,16 +260,16 @@ VARIABLES = {
 
 
 def classes_page() -> str:
-    """Classes of question, from the table that evaluation and reports read."""
+    """Query classes, from the table that evaluation and reports read."""
     intro = (
-        "A query may say what class of question it is, by name or letter. Reports then measure each class in its own terms. "
+        "A query may have a class, by name or letter. Reports then contain measures and a test for each class. "
         "[How to use query classes](../../how-to/query-classes.md)."
     )
-    sections = ["# Classes of question", intro]
+    sections = ["# Query classes", intro]
     for query_class in QUERY_CLASSES.values():
         facts = [
             ("letter", query_class.letter),
-            ("right is", query_class.sentence),
+            ("right answer", query_class.sentence),
             ("measures, the first decides", ", ".join(f"`{name}`" for name in query_class.measures)),
             ("test", TESTS[query_class.test].title),
             *([("refused", ", ".join(f"`{name}`" for name in query_class.refused))] if query_class.refused else []),
@@ -422,7 +422,7 @@ def schema_tables(schema: Mapping[str, Any]) -> Iterable[str]:
         yield f"## {name}"
         if part.get("description"):
             yield str(part["description"])
-        yield table(("key", "type", "default", "what it says"), rows)
+        yield table(("key", "type", "default", "meaning"), rows)
 
 
 def kind_of(value: Mapping[str, Any]) -> str:

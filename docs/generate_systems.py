@@ -30,7 +30,7 @@ def presets_page() -> str:
         (f"[`{preset.name}`](#{preset.name})", preset.title, ", ".join(required(preset.settings)))
         for preset in PRESETS.values()
     )
-    sections = ["# Presets", intro, table(("preset", "what it asks", "needs"), rows)]
+    sections = ["# Presets", intro, table(("preset", "queries", "needs"), rows)]
     for preset in PRESETS.values():
         sections += [f"## {preset.name}", f"{preset.title}.", settings_table(preset.settings), *example_of(preset)]
     return "\n\n".join(sections)
@@ -50,7 +50,7 @@ def settings_table(settings: type[BaseModel]) -> str:
         )
         for name, field in settings.model_fields.items()
     )
-    return table(("key", "default", "what it says"), rows)
+    return table(("key", "default", "meaning"), rows)
 
 
 def written(default: Any) -> str:
@@ -107,7 +107,7 @@ def pytest_page() -> str:
         "# pytest plugin",
         intro,
         "## The marker cranfield",
-        table(("setting", "what it says"), settings),
+        table(("setting", "meaning"), settings),
         "## Fixtures",
     ]
     for name in FIXTURES:

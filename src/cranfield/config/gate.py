@@ -108,24 +108,24 @@ def _is_higher_better(measure: str) -> bool:
 
 
 class Floor(Strict):
-    """A measure has a bound that it must keep."""
+    """Bound on a measure."""
 
     model_config = _exclusive("at_least", "above", "at_most", "every_query")
 
     measure: MeanMeasureName
     """A measure that is averaged over queries."""
     at_least: Bound | None = None
-    """The mean is this or more."""
+    """Lower bound of the mean, inclusive."""
     above: Bound | None = None
-    """The mean is more than this."""
+    """Lower bound of the mean, exclusive."""
     at_most: Bound | None = None
-    """The mean is this or less: for measures of which less is better."""
+    """Upper bound of the mean, for measures where lower is better."""
     every_query: Bound | None = None
-    """Each single query has this or better."""
+    """Bound for every query."""
     where: Where | None = None
     """Only queries of these strata: `{difficulty: easy}`."""
     by: Text | None = None
-    """The bound is kept within each stratum of this name, and not only over all."""
+    """Apply the rule to each value of this stratum separately."""
 
     def problems(self, file: Mapping[str, Any]) -> Iterator[Finding]:  # noqa: ARG002
         """Not exactly one bound, or a bound on the side where the worst system keeps it."""
@@ -142,23 +142,23 @@ class Floor(Strict):
 
 
 class Drop(Strict):
-    """The mean of a measure may fall below that of the baseline by so much and no more."""
+    """Largest drop of the mean of a measure below that of the baseline."""
 
     measure: MeanMeasureName
     """A measure that is averaged over queries."""
     at_most: AnAmount
-    """Largest fall: `0.02` in units of the measure, `5 %` of the baseline's mean. Exactly that much is allowed."""
+    """Largest drop: `0.02` in units of the measure, or `5 %` of the baseline's mean. A drop of exactly this size passes."""
     significant: bool = False
-    """Fail only where the whole interval of the fall lies beyond `at_most`; inside, the rule is kept; across, the queries
-    cannot tell, and the gate is inconclusive."""
+    """Use the CI of the drop: the rule fails if the CI lies entirely beyond `at_most`, passes if it lies entirely within, and
+    is inconclusive otherwise."""
     alpha: Annotated[float, Field(gt=0, lt=1)] | None = None
-    """Of that interval; without it, as at the top."""
+    """Significance level of the interval; default: that of the config."""
     test: TestName | None = None
-    """Whose interval it is: a test about the mean difference; without it, as at the top."""
+    """Test of the mean difference whose interval is used; default: that of the config."""
     where: Where | None = None
     """Only queries of these strata."""
     by: Text | None = None
-    """Within each stratum of this name, and not only over all."""
+    """Apply the rule to each value of this stratum separately."""
 
     def problems(self, file: Mapping[str, Any]) -> Iterator[Finding]:
         """Settings of an interval that is not used, or a test that has none."""
@@ -182,11 +182,11 @@ class Ratchet(Strict):
     model_config = _exclusive("queries", "where")
 
     measure: MeanMeasureName
-    """Compared query by query."""
+    """Measure that is compared for each query."""
     queries: Annotated[list[Text], Field(min_length=1)] | None = None
-    """Their ids."""
+    """Ids of the queries."""
     where: Where | None = None
-    """Or all queries of these strata."""
+    """All queries of these strata, instead of ids."""
 
     def problems(self, file: Mapping[str, Any]) -> Iterator[Finding]:  # noqa: ARG002
         """Not exactly one way to name queries."""
@@ -197,9 +197,9 @@ class JudgedShare(Strict):
     """Share of the results that must be judged."""
 
     k: Annotated[int, Field(ge=1)] = 10
-    """Results looked at, of each query."""
+    """Number of results of each query that are counted."""
     at_least: AnAmount
-    """Mean share that is judged: `0.8` or `80 %`."""
+    """Smallest mean judged share: `0.8` or `80 %`."""
     where: Where | None = None
     """Only queries of these strata."""
 
@@ -210,7 +210,7 @@ class JudgedShare(Strict):
 
 
 class Failures(Strict):
-    """So many queries may fail or have no answer, and no more."""
+    """Largest number of queries that may fail or have no answer."""
 
     at_most: AnAmount
     """A number of queries, `0`, or a share of them, `2 %`."""
@@ -223,14 +223,14 @@ class Failures(Strict):
 
 
 class LatencyCeiling(Strict):
-    """Calls may take so long, and no longer."""
+    """Largest latency of calls, by percentile."""
 
     p50_ms: Bound | None = None
-    """Half of the calls take at most this many milliseconds."""
+    """Largest median latency, in milliseconds."""
     p95_ms: Bound | None = None
-    """19 of 20 do."""
+    """Largest 95th percentile, in milliseconds."""
     p99_ms: Bound | None = None
-    """99 of 100 do."""
+    """Largest 99th percentile, in milliseconds."""
 
     def problems(self, file: Mapping[str, Any]) -> Iterator[Finding]:  # noqa: ARG002
         """No ceiling at all."""
@@ -248,13 +248,13 @@ Terms = Floor | Drop | Ratchet | JudgedShare | Failures | LatencyCeiling
 
 
 class BaseRule(Strict):
-    """What every kind of rule has."""
+    """Keys common to all kinds of rule."""
 
     kind: ClassVar[str]
     needs_baseline: ClassVar[bool] = False
 
     testsets: Annotated[list[TestsetName], Field(min_length=1)] | None = None
-    """Names of the test sets it is about, where a config has several; without it, all."""
+    """Test sets to which the rule applies, if the config has several; default: all."""
 
     @property
     def terms(self) -> Terms:
@@ -264,22 +264,22 @@ class BaseRule(Strict):
 
 
 class FloorRule(BaseRule):
-    """A measure has a bound."""
+    """Bound on a measure."""
 
     kind = "floor"
 
     floor: Floor
-    """A bound of a measure: of its mean, of its mean in each stratum, or of each query."""
+    """Bound on a measure: on its mean, its mean in each stratum, or every query."""
 
 
 class DropRule(BaseRule):
-    """A mean may fall below the baseline's by so much."""
+    """Limit on the drop of a mean below the baseline's."""
 
     kind = "drop"
     needs_baseline = True
 
     drop: Drop
-    """How far a mean may fall below the baseline's."""
+    """Largest drop of a mean below the baseline's."""
 
 
 class RatchetRule(BaseRule):
@@ -293,30 +293,30 @@ class RatchetRule(BaseRule):
 
 
 class JudgedRule(BaseRule):
-    """So many of the results must be judged."""
+    """Limit on the judged share."""
 
     kind = "judged"
 
     judged: JudgedShare
-    """How much of the results must be judged."""
+    """Smallest judged share."""
 
 
 class FailuresRule(BaseRule):
-    """So many queries may fail."""
+    """Limit on failed queries."""
 
     kind = "failures"
 
     failures: Failures
-    """How many queries may fail or have no answer."""
+    """Number or share of queries that may fail or have no answer."""
 
 
 class LatencyRule(BaseRule):
-    """Calls may take so long."""
+    """Limit on the latency of calls."""
 
     kind = "latency"
 
     latency: LatencyCeiling
-    """How long calls may take."""
+    """Upper bounds of the latency, by percentile."""
 
 
 Rule = Annotated[
@@ -347,15 +347,15 @@ def _check_path(path: str, info: ValidationInfo) -> str:
 
 
 class GateConfig(Strict):
-    """Rules that a system must keep, and the baseline that some of them hold it against."""
+    """Rules for a system, and the baseline that some of them compare with."""
 
     baseline: Annotated[Text, AfterValidator(_check_path)] | None = None
-    """The committed file of `cranfield baseline accept`, relative to the config; `cranfield-baseline.json` without it.
-    With several test sets each has its own: `{testset}` in the path is the name."""
+    """File written by `cranfield baseline accept`, relative to the config; default: `cranfield-baseline.json`. With several
+    test sets, each has a file: `{testset}` in the path is replaced by its name."""
     system: SystemName | None = None
-    """Which system is gated; without it the candidate, or the only one."""
+    """System that is gated; default: the candidate, or the only system."""
     rules: Annotated[list[Rule], Field(min_length=1)]
-    """All of them have to be kept."""
+    """Rules; all must pass."""
 
     def problems(self, file: Mapping[str, Any]) -> Iterator[Finding]:
         """One baseline for several test sets."""

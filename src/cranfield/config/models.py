@@ -85,7 +85,7 @@ class Collect(Strict):
     """Hours for which answers are kept, and used again when nothing has changed; 0 keeps none. Without it 24, but none of
     a system that is reached over a network and names nothing in `depends`: it can change without any file here changing."""
     seed: Annotated[int, Field(ge=0)] = 0
-    """Of the order in which systems take turns."""
+    """Random seed of the order in which systems take turns."""
 
 
 class Limits(Strict):
@@ -103,17 +103,17 @@ class SetConfig(Strict):
     path: str
     """Test-set file, relative to the config file."""
     params: Params = Field(default_factory=dict, json_schema_extra=CLOSED)
-    """Given with every query of the set, as `{params.NAME}` in a command; what a query says itself goes first."""
+    """Parameters of every query of the set, `{params.NAME}` in a command; params of a query take precedence."""
     k: Annotated[int, Field(ge=1)] | None = None
-    """Results requested from each system, and kept; without it, as at the top."""
+    """Number of results requested from each system; default: that of the config."""
     measures: Annotated[list[MeasureName], Field(min_length=1)] | None = None
-    """Measures to report; without it, as at the top."""
+    """Measures to report; default: those of the config."""
     primary: MeasureName | None = None
-    """The measure that decides; without it, the first of this set's own `measures`, or as at the top."""
+    """Primary measure; default: the first of the `measures` of this set, else that of the config."""
     systems: Annotated[list[SystemName], Field(min_length=1), checked(_check_different)] | None = None
-    """Only these systems: a single one, baseline and candidate, or more; without it, as at the top."""
+    """Only these systems: one, baseline and candidate, or more; default: those of the config."""
     repo: str | None = None
-    """Folder of the repository that the set is checked against; without it, as at the top."""
+    """Folder of the repository that the set is checked against; default: that of the config."""
 
 
 class GridConfig(Strict):
@@ -128,7 +128,7 @@ class GridConfig(Strict):
     """Share of the queries on which the winner is judged, drawn within the strata; or `KEY=VALUE`, the stratum whose
     queries are held out. A split that the test set has stored goes before a share. Without it, that split, or 0.3."""
     seed: Annotated[int, Field(ge=0)] = 0
-    """Of the draw of the held-out queries."""
+    """Random seed of the sample of held-out queries."""
 
 
 def _misspells_testset(file: Mapping[str, Any]) -> bool:
@@ -138,7 +138,7 @@ def _misspells_testset(file: Mapping[str, Any]) -> bool:
 
 
 class Config(Strict):
-    """One comparison: a test set or several, two or more systems, and the rule that decides."""
+    """A comparison: one or more test sets, two or more systems, and the settings of the verdict."""
 
     model_config = ConfigDict(json_schema_extra={"oneOf": [{"required": ["testset"]}, {"required": ["testsets"]}]})
 
@@ -151,28 +151,28 @@ class Config(Strict):
         ]
         | None
     ) = Field(default=None, validate_default=True)
-    """Several test sets by name, in place of `testset`: each is run in turn, in a folder of its name."""
+    """Several test sets by name, instead of `testset`; each is run in turn, in a subfolder of its name."""
     repo: str | None = None
     """Folder of the repository that the test set is checked against, relative to the config file; a set that has drifted is
     refused, unless the call allows it."""
     k: Annotated[int, Field(ge=1)] = 10
-    """Results requested from each system, and kept."""
+    """Number of results requested from each system."""
     measures: Annotated[list[MeasureName], Field(min_length=1)] | None = None
-    """Measures to report; without it, the default ones."""
+    """Measures to report; default: the default measures."""
     primary: MeasureName | None = None
-    """The measure that decides, declared before anything is run; without it, the first of `measures`."""
+    """Primary measure, which decides the verdict; default: the first of `measures`."""
     convention: ConventionName = DEFAULT_CONVENTION
-    """Named set of choices that scores the runs."""
+    """Scoring convention."""
     test: TestName = DEFAULT_TEST
-    """Test that decides on the primary measure."""
+    """Test for the verdict on the primary measure."""
     alpha: Annotated[float, Field(gt=0, lt=1)] = 0.05
     """Significance level."""
     margin: Annotated[float, Field(gt=0)] | None = None
-    """Difference too small to matter; without it no verdict says equivalent."""
+    """Equivalence margin: the largest difference that does not matter; required for the verdict equivalent."""
     collect: Collect = Field(default_factory=Collect)
-    """How queries are sent: warm-up, repeats, how long answers are cached."""
+    """How queries are sent: warm-up, repetitions, cache."""
     limits: Limits = Field(default_factory=Limits)
-    """Failures and coverage beyond which the comparison is invalid."""
+    """Limits on failures and judged share, beyond which the comparison is invalid."""
     gate: GateConfig | None = None
     """Rules that `cranfield gate` checks."""
     grid: GridConfig | None = None

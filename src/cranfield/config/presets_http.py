@@ -21,7 +21,7 @@ Boost = Annotated[float, Field(ge=0)]
 
 
 class Service(Strict):
-    """What every search server's preset takes."""
+    """Settings common to all search servers."""
 
     url: Text
     """Address of the server, or `{env.NAME}`."""
@@ -30,28 +30,28 @@ class Service(Strict):
     ca: Text | None = None
     """File of the certificates to trust, relative to the config file."""
     parameters: dict[str, Any] = Field(default_factory=dict)
-    """More parameters for the address."""
+    """Additional parameters of the URL."""
     body: dict[str, Any] = Field(default_factory=dict)
-    """More members for the body. One that the form has is replaced; null takes it out."""
+    """Members that are added to the body or replace one; null removes a member."""
 
 
 class Lucene(Service):
-    """What Elasticsearch and OpenSearch take alike."""
+    """Settings common to Elasticsearch and OpenSearch."""
 
     index: Text
-    """Name of the index, alias or data stream; several with commas between."""
+    """Name of the index, alias or data stream; several are separated by commas."""
     fields: dict[str, Boost] = Field(default_factory=dict)
-    """Fields to search, each with its boost; without any, those that the index searches by default."""
+    """Fields to search, with boosts; default: those of the index."""
     type: Literal["best_fields", "most_fields", "cross_fields", "phrase", "phrase_prefix", "bool_prefix"] = (
         "best_fields"
     )
-    """How the fields' scores come together."""
+    """How the scores of fields are combined."""
     operator: Literal["or", "and"] = "or"
-    """Whether one word is enough, or all must be there."""
+    """Whether one word (`or`) or all words (`and`) must match."""
     filter: Any = None
-    """Clause of the query DSL, or list of them, that results must fit; `{params.NAME}` may stand in it."""
+    """Clause of the query DSL, or list of clauses, that filters results; may contain `{params.NAME}`."""
     id_field: Text | None = None
-    """Field of the source that holds the document id; without it, `_id`."""
+    """Field of the source that contains the document id; default: `_id`."""
     title_field: Text | None = None
     """Field of the source that holds a title to show."""
 
@@ -78,11 +78,11 @@ class Solr(Service):
     handler: Text = "select"
     """Request handler."""
     fields: dict[str, Boost] = Field(default_factory=dict)
-    """Fields to search, each with its boost (`qf`); without any, as the handler says."""
+    """Fields to search, with boosts (`qf`); default: those of the handler."""
     parser: Text = "edismax"
     """Query parser (`defType`)."""
     solr_params: dict[str, Any] = Field(default_factory=dict)
-    """More of the parser's parameters: `mm`, `pf`, `tie`, `bq` ..."""
+    """Other parameters of the parser: `mm`, `pf`, `tie`, `bq` ..."""
     filter: list[Text] = Field(default_factory=list)
     """Filter queries (`fq`). One with a parameter that a query does not have is left out: `{!term f=lang}{params.lang}`."""
     id_field: Text = "id"
@@ -97,16 +97,16 @@ class Vespa(Service):
     """Settings of the preset `vespa`."""
 
     source: Text = "sources *"
-    """What YQL selects from: a schema's name, or all sources."""
+    """Source of the YQL query: the name of a schema, or all sources."""
     grammar: Literal["weakAnd", "all", "any", "phrase", "web", "tokenize", "linguistics"] = "weakAnd"
-    """How the query is read. `tokenize`, `linguistics` and `phrase` know words only; the others quotes, `-` and
-    `field:word` too."""
+    """How the query is parsed. `tokenize`, `linguistics` and `phrase` read words only; the others also quotes, `-` and
+    `field:word`."""
     index: Text | None = None
-    """Field or fieldset that words are looked for in; without it, the fieldset `default`."""
+    """Field or fieldset to search; default: the fieldset `default`."""
     ranking: Text | None = None
-    """Rank profile; without it, the schema's default."""
+    """Rank profile; default: that of the schema."""
     filter: Text | None = None
-    """YQL condition that results must fit. A value from a query stands in `body`, and here as `@name`."""
+    """YQL condition that filters results. Refer to a value in `body` as `@name`."""
     id_field: Text | None = None
     """Summary field that holds the document id; without it, the id of the hit (`id:namespace:type::key`)."""
     title_field: Text | None = None
@@ -121,11 +121,11 @@ class Qdrant(Service):
     collection: Text
     """Name of the collection."""
     model: Text = "qdrant/bm25"
-    """Model by which the server makes a vector of the query."""
+    """Model with which the server embeds the query."""
     vector: Text | None = None
     """Name of the vector to search (`using`); without it, the collection's only one."""
     filter: dict[str, Any] | None = None
-    """Qdrant filter (`must`, `should`, `must_not`); `{params.NAME}` may stand in it."""
+    """Qdrant filter (`must`, `should`, `must_not`); may contain `{params.NAME}`."""
     id_field: Text | None = None
     """Payload field that holds the document id; without it, the point's id."""
     title_field: Text | None = None

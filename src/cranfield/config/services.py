@@ -100,24 +100,24 @@ class Http(Strict):
     url: Annotated[Text, checked(check_request, check_url)]
     """Address. Placeholders in it are percent-encoded."""
     method: Literal["GET", "POST", "PUT"] | None = None
-    """POST where there is a body, GET where there is none."""
+    """HTTP method; default: POST with a body, GET without."""
     headers: Annotated[dict[str, Text], checked(check_request, check_headers)] = Field(default_factory=dict)
     """Headers of the request. Secrets come from the environment: `Authorization: Bearer {env.TOKEN}`."""
     basic: Annotated[Text, checked(check_request, check_basic)] | None = None
     """User and password, from the environment: `{env.USER}:{env.PASSWORD}`."""
     parameters: Annotated[dict[str, Any], checked(check_request, check_values)] = Field(default_factory=dict)
-    """Of the URL's query string; a list gives a parameter several times."""
+    """Parameters of the query string of the URL; a list repeats a parameter."""
     json_: Annotated[Any, checked(check_request)] = Field(default=None, alias="json")
-    """Body as JSON. A string that is nothing but a placeholder takes its value with its type: `size: "{k}"` is a number.
+    """Body as JSON. A string that is only a placeholder takes the typed value: `size: "{k}"` is a number.
     A member whose parameter is absent is left out."""
     form: Annotated[dict[str, Any], checked(check_request, check_values)] | None = None
     """Body as a form."""
     text: Annotated[str, checked(check_request)] | None = None
-    """Body as text, as it stands."""
+    """Body as plain text."""
     http2: bool = True
-    """Speak HTTP/2 where the service offers it."""
+    """Use HTTP/2 if the service supports it."""
     ca: Text | None = None
-    """File of the certificates to trust in place of the usual ones, relative to the config file."""
+    """File of the trusted certificates, instead of the default ones, relative to the config file."""
 
     def problems(self, file: Mapping[str, Any]) -> Iterator[Finding]:  # noqa: ARG002
         """Bodies that exclude each other, a request without the query, two headers `Authorization`."""
@@ -148,7 +148,7 @@ class McpTool(Strict):
     arguments: Annotated[dict[str, Any], checked(_check_arguments)] = Field(
         default_factory=lambda: {"query": "{query}"}
     )
-    """What the tool is called with, filled in like the body of an HTTP request."""
+    """Arguments of the tool, with placeholders as in the body of an HTTP request."""
 
 
 class McpProgram(McpTool):
@@ -159,7 +159,7 @@ class McpProgram(McpTool):
         Field(min_length=1),
         checked(partial(check_started_once, hint="write what depends on the query in arguments.")),
     ]
-    """Program that serves on stdin and stdout; it is started once."""
+    """Program and arguments of the server, which is started once and uses stdin and stdout."""
 
 
 class McpServer(McpTool):
@@ -168,7 +168,7 @@ class McpServer(McpTool):
     url: Annotated[Text, checked(check_url, check_opened_once)]
     """Address of a server over HTTP."""
     headers: Annotated[dict[str, Text], checked(check_headers, check_opened_once)] = Field(default_factory=dict)
-    """Of every request to `url`; secrets come from the environment."""
+    """Headers of every request to `url`; secrets come from the environment."""
 
 
 Mcp = Annotated[Annotated[McpProgram, Tag("command")] | Annotated[McpServer, Tag("url")], by_key("command", "url")]

@@ -50,20 +50,20 @@ Normalisation = Literal["min-max", "z", "none"]
 
 
 class BaseSystem(Strict):
-    """What every kind of system has."""
+    """Keys common to all kinds of system."""
 
     kind: ClassVar[str]
     """Its key among `KINDS`."""
 
     params: Params = Field(default_factory=dict, json_schema_extra=CLOSED)
-    """Given with every query, as `{params.NAME}`; params of a test set or a query go first."""
+    """Parameters of every query, `{params.NAME}`; params of a test set or a query take precedence."""
     components: Annotated[list[ComponentName], Field(min_length=2)] | None = None
-    """Parts that can be switched on and off: `{params.components}` is a comma-separated list of those that are on,
-    `{params.NAME}` is `true` or `false` of each. All are on, but in `cranfield components`."""
+    """Components that can be disabled: `{params.components}` is a comma-separated list of the enabled ones, `{params.NAME}`
+    is `true` or `false`. All are enabled, except in `cranfield components`."""
     concurrency: Annotated[int, Field(ge=1, le=MAX_CONCURRENCY)] = 1
-    """Calls at a time. Latency is only worth reading at 1."""
+    """Maximum number of concurrent calls. Latencies are comparable only at 1."""
     rate_per_s: Annotated[float, Field(gt=0)] | None = None
-    """Calls started per second, at most; without it, only `concurrency` limits them."""
+    """Maximum number of calls started per second; default: no limit."""
     preflight: list[Check] = Field(default_factory=list)
     """Checks before the first query, in addition to those of its kind."""
 
@@ -80,20 +80,20 @@ class CalledSystem(BaseSystem):
     """A system that is called itself."""
 
     cwd: str = "."
-    """Working directory, relative to the config file; modules of `python` are looked for here first."""
+    """Working directory, relative to the config file; modules of `python` are searched here first."""
     env: Annotated[dict[str, Secret], checked(_check_env)] = Field(default_factory=dict)
-    """Environment variables set on top of Cranfield's own. Values are secrets: reports name the variables only."""
+    """Additional environment variables. Values are secrets: reports contain only the names."""
     timeout_s: Annotated[float, Field(gt=0)] = 30.0
-    """Seconds a call may take before it is ended and counted as a timeout."""
+    """Timeout of a call, in seconds."""
     retries: Annotated[int, Field(ge=0, le=20)] | None = None
-    """Times a call is tried again after 429, 5xx or a broken connection, waiting longer each time; without it 3 for
-    `http` and for `mcp` over HTTP, none for the rest. The outcome of the last attempt is the answer; retries are counted."""
+    """Maximum number of retries after 429, 5xx or a broken connection, with exponential backoff; default: 3 for `http` and
+    for `mcp` over HTTP, otherwise 0. The outcome is that of the last attempt; retries are counted."""
     backoff_s: Annotated[float, Field(gt=0)] = 0.5
-    """Seconds before the first retry, doubled each time, unless the service says how long to wait."""
+    """Seconds before the first retry, doubled for each further retry; `Retry-After` takes precedence."""
     empty: Annotated[str, compiles(compile_empty_regex)] | None = None
     """Regular expression for the output of a query without results; other output without results is a parse failure."""
     depends: list[Text] = Field(default_factory=list)
-    """Files and folders, relative to `cwd`, that the answers depend on: when they change, cached answers are not used.
+    """Files and folders, relative to `cwd`, on which answers depend: if they change, cached answers are not used.
     Files named in a command, and the module of a function, are included."""
 
 
@@ -101,9 +101,9 @@ class SearchSystem(CalledSystem):
     """A system whose output is read."""
 
     order: Order = "given"
-    """The list stands in the order given, or is sorted by score: descending (higher is better) or ascending."""
+    """Order of the results: as given, or sorted by score, descending (higher is better) or ascending."""
     extract: Extract | None = None
-    """How results are read from the output; without it, in the form that the kind has of its own."""
+    """How results are read from the output; default: the format of the kind."""
 
     def problems(self, file: Mapping[str, Any]) -> Iterator[Finding]:  # noqa: ARG002
         """An order by scores that are not read."""
@@ -118,7 +118,7 @@ class SearchSystem(CalledSystem):
 
 
 class ExtractedSystem(SearchSystem):
-    """A system whose output has no form of its own."""
+    """A system whose output has no fixed format."""
 
     extract: Extract
     """How results are read from the output."""
@@ -163,7 +163,7 @@ class LinesConfig(SearchSystem):
         Field(min_length=1),
         checked(partial(check_started_once, hint="each query comes on stdin, as a line of JSON: query, k and params.")),
     ]
-    """Program and arguments: started once, it reads one JSON object per line and answers each with one line."""
+    """Program and arguments. The program is started once, reads one JSON object per line and writes one line per answer."""
 
 
 def _check_function(text: str) -> Iterator[Finding]:
@@ -178,9 +178,9 @@ class PythonConfig(SearchSystem):
     kind = "python"
 
     python: Annotated[Text, checked(_check_function)]
-    """A function, `module:name`, called as `name(query, k)`, plain or async; with `with`, what makes that function."""
+    """A function, `module:name`, called as `name(query, k)`, plain or async; with `with`, a factory of that function."""
     with_: dict[str, Any] | None = Field(default=None, alias="with")
-    """Arguments of what makes the function."""
+    """Arguments of the factory."""
 
     def problems(self, file: Mapping[str, Any]) -> Iterator[Finding]:
         """Also an environment that the function cannot see."""
@@ -191,7 +191,7 @@ class PythonConfig(SearchSystem):
 
 
 class RunConfig(CalledSystem):
-    """A run file, whose answers are taken as they are."""
+    """A run file with stored answers."""
 
     kind = "run"
     hints: ClassVar[Mapping[str, str]] = dict.fromkeys(
@@ -201,24 +201,24 @@ class RunConfig(CalledSystem):
     extract: ClassVar[None] = None
 
     run: Text
-    """A run file, in any format that is read: its answers are taken as they are. Relative to the config file."""
+    """Run file in any run format, relative to the config file."""
 
 
 class Fusion(Strict):
     """The results of several systems, fused into one list."""
 
     of: Annotated[list[SystemName], Field(min_length=2)]
-    """Names of the systems, of this file."""
+    """Names of systems in this file."""
     method: FusionMethod = "rrf"
     """`rrf`: reciprocal ranks; `sum`: weighted sum of normalised scores."""
     rrf_k: Annotated[float, Field(ge=0)] = 60
     """The constant of reciprocal-rank fusion: a result at rank r gets 1 / (rrf_k + r)."""
     weights: dict[Name, Annotated[float, Field(ge=0)]] = Field(default_factory=dict, json_schema_extra=CLOSED)
-    """Weight of a system; 1 where it is not named."""
+    """Weights by system; default 1."""
     normalise: Normalisation = "min-max"
-    """Of the scores of `sum`, per query: `min-max` to 0 to 1, `z` to mean 0 and spread 1, or as they are."""
+    """Normalisation of scores for `sum`, per query: `min-max` to 0 to 1, `z` to mean 0 and standard deviation 1, or none."""
     depth: Annotated[int, Field(ge=1)] | None = None
-    """Results requested from each system; without it, 100 or k, whichever is more."""
+    """Number of results requested from each system; default: 100, or k if that is larger."""
 
     def problems(self, file: Mapping[str, Any]) -> Iterator[Finding]:  # noqa: ARG002
         """Parts that are named twice, weights of other systems, weights that are all 0."""
@@ -235,7 +235,7 @@ class Fusion(Strict):
 
 
 class FusionConfig(BaseSystem):
-    """Other systems of the same file, fused; how these are called and read is theirs."""
+    """A fusion of other systems of the file, each called by its own settings."""
 
     kind = "fusion"
     hints: ClassVar[Mapping[str, str]] = dict.fromkeys(
@@ -256,12 +256,12 @@ class FusionConfig(BaseSystem):
 
 
 class PresetConfig(SearchSystem):
-    """A form of another kind of system, filled in for a search engine."""
+    """A template of a system for a search engine."""
 
     kind = "preset"
 
     preset: Text
-    """A form filled in for a search engine: `elasticsearch`, `sqlite` ...; what it needs is in `with`."""
+    """Name of a template for a search engine, such as `elasticsearch` or `sqlite`; its settings are in `with`."""
     with_: dict[str, Any] | None = Field(default=None, alias="with")
     """Settings of the preset."""
 
