@@ -52,6 +52,11 @@ def first_of(
     return separator.join(texts[:limit]) + (f" and {number(more)} more" if more > 0 else "")
 
 
+def capitalised(text: str) -> str:
+    """The text with a capital at its beginning, and otherwise as it is."""
+    return text[:1].upper() + text[1:]
+
+
 def and_list(names: Sequence[str]) -> str:
     """`a, b and c`."""
     return _joined(names, "and")

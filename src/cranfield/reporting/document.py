@@ -6,7 +6,7 @@ come from the systems measured; every renderer escapes it in its own way.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 from urllib.parse import quote
@@ -108,6 +108,11 @@ class Table:
     """Rows in plain text, followed by the number left out; None keeps all."""
     wrap: bool = False
     """Long words fold into more lines of plain text, and are not cut."""
+
+
+def tidy_table(headings: Iterable[str], rows: Sequence[tuple[Cell, ...]]) -> Table:
+    """A table for CSV, which has neither caption nor number formats."""
+    return Table(tuple(Column(heading) for heading in headings), rows, "", shown=None)
 
 
 @dataclass(frozen=True, slots=True)

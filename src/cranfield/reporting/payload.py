@@ -19,7 +19,7 @@ from cranfield.model import Query, TestSet
 from cranfield.model.query import class_of
 from cranfield.ranking.value import RankedHit, State
 from cranfield.record import Fields, plain, record_of
-from cranfield.reporting.derived import duplicates, first_ranks, judged_share, outcome_counts, versions
+from cranfield.reporting.derived import JudgedShare, duplicates, first_ranks, judged_share, outcome_counts, versions
 from cranfield.stats.result import TestResult
 from cranfield.words import UNPRINTABLE
 
@@ -39,6 +39,7 @@ FIELDS: Fields = {
     Evaluation: (
         "name digest=run_digest config_digest=run.config_digest pilot reading n_queries=query_ids.__len__ measures=summaries"
     ),
+    JudgedShare: "measure mean n",
     MeasureComparison: (
         "baseline=baseline.mean candidate=candidate.mean delta ci_low ci_high interval_method effect_size n n_nonzero mde "
         "baseline_median=baseline.median candidate_median=candidate.median delta_median baseline_std=baseline.std "
@@ -94,14 +95,13 @@ def results_payload(
                 for query_id in query_ids:
                     places.setdefault(query_id, {})[key] = name
     evaluations = _evaluations_of(result)
-    many = None if isinstance(result, Comparison) else result
-    payload = payload_of(result if many is None else evaluations, contrasts, sensitivity)
+    payload = payload_of(result if isinstance(result, Comparison) else evaluations, contrasts, sensitivity)
     ranks = [first_ranks(evaluation) for evaluation in evaluations]
     payload["queries"] = {
         query.id: _query(query) | places.get(query.id, {}) | {"sides": _sides(query.id, evaluations, ranks)}
         for query in evaluations[0].testset.queries
     }
-    return payload if many is None else payload | _many(many)
+    return payload if isinstance(result, Comparison) else payload | _many(result)
 
 
 def to_json(payload: Mapping[str, Any]) -> str:
@@ -196,19 +196,15 @@ def _system(evaluation: Evaluation) -> dict[str, Any]:
     return {
         **record_of(evaluation, FIELDS),
         "strata": [
-            {
-                "key": stratum.key,
-                "value": stratum.value,
-                "measure": str(measure),
-                **record_of(stratum.summary, IN_STRATUM),
-            }
+            {"key": stratum.key, "value": stratum.value, "measure": str(measure)}
+            | record_of(stratum.summary, IN_STRATUM)
             for stratum in strata
         ],
         **_classes(evaluation),
         "n_failed": len(failures),
         "failures": failures,
         "outcomes": outcome_counts(evaluation),
-        "judged": {"measure": str(judged.measure), "mean": judged.mean, "n": judged.n},
+        "judged": record_of(judged, FIELDS),
         "n_duplicates": duplicates(evaluation),
         "warnings": list(evaluation.warnings),
         "queries": _Queries(evaluation),

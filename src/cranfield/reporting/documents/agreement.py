@@ -7,7 +7,17 @@ from typing import Any
 
 from cranfield.numbers import format_level, format_percent, format_plain
 from cranfield.record import Fields, plain, record_of
-from cranfield.reporting.document import Block, Bullets, Cell, Column, Document, KeyValues, Paragraph, Section
+from cranfield.reporting.document import (
+    Block,
+    Bullets,
+    Cell,
+    Column,
+    Document,
+    KeyValues,
+    Paragraph,
+    Section,
+    tidy_table,
+)
 from cranfield.reporting.documents.testset import standing, table
 from cranfield.stats.agreement import Agreement, Coefficient, RaterPair
 from cranfield.stats.coefficients import COEFFICIENTS
@@ -33,7 +43,7 @@ def agreement_document(report: RaterReport) -> Document:
     sections.append(_consensus(report))
     if report.notes:
         sections.append(Section("notes", "Notes", (Bullets(report.notes),)))
-    tidy = table("Agreement", [Column(name) for name in TIDY], list(_tidy(report)))
+    tidy = tidy_table(TIDY, list(_tidy(report)))
     return standing("Agreement of raters", report.testset, sections, tidy, _payload(report))
 
 

@@ -11,7 +11,7 @@ from cranfield.measures.catalogue import TREC_CUTS, by_family
 from cranfield.measures.measure import spell
 from cranfield.measures.spec import WHY_NEEDED
 from cranfield.record import Fields, record_of
-from cranfield.reporting.document import Block, Cell, Column, Document, KeyValues, Paragraph, Section, Table
+from cranfield.reporting.document import Block, Cell, Column, Document, KeyValues, Paragraph, Section, Table, tidy_table
 
 HEADINGS = ("name", "family", "spelling", "title", "sentence", "formula", "aliases", "trec_eval", "source")
 
@@ -33,12 +33,7 @@ def measures_document(names: Sequence[str] = ()) -> Document:
         title="Measures",
         subtitle=(),
         sections=tuple(sections),
-        tidy=lambda: Table(
-            tuple(Column(name) for name in HEADINGS),
-            [_row(family, spec) for family, spec in specs],
-            "Measures",
-            shown=None,
-        ),
+        tidy=lambda: tidy_table(HEADINGS, [_row(family, spec) for family, spec in specs]),
         payload=lambda: {
             "schema_version": 1,
             "default": list(DEFAULT_MEASURES),
@@ -74,7 +69,7 @@ def _meaning(spec: MeasureSpec) -> str:
 def _family(entry: tuple[str, Sequence[MeasureSpec]]) -> Section:
     heading, specs = entry
     slug = heading.lower().replace(" ", "-").replace(",", "")
-    return Section(slug, heading, (KeyValues(tuple((spec.spelling, _meaning(spec)) for spec in specs), ""),))
+    return Section(slug, heading, (KeyValues(tuple((spec.spelling, _meaning(spec)) for spec in specs)),))
 
 
 def _about() -> Section:
@@ -106,7 +101,7 @@ def _details(spec: MeasureSpec) -> Section:
         *([("in trec_eval", ", ".join(trec_names(spec)))] if trec_names(spec) else []),
         ("source", spec.source),
     ]
-    blocks: list[Block] = [Paragraph(_meaning(spec)), KeyValues(tuple(facts), "")]
+    blocks: list[Block] = [Paragraph(_meaning(spec)), KeyValues(tuple(facts))]
     if spec.parameters:
         blocks.append(
             Table(

@@ -12,18 +12,17 @@ from cranfield.evaluation.contrast import ContrastSpec
 from cranfield.evaluation.many_values import ManyComparison
 from cranfield.evaluation.sensitivity import Sensitivity
 from cranfield.evaluation.values import Comparison, Evaluation
-from cranfield.numbers import format_count
 from cranfield.plugins import plugins
-from cranfield.reporting.document import PILOT_STAMP, Bullets, Cell, Column, Document, Section, Table
+from cranfield.reporting.document import PILOT_STAMP, Bullets, Cell, Document, Section, Table, tidy_table
 from cranfield.reporting.payload import payload_of, results_payload
 from cranfield.reporting.sections.answers import answers, by_query
 from cranfield.reporting.sections.classes import classes
 from cranfield.reporting.sections.collection import collection, warnings
-from cranfield.reporting.sections.labels import lettered
+from cranfield.reporting.sections.labels import lettered, testset_label
 from cranfield.reporting.sections.latency import latencies
 from cranfield.reporting.sections.many import against_baseline, measure_agreement, pairs, ranks
 from cranfield.reporting.sections.measures import measures
-from cranfield.reporting.sections.movement import movement, query_differences
+from cranfield.reporting.sections.movement import bucket_of, movement, query_differences
 from cranfield.reporting.sections.paired_tests import paired_tests
 from cranfield.reporting.sections.provenance import provenance
 from cranfield.reporting.sections.sensitivity import sensitivity_section
@@ -35,7 +34,6 @@ from cranfield.words import and_list
 
 MADE_BY = f"Cranfield {__version__}"
 EXPECTED_OF_PLUGINS = "a function of a Subject that returns a Section or None"
-STAMP = Column("stamp")
 
 SECTIONS: tuple[Callable[[Subject], Section | None], ...] = (
     measures,
@@ -143,7 +141,7 @@ def evaluation_document(
 
 
 def _labelled(evaluations: Sequence[Evaluation]) -> tuple[tuple[str, Evaluation], ...]:
-    return tuple(zip(lettered([evaluation.name for evaluation in evaluations]), evaluations, strict=True))
+    return tuple(zip(lettered(evaluations), evaluations, strict=True))
 
 
 def _document(subject: Subject, title: str, roles: Sequence[str] | None = None) -> Document:
@@ -178,12 +176,8 @@ def sections_of(subject: Subject, builders: Sequence[Callable[[Subject], Section
 def test_set_line(evaluation: Evaluation) -> str:
     """Test set and convention: the line under the title."""
     testset = evaluation.testset
-    version = f" {testset.version}" if testset.version else ""
-    queries = format_count(len(testset.queries))
     review = f", {testset.meta.review}" if testset.meta.review else ""
-    return (
-        f"test set {testset.name}{version}, {queries} queries{review}, convention {evaluation.ranking.convention.name}"
-    )
+    return f"test set {testset_label(testset)}{review}, convention {evaluation.ranking.convention.name}"
 
 
 def plugin_sections(subject: Subject) -> Iterator[Section]:
@@ -222,8 +216,7 @@ def tidy_evaluations(evaluations: Sequence[Evaluation]) -> Table:
             for name, column in zip(names, columns, strict=True):
                 rows.append((evaluation.name, query_id, name, column[i], outcome.value, *stamp))
         rows += [(*row, *stamp) for row in _class_rows(evaluation)]
-    headings = (Column("system"), Column("query"), Column("measure"), Column("value", "value"), Column("outcome"))
-    return Table((*headings, STAMP) if pilot else headings, rows, "Every value", shown=None)
+    return tidy_table(("system", "query", "measure", "value", "outcome", *(("stamp",) if pilot else ())), rows)
 
 
 def _class_rows(evaluation: Evaluation) -> Iterator[tuple[Cell, ...]]:
@@ -239,7 +232,7 @@ def _class_rows(evaluation: Evaluation) -> Iterator[tuple[Cell, ...]]:
 
 def tidy_comparison(comparison: Comparison) -> Table:
     """A row for each query and measure: both values, `delta`, the bucket on the primary measure, and both outcomes."""
-    buckets = {query_id: name for name, query_ids in comparison.buckets.items() for query_id in query_ids}
+    buckets = bucket_of(comparison)
     stamp = (PILOT_STAMP,) if comparison.pilot else ()
     outcomes = [
         dict(zip(side.query_ids, (outcome.value for outcome in side.ranking.outcomes), strict=True))
@@ -260,14 +253,5 @@ def tidy_comparison(comparison: Comparison) -> Table:
                 ends = (side[query_id] for side in outcomes)
                 name, bucket = str(difference.measure), buckets.get(query_id, "")
                 rows.append((query_id, name, before, after, delta, bucket, *ends, *stamp))
-    names = (
-        Column("query"),
-        Column("measure"),
-        Column("baseline", "value"),
-        Column("candidate", "value"),
-        Column("delta", "delta"),
-        Column("bucket"),
-        Column("baseline_outcome"),
-        Column("candidate_outcome"),
-    )
-    return Table((*names, STAMP) if stamp else names, rows, "Every pair", shown=None)
+    names = ("query", "measure", "baseline", "candidate", "delta", "bucket", "baseline_outcome", "candidate_outcome")
+    return tidy_table((*names, *(("stamp",) if stamp else ())), rows)

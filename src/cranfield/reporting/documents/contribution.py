@@ -9,9 +9,8 @@ from cranfield.evaluation.contribution import Contribution, Contributions
 from cranfield.evaluation.values import MeasureComparison
 from cranfield.evaluation.verdict_table import VerdictCode
 from cranfield.measures import CATALOGUE, Measure
-from cranfield.numbers import format_count, format_delta, format_delta_interval, format_level, format_p, format_value
+from cranfield.numbers import format_delta, format_delta_interval, format_level, format_p, format_value
 from cranfield.record import Fields, record_of
-from cranfield.reporting.charts.differences import Whisker
 from cranfield.reporting.document import (
     PILOT_STAMP,
     Bullets,
@@ -24,16 +23,16 @@ from cranfield.reporting.document import (
     Table,
     Tone,
     TonedCell,
+    tidy_table,
 )
 from cranfield.reporting.documents.comparison import MADE_BY, sections_of
 from cranfield.reporting.payload import payload_of, results_payload
 from cranfield.reporting.sections.collection import collection, warnings
-from cranfield.reporting.sections.labels import colour_of, news_of
+from cranfield.reporting.sections.labels import news_of, testset_label
 from cranfield.reporting.sections.latency import latencies
-from cranfield.reporting.sections.measures import interval_figure, measures
+from cranfield.reporting.sections.measures import drawn_difference, interval_figure, measures
 from cranfield.reporting.sections.provenance import provenance
 from cranfield.reporting.sections.subject import Preflight, Subject
-from cranfield.stats.table import MEAN_DIFFERENCE, TESTS
 
 HOW_TO_READ = (
     "Alone: the mean of the system with this component and no other; its interval is under Measures.",
@@ -75,13 +74,12 @@ def contribution_document(found: Contributions, *, preflight: Preflight = ()) ->
     subject = Subject(systems, preflight=preflight, measure=found.primary)
     sections = sections_of(subject, (warnings, measures, latencies, collection, provenance))
     testset = found.whole.testset
-    version = f" {testset.version}" if testset.version else ""
     return Document(
         title=f"What does each component of {found.name} contribute?",
         subtitle=(
             (
-                f"{found.primary}, {found.options.test} test, test set {testset.name}{version}, "
-                f"{format_count(len(testset.queries))} queries, convention {found.whole.ranking.convention.name}"
+                f"{found.primary}, {found.options.test} test, test set {testset_label(testset)}, "
+                f"convention {found.whole.ranking.convention.name}"
             ),
         ),
         sections=(_contribution(found), *sections),
@@ -159,13 +157,12 @@ def _figure(found: Contributions, level: str) -> tuple[Figure, ...]:
     rows = [(row, row.comparison.measures[found.primary]) for row in found.rows]
     if all(about.delta is None for _, about in rows):
         return ()
-    is_of_mean = TESTS[found.options.test].estimates == MEAN_DIFFERENCE
     better = CATALOGUE[found.primary.name].higher_is_better
-    marks = [
-        Whisker(
+    drawn = [
+        (
             row.component,
-            about.delta if is_of_mean else None,
-            *(about.ci_low, about.ci_high, colour_of(news_of(row.verdict))),
+            drawn_difference(about.delta, found.options.test),
+            *(about.ci_low, about.ci_high, news_of(row.verdict)),
         )
         for row, about in rows
     ]
@@ -181,7 +178,7 @@ def _figure(found: Contributions, level: str) -> tuple[Figure, ...]:
     figure = interval_figure(
         "contributions",
         f"Effect of each component, {level} CIs",
-        marks,
+        drawn,
         table,
         alt=f"Effect of each component added to all the others: {intervals}.",
         axis=f"{found.primary}, all minus all but it" + ("" if better else " (lower is better)"),
@@ -205,7 +202,7 @@ def _tidy(found: Contributions) -> Table:
                 *(row.n_gained, row.n_lost, row.n_only, about.n),
             )
         )
-    return Table(tuple(Column(name) for name in TIDY), rows, "Contributions", shown=None)
+    return tidy_table(TIDY, rows)
 
 
 FIELDS: Fields = {

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 from cranfield.repo.drift import STATES, DriftReport, Finding
-from cranfield.reporting.document import Block, Bullets, Cell, Column, Document, Paragraph, Section, Table
+from cranfield.reporting.document import Block, Bullets, Cell, Column, Document, Paragraph, Section, Table, tidy_table
 from cranfield.words import n_of
 
 HEADINGS = ("place", "kind", "state", "now", "detail", "queries")
@@ -18,15 +17,15 @@ UNANCHORED = (
 def drift_document(name: str, report: DriftReport) -> Document:
     """States with their counts, then every place that is not unchanged."""
     changed = [finding for finding in report.findings if finding.state != "unchanged"]
-    states = _table(
-        ("state", "places"), [(state, report.counts[state]) for state in STATES], "Expected places by state"
-    )
+    counts = [(state, report.counts[state]) for state in STATES]
+    states = Table((Column("state"), Column("places", "count")), counts, "Expected places by state", shown=None)
     left_out = ", ".join(f"{n} {kind}" for kind, n in sorted(report.left_out.items()))
     about = (Paragraph(f"Not looked into: {left_out}."),) if left_out else ()
     sections = [Section("states", "States", (states, *about))]
     if changed:
+        columns = tuple(Column(heading) for heading in HEADINGS[:-2])
         rows = [_row(finding)[:-2] for finding in changed]
-        blocks: list[Block] = [_table(HEADINGS[:-2], rows, "Places that are not unchanged")]
+        blocks: list[Block] = [Table(columns, rows, "Places that are not unchanged", shown=None)]
         known = [finding for finding in changed if finding.detail and finding.state != "unanchored"]
         details = tuple(f"{finding.label}: {finding.detail}." for finding in known)
         blocks += [Bullets(details)] if details else []
@@ -41,14 +40,9 @@ def drift_document(name: str, report: DriftReport) -> Document:
             f"{n_of(len(report.findings), 'expected places')}, {len(report.drifted)} drifted; looked at {report.where}",
         ),
         sections=tuple(sections),
-        tidy=lambda: _table(HEADINGS, [_row(finding) for finding in report.findings], "Expected places"),
+        tidy=lambda: tidy_table(HEADINGS, [_row(finding) for finding in report.findings]),
         payload=lambda: _payload(name, report),
     )
-
-
-def _table(titles: Sequence[str], rows: Sequence[tuple[Cell, ...]], caption: str) -> Table:
-    columns = tuple(Column(title, "count" if title == "places" else "text") for title in titles)
-    return Table(columns, rows, caption, shown=None)
 
 
 def _row(finding: Finding) -> tuple[Cell, ...]:

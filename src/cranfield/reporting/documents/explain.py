@@ -10,11 +10,11 @@ from typing import Any
 from cranfield.evaluation.explain import Choice, ChoiceEffect, Explanation, MeasureExplanation, count, mean
 from cranfield.evaluation.margins import Margin, tie_margin, unjudged_margin
 from cranfield.measures import CATALOGUE, Measure
-from cranfield.model import Convention
+from cranfield.model import Convention, TestSet
 from cranfield.model.convention import CHOICES
 from cranfield.numbers import format_count, format_delta
 from cranfield.record import Fields, plain, record_of
-from cranfield.reporting.document import Block, Bullets, Cell, Column, Document, Paragraph, Section, Table
+from cranfield.reporting.document import Block, Bullets, Cell, Column, Document, Paragraph, Section, Table, tidy_table
 from cranfield.version import __version__
 
 SCHEMA_VERSION = 1
@@ -22,6 +22,7 @@ NEW = "a value"
 GONE = "no value"
 FIELDS: Fields = {
     Margin: "low=mean_low high=mean_high n_results n_queries",
+    TestSet: "name digest",
     ChoiceEffect: "choice=choice.name alone=step_alone n_alone=changed_alone.sum in_order=step n_in_order=changed.sum",
 }
 """What is written of each class; see `cranfield.record`."""
@@ -248,7 +249,6 @@ def _margin_blocks(found: Sequence[tuple[str, Convention, Measure, Margin]]) -> 
 
 
 def _tidy(explanation: Explanation) -> Table:
-    names = [choice.name for choice in explanation.choices]
     rows: list[tuple[Cell, ...]] = [
         (
             query_id,
@@ -260,15 +260,8 @@ def _tidy(explanation: Explanation) -> Table:
         for about in explanation.measures
         for place, query_id in enumerate(explanation.query_ids)
     ]
-    columns = (
-        Column("query"),
-        Column("measure"),
-        Column(explanation.a.name, "value"),
-        Column(explanation.b.name, "value"),
-        Column("difference", "delta"),
-        *(Column(name, "delta") for name in names),
-    )
-    return Table(columns, rows, "Every query and measure, and what each choice adds", shown=None)
+    names = [choice.name for choice in explanation.choices]
+    return tidy_table(("query", "measure", explanation.a.name, explanation.b.name, "difference", *names), rows)
 
 
 def _payload(explanation: Explanation, found: Sequence[tuple[str, Convention, Measure, Margin]]) -> dict[str, Any]:
@@ -276,17 +269,10 @@ def _payload(explanation: Explanation, found: Sequence[tuple[str, Convention, Me
     payload: dict[str, Any] = {
         "schema_version": SCHEMA_VERSION,
         "run": explanation.run,
-        "testset": {
-            "name": explanation.testset.name,
-            "digest": explanation.testset.digest,
-            "n_queries": len(explanation.query_ids),
-        },
+        "testset": record_of(explanation.testset, FIELDS) | {"n_queries": len(explanation.query_ids)},
         "a": _convention(explanation.a),
         "b": _convention(explanation.b),
-        "choices": [
-            {"name": choice.name, "a": choice.a, "b": choice.b, "changes_values": choice not in unused}
-            for choice in explanation.choices
-        ],
+        "choices": [record_of(choice) | {"changes_values": choice not in unused} for choice in explanation.choices],
         "measures": {str(about.measure): _measure(explanation, about) for about in explanation.measures},
     }
     for name in dict.fromkeys(kind for kind, *_ in found):

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from cranfield.evaluation.values import Evaluation
-from cranfield.gate.result import BaselineChange, GateResult, GateStatus, MeasureChange, QueryChange, StratumChange
+from cranfield.gate.result import BaselineChange, GateResult, GateStatus, MeasureChange, QueryChange
 from cranfield.measures import CATALOGUE, parse
 from cranfield.model import TestSet
 from cranfield.numbers import format_count, format_level
@@ -28,8 +28,11 @@ from cranfield.reporting.document import (
     TonedCell,
     VerdictBlock,
     cell_value,
+    tidy_table,
 )
+from cranfield.reporting.sections.labels import testset_label
 from cranfield.version import __version__
+from cranfield.words import capitalised
 
 SCHEMA_VERSION = 1
 TONES: Mapping[str, Tone] = {"passed": "good", "failed": "bad", "inconclusive": "open", "invalid": "void"}
@@ -54,17 +57,12 @@ def gate_document(results: Named) -> Document:
 
 
 def _test_set_line(name: str, evaluation: Evaluation) -> str:
-    testset = evaluation.testset
-    version = f" {testset.version}" if testset.version else ""
     lead = f"{name}: " if name else ""
-    queries = format_count(len(testset.queries))
-    convention = evaluation.ranking.convention.name
-    return f"{lead}test set {testset.name}{version}, {queries} queries, convention {convention}"
+    return f"{lead}test set {testset_label(evaluation.testset)}, convention {evaluation.ranking.convention.name}"
 
 
 def _verdict(results: Named) -> VerdictBlock:
-    found = {result.status for _, result in results}
-    status = next(status for status in WORST_FIRST if status in found)
+    status = _worst_status(results)
     facts = [
         Fact(f"{name}: {result.primary}" if name else result.primary, *_primary(result)) for name, result in results
     ]
@@ -74,12 +72,13 @@ def _verdict(results: Named) -> VerdictBlock:
         for rule in result.rules
         if rule.status != "passed"
     ]
-    sentences = [f"{name}: {result.sentence}" if name else _capitalised(result.explanation) for name, result in results]
+    sentences = [f"{name}: {result.sentence}" if name else capitalised(result.explanation) for name, result in results]
     return VerdictBlock(status, "; ".join(sentences) + ".", TONES[status], tuple(facts), tuple(reasons))
 
 
-def _capitalised(text: str) -> str:
-    return text[:1].upper() + text[1:]
+def _worst_status(results: Named) -> GateStatus:
+    found = {result.status for _, result in results}
+    return next(status for status in WORST_FIRST if status in found)
 
 
 def _primary(result: GateResult) -> tuple[str, str]:
@@ -151,7 +150,7 @@ def _strata(result: GateResult) -> Table:
             f"{stratum.key}: {stratum.value}",
             stratum.baseline,
             stratum.current,
-            _toned(result.primary, stratum),
+            TonedCell(stratum.delta, _tone(result.primary, stratum.delta)),
             stratum.n,
         )
         for stratum in result.strata
@@ -159,16 +158,13 @@ def _strata(result: GateResult) -> Table:
     return _compared(Table(columns, rows, f"{result.primary} in each stratum", shown=None))
 
 
-def _toned(measure: str, change: StratumChange) -> TonedCell:
-    return TonedCell(change.delta, _tone(measure, change.delta))
-
-
 def _queries(changes: Sequence[QueryChange], primary: str, caption: str) -> Table:
+    has_baseline = any(change.baseline is not None for change in changes)
     columns = (
         Column("query", "code"),
         Column("text"),
         Column(f"{primary} baseline", "value"),
-        Column(f"{primary} current" if _has_none(changes) else "current", "value"),
+        Column("current" if has_baseline else f"{primary} current", "value"),
         Column("outcome"),
         *((Column("why"),) if any(change.why for change in changes) else ()),
     )
@@ -177,11 +173,6 @@ def _queries(changes: Sequence[QueryChange], primary: str, caption: str) -> Tabl
         for change in changes
     ]
     return _compared(Table(columns, rows, caption, wrap=True))
-
-
-def _has_none(changes: Sequence[QueryChange]) -> bool:
-    """None of them is in the baseline."""
-    return all(change.baseline is None for change in changes)
 
 
 def _compared(table: Table) -> Table:
@@ -221,10 +212,6 @@ def _provenance(result: GateResult) -> KeyValues:
 
 def _tidy(results: Named) -> Table:
     """A row for each rule."""
-    columns = (
-        *(Column("testset"), Column("system"), Column("kind"), Column("rule"), Column("status")),
-        *(Column("got"), Column("asked"), Column("queries")),
-    )
     rows: list[tuple[Cell, ...]] = [
         (
             name or result.evaluation.testset.name,
@@ -234,7 +221,7 @@ def _tidy(results: Named) -> Table:
         for name, result in results
         for rule in result.rules
     ]
-    return Table(columns, rows, "Every rule", shown=None)
+    return tidy_table(("testset", "system", "kind", "rule", "status", "got", "asked", "queries"), rows)
 
 
 FIELDS: Fields = {
@@ -250,11 +237,10 @@ FIELDS: Fields = {
 
 def gate_payload(results: Named) -> dict[str, Any]:
     """What `cranfield gate --format json` prints."""
-    found = {result.status for _, result in results}
     return {
         "schema_version": SCHEMA_VERSION,
         "kind": "gate",
-        "status": next(status for status in WORST_FIRST if status in found),
+        "status": _worst_status(results),
         "gates": [{"name": name, **record_of(result, FIELDS)} for name, result in results],
     }
 
@@ -312,11 +298,10 @@ def _change(change: BaselineChange) -> Section:
 
 
 def _tidy_changes(changes: Sequence[BaselineChange]) -> Table:
-    columns = (Column("testset"), Column("measure"), Column("baseline", "value"), Column("run", "value"))
     rows: list[tuple[Cell, ...]] = [
         (change.testset, row.measure, row.baseline, row.current) for change in changes for row in change.measures
     ]
-    return Table(columns, rows, "Every mean", shown=None)
+    return tidy_table(("testset", "measure", "baseline", "run"), rows)
 
 
 def _change_payload(change: BaselineChange) -> dict[str, Any]:

@@ -25,6 +25,7 @@ from cranfield.reporting.document import (
     Table,
     TonedCell,
     VerdictBlock,
+    tidy_table,
 )
 from cranfield.reporting.documents.comparison import MADE_BY, sections_of
 from cranfield.reporting.payload import payload_of
@@ -208,7 +209,7 @@ def _tidy(found: GridResult) -> Table:
                     "; ".join(point.broken_limits),
                 )
             )
-    return Table(tuple(Column(name) for name in columns), rows, "Grid", shown=None)
+    return tidy_table(columns, rows)
 
 
 FIELDS: Fields = {

@@ -11,7 +11,19 @@ from cranfield.numbers import format_count, format_interval, format_plain, forma
 from cranfield.record import Fields, record_of
 from cranfield.reporting.charts.history import Dot, over_time
 from cranfield.reporting.charts.spec import SCREENS
-from cranfield.reporting.document import Block, Bullets, Cell, Code, Column, Document, Figure, Paragraph, Section, Table
+from cranfield.reporting.document import (
+    Block,
+    Bullets,
+    Cell,
+    Code,
+    Column,
+    Document,
+    Figure,
+    Paragraph,
+    Section,
+    Table,
+    tidy_table,
+)
 from cranfield.words import n_of
 
 COMMIT_SHOWN, DIGEST_SHOWN = 8, 19
@@ -38,7 +50,7 @@ def history_document(report: HistoryReport) -> Document:
         title=f"History of {report.measure}",
         subtitle=(),
         sections=tuple(sections),
-        tidy=lambda: Table(tuple(Column(name) for name in TIDY), list(_tidy(report)), "History", shown=None),
+        tidy=lambda: tidy_table(TIDY, list(_tidy(report))),
         payload=lambda: _payload(report),
     )
 

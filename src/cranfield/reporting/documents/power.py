@@ -15,7 +15,18 @@ from cranfield.numbers import (
     format_value,
 )
 from cranfield.record import Fields, record_of
-from cranfield.reporting.document import Block, Bullets, Cell, Column, Document, KeyValues, Paragraph, Section, Table
+from cranfield.reporting.document import (
+    Block,
+    Bullets,
+    Cell,
+    Column,
+    Document,
+    KeyValues,
+    Paragraph,
+    Section,
+    Table,
+    tidy_table,
+)
 
 BEYOND = "more than 10,000,000"
 WHAT_IT_IS = (
@@ -44,7 +55,7 @@ def power_document(plan: PowerPlan) -> Document:
         title="Queries needed",
         subtitle=(f"{plan.names[1]} against {plan.names[0]}, {plan.measure}, test set {plan.testset}",),
         sections=(*sections, Section("about", "Method", tuple(about))),
-        tidy=lambda: Table(tuple(Column(name) for name in TIDY), _tidy(plan), "Queries needed", shown=None),
+        tidy=lambda: tidy_table(TIDY, _tidy(plan)),
         payload=lambda: _payload(plan),
     )
 

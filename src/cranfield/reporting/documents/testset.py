@@ -19,6 +19,7 @@ from cranfield.reporting.document import (
     Paragraph,
     Section,
     Table,
+    tidy_table,
 )
 from cranfield.testsets.expected import judgments_of
 from cranfield.testsets.statistics import Matrix, Spread, Statistics
@@ -75,10 +76,6 @@ def queries_document(testset: TestSet, query_ids: Sequence[str] = ()) -> Documen
         for judgment in judgments_of(testset, query.id)
     ]
     silent = [(query.id, query.text, None, None, None) for query in chosen if not _expects(testset, query)]
-    columns = (
-        *(Column("query", "code"), Column("text"), Column("kind"), Column("expected", "code")),
-        Column("grade", "statistic"),
-    )
     sections = (
         [_query_section(testset, query, place) for place, query in enumerate(chosen)]
         if query_ids
@@ -88,7 +85,7 @@ def queries_document(testset: TestSet, query_ids: Sequence[str] = ()) -> Documen
         "Test set",
         testset,
         sections,
-        table("Everything judged", columns, [*judged, *silent]),
+        tidy_table(("query", "text", "kind", "expected", "grade"), [*judged, *silent]),
         {"queries": [_query_record(testset, query) for query in chosen], "meta": record_of(testset.meta, FIELDS)},
     )
 
@@ -191,12 +188,11 @@ def findings_document(testset: TestSet, findings: Sequence[Finding], *, with_run
     if clean:
         sections.append(Section("clean", "Checks without findings", (Paragraph(", ".join(clean) + "."),)))
     tidy_rows = [(finding.level, finding.check, finding.query_id, finding.message) for finding in findings]
-    columns = (Column("level"), Column("check"), Column("query", "code"), Column("found"))
     return standing(
         "Validation",
         testset,
         sections,
-        table("Findings", columns, tidy_rows),
+        tidy_table(("level", "check", "query", "found"), tidy_rows),
         {
             "n_errors": n["error"],
             "n_warnings": n["warning"],
@@ -247,8 +243,8 @@ def statistics_document(found: Statistics) -> Document:
         *(("stratum", key, value, n) for key, value, n in strata),
         *(("rater", rater, "", given) for rater, given, _ in raters),
     ]
-    columns = (Column("what"), Column("name"), Column("value"), Column("count", "count"))
-    return standing("Statistics", testset, sections, table("Counts", columns, tidy_rows), _statistics_record(found))
+    tidy = tidy_table(("what", "name", "value", "count"), tidy_rows)
+    return standing("Statistics", testset, sections, tidy, _statistics_record(found))
 
 
 def _matrix(matrix: Matrix) -> Table:

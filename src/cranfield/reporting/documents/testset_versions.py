@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from cranfield.model import TestSet
 from cranfield.record import Fields, plain, record_of
-from cranfield.reporting.document import Block, Cell, Column, Document, Paragraph, Section
+from cranfield.reporting.document import Block, Cell, Column, Document, Paragraph, Section, tidy_table
 from cranfield.reporting.documents.testset import DIGEST_SHOWN, IDENTITY, standing, table
 from cranfield.testsets.diff import Change, Difference, Judged, Rewording, ScoreMove
 from cranfield.testsets.split import Overfit
@@ -30,7 +30,7 @@ def difference_document(difference: Difference, moves: Sequence[ScoreMove] = ())
         sections.append(Section("changes", "Other changes", (table("Of queries and the set", columns, rows, SHOWN),)))
     if moves:
         sections.append(_moves_section(moves))
-    tidy = table("Changes", _TIDY, _tidy_rows(difference, moves))
+    tidy = tidy_table(("change", "query", "what", "old", "new"), _tidy_rows(difference, moves))
     return standing(
         "Difference", difference.new, sections, tidy, record_of(difference, FIELDS) | {"scores": plain(moves, FIELDS)}
     )
@@ -96,7 +96,6 @@ _JUDGED = (
     *(Column("query", "code"), Column("change"), Column("kind"), Column("expected", "code")),
     *(Column("old", "statistic"), Column("new", "statistic")),
 )
-_TIDY = (Column("change"), Column("query", "code"), Column("what"), Column("old"), Column("new"))
 
 
 def _how(judged: Judged) -> str:
@@ -134,6 +133,12 @@ def _moves_section(moves: Sequence[ScoreMove]) -> Section:
     return Section("scores", "Scores", (Paragraph(explained), table("Means", columns, rows)))
 
 
+_OVERFIT_TIDY = (
+    *("system", "measure", "evaluated", "n_evaluated", "held_out", "n_held_out"),
+    *("difference", "ci_low", "ci_high", "p"),
+)
+
+
 def overfit_document(testset: TestSet, found: Sequence[Overfit]) -> Document:
     """The overfitting test of each measure."""
     rows = [
@@ -155,13 +160,11 @@ def overfit_document(testset: TestSet, found: Sequence[Overfit]) -> Document:
         "Evaluated against held out",
         (*(Paragraph(row.sentence) for row in found[:1]), Paragraph(drawn), table("Means", columns, rows)),
     )
-    tidy = tuple(Column(name) for name in ("system", "measure", "evaluated", "n_evaluated", "held_out", "n_held_out"))
-    tidy = (*tidy, *(Column(name) for name in ("difference", "ci_low", "ci_high", "p")))
     flat = [(*row[:7], *(row[7] if isinstance(row[7], tuple) else (None, None)), row[8]) for row in rows]
     return standing(
         "Overfitting",
         testset,
         [section],
-        table("Means", tidy, flat),
+        tidy_table(_OVERFIT_TIDY, flat),
         {"measures": plain(found, FIELDS)},
     )

@@ -19,9 +19,9 @@ from cranfield.model import QueryClass
 from cranfield.numbers import format_count, format_level, format_p
 from cranfield.record import Fields, record_of
 from cranfield.reporting.document import Block, Bullets, Cell, Column, Paragraph, Section, Table, TonedCell
-from cranfield.reporting.sections.labels import interval_tone, side_names
+from cranfield.reporting.sections.labels import interval_tone, lettered
 from cranfield.reporting.sections.subject import Subject
-from cranfield.words import first_of, n_of
+from cranfield.words import capitalised, first_of, n_of
 
 TITLE = "By class of question"
 OWN_TERMS = "Each class has its own measures; no mean is taken over classes that define a correct answer differently."
@@ -125,8 +125,8 @@ def _compared(compared: ClassComparison, comparison: Comparison) -> list[Block]:
             )
         )
     blocks: list[Block] = [Table(columns, rows, _caption(compared.query_class, compared.sides[0]), shown=None)]
-    notes = [f"{_sentence(compared.too_few)}."] if compared.too_few else []
-    for name, side in zip(side_names(comparison), compared.sides, strict=True):
+    notes = [f"{capitalised(compared.too_few)}."] if compared.too_few else []
+    for name, side in zip(lettered((comparison.baseline, comparison.candidate)), compared.sides, strict=True):
         if side.forms is not None:
             notes.append(f"{name}: {_forms(side.forms, with_note=not compared.too_few)}")
         if side.failed:
@@ -149,7 +149,7 @@ def _forms(forms: FormWins, *, with_note: bool = True) -> str:
         f"modern leads in {forms.wins}, legacy in {forms.losses}, neither was found in {forms.neither} "
         f"(sign test, p {format_p(forms.test.p_two_sided)})."
     )
-    return f"{notes} {_sentence(forms.too_few)}." if forms.too_few and with_note else notes
+    return f"{notes} {capitalised(forms.too_few)}." if forms.too_few and with_note else notes
 
 
 def _unscored(result: ClassResult) -> list[str]:
@@ -164,10 +164,6 @@ def _unscored(result: ClassResult) -> list[str]:
             for why, queries in reasons.items()
         ]
     return sentences
-
-
-def _sentence(text: str) -> str:
-    return text[:1].upper() + text[1:]
 
 
 FIELDS: Fields = {

@@ -36,6 +36,9 @@ SHOWN_QUERIES = 3
 """Queries named next to a kind of failure."""
 
 
+NO_ANSWER = {outcome.value for outcome in Outcome if outcome.is_failure or outcome is Outcome.MISSING}
+
+
 def warnings(subject: Subject) -> Section | None:
     """What to know before quoting a number; warnings that all systems share are listed once."""
     first, *others = subject.evaluations
@@ -81,8 +84,7 @@ def _left_out(dropped: Mapping[str, str], primary: str) -> list[Block]:
         reasons.setdefault(why, []).append(query_id)
     rows: list[tuple[Cell, ...]] = [(why, len(ids), first_of(ids)) for why, ids in reasons.items()]
     columns = (Column("why"), Column("queries", "count"), Column("which", "code"))
-    n = len(dropped)
-    queries = n_of(n, "queries", format_count)
+    queries = n_of(len(dropped), "queries", format_count)
     names = tuple((f"{why} ({format_count(len(ids))})", ", ".join(ids)) for why, ids in reasons.items())
     return [
         Paragraph(f"{queries} could not be paired on {primary}.", "warning"),
@@ -105,21 +107,12 @@ def _outcomes(systems: Systems) -> Table:
     counts = [outcome_counts(evaluation) for _, evaluation in systems]
     rows: list[tuple[Cell, ...]] = []
     for (label, evaluation), counted in zip(systems, counts, strict=True):
-        bad = {outcome for outcome, _ in _failed_outcomes(evaluation)}
-        cells: list[Cell] = [TonedCell(n, "bad") if n and name in bad else n for name, n in counted.items()]
+        cells: list[Cell] = [TonedCell(n, "bad") if n and name in NO_ANSWER else n for name, n in counted.items()]
         rows.append((label, *cells, len(evaluation.query_ids)))
     columns = (Column("system"), *(Column(name, "count") for name in counts[0]), Column("queries", "count"))
     return Table(
         columns, rows, "Outcomes of the queries. Timeout, nonzero exit, error and unparsable output are failures"
     )
-
-
-def _failed_outcomes(evaluation: Evaluation) -> list[tuple[str, int]]:
-    return [
-        (outcome.value, 1)
-        for outcome in evaluation.ranking.outcomes
-        if outcome.is_failure or outcome.value == "missing"
-    ]
 
 
 def _failures(systems: Systems) -> list[Block]:
@@ -200,9 +193,7 @@ def _changed_answers(systems: Systems) -> list[Block]:
     rows: list[tuple[Cell, ...]] = []
     notes = []
     for label, evaluation in systems:
-        logs = evaluation.run.logs if evaluation.run is not None else {}
-        again = {query_id: log for query_id, log in logs.items() if log.repeat_ms or log.unstable}
-        changed = {query_id: log for query_id, log in again.items() if log.unstable}
+        again, changed = _repeated(evaluation)
         for query_id, log in changed.items():
             rows.append(
                 (label, query_id, len(log.unstable), max(len(log.repeat_ms), len(log.unstable)), log.unstable[0])
@@ -228,12 +219,17 @@ def _changed_answers(systems: Systems) -> list[Block]:
 
 def _unsteady(evaluation: Evaluation) -> list[str]:
     """A sentence where answers to a repeated query changed."""
-    logs = evaluation.run.logs if evaluation.run is not None else {}
-    again = [log for log in logs.values() if log.repeat_ms or log.unstable]
-    changed = sum(bool(log.unstable) for log in again)
+    again, changed = _repeated(evaluation)
     if not changed:
         return []
-    return [f"{changed} of {len(again)} repeated queries changed their answer; the first answer counts"]
+    return [f"{len(changed)} of {len(again)} repeated queries changed their answer; the first answer counts"]
+
+
+def _repeated(evaluation: Evaluation) -> tuple[dict[str, CallLog], dict[str, CallLog]]:
+    """Logs of the queries that were repeated, and of those whose answer changed."""
+    logs = evaluation.run.logs if evaluation.run is not None else {}
+    again = {query_id: log for query_id, log in logs.items() if log.repeat_ms or log.unstable}
+    return again, {query_id: log for query_id, log in again.items() if log.unstable}
 
 
 def returned_fields(systems: Systems) -> list[Block]:
@@ -255,11 +251,11 @@ def fields_of(evaluation: Evaluation) -> Mapping[str, Mapping[str, Any]]:
     if evaluation.run is None:
         return {}
     answers = evaluation.run.answers
-    return {query_id: answers[query_id].fields for query_id in evaluation.query_ids if _has_fields(answers, query_id)}
-
-
-def _has_fields(answers: Mapping[str, Any], query_id: str) -> bool:
-    return query_id in answers and bool(answers[query_id].fields)
+    return {
+        query_id: answers[query_id].fields
+        for query_id in evaluation.query_ids
+        if query_id in answers and answers[query_id].fields
+    }
 
 
 def _in_short(values: Sequence[Any]) -> str:

@@ -9,7 +9,8 @@ from cranfield.evaluation.values import Comparison, Evaluation
 from cranfield.evaluation.verdict import sign_of
 from cranfield.evaluation.verdict_table import VerdictCode
 from cranfield.measures import CATALOGUE, Measure
-from cranfield.reporting.charts.spec import BETTER, SAME, WORSE
+from cranfield.model import TestSet
+from cranfield.numbers import format_count
 from cranfield.reporting.document import Cell, Tone, TonedCell
 
 SIDES = ("A", "B")
@@ -25,14 +26,15 @@ def sides(comparison: Comparison) -> tuple[tuple[str, Evaluation], tuple[str, Ev
     return (SIDES[0], comparison.baseline), (SIDES[1], comparison.candidate)
 
 
-def side_names(comparison: Comparison) -> tuple[str, str]:
-    """`A plain`, `B weighted`."""
-    return f"A {comparison.baseline.name}", f"B {comparison.candidate.name}"
-
-
-def lettered(names: Sequence[str]) -> list[str]:
+def lettered(evaluations: Sequence[Evaluation]) -> list[str]:
     """`A plain`, `B weighted`, in the order given."""
-    return [f"{letter} {name}" for letter, name in zip(letters(len(names)), names, strict=True)]
+    return [f"{letter} {each.name}" for letter, each in zip(letters(len(evaluations)), evaluations, strict=True)]
+
+
+def testset_label(testset: TestSet) -> str:
+    """`handbook 1.2, 60 queries`."""
+    version = f" {testset.version}" if testset.version else ""
+    return f"{testset.name}{version}, {format_count(len(testset.queries))} queries"
 
 
 def best_places(means: Sequence[float | None], measure: Measure) -> frozenset[int]:
@@ -65,11 +67,6 @@ def interval_tone(delta: float | None, low: float | None, high: float | None, me
 def news_of(verdict: VerdictCode) -> Tone:
     """The tone of a difference: good or bad; neutral for any verdict that claims neither."""
     return verdict.tone if verdict.tone in {"good", "bad"} else ""
-
-
-def colour_of(tone: Tone) -> str:
-    """The colour of a picture for good, bad and no news."""
-    return {"good": BETTER, "bad": WORSE}.get(tone, SAME)
 
 
 def text_of(evaluation: Evaluation, query_id: str) -> str:

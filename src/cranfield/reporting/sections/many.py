@@ -10,7 +10,6 @@ from cranfield.evaluation.values import Summary
 from cranfield.evaluation.verdict_table import VerdictCode
 from cranfield.numbers import UNKNOWN, format_count, format_delta, format_level, format_value
 from cranfield.record import Fields, record_of
-from cranfield.reporting.charts.differences import Whisker
 from cranfield.reporting.charts.spec import SCREENS
 from cranfield.reporting.charts.systems import RankedSystem, mean_ranks
 from cranfield.reporting.derived import versions
@@ -26,10 +25,10 @@ from cranfield.reporting.document import (
     Table,
     TonedCell,
 )
-from cranfield.reporting.sections.labels import colour_of, letters, news_of
-from cranfield.reporting.sections.measures import CLAIMS, interval_figure, margin_legend
+from cranfield.reporting.sections.labels import letters, news_of
+from cranfield.reporting.sections.measures import CLAIMS, drawn_difference, interval_figure, margin_legend
 from cranfield.reporting.sections.subject import Subject
-from cranfield.stats.table import MEAN_DIFFERENCE, TESTS
+from cranfield.stats.table import TESTS
 from cranfield.words import and_list
 
 MOST_PAIRS_DRAWN = 45
@@ -103,12 +102,11 @@ def _forest(
     """The figure of some pairs; nothing where there are too many."""
     if not 0 < len(pairs) <= MOST_PAIRS_DRAWN:
         return ()
-    is_of_mean = TESTS[many.options.test].estimates == MEAN_DIFFERENCE
-    marks = [
-        Whisker(
+    rows = [
+        (
             label,
-            pair.delta if is_of_mean else None,
-            *(pair.result.ci_low, pair.result.ci_high, colour_of(news_of(pair.verdict))),
+            drawn_difference(pair.delta, many.options.test),
+            *(pair.result.ci_low, pair.result.ci_high, news_of(pair.verdict)),
         )
         for label, pair in zip(labels, pairs, strict=True)
     ]
@@ -119,7 +117,7 @@ def _forest(
     figure = interval_figure(
         name,
         f"Differences in {many.primary}, with {format_level(many.options.alpha)} CIs",
-        marks,
+        rows,
         _pair_table(pairs, many, labels, "Differences and their CIs"),
         alt=f"Differences with CIs: {verdicts}.",
         axis=f"{many.primary}, {what}",

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from cranfield.evaluation.many_values import ManyComparison
 from cranfield.evaluation.values import Comparison, Evaluation, MeasureComparison, Summary
 from cranfield.measures import CATALOGUE, Measure
 from cranfield.numbers import UNKNOWN, format_delta, format_delta_interval, format_level
 from cranfield.reporting.charts.differences import Whisker, whiskers
-from cranfield.reporting.charts.spec import SCREENS
+from cranfield.reporting.charts.spec import BETTER, SAME, SCREENS, WORSE
 from cranfield.reporting.derived import judged_share
 from cranfield.reporting.document import (
     Block,
@@ -24,11 +24,14 @@ from cranfield.reporting.document import (
     Tone,
     TonedCell,
 )
-from cranfield.reporting.sections.labels import colour_of, interval_tone, lettered, mean_cells, sides
+from cranfield.reporting.sections.labels import interval_tone, lettered, mean_cells, sides
 from cranfield.reporting.sections.subject import Subject
 from cranfield.stats.table import MEAN_DIFFERENCE, TESTS
 
 CLAIMS: tuple[tuple[Swatch, str], ...] = (("good", "better"), ("bad", "worse"))
+COLOURS: Mapping[Tone, str] = {"good": BETTER, "bad": WORSE}
+IntervalRow = tuple[str, float | None, float | None, float | None, Tone]
+"""Label, difference, both ends of its interval, and whether it is good or bad."""
 HOW_TO_READ = (
     "Difference: mean of B minus A, paired by query.",
     "p: two-sided, of the declared test. p Holm: the same, adjusted for the number of other measures looked at.",
@@ -101,21 +104,18 @@ def _interval_figure(comparison: Comparison, level: str) -> Figure | None:
     ]
     if not rows:
         return None
-    estimates = TESTS[comparison.test].estimates
-    # The interval of a rank test is not about the mean: a dot at the mean could lie outside of it.
-    is_of_mean = estimates == MEAN_DIFFERENCE
-    marks = [
-        Whisker(
-            str(about.measure),
-            about.delta or 0.0 if is_of_mean else None,
-            *(about.ci_low, about.ci_high, colour_of(_tone(about))),
-        )
-        for about in rows
-    ]
     intervals = "; ".join(
         f"{about.measure} {format_delta(about.delta)} ({format_delta_interval((about.ci_low, about.ci_high))})"
         for about in rows
     )
+    drawn = [
+        (
+            str(about.measure),
+            drawn_difference(about.delta or 0.0, comparison.test),
+            *(about.ci_low, about.ci_high, _tone(about)),
+        )
+        for about in rows
+    ]
     table = Table(
         (Column("measure"), Column("difference", "delta"), Column(f"{level} CI", "delta interval")),
         [(str(about.measure), about.delta, (about.ci_low, about.ci_high)) for about in rows],
@@ -123,8 +123,8 @@ def _interval_figure(comparison: Comparison, level: str) -> Figure | None:
     )
     return interval_figure(
         "intervals",
-        f"{level} CIs of the {estimates}",
-        marks,
+        f"{level} CIs of the {TESTS[comparison.test].estimates}",
+        drawn,
         table,
         alt=f"Differences with CIs: {intervals}.",
         axis="difference, B minus A",
@@ -165,7 +165,7 @@ def _summary_cells(summary: Summary) -> tuple[Cell, ...]:
 
 def _ranked_systems(many: ManyComparison) -> Section:
     """Every system with its mean and mean rank, the best first; then all measures."""
-    labels = lettered(many.names)
+    labels = lettered(many.evaluations)
     ranks = many.ranks.means if many.ranks is not None else None
     rows: list[tuple[Cell, ...]] = []
     for place in many.best_first:
@@ -275,7 +275,7 @@ def _sentences(measures: Iterable[Measure]) -> tuple[str, ...]:
 def interval_figure(
     name: str,
     title: str,
-    marks: Sequence[Whisker],
+    rows: Sequence[IntervalRow],
     table: Table,
     *,
     alt: str,
@@ -288,15 +288,21 @@ def interval_figure(
     Args:
         name: of the figure.
         title: over it.
-        marks: a dot and an interval each.
+        rows: a dot and an interval each.
         table: the same numbers.
         alt: what the figure says, for readers who cannot see it.
         axis: what is subtracted from what.
         legend: what the colours mean.
         margin: of equivalence, drawn as a band; None draws none.
     """
+    marks = [Whisker(label, delta, low, high, COLOURS.get(tone, SAME)) for label, delta, low, high, tone in rows]
     spec, narrow = (whiskers(marks, axis, screen, margin) for screen in SCREENS)
     return Figure(name, title, alt, spec, narrow, table, tuple(legend), table_follows=True)
+
+
+def drawn_difference(delta: float | None, test: str) -> float | None:
+    """The difference as a dot; none for a rank test, whose interval is not about the mean: the dot could lie outside."""
+    return delta if TESTS[test].estimates == MEAN_DIFFERENCE else None
 
 
 def margin_legend(margin: float | None) -> tuple[tuple[Swatch, str], ...]:

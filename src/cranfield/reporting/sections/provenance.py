@@ -9,6 +9,7 @@ from cranfield.evaluation.values import Comparison
 from cranfield.numbers import format_count, format_percent, format_plain
 from cranfield.reporting.derived import versions
 from cranfield.reporting.document import Block, Bullets, Cell, Code, Column, Details, KeyValues, Section, Table
+from cranfield.reporting.sections.labels import testset_label
 from cranfield.reporting.sections.subject import Subject, Systems
 from cranfield.stats.table import TESTS
 
@@ -35,9 +36,8 @@ def provenance(subject: Subject) -> Section:
 def _inputs(systems: Systems) -> tuple[tuple[str, str], ...]:
     first = systems[0][1]
     testset, convention = first.testset, first.ranking.convention
-    version = f" {testset.version}" if testset.version else ""
     items = [
-        ("test set", f"{testset.name}{version}, {format_count(len(testset.queries))} queries, {testset.digest}"),
+        ("test set", f"{testset_label(testset)}, {testset.digest}"),
         ("review of the test set", testset.meta.review or "not stated"),
         ("convention", f"{convention.name}: {convention.sentence}"),
     ]

@@ -15,7 +15,6 @@ from cranfield.evaluation.strata import summaries_by_stratum
 from cranfield.evaluation.values import Comparison, Evaluation, StratumComparison
 from cranfield.numbers import format_delta, format_level, format_value
 from cranfield.record import Fields
-from cranfield.reporting.charts.differences import Whisker
 from cranfield.reporting.charts.spec import SCREENS
 from cranfield.reporting.charts.systems import HeatRow, heat_map
 from cranfield.reporting.document import (
@@ -30,7 +29,7 @@ from cranfield.reporting.document import (
     Tone,
     TonedCell,
 )
-from cranfield.reporting.sections.labels import best_places, colour_of, interval_tone, letters, mean_cells
+from cranfield.reporting.sections.labels import best_places, interval_tone, letters, mean_cells
 from cranfield.reporting.sections.measures import CLAIMS, interval_figure
 from cranfield.reporting.sections.subject import Subject
 
@@ -47,36 +46,30 @@ def breakdown(subject: Subject) -> Section | None:
             f"{pair.primary} within each group. t intervals of the difference, not adjusted for multiple "
             "comparisons: exploratory, not part of the verdict."
         )
-        return _section(note, pair.strata, partial(_pair_table, pair), partial(_whiskers, pair))
+        return _section(note, pair.strata, partial(_pair_blocks, pair))
     if (many := subject.many) is not None:
         note = (
             f"{many.primary} of every system within each group of queries. Not tested: exploratory, not part of the "
             "verdict."
         )
-        labels = subject.labels
-        return _section(note, many.strata, partial(_many_table, many, labels), partial(_heat_map, many, labels))
+        return _section(note, many.strata, partial(_many_blocks, many, subject.labels))
     return _means_by_stratum(subject.evaluations)
 
 
 def _section(
-    note: str,
-    strata: Sequence[R],
-    table_of: Callable[[str, Sequence[R]], Table],
-    figure_of: Callable[[int, str, Sequence[R], Table], Figure | None],
+    note: str, strata: Sequence[R], blocks_of: Callable[[int, str, Sequence[R]], Sequence[Block]]
 ) -> Section | None:
     keys = dict.fromkeys(row.key for row in strata)
     if not keys:
         return None
     blocks: list[Block] = [Paragraph(note)]
     for place, key in enumerate(keys, start=1):
-        rows = [row for row in strata if row.key == key]
-        table = table_of(key, rows)
-        figure = figure_of(place, key, rows, table)
-        blocks += [table] if figure is None else [figure, table]
+        blocks += blocks_of(place, key, [row for row in strata if row.key == key])
     return Section("breakdown", "Breakdown", tuple(blocks))
 
 
-def _pair_table(pair: Comparison, key: str, strata: Sequence[StratumComparison]) -> Table:
+def _pair_blocks(pair: Comparison, place: int, key: str, strata: Sequence[StratumComparison]) -> Sequence[Block]:
+    """The differences of a stratum key as a table, behind a figure where they are few enough to be drawn."""
     rows: list[tuple[Cell, ...]] = [
         (
             *(stratum.value, stratum.n, stratum.baseline_mean, stratum.candidate_mean),
@@ -93,23 +86,16 @@ def _pair_table(pair: Comparison, key: str, strata: Sequence[StratumComparison])
         Column("difference", "delta"),
         Column(f"{format_level(pair.alpha)} CI", "delta interval"),
     )
-    return Table(columns, rows, f"{pair.primary} by {key}")
-
-
-def _whiskers(
-    pair: Comparison, place: int, key: str, strata: Sequence[StratumComparison], table: Table
-) -> Figure | None:
+    table = Table(columns, rows, f"{pair.primary} by {key}")
     drawn = [(stratum, stratum.delta) for stratum in strata if stratum.delta is not None]
     if not 2 <= len(drawn) <= MOST_ROWS_DRAWN:
-        return None
+        return (table,)
     marks = [
-        Whisker(
-            f"{stratum.value} ({stratum.n})", delta, stratum.ci_low, stratum.ci_high, colour_of(_tone(stratum, pair))
-        )
+        (f"{stratum.value} ({stratum.n})", delta, stratum.ci_low, stratum.ci_high, _tone(stratum, pair))
         for stratum, delta in drawn
     ]
     differences = "; ".join(f"{stratum.value} {format_delta(delta)}, n = {stratum.n}" for stratum, delta in drawn)
-    return interval_figure(
+    figure = interval_figure(
         f"stratum-{place}",
         f"Difference by {key}, with {format_level(pair.alpha)} CIs",
         marks,
@@ -119,23 +105,22 @@ def _whiskers(
         legend=(*CLAIMS, ("same", "the CI contains zero")),
         margin=pair.margin,
     )
+    return figure, table
 
 
 def _tone(stratum: StratumComparison, pair: Comparison) -> Tone:
     return interval_tone(stratum.delta, stratum.ci_low, stratum.ci_high, pair.primary)
 
 
-def _many_table(many: ManyComparison, labels: Sequence[str], key: str, strata: Sequence[StratumRow]) -> Table:
+def _many_blocks(
+    many: ManyComparison, labels: Sequence[str], place: int, key: str, strata: Sequence[StratumRow]
+) -> Sequence[Block]:
+    """The means of a stratum key as a table, behind a heat map where they are few enough to be drawn."""
     columns = (Column(key), Column("n", "count"), *(Column(label, "value") for label in labels))
     rows: list[tuple[Cell, ...]] = [(row.value, row.n, *mean_cells(_means(row), many.primary)) for row in strata]
-    return Table(columns, rows, f"Mean {many.primary} by {key}")
-
-
-def _heat_map(
-    many: ManyComparison, labels: Sequence[str], place: int, key: str, strata: Sequence[StratumRow], table: Table
-) -> Figure | None:
+    table = Table(columns, rows, f"Mean {many.primary} by {key}")
     if not 2 <= len(strata) <= MOST_ROWS_DRAWN:
-        return None
+        return (table,)
     drawn = [HeatRow(f"{row.value} ({row.n})", _means(row), best_places(_means(row), many.primary)) for row in strata]
     spec, narrow = (heat_map(drawn, labels, letters(len(labels)), screen) for screen in SCREENS)
     means = "; ".join(
@@ -143,7 +128,7 @@ def _heat_map(
         + ", ".join(f"{label} {format_value(mean)}" for label, mean in zip(labels, _means(row), strict=True))
         for row in strata
     )
-    return Figure(
+    figure = Figure(
         f"heat-{place}",
         f"Mean {many.primary} by {key}",
         f"Means by group and system: {means}.",
@@ -153,6 +138,7 @@ def _heat_map(
         (("good", "the stronger the colour, the higher the mean; the best of a row is bold"),),
         table_follows=True,
     )
+    return figure, table
 
 
 def _means(row: StratumRow) -> tuple[float | None, ...]:

@@ -62,11 +62,6 @@ class Subject:
         return self.measure or next(iter(self.evaluations[0].measures), None)
 
     @property
-    def alpha(self) -> float:
-        """Significance level of the comparison."""
-        return self.pair.alpha if self.pair is not None else self.many.options.alpha if self.many is not None else 0.05
-
-    @property
     def pilot(self) -> bool:
         """True when any system is not for the record."""
         return any(evaluation.pilot for evaluation in self.evaluations)

@@ -7,7 +7,7 @@ from cranfield.evaluation.values import Comparison
 from cranfield.evaluation.verdict_table import VerdictCode
 from cranfield.numbers import format_delta, format_delta_interval, format_level, format_p, format_value
 from cranfield.reporting.document import Fact, VerdictBlock
-from cranfield.reporting.sections.labels import interval_tone, side_names
+from cranfield.reporting.sections.labels import interval_tone, lettered
 from cranfield.reporting.sections.subject import Subject
 
 
@@ -41,7 +41,7 @@ def _many_facts(many: ManyComparison) -> tuple[Fact, ...]:
 def _pair_facts(comparison: Comparison) -> tuple[Fact, ...]:
     about = comparison.measures[comparison.primary]
     declared = about.tests.get(comparison.test)
-    name_a, name_b = side_names(comparison)
+    name_a, name_b = lettered((comparison.baseline, comparison.candidate))
     measure = str(comparison.primary)
     tone = interval_tone(about.delta, about.ci_low, about.ci_high, comparison.primary)
     if comparison.verdict.code is VerdictCode.INVALID:
