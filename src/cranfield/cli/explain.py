@@ -65,7 +65,7 @@ def _ranker(
     testset: TestSet, path: Path, run_format: str | None, missing: Missing | None, duplicates: Duplicates | None
 ) -> tuple[Callable[[Convention], Ranking], str]:
     """What ranks the run under a convention, and what to call the run."""
-    from cranfield.formats.runs.whole import read_whole
+    from cranfield.formats.runs.files import read_whole
     from cranfield.formats.sniff import sniff_run
     from cranfield.ranking import rank_file, rank_run
 

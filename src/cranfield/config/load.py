@@ -74,7 +74,7 @@ def system_config(name: str, settings: Mapping[str, Any]) -> SystemConfig:
 
 def _without_secrets(located: Located, problem: Problem) -> Problem:
     """The same problem, without a quote where it stands on what should have been the environment of a system."""
-    systems = located.data.get("systems")
+    systems = located.sourced.get("systems")
     for name, system in systems.items() if isinstance(systems, dict) else ():
         if not isinstance(system, dict) or "env" not in system:
             continue  # its place would be that of the system, whose own problems quote no secret

@@ -112,7 +112,7 @@ OWN = (
         "run",
         "a TREC run (lines `query Q0 document rank score tag`)",
         _is_trec_run,
-        writer="cranfield.formats.runs.trec:write_trec_run",
+        writer="cranfield.formats.runs.files:write_trec_run",
         suffix=".run",
         source=_TREC_EVAL,
     ),

@@ -37,7 +37,7 @@ def score(
     path = Path(run) if isinstance(run, str | Path) else None
     found = None if path is None else sniff_run(path, given.run_format)
     if path is not None and found is not None and found.read is not None:
-        from cranfield.formats.runs.whole import read_whole
+        from cranfield.formats.runs.files import read_whole
 
         run = read_whole(found, path)
     if isinstance(run, Mapping) and not _has_scores(run):

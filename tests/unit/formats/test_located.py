@@ -16,7 +16,7 @@ from pydantic_core import PydanticCustomError
 from cranfield.errors import ConfigError, ProblemList
 from cranfield.formats.io.json_text import parse_json
 from cranfield.formats.io.located import Located, PlainScalar, Text, load_located
-from cranfield.formats.io.tree import Node, plain
+from cranfield.formats.io.tree import Node, plain_number, sourced
 from cranfield.formats.io.validation import OWN_FIELDS, validate
 from cranfield.formats.io.yaml_text import parse_yaml, yaml_text
 
@@ -74,13 +74,13 @@ def located(tmp_path: Path, text: str, name: str = "c.yaml") -> Located:
     ],
 )
 def test_only_true_false_null_and_numbers_are_special(tmp_path: Path, text: str, value: object) -> None:
-    data = located(tmp_path, f"a: {text}\n").data
+    data = sourced(located(tmp_path, f"a: {text}\n").root)
     assert data == {"a": value}
-    assert type(data["a"]) is type(value)
+    assert type(plain_number(data["a"])) is type(value)
 
 
 def test_keys_are_text_as_they_are_written(tmp_path: Path) -> None:
-    assert located(tmp_path, "007: a\n1.10: b\ntrue: c\n~: d\n").data == {
+    assert sourced(located(tmp_path, "007: a\n1.10: b\ntrue: c\n~: d\n").root) == {
         "007": "a",
         "1.10": "b",
         "true": "c",
@@ -89,12 +89,12 @@ def test_keys_are_text_as_they_are_written(tmp_path: Path) -> None:
 
 
 def test_aliases_repeat_a_value(tmp_path: Path) -> None:
-    data = located(tmp_path, "a: &x {k: [1, &y 2]}\nb: *x\nc: *y\n").data
+    data = sourced(located(tmp_path, "a: &x {k: [1, &y 2]}\nb: *x\nc: *y\n").root)
     assert data == {"a": {"k": [1, 2]}, "b": {"k": [1, 2]}, "c": 2}
 
 
 def test_an_anchor_may_be_named_anew(tmp_path: Path) -> None:
-    assert located(tmp_path, "a: &x 1\nb: *x\nc: &x 2\nd: *x\n").data == {"a": 1, "b": 1, "c": 2, "d": 2}
+    assert sourced(located(tmp_path, "a: &x 1\nb: *x\nc: &x 2\nd: *x\n").root) == {"a": 1, "b": 1, "c": 2, "d": 2}
 
 
 PLACES = """\
@@ -148,9 +148,9 @@ def test_every_key_and_value_has_its_line_and_column(
 def test_the_parser_in_python_stands_in_where_there_is_no_libyaml(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    data = located(tmp_path, PLACES).data
+    data = sourced(located(tmp_path, PLACES).root)
     monkeypatch.delattr(yaml, "CSafeLoader")
-    assert located(tmp_path, PLACES).data == data
+    assert sourced(located(tmp_path, PLACES).root) == data
     with pytest.raises(ConfigError, match=r"c\.yaml:1:5: not valid YAML: mapping values are not allowed"):
         located(tmp_path, "a: b: c\n")
     with pytest.raises(ConfigError, match="nested more than 64 levels deep"):
@@ -160,7 +160,7 @@ def test_the_parser_in_python_stands_in_where_there_is_no_libyaml(
 def test_json_has_the_same_places_as_the_same_text_read_as_yaml() -> None:
     text = '{\n  "a": [1, 2.50, "x"],\n  "b": {"c": null, "d": true}\n}'
     as_json, as_yaml = parse_json(text), parse_yaml(text)
-    assert plain(as_json) == plain(as_yaml) == {"a": [1, 2.5, "x"], "b": {"c": None, "d": True}}
+    assert sourced(as_json) == sourced(as_yaml) == {"a": [1, 2.5, "x"], "b": {"c": None, "d": True}}
 
     def places(node: Node) -> Any:
         if isinstance(node.value, dict):
@@ -177,18 +177,23 @@ def test_json_that_yaml_refuses_is_read_as_json(tmp_path: Path, name: str) -> No
     text = '{\t"pair": "\\ud83d\\ude00",\n\t"slash": "\\/", "lone": "\\ud800", "u": "\x7f"}'
     with pytest.raises(Exception, match=r"not valid|control"):
         parse_yaml(text)
-    assert located(tmp_path, text, name).data == {"pair": "\U0001f600", "slash": "/", "lone": "\ud800", "u": "\x7f"}
+    assert sourced(located(tmp_path, text, name).root) == {
+        "pair": "\U0001f600",
+        "slash": "/",
+        "lone": "\ud800",
+        "u": "\x7f",
+    }
 
 
 def test_yaml_in_braces_is_read_as_yaml_unless_the_name_says_json(tmp_path: Path) -> None:
-    assert located(tmp_path, "{a: 1, b: [x, ],}").data == {"a": 1, "b": ["x"]}
+    assert sourced(located(tmp_path, "{a: 1, b: [x, ],}").root) == {"a": 1, "b": ["x"]}
     with pytest.raises(ConfigError, match="not valid JSON"):
         located(tmp_path, "{a: 1}", "c.json")
 
 
 def test_a_byte_order_mark_is_no_character(tmp_path: Path) -> None:
     file = located(tmp_path, "\ufeffa: 1\n")
-    assert file.data == {"a": 1}
+    assert sourced(file.root) == {"a": 1}
     assert file.mark(("a",)) == (1, 4)
 
 
@@ -199,7 +204,7 @@ def test_a_byte_order_mark_is_no_character(tmp_path: Path) -> None:
 ))  # fmt: skip
 def test_json_text_reads_as_the_standard_library_reads_it(value: object) -> None:
     for text in (json.dumps(value), json.dumps(value, ensure_ascii=False, indent=1)):
-        assert plain(parse_json(text)) == json.loads(text)
+        assert sourced(parse_json(text)) == json.loads(text)
 
 
 yaml_values = st.recursive(
@@ -218,13 +223,13 @@ yaml_values = st.recursive(
 
 @given(st.dictionaries(st.text(st.characters(exclude_categories=["Cs"])), yaml_values, max_size=4))
 def test_what_is_written_as_yaml_is_read_as_it_was(data: dict[str, Any]) -> None:
-    assert plain(parse_yaml(yaml_text(data))) == data
+    assert sourced(parse_yaml(yaml_text(data))) == data
 
 
 @given(st.sampled_from(["a", "a b", "1.10", "no", "x\ny", "x\ny\n", " x", "x \ny", "\n\nx", "x\n\n", "é\x85", "- a", "# a", "{query}", "a: b", "\t", "x\u2028y", "x\ry"]))  # fmt: skip
 def test_odd_texts_are_written_as_they_are_read(text: str) -> None:
     data = {"a": text, "b": [text, {text: text}]}
-    assert plain(parse_yaml(yaml_text(data))) == data
+    assert sourced(parse_yaml(yaml_text(data))) == data
 
 
 class Part(BaseModel):

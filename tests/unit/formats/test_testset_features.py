@@ -10,7 +10,7 @@ import jsonschema
 import pytest
 
 from cranfield.errors import TestSetError
-from cranfield.formats.testsets import native_schema as published
+from cranfield.formats.testsets import native_models as published
 from cranfield.formats.testsets.native import read_testset_yaml, write_testset_yaml
 from cranfield.formats.testsets.native_fields import short_span
 from cranfield.model import (

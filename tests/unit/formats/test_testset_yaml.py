@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cranfield.errors import TestSetError
-from cranfield.formats.testsets import native_schema as published
+from cranfield.formats.testsets import native_models as published
 from cranfield.formats.testsets.native import read_testset_yaml, write_testset_yaml
 from cranfield.formats.testsets.trec import read_qrels
 from cranfield.model import Pattern, Query, TestSet
@@ -233,7 +233,7 @@ def test_any_test_set_survives_a_round_trip(
 
 def test_the_published_schema_is_that_of_the_models() -> None:
     assert published.SCHEMA_FILE.read_text(encoding="utf-8") == published.schema_text(), (
-        "write it anew: python -m cranfield.formats.testsets.native_schema"
+        "write it anew: python -m cranfield.formats.testsets.native_models"
     )
 
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from cranfield.errors import RunFormatError, TestSetError
 from cranfield.formats.io.files import GZIP_MAGIC, MAX_PROBLEMS, ZSTD_MAGIC
-from cranfield.formats.runs.trec import write_trec_run
+from cranfield.formats.runs.files import write_trec_run
 from cranfield.formats.testsets.trec import read_qrels, write_qrels
 from cranfield.model import CONVENTIONS, Answer, Hit, Order, Outcome, Query, Run, TestSet
 from cranfield.ranking import rank_file

@@ -22,7 +22,6 @@ from cranfield.formats.io.tree import (
     SourceInt,
     Unreadable,
     describe,
-    plain,
     source_text,
     sourced,
 )
@@ -40,12 +39,6 @@ class Located:
     def root(self) -> Node:
         """The data with their places."""
         return self._tree() if callable(self._tree) else self._tree
-
-    @property
-    def data(self) -> dict[str, Any]:
-        """Plain dict, list, str, int, float, bool and None."""
-        data = plain(self.root)
-        return data if isinstance(data, dict) else {}
 
     @property
     def top(self) -> Any:

@@ -96,16 +96,6 @@ def real_number(text: str) -> SourceFloat:
     return number
 
 
-def plain(node: Node) -> Any:
-    """The tree as dict, list, str, int, float, bool and None."""
-    value = node.value
-    if isinstance(value, dict):
-        return {key: plain(child) for key, child in value.items()}
-    if isinstance(value, list):
-        return [plain(child) for child in value]
-    return plain_number(value)
-
-
 def plain_number(value: Any) -> Any:
     """A number without its source text; anything else unchanged."""
     if isinstance(value, SourceInt):
@@ -114,7 +104,7 @@ def plain_number(value: Any) -> Any:
 
 
 def sourced(node: Node) -> Any:
-    """The tree as `plain` gives it, with numbers that remember their source."""
+    """The tree as dict, list, str, bool, None, and numbers that remember their source."""
     value = node.value
     if isinstance(value, dict):
         return {key: sourced(child) for key, child in value.items()}

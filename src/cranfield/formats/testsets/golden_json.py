@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue
+from pydantic import Field, JsonValue
 
 from cranfield.errors import ProblemList, TestSetError
 from cranfield.formats.io.cells import whole
@@ -21,7 +21,7 @@ from cranfield.formats.io.tree import source_text
 from cranfield.formats.io.validation import validate
 from cranfield.formats.testsets.builder import TestSetBuilder, UnknownFields
 from cranfield.formats.testsets.golden_meta import with_facts, write_facts
-from cranfield.formats.testsets.native_fields import FilledText, Grade, Id
+from cranfield.formats.testsets.native_fields import FilledText, Grade, Id, Strict
 from cranfield.model import Entity, File, Query, Span, Target, TestSet
 from cranfield.model.note import not_carried
 from cranfield.words import n_of
@@ -41,10 +41,8 @@ class _Range(OpenModel):
     end: Line
 
 
-class _Target(BaseModel):
+class _Target(Strict):
     """An expected place as we write it, where the keys of the format would be read as something else."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
     entity_id: FilledText | None = None
     file: FilledText | None = None

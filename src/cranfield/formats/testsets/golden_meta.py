@@ -13,14 +13,16 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from cranfield.errors import TestSetError, shorten
 from cranfield.formats.io.delimited import write_unicode
 from cranfield.formats.io.files import STDIN, stem, unpacked_name
 from cranfield.formats.io.located import Text
+from cranfield.formats.io.records import OpenModel
 from cranfield.formats.io.validation import load_model
 from cranfield.formats.testsets.native import meta_of, rules_of
+from cranfield.formats.testsets.native_fields import Strict
 from cranfield.formats.testsets.native_models import MatchingModel, MetaModel
 from cranfield.formats.testsets.native_write import document_of
 from cranfield.model import MatchingRules, Meta, Note, NoteKind, TestSet
@@ -34,10 +36,8 @@ REVIEWED = "reviewed by a person"
 """Name of a count."""
 
 
-class _More(BaseModel):
+class _More(Strict):
     """What the harness has no key for."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
     name: Text = ""
     description: Text = ""
@@ -45,10 +45,8 @@ class _More(BaseModel):
     matching: MatchingModel | None = None
 
 
-class _Facts(BaseModel):
+class _Facts(OpenModel):
     """The keys of the file; others are reported as not carried over."""
-
-    model_config = ConfigDict(extra="allow", frozen=True, strict=True)
 
     dataset_status: Text = ""
     source_sha: Text = ""

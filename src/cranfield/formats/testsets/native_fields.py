@@ -1,6 +1,6 @@
 """Kinds of field in a test set's file: what text, an id, a grade, a regular expression may be, and the words for what may not.
 
-The models that are made of them are in `testset_models`.
+The models that are made of them are in `native_models`.
 """
 
 from __future__ import annotations

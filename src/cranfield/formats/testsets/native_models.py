@@ -1,16 +1,21 @@
 """The schema of a test set in YAML or JSON, as pydantic models: keys, types and bounds.
 
 The string under each field is its description in the published JSON Schema. Conditions on several fields (duplicate ids,
-a query without judgments) are checked in `native_checks`.
+a query without judgments) are checked in `native`.
+
+`python -m cranfield.formats.testsets.native_models` writes the published JSON Schema anew, for editors and other tools.
 """
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field
 from pydantic.config import JsonDict, JsonValue
 
+from cranfield.formats.io.files import write_text
 from cranfield.formats.io.located import PlainScalar, Text
 from cranfield.formats.io.tree import describe
 from cranfield.formats.testsets.native_fields import (
@@ -331,3 +336,21 @@ class TestSetModel(Strict):
     """Metadata; not part of the digest."""
     queries: Annotated[list[QueryModel], Field(min_length=1)]
     """The queries, in the order in which reports list them."""
+
+
+SCHEMA_FILE = Path(__file__).with_name("testset.schema.json")
+
+
+def testset_schema() -> dict[str, Any]:
+    """The schema (draft 2020-12), made from the models."""
+    schema = TestSetModel.model_json_schema()
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", "$id": "urn:cranfield:testset:1", **schema}
+
+
+def schema_text() -> str:
+    """The schema as the published file holds it."""
+    return json.dumps(testset_schema(), indent=2, ensure_ascii=False) + "\n"
+
+
+if __name__ == "__main__":
+    write_text(SCHEMA_FILE, [schema_text()])

@@ -1,4 +1,4 @@
-"""A test set as the keys and values of its file: what `testset_yaml` writes, and reads back the same."""
+"""A test set as the keys and values of its file: what `native` writes, and reads back the same."""
 
 from __future__ import annotations
 

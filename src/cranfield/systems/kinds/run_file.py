@@ -9,7 +9,7 @@ from pathlib import Path
 
 from cranfield.config.systems import RunConfig
 from cranfield.errors import RunFormatError
-from cranfield.formats.runs.whole import read_run_file
+from cranfield.formats.runs.files import read_run_file
 from cranfield.model import Answer, CallLog, Order, Outcome, Query, Run, Scalar
 from cranfield.systems.configured import CheckFailedError, ConfiguredSystem, Exchange, Received, Reply, Step
 from cranfield.words import n_of, noun

@@ -1,15 +1,18 @@
-"""A run file of any format as a whole: every answer of it, in memory, as the file has it.
+"""Run files as a whole: any format read, every answer in memory as the file has it, and TREC runs written.
 
-Scoring a large TREC file goes another way, in one pass (see `ranking`); this module is for callers that need the answers.
+Scoring a large TREC file goes another way, in one pass (see `ranking`).
 """
 
 from __future__ import annotations
 
+import itertools
+import math
+from collections.abc import Sequence
 from pathlib import Path
 
 from cranfield.errors import ProblemList, RunFormatError, shorten
-from cranfield.formats.io.cells import id_text, number_of
-from cranfield.formats.io.files import MAX_PROBLEMS, opened, shown, stem
+from cranfield.formats.io.cells import WHITE_SPACE, check_column, column_line, id_bytes, id_text, number_of
+from cranfield.formats.io.files import MAX_PROBLEMS, opened, shown, stem, write_bytes
 from cranfield.formats.registry import Format
 from cranfield.formats.sniff import sniff_run
 from cranfield.model import Answer, Hit, Outcome, Run
@@ -85,3 +88,55 @@ def _read_parquet_run(path: Path) -> Run:
 def _by_score(path: Path, hits: dict[str, list[Hit]]) -> Run:
     answers = {query_id: Answer(Outcome.ANSWERED, tuple(of_query)) for query_id, of_query in hits.items()}
     return Run(stem(path), answers, order="descending", says_empty=False)
+
+
+def write_trec_run(run: Run, path: Path | str) -> None:
+    """Write a collected run so that any TREC tool ranks it as Cranfield does.
+
+    Duplicates are dropped, the depth is cut, and the score column falls from hit to hit: the system's own scores where
+    they do so by themselves, else `n, n - 1, …, 1`. Queries without a hit have no line, whatever their outcome.
+
+    Raises:
+        RunFormatError: when an id cannot stand in a column, or a run ordered by score has a hit without one.
+    """
+    path = Path(path)
+    problems = ProblemList(RunFormatError)
+    tag = WHITE_SPACE.sub("_", run.name) or "run"
+    lines: list[bytes] = []
+    for query_id, answer in run.answers.items():
+        if answer.hits:
+            check_column(problems, path, "query", query_id)
+        hits = _ranked(query_id, answer.hits, run, problems, path)
+        for rank, (hit, score) in enumerate(zip(hits, _falling_scores(hits, run), strict=True), start=1):
+            check_column(problems, path, "document", hit.id)
+            lines.append(column_line(query_id, "Q0", hit.id, str(rank), repr(score), tag))
+    problems.raise_if_any()
+    write_bytes(path, lines)
+
+
+def _ranked(query_id: str, hits: tuple[Hit, ...], run: Run, problems: ProblemList, path: Path) -> list[Hit]:
+    """The hits in the order the run declares, ties to the larger id in bytes; first of each id; cut to depth."""
+    ordered = list(hits)
+    if run.order != "given":
+        for position, hit in enumerate(hits, start=1):
+            if hit.score is None or not math.isfinite(hit.score):
+                problems.add(
+                    f"not written: query {query_id!r}, hit {position} has no score",
+                    path=str(path),
+                    expected=f"a score on every hit, because the run declares order: {run.order}",
+                )
+        sign = 1.0 if run.order == "descending" else -1.0
+        ordered.sort(key=lambda hit: (sign * (hit.score or 0.0), id_bytes(hit.id)), reverse=True)
+    first: dict[str, Hit] = {}
+    for hit in ordered:
+        first.setdefault(hit.id, hit)
+    return list(first.values())[: run.depth]
+
+
+def _falling_scores(hits: Sequence[Hit], run: Run) -> list[float]:
+    """Scores by which a TREC tool (score down, then id down) finds the hits in this very order."""
+    scores = [hit.score for hit in hits if hit.score is not None and math.isfinite(hit.score)]
+    falls = all(before > after for before, after in itertools.pairwise(scores))
+    if len(scores) < len(hits) or (run.order == "given" and not falls):
+        return [float(score) for score in range(len(hits), 0, -1)]
+    return [-score for score in scores] if run.order == "ascending" else scores

@@ -37,7 +37,7 @@ def test_both_readers_say_the_same(tmp_path_factory, data):
     slow = sourced(parse_json(path.read_text()))
     assert read.sourced == slow == sourced(read.root)
     assert repr(read.sourced) == repr(slow)
-    assert read.data == data
+    assert read.sourced == data
 
 
 def test_numbers_remember_how_they_were_written(file):

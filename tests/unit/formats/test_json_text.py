@@ -60,5 +60,5 @@ def test_places_are_found_when_a_problem_asks_for_them(tmp_path: Path) -> None:
     (tmp_path / "a.json").write_text('{"a": 1,\n "b": [1, "x"]}')
     located = load_located(tmp_path / "a.json", TestSetError)
     assert located.sourced == {"a": 1, "b": [1, "x"]}
-    assert located.data == {"a": 1, "b": [1, "x"]}
+    assert sourced(located.root) == {"a": 1, "b": [1, "x"]}
     assert located.mark(("b", 1)) == (2, 11)
