@@ -84,25 +84,6 @@ class ConsensusRule:
     """Grades are mapped to the binary scale first."""
 
 
-def consensus(slots: Slots, rule: str = DEFAULT_RULE, *, scale: Scale | None = None) -> float | None:
-    """Combine the slots of one item; None for a tie, and where all are empty.
-
-    Args:
-        slots: grades; None where empty.
-        rule: a name of `CONSENSUS`.
-        scale: of the grades, for rules that differ on the binary scale.
-
-    Raises:
-        UnknownNameError: there is no such rule.
-
-    Example:
-        >>> consensus([3, 1, None, 0]), consensus([3, 1]), consensus([1, 0], "majority")
-        (1.0, 1.0, None)
-    """
-    value = combined(np.array([list(slots)], dtype=np.float64).reshape(1, len(slots)), rule, scale=scale)[0]
-    return None if np.isnan(value) else float(value)
-
-
 def combined(grades: FloatNS, rule: str = DEFAULT_RULE, *, scale: Scale | None = None) -> FloatN:
     """Combine the slots of many items.
 
