@@ -78,7 +78,7 @@ def rules_page() -> str:
     """A section for each rule of the gate, from the table that judges."""
     intro = (
         "The rules of `gate:` in `cranfield.yaml`, each with its keys. Every rule must pass. "
-        "[How to hold a search to its rules](../../how-to/gate.md)."
+        "[How to check a system with a gate](../../how-to/gate.md)."
     )
     rows = (
         (f"[`{rule.name}`](#{rule.name})", rule.sentence, "yes" if RULE_MODELS[rule.name].needs_baseline else "")
@@ -101,7 +101,7 @@ def model_of(rule: str) -> type[BaseModel]:
 
 def pytest_page() -> str:
     """The marker, the fixtures and what they give."""
-    intro = "The plugin is there as soon as the package is installed. [How to test a search with pytest](../../how-to/pytest.md)."
+    intro = "The plugin is active as soon as the package is installed. [How to test a search with pytest](../../how-to/pytest.md)."
     settings = ((f"`{name}`", sentence) for name, sentence in field_sentences(MarkerSettings).items())
     sections = [
         "# pytest plugin",

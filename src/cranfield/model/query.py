@@ -28,27 +28,27 @@ class Negative:
     """A query without a relevant document: right if no result is returned, or none above the bound."""
 
     below: float | None = None
-    """Results whose score is under it do not count; None: every result counts."""
+    """Results with a lower score are ignored; None: all results count."""
     field: str = ""
     """Name of a field of the answer (`confidence`) that is compared with `below` instead of the scores."""
 
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """What a user typed, what kind of question it is, and the parameters that go with it."""
+    """Text of a query, its class, strata and parameters."""
 
     id: str
     text: str = ""
     strata: Mapping[str, str] = field(default_factory=dict)
-    """Any key to a value: class, task type, difficulty. Reports break results down by each."""
+    """Stratum to value, such as task type or difficulty. Reports break results down by stratum."""
     params: Mapping[str, Scalar] = field(default_factory=dict)
-    """Filled into a system's command as `{params.NAME}`, for example a minimum version."""
+    """Parameters for the system, such as a minimum version: `{params.NAME}` in a command."""
     weight: float = 1.0
-    """How often it is asked, in any unit: weighted means multiply by it."""
+    """Weight of the query in weighted means, for example its frequency."""
     query_class: str = ""
-    """Name in `QUERY_CLASSES`: how such a question is measured; empty: as all are."""
+    """Name in `QUERY_CLASSES`, which defines the measures; empty: no class."""
     negative: Negative | None = None
-    """Where nothing should be found."""
+    """Bound of a negative query; None for other queries."""
 
 
 @dataclass(frozen=True)
@@ -174,7 +174,7 @@ def class_of(query: Query) -> str:
 
 
 def negative_of(query: Query) -> Negative | None:
-    """How an empty answer is recognised where nothing should be found; the default is no result at all."""
+    """Bound of a negative query; by default, no result may be returned."""
     return Negative() if query.negative is None and class_of(query) == NEGATIVE else query.negative
 
 

@@ -1,4 +1,4 @@
-"""Classes of question, contrasts of strata, and what is known of the test set, on every kind of report."""
+"""Query classes, contrasts of strata, and what is known of the test set, on every kind of report."""
 
 from __future__ import annotations
 
