@@ -17,8 +17,7 @@ from pydantic import (
     WithJsonSchema,
 )
 
-from cranfield.config.expression import compile_empty_regex
-from cranfield.config.reading import Check, Extract, compiles
+from cranfield.config.reading import Check, Extract, compile_empty_regex, compiles
 from cranfield.config.services import Http, Mcp
 from cranfield.config.strict import Finding, Strict, by_key, checked, known_in
 from cranfield.config.template import check_command, check_started_once

@@ -9,14 +9,17 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from cranfield.config.expression import (
+from cranfield.config.reading import (
+    JsonExtract,
+    JsonLinesExtract,
     Path,
+    RegexExtract,
+    ResultPaths,
     compile_empty_regex,
     compile_list_path,
     compile_path,
     compile_result_regex,
 )
-from cranfield.config.reading import JsonExtract, JsonLinesExtract, RegexExtract, ResultPaths
 from cranfield.config.systems import SystemConfig
 from cranfield.model import Answer, Hit, Order, Outcome
 from cranfield.systems.calls.answer_schema import parse_answer, plain_json

@@ -13,8 +13,7 @@ from functools import partial
 from pathlib import Path
 
 from cranfield.concurrency.signals import sigterm_interrupts
-from cranfield.config.expression import compile_path
-from cranfield.config.reading import BinaryCheck, FileCheck, JsonValue, ProbeCheck
+from cranfield.config.reading import BinaryCheck, FileCheck, JsonValue, ProbeCheck, compile_path
 from cranfield.errors import PreflightError, Problem, shorten
 from cranfield.model import Query
 from cranfield.systems.configured import CheckFailedError, ConfiguredSystem, Step
