@@ -38,7 +38,7 @@ def probe(
     params: Sequence[str] = (),
     testset: str | None = None,
 ) -> Probe:
-    """Ask one system of a config one query, after its preflight.
+    """Send one query to one system of a config, after its preflight.
 
     Args:
         config_path: cranfield.yaml.
@@ -103,22 +103,22 @@ def _exchange_document(system: ConfiguredSystem, query: str, k: int, exchange: E
     outcome = answer.outcome.value + (f": {answer.reason}" if answer.reason else "")
     facts = [
         ("outcome", outcome),
-        ("hits", f"{len(answer.hits)} (asked for {k})"),
+        ("hits", f"{len(answer.hits)} ({k} requested)"),
         ("latency", f"{log.latency_ms:.1f} ms"),
         ("attempts", str(log.attempts)),
-        ("order", "as given" if system.order == "given" else f"by score, {system.order}"),
+        ("order", "as returned" if system.order == "given" else f"by score, {system.order}"),
         *((f"field {name}", json.dumps(value, ensure_ascii=False)) for name, value in answer.fields.items()),
     ]
     table = _hits_table(exchange)
     read: list[Block] = [KeyValues(tuple(facts)), *([table] if answer.hits else [])]
     sections = [
-        Section("request", "Request", (Code(exchange.request, "what was sent; secrets are hidden", in_text=True),)),
-        Section("raw", "Raw answer", tuple(_raw(exchange))),
-        Section("hits", "What was read from it", tuple(read)),
+        Section("request", "Request", (Code(exchange.request, "sent to the system, secrets hidden", in_text=True),)),
+        Section("raw", "Raw output", tuple(_raw(exchange))),
+        Section("hits", "Parsed answer", tuple(read)),
     ]
     return Document(
-        title=f"{system.name}: {shorten(query)}",
-        subtitle=(f"{system.config.kind}, k = {k}",),
+        title=f"System {system.name}, query {shorten(query)}",
+        subtitle=(f"kind {system.config.kind}, k = {k}",),
         sections=tuple(sections),
         tidy=lambda: table,
         payload=lambda: _exchange_payload(system, query, k, exchange),
@@ -128,10 +128,10 @@ def _exchange_document(system: ConfiguredSystem, query: str, k: int, exchange: E
 def _raw(exchange: Exchange) -> list[Code | Paragraph]:
     raw: list[Code | Paragraph] = []
     if exchange.output:
-        raw.append(Code(exchange.output, "as it came", in_text=True))
+        raw.append(Code(exchange.output, "output", in_text=True))
     if exchange.stderr:
-        raw.append(Code(exchange.stderr, "on stderr", in_text=True))
-    return raw or [Paragraph("Nothing came back.")]
+        raw.append(Code(exchange.stderr, "stderr", in_text=True))
+    return raw or [Paragraph("The output is empty.")]
 
 
 def _hits_table(exchange: Exchange) -> Table:
@@ -139,7 +139,7 @@ def _hits_table(exchange: Exchange) -> Table:
     rows = [
         (rank, hit.id, hit.score, hit.title or "", hit.span or "") for rank, hit in enumerate(exchange.answer.hits, 1)
     ]
-    return Table(columns, rows, "Hits in the order they came, before any sort or cut", shown=None)
+    return Table(columns, rows, "Hits in the order of the output, before sorting and cutting", shown=None)
 
 
 FIELDS: Fields = {
@@ -160,7 +160,7 @@ def systems_document(config_path: Path) -> Document:
     columns = (
         Column("system"),
         Column("kind"),
-        Column("what"),
+        Column("target"),
         Column("timeout"),
         Column("concurrency", "count"),
         Column("components"),
@@ -176,7 +176,9 @@ def systems_document(config_path: Path) -> Document:
         )
         for name, system in config.systems.items()
     ]
-    table = Table(columns, rows, "`cranfield system probe NAME QUERY` asks one of them", shown=None, wrap=True)
+    table = Table(
+        columns, rows, "`cranfield system probe NAME QUERY` sends a query to one of them", shown=None, wrap=True
+    )
     return Document(
         title=f"{len(rows)} systems" if len(rows) > 1 else "1 system",
         subtitle=(str(config_path),),
@@ -215,13 +217,13 @@ def _yaml(value: object) -> str:
 
 
 def presets_document(name: str | None = None) -> Document:
-    """The table of presets; or one of them, with what its `with` takes and what it comes to."""
+    """The table of presets; or one of them, with the settings of `with` and its expansion."""
     if name is not None and name not in PRESETS:
         raise UnknownNameError.among("preset", name, PRESETS)
     if name is not None:
         return _preset_document(PRESETS[name])
     rows = [(preset.name, preset.title, ", ".join(_needed(preset))) for preset in PRESETS.values()]
-    columns = (Column("preset"), Column("what it asks"), Column("needs"))
+    columns = (Column("preset"), Column("description"), Column("needs"))
     table = Table(columns, rows, "`cranfield system presets NAME` shows one in full", shown=None)
     return Document(
         title="Presets",
@@ -237,7 +239,7 @@ def _needed(preset: Preset) -> list[str]:
 
 
 def _preset_document(preset: Preset) -> Document:
-    columns = (Column("setting"), Column("needed"), Column("what it is"))
+    columns = (Column("setting"), Column("required"), Column("meaning"))
     rows = [
         (field.alias or name, "yes" if field.is_required() else "", " ".join((field.description or "").split()))
         for name, field in preset.settings.model_fields.items()
@@ -254,7 +256,7 @@ def _preset_document(preset: Preset) -> Document:
             Section(
                 "example",
                 "Example",
-                (Code(yaml_text, "what is written", in_text=True), Code(comes_to, "what it comes to", in_text=True)),
+                (Code(yaml_text, "in the config", in_text=True), Code(comes_to, "expanded", in_text=True)),
             ),
         ),
         tidy=lambda: table,

@@ -44,7 +44,7 @@ def cranfield(tmp_path, monkeypatch):
 def test_a_probe_shows_request_raw_answer_and_hits_and_no_secret(cranfield):
     code, out, _ = cranfield("probe", "echo", "grid")
     assert code == 0
-    request, rest = out.split("Raw answer")
+    request, rest = out.split("Raw output")
     assert "sh grid top" in request
     assert "doc:grid of top" in rest
     assert "${TOKEN}" in rest
@@ -122,4 +122,4 @@ def test_every_preset_shows_its_settings_and_what_it_comes_to(cranfield):
         code, out, _ = cranfield("presets", name)
         assert code == 0
         assert f"preset: {name}" in out
-        assert "what it comes to" in out
+        assert "expanded" in out

@@ -111,6 +111,7 @@ def _details(spec: MeasureSpec) -> Section:
                     for parameter in spec.parameters
                 ],
                 f"Parameters, written {spec.name}(key=value)",
+                wrap=True,
                 shown=None,
             )
         )
