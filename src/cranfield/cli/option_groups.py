@@ -6,12 +6,11 @@ import functools
 import inspect
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeVar, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, TypeVar, get_type_hints
 
 import typer
 
-from cranfield.cli.shared import AllowDriftOption
-from cranfield.ranking.scan import Duplicates, Missing
+from cranfield.cli.shared import AllowDriftOption, ConventionOption
 
 if TYPE_CHECKING:
     from cranfield.project.scoring_options import ScoringOptions
@@ -19,9 +18,6 @@ if TYPE_CHECKING:
 
 R = TypeVar("R")
 
-ConventionOption = Annotated[
-    str, typer.Option("--convention", metavar="NAME", help="Scoring convention: {conventions}.")
-]
 RunFormatOption = Annotated[
     str | None,
     typer.Option(
@@ -29,14 +25,14 @@ RunFormatOption = Annotated[
     ),
 ]
 MissingOption = Annotated[
-    Missing | None,
+    Literal["zero", "skip"] | None,
     typer.Option(
         "--missing",
         help="Score a judged query without results as 0, or skip it; default: the convention's rule.",
     ),
 ]
 DuplicatesOption = Annotated[
-    Duplicates | None,
+    Literal["error", "first"] | None,
     typer.Option(
         "--duplicates",
         help="Duplicate documents for a query in a TREC run: raise an error, or keep the first; default: the convention's rule.",

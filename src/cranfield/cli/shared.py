@@ -130,6 +130,9 @@ FailOnOption = Annotated[
         help=f"Exit with {_fail_on_help()}; repeat for more.",
     ),
 ]
+ConventionOption = Annotated[
+    str, typer.Option("--convention", metavar="NAME", help="Scoring convention: {conventions}.")
+]
 SeedOption = Annotated[
     int, typer.Option("--seed", metavar="N", min=0, help="Random seed for permutation and bootstrap.")
 ]

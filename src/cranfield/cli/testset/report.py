@@ -7,8 +7,7 @@ from typing import Annotated
 
 import typer
 
-from cranfield.cli.option_groups import ConventionOption
-from cranfield.cli.shared import Format, FormatOption, MeasureOption, SeedOption, deliver
+from cranfield.cli.shared import ConventionOption, Format, FormatOption, MeasureOption, SeedOption, deliver
 from cranfield.cli.testset.common import SetArgument, SetFormatOption, TodayOption, day_of, load_set
 
 EXIT_ERRORS = 2
