@@ -313,21 +313,25 @@ def test_all_problems_of_a_run_are_reported_at_once(files):
     )
 
 
-@pytest.mark.parametrize(
-    ("line", "told_to_read_a_run"),
-    [
-        ("q1 Q0 a 1 high t", "the score is not a finite number; expected a number in column 5, got 'high'."),
-        ("q1 Q0 a 1 3.0", "5 columns; expected 6: query Q0 document rank score tag, got 'q1 Q0 a 1 3.0'."),
-    ],
-)
-def test_error_of_an_invalid_first_line_describes_the_format_of_a_run(refusal, line, told_to_read_a_run):
+def test_error_of_an_invalid_first_line_describes_the_format_of_a_run(refusal):
+    line = "q1 Q0 a 1 high t"
     assert refusal("q1 0 a 1\n", line + "\n") == (
         'a.run: not a run; expected a collected run (first line `{"cranfield_run":1,…}`) or a TREC run (lines `query Q0 '
         "document rank score tag`) or a TSV or CSV table of results (columns `query_id`, `doc_id` or `path`, `rank` or "
         f"`score`), got '{line}'.\n"
         "Hint: name the format: run_format=run-table|jsonl|trec|parquet"
     )
-    assert refusal("q1 0 a 1\n", line + "\n", run_format="trec") == f"a.run:1: {told_to_read_a_run}"
+    assert refusal("q1 0 a 1\n", line + "\n", run_format="trec") == (
+        "a.run:1: the score is not a finite number; expected a number in column 5, got 'high'."
+    )
+
+
+def test_a_first_line_with_five_columns_is_counted_whether_or_not_the_format_is_named(refusal):
+    counted = "a.run:1: 5 columns; expected 6: query Q0 document rank score tag, got 'q1 Q0 a 1 3.0'."
+    assert refusal("q1 0 a 1\n", "q1 Q0 a 1 3.0\n") == (
+        f"{counted}\nHint: add the missing columns, or write a table of results whose first line names its columns."
+    )
+    assert refusal("q1 0 a 1\n", "q1 Q0 a 1 3.0\n", run_format="trec") == counted
 
 
 @pytest.mark.parametrize(
