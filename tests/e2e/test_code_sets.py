@@ -8,7 +8,7 @@ import pytest
 
 from cranfield import Answer, Hit, Outcome, Query, Run, TestSet, evaluate, load
 from cranfield.formats.runs.table import read_run_table
-from cranfield.formats.testsets.golden_meta import RULES
+from cranfield.formats.testsets.golden_json import RULES
 from cranfield.model import QUERY_CLASSES, Entity, Span
 
 MEASURES = ["Success@5", "Success@10", "RR", "R@5", "R@10", "nDCG@10"]

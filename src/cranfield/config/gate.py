@@ -18,8 +18,8 @@ from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, Tag, Va
 from cranfield.config.names import DEFAULT_TEST, MeanMeasureName, TestName
 from cranfield.config.strict import Finding, Strict, by_key, exclusive_keys, known_in, raise_findings
 from cranfield.errors import Problem
-from cranfield.formats.io.located import Text
 from cranfield.formats.io.tree import SourceFloat, SourceInt, describe
+from cranfield.formats.io.validation import Text
 
 TESTSET_PART = "{testset}"
 """In the path of a baseline: the name of the test set, where a config has several."""

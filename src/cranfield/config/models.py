@@ -18,7 +18,7 @@ from cranfield.config.names import DEFAULT_TEST, ConventionName, MeasureName, Te
 from cranfield.config.strict import Finding, Strict, checked, raise_findings
 from cranfield.config.systems import FusionConfig, Name, Params, SystemConfig, SystemName
 from cranfield.errors import Problem
-from cranfield.formats.io.located import Text
+from cranfield.formats.io.validation import Text
 from cranfield.formats.testsets.native_fields import CLOSED
 from cranfield.model import DEFAULT_CONVENTION
 

@@ -15,7 +15,7 @@ from pydantic import AfterValidator, Field, Tag
 
 from cranfield.config.strict import Finding, Strict, by_key, checked
 from cranfield.errors import Problem, unknown_name
-from cranfield.formats.io.located import Text
+from cranfield.formats.io.validation import Text
 
 _PROJECTIONS = frozenset({"projection", "filter_projection", "value_projection"})
 _NEVER_NULL = frozenset({"identity", "multi_select_dict", "multi_select_list"})

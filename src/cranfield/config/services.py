@@ -21,7 +21,7 @@ from cranfield.config.template import (
     placeholders,
 )
 from cranfield.errors import Problem
-from cranfield.formats.io.located import Text
+from cranfield.formats.io.validation import Text
 
 SECRET_HEADERS = frozenset(
     {

@@ -22,9 +22,8 @@ from cranfield.config.services import Http, Mcp
 from cranfield.config.strict import Finding, Strict, by_key, checked, known_in
 from cranfield.config.template import check_command, check_started_once
 from cranfield.errors import Problem, unknown_name
-from cranfield.formats.io.located import PlainScalar, Text
 from cranfield.formats.io.tree import source_text
-from cranfield.formats.io.validation import problems_of
+from cranfield.formats.io.validation import PlainScalar, Text, problems_of
 from cranfield.formats.testsets.native_fields import CLOSED, ParamName, without_nul
 from cranfield.model import Order
 

@@ -9,8 +9,7 @@ import pytest
 
 from cranfield.errors import TestSetError
 from cranfield.formats.sniff import read_testset
-from cranfield.formats.testsets.golden_json import read_golden_json, write_golden_json
-from cranfield.formats.testsets.golden_meta import RULES
+from cranfield.formats.testsets.golden_json import RULES, read_golden_json, write_golden_json
 from cranfield.model import Entity, File, MatchingRules, Meta, Pattern, Query, Span, TestSet
 
 

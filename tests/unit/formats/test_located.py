@@ -15,9 +15,9 @@ from pydantic_core import PydanticCustomError
 
 from cranfield.errors import ConfigError, ProblemList
 from cranfield.formats.io.json_text import parse_json
-from cranfield.formats.io.located import Located, PlainScalar, Text, load_located
+from cranfield.formats.io.located import Located, load_located
 from cranfield.formats.io.tree import Node, plain_number, sourced
-from cranfield.formats.io.validation import OWN_FIELDS, validate
+from cranfield.formats.io.validation import OWN_FIELDS, PlainScalar, Text, validate
 from cranfield.formats.io.yaml_text import parse_yaml, yaml_text
 
 

@@ -1,6 +1,6 @@
 """YAML and JSON files as plain data that keeps the line and column of every key and value.
 
-`yaml_tree` and `json_tree` parse; the models of each format say what the keys mean, and `validation.validate` applies one.
+`yaml_text` and `json_text` parse; the models of each format say what the keys mean, and `validation.validate` applies one.
 """
 
 from __future__ import annotations
@@ -9,22 +9,11 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Any
-
-from pydantic import BeforeValidator, WithJsonSchema
+from typing import Any
 
 from cranfield.errors import CranfieldError, Problem
 from cranfield.formats.io.files import decode, read_bytes, shown, suffix_of
-from cranfield.formats.io.tree import (
-    Loc,
-    Node,
-    SourceFloat,
-    SourceInt,
-    Unreadable,
-    describe,
-    source_text,
-    sourced,
-)
+from cranfield.formats.io.tree import Loc, Node, Unreadable, describe, sourced
 
 
 class Located:
@@ -147,21 +136,3 @@ def located_text(text: str, path: Path, *, is_json: bool) -> Located:
             if is_json or not unreadable.is_syntax:
                 raise
     return Located(path, parse_yaml(text))
-
-
-def plain_scalar(value: Any) -> Any:
-    """A number whose writing is more than its value (`3.10`, `007`) as text; anything else unchanged."""
-    if isinstance(value, (SourceInt, SourceFloat)) and value.source != repr(value):
-        return value.source
-    return value
-
-
-Text = Annotated[str, BeforeValidator(source_text), WithJsonSchema({"type": ["string", "number", "boolean"]})]
-"""A model field that is text however it is spelled: `007`, `1.10` and `true` keep their source."""
-
-PlainScalar = Annotated[
-    str | int | float | bool,
-    BeforeValidator(plain_scalar),
-    WithJsonSchema({"type": ["string", "number", "boolean"]}),
-]
-"""A model field that is text, a number or true/false, and that comes out as it was written (`3.10` is text)."""

@@ -11,12 +11,12 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar, Union, get_args, get_origin
 
-from pydantic import BaseModel, RootModel, Tag, ValidationError
+from pydantic import BaseModel, BeforeValidator, RootModel, Tag, ValidationError, WithJsonSchema
 
 from cranfield.errors import CranfieldError, Problem, ProblemList, unknown_name
 from cranfield.formats.io.files import shown
 from cranfield.formats.io.located import Located, load_located
-from cranfield.formats.io.tree import Loc, describe, field_name
+from cranfield.formats.io.tree import Loc, SourceFloat, SourceInt, describe, field_name, source_text
 from cranfield.words import and_list, or_list
 
 if TYPE_CHECKING:
@@ -72,6 +72,24 @@ EXCLUDING = "excluding_keys"
 """Type of a `PydanticCustomError` whose message lists keys of which exactly one has to be there."""
 
 _MERGE_HINT = "merge keys (<<) are not supported: write the keys out"
+
+
+def plain_scalar(value: Any) -> Any:
+    """A number whose writing is more than its value (`3.10`, `007`) as text; anything else unchanged."""
+    if isinstance(value, (SourceInt, SourceFloat)) and value.source != repr(value):
+        return value.source
+    return value
+
+
+Text = Annotated[str, BeforeValidator(source_text), WithJsonSchema({"type": ["string", "number", "boolean"]})]
+"""A model field that is text however it is spelled: `007`, `1.10` and `true` keep their source."""
+
+PlainScalar = Annotated[
+    str | int | float | bool,
+    BeforeValidator(plain_scalar),
+    WithJsonSchema({"type": ["string", "number", "boolean"]}),
+]
+"""A model field that is text, a number or true/false, and that comes out as it was written (`3.10` is text)."""
 
 
 def validate(

@@ -14,10 +14,10 @@ from pydantic import Field
 
 from cranfield.errors import ProblemList, TestSetError
 from cranfield.formats.io.cells import as_number, whole
-from cranfield.formats.io.located import Located, Text
+from cranfield.formats.io.located import Located
 from cranfield.formats.io.records import RECORDS, OpenModel, entries, load_records, write_records
 from cranfield.formats.io.tree import Loc, source_text
-from cranfield.formats.io.validation import validate
+from cranfield.formats.io.validation import Text, validate
 from cranfield.formats.testsets.builder import TestSetBuilder, UnknownFields, check_graded
 from cranfield.formats.testsets.native_fields import FilledText, Grade, Id
 from cranfield.model import Query, TestSet

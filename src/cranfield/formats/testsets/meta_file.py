@@ -16,7 +16,7 @@ from cranfield.errors import TestSetError
 from cranfield.formats.io.files import STDIN, meta_path, refusal, write_text
 from cranfield.formats.io.validation import load_model
 from cranfield.formats.registry import Format
-from cranfield.formats.sniff import FORMATS, detect_format
+from cranfield.formats.sniff import detect_format
 from cranfield.formats.testsets.native import meta_of
 from cranfield.formats.testsets.native_models import MetaModel
 from cranfield.formats.testsets.native_write import document_of
@@ -60,7 +60,7 @@ def format_of(path: Path, named: str | None = None) -> Format:
 
 def holds_meta(entry: Format) -> bool:
     """Whether a format has room for what is known about a test set, and can be written."""
-    return bool(entry.writer) and (entry is FORMATS["yaml"] or "meta" in entry.holds)
+    return bool(entry.writer) and "meta" in entry.holds
 
 
 def write_again(testset: TestSet, path: Path, entry: Format) -> tuple[Path, ...]:

@@ -15,8 +15,7 @@ from pydantic_core import PydanticCustomError
 
 from cranfield.errors import UnknownNameError
 from cranfield.formats.io.cells import PARAM_NAME, pattern_error
-from cranfield.formats.io.located import Text
-from cranfield.formats.io.validation import OWN_FIELDS
+from cranfield.formats.io.validation import OWN_FIELDS, Text
 from cranfield.model import LETTERS, QUERY_CLASSES, Scalar, Span, class_named
 
 _NUMBER = r"[-+]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][-+]?[0-9]+)?"

@@ -16,8 +16,8 @@ from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field
 from pydantic.config import JsonDict, JsonValue
 
 from cranfield.formats.io.files import write_text
-from cranfield.formats.io.located import PlainScalar, Text
 from cranfield.formats.io.tree import describe
+from cranfield.formats.io.validation import PlainScalar, Text
 from cranfield.formats.testsets.native_fields import (
     CLOSED,
     AnyRegex,

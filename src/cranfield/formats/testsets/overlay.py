@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from cranfield.errors import Problem, ProblemList, TestSetError, shorten
@@ -21,6 +21,8 @@ from cranfield.words import first_of, n_of
 
 SHOWN_IDS = 10
 """So many query ids are named in a sentence; the rest are counted."""
+_Given = tuple[Sequence[str], Mapping[str, Mapping[str, str]], Sequence[str]]
+"""Names of strata, query id to its strata, and notes."""
 RANGES = re.compile(r"(?P<key>[^=/\\]+)=(?P<ranges>[^=]*:\s*\d[\d\s:,\-]*.*)")
 _RANGE = re.compile(r"\s*(?P<value>.*?\S)\s*:\s*(?P<start>\d{1,9})(?:\s*-\s*(?P<end>\d{1,9}))?\s*")
 _ID_COLUMNS = ("query_id", "query id", "query-id", "queryid", "qid", "q_id", "id", "_id", "query", "topic")
@@ -171,27 +173,18 @@ def with_strata(testset: TestSet, spec: str | Path) -> TestSet:
             with ids that the set does not have at all.
     """
     found = RANGES.fullmatch(spec) if isinstance(spec, str) and not Path(spec).is_file() else None
-    given = (
+    keys, given, found_notes = (
         _by_position(testset, found["key"].strip(), found["ranges"], str(spec)) if found else _by_table(testset, spec)
     )
     queries = tuple(
-        replace(query, strata={**query.strata, **given.strata[query.id]}) if query.id in given.strata else query
+        replace(query, strata={**query.strata, **given[query.id]}) if query.id in given else query
         for query in testset.queries
     )
-    without = [query.id for query in testset.queries if query.id not in given.strata]
-    notes = [f"strata {', '.join(given.keys)}: given to {len(given.strata):,} of {len(queries):,} queries"]
+    without = [query.id for query in testset.queries if query.id not in given]
+    notes = [f"strata {', '.join(keys)}: given to {len(given):,} of {len(queries):,} queries"]
     if without:
-        notes.append(f"without {', '.join(given.keys)}: {some_ids(without)}")
-    return replace(testset, queries=queries, notes=(*testset.notes, *info(*notes, *given.notes)))
-
-
-@dataclass(frozen=True, slots=True)
-class _Given:
-    """Strata by query id."""
-
-    keys: tuple[str, ...]
-    strata: Mapping[str, Mapping[str, str]]
-    notes: tuple[str, ...] = ()
+        notes.append(f"without {', '.join(keys)}: {some_ids(without)}")
+    return replace(testset, queries=queries, notes=(*testset.notes, *info(*notes, *found_notes)))
 
 
 def _by_position(testset: TestSet, key: str, ranges: str, spec: str) -> _Given:
@@ -219,7 +212,7 @@ def _by_position(testset: TestSet, key: str, ranges: str, spec: str) -> _Given:
             continue
         taken.update(dict.fromkeys(range(start, end + 1), found["value"]))
     problems.raise_if_any()
-    return _Given((key,), {testset.query_ids[row - 1]: {key: value} for row, value in sorted(taken.items())})
+    return (key,), {testset.query_ids[row - 1]: {key: value} for row, value in sorted(taken.items())}, ()
 
 
 def _by_table(testset: TestSet, spec: str | Path) -> _Given:
@@ -274,4 +267,4 @@ def _matched(testset: TestSet, path: Path, table: Mapping[str, Mapping[str, str]
             got=some_ids(list(table)[:3]) or "none",
         )
     note = f"not in the test set: {n_of(len(unknown), 'queries')} of {path.name}, {some_ids(unknown)}"
-    return _Given(keys, known, (note,) if unknown else ())
+    return keys, known, (note,) if unknown else ()

@@ -10,7 +10,6 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import NamedTuple
 
 from cranfield.errors import ProblemList, TestSetError, shorten
 from cranfield.formats.io.cells import number_of, short
@@ -41,47 +40,43 @@ def read_span_csv(path: Path | str) -> TestSet:
     return reader.builder.testset(notes, noun="query", expected=f"rows of a query and {CELL}")
 
 
-class _Columns(NamedTuple):
-    """Where each column is."""
-
-    text: int
-    query_id: int | None
-    results: tuple[int, ...]
-    strata: dict[int, str]
-    others: dict[int, str]
-
-
 class _Reader:
     def __init__(self, sheet: Sheet) -> None:
         self.sheet = sheet
         self.builder = TestSetBuilder(sheet.path, sheet.mark, sheet.problems)
         self.base = self._line_base()
         self.unknown_fields = UnknownFields()
+        self._text, self._id = sheet.column("query", "query_text"), sheet.column("id", "query_id")
+        self._results = [place for place, name in enumerate(sheet.names) if _RESULT.fullmatch(name)]
+        self._strata = sheet.strata()
+        self._others = sheet.others({self._text, self._id, *self._results, *self._strata})
 
     def read(self) -> None:
-        columns = self._columns()
-        for number, (line, cells) in enumerate(self.sheet.rows() if columns else (), start=1):
-            if columns is not None:
-                self._row(columns, number, line, cells)
+        if self._text is None or not self._results:
+            got = "columns " + ", ".join(self.sheet.names)
+            self.sheet.fault(self.sheet.line, None, "no such columns", expected="query, result1, …", got=got)
+            return
+        for number, (line, cells) in enumerate(self.sheet.rows(), start=1):
+            self._row(number, line, cells, self._text)
         self.builder.queries = {
             key: replace(query, strata={**self.unknown_fields.strata(query.id), **query.strata})
             for key, query in self.builder.queries.items()
         }
 
-    def _row(self, columns: _Columns, number: int, line: int, cells: list[str]) -> None:
-        query_id = str(number) if columns.query_id is None else cells[columns.query_id]
+    def _row(self, number: int, line: int, cells: list[str], text: int) -> None:
+        query_id = str(number) if self._id is None else cells[self._id]
         if not query_id.strip():
-            self.sheet.fault(line, columns.query_id, "no id", expected="an id in each row")
-        if not cells[columns.text].strip():
-            self.sheet.fault(line, columns.text, f"row {number} has no query", expected="what is asked")
-        filled = [place for place in columns.results if cells[place].strip()]
+            self.sheet.fault(line, self._id, "no id", expected="an id in each row")
+        if not cells[text].strip():
+            self.sheet.fault(line, text, f"row {number} has no query", expected="what is asked")
+        filled = [place for place in self._results if cells[place].strip()]
         if not filled:
-            self.sheet.fault(line, columns.results[0], f"row {number} has no result", expected=CELL)
+            self.sheet.fault(line, self._results[0], f"row {number} has no result", expected=CELL)
         spans = [self._span(line, place, cells[place]) for place in filled]
-        query = Query(query_id, cells[columns.text], strata_of(columns.strata, cells))
-        self.builder.new_query(query, (line, columns.query_id))
+        query = Query(query_id, cells[text], strata_of(self._strata, cells))
+        self.builder.new_query(query, (line, self._id))
         self.builder.targets[query_id] = [span for span in spans if span is not None]
-        self.unknown_fields.take(query_id, {name: cells[place] for place, name in columns.others.items()})
+        self.unknown_fields.take(query_id, {name: cells[place] for place, name in self._others.items()})
 
     def _span(self, line: int, place: int, cell: str) -> Span | None:
         name, parts = self.sheet.names[place], cell.rsplit(":", 2)
@@ -116,18 +111,6 @@ class _Reader:
                     "line_base cannot be used", path=shown(self.sheet.path), expected="0 or 1", got=shorten(match[1])
                 )
         return 1
-
-    def _columns(self) -> _Columns | None:
-        names = self.sheet.names
-        text, query_id = self.sheet.column("query", "query_text"), self.sheet.column("id", "query_id")
-        results = tuple(place for place, name in enumerate(names) if _RESULT.fullmatch(name))
-        if text is None or not results:
-            got = "columns " + ", ".join(names)
-            self.sheet.fault(self.sheet.line, None, "no such columns", expected="query, result1, …", got=got)
-            return None
-        strata = self.sheet.strata()
-        known = {text, query_id, *results, *strata}
-        return _Columns(text, query_id, results, strata, self.sheet.others(known))
 
     def notes(self) -> Iterator[str]:
         """What was noticed."""

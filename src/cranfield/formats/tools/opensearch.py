@@ -13,10 +13,10 @@ from pydantic import BeforeValidator
 
 from cranfield.errors import TestSetError
 from cranfield.formats.io.cells import as_number, number_of
-from cranfield.formats.io.located import Located, Text
+from cranfield.formats.io.located import Located
 from cranfield.formats.io.records import Loose, entries, load_json, write_json
 from cranfield.formats.io.tree import Loc, source_text
-from cranfield.formats.io.validation import validate
+from cranfield.formats.io.validation import Text, validate
 from cranfield.formats.testsets.native_fields import FilledText, Grade
 from cranfield.formats.tools.by_text import TextBuilder, judged, written_texts
 from cranfield.model import Query, TestSet

@@ -17,10 +17,9 @@ from typing import Any
 from cranfield.errors import TestSetError
 from cranfield.formats.io.cells import as_number, number_of, whole
 from cranfield.formats.io.delimited import read_sheet
-from cranfield.formats.io.located import Text
 from cranfield.formats.io.records import Loose, entries, load_json, write_json
 from cranfield.formats.io.tree import Loc, source_text
-from cranfield.formats.io.validation import validate
+from cranfield.formats.io.validation import Text, validate
 from cranfield.formats.testsets.builder import by_line
 from cranfield.formats.testsets.native_fields import FilledText, Grade
 from cranfield.formats.tools.by_text import TextBuilder, counted, judged, text_ids, written_texts

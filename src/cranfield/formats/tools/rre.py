@@ -14,10 +14,9 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, Field
 
 from cranfield.formats.io.cells import as_number, number_of
-from cranfield.formats.io.located import PlainScalar, Text
 from cranfield.formats.io.records import Loose, entries, load_json, write_json
 from cranfield.formats.io.tree import Loc, source_text
-from cranfield.formats.io.validation import validate
+from cranfield.formats.io.validation import PlainScalar, Text, validate
 from cranfield.formats.testsets.native_fields import Grade, complaint
 from cranfield.formats.tools.by_text import TextBuilder, counted, judged, params_of, written_texts
 from cranfield.model import Query, Scalar, TestSet
