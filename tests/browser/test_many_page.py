@@ -10,7 +10,7 @@ import pytest
 from cranfield import Answer, Hit, Outcome, Query, Run, TestSet, compare, compare_many, evaluate
 from cranfield.evaluation.sensitivity import sensitivity
 from cranfield.model import CallLog
-from cranfield.reporting import comparison_document, many_document, save_report
+from cranfield.reporting import comparison_document, save_report
 
 pytestmark = pytest.mark.browser
 
@@ -40,8 +40,8 @@ def reports(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
         evaluations.append(evaluate(truth, Run(name, answers, depth=10, logs=logs, config={"concurrency": 2})))
     comparison = compare(evaluations[2], evaluations[3], margin=0.05, test="t")
     documents = {
-        "five": many_document(compare_many(evaluations[:5], baseline=LONG, margin=0.05, test="t")),
-        "fourteen": many_document(compare_many(evaluations, test="t")),
+        "five": comparison_document(compare_many(evaluations[:5], baseline=LONG, margin=0.05, test="t")),
+        "fourteen": comparison_document(compare_many(evaluations, test="t")),
         "varied": comparison_document(comparison, sensitivity=sensitivity(comparison)),
     }
     folder = tmp_path_factory.mktemp("pages")

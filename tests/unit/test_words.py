@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from cranfield.words import (
     and_list,
+    capitalised,
     first_line,
     first_of,
     last_lines,
@@ -97,6 +98,11 @@ def test_lines_are_kept_where_they_mean_something() -> None:
 )
 def test_the_first_line_is_the_first_that_says_something(text: str, first: str) -> None:
     assert first_line(text) == first
+
+
+@pytest.mark.parametrize(("text", "expected"), [("one query", "One query"), ("nDCG", "NDCG"), ("", "")])
+def test_a_capital_changes_only_the_beginning(text: str, expected: str) -> None:
+    assert capitalised(text) == expected
 
 
 @pytest.mark.parametrize(("text", "columns"), [("abc", 3), ("日本", 4), ("e\u0301", 1), ("", 0)])

@@ -184,7 +184,7 @@ def _compare_many(
 ) -> tuple[Document, list[VerdictCode]]:
     """The report of three systems or more, and the verdict overall and of each against the baseline."""
     from cranfield.evaluation.many import compare_many
-    from cranfield.reporting import many_document
+    from cranfield.reporting import comparison_document
 
     many = compare_many(evaluations, declared, baseline=None if baseline_less else evaluations[0].name)
-    return many_document(many, **shown), list(many.claims)
+    return comparison_document(many, **shown), list(many.claims)

@@ -112,10 +112,7 @@ def compare_classes(comparison: Comparison) -> tuple[ClassComparison, ...]:
     """Two systems by query class: each class with its own paired test, Holm-adjusted across the classes."""
     from cranfield.stats.multiplicity import holm
 
-    sides = [
-        {result.query_class.name: result for result in by_class(side)}
-        for side in (comparison.baseline, comparison.candidate)
-    ]
+    sides = [{result.query_class.name: result for result in by_class(side)} for side in comparison.evaluations]
     compared = [
         _compare_class((before[name], after[name]), comparison)
         for before, after in [sides]

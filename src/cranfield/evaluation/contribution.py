@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from cranfield.errors import UsageError
 from cranfield.evaluation.compare import compare
 from cranfield.evaluation.options import CompareOptions
-from cranfield.evaluation.values import ByMeasure, Comparison, Evaluation
+from cranfield.evaluation.values import ByMeasure, Comparison, Evaluation, MeasureComparison, Summary
 from cranfield.evaluation.verdict import sign_of
 from cranfield.evaluation.verdict_table import VerdictCode
 from cranfield.measures import Measure
@@ -36,6 +36,21 @@ class Contribution:
     """Queries that are better without it."""
     n_only: int
     """Queries that are worse without it, and without no other component."""
+
+    @property
+    def effect(self) -> MeasureComparison:
+        """The difference on the primary measure."""
+        return self.comparison.measures[self.comparison.primary]
+
+    @property
+    def alone_summary(self) -> Summary:
+        """The primary measure of the system with this component and no other."""
+        return self.alone.summaries[self.comparison.primary]
+
+    @property
+    def without_summary(self) -> Summary:
+        """The primary measure of the system with all components but this one."""
+        return self.without.summaries[self.comparison.primary]
 
 
 @dataclass(frozen=True)

@@ -62,6 +62,11 @@ class ChoiceEffect:
         return differ(self.first, self.alone)
 
     @property
+    def has_effect(self) -> bool:
+        """Whether any value changes, after those before it or alone."""
+        return bool((self.changed | self.changed_alone).any())
+
+    @property
     def step(self) -> float | None:
         """How it moves the mean after those before it; the steps of all choices add up to the difference of the means."""
         return subtract(mean(self.after), mean(self.before))
@@ -136,9 +141,7 @@ class Explanation:
     @property
     def unused(self) -> tuple[Choice, ...]:
         """Choices that change no value here, alone or after others."""
-        busy = {
-            part.choice for about in self.measures for part in about.parts if (part.changed | part.changed_alone).any()
-        }
+        busy = {part.choice for about in self.measures for part in about.parts if part.has_effect}
         return tuple(choice for choice in self.choices if choice not in busy)
 
 

@@ -55,6 +55,12 @@ class GridResult:
         return self.points[0]
 
     @property
+    def all_points(self) -> tuple[GridPoint, ...]:
+        """The points, and the config as written where it is none of them."""
+        is_point = any(point.name == self.written.name for point in self.points)
+        return self.points if is_point else (*self.points, self.written)
+
+    @property
     def optimism(self) -> float | None:
         """The winner's mean on the tuning queries minus that on the held-out ones.
 
@@ -70,7 +76,7 @@ class GridResult:
     @property
     def pilot(self) -> bool:
         """True when any point is not for the record."""
-        return any(point.tuning.pilot for point in (*self.points, self.written))
+        return any(point.tuning.pilot for point in self.all_points)
 
     def tuning_mean(self, point: GridPoint) -> float | None:
         """Mean of the primary measure on the tuning queries."""

@@ -260,6 +260,11 @@ class Comparison:
     """Query id to why it could not be paired on the primary measure (`only in the baseline`)."""
 
     @property
+    def evaluations(self) -> tuple[Evaluation, Evaluation]:
+        """The baseline and the candidate."""
+        return self.baseline, self.candidate
+
+    @property
     def pilot(self) -> bool:
         """True when either side is a pilot."""
         return self.baseline.pilot or self.candidate.pilot

@@ -26,7 +26,7 @@ from cranfield.project.experiment import (
     require_folder,
 )
 from cranfield.project.history import remember
-from cranfield.reporting import Document, comparison_document, evaluation_document, many_document, save_reports
+from cranfield.reporting import Document, comparison_document, evaluation_document, save_reports
 from cranfield.reporting.document import TonedCell
 from cranfield.systems import ConfiguredSystem, progress_on
 from cranfield.systems.collect.fingerprint import UndigestedError, dependency_digest
@@ -213,7 +213,7 @@ def _finish(config: Config, experiment: Experiment, runs: dict[str, Run], extras
         from cranfield.evaluation.many import compare_many
 
         many = compare_many(evaluations, options, baseline=config.baseline if config.baseline in runs else None)
-        document = many_document(many, **shown)
+        document = comparison_document(many, **shown)
     else:
         document = evaluation_document(evaluations, by_query=True, **shown)
     written = save_reports(document, out, REPORT_FILES)

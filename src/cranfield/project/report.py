@@ -34,10 +34,8 @@ def report(
 
 
 def _document(result: Comparison | Evaluation | ManyComparison) -> Document:
-    from cranfield.reporting import comparison_document, evaluation_document, many_document
+    from cranfield.reporting import comparison_document, evaluation_document
 
-    if isinstance(result, Comparison):
-        return comparison_document(result)
     if isinstance(result, Evaluation):
         return evaluation_document([result], by_query=True)
-    return many_document(result)
+    return comparison_document(result)

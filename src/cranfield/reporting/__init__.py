@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from cranfield.reporting.document import Document
-    from cranfield.reporting.documents.comparison import comparison_document, evaluation_document, many_document
+    from cranfield.reporting.documents.comparison import comparison_document, evaluation_document
     from cranfield.reporting.payload import payload_of, results_payload, to_json
     from cranfield.reporting.renderers.table import RENDERERS, render, save_report, save_reports
 
@@ -19,7 +19,6 @@ __all__ = [
     "Document",
     "comparison_document",
     "evaluation_document",
-    "many_document",
     "payload_of",
     "render",
     "results_payload",
@@ -29,7 +28,7 @@ __all__ = [
 ]
 
 _HOMES = {
-    "documents.comparison": ("comparison_document", "evaluation_document", "many_document"),
+    "documents.comparison": ("comparison_document", "evaluation_document"),
     "document": ("Document",),
     "payload": ("payload_of", "results_payload", "to_json"),
     "renderers.table": ("RENDERERS", "render", "save_report", "save_reports"),

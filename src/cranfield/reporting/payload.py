@@ -63,7 +63,7 @@ def payload_of(
 ) -> dict[str, Any]:
     """What `--format json` prints of evaluations, or of a comparison of two or many: each system, and all findings."""
     if isinstance(result, Comparison):
-        payload = _payload((result.baseline, result.candidate), ("numpy", "scipy")) | record_of(result, FIELDS)
+        payload = _payload(result.evaluations, ("numpy", "scipy")) | record_of(result, FIELDS)
         return payload | _classes(result) | _contrasts(contrasts) | _sensitivity(sensitivity)
     return _payload(_evaluations_of(result), ("numpy",)) | _contrasts(contrasts) | _many(result)
 
@@ -77,9 +77,7 @@ def _many(result: ManyComparison | Sequence[Evaluation]) -> dict[str, Any]:
 
 
 def _evaluations_of(result: Comparison | ManyComparison | Sequence[Evaluation]) -> Sequence[Evaluation]:
-    if isinstance(result, Sequence):
-        return result
-    return (result.baseline, result.candidate) if isinstance(result, Comparison) else result.evaluations
+    return result if isinstance(result, Sequence) else result.evaluations
 
 
 def results_payload(
@@ -160,7 +158,7 @@ def _contrasts(contrasts: Sequence[StrataContrast]) -> dict[str, Any]:
 def _sensitivity(sensitivity: Sensitivity | None) -> dict[str, Any]:
     if sensitivity is None:
         return {}
-    from cranfield.reporting.sections.sensitivity import FIELDS
+    from cranfield.reporting.sections.verdict import FIELDS
 
     return {"sensitivity": record_of(sensitivity, FIELDS)}
 

@@ -107,13 +107,13 @@ def test_an_interval_without_its_mean_has_no_dot() -> None:
         svg = draw(whiskers([whisker], "difference", PAGE, 0.01), "one")
         return sum("A" in element.get("d", "") for element in ET.fromstring(svg).iter("path"))  # an arc: a circle
 
-    assert dots(Whisker("AP", 0.02, 0.01, 0.03, BETTER)) == 1
-    assert dots(Whisker("AP", None, 0.01, 0.03, BETTER)) == 0
+    assert dots(Whisker("AP", 0.02, 0.01, 0.03, "good")) == 1
+    assert dots(Whisker("AP", None, 0.01, 0.03, "good")) == 0
 
 
 def test_an_interval_without_bounds_is_its_dot() -> None:
     bounded, unbounded = (
-        draw(whiskers([Whisker("AP", 0.02, low, 0.05, SAME)], "difference", PHONE), "one") for low in (0.01, None)
+        draw(whiskers([Whisker("AP", 0.02, low, 0.05, "")], "difference", PHONE), "one") for low in (0.01, None)
     )
     assert painted(bounded, SAME) == 4  # a line, its two ends and the dot
     assert painted(unbounded, SAME) == 1
@@ -151,7 +151,7 @@ def pictures() -> list[tuple[str, dict[str, object]]]:
         for name, spec in (
             ("bars", difference_bars(wild, EVIL, screen)),
             ("skyline", difference_bars(bars(90), EVIL, screen)),
-            ("whiskers", whiskers([Whisker(EVIL, 0.1, 0.05, 0.2, BETTER)], EVIL, screen, 0.02)),
+            ("whiskers", whiskers([Whisker(EVIL, 0.1, 0.05, 0.2, "good")], EVIL, screen, 0.02)),
             ("slopes", slopes({("rank 1", EVIL): 2}, ["rank 1", EVIL], screen)),
         )
     ]

@@ -16,7 +16,7 @@ import pytest
 from cranfield import Answer, Hit, ManyComparison, Outcome, Query, Run, TestSet, compare, compare_many, evaluate, report
 from cranfield.evaluation.sensitivity import sensitivity
 from cranfield.model import CallLog
-from cranfield.reporting import comparison_document, many_document, render
+from cranfield.reporting import comparison_document, render
 from cranfield.reporting.charts.spec import PAGE, PHONE, SCREENS, Screen
 from cranfield.reporting.charts.systems import FAINTEST, STRONGEST, HeatRow, RankedSystem, heat_map, mean_ranks
 from cranfield.reporting.document import Block, Details, Document, Figure, Table
@@ -87,7 +87,7 @@ def words(svg: str) -> list[str]:
 
 
 def test_the_sections_stand_in_order(many: ManyComparison) -> None:
-    assert [section.name for section in many_document(many).sections] == [
+    assert [section.name for section in comparison_document(many).sections] == [
         *("systems", "warnings", "against", "pairs", "ranks", "breakdown", "orders"),
         *("latency", "collection", "provenance"),
     ]
@@ -96,12 +96,12 @@ def test_the_sections_stand_in_order(many: ManyComparison) -> None:
 def test_without_baseline_strata_and_times_their_sections_are_not_there() -> None:
     bare = made_up(["a", "b", "c"], timed=False, strata=False)
     alone = compare_many(bare.evaluations, test="t")
-    names = [section.name for section in many_document(alone).sections]
+    names = [section.name for section in comparison_document(alone).sections]
     assert not {"against", "breakdown", "latency"} & set(names)
 
 
 def test_the_verdict_comes_first_and_the_best_system_leads_the_table(many: ManyComparison) -> None:
-    document = many_document(many)
+    document = comparison_document(many)
     assert document.verdict is not None
     assert document.verdict.sentence == many.verdict.sentence
     first = tables(document, "systems")[0]
@@ -111,7 +111,7 @@ def test_the_verdict_comes_first_and_the_best_system_leads_the_table(many: ManyC
 
 
 def test_the_table_of_pairs_has_the_adjusted_p_that_decides(many: ManyComparison) -> None:
-    table = tables(many_document(many), "pairs")[0]
+    table = tables(comparison_document(many), "pairs")[0]
     assert [row[0] for row in table.rows][:2] == ["B minus A", "C minus A"]
     assert len(table.rows) == 10
     assert [row[5] for row in table.rows] == [pair.result.p_adjusted for pair in many.pairs]
@@ -119,7 +119,7 @@ def test_the_table_of_pairs_has_the_adjusted_p_that_decides(many: ManyComparison
 
 
 def test_wins_of_one_are_losses_of_the_other(many: ManyComparison) -> None:
-    matrix = tables(many_document(many), "pairs")[-1]
+    matrix = tables(comparison_document(many), "pairs")[-1]
     for i, row in enumerate(matrix.rows):
         for j, cell in enumerate(row[1:]):
             if i != j:
@@ -127,7 +127,7 @@ def test_wins_of_one_are_losses_of_the_other(many: ManyComparison) -> None:
 
 
 def test_every_picture_has_a_table_and_an_alternative_in_words(many: ManyComparison) -> None:
-    found = figures(many_document(many))
+    found = figures(comparison_document(many))
     assert [figure.name for figure in found] == ["against", "pairs", "ranks", "heat-1", "heat-2"]
     for figure in found:
         assert figure.table.rows
@@ -137,7 +137,7 @@ def test_every_picture_has_a_table_and_an_alternative_in_words(many: ManyCompari
 @pytest.mark.parametrize("narrow", [False, True])
 def test_every_picture_fits_its_screen_and_holds_no_markup(many: ManyComparison, narrow: bool) -> None:
     screen = PHONE if narrow else PAGE
-    for figure in figures(many_document(many)):
+    for figure in figures(comparison_document(many)):
         svg = draw(figure.narrow_spec if narrow else figure.spec, figure.alt)
         assert "<script" not in svg
         view = [float(number) for number in ET.fromstring(svg).get("viewBox", "").split()]
@@ -190,7 +190,7 @@ def test_the_rank_picture_joins_what_is_not_told_apart(screen: Screen) -> None:
 
 
 def test_repeats_that_changed_an_answer_are_warned_of_and_listed(many: ManyComparison) -> None:
-    document = many_document(many)
+    document = comparison_document(many)
     (warnings,) = blocks_of(document, "warnings")
     assert any("1 of 30 repeated queries changed their answer" in said for said in warnings.items)
     changed = next(table for table in tables(document, "collection") if table.columns[-1].title == "first difference")
@@ -200,16 +200,16 @@ def test_repeats_that_changed_an_answer_are_warned_of_and_listed(many: ManyCompa
 
 
 def test_latency_stands_beside_quality_with_what_to_know_of_it(many: ManyComparison) -> None:
-    against, calls = tables(many_document(many), "latency")
+    against, calls = tables(comparison_document(many), "latency")
     assert [row[3] for row in against.rows] == ["slower"] * 4
     assert [row[-1] for row in against.rows] == [30, 30, 30, 29]  # the last failed on one
     assert [row[7] for row in calls.rows] == [0, 0, 0, 0, 1]
-    bullets = blocks_of(many_document(many), "latency")[-1]
+    bullets = blocks_of(comparison_document(many), "latency")[-1]
     assert bullets.items == ("every system: up to 4 calls ran concurrently and may have delayed each other",)
 
 
 def test_the_payload_is_json_and_holds_every_pair(many: ManyComparison) -> None:
-    payload = json.loads(render(many_document(many), "json"))
+    payload = json.loads(render(comparison_document(many), "json"))
     assert payload["verdict"] == many.verdict.code
     assert payload["best"] == list(many.verdict.best)
     assert len(payload["pairs"]) == 10
@@ -221,23 +221,23 @@ def test_the_payload_is_json_and_holds_every_pair(many: ManyComparison) -> None:
 
 
 def test_a_saved_file_holds_every_query_too(many: ManyComparison) -> None:
-    record = many_document(many).record
+    record = comparison_document(many).record
     assert record is not None
     assert len(record()["queries"]["q0"]["sides"]) == 5
 
 
 def test_the_csv_has_a_row_a_system_query_and_measure(many: ManyComparison) -> None:
-    rows = list(csv.DictReader(io.StringIO(render(many_document(many), "csv"))))
+    rows = list(csv.DictReader(io.StringIO(render(comparison_document(many), "csv"))))
     assert len(rows) == sum(len(evaluation.measures) * 30 for evaluation in many.evaluations)
 
 
 def test_no_text_of_a_system_is_markup(many: ManyComparison) -> None:
-    assert EVIL not in render(many_document(many), "html")
-    assert EVIL not in render(many_document(many), "markdown")
+    assert EVIL not in render(comparison_document(many), "html")
+    assert EVIL not in render(comparison_document(many), "markdown")
 
 
 def test_a_pasted_report_fits_in_a_hundred_columns_and_leads_with_the_verdict(many: ManyComparison) -> None:
-    lines = render(many_document(many)).splitlines()
+    lines = render(comparison_document(many)).splitlines()
     assert max(len(line) for line in lines if "sha256:" not in line) <= 100
     verdict = next(place for place, line in enumerate(lines) if line.startswith("VERDICT: "))
     assert verdict < 12

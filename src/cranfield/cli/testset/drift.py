@@ -48,7 +48,7 @@ def verify_command(
     """
     from cranfield.repo.drift import reanchored, verify
     from cranfield.repo.snapshot import take
-    from cranfield.reporting.documents.drift import drift_document
+    from cranfield.reporting.documents.testset_versions import drift_document
     from cranfield.testsets.storage import read_stored
 
     judged = read_stored(testset, testset_format)

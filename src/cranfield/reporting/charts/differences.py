@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -12,6 +12,7 @@ from cranfield.reporting.charts.spec import (
     BETTER,
     BOUNDED,
     SAME,
+    WORSE,
     Rule,
     Screen,
     Spec,
@@ -22,11 +23,13 @@ from cranfield.reporting.charts.spec import (
     room_for,
     spec_of,
 )
+from cranfield.reporting.document import Tone
 
 NAMED_BARS = 40
 """Up to so many queries that differ have a bar with their name; more stand side by side without."""
 DRAWN_BARS = 400
 """More queries than this are drawn in groups of neighbours."""
+TONE_COLOURS: Mapping[Tone, str] = {"good": BETTER, "bad": WORSE}
 ROW, WHISKER_ROW = 18, 26
 """Heights of a named bar and of an interval."""
 
@@ -50,8 +53,8 @@ class Whisker:
     """Its dot; None where there is only an interval to show."""
     low: float | None
     high: float | None
-    colour: str
-    """Better or worse where the interval excludes zero, else neither."""
+    tone: Tone
+    """Good or bad where the interval excludes zero, else neither."""
 
 
 def difference_bars(bars: Sequence[Bar], title: str, screen: Screen) -> Spec:
@@ -121,7 +124,7 @@ def whiskers(rows: Sequence[Whisker], title: str, screen: Screen, margin: float 
             "delta": row.delta,
             "low": row.low,
             "high": row.high,
-            "colour": row.colour,
+            "colour": TONE_COLOURS.get(row.tone, SAME),
         }
         for label, row in zip(labels, rows, strict=True)
     ]

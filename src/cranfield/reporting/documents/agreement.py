@@ -18,7 +18,7 @@ from cranfield.reporting.document import (
     Section,
     tidy_table,
 )
-from cranfield.reporting.documents.testset import standing, table
+from cranfield.reporting.documents.testset import table, testset_document
 from cranfield.stats.agreement import Agreement, Coefficient, RaterPair
 from cranfield.stats.coefficients import COEFFICIENTS
 from cranfield.stats.consensus import CONSENSUS
@@ -44,7 +44,7 @@ def agreement_document(report: RaterReport) -> Document:
     if report.notes:
         sections.append(Section("notes", "Notes", (Bullets(report.notes),)))
     tidy = tidy_table(TIDY, list(_tidy(report)))
-    return standing("Agreement of raters", report.testset, sections, tidy, _payload(report))
+    return testset_document("Agreement of raters", report.testset, sections, tidy, _payload(report))
 
 
 def _coverage(report: RaterReport) -> Section:

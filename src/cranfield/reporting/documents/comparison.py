@@ -23,12 +23,10 @@ from cranfield.reporting.sections.latency import latencies
 from cranfield.reporting.sections.many import against_baseline, measure_agreement, pairs, ranks
 from cranfield.reporting.sections.measures import measures
 from cranfield.reporting.sections.movement import bucket_of, movement, query_differences
-from cranfield.reporting.sections.paired_tests import paired_tests
 from cranfield.reporting.sections.provenance import provenance
-from cranfield.reporting.sections.sensitivity import sensitivity_section
 from cranfield.reporting.sections.strata import breakdown, find_contrasts, strata_contrasts
 from cranfield.reporting.sections.subject import Preflight, Subject
-from cranfield.reporting.sections.verdict import verdict_block
+from cranfield.reporting.sections.verdict import paired_tests, sensitivity_section, verdict_block
 from cranfield.version import __version__
 from cranfield.words import and_list
 
@@ -59,59 +57,36 @@ SECTIONS: tuple[Callable[[Subject], Section | None], ...] = (
 
 
 def comparison_document(
-    comparison: Comparison,
+    result: Comparison | ManyComparison,
     *,
     preflight: Preflight = (),
     contrasts: Sequence[ContrastSpec] = (),
     today: date | None = None,
     sensitivity: Sensitivity | None = None,
 ) -> Document:
-    """The report of a comparison, verdict first.
+    """The report of a comparison of two systems or many, verdict first.
 
     Args:
-        comparison: baseline against candidate.
+        result: what `compare` or `compare_many` found.
         preflight: (system, check, found) of every check that passed before the first query.
-        contrasts: (key, value, value) of strata to contrast.
+        contrasts: (key, value, value) of strata to contrast; within each of many systems on its first measure.
         today: to say when the test set is overdue for new queries; None does not say.
-        sensitivity: the verdicts of alternative analyses, where requested.
+        sensitivity: the verdicts of alternative analyses of two systems, where requested.
 
     Raises:
         UsageError: a contrast of strata that are not there.
     """
-    baseline, candidate = comparison.baseline, comparison.candidate
-    found = find_contrasts(comparison, contrasts)
-    systems = _labelled((baseline, candidate))
-    return _document(
-        Subject(systems, comparison, found, sensitivity, preflight, today),
-        f"Is {candidate.name} better than {baseline.name}?",
-        ("baseline", "candidate"),
-    )
-
-
-def many_document(
-    many: ManyComparison,
-    *,
-    preflight: Preflight = (),
-    contrasts: Sequence[ContrastSpec] = (),
-    today: date | None = None,
-) -> Document:
-    """The report of many systems, verdict first.
-
-    Args:
-        many: what `compare_many` found.
-        preflight: (system, check, found) of every check that passed before the first query.
-        contrasts: (key, value, value) of strata to contrast within each system, on its first measure.
-        today: to say when the test set is overdue for new queries; None does not say.
-
-    Raises:
-        UsageError: a contrast of strata that are not there.
-    """
-    found = find_contrasts(many.evaluations, contrasts)
-    return _document(
-        Subject(_labelled(many.evaluations), many, found, None, preflight, today),
-        f"Which of {len(many.names)} systems is best?",
-        ["baseline" if name == many.baseline else "" for name in many.names],
-    )
+    evaluations = result.evaluations
+    if isinstance(result, Comparison):
+        found = find_contrasts(result, contrasts)
+        title = f"Is {result.candidate.name} better than {result.baseline.name}?"
+        roles = ["baseline", "candidate"]
+    else:
+        found = find_contrasts(evaluations, contrasts)
+        title = f"Which of {len(evaluations)} systems is best?"
+        roles = ["baseline" if name == result.baseline else "" for name in result.names]
+    systems = tuple(zip(lettered(evaluations), evaluations, strict=True))
+    return _document(Subject(systems, result, found, sensitivity, preflight, today), title, roles)
 
 
 def evaluation_document(
@@ -138,10 +113,6 @@ def evaluation_document(
     systems = tuple(zip(names, evaluations, strict=True))
     found = find_contrasts(evaluations, contrasts)
     return _document(Subject(systems, None, found, None, preflight, today, by_query=by_query), and_list(names))
-
-
-def _labelled(evaluations: Sequence[Evaluation]) -> tuple[tuple[str, Evaluation], ...]:
-    return tuple(zip(lettered(evaluations), evaluations, strict=True))
 
 
 def _document(subject: Subject, title: str, roles: Sequence[str] | None = None) -> Document:
@@ -236,12 +207,12 @@ def tidy_comparison(comparison: Comparison) -> Table:
     stamp = (PILOT_STAMP,) if comparison.pilot else ()
     outcomes = [
         dict(zip(side.query_ids, (outcome.value for outcome in side.ranking.outcomes), strict=True))
-        for side in (comparison.baseline, comparison.candidate)
+        for side in comparison.evaluations
     ]
     rows: list[tuple[Cell, ...]] = []
     for measure, about in comparison.measures.items():
         for query_id, delta in about.differences.items():
-            before, after = (side.value(measure, query_id) for side in (comparison.baseline, comparison.candidate))
+            before, after = (side.value(measure, query_id) for side in comparison.evaluations)
             ends = (side[query_id] for side in outcomes)
             rows.append((query_id, str(measure), before, after, delta, buckets.get(query_id, ""), *ends, *stamp))
     for of_class in compare_classes(comparison):

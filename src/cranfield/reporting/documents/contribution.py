@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Any
 
 from cranfield.evaluation.contribution import Contribution, Contributions
-from cranfield.evaluation.values import MeasureComparison
 from cranfield.evaluation.verdict_table import VerdictCode
-from cranfield.measures import CATALOGUE, Measure
+from cranfield.measures import CATALOGUE
 from cranfield.numbers import format_delta, format_delta_interval, format_level, format_p, format_value
 from cranfield.record import Fields, record_of
+from cranfield.reporting.charts.differences import Whisker
 from cranfield.reporting.document import (
     PILOT_STAMP,
     Bullets,
@@ -84,8 +83,8 @@ def contribution_document(found: Contributions, *, preflight: Preflight = ()) ->
         ),
         sections=(_contribution(found), *sections),
         tidy=partial(_tidy, found),
-        payload=lambda: payload_of(found.variants) | _payload(found),
-        record=lambda: results_payload(found.variants) | _payload(found),
+        payload=lambda: payload_of(found.variants) | record_of(found, FIELDS),
+        record=lambda: results_payload(found.variants) | record_of(found, FIELDS),
         stamp=PILOT_STAMP if found.pilot else "",
         made_by=MADE_BY,
     )
@@ -108,7 +107,7 @@ def _contribution(found: Contributions) -> Section:
     footer: tuple[Cell, ...] = ("all", "", None, None, None, whole.mean, None, None, None)
     table = Table(
         columns,
-        [_row(row, found) for row in found.rows],
+        [_row(row) for row in found.rows],
         f"{found.primary}: effect of each component added to the others, and its mean alone. All together: "
         f"{format_value(whole.mean)}, n = {whole.n}",
         footer,
@@ -119,14 +118,14 @@ def _contribution(found: Contributions) -> Section:
     return Section("components", "Components", (sentences, *_figure(found, level), table, read))
 
 
-def _row(row: Contribution, found: Contributions) -> tuple[Cell, ...]:
-    about = row.comparison.measures[found.primary]
-    alone = row.alone.summaries[found.primary]
+def _row(row: Contribution) -> tuple[Cell, ...]:
+    about = row.effect
+    alone = row.alone_summary
     tone: Tone = "" if row.verdict is VerdictCode.NOT_SIGNIFICANT else row.verdict.tone
     return (
         row.component,
         TonedCell(row.verdict.text, tone),
-        TonedCell(about.delta, tone if tone in {"good", "bad"} else ""),
+        TonedCell(about.delta, news_of(row.verdict)),
         (about.ci_low, about.ci_high),
         row.p_adjusted,
         alone.mean,
@@ -137,7 +136,7 @@ def _row(row: Contribution, found: Contributions) -> tuple[Cell, ...]:
 
 
 def _sentence(row: Contribution, found: Contributions) -> str:
-    about = row.comparison.measures[found.primary]
+    about = row.effect
     if row.verdict is VerdictCode.INVALID:
         return f"{row.component}: no verdict, {'; '.join(row.comparison.verdict.reasons)}."
     words = {
@@ -154,12 +153,12 @@ def _sentence(row: Contribution, found: Contributions) -> str:
 
 
 def _figure(found: Contributions, level: str) -> tuple[Figure, ...]:
-    rows = [(row, row.comparison.measures[found.primary]) for row in found.rows]
+    rows = [(row, row.effect) for row in found.rows]
     if all(about.delta is None for _, about in rows):
         return ()
     better = CATALOGUE[found.primary.name].higher_is_better
-    drawn = [
-        (
+    marks = [
+        Whisker(
             row.component,
             drawn_difference(about.delta, found.options.test),
             *(about.ci_low, about.ci_high, news_of(row.verdict)),
@@ -178,7 +177,7 @@ def _figure(found: Contributions, level: str) -> tuple[Figure, ...]:
     figure = interval_figure(
         "contributions",
         f"Effect of each component, {level} CIs",
-        drawn,
+        marks,
         table,
         alt=f"Effect of each component added to all the others: {intervals}.",
         axis=f"{found.primary}, all minus all but it" + ("" if better else " (lower is better)"),
@@ -191,12 +190,12 @@ def _figure(found: Contributions, level: str) -> tuple[Figure, ...]:
 def _tidy(found: Contributions) -> Table:
     rows: list[tuple[Cell, ...]] = []
     for row in found.rows:
-        about = row.comparison.measures[found.primary]
-        alone = row.alone.summaries[found.primary]
+        about = row.effect
+        alone = row.alone_summary
         rows.append(
             (
                 *(row.component, str(found.primary), alone.mean, alone.ci_low, alone.ci_high),
-                row.without.summaries[found.primary].mean,
+                row.without_summary.mean,
                 found.whole.summaries[found.primary].mean,
                 *(about.delta, about.ci_low, about.ci_high, row.p, row.p_adjusted, row.verdict),
                 *(row.n_gained, row.n_lost, row.n_only, about.n),
@@ -206,30 +205,14 @@ def _tidy(found: Contributions) -> Table:
 
 
 FIELDS: Fields = {
-    Contributions: (
-        "system=name primary test=options.test alpha=options.alpha margin=options.margin seed=options.seed whole=whole.name"
-    ),
-    MeasureComparison: "brings=delta ci_low ci_high n",
-}
-VARIANTS: Fields = {Contribution: "component alone=alone.name without=without.name"}
-FOUND: Fields = {
     Contribution: (
-        "p p_holm=p_adjusted word=verdict reasons=comparison.verdict.reasons n_gained n_lost n_gained_only=n_only"
-    )
+        "component alone=alone.name without=without.name alone_mean=alone_summary.mean without_mean=without_summary.mean "
+        "brings=effect.delta ci_low=effect.ci_low ci_high=effect.ci_high n=effect.n p p_holm=p_adjusted word=verdict "
+        "reasons=comparison.verdict.reasons n_gained n_lost n_gained_only=n_only differences=effect.differences"
+    ),
+    Contributions: (
+        "system=name primary test=options.test alpha=options.alpha margin=options.margin seed=options.seed whole=whole.name "
+        "components=rows"
+    ),
 }
-
-
-def _payload(found: Contributions) -> dict[str, Any]:
-    return {**record_of(found, FIELDS), "components": [_component(row, found.primary) for row in found.rows]}
-
-
-def _component(row: Contribution, primary: Measure) -> dict[str, Any]:
-    about = row.comparison.measures[primary]
-    return {
-        **record_of(row, VARIANTS),
-        "alone_mean": row.alone.summaries[primary].mean,
-        "without_mean": row.without.summaries[primary].mean,
-        **record_of(about, FIELDS),
-        **record_of(row, FOUND),
-        "differences": dict(about.differences),
-    }
+"""What is written of each class; see `cranfield.record`."""

@@ -91,7 +91,7 @@ def _moved_by(explanation: Explanation, choice: Choice) -> list[str]:
         str(about.measure)
         for about in explanation.measures
         for part in about.parts
-        if part.choice == choice and (part.changed | part.changed_alone).any()
+        if part.choice == choice and part.has_effect
     ]
 
 
@@ -130,7 +130,7 @@ def _measures(explanation: Explanation) -> Iterator[Block]:
         )
         for about in explanation.measures
         for part in about.parts
-        if (part.changed | part.changed_alone).any()
+        if part.has_effect
     ]
     if not causes:
         yield Paragraph("No value differs.")

@@ -134,7 +134,7 @@ def _measures(changes: Sequence[MeasureChange], caption: str, interval: str = ""
         row.append(TonedCell(change.delta, _tone(change.measure, change.delta)))
         row += [(change.ci_low, change.ci_high)] if interval else []
         rows.append((*row, change.n))
-    return _compared(Table((*columns, Column("n", "count")), rows, caption, shown=None))
+    return _drop_empty_columns(Table((*columns, Column("n", "count")), rows, caption, shown=None))
 
 
 def _strata(result: GateResult) -> Table:
@@ -155,7 +155,7 @@ def _strata(result: GateResult) -> Table:
         )
         for stratum in result.strata
     ]
-    return _compared(Table(columns, rows, f"{result.primary} in each stratum", shown=None))
+    return _drop_empty_columns(Table(columns, rows, f"{result.primary} in each stratum", shown=None))
 
 
 def _queries(changes: Sequence[QueryChange], primary: str, caption: str) -> Table:
@@ -172,10 +172,10 @@ def _queries(changes: Sequence[QueryChange], primary: str, caption: str) -> Tabl
         (change.query_id, change.text, change.baseline, change.current, change.outcome, change.why)[: len(columns)]
         for change in changes
     ]
-    return _compared(Table(columns, rows, caption, wrap=True))
+    return _drop_empty_columns(Table(columns, rows, caption, wrap=True))
 
 
-def _compared(table: Table) -> Table:
+def _drop_empty_columns(table: Table) -> Table:
     """Without the numeric columns that are empty in every row: those of the baseline, where there is none."""
     kept = [
         place

@@ -122,12 +122,9 @@ def _points(found: GridResult) -> Section:
         Column("held-out mean", "value"),
         Column("note"),
     )
-    listed = list(found.points)
-    if all(point.name != found.written.name for point in listed):
-        listed.append(found.written)
     table = Table(
         columns,
-        [_row(point, found) for point in listed],
+        [_row(point, found) for point in found.all_points],
         f"All points by mean {found.primary} on the tuning queries (n = {found.winner.tuning.summaries[found.primary].n}, "
         f"held out {found.winner.held_out.summaries[found.primary].n}); the winner first. Only the winner is tested: "
         "choosing by held-out mean would be optimistic again",
@@ -195,8 +192,7 @@ def _label(point: GridPoint, found: GridResult) -> str:
 def _tidy(found: GridResult) -> Table:
     columns = ("point", *found.keys, "measure", "part", "mean", "n", "winner", "as written", "not chosen because")
     rows: list[tuple[Cell, ...]] = []
-    listed = {point.name: point for point in (*found.points, found.written)}
-    for point in listed.values():
+    for point in found.all_points:
         for part, evaluation in (("tuning", point.tuning), ("held out", point.held_out)):
             summary = evaluation.summaries[found.primary]
             rows.append(
@@ -223,7 +219,6 @@ FIELDS: Fields = {
 
 
 def _payload(found: GridResult) -> dict[str, Any]:
-    listed = {point.name: point for point in (*found.points, found.written)}
     return {
         "schema_version": 1,
         **record_of(found, FIELDS),
@@ -234,7 +229,7 @@ def _payload(found: GridResult) -> dict[str, Any]:
                 "held_out_mean": found.held_out_mean(point),
                 "broken_limits": list(point.broken_limits),
             }
-            for point in listed.values()
+            for point in found.all_points
         ],
         "comparison": None if found.comparison is None else payload_of(found.comparison),
     }

@@ -45,7 +45,7 @@ PLURALS = {
 }
 
 
-def standing(
+def testset_document(
     title: str, testset: TestSet, sections: Sequence[Section], tidy: Table, payload: Mapping[str, Any]
 ) -> Document:
     """A Document about a test set: its name, version, digest and review stand first."""
@@ -67,6 +67,18 @@ def table(caption: str, columns: Sequence[Column], rows: Sequence[tuple[Cell, ..
     return Table(tuple(columns), rows, caption, shown=shown)
 
 
+def rows_section(
+    name: str,
+    title: str,
+    caption: str,
+    columns: Sequence[Column],
+    rows: Sequence[tuple[Cell, ...]],
+    shown: int | None = None,
+) -> tuple[Section, ...]:
+    """A section with one table; none without rows."""
+    return (Section(name, title, (table(caption, columns, rows, shown),)),) if rows else ()
+
+
 def queries_document(testset: TestSet, query_ids: Sequence[str] = ()) -> Document:
     """Queries with their expected items: all of them as one table, or some in full."""
     chosen = [testset.by_id[query_id] for query_id in query_ids] or testset.queries
@@ -75,13 +87,13 @@ def queries_document(testset: TestSet, query_ids: Sequence[str] = ()) -> Documen
         for query in chosen
         for judgment in judgments_of(testset, query.id)
     ]
-    silent = [(query.id, query.text, None, None, None) for query in chosen if not _expects(testset, query)]
+    silent = [(query.id, query.text, None, None, None) for query in chosen if not [*judgments_of(testset, query.id)]]
     sections = (
         [_query_section(testset, query, place) for place, query in enumerate(chosen)]
         if query_ids
         else [_overview(testset), *_about_set(testset)]
     )
-    return standing(
+    return testset_document(
         "Test set",
         testset,
         sections,
@@ -90,23 +102,16 @@ def queries_document(testset: TestSet, query_ids: Sequence[str] = ()) -> Documen
     )
 
 
-def _expects(testset: TestSet, query: Query) -> bool:
-    return any(True for _ in judgments_of(testset, query.id))
-
-
 def _overview(testset: TestSet) -> Section:
     rows = []
     for query in testset.queries:
         kinds = Counter(judgment.kind for judgment in judgments_of(testset, query.id))
         expected = ", ".join(n_of(n, PLURALS[kind]) for kind, n in kinds.items())
         strata = ", ".join(f"{key}={value}" for key, value in query.strata.items())
-        rows.append((query.id, query.text, query.query_class, strata, expected or _nothing(query)))
+        nothing = "nothing" if negative_of(query) is None else "nothing should be found"
+        rows.append((query.id, query.text, query.query_class, strata, expected or nothing))
     columns = (Column("query", "code"), Column("text"), Column("class"), Column("strata"), Column("expected"))
     return Section("queries", "Queries", (table("What is expected", columns, rows),))
-
-
-def _nothing(query: Query) -> str:
-    return "nothing should be found" if negative_of(query) is not None else "nothing"
 
 
 def _query_section(testset: TestSet, query: Query, place: int) -> Section:
@@ -188,7 +193,7 @@ def findings_document(testset: TestSet, findings: Sequence[Finding], *, with_run
     if clean:
         sections.append(Section("clean", "Checks without findings", (Paragraph(", ".join(clean) + "."),)))
     tidy_rows = [(finding.level, finding.check, finding.query_id, finding.message) for finding in findings]
-    return standing(
+    return testset_document(
         "Validation",
         testset,
         sections,
@@ -213,28 +218,21 @@ def statistics_document(found: Statistics) -> Document:
         ("digest", testset.digest),
         *((("consensus", testset.consensus),) if testset.consensus else ()),
     )
-    columns: tuple[Column, ...]
-    sections = [Section("counts", "Counts", (KeyValues(about),))]
-    if spreads:
-        ends = (Column("what"), Column("all", "count"), Column("least", "count"))
-        columns = (*ends, Column("median", "statistic"), Column("most", "count"))
-        sections.append(
-            Section("judgments", "Judgments per query", (table("In total and per query", columns, spreads),))
-        )
     grades = [(kind, grade, n) for kind, counts in found.grades.items() for grade, n in counts.items()]
-    if grades:
-        columns = (Column("kind"), Column("grade", "statistic"), Column("judgments", "count"))
-        sections.append(Section("grades", "Grades", (table("Judgments by grade", columns, grades),)))
     strata = [(key, value or "none", n) for key, counts in found.strata.items() for value, n in counts.items()]
-    if strata:
-        columns = (Column("stratum"), Column("value"), Column("queries", "count"))
-        sections.append(Section("strata", "Strata", (table("Queries by stratum", columns, strata),)))
-    if found.matrices:
-        sections.append(Section("matrices", "Strata crossed", tuple(map(_matrix, found.matrices))))
     raters = [(rater, given, empty) for rater, (given, empty) in found.raters.items()]
-    if raters:
-        columns = (Column("rater"), Column("ratings", "count"), Column("not filled", "count"))
-        sections.append(Section("raters", "Raters", (table("Slots by rater", columns, raters),)))
+    ends = (Column("all", "count"), Column("least", "count"), Column("median", "statistic"), Column("most", "count"))
+    of_grades = (Column("kind"), Column("grade", "statistic"), Column("judgments", "count"))
+    of_strata = (Column("stratum"), Column("value"), Column("queries", "count"))
+    of_raters = (Column("rater"), Column("ratings", "count"), Column("not filled", "count"))
+    sections = [
+        Section("counts", "Counts", (KeyValues(about),)),
+        *rows_section("judgments", "Judgments per query", "In total and per query", (Column("what"), *ends), spreads),
+        *rows_section("grades", "Grades", "Judgments by grade", of_grades, grades),
+        *rows_section("strata", "Strata", "Queries by stratum", of_strata, strata),
+        *([Section("matrices", "Strata crossed", tuple(map(_matrix, found.matrices)))] if found.matrices else []),
+        *rows_section("raters", "Raters", "Slots by rater", of_raters, raters),
+    ]
     sections += _about_set(testset)
     tidy_rows: list[tuple[Cell, ...]] = [
         ("queries", "", "", len(testset.queries)),
@@ -244,7 +242,7 @@ def statistics_document(found: Statistics) -> Document:
         *(("rater", rater, "", given) for rater, given, _ in raters),
     ]
     tidy = tidy_table(("what", "name", "value", "count"), tidy_rows)
-    return standing("Statistics", testset, sections, tidy, _statistics_record(found))
+    return testset_document("Statistics", testset, sections, tidy, _statistics_record(found))
 
 
 def _matrix(matrix: Matrix) -> Table:

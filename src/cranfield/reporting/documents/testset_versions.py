@@ -1,16 +1,20 @@
-"""Differences between versions of a test set, and between its parts, as Documents."""
+"""Differences between versions of a test set, between its parts, and from its repository, as Documents."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 from cranfield.model import TestSet
 from cranfield.record import Fields, plain, record_of
-from cranfield.reporting.document import Block, Cell, Column, Document, Paragraph, Section, tidy_table
-from cranfield.reporting.documents.testset import DIGEST_SHOWN, IDENTITY, standing, table
+from cranfield.reporting.document import Block, Bullets, Cell, Column, Document, Paragraph, Section, Table, tidy_table
+from cranfield.reporting.documents.testset import DIGEST_SHOWN, IDENTITY, rows_section, table, testset_document
 from cranfield.testsets.diff import Change, Difference, Judged, Rewording, ScoreMove
 from cranfield.testsets.split import Overfit
 from cranfield.words import n_of
+
+if TYPE_CHECKING:
+    from cranfield.repo.drift import DriftReport, Finding
 
 SHOWN = 20
 """Rows of a table in plain text."""
@@ -21,17 +25,15 @@ def difference_document(difference: Difference, moves: Sequence[ScoreMove] = ())
     sections = [Section("result", "Result", (Paragraph(_from_to(difference)), Paragraph(_in_short(difference))))]
     if blocks := _query_blocks(difference):
         sections.append(Section("queries", "Queries", blocks))
-    if difference.judged:
-        rows: list[tuple[Cell, ...]] = [(j.query_id, _how(j), j.kind, j.label, j.old, j.new) for j in difference.judged]
-        sections.append(Section("judgments", "Judgments", (table("Of queries in both", _JUDGED, rows, SHOWN),)))
-    if difference.changes:
-        rows = [(c.query_id or "the set", c.what, c.old, c.new) for c in difference.changes]
-        columns = (Column("query", "code"), Column("what"), Column("old"), Column("new"))
-        sections.append(Section("changes", "Other changes", (table("Of queries and the set", columns, rows, SHOWN),)))
+    judged = [(j.query_id, _how(j), j.kind, j.label, j.old, j.new) for j in difference.judged]
+    sections += rows_section("judgments", "Judgments", "Of queries in both", _JUDGED, judged, SHOWN)
+    changes = [(c.query_id or "the set", c.what, c.old, c.new) for c in difference.changes]
+    columns = (Column("query", "code"), Column("what"), Column("old"), Column("new"))
+    sections += rows_section("changes", "Other changes", "Of queries and the set", columns, changes, SHOWN)
     if moves:
         sections.append(_moves_section(moves))
     tidy = tidy_table(("change", "query", "what", "old", "new"), _tidy_rows(difference, moves))
-    return standing(
+    return testset_document(
         "Difference", difference.new, sections, tidy, record_of(difference, FIELDS) | {"scores": plain(moves, FIELDS)}
     )
 
@@ -161,10 +163,70 @@ def overfit_document(testset: TestSet, found: Sequence[Overfit]) -> Document:
         (*(Paragraph(row.sentence) for row in found[:1]), Paragraph(drawn), table("Means", columns, rows)),
     )
     flat = [(*row[:7], *(row[7] if isinstance(row[7], tuple) else (None, None)), row[8]) for row in rows]
-    return standing(
+    return testset_document(
         "Overfitting",
         testset,
         [section],
         tidy_table(_OVERFIT_TIDY, flat),
         {"measures": plain(found, FIELDS)},
     )
+
+
+PLACE = ("place", "kind", "state", "now", "detail", "queries")
+UNANCHORED = (
+    "Unanchored places are there, and nothing is stored of what they said. `cranfield testset rehash` stores it."
+)
+
+
+def drift_document(name: str, report: DriftReport) -> Document:
+    """States with their counts, then every place that is not unchanged."""
+    from cranfield.repo.drift import STATES
+
+    changed = [finding for finding in report.findings if finding.state != "unchanged"]
+    counts = [(state, report.counts[state]) for state in STATES]
+    states = Table((Column("state"), Column("places", "count")), counts, "Expected places by state", shown=None)
+    left_out = ", ".join(f"{n} {kind}" for kind, n in sorted(report.left_out.items()))
+    about = (Paragraph(f"Not looked into: {left_out}."),) if left_out else ()
+    sections = [Section("states", "States", (states, *about))]
+    if changed:
+        columns = tuple(Column(heading) for heading in PLACE[:-2])
+        rows = [_place(finding)[:-2] for finding in changed]
+        blocks: list[Block] = [Table(columns, rows, "Places that are not unchanged", shown=None)]
+        known = [finding for finding in changed if finding.detail and finding.state != "unanchored"]
+        details = tuple(f"{finding.label}: {finding.detail}." for finding in known)
+        blocks += [Bullets(details)] if details else []
+        blocks += [Paragraph(UNANCHORED)] if report.counts["unanchored"] else []
+        sections.append(Section("places", "Places", tuple(blocks)))
+    if report.unparsed:
+        troubles = tuple(f"{path}: {why}." for path, why in report.unparsed.items())
+        sections.append(Section("not-parsed", "Not parsed", (Bullets(troubles),)))
+    return Document(
+        title=f"Drift of {name}",
+        subtitle=(
+            f"{n_of(len(report.findings), 'expected places')}, {len(report.drifted)} drifted; looked at {report.where}",
+        ),
+        sections=tuple(sections),
+        tidy=lambda: tidy_table(PLACE, [_place(finding) for finding in report.findings]),
+        payload=lambda: _drift_payload(name, report),
+    )
+
+
+def _place(finding: Finding) -> tuple[Cell, ...]:
+    now = finding.now if finding.now != finding.label else ""
+    return finding.label, finding.kind, finding.state, now, finding.detail, " ".join(finding.queries)
+
+
+def _drift_payload(name: str, report: DriftReport) -> dict[str, Any]:
+    return {
+        "schema_version": 1,
+        "testset": name,
+        "commit": report.commit,
+        "drifted": len(report.drifted),
+        "counts": dict(report.counts),
+        "places": [
+            dict(zip(PLACE, _place(finding)[:-1], strict=False), queries=finding.queries) for finding in report.findings
+        ],
+        "queries": {query_id: dict(counted) for query_id, counted in report.by_query.items()},
+        "not_parsed": dict(report.unparsed),
+        "left_out": dict(report.left_out),
+    }

@@ -128,7 +128,7 @@ def by_query(subject: Subject) -> Section | None:
     if not subject.by_query:
         return None
     evaluations = subject.evaluations
-    measures = tuple(dict.fromkeys(measure for each in evaluations for measure in each.measures))
+    measures = subject.measures
     several, texts = len(evaluations) > 1, has_texts(evaluations[0])
     rows: list[tuple[Cell, ...]] = []
     for evaluation in evaluations:

@@ -109,7 +109,7 @@ def _compared(compared: ClassComparison, comparison: Comparison) -> list[Block]:
     rows: list[tuple[Cell, ...]] = []
     for place, about in enumerate(compared.measures):
         test = compared.test if place == 0 else None
-        tone = interval_tone(about.delta, about.ci_low, about.ci_high, about.measure)
+        tone = interval_tone(about, about.measure)
         rows.append(
             (
                 str(about.measure),
@@ -126,7 +126,7 @@ def _compared(compared: ClassComparison, comparison: Comparison) -> list[Block]:
         )
     blocks: list[Block] = [Table(columns, rows, _caption(compared.query_class, compared.sides[0]), shown=None)]
     notes = [f"{capitalised(compared.too_few)}."] if compared.too_few else []
-    for name, side in zip(lettered((comparison.baseline, comparison.candidate)), compared.sides, strict=True):
+    for name, side in zip(lettered(comparison.evaluations), compared.sides, strict=True):
         if side.forms is not None:
             notes.append(f"{name}: {_forms(side.forms, with_note=not compared.too_few)}")
         if side.failed:

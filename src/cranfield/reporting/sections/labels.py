@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from string import ascii_uppercase
 
-from cranfield.evaluation.values import Comparison, Evaluation
+from cranfield.evaluation.classes import ClassDifference
+from cranfield.evaluation.values import Comparison, Evaluation, MeasureComparison, StratumComparison
 from cranfield.evaluation.verdict import sign_of
 from cranfield.evaluation.verdict_table import VerdictCode
 from cranfield.measures import CATALOGUE, Measure
@@ -21,9 +22,9 @@ def letters(n: int) -> list[str]:
     return list(ascii_uppercase[:n]) if n <= len(ascii_uppercase) else [str(place) for place in range(1, n + 1)]
 
 
-def sides(comparison: Comparison) -> tuple[tuple[str, Evaluation], tuple[str, Evaluation]]:
+def sides(comparison: Comparison) -> tuple[tuple[str, Evaluation], ...]:
     """`("A", baseline), ("B", candidate)`."""
-    return (SIDES[0], comparison.baseline), (SIDES[1], comparison.candidate)
+    return tuple(zip(SIDES, comparison.evaluations, strict=True))
 
 
 def lettered(evaluations: Sequence[Evaluation]) -> list[str]:
@@ -58,10 +59,11 @@ def tone_of(delta: float | None, measure: Measure) -> Tone:
     return "good" if delta * sign_of(measure) > 0 else "bad"
 
 
-def interval_tone(delta: float | None, low: float | None, high: float | None, measure: Measure) -> Tone:
+def interval_tone(found: MeasureComparison | StratumComparison | ClassDifference, measure: Measure) -> Tone:
     """Good or bad news where the interval excludes zero; no news where it does not."""
+    low, high = found.ci_low, found.ci_high
     excludes_zero = (low is not None and low > 0) or (high is not None and high < 0)
-    return tone_of(delta, measure) if excludes_zero else ""
+    return tone_of(found.delta, measure) if excludes_zero else ""
 
 
 def news_of(verdict: VerdictCode) -> Tone:

@@ -10,6 +10,7 @@ from cranfield.evaluation.values import Summary
 from cranfield.evaluation.verdict_table import VerdictCode
 from cranfield.numbers import UNKNOWN, format_count, format_delta, format_level, format_value
 from cranfield.record import Fields, record_of
+from cranfield.reporting.charts.differences import Whisker
 from cranfield.reporting.charts.spec import SCREENS
 from cranfield.reporting.charts.systems import RankedSystem, mean_ranks
 from cranfield.reporting.derived import versions
@@ -102,8 +103,8 @@ def _forest(
     """The figure of some pairs; nothing where there are too many."""
     if not 0 < len(pairs) <= MOST_PAIRS_DRAWN:
         return ()
-    rows = [
-        (
+    marks = [
+        Whisker(
             label,
             drawn_difference(pair.delta, many.options.test),
             *(pair.result.ci_low, pair.result.ci_high, news_of(pair.verdict)),
@@ -117,7 +118,7 @@ def _forest(
     figure = interval_figure(
         name,
         f"Differences in {many.primary}, with {format_level(many.options.alpha)} CIs",
-        rows,
+        marks,
         _pair_table(pairs, many, labels, "Differences and their CIs"),
         alt=f"Differences with CIs: {verdicts}.",
         axis=f"{many.primary}, {what}",

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 
 from cranfield.evaluation.many_values import ManyComparison
 from cranfield.evaluation.values import Comparison, Evaluation, MeasureComparison, Summary
 from cranfield.measures import CATALOGUE, Measure
 from cranfield.numbers import UNKNOWN, format_delta, format_delta_interval, format_level
 from cranfield.reporting.charts.differences import Whisker, whiskers
-from cranfield.reporting.charts.spec import BETTER, SAME, SCREENS, WORSE
+from cranfield.reporting.charts.spec import SCREENS
 from cranfield.reporting.derived import judged_share
 from cranfield.reporting.document import (
     Block,
@@ -21,7 +21,6 @@ from cranfield.reporting.document import (
     Section,
     Swatch,
     Table,
-    Tone,
     TonedCell,
 )
 from cranfield.reporting.sections.labels import interval_tone, lettered, mean_cells, sides
@@ -29,9 +28,6 @@ from cranfield.reporting.sections.subject import Subject
 from cranfield.stats.table import MEAN_DIFFERENCE, TESTS
 
 CLAIMS: tuple[tuple[Swatch, str], ...] = (("good", "better"), ("bad", "worse"))
-COLOURS: Mapping[Tone, str] = {"good": BETTER, "bad": WORSE}
-IntervalRow = tuple[str, float | None, float | None, float | None, Tone]
-"""Label, difference, both ends of its interval, and whether it is good or bad."""
 HOW_TO_READ = (
     "Difference: mean of B minus A, paired by query.",
     "p: two-sided, of the declared test. p Holm: the same, adjusted for the number of other measures looked at.",
@@ -44,7 +40,11 @@ def measures(subject: Subject) -> Section:
     """Every measure of every system; of a pair with differences, of many systems with mean ranks."""
     if subject.pair is not None:
         return compared_measures(subject.pair)
-    return _ranked_systems(subject.many) if subject.many is not None else _side_by_side(subject.evaluations)
+    return (
+        _ranked_systems(subject.many)
+        if subject.many is not None
+        else _side_by_side(subject.evaluations, subject.measures)
+    )
 
 
 def compared_measures(comparison: Comparison) -> Section:
@@ -86,7 +86,7 @@ def _compared_row(about: MeasureComparison, comparison: Comparison) -> tuple[Cel
         f"* {about.measure}" if about.measure == comparison.primary else str(about.measure),
         about.baseline.mean,
         about.candidate.mean,
-        TonedCell(about.delta, _tone(about)),
+        TonedCell(about.delta, interval_tone(about, about.measure)),
         (about.ci_low, about.ci_high),
         declared.p_two_sided if declared else None,
         declared.p_adjusted if declared else None,
@@ -108,11 +108,11 @@ def _interval_figure(comparison: Comparison, level: str) -> Figure | None:
         f"{about.measure} {format_delta(about.delta)} ({format_delta_interval((about.ci_low, about.ci_high))})"
         for about in rows
     )
-    drawn = [
-        (
+    marks = [
+        Whisker(
             str(about.measure),
             drawn_difference(about.delta or 0.0, comparison.test),
-            *(about.ci_low, about.ci_high, _tone(about)),
+            *(about.ci_low, about.ci_high, interval_tone(about, about.measure)),
         )
         for about in rows
     ]
@@ -124,17 +124,13 @@ def _interval_figure(comparison: Comparison, level: str) -> Figure | None:
     return interval_figure(
         "intervals",
         f"{level} CIs of the {TESTS[comparison.test].estimates}",
-        drawn,
+        marks,
         table,
         alt=f"Differences with CIs: {intervals}.",
         axis="difference, B minus A",
         legend=(*CLAIMS, ("same", "the CI contains zero"), *margin_legend(comparison.margin)),
         margin=comparison.margin,
     )
-
-
-def _tone(about: MeasureComparison) -> Tone:
-    return interval_tone(about.delta, about.ci_low, about.ci_high, about.measure)
 
 
 def _each_side(comparison: Comparison, level: str) -> Table:
@@ -195,9 +191,8 @@ def _ranked_systems(many: ManyComparison) -> Section:
     return Section("systems", "Systems", (first, second))
 
 
-def _side_by_side(evaluations: Sequence[Evaluation]) -> Section:
+def _side_by_side(evaluations: Sequence[Evaluation], measures: Sequence[Measure]) -> Section:
     """One system's measures as rows, several systems as rows over measures."""
-    measures = _all_measures(evaluations)
     if not measures:
         return Section("measures", "Measures", (Bullets(("No measure has a value for any query.",)),))
     level = format_level(1 - next(summary.ci_level for each in evaluations for summary in each.summaries.values()))
@@ -263,10 +258,6 @@ def _mean(evaluation: Evaluation, measure: Measure) -> float | None:
     return summary.mean if summary is not None else None
 
 
-def _all_measures(evaluations: Sequence[Evaluation]) -> tuple[Measure, ...]:
-    return tuple(dict.fromkeys(measure for evaluation in evaluations for measure in evaluation.measures))
-
-
 def _sentences(measures: Iterable[Measure]) -> tuple[str, ...]:
     names = dict.fromkeys(measure.name for measure in measures)
     return tuple(f"{CATALOGUE[name].spelling}, {CATALOGUE[name].title}: {CATALOGUE[name].sentence}" for name in names)
@@ -275,7 +266,7 @@ def _sentences(measures: Iterable[Measure]) -> tuple[str, ...]:
 def interval_figure(
     name: str,
     title: str,
-    rows: Sequence[IntervalRow],
+    marks: Sequence[Whisker],
     table: Table,
     *,
     alt: str,
@@ -288,14 +279,13 @@ def interval_figure(
     Args:
         name: of the figure.
         title: over it.
-        rows: a dot and an interval each.
+        marks: a dot and an interval each.
         table: the same numbers.
         alt: what the figure says, for readers who cannot see it.
         axis: what is subtracted from what.
         legend: what the colours mean.
         margin: of equivalence, drawn as a band; None draws none.
     """
-    marks = [Whisker(label, delta, low, high, COLOURS.get(tone, SAME)) for label, delta, low, high, tone in rows]
     spec, narrow = (whiskers(marks, axis, screen, margin) for screen in SCREENS)
     return Figure(name, title, alt, spec, narrow, table, tuple(legend), table_follows=True)
 

@@ -28,8 +28,8 @@ from cranfield.reporting.document import (
     TonedCell,
 )
 from cranfield.reporting.sections.labels import has_texts, sides, text_of, tone_of
-from cranfield.reporting.sections.paired_tests import rank_one_sentence
 from cranfield.reporting.sections.subject import Subject
+from cranfield.reporting.sections.verdict import rank_one_sentence
 from cranfield.words import first_of
 
 BUCKET_TONES: Mapping[str, Tone] = {

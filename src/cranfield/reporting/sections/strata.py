@@ -13,8 +13,10 @@ from cranfield.evaluation.contrast import ContrastSpec, StrataContrast, contrast
 from cranfield.evaluation.many_values import ManyComparison, StratumRow
 from cranfield.evaluation.strata import summaries_by_stratum
 from cranfield.evaluation.values import Comparison, Evaluation, StratumComparison
+from cranfield.measures import Measure
 from cranfield.numbers import format_delta, format_level, format_value
 from cranfield.record import Fields
+from cranfield.reporting.charts.differences import Whisker
 from cranfield.reporting.charts.spec import SCREENS
 from cranfield.reporting.charts.systems import HeatRow, heat_map
 from cranfield.reporting.document import (
@@ -26,7 +28,6 @@ from cranfield.reporting.document import (
     Paragraph,
     Section,
     Table,
-    Tone,
     TonedCell,
 )
 from cranfield.reporting.sections.labels import best_places, interval_tone, letters, mean_cells
@@ -73,7 +74,7 @@ def _pair_blocks(pair: Comparison, place: int, key: str, strata: Sequence[Stratu
     rows: list[tuple[Cell, ...]] = [
         (
             *(stratum.value, stratum.n, stratum.baseline_mean, stratum.candidate_mean),
-            TonedCell(stratum.delta, _tone(stratum, pair)),
+            TonedCell(stratum.delta, interval_tone(stratum, pair.primary)),
             (stratum.ci_low, stratum.ci_high),
         )
         for stratum in strata
@@ -91,7 +92,11 @@ def _pair_blocks(pair: Comparison, place: int, key: str, strata: Sequence[Stratu
     if not 2 <= len(drawn) <= MOST_ROWS_DRAWN:
         return (table,)
     marks = [
-        (f"{stratum.value} ({stratum.n})", delta, stratum.ci_low, stratum.ci_high, _tone(stratum, pair))
+        Whisker(
+            f"{stratum.value} ({stratum.n})",
+            delta,
+            *(stratum.ci_low, stratum.ci_high, interval_tone(stratum, pair.primary)),
+        )
         for stratum, delta in drawn
     ]
     differences = "; ".join(f"{stratum.value} {format_delta(delta)}, n = {stratum.n}" for stratum, delta in drawn)
@@ -106,10 +111,6 @@ def _pair_blocks(pair: Comparison, place: int, key: str, strata: Sequence[Stratu
         margin=pair.margin,
     )
     return figure, table
-
-
-def _tone(stratum: StratumComparison, pair: Comparison) -> Tone:
-    return interval_tone(stratum.delta, stratum.ci_low, stratum.ci_high, pair.primary)
 
 
 def _many_blocks(
@@ -191,8 +192,10 @@ def find_contrasts(
         return tuple(contrast_strata(evaluation, *spec) for spec in requested for evaluation in result)
     found = []
     for spec in requested:
-        sides = (result.baseline, result.candidate)
-        found += [contrast_strata(side, *spec, result.primary, alpha=result.alpha, seed=result.seed) for side in sides]
+        found += [
+            contrast_strata(side, *spec, result.primary, alpha=result.alpha, seed=result.seed)
+            for side in result.evaluations
+        ]
         found.append(contrast_gain(result, *spec))
     return tuple(found)
 
@@ -202,14 +205,11 @@ def strata_contrasts(subject: Subject) -> Section | None:
     contrasts = subject.contrasts
     if not contrasts:
         return None
-    pairs = dict.fromkeys((contrast.key, contrast.a, contrast.b, contrast.measure) for contrast in contrasts)
+    pairs: dict[tuple[str, str, str, Measure], list[StrataContrast]] = {}
+    for contrast in contrasts:
+        pairs.setdefault((contrast.key, contrast.a, contrast.b, contrast.measure), []).append(contrast)
     blocks: list[Block] = [Paragraph(CONTRASTS)]
-    for key, a, b, measure in pairs:
-        chosen = [
-            contrast
-            for contrast in contrasts
-            if (contrast.key, contrast.a, contrast.b, contrast.measure) == (key, a, b, measure)
-        ]
+    for chosen in pairs.values():
         blocks.append(_table(chosen))
         notes = [f"{contrast.what}: {contrast.groups.note}." for contrast in chosen if contrast.groups.note]
         notes += [f"{ceiling}." for contrast in chosen for ceiling in contrast.ceilings]

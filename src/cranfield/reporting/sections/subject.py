@@ -40,6 +40,11 @@ class Subject:
         return tuple(evaluation for _, evaluation in self.systems)
 
     @property
+    def measures(self) -> tuple[Measure, ...]:
+        """Every measure of any system."""
+        return tuple(dict.fromkeys(measure for each in self.evaluations for measure in each.measures))
+
+    @property
     def labels(self) -> tuple[str, ...]:
         """What the systems are called in this report, in order."""
         return tuple(label for label, _ in self.systems)

@@ -1,14 +1,53 @@
-"""The verdict and the handful of numbers it rests on: the first thing a reader sees."""
+"""The verdict with the numbers it rests on, the paired tests, and how many alternative analyses agree."""
 
 from __future__ import annotations
 
 from cranfield.evaluation.many_values import ManyComparison
+from cranfield.evaluation.sensitivity import Sensitivity, Variation
 from cranfield.evaluation.values import Comparison
+from cranfield.evaluation.verdict import NONINFERIORITY
 from cranfield.evaluation.verdict_table import VerdictCode
-from cranfield.numbers import format_delta, format_delta_interval, format_level, format_p, format_value
-from cranfield.reporting.document import Fact, VerdictBlock
+from cranfield.numbers import (
+    UNKNOWN,
+    format_count,
+    format_delta,
+    format_delta_interval,
+    format_level,
+    format_p,
+    format_value,
+)
+from cranfield.record import Fields
+from cranfield.reporting.document import (
+    Block,
+    Bullets,
+    Cell,
+    Column,
+    Details,
+    Fact,
+    Paragraph,
+    Section,
+    Table,
+    TonedCell,
+    VerdictBlock,
+)
 from cranfield.reporting.sections.labels import interval_tone, lettered
 from cranfield.reporting.sections.subject import Subject
+from cranfield.stats.result import TestResult
+from cranfield.stats.table import TESTS
+from cranfield.words import n_of
+
+P_VALUES = (
+    "p is two-sided, and p B > A one-sided: candidate above baseline. p Holm is the two-sided p adjusted for the number "
+    "of tests other than the declared one, which is not adjusted."
+)
+MARGIN_P_VALUES = {"p_equivalence": "within the margin", "p_noninferior": "non-inferior"}
+"""P-values of tests against a margin: what a small one means."""
+NONINFERIORITY_TEST = (
+    "noninferiority, one-sided t test: is a loss of the margin or more ruled out? "
+    "Interval: mean difference: Student's t at 1 - 2 alpha."
+)
+SPEAKS_FOR_ITSELF = ("measure", "cutoff", "without a stratum")
+"""Families whose variations are clear without the family's name."""
 
 
 def verdict_block(subject: Subject) -> VerdictBlock | None:
@@ -41,9 +80,9 @@ def _many_facts(many: ManyComparison) -> tuple[Fact, ...]:
 def _pair_facts(comparison: Comparison) -> tuple[Fact, ...]:
     about = comparison.measures[comparison.primary]
     declared = about.tests.get(comparison.test)
-    name_a, name_b = lettered((comparison.baseline, comparison.candidate))
+    name_a, name_b = lettered(comparison.evaluations)
     measure = str(comparison.primary)
-    tone = interval_tone(about.delta, about.ci_low, about.ci_high, comparison.primary)
+    tone = interval_tone(about, comparison.primary)
     if comparison.verdict.code is VerdictCode.INVALID:
         tone = ""  # a difference that does not count is no news
     return (
@@ -58,3 +97,150 @@ def _pair_facts(comparison: Comparison) -> tuple[Fact, ...]:
         Fact("p", format_p(declared.p_two_sided if declared else None), f"{comparison.test}, two-sided"),
         Fact("Queries", str(about.n), f"{about.n_nonzero} differ"),
     )
+
+
+def paired_tests(subject: Subject) -> Section | None:
+    """A row for every test: statistic, p-values, interval, and why there is none; None unless a pair is compared."""
+    comparison = subject.pair
+    if comparison is None:
+        return None
+    about = comparison.measures[comparison.primary]
+    rows: list[tuple[Cell, ...]] = [
+        (
+            f"{name} *" if name == comparison.test else name,
+            result.statistic,
+            result.p_two_sided,
+            result.p_one_sided,
+            result.p_adjusted,
+            (result.ci_low, result.ci_high),
+            _note(result),
+        )
+        for name, result in about.tests.items()
+    ]
+    table = Table(
+        (
+            Column("test"),
+            Column("statistic", "statistic"),
+            Column("p", "p"),
+            Column("p B > A", "p"),
+            Column("p Holm", "p"),
+            Column("interval", "delta interval"),
+            Column("note"),
+        ),
+        rows,
+        f"Paired tests on {comparison.primary}, n = {about.n}, {about.n_nonzero} differ. * declared test",
+        shown=None,
+        wrap=True,
+    )
+    return Section("tests", "Paired tests", (table, Details("About the tests", (Bullets(_descriptions(comparison)),))))
+
+
+def _note(result: TestResult) -> str:
+    parts = [
+        f"{what}: p {format_p(p)}"
+        for key, what in MARGIN_P_VALUES.items()
+        if isinstance(p := result.extra.get(key), float)
+    ]
+    return "; ".join([*parts, *([result.note] if result.note else [])])
+
+
+def _descriptions(comparison: Comparison) -> tuple[str, ...]:
+    from cranfield.stats.table import TESTS
+
+    specs = [TESTS[name] for name in comparison.measures[comparison.primary].tests if name in TESTS]
+    return (
+        P_VALUES,
+        *(
+            f"{spec.name}, {spec.title}: {spec.sentence}"
+            + (f" Interval: {spec.interval_method}." if spec.interval else "")
+            for spec in specs
+        ),
+        *((NONINFERIORITY_TEST,) if NONINFERIORITY in comparison.measures[comparison.primary].tests else ()),
+    )
+
+
+def rank_one_sentence(comparison: Comparison) -> str:
+    """McNemar's test in a sentence: discordant counts and p."""
+    result = comparison.rank_one
+    sentence = (
+        f"A relevant result at rank 1: {_discordant(result, 'candidate_only')} only on B, "
+        f"{_discordant(result, 'baseline_only')} only on A (exact McNemar, p {format_p(result.p_two_sided)})."
+    )
+    return f"{sentence} {result.note}." if result.note else sentence
+
+
+def _discordant(result: TestResult, side: str) -> str:
+    count = result.extra.get(side)
+    return n_of(int(count), "queries", format_count) if isinstance(count, int) else UNKNOWN
+
+
+def sensitivity_section(subject: Subject) -> Section | None:
+    """Summary line, the analyses that disagree, the table of all of them, and those not applicable; None unless requested."""
+    result = subject.sensitivity
+    if result is None:
+        return None
+    blocks: list[Block] = [Paragraph(f"{result.line}.")]
+    if result.disagreeing:
+        blocks.append(Bullets(_disagreeing(result), "warning"))
+    if result.variations:
+        blocks += [Paragraph(_how(result)), _variations_table(result)]
+    if result.left_out:
+        blocks.append(Details("Not applicable", (Bullets(result.left_out),), in_text=True))
+    return Section("sensitivity", "Sensitivity analysis", tuple(blocks))
+
+
+def _disagreeing(result: Sensitivity) -> tuple[str, ...]:
+    """Every other verdict, with the variations that reach it."""
+    by_verdict: dict[str, list[str]] = {}
+    for variation in result.disagreeing:
+        name = variation.name if variation.family in SPEAKS_FOR_ITSELF else f"{variation.family}: {variation.name}"
+        by_verdict.setdefault(variation.verdict.text, []).append(name)
+    return tuple(f"{verdict}: {', '.join(names)}" for verdict, names in by_verdict.items())
+
+
+def _how(result: Sensitivity) -> str:
+    draws = f", with {format_count(result.n_draws)} random draws" if result.test in {"permutation", "bootstrap"} else ""
+    return (
+        "Each row changes one setting; no multiple-comparison correction. The verdict is that of the declared settings. "
+        f"Rows that do not change the test use the {TESTS[result.test].title}{draws}."
+    )
+
+
+def _variations_table(result: Sensitivity) -> Table:
+    ordered = sorted(
+        result.variations, key=lambda variation: variation.verdict is result.verdict
+    )  # stable: families stay together
+    columns = (
+        Column("setting"),
+        Column("value"),
+        Column("verdict"),
+        Column("difference", "delta"),
+        Column("interval", "delta interval"),
+        Column("n", "count"),
+    )
+    return Table(
+        columns,
+        [_variation_row(variation) for variation in ordered],
+        "All alternative analyses, those that disagree first",
+        shown=None,
+        wrap=True,
+    )
+
+
+def _variation_row(variation: Variation) -> tuple[Cell, ...]:
+    verdict: Cell = TonedCell(variation.verdict.text, variation.verdict.tone)
+    return (
+        variation.family,
+        variation.name,
+        verdict,
+        variation.delta,
+        (variation.ci_low, variation.ci_high),
+        variation.n,
+    )
+
+
+FIELDS: Fields = {
+    Sensitivity: "line n_agree n_variations=variations.__len__ n_draws variations left_out",
+    Variation: "varied=family to=name delta ci_low ci_high n verdict",
+}
+"""What is written of each class; see `cranfield.record`."""
