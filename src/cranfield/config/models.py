@@ -17,7 +17,7 @@ from cranfield.config.gate import GateConfig
 from cranfield.config.names import DEFAULT_TEST, ConventionName, MeasureName, TestName
 from cranfield.config.strict import Finding, Strict, checked, raise_findings
 from cranfield.config.systems import FusionConfig, Name, Params, SystemConfig, SystemName
-from cranfield.errors import Problem
+from cranfield.errors import Problem, UnknownNameError, UsageError
 from cranfield.formats.io.validation import Text
 from cranfield.formats.testsets.native_fields import CLOSED
 from cranfield.model import DEFAULT_CONVENTION
@@ -224,6 +224,26 @@ class Config(Strict):
         if self.testsets is None:
             return {"": self._with_defaults(SetConfig(path=self.testset or ""))}
         return {name: self._with_defaults(testset) for name, testset in self.testsets.items()}
+
+    def set_name(self, name: str | None) -> str:
+        """The name of one test set, "" for a single one; None is the only test set.
+
+        Raises:
+            UsageError: there are several and none is named, or a single one and a name is given.
+            UnknownNameError: there is no such test set.
+        """
+        parameters = ("testset",)
+        if self.testsets is None:
+            if name is not None:
+                hint = "leave out {testset}"
+                raise UsageError("the config has one test set, without a name", hint=hint, parameters=parameters)
+            return ""
+        if name is None:
+            expected = f"{{testset}} with one of {', '.join(self.testsets)}"
+            raise UsageError(f"the config has {len(self.testsets)} test sets", expected=expected, parameters=parameters)
+        if name not in self.testsets:
+            raise UnknownNameError.among("test set", name, self.testsets)
+        return name
 
     def _with_defaults(self, testset: SetConfig) -> SetConfig:
         defaults = {"k": self.k, "measures": self.measures, "primary": self.primary, "repo": self.repo}

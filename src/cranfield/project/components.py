@@ -19,7 +19,6 @@ from cranfield.project.experiment import (
     Experiment,
     prepare,
     require_folder,
-    testset_named,
 )
 from cranfield.reporting import Document, save_reports
 from cranfield.reporting.documents.contribution import contribution_document
@@ -79,7 +78,7 @@ def run_components(
     config = load_config(config_path)
     variants = variants_of(config, name)
     require_folder(out)
-    varied, chosen = with_systems(config, variants.systems), testset_named(config, testset)
+    varied, chosen = with_systems(config, variants.systems), config.set_name(testset)
     experiment = prepare(varied, chosen, list(variants.systems), seed=seed, cache=cache)
     _require_free(variants, experiment)
     scored = {variant: experiment.evaluate(run) for variant, run in experiment.collect(out, pilot=pilot).items()}

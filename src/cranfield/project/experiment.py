@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Literal
 
 from cranfield.config import Config
-from cranfield.errors import InputError, PreflightError, TestSetError, UnknownNameError, UsageError
+from cranfield.errors import InputError, PreflightError, TestSetError, UsageError
 from cranfield.evaluation.options import CompareOptions
 from cranfield.evaluation.values import Evaluation, Limits
 from cranfield.formats.io.files import refusal
@@ -274,23 +274,3 @@ def require_folder(out: Path) -> None:
     if in_the_way is not None:
         expected = "a folder for the results, {out}"
         raise UsageError("this is a file", path=str(in_the_way), expected=expected, parameters=("out",))
-
-
-def testset_named(config: Config, name: str | None) -> str:
-    """The name of one test set of a config; None is the only one.
-
-    Raises:
-        UsageError: the config has several and none is named, or one and a name is given.
-        UnknownNameError: there is no such test set.
-    """
-    if config.testsets is None:
-        if name is not None:
-            expected = "none: the config has one test set"
-            raise UsageError(f"{{testset}} is {name}", expected=expected, parameters=("testset",))
-        return ""
-    if name is None:
-        expected = f"{{testset}} with one of {', '.join(config.sets)}"
-        raise UsageError(f"the config has {len(config.sets)} test sets", expected=expected, parameters=("testset",))
-    if name not in config.sets:
-        raise UnknownNameError.among("test set", name, config.sets)
-    return name

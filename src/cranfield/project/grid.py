@@ -19,7 +19,6 @@ from cranfield.project.experiment import (
     Experiment,
     prepare,
     require_folder,
-    testset_named,
 )
 from cranfield.reporting import Document, save_reports
 from cranfield.reporting.documents.grid import grid_document
@@ -83,7 +82,7 @@ def run_grid(
     require_folder(out)
     points = grid_points(config, grid)
     configs = {grid.system: config.systems[grid.system]} | {point.name: point.system for point in points}
-    name = testset_named(config, testset)
+    name = config.set_name(testset)
     experiment = prepare(with_systems(config, configs), name, list(configs), seed=seed, cache=cache)
     halves = halves_of(experiment.testset, grid)
     runs = experiment.collect(out, pilot=pilot)

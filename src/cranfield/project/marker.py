@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from cranfield.config import Config, load_config
-from cranfield.errors import Problem, SystemUnderTestError, UnknownNameError, UsageError, shorten
+from cranfield.errors import Problem, SystemUnderTestError, UsageError, shorten
 from cranfield.evaluation.values import Evaluation, Limits
 from cranfield.evaluation.verdict import broken_limits
 from cranfield.model import DEFAULT_CONVENTION, TestSet
@@ -94,12 +94,7 @@ def _function_system(function: object, folder: Path) -> ConfiguredSystem:
 
 
 def _of_config(settings: MarkerSettings, config: Config) -> Experiment:
-    names = list(config.sets)
-    name = str(settings.testset) if settings.testset is not None else names[0]
-    if name not in names:
-        raise UnknownNameError.among("test set of the config", name, [name for name in names if name])
-    if settings.testset is None and len(names) > 1:
-        raise UsageError("the config has several test sets", expected=f"testset=, one of {', '.join(names)}")
+    name = config.set_name(None if settings.testset is None else str(settings.testset))
     system = settings.system if isinstance(settings.system, str) else _only_system(config)
     experiment = prepare(config, name, [system], cache="off")
     return replace(experiment, k=settings.k or experiment.k, convention=settings.convention or experiment.convention)

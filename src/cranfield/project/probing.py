@@ -66,15 +66,9 @@ def probe(
 
 
 def _set_params(config: Config, testset: str | None) -> Mapping[str, Scalar]:
-    if testset is None:
-        return {} if config.testsets is not None else config.sets[""].params
-    if config.testsets is None:
-        raise UsageError(
-            "the config has one test set, without a name", hint="leave out {testset}", parameters=("testset",)
-        )
-    if testset not in config.sets:
-        raise UnknownNameError.among("test set", testset, config.sets)
-    return config.sets[testset].params
+    if testset is None and config.testsets is not None:
+        return {}
+    return config.sets[config.set_name(testset)].params
 
 
 def _params(written: Sequence[str]) -> dict[str, Scalar]:

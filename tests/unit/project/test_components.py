@@ -138,7 +138,7 @@ def test_of_several_test_sets_one_has_to_be_named(tmp_path: Path) -> None:
         run_components("three", project(tmp_path, text), out=tmp_path / "out", testset="smal")
     with pytest.raises(TestSetError, match=r"nothing\.yaml"):
         run_components("three", project(tmp_path, text), out=tmp_path / "out", testset="none")
-    with pytest.raises(UsageError, match="testset is small"):
+    with pytest.raises(UsageError, match="the config has one test set, without a name"):
         run_components("three", project(tmp_path), out=tmp_path / "out", testset="small")
     assert not (tmp_path / "asked").exists()
 
