@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from cranfield.errors import TestSetError
 from cranfield.formats.io.json_text import parse_json
-from cranfield.formats.io.records import entries, load_json
+from cranfield.formats.io.records import indexed_objects, load_json
 from cranfield.formats.io.tree import sourced
 from cranfield.formats.tools.by_text import params_of
 
@@ -70,8 +70,8 @@ def test_what_is_wrong_is_said_with_its_place(file, text, message):
 
 
 def test_what_is_no_object_of_a_list_is_passed_over():
-    assert entries([{"a": 1}, 2, {"b": 3}]) == [(0, {"a": 1}), (2, {"b": 3})]
-    assert entries({"a": 1}) == []
+    assert indexed_objects([{"a": 1}, 2, {"b": 3}]) == [(0, {"a": 1}), (2, {"b": 3})]
+    assert indexed_objects({"a": 1}) == []
 
 
 def test_parameters_that_no_command_could_name_are_counted():

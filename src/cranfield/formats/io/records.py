@@ -121,7 +121,7 @@ def write_json(path: Path, document: object) -> None:
     write_text(path, [json.dumps(document, indent=2) + "\n"])
 
 
-def entries(value: object) -> list[tuple[int, Mapping[str, Any]]]:
+def indexed_objects(value: object) -> list[tuple[int, Mapping[str, Any]]]:
     """Position and content of the objects of a list; the model reports the rest."""
     return (
         [(i, entry) for i, entry in enumerate(value) if isinstance(entry, Mapping)] if isinstance(value, list) else []

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
@@ -114,7 +114,7 @@ def read_table(
     frame = _opened(source, error)
     taken = _choose(frame.names(), required, (*optional, *lenient), columns or {}, name, error)
     series = frame.select(list(taken.values()))
-    checks = _Checks(name, error)
+    checks = _Checks(name, ProblemList(error))
     ids: dict[Role, Ids] = {}
     numbers: dict[Role, Floats] = {}
     for role, column in taken.items():
@@ -123,7 +123,7 @@ def read_table(
         elif role not in lenient:
             numbers[role] = checks.numbers(series[column], column)
         else:
-            trial = _Checks(name, error)
+            trial = _Checks(name, ProblemList(error))
             values = trial.numbers(series[column], column)
             if not trial.found.problems:
                 numbers[role] = values
@@ -147,7 +147,7 @@ def read_arrays(columns: Mapping[Role, Any], error: type[CranfieldError], *, nam
     if {array.ndim for array in arrays.values()} != {1} or len({array.shape for array in arrays.values()}) != 1:
         shapes = ", ".join(f"{role} {array.shape}" for role, array in arrays.items())
         raise UsageError(f"{name} do not go together", expected="one dimension and one length", got=shapes)
-    checks = _Checks(name, error)
+    checks = _Checks(name, ProblemList(error))
     ids: dict[Role, Ids] = {}
     numbers: dict[Role, Floats] = {}
     for role, array in arrays.items():
@@ -274,11 +274,7 @@ class _Checks:
     """Looks for values that cannot be used."""
 
     name: str
-    error: type[CranfieldError]
-    found: ProblemList = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.found = ProblemList(self.error)
+    found: ProblemList
 
     def ids(self, series: nw.Series[Any], column: str) -> Ids:
         import narwhals as nw

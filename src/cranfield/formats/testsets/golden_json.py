@@ -21,7 +21,7 @@ from cranfield.formats.io.cells import whole
 from cranfield.formats.io.delimited import write_unicode
 from cranfield.formats.io.files import STDIN, stem, unpacked_name
 from cranfield.formats.io.located import Located
-from cranfield.formats.io.records import RECORDS, OpenModel, entries, load_records, write_records
+from cranfield.formats.io.records import RECORDS, OpenModel, indexed_objects, load_records, write_records
 from cranfield.formats.io.tree import source_text
 from cranfield.formats.io.validation import Text, load_model, validate
 from cranfield.formats.testsets.builder import TestSetBuilder, UnknownFields
@@ -104,7 +104,7 @@ def _testset(located: Located) -> tuple[TestSet, int | None]:
     """The test set, and how many of its records a person has reviewed; None where no record says."""
     builder = TestSetBuilder(located.path, located.mark)
     model = validate(located, _File, builder.problems)
-    for index, raw in entries(located.sourced.get(RECORDS)):
+    for index, raw in indexed_objects(located.sourced.get(RECORDS)):
         query_id = source_text(raw.get("query_id"))
         if isinstance(query_id, str):
             builder.new_query(Query(query_id), (RECORDS, index, "query_id"))

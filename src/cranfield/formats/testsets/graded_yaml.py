@@ -15,7 +15,7 @@ from pydantic import Field
 from cranfield.errors import ProblemList, TestSetError
 from cranfield.formats.io.cells import as_number, whole
 from cranfield.formats.io.located import Located
-from cranfield.formats.io.records import RECORDS, OpenModel, entries, load_records, write_records
+from cranfield.formats.io.records import RECORDS, OpenModel, indexed_objects, load_records, write_records
 from cranfield.formats.io.tree import Loc, source_text
 from cranfield.formats.io.validation import Text, validate
 from cranfield.formats.testsets.builder import TestSetBuilder, UnknownFields, check_graded
@@ -62,7 +62,7 @@ def read_graded_yaml(path: Path | str) -> TestSet:
 def _testset(located: Located) -> TestSet:
     builder = TestSetBuilder(located.path, located.mark)
     model = validate(located, _File, builder.problems)
-    for index, raw in entries(located.sourced.get(RECORDS)):
+    for index, raw in indexed_objects(located.sourced.get(RECORDS)):
         _judge(builder, raw, (RECORDS, index))
     builder.problems.raise_if_any()
     if model is None:
@@ -91,7 +91,7 @@ def _judge(builder: TestSetBuilder, record: Mapping[str, Any], loc: Loc) -> None
     if not isinstance(query_id, str):
         return
     is_new = builder.new_query(Query(query_id), (*loc, "query_id"))
-    for place, judged in entries(record.get("relevant_docs")) if is_new else ():
+    for place, judged in indexed_objects(record.get("relevant_docs")) if is_new else ():
         doc_id, grade = source_text(judged.get("doc_id")), as_number(judged.get("grade"))
         if isinstance(doc_id, str) and grade is not None:
             builder.judge(query_id, doc_id, grade, (*loc, "relevant_docs", place))

@@ -16,7 +16,7 @@ from cranfield.errors import ProblemList, TestSetError, shorten
 from cranfield.formats.io.cells import check_column, column_line, id_text, number_of, short
 from cranfield.formats.io.files import opened, shown, write_bytes
 from cranfield.formats.registry import NO_SUBGROUP
-from cranfield.formats.testsets.builder import TestSetBuilder
+from cranfield.formats.testsets.builder import HINT_RULES, TestSetBuilder
 from cranfield.formats.testsets.preferences import preference_problems
 from cranfield.model import GroupedJudgment, Grouping, Query, TestSet
 from cranfield.model.note import info
@@ -211,7 +211,7 @@ def write_qrels(testset: TestSet, path: Path | str) -> None:
                 f"not written: query {query.id!r} is judged by a rule",
                 path=str(path),
                 expected="graded document ids",
-                hint="a YAML test set holds patterns, spans and other rules",
+                hint=HINT_RULES,
             )
         check_column(problems, path, "query", query.id)
         for doc_id, grade in testset.grades.get(query.id, {}).items():

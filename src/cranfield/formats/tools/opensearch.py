@@ -14,7 +14,7 @@ from pydantic import BeforeValidator
 from cranfield.errors import TestSetError
 from cranfield.formats.io.cells import as_number, number_of
 from cranfield.formats.io.located import Located
-from cranfield.formats.io.records import Loose, entries, load_json, write_json
+from cranfield.formats.io.records import Loose, indexed_objects, load_json, write_json
 from cranfield.formats.io.tree import Loc, source_text
 from cranfield.formats.io.validation import Text, validate
 from cranfield.formats.testsets.native_fields import FilledText, Grade
@@ -59,7 +59,7 @@ def read_opensearch_judgments(path: Path | str) -> TestSet:
     builder = TextBuilder(path, located.mark)
     validate(located, _List, builder.problems)
     data = located.sourced
-    for index, entry in entries(data.get("judgmentRatings")):
+    for index, entry in indexed_objects(data.get("judgmentRatings")):
         _take(builder, entry, ("judgmentRatings", index))
     kind = source_text(data.get("type")) or IMPORTED
     notes = () if kind == IMPORTED else info(f"the list is of type {kind}: its ratings were not made by people alone")
@@ -88,7 +88,7 @@ def _take(builder: TextBuilder, entry: Mapping[str, Any], loc: Loc) -> None:
     if not isinstance(text, str):
         return
     builder.query(text, Query("", text))
-    for index, rating in entries(entry.get("ratings")):
+    for index, rating in indexed_objects(entry.get("ratings")):
         doc_id, grade = source_text(rating.get("docId")), as_number(_from_text(rating.get("rating")))
         if isinstance(doc_id, str) and grade is not None:
             builder.judge(text, doc_id, grade, (*loc, "ratings", index))

@@ -17,7 +17,7 @@ from typing import Any
 from cranfield.errors import TestSetError
 from cranfield.formats.io.cells import as_number, number_of, whole
 from cranfield.formats.io.delimited import read_sheet
-from cranfield.formats.io.records import Loose, entries, load_json, write_json
+from cranfield.formats.io.records import Loose, indexed_objects, load_json, write_json
 from cranfield.formats.io.tree import Loc, source_text
 from cranfield.formats.io.validation import Text, validate
 from cranfield.formats.testsets.builder import by_line
@@ -71,7 +71,7 @@ def read_quepid_book(path: Path | str) -> TestSet:
     validate(located, _Book, builder.problems)
     book = _Raters(builder)
     data = located.sourced
-    for index, pair in entries(data.get("query_doc_pairs")):
+    for index, pair in indexed_objects(data.get("query_doc_pairs")):
         book.pair(pair, ("query_doc_pairs", index))
     scale = data.get("scale")
     grades = [as_number(grade) for grade in scale] if isinstance(scale, list) else []
@@ -129,7 +129,7 @@ class _Raters:
             return
         self.builder.query(text, Query("", text))
         self.lost.update(noun for key, noun in _NOT_CARRIED.items() if pair.get(key) not in (None, "", {}, []))
-        judgements = entries(pair.get("judgements"))
+        judgements = indexed_objects(pair.get("judgements"))
         self.empty["unrated pairs"] += not judgements
         for index, judgement in judgements:
             self.lost["explanations"] += bool(judgement.get("explanation"))

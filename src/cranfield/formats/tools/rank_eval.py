@@ -14,7 +14,7 @@ from pydantic import Field, JsonValue
 
 from cranfield.errors import ProblemList, TestSetError, shorten
 from cranfield.formats.io.cells import as_number
-from cranfield.formats.io.records import Loose, entries, load_json, write_json
+from cranfield.formats.io.records import Loose, indexed_objects, load_json, write_json
 from cranfield.formats.io.tree import Loc, source_text
 from cranfield.formats.io.validation import validate
 from cranfield.formats.testsets.builder import TestSetBuilder
@@ -59,11 +59,11 @@ def read_rank_eval(path: Path | str) -> TestSet:
     located = load_json(path)
     builder = TestSetBuilder(path, located.mark)
     validate(located, _Body, builder.problems)
-    requests = entries(located.sourced.get("requests"))
+    requests = indexed_objects(located.sourced.get("requests"))
     named = (
         source_text(rated.get("_index"))
         for _, request_entry in requests
-        for _, rated in entries(request_entry.get("ratings"))
+        for _, rated in indexed_objects(request_entry.get("ratings"))
     )
     indices = sorted({name for name in named if isinstance(name, str)})
     lost: Counter[str] = Counter()
@@ -118,7 +118,7 @@ def _texts(node: object) -> Iterator[str]:
 
 
 def _judge(builder: TestSetBuilder, query_id: str, request: Mapping[str, Any], loc: Loc, *, several: bool) -> None:
-    for index, rated in entries(request.get("ratings")):
+    for index, rated in indexed_objects(request.get("ratings")):
         name, doc_id = source_text(rated.get("_index")), source_text(rated.get("_id"))
         grade = as_number(rated.get("rating"))
         if isinstance(name, str) and isinstance(doc_id, str) and grade is not None:

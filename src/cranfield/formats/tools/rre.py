@@ -14,7 +14,7 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, Field
 
 from cranfield.formats.io.cells import as_number, number_of
-from cranfield.formats.io.records import Loose, entries, load_json, write_json
+from cranfield.formats.io.records import Loose, indexed_objects, load_json, write_json
 from cranfield.formats.io.tree import Loc, source_text
 from cranfield.formats.io.validation import PlainScalar, Text, validate
 from cranfield.formats.testsets.native_fields import Grade, complaint
@@ -96,7 +96,7 @@ def read_rre(path: Path | str) -> TestSet:
         for group, group_loc in _inner(topic, "query_groups", topic_loc):
             strata = {TOPIC: _name(topic)} if topic is not data else {}
             strata |= {GROUP: _group_name(group)} if group is not topic else {}
-            for index, query in entries(group.get("queries")):
+            for index, query in indexed_objects(group.get("queries")):
                 lost["templates of queries"] += "template" in query or "template" in group
                 loc = (*group_loc, "queries", index)
                 key = _take(builder, query, loc, {k: v for k, v in strata.items() if v}, placeholder, lost)
@@ -108,7 +108,7 @@ def read_rre(path: Path | str) -> TestSet:
 
 def _inner(node: Mapping[str, Any], key: str, loc: Loc) -> list[tuple[Mapping[str, Any], Loc]]:
     """The mappings of a list, each with its place; the node itself where it has no such list."""
-    return [(entry, (*loc, key, i)) for i, entry in entries(node[key])] if key in node else [(node, loc)]
+    return [(entry, (*loc, key, i)) for i, entry in indexed_objects(node[key])] if key in node else [(node, loc)]
 
 
 def _name(node: Mapping[str, Any]) -> str:
