@@ -23,7 +23,7 @@ from tools import BENCH, NUMBA_CACHE, THEIRS, clean_environment, say
 from cranfield.stats.bootstrap import bootstrap
 from cranfield.stats.permutation import permutation
 from cranfield.stats.result import TestResult
-from cranfield.stats.rounding import differences
+from cranfield.stats.vectors import differences
 
 OURS: Mapping[str, Callable[..., TestResult]] = {"permutation": permutation, "bootstrap": bootstrap}
 THEIR_TESTS = ("scipy permutation", "ranx permutation", "scipy bootstrap")

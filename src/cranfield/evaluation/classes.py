@@ -21,7 +21,7 @@ from cranfield.ranking.transform import only_queries
 from cranfield.ranking.value import FloatQ, Ranking
 from cranfield.stats.describe import describe
 from cranfield.stats.interval import t_interval
-from cranfield.stats.rounding import differences
+from cranfield.stats.vectors import differences
 
 if TYPE_CHECKING:
     from cranfield.stats.result import TestResult
@@ -110,7 +110,7 @@ def by_class(evaluation: Evaluation) -> tuple[ClassResult, ...]:
 
 def compare_classes(comparison: Comparison) -> tuple[ClassComparison, ...]:
     """Two systems by query class: each class with its own paired test, Holm-adjusted across the classes."""
-    from cranfield.stats.multiplicity import holm
+    from cranfield.stats.result import holm
 
     sides = [{result.query_class.name: result for result in by_class(side)} for side in comparison.evaluations]
     compared = [

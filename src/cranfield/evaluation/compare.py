@@ -29,13 +29,12 @@ from cranfield.measures.kernels import first_relevant_rank
 from cranfield.model import TestSet
 from cranfield.ranking.value import FloatQ
 from cranfield.stats.describe import describe
-from cranfield.stats.effect import USUAL_POWER, cohens_dz, minimal_detectable_effect
 from cranfield.stats.interval import t_interval
-from cranfield.stats.multiplicity import holm
 from cranfield.stats.paired import mcnemar, noninferiority
-from cranfield.stats.result import TestResult
-from cranfield.stats.rounding import differences
+from cranfield.stats.power import USUAL_POWER, cohens_dz, minimal_detectable_effect
+from cranfield.stats.result import TestResult, holm
 from cranfield.stats.table import TESTS, run_tests
+from cranfield.stats.vectors import differences
 
 Sides = tuple[Evaluation, Evaluation]
 

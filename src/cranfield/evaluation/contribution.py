@@ -12,7 +12,7 @@ from cranfield.evaluation.values import ByMeasure, Comparison, Evaluation, Measu
 from cranfield.evaluation.verdict import sign_of
 from cranfield.evaluation.verdict_table import VerdictCode
 from cranfield.measures import Measure
-from cranfield.stats.multiplicity import holm
+from cranfield.stats.result import holm
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from cranfield.evaluation.values import Evaluation
 from cranfield.evaluation.verdict_table import VerdictCode
 from cranfield.model import CallLog, Outcome
-from cranfield.stats.arguments import check_alpha, check_draws
-from cranfield.stats.draws import index_blocks
+from cranfield.stats.resampling import index_blocks
+from cranfield.stats.vectors import check_alpha, check_draws
 
 DEFAULT_RESAMPLES = 2_000
 """Resamples for an interval of a latency difference; Monte Carlo error of the ends is a few percent of its width."""

@@ -34,13 +34,12 @@ from cranfield.evaluation.verdict import sign_of
 from cranfield.evaluation.verdict_table import VerdictCode
 from cranfield.measures import CATALOGUE, Measure
 from cranfield.numbers import format_p, format_value
-from cranfield.stats.multiplicity import holm
 from cranfield.stats.omnibus import cliques, critical_difference, friedman, mean_ranks, permutation_omnibus
 from cranfield.stats.permutation import EXACT_UP_TO
 from cranfield.stats.rank_correlation import kendall_tau
-from cranfield.stats.result import TestResult
-from cranfield.stats.rounding import differences
+from cranfield.stats.result import TestResult, holm
 from cranfield.stats.table import TESTS, Paired
+from cranfield.stats.vectors import differences
 from cranfield.words import and_list
 
 FEWEST_SYSTEMS = 3

@@ -14,10 +14,17 @@ from cranfield.evaluation.values import Evaluation
 from cranfield.measures import Measure
 from cranfield.ranking.value import FloatQ
 from cranfield.stats.describe import describe
-from cranfield.stats.effect import USUAL_POWER, minimal_detectable_effect
 from cranfield.stats.interval import t_interval
-from cranfield.stats.power import TRIALS, check_power, power_of, queries_needed, resampled_power
-from cranfield.stats.rounding import differences
+from cranfield.stats.power import (
+    TRIALS,
+    USUAL_POWER,
+    check_power,
+    minimal_detectable_effect,
+    power_of,
+    queries_needed,
+    resampled_power,
+)
+from cranfield.stats.vectors import differences
 
 ROUND = (1.0, 2.0, 5.0)
 RESAMPLED_UP_TO = 10_000

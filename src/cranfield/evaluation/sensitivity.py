@@ -20,8 +20,8 @@ from cranfield.evaluation.values import Comparison, Evaluation
 from cranfield.evaluation.verdict import sign_of, verdict_of_interval
 from cranfield.evaluation.verdict_table import VerdictCode
 from cranfield.measures import Measure, compute, parse_all
-from cranfield.stats.rounding import differences
 from cranfield.stats.table import MEAN_DIFFERENCE, TESTS, Paired
+from cranfield.stats.vectors import differences
 
 Family = Literal["measure", "cutoff", "test", "consensus rule", "without a stratum", "unjudged documents"]
 

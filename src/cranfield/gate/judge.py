@@ -18,8 +18,8 @@ from cranfield.gate.evidence import Evidence, Values, direction, named
 from cranfield.gate.result import RuleResult, Status
 from cranfield.measures import CATALOGUE, parse
 from cranfield.numbers import format_count, format_level
-from cranfield.stats.rounding import differences
 from cranfield.stats.table import DEFAULT_DRAWS, TESTS, Paired
+from cranfield.stats.vectors import differences
 from cranfield.words import first_of, n_of
 
 MOST_QUERIES = 10

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cranfield.stats.arguments import FloatN, check_alpha, check_draws
 from cranfield.stats.coefficients import (
     COEFFICIENTS,
     DISTANCES,
@@ -23,7 +22,8 @@ from cranfield.stats.coefficients import (
     raw_agreement,
 )
 from cranfield.stats.consensus import Slots, SlotTable, slot_table
-from cranfield.stats.draws import index_blocks
+from cranfield.stats.resampling import index_blocks
+from cranfield.stats.vectors import FloatN, check_alpha, check_draws
 
 DEFAULT_DRAWS = 1_000
 FEWEST_ITEMS = 6

@@ -7,12 +7,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cranfield.stats.arguments import FloatN, Values, as_vector, check_alpha, check_draws
 from cranfield.stats.describe import describe
-from cranfield.stats.draws import index_blocks
-from cranfield.stats.fixed_point import FixedPoint, fixed_point
+from cranfield.stats.interval import align_with_test
+from cranfield.stats.resampling import FixedPoint, fixed_point, index_blocks
 from cranfield.stats.result import NO_QUERY, TestResult, untested
-from cranfield.stats.rounding import align_with_test
+from cranfield.stats.vectors import FloatN, Values, as_vector, check_alpha, check_draws
 
 DEFAULT_RESAMPLES = 20_000
 """Monte Carlo error of the ends of a 95 % CI: about 1 % of its width."""

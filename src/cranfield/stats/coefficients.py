@@ -18,8 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cranfield.errors import UsageError
-from cranfield.stats.arguments import FloatN
 from cranfield.stats.consensus import SlotTable
+from cranfield.stats.vectors import FloatN
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]

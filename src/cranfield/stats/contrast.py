@@ -12,18 +12,16 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from cranfield.stats.arguments import FloatN, Values, as_vector, check_alpha, check_draws
 from cranfield.stats.describe import Description, describe
-from cranfield.stats.draws import BLOCK_CELLS
-from cranfield.stats.fixed_point import fixed_point
 from cranfield.stats.interval import t_quantile, t_tail
-from cranfield.stats.rounding import TOLERANCE
+from cranfield.stats.resampling import BLOCK_CELLS, fixed_point
+from cranfield.stats.vectors import TOLERANCE, FloatN, Values, as_vector, check_alpha, check_draws
 
 DEFAULT_LABELLINGS = 9_999
 """Random labellings of the queries, not counting the observed one."""
 
 LABELS = 3
-"""Purpose of the random numbers; see `draws`."""
+"""Purpose of the random numbers; see `resampling`."""
 
 CEILING_MEAN = 0.95
 """A group whose mean is this share of the maximum, or more, is at the ceiling."""

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cranfield.stats.arguments import FloatN, Values, as_vector
-from cranfield.stats.rounding import TOLERANCE
+from cranfield.stats.vectors import TOLERANCE, FloatN, Values, as_vector
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,8 +11,10 @@ import math
 from functools import lru_cache
 
 from cranfield.errors import InternalError, UsageError
-from cranfield.stats.arguments import Values
 from cranfield.stats.describe import Description, describe
+from cranfield.stats.vectors import TOLERANCE, Values
+
+Ends = tuple[float | None, float | None]
 
 SMALLEST_TAIL = 1e-100
 """Smallest supported tail probability; much smaller ones would underflow."""
@@ -47,6 +49,26 @@ def t_interval(values: Values, level: float = 0.95, about: Description | None = 
         return None
     half = t_quantile((1 + level) / 2, about.n - 1) * about.std / math.sqrt(about.n)
     return about.mean - half, about.mean + half
+
+
+def align_with_test(low: float | None, high: float | None, *, rejected: bool, upward: bool, scale: float) -> Ends:
+    """Make an interval contain zero exactly where its own test does not reject zero.
+
+    The set of values that a rank test does not reject can be open at zero, and a computed end can miss zero by rounding
+    error. An end that must exclude zero is set to `TOLERANCE * scale`.
+
+    Args:
+        low: lower end; None is unbounded.
+        high: upper end.
+        rejected: the test rejects zero at the alpha of the interval.
+        upward: it rejects in favour of positive differences.
+        scale: size of the largest difference.
+    """
+    if not rejected:
+        return (None if low is None else min(low, 0.0)), (None if high is None else max(high, 0.0))
+    if upward:
+        return (None if low is None else max(low, TOLERANCE * scale)), high
+    return low, (None if high is None else min(high, -TOLERANCE * scale))
 
 
 @lru_cache(maxsize=4096)

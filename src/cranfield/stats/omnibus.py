@@ -14,10 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cranfield.errors import UsageError
-from cranfield.stats.arguments import as_matrix, check_alpha, check_draws
-from cranfield.stats.fixed_point import fixed_point
+from cranfield.stats.resampling import fixed_point
 from cranfield.stats.result import NO_QUERY, TestResult, untested
-from cranfield.stats.rounding import TOLERANCE
+from cranfield.stats.vectors import TOLERANCE, as_matrix, check_alpha, check_draws
 
 FloatQS = NDArray[np.float64]
 """Queries by systems."""
@@ -36,7 +35,7 @@ LISTED_UP_TO = 5
 """Orders of up to so many systems are drawn from a list of them all (120); longer ones are drawn by sorting."""
 
 ARRANGEMENTS = 4
-"""Purpose of the random numbers; see `draws`."""
+"""Purpose of the random numbers; see `resampling`."""
 
 CHUNK_CELLS = 1 << 18
 """Cells drawn by one generator and processed at once. Changing it changes the draws."""

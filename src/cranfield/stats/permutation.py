@@ -19,11 +19,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from cranfield.stats.arguments import FloatN, Values, as_matrix, as_vector, check_alpha, check_draws
 from cranfield.stats.describe import describe
-from cranfield.stats.draws import counted_subset_blocks, subset_blocks
-from cranfield.stats.fixed_point import FixedPoint, fixed_point
+from cranfield.stats.resampling import FixedPoint, counted_subset_blocks, fixed_point, subset_blocks
 from cranfield.stats.result import DEFAULT_DRAWS, NO_QUERY, TestResult, untested
+from cranfield.stats.vectors import FloatN, Values, as_matrix, as_vector, check_alpha, check_draws
 
 EXACT_UP_TO = 16
 """Up to this many queries all 2^n sign patterns are enumerated."""

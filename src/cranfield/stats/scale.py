@@ -14,7 +14,7 @@ from typing import Literal, TypeGuard
 import numpy as np
 
 from cranfield.errors import UnknownNameError, UsageError
-from cranfield.stats.arguments import FloatN
+from cranfield.stats.vectors import FloatN
 
 Scale = Literal["binary", "graded", "detail"]
 GradeMap = Mapping[float, float]

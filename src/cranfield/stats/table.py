@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from cranfield.stats.result import DEFAULT_DRAWS, TestResult
 
 if TYPE_CHECKING:
-    from cranfield.stats.arguments import FloatN, Values
+    from cranfield.stats.vectors import FloatN, Values
 
 __all__ = ["DEFAULT_DRAWS", "MEAN_DIFFERENCE", "TESTS", "Paired", "TestSpec", "run_tests"]
 
@@ -210,9 +210,8 @@ def run_tests(
     Raises:
         UsageError: sides that do not pair, values that are not finite, or an alpha, seed or margin that cannot be.
     """
-    from cranfield.stats.arguments import as_vector
     from cranfield.stats.paired import is_binary
-    from cranfield.stats.rounding import differences
+    from cranfield.stats.vectors import as_vector, differences
 
     difference = differences(baseline, candidate)
     given = Paired(as_vector(baseline), as_vector(candidate), difference, alpha, seed, n_draws, margin)

@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 from cranfield.errors import TestSetError, UsageError
 from cranfield.model import Note, NoteKind, Rating, TestSet
 from cranfield.model.note import info
-from cranfield.stats.arguments import FloatN
 from cranfield.stats.consensus import DEFAULT_RULE, ConsensusRule, SlotTable, combined, rule_named
 from cranfield.stats.scale import LEVELS, GradeMap, Scale, map_grades, rules_between, scale_named, scale_of
+from cranfield.stats.vectors import FloatN
 from cranfield.words import first_of, n_of
 
 NAMED_PAIRS = 3

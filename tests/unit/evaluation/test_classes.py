@@ -9,8 +9,8 @@ from cranfield.evaluation.margins import unjudged_margin
 from cranfield.measures import parse
 from cranfield.model import QUERY_CLASSES, Answer, Hit, Legacy, Negative, Outcome, Pattern, Query, Run, Source, TestSet
 from cranfield.project.recipe import compare, evaluate, with_measure
-from cranfield.stats.multiplicity import holm
 from cranfield.stats.paired import mcnemar, sign_test
+from cranfield.stats.result import holm
 
 FORMS = tuple(f"e{i}" for i in range(8))
 QUIET = tuple(f"n{i}" for i in range(4))

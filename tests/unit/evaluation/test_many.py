@@ -16,7 +16,7 @@ from cranfield.evaluation.many import compare_many as compared
 from cranfield.evaluation.many_values import ManyComparison
 from cranfield.evaluation.options import CompareOptions
 from cranfield.evaluation.values import Evaluation
-from cranfield.stats.multiplicity import holm
+from cranfield.stats.result import holm
 
 RR, P1 = parse("RR"), parse("P@1")
 

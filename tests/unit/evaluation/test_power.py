@@ -11,8 +11,7 @@ from cranfield.errors import UsageError
 from cranfield.evaluation.power import plan, round_numbers
 from cranfield.model import Query, TestSet
 from cranfield.project.recipe import evaluate
-from cranfield.stats.effect import minimal_detectable_effect
-from cranfield.stats.power import power_of, queries_needed
+from cranfield.stats.power import minimal_detectable_effect, power_of, queries_needed
 
 N = 40
 SHOP = TestSet("shop", tuple(Query(f"q{n}") for n in range(N)), {f"q{n}": {"a": 1} for n in range(N)})

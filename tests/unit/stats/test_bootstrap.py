@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cranfield.errors import UsageError
-from cranfield.stats import draws
+from cranfield.stats import resampling
 from cranfield.stats.bootstrap import DEFAULT_RESAMPLES, bootstrap
-from cranfield.stats.draws import index_blocks
+from cranfield.stats.resampling import index_blocks
 
 ALPHAS = st.sampled_from([0.01, 0.05, 0.1, 0.3, 0.9])
 
@@ -111,7 +111,7 @@ def test_the_seed_decides_and_block_sizes_do_not(monkeypatch):
     first = bootstrap(d, seed=1, n_draws=3000)
     assert bootstrap(d, seed=1, n_draws=3000) == first
     assert bootstrap(d, seed=2, n_draws=3000) != first
-    monkeypatch.setattr(draws, "BLOCK_CELLS", 1000)
+    monkeypatch.setattr(resampling, "BLOCK_CELLS", 1000)
     assert bootstrap(d, seed=1, n_draws=3000) == first
 
 

@@ -8,7 +8,7 @@ import scipy.stats
 from statsmodels.stats.power import TTestPower
 
 from cranfield.errors import UsageError
-from cranfield.stats.effect import cohens_dz, minimal_detectable_effect
+from cranfield.stats.power import cohens_dz, minimal_detectable_effect
 
 
 def test_effect_size_is_mean_over_spread():

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cranfield.errors import UsageError
-from cranfield.stats.interval import t_interval, t_quantile, t_tail
+from cranfield.stats.interval import align_with_test, t_interval, t_quantile, t_tail
 
 DEGREES = (1, 2, 3, 4, 5, 7, 10, 20, 30, 49, 50, 99, 100, 101, 200, 500, 999, 6979, 10_000, 49_999, 100_000)
 TAILS = (*np.logspace(-6, math.log10(0.45), 40).tolist(), 0.25, 0.2500001, 0.2499999)
@@ -106,3 +106,19 @@ def test_intervals_do_not_load_scipy():
         "import cranfield.stats.table; print('scipy' in sys.modules)"
     )
     assert subprocess.check_output([sys.executable, "-c", code], text=True).strip() == "False"
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "rejected", "upward", "expected"),
+    [
+        (0.0, 0.5, True, True, (2e-12, 0.5)),  # open at zero: the smallest step beside it
+        (-0.5, 0.0, True, False, (-0.5, -2e-12)),
+        (1e-18, 0.5, False, True, (0.0, 0.5)),
+        (-0.5, -1e-18, False, False, (-0.5, 0.0)),
+        (0.1, 0.5, True, True, (0.1, 0.5)),
+        (-0.1, 0.5, False, True, (-0.1, 0.5)),
+        (None, None, False, True, (None, None)),
+    ],
+)
+def test_an_end_at_zero_goes_where_its_test_puts_it(low, high, rejected, upward, expected):
+    assert align_with_test(low, high, rejected=rejected, upward=upward, scale=2.0) == expected

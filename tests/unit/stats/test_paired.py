@@ -11,7 +11,9 @@ from statsmodels.stats.contingency_tables import mcnemar as statsmodels_mcnemar
 from statsmodels.stats.weightstats import ttost_paired
 
 from cranfield.errors import UsageError
-from cranfield.stats.paired import bootstrap, mcnemar, paired_t, sign_test, tost, wilcoxon
+from cranfield.stats.bootstrap import bootstrap
+from cranfield.stats.paired import mcnemar, paired_t, sign_test, tost
+from cranfield.stats.wilcoxon import wilcoxon
 
 ALPHAS = st.sampled_from([0.01, 0.05, 0.1, 0.3])
 ONE_SAMPLE = {"t": paired_t, "sign": sign_test, "wilcoxon": wilcoxon, "bootstrap": bootstrap}

@@ -15,10 +15,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cranfield.errors import UsageError
-from cranfield.stats import draws
 from cranfield.stats import permutation as module
-from cranfield.stats.draws import subset_blocks
+from cranfield.stats import resampling
 from cranfield.stats.permutation import permutation, permutations, tail_rank
+from cranfield.stats.resampling import subset_blocks
 
 ALPHAS = st.sampled_from([0.01, 0.05, 0.1, 0.2, 0.25, 0.5, 0.9])
 # Sixths and tenths have no exact floating-point form: sums that are zero on paper are not in the machine.
@@ -238,7 +238,7 @@ def test_the_seed_decides():
 def test_neither_block_nor_product_size_is_part_of_the_answer(monkeypatch):
     d = np.random.default_rng(1).normal(0.2, 1, 333)
     before = permutation(d, n_draws=5000)
-    monkeypatch.setattr(draws, "BLOCK_CELLS", 1000)
+    monkeypatch.setattr(resampling, "BLOCK_CELLS", 1000)
     monkeypatch.setattr(module, "PRODUCT_WORK", 77)
     assert permutation(d, n_draws=5000) == before
 

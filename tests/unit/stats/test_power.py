@@ -9,8 +9,14 @@ from hypothesis import strategies as st
 from statsmodels.stats.power import TTestPower
 
 from cranfield.errors import UsageError
-from cranfield.stats.effect import minimal_detectable_effect
-from cranfield.stats.power import MOST_QUERIES, power_of, queries_needed, resampled_power, tilted
+from cranfield.stats.power import (
+    MOST_QUERIES,
+    minimal_detectable_effect,
+    power_of,
+    queries_needed,
+    resampled_power,
+    tilted,
+)
 
 
 @pytest.mark.parametrize("alpha", [0.01, 0.05, 0.2])

@@ -10,9 +10,7 @@ import scipy.stats
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from cranfield.stats.paired import wilcoxon
-from cranfield.stats.walsh_averages import WalshAverages
-from cranfield.stats.wilcoxon import exact_p_values
+from cranfield.stats.wilcoxon import WalshAverages, exact_p_values, wilcoxon
 
 ALPHAS = st.sampled_from([0.01, 0.05, 0.1, 0.3])
 

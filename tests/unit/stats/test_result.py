@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from statsmodels.stats.multitest import multipletests
 
-from cranfield.stats.multiplicity import holm
+from cranfield.stats.result import holm
 
 p_values = st.lists(st.one_of(st.none(), st.floats(0, 1), st.sampled_from([0.01, 0.02, 1.0])), max_size=12)
 

@@ -1,10 +1,15 @@
-"""Random draws depend on the seed and the position, on nothing else, for ever."""
+"""Random draws depend on the seed and the position, on nothing else, for ever; sums that no order changes."""
+
+import math
+from fractions import Fraction
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from cranfield.stats import draws
-from cranfield.stats.draws import CHUNK_ROWS, counted_subset_blocks, index_blocks, subset_blocks
+from cranfield.stats import resampling
+from cranfield.stats.resampling import CHUNK_ROWS, counted_subset_blocks, fixed_point, index_blocks, subset_blocks
 
 
 def rows(blocks):
@@ -34,7 +39,7 @@ def test_more_rows_begin_with_the_same_rows(blocks):
 @pytest.mark.parametrize("blocks", [subset_blocks, index_blocks])
 def test_every_block_says_where_it_begins(blocks, monkeypatch):
     whole = rows(blocks(7, 2500, 9))
-    monkeypatch.setattr(draws, "BLOCK_CELLS", 100)
+    monkeypatch.setattr(resampling, "BLOCK_CELLS", 100)
     placed = np.full((2500, 9), 99)
     for start, block in blocks(7, 2500, 9):
         assert block.size <= 100
@@ -71,3 +76,36 @@ def test_counted_subsets_are_all_and_the_empty_one_leads():
         *("0000", "1000", "0100", "1100"),
         *("0010", "1010", "0110", "1110"),
     ]
+
+
+@given(st.lists(st.floats(-1, 1), min_size=1, max_size=200), st.randoms())
+def test_whole_units_sum_to_the_same_in_any_order(values, random):
+    units = fixed_point(np.array(values)).units.tolist()
+    assert all(unit == int(unit) for unit in units)
+    forwards = sum(units)
+    random.shuffle(units)
+    assert sum(units) == forwards == math.fsum(units)
+    assert abs(forwards) < 2**53
+
+
+@given(st.lists(st.floats(-1e3, 1e3), min_size=1, max_size=100))
+def test_whole_units_are_the_values_to_a_few_parts_in_10_to_the_16_of_their_sum(values):
+    fixed = fixed_point(np.array(values))
+    size = math.fsum(map(abs, values))
+    for value, unit in zip(values, fixed.units.tolist(), strict=True):
+        assert abs(Fraction(value) - Fraction(unit) * Fraction(2) ** fixed.exponent) <= Fraction(size) / 2**51
+        assert fixed.value(unit) == pytest.approx(value, abs=size * 1e-14, rel=1e-14)
+
+
+def test_a_value_comes_back_without_made_up_digits():
+    fixed = fixed_point(np.array([0.1, 0.2, 0.3, 0.4, 0.5, 0.6]))
+    assert math.ldexp(float(fixed.units[0]), fixed.exponent) == 0.09999999999999964
+    assert fixed.value(float(fixed.units[0])) == 0.1
+    assert fixed.value(0.25) > 0  # a mean under one unit is not rounded away
+
+
+def test_sums_within_rounding_of_zero_are_zero():
+    fixed = fixed_point(np.array([0.1, 0.2, -0.3]))
+    total = fixed.total
+    assert fixed.zero_rounding(np.array([total, fixed.units[0]])).tolist() == [0.0, fixed.units[0]]
+    assert fixed_point(np.zeros(3)).zero_rounding(np.zeros(1)).tolist() == [0.0]
