@@ -18,10 +18,8 @@ if TYPE_CHECKING:
     from cranfield.measures import Measure, parse
     from cranfield.measures.own import define
     from cranfield.model import Answer, Convention, Entity, Hit, Outcome, Pattern, Query, Run, Span, TestSet
-    from cranfield.project.loading import load
-    from cranfield.project.recipe import compare, compare_many, evaluate
-    from cranfield.project.report import report
-    from cranfield.project.testset_options import TestSetOptions
+    from cranfield.project.loading import TestSetOptions, load
+    from cranfield.project.recipe import compare, compare_many, evaluate, report
     from cranfield.systems.collect.collection import collect
     from cranfield.systems.kinds.command import CommandSystem
     from cranfield.systems.kinds.fusion import FusionSystem
@@ -50,10 +48,8 @@ _HOMES = {
         "Span",
         "TestSet",
     ),
-    "cranfield.project.loading": ("load",),
-    "cranfield.project.recipe": ("compare", "compare_many", "evaluate"),
-    "cranfield.project.report": ("report",),
-    "cranfield.project.testset_options": ("TestSetOptions",),
+    "cranfield.project.loading": ("TestSetOptions", "load"),
+    "cranfield.project.recipe": ("compare", "compare_many", "evaluate", "report"),
     "cranfield.systems.collect.collection": ("collect",),
     "cranfield.systems.kinds.command": ("CommandSystem",),
     "cranfield.systems.kinds.fusion": ("FusionSystem",),

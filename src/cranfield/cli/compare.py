@@ -34,8 +34,8 @@ if TYPE_CHECKING:
     from cranfield.evaluation.options import CompareOptions
     from cranfield.evaluation.sensitivity import Sensitivity
     from cranfield.evaluation.values import Comparison, Evaluation
-    from cranfield.project.scoring_options import ScoringOptions
-    from cranfield.project.testset_options import TestSetOptions
+    from cranfield.project.inputs import ScoringOptions
+    from cranfield.project.loading import TestSetOptions
     from cranfield.reporting import Document
 
 BaselineLessOption = Annotated[

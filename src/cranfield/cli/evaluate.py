@@ -25,8 +25,8 @@ from cranfield.cli.shared import (
 
 if TYPE_CHECKING:
     from cranfield.evaluation.values import Evaluation
-    from cranfield.project.scoring_options import ScoringOptions
-    from cranfield.project.testset_options import TestSetOptions
+    from cranfield.project.inputs import ScoringOptions
+    from cranfield.project.loading import TestSetOptions
 
 
 @option_groups

@@ -20,7 +20,7 @@ from cranfield.cli.shared import (
 
 if TYPE_CHECKING:
     from cranfield.model import Convention, TestSet
-    from cranfield.project.testset_options import TestSetOptions
+    from cranfield.project.loading import TestSetOptions
     from cranfield.ranking import Duplicates, Missing, Ranking
 
 

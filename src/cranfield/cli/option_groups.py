@@ -13,8 +13,8 @@ import typer
 from cranfield.cli.shared import AllowDriftOption, ConventionOption
 
 if TYPE_CHECKING:
-    from cranfield.project.scoring_options import ScoringOptions
-    from cranfield.project.testset_options import TestSetOptions
+    from cranfield.project.inputs import ScoringOptions
+    from cranfield.project.loading import TestSetOptions
 
 R = TypeVar("R")
 
@@ -138,7 +138,7 @@ DEFAULTS = {"convention": "trec"}
 
 
 def _testset_options(values: dict[str, Any]) -> TestSetOptions:
-    from cranfield.project.testset_options import TestSetOptions, databases_of
+    from cranfield.project.loading import TestSetOptions, databases_of
 
     given = {name: value for name, value in values.items() if value or value == 0}
     if "databases" in given:
@@ -147,7 +147,7 @@ def _testset_options(values: dict[str, Any]) -> TestSetOptions:
 
 
 def _scoring_options(values: dict[str, Any]) -> ScoringOptions:
-    from cranfield.project.scoring_options import ScoringOptions
+    from cranfield.project.inputs import ScoringOptions
 
     return ScoringOptions(cache=not values.pop("no_cache"), **values)
 

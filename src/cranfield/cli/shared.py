@@ -29,8 +29,8 @@ from cranfield.evaluation.verdict_table import VerdictCode, is_former, parse_ver
 if TYPE_CHECKING:
     from cranfield.evaluation.values import Evaluation
     from cranfield.project.experiment import AnswerCache
-    from cranfield.project.scoring_options import ScoringOptions
-    from cranfield.project.testset_options import TestSetOptions
+    from cranfield.project.inputs import ScoringOptions
+    from cranfield.project.loading import TestSetOptions
     from cranfield.reporting.document import Document
 
 LARGE_BYTES = 16 * 1024 * 1024

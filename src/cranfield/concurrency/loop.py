@@ -1,4 +1,9 @@
-"""The event loop: a thread of its own runs every call, time limit and child process; other threads wait for results."""
+"""The event loop: a thread of its own runs every call, time limit and child process; other threads wait for results.
+
+Blocking functions run in threads for the loop. A thread cannot be ended from outside. One whose caller was cancelled is
+abandoned: it is a daemon, so it ends with its function, or with the process. The others are reused, so that functions
+called one at a time always run in the same thread, which some libraries require.
+"""
 
 from __future__ import annotations
 
@@ -8,13 +13,14 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from concurrent.futures import CancelledError, Future
 from concurrent.futures import TimeoutError as NotYetDone
+from contextlib import contextmanager, suppress
 from functools import cache
+from queue import SimpleQueue
+from threading import Thread
 from typing import Any, Generic, TypeVar
-
-from cranfield.concurrency.threads import Threads
 
 SIGNALS_S = 0.1
 """Longest time until a signal is noticed by a thread that waits for a result."""
@@ -22,6 +28,71 @@ _GRACE_S = 2.0
 """Longest wait for tasks to clean up at exit."""
 _RESPONSE_S = 0.5
 Result = TypeVar("Result")
+_Call = tuple[Callable[[], Any], asyncio.Future[Any]]
+
+
+class FunctionError(Exception):
+    """The function raised `error`."""
+
+    def __init__(self, error: BaseException) -> None:
+        super().__init__(error)
+        self.error = error
+
+
+class Threads:
+    """As many threads as there are calls under way at a time. Used on the event loop only."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._idle: list[SimpleQueue[_Call | None]] = []
+
+    async def call(self, function: Callable[[], Result]) -> Result:
+        """Run a function in a thread, and return its result.
+
+        Raises:
+            FunctionError: the function raised an exception of any kind, `SystemExit` included.
+        """
+        thread = self._idle.pop() if self._idle else self._start()
+        ended: asyncio.Future[Result] = asyncio.get_running_loop().create_future()
+        thread.put((function, ended))
+        try:
+            return await ended
+        finally:
+            if ended.cancelled():
+                thread.put(None)
+            else:
+                self._idle.append(thread)
+
+    def close(self) -> None:
+        """End the idle threads."""
+        while self._idle:
+            self._idle.pop().put(None)
+
+    def _start(self) -> SimpleQueue[_Call | None]:
+        calls: SimpleQueue[_Call | None] = SimpleQueue()
+        Thread(target=_work, args=(calls,), name=f"{self._name} function", daemon=True).start()
+        return calls
+
+
+def _work(calls: SimpleQueue[_Call | None]) -> None:
+    while (call := calls.get()) is not None:
+        function, ended = call
+        result, error = None, None
+        try:
+            result = function()
+        except BaseException as raised:  # noqa: BLE001 - a function may raise anything, SystemExit too
+            error = FunctionError(raised)
+        with suppress(RuntimeError):  # the loop was closed at exit
+            ended.get_loop().call_soon_threadsafe(_resolve, ended, result, error)
+
+
+def _resolve(ended: asyncio.Future[Any], result: object, error: FunctionError | None) -> None:
+    if ended.done():
+        return
+    if error is None:
+        ended.set_result(result)
+    else:
+        ended.set_exception(error)
 
 
 class CallInterruptedError(Exception):
@@ -168,3 +239,20 @@ class _Waited(Generic[Result]):
             self.ended.cancel()
         except BaseException as error:  # noqa: BLE001 - raised again in the waiting thread
             self.ended.set_exception(error)
+
+
+@contextmanager
+def sigterm_interrupts() -> Iterator[None]:
+    """Treat SIGTERM like Ctrl-C. Does nothing outside the main thread, where Python sets no signal handlers."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)

@@ -17,10 +17,9 @@ from cranfield.evaluation.values import Evaluation, Limits
 from cranfield.formats.io.files import refusal
 from cranfield.measures import Measure, parse_all
 from cranfield.model import DEFAULT_CONVENTION, Answer, Outcome, Run, Scalar, TestSet
-from cranfield.project.loading import load
-from cranfield.project.local import FOLDER, local_folder
+from cranfield.project.history import FOLDER, local_folder
+from cranfield.project.loading import TestSetOptions, load
 from cranfield.project.recipe import evaluate, with_measure
-from cranfield.project.testset_options import TestSetOptions
 from cranfield.ranking import Missing
 from cranfield.systems import CollectOptions, ConfiguredSystem, PassedCheck, Progress, build_systems, progress_on
 from cranfield.systems.collect.collection import collect, collect_all

@@ -20,7 +20,6 @@ from cranfield.evaluation.values import Evaluation, Summary
 from cranfield.formats.io.files import refusal
 from cranfield.measures import Measure
 from cranfield.model import TestSet
-from cranfield.project.local import FOLDER, local_folder
 from cranfield.record import Fields, plain, record_of
 from cranfield.repo.git import Standing, commits_between, standing
 from cranfield.reporting.derived import judged_share
@@ -28,7 +27,11 @@ from cranfield.reporting.derived import judged_share
 if TYPE_CHECKING:
     from cranfield.evaluation.history import FirstBad, HistoryPoint, Score
 
+
 T = TypeVar("T")
+FOLDER = ".cranfield"
+"""Next to a config, kept on this machine: cached answers, the history."""
+_IGNORE = ".gitignore"
 FILE = "history.jsonl"
 VERSION = 1
 IDENTITY: Fields = {
@@ -167,6 +170,22 @@ def with_commits(found: FirstBad, folder: Path) -> FirstBad:
     if found.good is None or found.bad is None or found.good.commit is None or found.bad.commit is None:
         return found
     return replace(found, commits=commits_between(folder, found.good.commit, found.bad.commit))
+
+
+def local_folder(folder_of_config: Path) -> Path:
+    """`.cranfield/` in the folder of a config, made where it is not there; git does not look into it.
+
+    Raises:
+        UsageError: it cannot be made.
+    """
+    folder = folder_of_config / FOLDER
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        if not (folder / _IGNORE).exists():
+            (folder / _IGNORE).write_text("*\n", encoding="utf-8")
+    except OSError as error:
+        raise UsageError(refusal(folder, error)) from error
+    return folder
 
 
 class _DamagedError(Exception):

@@ -1,10 +1,18 @@
-"""Types of what the library's functions take: test sets and runs as files, as plain Python values and as data frames."""
+"""What the library's functions take: test sets and runs as files, plain Python values and data frames; scoring options.
+
+Imports no numpy: a run file can be read while that is imported.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, TypeAlias
+
+from cranfield.errors import Problem, UsageError, shorten
+from cranfield.model import DEFAULT_CONVENTION, Convention, convention_named
+from cranfield.ranking.scan import REPORTED_HITS, Duplicates, Missing
 
 if TYPE_CHECKING:
     from narwhals.typing import IntoFrame
@@ -27,3 +35,39 @@ TestSetLike: TypeAlias = "TestSet | Judgments"
 """A test set, or what `load` makes one of."""
 RunLike: TypeAlias = "Run | str | Path | Mapping[str, Sequence[str]] | Mapping[str, Mapping[str, float]] | Frame"
 """A collected run, a run file, query id -> document ids in order, query id -> document id -> score, or a frame."""
+
+
+@dataclass(frozen=True)
+class ScoringOptions:
+    """How a run is read and scored: the keywords of `evaluate`, which documents them."""
+
+    convention: str | Convention = DEFAULT_CONVENTION
+    missing: Missing | None = None
+    duplicates: Duplicates | None = None
+    run_format: str | None = None
+    name: str | None = None
+    depth: int | None = None
+    cache: bool = False
+    columns: Mapping[str, str] | None = None
+    keep: int = REPORTED_HITS
+
+    def __post_init__(self) -> None:
+        """Refuse values that a type checker would have refused."""
+        problems = []
+        depth = self.depth
+        if depth is not None and (not isinstance(depth, int) or isinstance(depth, bool) or depth < 1):
+            problems.append(Problem(f"depth is {shorten(depth)}", expected="a whole number of 1 or more"))
+        allowed = {"missing": ("zero", "skip"), "duplicates": ("error", "first")}
+        for name, choices in allowed.items():
+            value = getattr(self, name)
+            if value is not None and value not in choices:
+                problems.append(Problem(f"{name} is {shorten(value)}", expected=" or ".join(map(repr, choices))))
+        if problems:
+            raise UsageError(problems)
+
+    def resolved(self) -> tuple[ScoringOptions, Convention]:
+        """The options with the defaults of the convention, and the convention."""
+        rules = convention_named(self.convention)
+        return replace(
+            self, missing=self.missing or rules.missing, duplicates=self.duplicates or rules.duplicates
+        ), rules

@@ -29,7 +29,7 @@ from cranfield.project.history import remember
 from cranfield.reporting import Document, comparison_document, evaluation_document, save_reports
 from cranfield.reporting.document import TonedCell
 from cranfield.systems import ConfiguredSystem, progress_on
-from cranfield.systems.collect.fingerprint import UndigestedError, dependency_digest
+from cranfield.systems.collect.cache import UndigestedError, dependency_digest
 
 if TYPE_CHECKING:
     from cranfield.evaluation.contrast import ContrastSpec

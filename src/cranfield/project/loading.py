@@ -1,19 +1,65 @@
-"""Load a test set, ready to be used. Imports no numpy: a run file can be read while that is imported."""
+"""Load a test set, and apply the options between its file and the first measure, in the one order in which it makes sense.
+
+Imports no numpy: a run file can be read while that is imported.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
-from cranfield.errors import UsageError, shorten
+from cranfield.errors import Problem, TestSetError, UsageError, shorten
 from cranfield.formats.io.files import meta_path
 from cranfield.formats.sniff import read_testset
-from cranfield.model import TestSet
-from cranfield.project.testset_options import NO_OPTIONS, TestSetOptions, apply_options
+from cranfield.model import LETTERS, QUERY_CLASSES, Query, TestSet, class_named
+from cranfield.model.note import info
+from cranfield.model.query import NEGATIVE
+from cranfield.words import first_of
 
 if TYPE_CHECKING:
     from cranfield.project.inputs import Judgments
+    from cranfield.testsets.split import SplitPart
+
+
+@dataclass(frozen=True)
+class TestSetOptions:
+    """Changes made to a test set after it is read; none by default."""
+
+    __test__ = False  # pytest: not a test class
+
+    qrels: Path | None = None
+    """Judgments that replace those of the set; texts and strata stay."""
+    queries: Path | None = None
+    """Texts of the queries: topics, TSV or JSONL."""
+    strata: Sequence[str] = ()
+    """`difficulty=standard:1-100,hard:101-127`, or a table with a column of query ids."""
+    classes: str | None = None
+    """Stratum whose values say the class of a query: `class`, or `kind:symbol=canonical,question=prose`."""
+    consensus: str | None = None
+    """Rule that makes grades of ratings; by default the set's own."""
+    scale: str | None = None
+    """Scale that the ratings are on: binary, graded or detail."""
+    to_scale: str | None = None
+    """Scale that each rating is mapped to before they are made into grades."""
+    line_base: int | None = None
+    """Number that the results give the first line of a file."""
+    min_overlap: int | None = None
+    """Lines that a result and an expected span must share."""
+    databases: Mapping[str, str] = field(default_factory=dict)
+    """Places of databases, over those that the set names."""
+    repo: Path | None = None
+    """Repository that the set has to be true of."""
+    at: str | None = None
+    """Its commit; by default the files as they are."""
+    allow_drift: bool = False
+    """Go on with a set that is no longer true of it."""
+    part: str | None = None
+    """Queries of the stored split: `evaluated` or `held-out`."""
+
+
+NO_OPTIONS = TestSetOptions()
 
 
 def load(
@@ -55,3 +101,170 @@ def _read(path: Path, format: str | None) -> TestSet:  # noqa: A002 - as above
     from cranfield.formats.testsets.meta_file import with_meta
 
     return with_meta(testset, path)
+
+
+def apply_options(testset: TestSet, options: TestSetOptions = NO_OPTIONS, folder: Path | None = None) -> TestSet:
+    """A test set with everything done to it that it or the caller asks for.
+
+    Args:
+        testset: as its file has it.
+        options: what the caller asks for.
+        folder: where the set's relative places are; by default the working folder.
+
+    Raises:
+        TestSetError: what was asked for does not fit the set.
+        UsageError: an option that cannot be.
+    """
+    testset = _with_files(testset, options)
+    if options.classes is not None:
+        testset = with_classes(testset, options.classes)
+    testset = _with_matching(testset, options)
+    if testset.ratings or any(value is not None for value in (options.consensus, options.scale, options.to_scale)):
+        testset = _with_grades(testset, options)
+    if any(target_needs_database(testset)):
+        from cranfield.predicates.databases import ask
+
+        testset = ask(testset, folder or Path(), places=options.databases)
+    if options.repo is not None:
+        from cranfield.project.drift import check_repository
+
+        testset = check_repository(testset, options.repo, allow_drift=options.allow_drift, at=options.at)
+    elif options.allow_drift or options.at is not None:
+        parameters = ("allow_drift", "at", "repo")
+        hint = "name it with {repo=DIR}"
+        raise UsageError("{allow_drift} and {at} need a repository", hint=hint, parameters=parameters)
+    if options.part is not None:
+        from cranfield.testsets.split import part
+
+        testset = part(testset, cast("SplitPart", options.part))
+    return testset
+
+
+def target_needs_database(testset: TestSet) -> Sequence[str]:
+    """Queries with a predicate that was not asked yet."""
+    return [
+        query_id
+        for query_id, targets in testset.targets.items()
+        if any(getattr(target, "sql", None) is not None and getattr(target, "ids", ()) is None for target in targets)
+    ]
+
+
+def _with_files(testset: TestSet, options: TestSetOptions) -> TestSet:
+    from cranfield.formats.sniff import read_testset
+
+    if options.qrels is not None:
+        from cranfield.formats.testsets.overlay import with_judgments
+
+        testset = with_judgments(testset, read_testset(options.qrels))
+    if options.queries is not None:
+        from cranfield.formats.sniff import read_queries
+        from cranfield.formats.testsets.overlay import with_queries
+
+        testset = with_queries(testset, read_queries(options.queries))
+    for strata in options.strata:
+        from cranfield.formats.testsets.overlay import with_strata
+
+        testset = with_strata(testset, strata)
+    return testset
+
+
+def with_classes(testset: TestSet, spec: str) -> TestSet:
+    """Give each query the class that one of its strata says.
+
+    Args:
+        testset: queries with strata.
+        spec: the stratum, with classes for its values where they are no names or letters of classes themselves:
+            `kind:symbol=canonical,question=prose`. A query whose value has no class is measured as all are.
+
+    Raises:
+        TestSetError: no query has the stratum, or none of its values is a class.
+        UnknownNameError: there is no such class.
+    """
+    key, _, pairs = spec.partition(":")
+    names: dict[str, str] = {}
+    for pair in filter(None, pairs.split(",")):
+        value, equals, name = pair.partition("=")
+        if not equals:
+            raise UsageError(f"classes {spec!r}", expected="KEY, or KEY:value=class,value=class")
+        names[value.strip()] = class_named(name.strip()).name
+    values = {query.strata[key] for query in testset.queries if key in query.strata}
+    known = names or {
+        value: LETTERS.get(value, value) for value in values if LETTERS.get(value, value) in QUERY_CLASSES
+    }
+    if not values & set(known):
+        listed = ", ".join(sorted(values)) or "no query that has it"
+        raise TestSetError(
+            f"stratum {key!r} names no class of question",
+            expected="a name or letter of " + ", ".join(QUERY_CLASSES),
+            got=listed,
+            hint="name them: KEY:value=class,…",
+        )
+    queries = tuple(
+        replace(query, query_class=known.get(query.strata.get(key, ""), query.query_class)) for query in testset.queries
+    )
+    _refuse_judged_negatives(testset, queries)
+    unmet = [value for value in names if value not in values]
+    notes = [f"classes by {key}: no query is {', '.join(map(repr, unmet))}"] if unmet else []
+    return replace(testset, queries=queries, notes=(*testset.notes, *info(*notes)))
+
+
+def _refuse_judged_negatives(testset: TestSet, queries: Sequence[Query]) -> None:
+    """Refuse the class of negative queries for those that something is relevant to."""
+    wrong = [
+        query.id
+        for query in queries
+        if query.query_class == NEGATIVE
+        and (testset.targets.get(query.id) or any(grade > 0 for grade in testset.grades.get(query.id, {}).values()))
+    ]
+    if wrong:
+        raise TestSetError(
+            f"something is relevant to queries that would be of class {NEGATIVE}: {first_of(wrong)}",
+            expected="no judgment where nothing should be found",
+        )
+
+
+def _with_matching(testset: TestSet, options: TestSetOptions) -> TestSet:
+    problems = []
+    rules = testset.matching
+    if options.line_base is not None:
+        if options.line_base in {0, 1}:
+            rules = replace(rules, line_base=1 if options.line_base else 0)
+        else:
+            problems.append(Problem(f"the line base is {options.line_base}", expected="0 or 1"))
+    if options.min_overlap is not None:
+        if options.min_overlap >= 1:
+            rules = replace(rules, min_overlap=options.min_overlap)
+        else:
+            problems.append(Problem(f"the least overlap is {options.min_overlap}", expected="a line or more"))
+    if problems:
+        raise UsageError(problems)
+    return testset if rules == testset.matching else replace(testset, matching=rules)
+
+
+def _with_grades(testset: TestSet, options: TestSetOptions) -> TestSet:
+    from cranfield.stats.scale import LEVELS, scale_named
+    from cranfield.testsets.consensus import with_consensus
+
+    graded = with_consensus(testset, options.consensus, to=options.to_scale, scale=options.scale)
+    # The convention has its own rule where none is named.
+    graded = replace(graded, consensus=options.consensus or testset.consensus)
+    if options.to_scale is not None:  # the ratings are on the scale before the mapping
+        return replace(graded, ratings={})
+    if options.scale is not None:
+        return replace(graded, meta=replace(graded.meta, scale=LEVELS[scale_named(options.scale)]))
+    return graded
+
+
+def databases_of(pairs: Sequence[str]) -> dict[str, str]:
+    """`NAME=PLACE` options as a mapping."""
+    found: dict[str, str] = {}
+    problems: list[Problem] = []
+    for pair in pairs:
+        name, equals, place = pair.partition("=")
+        if not equals or not name or not place:
+            # What is written may hold a password: it is not repeated.
+            problems.append(Problem("a database that is no NAME=PLACE", expected="corpus=sqlite:corpus.db"))
+        found[name] = place
+    if problems:
+        raise UsageError(problems)
+    return found

@@ -1,9 +1,10 @@
-"""The functions behind the library's face and the command line: evaluate, compare."""
+"""The functions behind the library's face and the command line: evaluate, compare, report."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cranfield.errors import UsageError
@@ -12,15 +13,14 @@ from cranfield.evaluation.scales import RATED_BY_SLOT
 from cranfield.evaluation.values import ByMeasure, Comparison, Evaluation, Limits
 from cranfield.measures import DEFAULT_MEASURES, Measure, parse_all
 from cranfield.model import DEFAULT_CONVENTION, Convention, TestSet, convention_named
+from cranfield.project.inputs import RunLike, ScoringOptions, TestSetLike
 from cranfield.project.loading import load
 from cranfield.project.scoring import score
-from cranfield.project.scoring_options import ScoringOptions
 from cranfield.ranking import REPORTED_HITS, Duplicates, Missing
 from cranfield.ranking.file import FileReading
 
 if TYPE_CHECKING:
     from cranfield.evaluation.many_values import ManyComparison
-    from cranfield.project.inputs import RunLike, TestSetLike
 
 
 def evaluate(  # noqa: PLR0913 - each is a choice that changes the numbers, and is typed by name
@@ -191,3 +191,27 @@ def with_measure(evaluation: Evaluation, spelling: str | Measure | None) -> Eval
         scales=scales,
         warnings=tuple(dict.fromkeys((*evaluation.warnings, *warnings, *more.warnings))),
     )
+
+
+def report(
+    result: Comparison | Evaluation | ManyComparison,
+    path: str | Path | None = None,
+    *,
+    format: str = "text",  # noqa: A002
+) -> str:
+    """Render a comparison, of two or of many, or an evaluation, and save it where a path is given.
+
+    Args:
+        result: what `compare`, `compare_many` or `evaluate` returned.
+        path: where to write it too, in the form of its suffix: .html, .md, .json, .csv or .txt.
+        format: of the text returned: text, markdown, csv, json or html.
+    """
+    from cranfield.reporting import comparison_document, evaluation_document, render, save_report
+
+    if isinstance(result, Evaluation):
+        document = evaluation_document([result], by_query=True)
+    else:
+        document = comparison_document(result)
+    if path is not None:
+        save_report(document, Path(path))
+    return render(document, format)

@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -18,15 +17,12 @@ from cranfield.evaluation.scales import RATED_BY_SLOT, scale_for
 from cranfield.evaluation.values import ByMeasure, Evaluation
 from cranfield.measures import Measure, parse_all
 from cranfield.model import NoteKind, Rating, TestSet
+from cranfield.project.inputs import RunLike, ScoringOptions
 from cranfield.project.scoring import score
-from cranfield.project.scoring_options import ScoringOptions
 from cranfield.ranking.value import Ranking
 from cranfield.stats.consensus import rule_named
 from cranfield.stats.scale import LEVELS, Scale, scale_named, scale_of
 from cranfield.testsets.consensus import rated_pairs, ratings_of, with_consensus
-
-if TYPE_CHECKING:
-    from cranfield.project.inputs import RunLike
 
 ON_DETAIL = re.compile(r"\w+\(d\)\s*(@.*)?")
 """How SearchTweak writes a graded measure of the detail scale: `nDCG(d)@10`."""

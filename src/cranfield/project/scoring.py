@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeGuard
+from typing import Any, TypeGuard
 
 from cranfield.errors import NoCommonQueryError, UsageError, shorten
 from cranfield.evaluation.evaluate import evaluate_ranking
@@ -12,13 +12,10 @@ from cranfield.evaluation.values import Evaluation
 from cranfield.formats.sniff import sniff_run
 from cranfield.measures import Measure
 from cranfield.model import Answer, Convention, Hit, Outcome, Run, TestSet
-from cranfield.project.scoring_options import ScoringOptions
+from cranfield.project.inputs import RunLike, ScoringOptions
 from cranfield.ranking import RankedRun, rank_file, rank_run
 from cranfield.ranking.file import FileReading
 from cranfield.words import first_of
-
-if TYPE_CHECKING:
-    from cranfield.project.inputs import RunLike
 
 
 def score(

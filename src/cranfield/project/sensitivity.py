@@ -10,13 +10,12 @@ from cranfield.evaluation.scales import RATED_BY_SLOT
 from cranfield.evaluation.sensitivity import SENSITIVITY_DRAWS, Regraded, Sensitivity
 from cranfield.evaluation.sensitivity import sensitivity as vary
 from cranfield.evaluation.values import Comparison, Evaluation
+from cranfield.project.inputs import RunLike, ScoringOptions
 from cranfield.project.recipe import evaluate_with_options
-from cranfield.project.scoring_options import ScoringOptions
 from cranfield.stats.consensus import CONSENSUS, DEFAULT_RULE
 
 if TYPE_CHECKING:
     from cranfield.model import TestSet
-    from cranfield.project.inputs import RunLike
 
 NO_RUN = "the runs are not available to be scored again"
 

@@ -17,9 +17,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, ClassVar, Self
 
-from cranfield.concurrency.loop import event_loop
+from cranfield.concurrency.loop import FunctionError, event_loop
 from cranfield.concurrency.retry import retry_policy
-from cranfield.concurrency.threads import FunctionError
 from cranfield.config.config_digest import config_digest, public_config
 from cranfield.config.load import system_config
 from cranfield.config.services import McpServer

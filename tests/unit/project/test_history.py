@@ -13,8 +13,7 @@ import pytest
 
 from cranfield.errors import UsageError
 from cranfield.model import Answer, CallLog, Hit, Outcome, Query, Run, TestSet
-from cranfield.project.history import FILE, append, history_record, read_history
-from cranfield.project.local import FOLDER
+from cranfield.project.history import FILE, FOLDER, append, history_record, read_history
 from cranfield.project.recipe import evaluate
 from cranfield.repo.git import Standing
 

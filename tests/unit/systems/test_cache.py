@@ -14,7 +14,7 @@ from cranfield.errors import UsageError
 from cranfield.formats.runs.jsonl import read_run
 from cranfield.model import Answer, CallLog, Hit, Outcome, Query, TestSet
 from cranfield.systems import CollectOptions, collect_all
-from cranfield.systems.collect import fingerprint as fingerprint_module
+from cranfield.systems.collect import cache as cache_module
 from cranfield.systems.collect.collection import collect
 from cranfield.systems.collect.progress import Silent
 
@@ -274,7 +274,7 @@ def test_a_cache_that_cannot_be_made_loses_no_collection(again, tmp_path):
 
 
 def test_what_is_too_large_to_be_told_apart_is_said_and_nothing_is_kept(again, entries, tmp_path, monkeypatch):
-    monkeypatch.setattr(fingerprint_module, "MAX_BYTES", 2)
+    monkeypatch.setattr(cache_module, "MAX_BYTES", 2)
     (tmp_path / "index.db").write_text("one", encoding="utf-8")
     _, _, told = again(Asked(depends=[tmp_path / "index.db"]))
     assert "old: answers are not cached: the files it depends on are over" in told.notes[0]
@@ -283,7 +283,7 @@ def test_what_is_too_large_to_be_told_apart_is_said_and_nothing_is_kept(again, e
 
 
 def test_without_a_cache_nothing_is_said_of_what_is_too_large(again, tmp_path, monkeypatch):
-    monkeypatch.setattr(fingerprint_module, "MAX_BYTES", 2)
+    monkeypatch.setattr(cache_module, "MAX_BYTES", 2)
     (tmp_path / "index.db").write_text("one", encoding="utf-8")
     assert again(Asked(depends=[tmp_path / "index.db"]), cache=None)[2].notes == []
 

@@ -6,9 +6,8 @@ from hypothesis import strategies as st
 
 from cranfield.config import system_config
 from cranfield.model import Hit, Outcome
-from cranfield.systems.calls.answer_schema import to_answer
+from cranfield.systems.calls.answer_schema import MAX_HITS, to_answer
 from cranfield.systems.calls.extract import Extractor
-from cranfield.systems.calls.values import MAX_HITS
 
 
 def read(output: str, extract: dict, *, k: int = 10, **config):

@@ -26,9 +26,9 @@ from cranfield.model import Outcome, Query
 from cranfield.project.experiment import collect_options
 from cranfield.systems import collect_all
 from cranfield.systems.calls.redact import Redactor
+from cranfield.systems.collect.cache import dependency_digest
 from cranfield.systems.collect.collection import collect
 from cranfield.systems.collect.dispatch import Dispatcher, interleave
-from cranfield.systems.collect.fingerprint import dependency_digest
 from cranfield.systems.collect.preflight import preflight
 from cranfield.systems.kinds.lines import LinesSystem
 from cranfield.systems.kinds.python import PythonSystem

@@ -25,7 +25,7 @@ from cranfield.words import n_of
 
 if TYPE_CHECKING:
     from cranfield.model import Target
-    from cranfield.project.testset_options import TestSetOptions
+    from cranfield.project.loading import TestSetOptions
     from cranfield.testsets.edit import Addition
 
 _SPAN = re.compile(r"(?P<path>.+):(?P<start>\d+)-(?P<end>\d+)")
@@ -233,7 +233,7 @@ def convert_command(
     """Convert a test set to another format. Information that the format cannot store is reported."""
     from cranfield.formats.convert import convert
     from cranfield.formats.testsets.meta_file import format_of
-    from cranfield.project.testset_options import NO_OPTIONS, apply_options
+    from cranfield.project.loading import NO_OPTIONS, apply_options
     from cranfield.testsets.storage import read_stored
 
     refuse_existing(out, force=force)

@@ -56,7 +56,7 @@ def load_set(path: Path, format: str | None = None, *, ask: bool = False) -> Tes
     Raises:
         TestSetError: the file cannot be read as one, or a database does not answer.
     """
-    from cranfield.project.testset_options import apply_options, target_needs_database
+    from cranfield.project.loading import apply_options, target_needs_database
     from cranfield.testsets.storage import read_stored
 
     testset = read_stored(path, format)

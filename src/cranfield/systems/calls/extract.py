@@ -22,16 +22,17 @@ from cranfield.config.reading import (
 )
 from cranfield.config.systems import SystemConfig
 from cranfield.model import Answer, Hit, Order, Outcome
-from cranfield.systems.calls.answer_schema import parse_answer, plain_json
-from cranfield.systems.calls.values import (
+from cranfield.systems.calls.answer_schema import (
     UnparsableError,
     json_type,
     limit_hits,
+    parse_answer,
     parse_id,
     parse_number,
     parse_score,
     parse_text,
     parse_tokens,
+    plain_json,
 )
 
 

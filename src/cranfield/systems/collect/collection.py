@@ -14,14 +14,20 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
-from cranfield.concurrency.signals import sigterm_interrupts
+from cranfield.concurrency.loop import sigterm_interrupts
 from cranfield.errors import UsageError, shorten
 from cranfield.formats.io.files import folder_lock, refusal
 from cranfield.formats.runs.jsonl import write_run
 from cranfield.model import Answer, CallLog, Run, TestSet
-from cranfield.systems.collect.cache import Cache, DamagedError, cache_key, oldest_time
+from cranfield.systems.collect.cache import (
+    Cache,
+    DamagedError,
+    UndigestedError,
+    cache_key,
+    dependency_digest,
+    oldest_time,
+)
 from cranfield.systems.collect.dispatch import Call, Dispatcher, interleave
-from cranfield.systems.collect.fingerprint import UndigestedError, dependency_digest
 from cranfield.systems.collect.journal import Answers, Journal, KeptAnswer, difference
 from cranfield.systems.collect.progress import Progress, Silent
 from cranfield.systems.system import System

@@ -15,8 +15,7 @@ from dataclasses import dataclass
 from functools import partial
 from hashlib import sha256
 
-from cranfield.concurrency.loop import event_loop, finish
-from cranfield.concurrency.threads import FunctionError, Threads
+from cranfield.concurrency.loop import FunctionError, Threads, event_loop, finish
 from cranfield.model import Answer, CallLog, Outcome, Query
 from cranfield.systems.system import AsyncSystem, CallInterruptedError, Interruptible, System
 

@@ -21,9 +21,8 @@ from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from cranfield.concurrency.child_process import MAX_OUTPUT_BYTES
-from cranfield.concurrency.loop import event_loop
+from cranfield.concurrency.loop import FunctionError, event_loop
 from cranfield.concurrency.retry import is_transient, retry_after_s
-from cranfield.concurrency.threads import FunctionError
 from cranfield.config.systems import HttpConfig
 from cranfield.config.template import ENV, request_values
 from cranfield.errors import shorten

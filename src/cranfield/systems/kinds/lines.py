@@ -20,8 +20,7 @@ from cranfield.concurrency.loop import event_loop
 from cranfield.config.systems import LinesConfig
 from cranfield.config.template import fill
 from cranfield.model import Outcome, Scalar
-from cranfield.systems.calls.answer_schema import first_line
-from cranfield.systems.calls.values import json_type
+from cranfield.systems.calls.answer_schema import first_line, json_type
 from cranfield.systems.configured import CheckFailedError, ConfiguredSystem, Received, Reply, Step, failed
 from cranfield.systems.kinds.command import argument_files, check_command
 

@@ -16,7 +16,7 @@ from threading import RLock
 from types import ModuleType
 
 from cranfield.systems.configured import CheckFailedError
-from cranfield.systems.kinds.function import error_text, error_text_with_place
+from cranfield.systems.kinds.in_process import error_text, error_text_with_place
 
 _lock = RLock()
 _own: dict[tuple[str, ...], dict[str, ModuleType]] = {}

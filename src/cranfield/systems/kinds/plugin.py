@@ -17,8 +17,7 @@ from cranfield.errors import unknown_name
 from cranfield.model import Answer, Query, Scalar
 from cranfield.plugins import Plugin, plugins
 from cranfield.systems.configured import CheckFailedError, Step
-from cranfield.systems.kinds.function import error_text_with_place, find_callable
-from cranfield.systems.kinds.in_process import InProcessSystem
+from cranfield.systems.kinds.in_process import InProcessSystem, error_text_with_place, find_callable
 from cranfield.systems.kinds.modules import module_files
 
 

@@ -14,10 +14,9 @@ from cranfield.concurrency.loop import event_loop
 from cranfield.config.systems import PythonConfig
 from cranfield.errors import CranfieldError
 from cranfield.model import Order
-from cranfield.systems.calls.values import type_name
+from cranfield.systems.calls.answer_schema import type_name
 from cranfield.systems.configured import CheckFailedError, Step
-from cranfield.systems.kinds.function import check_signature, error_text_with_place
-from cranfield.systems.kinds.in_process import InProcessSystem
+from cranfield.systems.kinds.in_process import InProcessSystem, check_signature, error_text_with_place
 from cranfield.systems.kinds.modules import import_name, module_files
 
 

@@ -9,9 +9,8 @@ from cranfield.config import load_config, system_config
 from cranfield.config.systems import CommandConfig
 from cranfield.model import Answer, CallLog, Outcome
 from cranfield.systems import CommandSystem, build_systems
-from cranfield.systems.collect import fingerprint as fingerprint_module
-from cranfield.systems.collect.cache import cache_key
-from cranfield.systems.collect.fingerprint import UndigestedError, dependency_digest
+from cranfield.systems.collect import cache as cache_module
+from cranfield.systems.collect.cache import UndigestedError, cache_key, dependency_digest
 
 SAME = {"testset": "sha256:t", "k": 10, "repeats": 1, "pilot": False}
 
@@ -264,7 +263,7 @@ def test_a_pipe_is_not_opened(tree):
     ("limit", "value", "said"), [("MAX_FILES", 1, "are over 1 files"), ("MAX_BYTES", 1, "are over 0 GB")]
 )
 def test_too_much_to_be_read_is_said_and_not_guessed(tree, monkeypatch, limit, value, said):
-    monkeypatch.setattr(fingerprint_module, limit, value)
+    monkeypatch.setattr(cache_module, limit, value)
     with pytest.raises(UndigestedError, match=said):
         dependency_digest(Depending(tree))
 

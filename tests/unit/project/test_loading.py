@@ -8,7 +8,7 @@ import pytest
 from cranfield import evaluate, load
 from cranfield.errors import CranfieldError, TestSetError, UnknownNameError, UsageError
 from cranfield.model import Query, Span, TestSet
-from cranfield.project.testset_options import TestSetOptions, apply_options, databases_of, with_classes
+from cranfield.project.loading import TestSetOptions, apply_options, databases_of, with_classes
 
 KINDS = TestSet(
     "kinds",
