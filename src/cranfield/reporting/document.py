@@ -12,9 +12,11 @@ from typing import Any, ClassVar, Literal
 from urllib.parse import quote
 
 from cranfield.numbers import Interval, Kind, format_cell, is_numeric
+from cranfield.version import __version__
 from cranfield.words import printable
 
 PILOT_STAMP = "PILOT: not for the record"
+MADE_BY = f"Cranfield {__version__}"
 
 Tone = Literal["", "good", "bad", "even", "open", "void"]
 """How a value is coloured; the text always says the same."""

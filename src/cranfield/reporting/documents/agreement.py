@@ -154,16 +154,13 @@ def _level(found: Agreement) -> str:
 
 
 def _tidy(report: RaterReport) -> Iterator[tuple[Cell, ...]]:
-    for key, value, found in _groups(report):
+    groups = [("", "", report.agreement), *((report.by_key, value, found) for value, found in report.by.items())]
+    for key, value, found in groups:
         for coefficient in found.coefficients.values():
             yield (key, value, "", "", *_cells(coefficient))
     for pair in report.agreement.pairs:
         for coefficient in pair.coefficients:
             yield ("", "", pair.first, pair.second, *_cells(coefficient))
-
-
-def _groups(report: RaterReport) -> list[tuple[str, str, Agreement]]:
-    return [("", "", report.agreement), *((report.by_key, value, found) for value, found in report.by.items())]
 
 
 def _cells(coefficient: Coefficient) -> tuple[Cell, ...]:

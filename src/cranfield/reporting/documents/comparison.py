@@ -13,7 +13,7 @@ from cranfield.evaluation.many_values import ManyComparison
 from cranfield.evaluation.sensitivity import Sensitivity
 from cranfield.evaluation.values import Comparison, Evaluation
 from cranfield.plugins import plugins
-from cranfield.reporting.document import PILOT_STAMP, Bullets, Cell, Document, Section, Table, tidy_table
+from cranfield.reporting.document import MADE_BY, PILOT_STAMP, Bullets, Cell, Document, Section, Table, tidy_table
 from cranfield.reporting.payload import payload_of, results_payload
 from cranfield.reporting.sections.answers import answers, by_query
 from cranfield.reporting.sections.classes import classes
@@ -27,10 +27,8 @@ from cranfield.reporting.sections.provenance import provenance
 from cranfield.reporting.sections.strata import breakdown, find_contrasts, strata_contrasts
 from cranfield.reporting.sections.subject import Preflight, Subject
 from cranfield.reporting.sections.verdict import paired_tests, sensitivity_section, verdict_block
-from cranfield.version import __version__
 from cranfield.words import and_list
 
-MADE_BY = f"Cranfield {__version__}"
 EXPECTED_OF_PLUGINS = "a function of a Subject that returns a Section or None"
 
 SECTIONS: tuple[Callable[[Subject], Section | None], ...] = (

@@ -11,6 +11,7 @@ from cranfield.numbers import format_delta, format_delta_interval, format_level,
 from cranfield.record import Fields, record_of
 from cranfield.reporting.charts.differences import Whisker
 from cranfield.reporting.document import (
+    MADE_BY,
     PILOT_STAMP,
     Bullets,
     Cell,
@@ -24,7 +25,7 @@ from cranfield.reporting.document import (
     TonedCell,
     tidy_table,
 )
-from cranfield.reporting.documents.comparison import MADE_BY, sections_of
+from cranfield.reporting.documents.comparison import sections_of
 from cranfield.reporting.payload import payload_of, results_payload
 from cranfield.reporting.sections.collection import collection, warnings
 from cranfield.reporting.sections.labels import news_of, testset_label

@@ -14,8 +14,18 @@ from cranfield.model import Convention, TestSet
 from cranfield.model.convention import CHOICES
 from cranfield.numbers import format_count, format_delta
 from cranfield.record import Fields, plain, record_of
-from cranfield.reporting.document import Block, Bullets, Cell, Column, Document, Paragraph, Section, Table, tidy_table
-from cranfield.version import __version__
+from cranfield.reporting.document import (
+    MADE_BY,
+    Block,
+    Bullets,
+    Cell,
+    Column,
+    Document,
+    Paragraph,
+    Section,
+    Table,
+    tidy_table,
+)
 
 SCHEMA_VERSION = 1
 NEW = "a value"
@@ -58,7 +68,7 @@ def explanation_document(
         sections=tuple(sections),
         tidy=partial(_tidy, explanation),
         payload=partial(_payload, explanation, found),
-        made_by=f"Cranfield {__version__}",
+        made_by=MADE_BY,
     )
 
 

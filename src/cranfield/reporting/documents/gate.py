@@ -13,6 +13,7 @@ from cranfield.model import TestSet
 from cranfield.numbers import format_count, format_level
 from cranfield.record import Fields, record_of
 from cranfield.reporting.document import (
+    MADE_BY,
     Block,
     Bullets,
     Cell,
@@ -31,7 +32,6 @@ from cranfield.reporting.document import (
     tidy_table,
 )
 from cranfield.reporting.sections.labels import testset_label
-from cranfield.version import __version__
 from cranfield.words import capitalised
 
 SCHEMA_VERSION = 1
@@ -52,7 +52,7 @@ def gate_document(results: Named) -> Document:
         tidy=lambda: _tidy(results),
         payload=lambda: gate_payload(results),
         verdict=_verdict(results),
-        made_by=f"Cranfield {__version__}",
+        made_by=MADE_BY,
     )
 
 
@@ -257,7 +257,7 @@ def baseline_document(changes: Sequence[BaselineChange]) -> Document:
             "kind": "baseline",
             "baselines": [_change_payload(change) for change in changes],
         },
-        made_by=f"Cranfield {__version__}",
+        made_by=MADE_BY,
     )
 
 

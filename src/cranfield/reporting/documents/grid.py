@@ -12,6 +12,7 @@ from cranfield.record import Fields, record_of
 from cranfield.reporting.charts.differences import paired_dots
 from cranfield.reporting.charts.spec import SCREENS
 from cranfield.reporting.document import (
+    MADE_BY,
     PILOT_STAMP,
     Block,
     Bullets,
@@ -27,7 +28,7 @@ from cranfield.reporting.document import (
     VerdictBlock,
     tidy_table,
 )
-from cranfield.reporting.documents.comparison import MADE_BY, sections_of
+from cranfield.reporting.documents.comparison import sections_of
 from cranfield.reporting.payload import payload_of
 from cranfield.reporting.sections.collection import collection, warnings
 from cranfield.reporting.sections.measures import measures

@@ -162,14 +162,12 @@ def overfit_document(testset: TestSet, found: Sequence[Overfit]) -> Document:
         "Evaluated against held out",
         (*(Paragraph(row.sentence) for row in found[:1]), Paragraph(drawn), table("Means", columns, rows)),
     )
-    flat = [(*row[:7], *(row[7] if isinstance(row[7], tuple) else (None, None)), row[8]) for row in rows]
-    return testset_document(
-        "Overfitting",
-        testset,
-        [section],
-        tidy_table(_OVERFIT_TIDY, flat),
-        {"measures": plain(found, FIELDS)},
-    )
+    flat = [
+        (*cells[:7], row.contrast.ci_low, row.contrast.ci_high, row.contrast.p_permutation)
+        for cells, row in zip(rows, found, strict=True)
+    ]
+    tidy = tidy_table(_OVERFIT_TIDY, flat)
+    return testset_document("Overfitting", testset, [section], tidy, {"measures": plain(found, FIELDS)})
 
 
 PLACE = ("place", "kind", "state", "now", "detail", "queries")

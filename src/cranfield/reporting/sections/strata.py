@@ -88,18 +88,17 @@ def _pair_blocks(pair: Comparison, place: int, key: str, strata: Sequence[Stratu
         Column(f"{format_level(pair.alpha)} CI", "delta interval"),
     )
     table = Table(columns, rows, f"{pair.primary} by {key}")
-    drawn = [(stratum, stratum.delta) for stratum in strata if stratum.delta is not None]
+    drawn = [stratum for stratum in strata if stratum.delta is not None]
     if not 2 <= len(drawn) <= MOST_ROWS_DRAWN:
         return (table,)
     marks = [
         Whisker(
             f"{stratum.value} ({stratum.n})",
-            delta,
-            *(stratum.ci_low, stratum.ci_high, interval_tone(stratum, pair.primary)),
+            *(stratum.delta, stratum.ci_low, stratum.ci_high, interval_tone(stratum, pair.primary)),
         )
-        for stratum, delta in drawn
+        for stratum in drawn
     ]
-    differences = "; ".join(f"{stratum.value} {format_delta(delta)}, n = {stratum.n}" for stratum, delta in drawn)
+    differences = "; ".join(f"{stratum.value} {format_delta(stratum.delta)}, n = {stratum.n}" for stratum in drawn)
     figure = interval_figure(
         f"stratum-{place}",
         f"Difference by {key}, with {format_level(pair.alpha)} CIs",
