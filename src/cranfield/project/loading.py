@@ -84,7 +84,7 @@ def load(
         TestSetError: with every problem of the file, each with its line.
     """
     if isinstance(source, str | Path):
-        return apply_options(_read(Path(source), format), options, Path(source).parent)
+        return apply_options(read_stored(Path(source), format), options, Path(source).parent)
     if format is not None:
         raise UsageError(f"format is {shorten(format)}", expected="none: it is about files, and this is none")
     from cranfield.formats.testsets.judgments import qrels_from_frame, qrels_from_mapping
@@ -93,8 +93,12 @@ def load(
     return apply_options(read, options)
 
 
-def _read(path: Path, format: str | None) -> TestSet:  # noqa: A002 - as above
-    """A test set as its file has it, with what a file beside it says."""
+def read_stored(path: Path, format: str | None = None) -> TestSet:  # noqa: A002 - as above
+    """Read a test set as its file has it, with the metadata of the file beside it.
+
+    Raises:
+        TestSetError: the file cannot be read as one.
+    """
     testset = read_testset(path, format)
     if not meta_path(path).exists():
         return testset

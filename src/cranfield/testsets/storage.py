@@ -1,4 +1,4 @@
-"""Test sets as files: reading one with the file beside it, and saving a changed one in the place of its file.
+"""Test sets as files: saving a changed one in the place of its file, or as another file.
 
 What the format of the file has no room for is never dropped silently: saving is refused.
 """
@@ -18,7 +18,7 @@ from cranfield.formats.convert import fitted, format_after, write_testset
 from cranfield.formats.io.files import GZIP_MAGIC, STDIN, ZSTD_MAGIC, folder_lock, refusal, write_text
 from cranfield.formats.registry import Format
 from cranfield.formats.sniff import FORMATS, read_testset
-from cranfield.formats.testsets.meta_file import format_of, holds_meta, keys_lost, with_meta, write_again
+from cranfield.formats.testsets.meta_file import format_of, holds_meta, keys_lost, write_again
 from cranfield.model import Meta, NoteKind, TestSet
 from cranfield.words import noun
 
@@ -43,15 +43,6 @@ def lock_testset(path: Path) -> Iterator[None]:
     folder = path.resolve().parent
     with folder_lock(folder) if folder.is_dir() else nullcontext():  # reading the file reports that it is not there
         yield
-
-
-def read_stored(path: Path, format: str | None = None) -> TestSet:  # noqa: A002  the name of the public parameter
-    """Read a test set with the metadata of the file beside it.
-
-    Raises:
-        TestSetError: the file cannot be read as one.
-    """
-    return with_meta(read_testset(path, format), path)
 
 
 def save(

@@ -11,9 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cranfield.model import File, TestSet
+from cranfield.project.loading import read_stored
 from cranfield.testsets.edit import Addition, added
 from cranfield.testsets.split import split, with_split
-from cranfield.testsets.storage import read_stored, save
+from cranfield.testsets.storage import save
 
 TODAY = date(2026, 11, 21)
 HEADS = (

@@ -70,8 +70,9 @@ def add_command(
 
     The grade follows the last `=` and defaults to 1. An id that contains `=` must be followed by a grade: `a=b=1`.
     """
+    from cranfield.project.loading import read_stored
     from cranfield.testsets.edit import Addition, added
-    from cranfield.testsets.storage import lock_testset, read_stored
+    from cranfield.testsets.storage import lock_testset
 
     _refuse_repeats(relevant or ())
     if out is not None:
@@ -194,8 +195,9 @@ def split_command(
 ) -> None:
     """Split a test set into evaluated and held-out queries. The split is stratified and stored in the test set."""
     from cranfield.errors import UsageError
+    from cranfield.project.loading import read_stored
     from cranfield.testsets.split import split, with_split
-    from cranfield.testsets.storage import lock_testset, read_stored
+    from cranfield.testsets.storage import lock_testset
 
     with lock_testset(testset):
         judged = read_stored(testset)
@@ -233,8 +235,7 @@ def convert_command(
     """Convert a test set to another format. Information that the format cannot store is reported."""
     from cranfield.formats.convert import convert
     from cranfield.formats.testsets.meta_file import format_of
-    from cranfield.project.loading import NO_OPTIONS, apply_options
-    from cranfield.testsets.storage import read_stored
+    from cranfield.project.loading import NO_OPTIONS, apply_options, read_stored
 
     refuse_existing(out, force=force)
     testset = read_stored(source, source_format)

@@ -56,8 +56,7 @@ def load_set(path: Path, format: str | None = None, *, ask: bool = False) -> Tes
     Raises:
         TestSetError: the file cannot be read as one, or a database does not answer.
     """
-    from cranfield.project.loading import apply_options, target_needs_database
-    from cranfield.testsets.storage import read_stored
+    from cranfield.project.loading import apply_options, read_stored, target_needs_database
 
     testset = read_stored(path, format)
     return apply_options(testset, folder=path.parent) if ask or not target_needs_database(testset) else testset

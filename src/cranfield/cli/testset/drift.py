@@ -46,10 +46,10 @@ def verify_command(
 
     Exits with 1 if any place was edited, renamed or is gone.
     """
+    from cranfield.project.loading import read_stored
     from cranfield.repo.drift import reanchored, verify
     from cranfield.repo.snapshot import take
     from cranfield.reporting.documents.testset_versions import drift_document
-    from cranfield.testsets.storage import read_stored
 
     judged = read_stored(testset, testset_format)
     report = verify(judged, take(repo, at))
@@ -92,7 +92,8 @@ def rehash_command(
     from cranfield.formats.io.files import STDIN, meta_path
     from cranfield.formats.testsets.meta_file import format_of, holds_meta, write_meta
     from cranfield.project.drift import rehash
-    from cranfield.testsets.storage import lock_testset, read_stored
+    from cranfield.project.loading import read_stored
+    from cranfield.testsets.storage import lock_testset
 
     if out is None and str(testset) == STDIN:
         raise UsageError("standard input cannot be written to", hint="--out FILE writes the set to a file")
