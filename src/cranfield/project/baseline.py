@@ -17,7 +17,7 @@ from cranfield.gate.result import BaselineChange, MeasureChange, QueryChange
 from cranfield.gate.rules import rules_of
 from cranfield.gate.verdict import no_baseline
 from cranfield.project.experiment import Experiment
-from cranfield.project.gate import Source, digest_of, evaluations, gate_experiments
+from cranfield.project.gate import Source, baseline_at, digest_of, evaluations, gate_experiments
 from cranfield.project.gate_plan import Plan, planned
 from cranfield.repo.git import standing
 from cranfield.reporting import Document
@@ -99,15 +99,7 @@ def show(config_path: Path, baseline_ref: str | None = None) -> Document:
     ref = None if baseline_ref is None else ref_named(baseline_ref, plan.config.folder)
     changes = []
     for name in plan.config.sets:
-        path = plan.baseline_path(name)
-        if ref is None:
-            baseline, called = read_baseline(path), shown(path)
-        else:
-            from cranfield.gate.baseline import parse_baseline
-
-            called = ref.shown(path)
-            hint = "accept a baseline there first: `cranfield baseline accept`, commit, merge"
-            baseline = parse_baseline(ref.read(path, hint=hint).decode("utf-8", "replace"), called)
+        baseline, called = baseline_at(plan.baseline_path(name), ref)
         means = tuple(
             MeasureChange(measure, None, baseline.mean_of(measure), None, None, None, len(baseline.values_of(measure)))
             for measure in baseline.measures

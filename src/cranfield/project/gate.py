@@ -21,6 +21,7 @@ from cranfield.formats.io.files import refusal, shown
 from cranfield.formats.runs.jsonl import read_run
 from cranfield.gate.baseline import Baseline, misfits, parse_baseline, read_baseline
 from cranfield.gate.evidence import Evidence
+from cranfield.gate.ref import Ref
 from cranfield.gate.result import BaselineFacts, GateResult, GateStatus
 from cranfield.gate.rules import check_fit, compared_measures, measure_of, rules_of
 from cranfield.gate.verdict import GateTerms, judge_all
@@ -146,7 +147,7 @@ def _baselines(
         if plan.ref is None and not path.exists() and not any(rule.needs_baseline for rule in rules):
             continue
         try:
-            baseline, label = _baseline(plan, path)
+            baseline, label = baseline_at(path, plan.ref)
         except InputError as error:
             problems += error.problems
             continue
@@ -159,12 +160,18 @@ def _baselines(
     return found
 
 
-def _baseline(plan: Plan, path: Path) -> tuple[Baseline, str]:
-    if plan.ref is None:
+def baseline_at(path: Path, ref: Ref | None) -> tuple[Baseline, str]:
+    """A baseline in the working tree or at a git ref, and its name in messages.
+
+    Raises:
+        InputError: it cannot be read.
+        UsageError: the ref has no such file.
+    """
+    if ref is None:
         return read_baseline(path), shown(path)
-    name = plan.ref.shown(path)
+    name = ref.shown(path)
     hint = "accept a baseline there first: `cranfield baseline accept`, commit, merge"
-    text = plan.ref.read(path, hint=hint)
+    text = ref.read(path, hint=hint)
     try:
         return parse_baseline(text.decode("utf-8"), name), name
     except UnicodeDecodeError:

@@ -45,6 +45,10 @@ class CheckFailedError(Exception):
         self.found = found
         self.hint = hint
 
+    def redacted(self, redact: Callable[[str], str]) -> CheckFailedError:
+        """The same failure without secrets."""
+        return CheckFailedError(redact(self.expected), redact(self.found), self.hint and redact(self.hint))
+
 
 @dataclass(frozen=True, slots=True)
 class Reply:
@@ -125,10 +129,8 @@ class ConfiguredSystem(ABC):
         self._calls: set[asyncio.Task[Any]] = set()
         secrets = {key: value.get_secret_value() for key, value in self.config.env.items()}
         self.environment: Mapping[str, str] = {**os.environ, **secrets}
-        self.redactor = Redactor(
-            {**secrets, **{name: self.environment.get(name, "") for name in self.variables_of_settings()}}
-        )
         self.prepare()
+        self.redactor = Redactor(self.secrets())
 
     @classmethod
     def of(cls, name: str, *, folder: Path | str = ".", **settings: Any) -> Self:
@@ -157,6 +159,11 @@ class ConfiguredSystem(ABC):
         """Names of environment variables in settings: `dsn_env: DATABASE_URL`."""
         settings = getattr(self.config, "with_", None) or {}
         return [value for key, value in settings.items() if key.endswith("_env") and isinstance(value, str)]
+
+    def secrets(self) -> dict[str, str]:
+        """Values to redact: those of `env`, and of the environment variables in settings."""
+        names = [*self.config.env, *self.variables_of_settings()]
+        return {name: self.environment[name] for name in names if name in self.environment}
 
     async def make_ready(self) -> Reply | None:
         """Prepare for an attempt, outside its time limit; a returned reply is the failure of the attempt."""

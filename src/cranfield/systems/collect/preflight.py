@@ -7,7 +7,7 @@ checks are part of the report.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -48,44 +48,53 @@ def preflight(systems: Iterable[ConfiguredSystem], *, k: int = 10) -> tuple[Pass
     passed: list[PassedCheck] = []
     problems: list[Problem] = []
     for system in systems:
-        # A stage runs only if the one before it passed: a missing folder would fail every file check, a missing
-        # program every probe.
-        for steps in (folder_steps(system), file_steps(system), probe_steps(system, k)):
-            with sigterm_interrupts():
-                failed = _failed_checks(system, steps, passed)
-            problems += failed
-            if failed:
-                break
+        redact = system.redactor.redact
+        with sigterm_interrupts():
+            for label, check in steps_of(system, k):
+                try:
+                    passed.append(PassedCheck(system.name, redact(label), redact(check())))
+                except CheckFailedError as failed:
+                    problems.append(_problem(system, label, failed))
     if problems:
         raise PreflightError(problems)
     return tuple(passed)
 
 
-def _failed_checks(system: ConfiguredSystem, steps: Iterable[Step], passed: list[PassedCheck]) -> list[Problem]:
+def _problem(system: ConfiguredSystem, label: str, failed: CheckFailedError) -> Problem:
     redact = system.redactor.redact
-    failed = []
-    for label, check in steps:
+    shown = failed.redacted(redact)
+    where = f"system {system.name}"
+    return Problem(redact(label), path=where, expected=shown.expected, got=shown.found, hint=shown.hint)
+
+
+def steps_of(system: ConfiguredSystem, k: int) -> Iterator[Step]:
+    """The checks of a system, each to be called before the next is requested.
+
+    A stage is reached only if the one before it passed: a missing folder would fail every file check, a missing program
+    every probe.
+    """
+    failed: list[str] = []
+
+    def watched(label: str, check: Callable[[], str]) -> str:
         try:
-            passed.append(PassedCheck(system.name, redact(label), redact(check())))
-        except CheckFailedError as failure:
-            failed.append(
-                Problem(
-                    redact(label),
-                    path=f"system {system.name}",
-                    expected=redact(failure.expected),
-                    got=redact(failure.found),
-                    hint=failure.hint and redact(failure.hint),
-                )
-            )
-    return failed
+            return check()
+        except CheckFailedError:
+            failed.append(label)
+            raise
+
+    for stage in (_folder_steps(system), _file_steps(system), _probe_steps(system, k)):
+        for label, check in stage:
+            yield label, partial(watched, label, check)
+        if failed:
+            return
 
 
-def folder_steps(system: ConfiguredSystem) -> Iterator[Step]:
+def _folder_steps(system: ConfiguredSystem) -> Iterator[Step]:
     """Check that the working directory exists."""
     yield f"cwd {system.config.cwd}", partial(_folder, system.cwd)
 
 
-def file_steps(system: ConfiguredSystem) -> Iterator[Step]:
+def _file_steps(system: ConfiguredSystem) -> Iterator[Step]:
     """Checks of its kind, and of programs and files in the config."""
     yield from system.ready_steps()
     for check in system.config.preflight:
@@ -104,7 +113,7 @@ def file_steps(system: ConfiguredSystem) -> Iterator[Step]:
                 yield named, partial(_exists, path)
 
 
-def probe_steps(system: ConfiguredSystem, k: int) -> Iterator[Step]:
+def _probe_steps(system: ConfiguredSystem, k: int) -> Iterator[Step]:
     """Probes: queries that must return results."""
     for check in system.config.preflight:
         if isinstance(check, ProbeCheck):

@@ -246,22 +246,16 @@ def _memory(part: ConfiguredSystem) -> _Memory:
 
 
 def _steps_of(name: str, part: ConfiguredSystem) -> Iterator[Step]:
-    """Checks of a part, labelled with its name; a stage runs only if the one before it passed."""
-    from cranfield.systems.collect.preflight import file_steps, folder_steps, probe_steps
+    """Checks of a part, labelled with its name, without its secrets."""
+    from cranfield.systems.collect.preflight import steps_of
 
-    failed: list[str] = []
+    redact = part.redactor.redact
 
-    def checked(label: str, check: Callable[[], str]) -> str:
+    def redacted(check: Callable[[], str]) -> str:
         try:
-            return part.redactor.redact(check())
+            return redact(check())
         except CheckFailedError as failure:
-            failed.append(label)
-            redact = part.redactor.redact
-            hint = failure.hint and redact(failure.hint)
-            raise CheckFailedError(redact(failure.expected), redact(failure.found), hint) from None
+            raise failure.redacted(redact) from None
 
-    for steps in (folder_steps(part), file_steps(part), probe_steps(part, 10)):
-        for label, check in steps:
-            yield f"{name}: {part.redactor.redact(label)}", partial(checked, label, check)
-        if failed:
-            return
+    for label, check in steps_of(part, 10):
+        yield f"{name}: {redact(label)}", partial(redacted, check)

@@ -77,15 +77,21 @@ class HttpSystem(ConfiguredSystem):
     retries = 3
 
     def prepare(self) -> None:
-        """Find the environment variables of requests, and redact their values."""
+        """Find the environment variables of requests; no connection is opened yet."""
         self._http = self.config.http
         self._needs = required_variables(self._http)
         self._given = {name: self.environment[name] for name in self._needs if self.environment.get(name)}
-        secrets = {key: value.get_secret_value() for key, value in self.config.env.items()} | self._given
-        basic = basic_credentials(self._http, {ENV + name: value for name, value in self._given.items()})
-        self.redactor = Redactor({**secrets, **({"BASIC": basic} if basic is not None else {})})
         self._client: AsyncClient | None = None
         self._making = Lock()
+
+    def variables_of_settings(self) -> list[str]:
+        """Names of environment variables in the request."""
+        return self._needs
+
+    def secrets(self) -> dict[str, str]:
+        """The credentials of basic authorization too, as they are encoded."""
+        basic = basic_credentials(self._http, {ENV + name: value for name, value in self._given.items()})
+        return super().secrets() | ({} if basic is None else {"BASIC": basic})
 
     async def make_ready(self) -> Reply | None:
         """Create the client, which reads certificates."""

@@ -22,7 +22,6 @@ from cranfield.config.template import ENV, fill, fill_value, placeholders, reque
 from cranfield.errors import MissingExtraError, shorten, unknown_name
 from cranfield.model import Outcome, Scalar
 from cranfield.systems.calls.answer_schema import first_line
-from cranfield.systems.calls.redact import Redactor
 from cranfield.systems.configured import CheckFailedError, ConfiguredSystem, Received, Reply, Step, failed
 from cranfield.systems.kinds.command import argument_files, check_command
 from cranfield.systems.kinds.mcp_session import BrokenError, NoSessionError, Session, SessionOptions, ToolFailedError
@@ -52,12 +51,14 @@ class McpSystem(ConfiguredSystem):
         self._mcp = self.config.mcp
         if isinstance(self._mcp, McpServer):
             self.retries = 3
-        self._named = sorted({name for text in self._texts() for name in placeholders(text) if name.startswith(ENV)})
-        known = {name.removeprefix(ENV) for name in self._named} & set(self.environment)
-        secrets = {key: value.get_secret_value() for key, value in self.config.env.items()}
-        self.redactor = Redactor({**secrets, **{name: self.environment[name] for name in known}})
         self._session: Session | None = None
         self._opening = asyncio.Lock()
+
+    def variables_of_settings(self) -> list[str]:
+        """Names of environment variables in the address, the headers and the arguments."""
+        written = texts(self._mcp.model_dump(include={"url", "headers", "arguments"}))
+        names = {name for text in written for name in placeholders(text) if name.startswith(ENV)}
+        return sorted(name.removeprefix(ENV) for name in names)
 
     async def attempt(self, query: str, k: int, params: Mapping[str, Scalar], received: Received) -> Reply:  # noqa: ARG002
         """Call the tool once."""
@@ -91,9 +92,9 @@ class McpSystem(ConfiguredSystem):
     def ready_steps(self) -> Iterator[Step]:
         """Check that the server starts, has the tool, and the tool takes the arguments."""
         found = True
-        for name in self._named:
-            yield f"environment {name.removeprefix(ENV)}", partial(self._has_variable, name.removeprefix(ENV))
-            found = found and name.removeprefix(ENV) in self.environment
+        for name in self.variables_of_settings():
+            yield f"environment {name}", partial(self._has_variable, name)
+            found = found and name in self.environment
         if isinstance(self._mcp, McpProgram):
             check = partial(check_command, self, self._mcp.command)
             yield f"command {' '.join(self._mcp.command)}", check
@@ -113,9 +114,6 @@ class McpSystem(ConfiguredSystem):
         if self._session is not None:
             with suppress(TimeoutError):
                 event_loop().run(asyncio.wait_for(self._close(), _CLOSE_S))
-
-    def _texts(self) -> Iterator[str]:
-        yield from texts(self._mcp.model_dump(include={"url", "headers", "arguments"}))
 
     def _argv(self) -> list[str]:
         command = self._mcp.command if isinstance(self._mcp, McpProgram) else []
