@@ -31,9 +31,9 @@ from cranfield.errors import Problem, UsageError
 from cranfield.evaluation.verdict_table import VerdictCode
 
 if TYPE_CHECKING:
-    from cranfield.evaluation.options import CompareOptions
     from cranfield.evaluation.sensitivity import Sensitivity
     from cranfield.evaluation.values import Comparison, Evaluation
+    from cranfield.evaluation.verdict import CompareOptions
     from cranfield.project.inputs import ScoringOptions
     from cranfield.project.loading import TestSetOptions
     from cranfield.reporting import Document
@@ -109,8 +109,8 @@ def compare_command(
     options: TestSetOptions,
 ) -> None:
     """Compare two or more runs with paired tests and report a verdict with its evidence."""
-    from cranfield.evaluation.options import CompareOptions
     from cranfield.evaluation.values import Limits
+    from cranfield.evaluation.verdict import CompareOptions
     from cranfield.measures import parse
 
     runs = [baseline, candidate, *(more or ())]

@@ -28,7 +28,7 @@ from cranfield.formats.io.table import Role, column_names, is_frame, is_parquet,
 from cranfield.formats.testsets.judgments import qrels_from_frame, qrels_from_mapping, qrels_from_rows
 from cranfield.formats.testsets.trec import read_qrels, read_subtopic_qrels
 from cranfield.measures import CATALOGUE, compute, parse
-from cranfield.measures.spec import WHY_NEEDED
+from cranfield.measures.measure import WHY_NEEDED
 from cranfield.model import Outcome, TestSet, convention_named
 from cranfield.ranking.file import rank_file
 from cranfield.ranking.memory import rank_arrays, rank_frame, rank_mapping

@@ -13,8 +13,8 @@ from cranfield.errors import UnknownNameError, unknown_name
 from cranfield.measures import CATALOGUE, parse
 from cranfield.measures import Measure as Computed
 from cranfield.measures.catalogue import ALIASES
+from cranfield.measures.measure import MeasureSpec
 from cranfield.measures.own import load_plugins
-from cranfield.measures.spec import MeasureSpec
 
 ALPHA = "\N{GREEK SMALL LETTER ALPHA}"
 """Some write alpha_nDCG with it."""

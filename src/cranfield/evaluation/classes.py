@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from cranfield.evaluation.evaluate import clipped, difference_range, summarise
-from cranfield.evaluation.scales import NOT_ON_ITS_SCALE, ranking_for
-from cranfield.evaluation.values import Comparison, Evaluation, Summary
+from cranfield.evaluation.values import NOT_ON_ITS_SCALE, Comparison, Evaluation, Summary
 from cranfield.measures import Measure, compute, parse_all
 from cranfield.measures.families.aspects import form_wins
 from cranfield.model import QUERY_CLASSES, QueryClass
@@ -162,7 +161,7 @@ def _class_result(query_class: QueryClass, evaluation: Evaluation, query_ids: tu
 
 def _measure_class(measure: Measure, part: Ranking, evaluation: Evaluation) -> ClassMeasure:
     """One measure of the queries of `part`, on the grades of its scale where each scale has its own."""
-    own = ranking_for(evaluation, measure)
+    own = evaluation.ranking_for(measure)
     if own is None:
         return ClassMeasure(measure, summarise(np.zeros(0)), {}, dict.fromkeys(part.query_ids, NOT_ON_ITS_SCALE))
     members = set(part.query_ids)

@@ -7,9 +7,8 @@ from dataclasses import dataclass, replace
 
 from cranfield.errors import UsageError
 from cranfield.evaluation.compare import compare
-from cranfield.evaluation.options import CompareOptions
 from cranfield.evaluation.values import ByMeasure, Comparison, Evaluation, MeasureComparison, Summary
-from cranfield.evaluation.verdict import sign_of
+from cranfield.evaluation.verdict import CompareOptions, sign_of
 from cranfield.evaluation.verdict_table import VerdictCode
 from cranfield.measures import Measure
 from cranfield.stats.result import holm

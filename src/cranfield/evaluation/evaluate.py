@@ -15,7 +15,7 @@ from cranfield.evaluation.margins import tie_margin
 from cranfield.evaluation.values import ByMeasure, Evaluation, Summary
 from cranfield.measures import CATALOGUE, DEFAULT_MEASURES, Measure, compute, parse_all
 from cranfield.measures.kernels import expected_relevant
-from cranfield.measures.spec import Reason
+from cranfield.measures.measure import Reason
 from cranfield.model import Outcome, Run, TestSet
 from cranfield.model.query import NOTHING_EXPECTED, negative_of
 from cranfield.numbers import format_value

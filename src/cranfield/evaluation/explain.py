@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cranfield.errors import UsageError
-from cranfield.evaluation.scales import RATED_BY_SLOT
+from cranfield.evaluation.values import RATED_BY_SLOT
 from cranfield.measures import Measure, compute
 from cranfield.model import Convention, TestSet
 from cranfield.model.convention import CHOICES, RANKING_CHOICES, differing, with_choice

@@ -8,9 +8,8 @@ from typing import Any
 
 from cranfield.errors import UsageError
 from cranfield.evaluation.compare import compare
-from cranfield.evaluation.options import CompareOptions
 from cranfield.evaluation.values import Comparison, Evaluation
-from cranfield.evaluation.verdict import broken_limits, sign_of
+from cranfield.evaluation.verdict import CompareOptions, broken_limits, sign_of
 from cranfield.measures import Measure
 
 

@@ -18,7 +18,6 @@ from cranfield.evaluation.many_values import (
     Ranks,
     StratumRow,
 )
-from cranfield.evaluation.options import CompareOptions
 from cranfield.evaluation.pairing import (
     PairedValues,
     dropped_queries,
@@ -30,7 +29,7 @@ from cranfield.evaluation.pairing import (
     why_invalid,
 )
 from cranfield.evaluation.values import Evaluation, Summary
-from cranfield.evaluation.verdict import sign_of
+from cranfield.evaluation.verdict import CompareOptions, sign_of
 from cranfield.evaluation.verdict_table import VerdictCode
 from cranfield.measures import CATALOGUE, Measure
 from cranfield.numbers import format_p, format_value

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from cranfield.evaluation.options import CompareOptions
 from cranfield.evaluation.pairing import random_draws
 from cranfield.evaluation.values import Evaluation, Summary
-from cranfield.evaluation.verdict import sign_of
+from cranfield.evaluation.verdict import CompareOptions, sign_of
 from cranfield.evaluation.verdict_table import VerdictCode
 from cranfield.measures import Measure
 from cranfield.stats.result import TestResult

@@ -11,10 +11,9 @@ from numpy.typing import NDArray
 
 from cranfield.errors import UsageError
 from cranfield.evaluation.evaluate import summarise
-from cranfield.evaluation.options import CompareOptions
 from cranfield.evaluation.strata import strata_of
 from cranfield.evaluation.values import Evaluation, Limits, Summary
-from cranfield.evaluation.verdict import broken_limits
+from cranfield.evaluation.verdict import CompareOptions, broken_limits
 from cranfield.measures import CATALOGUE, Measure
 from cranfield.model import TestSet
 from cranfield.numbers import format_percent

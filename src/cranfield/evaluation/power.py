@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from cranfield.errors import UsageError
-from cranfield.evaluation.options import CompareOptions
 from cranfield.evaluation.pairing import pair_values, primary_measure, shared_measures
 from cranfield.evaluation.values import Evaluation
+from cranfield.evaluation.verdict import CompareOptions
 from cranfield.measures import Measure
 from cranfield.ranking.value import FloatQ
 from cranfield.stats.describe import describe

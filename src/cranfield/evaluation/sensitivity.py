@@ -15,8 +15,7 @@ import numpy as np
 from cranfield.errors import CranfieldError
 from cranfield.evaluation.margins import unjudged_margin
 from cranfield.evaluation.pairing import PairedValues, pair_columns, pair_values
-from cranfield.evaluation.scales import NOT_ON_ITS_SCALE, ranking_for
-from cranfield.evaluation.values import Comparison, Evaluation
+from cranfield.evaluation.values import NOT_ON_ITS_SCALE, Comparison, Evaluation
 from cranfield.evaluation.verdict import sign_of, verdict_of_interval
 from cranfield.evaluation.verdict_table import VerdictCode
 from cranfield.measures import Measure, compute, parse_all
@@ -184,7 +183,7 @@ class _Analyses:
             return f"{measure}: no list goes as deep"
         columns = []
         for side in self.sides:
-            ranking = ranking_for(side, measure)
+            ranking = side.ranking_for(measure)
             if ranking is None:
                 return f"{measure}: {NOT_ON_ITS_SCALE}"
             try:
@@ -248,7 +247,7 @@ def _strata(analyses: _Analyses, paired: PairedValues) -> Iterator[Variation | s
 
 def _unjudged(analyses: _Analyses) -> Iterator[Variation | str]:
     primary = analyses.comparison.primary
-    rankings = [ranking_for(side, primary) for side in analyses.sides]
+    rankings = [side.ranking_for(primary) for side in analyses.sides]
     if any(ranking is None for ranking in rankings):
         yield f"unjudged documents: {NOT_ON_ITS_SCALE}"
         return

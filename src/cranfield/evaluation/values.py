@@ -5,19 +5,37 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cranfield.errors import UsageError
 from cranfield.evaluation.verdict_table import VerdictCode
-from cranfield.measures.measure import Measure
+from cranfield.measures import CATALOGUE, Measure
 from cranfield.model import Run, TestSet
 from cranfield.ranking.value import FloatQ, Ranking
 from cranfield.stats.result import TestResult
 
+if TYPE_CHECKING:
+    from cranfield.stats.scale import Scale
+
 Value = TypeVar("Value")
+
+RATED_BY_SLOT = "searchtweak"
+"""The convention under which each measure has a scale of its own, and ratings are mapped to it one by one."""
+GAINS = frozenset({"gains", "min_rel", "max_rel"})
+"""Parameters of measures that use graded relevance."""
+NOT_ON_ITS_SCALE = "the run was not ranked on the scale of this measure: name the measure with the others"
+
+
+def scale_for(measure: Measure) -> Scale | None:
+    """`binary` where only relevance counts, `graded` where gains count; None where grades do not matter."""
+    spec = CATALOGUE[measure.name]
+    names = {parameter.name for parameter in spec.parameters}
+    if spec.diagnostic or spec.needs is not None:
+        return None
+    return "graded" if names & GAINS or "rel" not in names else "binary"
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,6 +163,13 @@ class Evaluation:
             raise UsageError(f"there is no query {query_id!r} here", expected=", ".join(map(repr, self.query_ids[:3])))
         index = self.index[query_id]
         return float(self.values[measure][index]) if self.scored[measure][index] else None
+
+    def ranking_for(self, measure: Measure) -> Ranking | None:
+        """The ranking that a measure is computed on; None where each scale has its own, and there is none of this one."""
+        if not self.on_scales:
+            return self.ranking
+        scale = self.scales.get(measure) or scale_for(measure)
+        return self.ranking if scale is None else self.on_scales.get(scale)
 
     def _evaluated(self, spelling: Measure | str) -> Measure:
         measure = self.summaries.measure(spelling)

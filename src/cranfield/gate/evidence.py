@@ -9,7 +9,6 @@ from itertools import compress
 
 import numpy as np
 
-from cranfield.evaluation.scales import ranking_for
 from cranfield.evaluation.values import Evaluation
 from cranfield.gate.baseline import Baseline
 from cranfield.gate.decimals import exact
@@ -44,7 +43,7 @@ class Evidence:
     def _computed(self, measure: Measure) -> Values:
         """Failed calls and empty lists count as 0, whatever the convention: missing answers must not improve a mean."""
         evaluation = self.evaluation
-        ranking = ranking_for(evaluation, measure)
+        ranking = evaluation.ranking_for(measure)
         if ranking is not None and (measure not in evaluation.values or leaves_out(ranking.convention)):
             convention = replace(ranking.convention, failed="zero", empty="zero")
             values, scored, _ = compute(measure, replace(ranking, convention=convention))

@@ -7,9 +7,8 @@ from cranfield.measures.catalogue import (
     compute,
     register,
 )
-from cranfield.measures.measure import Measure, Parameter
+from cranfield.measures.measure import Measure, MeasureSpec, Parameter, ParameterSpec
 from cranfield.measures.parse import parse, parse_all
-from cranfield.measures.spec import MeasureSpec, ParameterSpec
 
 __all__ = [
     "ALIASES",

@@ -12,16 +12,7 @@ from numpy.typing import NDArray
 
 from cranfield.errors import UsageError
 from cranfield.measures import rules
-from cranfield.measures.measure import Measure
-from cranfield.measures.spec import (
-    LOOKS_AT_THE_LIST,
-    NOTHING_UNJUDGED,
-    TOO_LARGE,
-    WHY_NEEDED,
-    MeasureSpec,
-    Needs,
-    Reason,
-)
+from cranfield.measures.measure import LOOKS_AT_THE_LIST, WHY_NEEDED, Measure, MeasureSpec, Needs, Reason
 from cranfield.ranking.value import UNKNOWN_COUNT, Aspect, FloatQ, Ranking
 
 FAMILIES = {
@@ -161,11 +152,11 @@ def compute(measure: Measure, ranking: Ranking) -> tuple[FloatQ, NDArray[np.bool
     reasons = {ranking.query_ids[i]: spec.why_unscored for i in np.flatnonzero(~scored)}
     if spec.why_unscored is Reason.NEEDS_COUNT:
         uncounted = set(ranking.expected_query[ranking.expected_count == UNKNOWN_COUNT].tolist())
-        reasons |= {ranking.query_ids[i]: TOO_LARGE for i in np.flatnonzero(~scored) if i not in uncounted}
+        reasons |= {ranking.query_ids[i]: Reason.TOO_LARGE for i in np.flatnonzero(~scored) if i not in uncounted}
     if not spec.closed_world:
         for i in np.flatnonzero(ranking.closed_world):
             scored[i] = False
-            reasons[ranking.query_ids[i]] = NOTHING_UNJUDGED
+            reasons[ranking.query_ids[i]] = Reason.NOTHING_UNJUDGED
     if not spec.diagnostic:
         for queries, reason in rules.without_value(measure, ranking, only_failures=looks_at_the_list):
             scored[queries] = False

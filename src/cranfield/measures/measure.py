@@ -1,12 +1,19 @@
-"""A measure as a value: one spelling that parses, prints, hashes, sorts and labels."""
+"""A measure as a value, with one spelling that parses, prints, hashes and sorts; and the rows of the catalogue."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from functools import cached_property
+from typing import Literal
+
+from cranfield.ranking.value import FloatQ
 
 Gains = tuple[tuple[int, float], ...]
 """Grade to gain, by grade."""
 Parameter = str | int | float | bool | Gains
+Needs = Literal["subtopic", "judge", "preference", "tokens", "files", "legacy", "sources", "silence"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,3 +67,113 @@ def spell(value: Parameter) -> str:
     if isinstance(value, float) and value.is_integer():
         return str(int(value))
     return repr(value)
+
+
+class Reason(StrEnum):
+    """Why a query has no value of a measure. Programs compare the member; its value is the text of reports."""
+
+    NEEDS_COUNT = "how many documents match its pattern is not known (expected_count)"
+    NOTHING_UNJUDGED = "its truth is a rule: nothing can be unjudged"
+    NOTHING_RETURNED = "nothing was returned"
+    TOO_LARGE = "its grades are too large for this gain"
+    NO_SUBTOPICS = "the test set has no judgments by subtopic"
+    NO_JUDGES = "the test set has no judgments by judge"
+    NO_PREFERENCES = "the test set has no preferences"
+    NO_TOKENS = "the run does not say what its results cost in tokens"
+    NO_FILES = "the test set names no files to cover"
+    NO_LEGACY = "the test set names no legacy form"
+    NO_SOURCES = "the test set names no sources"
+    NO_NEGATIVE_QUERY = "no query of the test set is negative"
+
+
+WHY_NEEDED: dict[Needs, Reason] = {
+    "subtopic": Reason.NO_SUBTOPICS,
+    "judge": Reason.NO_JUDGES,
+    "preference": Reason.NO_PREFERENCES,
+    "tokens": Reason.NO_TOKENS,
+    "files": Reason.NO_FILES,
+    "legacy": Reason.NO_LEGACY,
+    "sources": Reason.NO_SOURCES,
+    "silence": Reason.NO_NEGATIVE_QUERY,
+}
+LOOKS_AT_THE_LIST: frozenset[Needs] = frozenset(("files", "legacy", "sources", "silence"))
+"""Needs of measures that look at every result, judged or not, and ask for no grade: they see the list as it is."""
+
+
+@dataclass(frozen=True, slots=True)
+class ParameterSpec:
+    """One parameter a measure takes: the type of its default is its type."""
+
+    name: str
+    default: Parameter
+    """An empty tuple stands for a map from grade to gain, `{1: 3, 2: 9}`."""
+    sentence: str
+    minimum: float | None = None
+    maximum: float | None = None
+    choices: tuple[str, ...] = ()
+    above_minimum: bool = False
+    """The minimum itself is out of bounds."""
+    below_maximum: bool = False
+    """The maximum itself is out of bounds."""
+
+
+@dataclass(frozen=True)
+class MeasureSpec:
+    """One row of the catalogue."""
+
+    name: str
+    title: str
+    sentence: str
+    """What it is, in words a reader of a report knows."""
+    formula: str
+    cutoff: Literal["required", "optional", "none"]
+    kernel: Callable[..., FloatQ]
+    """`kernel(ranking, cutoff, **parameters) -> float64[Q]`; NaN where a query cannot be scored. Parameters that choose
+    the results it sees (`judged_only`, `gains`) are applied before it and not passed on."""
+    source: str
+    parameters: tuple[ParameterSpec, ...] = ()
+    aliases: tuple[str, ...] = ()
+    presets: tuple[tuple[str, str], ...] = ()
+    """Other names that fix parameters too: the name, and the parameters as they are written."""
+    range: tuple[float, float] = (0.0, 1.0)
+    higher_is_better: bool = True
+    why_unscored: str = ""
+    """Why the kernel gives NaN, when it does."""
+    unscored_by_run: bool = False
+    """True when it is what a run returned that leaves a query without a value: another run may have one."""
+    defined_for: str = "every query; 0 where nothing relevant was expected"
+    closed_world: bool = True
+    """False when it has no meaning where the truth is a pattern."""
+    diagnostic: bool = False
+    """True when it says how far other numbers can be trusted, and is no quality of a system."""
+    cutoff_kind: Literal["rank", "share", "multiple"] = "rank"
+    """What stands after the @: a rank, a share from 0 to 1 (`IPrec@0.1`), or a multiple of the number of relevant
+    documents."""
+    needs: Needs | None = None
+    """What a ranking must carry besides ranks and grades; where it does not, no query has a value."""
+    aggregate: Literal["mean", "sum", "geometric mean"] = "mean"
+    """How the queries' values are summed up where one number stands for all."""
+    trec_name: str = ""
+    """What trec_eval calls it without a cutoff; empty where it has none."""
+    trec_cut_name: str = ""
+    """What trec_eval calls it at a cutoff, before the number (`ndcg_cut` of `ndcg_cut_10`)."""
+
+    @cached_property
+    def spelling(self) -> str:
+        """How it is written: `P@k`, `AP`, `AP@k`."""
+        k = {"rank": "k", "share": "share", "multiple": "x"}[self.cutoff_kind]
+        forms = {"required": f"{self.name}@{k}", "optional": f"{self.name}, {self.name}@{k}", "none": self.name}
+        return forms[self.cutoff]
+
+
+REL = ParameterSpec("rel", 1, "lowest grade that counts as relevant", minimum=1)
+JUDGED_ONLY = ParameterSpec("judged_only", False, "remove unjudged results from the list first")
+GAINS = ParameterSpec("gains", (), "gain by grade, such as `{1: 3, 2: 9}`; default: the grade itself")
+PERSISTENCE = ParameterSpec(
+    "p", 0.8, "probability that the user continues to the next result", 0, 1, above_minimum=True, below_maximum=True
+)
+
+
+def with_default(parameter: ParameterSpec, default: Parameter) -> ParameterSpec:
+    """The same parameter with another default."""
+    return replace(parameter, default=default)

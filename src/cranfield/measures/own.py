@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from cranfield.errors import MeasureError, Problem, shorten
 from cranfield.measures.catalogue import ALIASES, CATALOGUE, TREC_CUTS, register
-from cranfield.measures.spec import MeasureSpec, ParameterSpec
+from cranfield.measures.measure import MeasureSpec, ParameterSpec
 from cranfield.plugins import Plugin, plugins
 from cranfield.ranking.transform import cut
 from cranfield.ranking.value import FloatQ, Ranking

@@ -8,8 +8,7 @@ from collections.abc import Iterator, Sequence
 
 from cranfield.errors import CranfieldError, MeasureError, Problem, UsageError, shorten, unknown_name
 from cranfield.measures.catalogue import ALIASES, CATALOGUE, PRESETS, TREC_CUTS
-from cranfield.measures.measure import Gains, Measure, Parameter, spell
-from cranfield.measures.spec import MeasureSpec, ParameterSpec
+from cranfield.measures.measure import Gains, Measure, MeasureSpec, Parameter, ParameterSpec, spell
 
 MAX_CUTOFF = 2**31 - 1
 LONGEST = 1000

@@ -12,8 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cranfield.measures.kernels import expected_relevant, judged_within
-from cranfield.measures.measure import Measure
-from cranfield.measures.spec import NOTHING_RETURNED
+from cranfield.measures.measure import Measure, Reason
 from cranfield.model import QUERY_CLASSES, Outcome
 from cranfield.ranking.transform import condensed, exponential_gains, ties_reversed, with_gains
 from cranfield.ranking.value import FloatQ, Ranking
@@ -67,7 +66,7 @@ def without_value(
         return
     if convention.empty == "skip":
         answered = [not outcome.is_failure and outcome is not Outcome.MISSING for outcome in outcomes]
-        yield np.flatnonzero(np.array(answered, dtype=np.bool_) & (ranking.n_returned == 0)), NOTHING_RETURNED
+        yield np.flatnonzero(np.array(answered, dtype=np.bool_) & (ranking.n_returned == 0)), Reason.NOTHING_RETURNED
     if convention.no_relevant == "skip":
         rel = measure.param("rel", default=1)
         relevant = expected_relevant(ranking, rel=rel if isinstance(rel, int) else 1)

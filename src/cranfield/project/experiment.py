@@ -12,8 +12,8 @@ from typing import Literal
 
 from cranfield.config import Config
 from cranfield.errors import InputError, PreflightError, TestSetError, UsageError
-from cranfield.evaluation.options import CompareOptions
 from cranfield.evaluation.values import Evaluation, Limits
+from cranfield.evaluation.verdict import CompareOptions
 from cranfield.formats.io.files import refusal
 from cranfield.measures import Measure, parse_all
 from cranfield.model import DEFAULT_CONVENTION, Answer, Outcome, Run, Scalar, TestSet

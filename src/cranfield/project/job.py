@@ -32,9 +32,9 @@ from cranfield.systems import ConfiguredSystem, progress_on
 from cranfield.systems.collect.cache import UndigestedError, dependency_digest
 
 if TYPE_CHECKING:
-    from cranfield.evaluation.contrast import ContrastSpec
     from cranfield.evaluation.many_values import ManyComparison
     from cranfield.evaluation.sensitivity import Sensitivity
+    from cranfield.evaluation.strata import ContrastSpec
     from cranfield.measures import Measure
     from cranfield.project.multi_testset import CollectedSets, SetResult
 
@@ -121,7 +121,7 @@ def run_job(  # noqa: PLR0913 - each is an option of the command, and is typed b
     extras = Extras(tuple(contrasts), today, sensitivity)
     with prepare_all(prepare_set, config.sets, lambda experiment: experiment.checks) as experiments:
         if contrasts:
-            from cranfield.evaluation.contrast import contrast_strata
+            from cranfield.evaluation.strata import contrast_strata
 
             for experiment in experiments:
                 for contrast in contrasts:

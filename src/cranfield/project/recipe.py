@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 
 from cranfield.errors import UsageError
 from cranfield.evaluation.evaluate import evaluate_ranking
-from cranfield.evaluation.scales import RATED_BY_SLOT
-from cranfield.evaluation.values import ByMeasure, Comparison, Evaluation, Limits
+from cranfield.evaluation.values import RATED_BY_SLOT, ByMeasure, Comparison, Evaluation, Limits
 from cranfield.measures import DEFAULT_MEASURES, Measure, parse_all
 from cranfield.model import DEFAULT_CONVENTION, Convention, TestSet, convention_named
 from cranfield.project.inputs import RunLike, ScoringOptions, TestSetLike
@@ -120,7 +119,7 @@ def compare(
     if not isinstance(baseline, Evaluation) or not isinstance(candidate, Evaluation):
         raise UsageError("compare takes two evaluations", expected="what `evaluate` returns, for each of the two runs")
     from cranfield.evaluation.compare import compare as compare_evaluations
-    from cranfield.evaluation.options import CompareOptions
+    from cranfield.evaluation.verdict import CompareOptions
 
     measure = parse_all([str(primary)])[0] if primary is not None else None
     options = CompareOptions(measure, test, alpha, margin, seed, limits=limits or Limits())
@@ -156,7 +155,7 @@ def compare_many(
     if not all(isinstance(evaluation, Evaluation) for evaluation in evaluations):
         raise UsageError("compare_many takes evaluations", expected="what `evaluate` returns, for each of the runs")
     from cranfield.evaluation.many import compare_many as compare_evaluations
-    from cranfield.evaluation.options import CompareOptions
+    from cranfield.evaluation.verdict import CompareOptions
 
     measure = parse_all([str(primary)])[0] if primary is not None else None
     options = CompareOptions(measure, test, alpha, margin, seed, limits=limits or Limits())

@@ -13,8 +13,7 @@ from dataclasses import replace
 import numpy as np
 
 from cranfield.errors import InternalError, UsageError
-from cranfield.evaluation.scales import RATED_BY_SLOT, scale_for
-from cranfield.evaluation.values import ByMeasure, Evaluation
+from cranfield.evaluation.values import RATED_BY_SLOT, ByMeasure, Evaluation, scale_for
 from cranfield.measures import Measure, parse_all
 from cranfield.model import NoteKind, Rating, TestSet
 from cranfield.project.inputs import RunLike, ScoringOptions

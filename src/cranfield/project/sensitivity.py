@@ -6,10 +6,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from cranfield.errors import CranfieldError
-from cranfield.evaluation.scales import RATED_BY_SLOT
 from cranfield.evaluation.sensitivity import SENSITIVITY_DRAWS, Regraded, Sensitivity
 from cranfield.evaluation.sensitivity import sensitivity as vary
-from cranfield.evaluation.values import Comparison, Evaluation
+from cranfield.evaluation.values import RATED_BY_SLOT, Comparison, Evaluation
 from cranfield.project.inputs import RunLike, ScoringOptions
 from cranfield.project.recipe import evaluate_with_options
 from cranfield.stats.consensus import CONSENSUS, DEFAULT_RULE

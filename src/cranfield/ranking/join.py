@@ -18,17 +18,21 @@ from numpy.typing import NDArray
 from cranfield.errors import NoCommonQueryError, Problem
 from cranfield.formats.io.cells import id_text
 from cranfield.model import Hit, Order, Outcome, TestSet
-from cranfield.ranking.list_matcher import NO_TIES, ROW_TYPES, MatchedList, Row, match_list
-from cranfield.ranking.prepared import ExpectedItems, PreparedJudgments
-from cranfield.ranking.query_ranker import comparable, tie_bounds
-from cranfield.ranking.scan import REPORTED_HITS, UNJUDGED, EngineName, FirstResults, JudgedRanks, Missing
-from cranfield.ranking.side_columns import (
+from cranfield.ranking.list_matcher import (
+    NO_TIES,
+    ROW_TYPES,
+    MatchedList,
+    Row,
     aspects_of,
     covered_column,
+    match_list,
     silence_column,
     silence_of,
     unplaced_column,
 )
+from cranfield.ranking.prepared import ExpectedItems, PreparedJudgments
+from cranfield.ranking.query_ranker import comparable, tie_bounds
+from cranfield.ranking.scan import REPORTED_HITS, UNJUDGED, EngineName, FirstResults, JudgedRanks, Missing
 from cranfield.ranking.transform import only_queries
 from cranfield.ranking.value import RankedHit, Ranking, Silence, State
 

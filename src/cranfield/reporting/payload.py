@@ -24,9 +24,9 @@ from cranfield.stats.result import TestResult
 from cranfield.words import UNPRINTABLE
 
 if TYPE_CHECKING:
-    from cranfield.evaluation.contrast import StrataContrast
     from cranfield.evaluation.many_values import ManyComparison
     from cranfield.evaluation.sensitivity import Sensitivity
+    from cranfield.evaluation.strata import StrataContrast
 
 SCHEMA_VERSION = 1
 LINES_AT_ONCE = 512

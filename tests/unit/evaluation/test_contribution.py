@@ -8,8 +8,8 @@ from cranfield import evaluate
 from cranfield.errors import UsageError
 from cranfield.evaluation.contribution import contributions
 from cranfield.evaluation.grid import GridPoint, choose_point
-from cranfield.evaluation.options import CompareOptions
 from cranfield.evaluation.values import Limits
+from cranfield.evaluation.verdict import CompareOptions
 from cranfield.measures import parse
 from cranfield.model import Answer, Hit, Outcome, Query, Run, TestSet
 from cranfield.testsets.split import only

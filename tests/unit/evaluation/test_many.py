@@ -14,8 +14,8 @@ from cranfield import Limits, Query, TestSet, compare, compare_many, evaluate, p
 from cranfield.errors import UnknownNameError, UsageError
 from cranfield.evaluation.many import compare_many as compared
 from cranfield.evaluation.many_values import ManyComparison
-from cranfield.evaluation.options import CompareOptions
 from cranfield.evaluation.values import Evaluation
+from cranfield.evaluation.verdict import CompareOptions
 from cranfield.stats.result import holm
 
 RR, P1 = parse("RR"), parse("P@1")

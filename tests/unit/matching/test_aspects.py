@@ -1,6 +1,6 @@
 """What is looked for beside the expected items."""
 
-from cranfield.matching.aspects import looks_for
+from cranfield.matching.expectation import looks_for
 from cranfield.model import Hit, Legacy, MatchingRules, Pattern, Query, Source, TestSet
 
 SOURCES = (Source("api", "^api/"), Source("new api", "^api/v2/"), Source("guide", "^guide/"))

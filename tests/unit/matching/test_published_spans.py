@@ -5,7 +5,7 @@ from collections import defaultdict
 
 import pytest
 
-from cranfield.evaluation.contrast import contrast_strata
+from cranfield.evaluation.strata import contrast_strata
 from cranfield.model import Answer, Hit, MatchingRules, Outcome, Query, Run, Span, TestSet
 from cranfield.project.recipe import evaluate
 

@@ -5,8 +5,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from cranfield.evaluation.margins import bounds, tie_bounds, why_untied
 from cranfield.measures import CATALOGUE, compute, parse
-from cranfield.measures.bounds import bounds, tie_bounds, why_untied
 from cranfield.measures.families.aspects import form_wins
 from cranfield.model import (
     QUERY_CLASSES,

@@ -9,8 +9,7 @@ from scipy.special import digamma, zeta
 
 from cranfield.errors import MeasureError
 from cranfield.measures import compute, parse
-from cranfield.measures.running import after, before, running, starts
-from cranfield.measures.series import EULER, harmonic, inverse_squares, log_discounts
+from cranfield.measures.sums import EULER, after, before, harmonic, inverse_squares, log_discounts, running, starts
 from cranfield.model import Answer, Hit, Outcome, Pattern, Query, Run, TestSet, convention_named
 from cranfield.ranking import rank_run
 

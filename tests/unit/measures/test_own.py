@@ -8,8 +8,8 @@ import pytest
 
 from cranfield.errors import MeasureError, UsageError
 from cranfield.measures import ALIASES, CATALOGUE, compute, own, parse
+from cranfield.measures.measure import JUDGED_ONLY, ParameterSpec
 from cranfield.measures.own import QueryView, define, forget, load_plugins
-from cranfield.measures.spec import JUDGED_ONLY, ParameterSpec
 from cranfield.model import Answer, Hit, Outcome, Pattern, Query, Run, TestSet, convention_named
 from cranfield.ranking import rank_run
 

@@ -9,7 +9,7 @@ import pytest
 
 from cranfield.errors import MeasureError, TestSetError, UsageError
 from cranfield.evaluation.classes import by_class
-from cranfield.evaluation.scales import NOT_ON_ITS_SCALE
+from cranfield.evaluation.values import NOT_ON_ITS_SCALE
 from cranfield.measures import parse
 from cranfield.model import Query, Rating, TestSet
 from cranfield.project.recipe import compare, with_measure

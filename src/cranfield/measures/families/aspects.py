@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cranfield.measures import kernels
-from cranfield.measures.spec import JUDGED_ONLY, NEEDS_COUNT, REL, MeasureSpec
+from cranfield.measures.measure import JUDGED_ONLY, REL, MeasureSpec, Reason
 from cranfield.ranking.value import UNKNOWN_COUNT, Aspect, Aspects, FloatQ, Ranking
 from cranfield.ranking.value import Silence as State
 
@@ -162,7 +162,7 @@ SPECS = (
         kernel=all_found,
         parameters=(REL, JUDGED_ONLY),
         source="recall of 1: Kent et al. 1955, American Documentation 6(2)",
-        why_unscored=NEEDS_COUNT,
+        why_unscored=Reason.NEEDS_COUNT,
     ),
     MeasureSpec(
         name="FileCoverage",

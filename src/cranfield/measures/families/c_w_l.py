@@ -15,9 +15,18 @@ from functools import partial
 import numpy as np
 
 from cranfield.errors import MeasureError
-from cranfield.measures.running import Floats, Integers, after, before, running, starts
-from cranfield.measures.series import harmonic, inverse_squares, log_discounts
-from cranfield.measures.spec import PERSISTENCE, MeasureSpec, ParameterSpec, with_default
+from cranfield.measures.measure import PERSISTENCE, MeasureSpec, ParameterSpec, with_default
+from cranfield.measures.sums import (
+    Floats,
+    Integers,
+    after,
+    before,
+    harmonic,
+    inverse_squares,
+    log_discounts,
+    running,
+    starts,
+)
 from cranfield.ranking.value import FloatQ, Ranking
 
 AZZOPARDI = "Azzopardi, Mackenzie & Moffat 2021, ICTIR"

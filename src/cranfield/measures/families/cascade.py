@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cranfield.measures.running import before, running, starts
-from cranfield.measures.spec import JUDGED_ONLY, NEEDS_COUNT, MeasureSpec, ParameterSpec
+from cranfield.measures.measure import JUDGED_ONLY, MeasureSpec, ParameterSpec, Reason
+from cranfield.measures.sums import before, running, starts
 from cranfield.ranking.value import UNKNOWN_COUNT, FloatQ, Ranking
 
 Floats = NDArray[np.float64]
@@ -120,6 +120,6 @@ SPECS = (
         kernel=normalised_err,
         parameters=(_HIGHEST, JUDGED_ONLY),
         source="Chapelle et al. 2009, CIKM; Clarke, Craswell, Soboroff & Ashkan 2011, WSDM (its normalisation)",
-        why_unscored=NEEDS_COUNT,
+        why_unscored=Reason.NEEDS_COUNT,
     ),
 )

@@ -3,15 +3,7 @@
 from __future__ import annotations
 
 from cranfield.measures import kernels
-from cranfield.measures.spec import (
-    GAINS,
-    JUDGED_ONLY,
-    NEEDS_COUNT,
-    NOTHING_RETURNED,
-    REL,
-    MeasureSpec,
-    ParameterSpec,
-)
+from cranfield.measures.measure import GAINS, JUDGED_ONLY, REL, MeasureSpec, ParameterSpec, Reason
 
 SPECS = (
     MeasureSpec(
@@ -33,7 +25,7 @@ SPECS = (
         trec_name="ndcg",
         trec_cut_name="ndcg_cut",
         source="Järvelin & Kekäläinen 2002, ACM TOIS 20(4); trec_eval ndcg, ndcg_cut",
-        why_unscored=NEEDS_COUNT,
+        why_unscored=Reason.NEEDS_COUNT,
     ),
     MeasureSpec(
         name="RR",
@@ -60,7 +52,7 @@ SPECS = (
         trec_name="map",
         trec_cut_name="map_cut",
         source="Harman 1992, TREC-1; trec_eval map, map_cut",
-        why_unscored=NEEDS_COUNT,
+        why_unscored=Reason.NEEDS_COUNT,
     ),
     MeasureSpec(
         name="P",
@@ -86,7 +78,7 @@ SPECS = (
         aliases=("Recall",),
         trec_cut_name="recall",
         source="Kent et al. 1955; trec_eval recall",
-        why_unscored=NEEDS_COUNT,
+        why_unscored=Reason.NEEDS_COUNT,
     ),
     MeasureSpec(
         name="Success",
@@ -109,7 +101,7 @@ SPECS = (
         cutoff="required",
         kernel=kernels.judged_share,
         source="ir_measures Judged",
-        why_unscored=NOTHING_RETURNED,
+        why_unscored=Reason.NOTHING_RETURNED,
         defined_for="queries judged by document id, with at least one result",
         closed_world=False,
         diagnostic=True,

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cranfield.measures import kernels
-from cranfield.measures.running import Integers, starts
-from cranfield.measures.spec import GAINS, JUDGED_ONLY, NEEDS_COUNT, REL, TOO_LARGE, MeasureSpec, ParameterSpec
+from cranfield.measures.measure import GAINS, JUDGED_ONLY, REL, MeasureSpec, ParameterSpec, Reason
+from cranfield.measures.sums import Integers, starts
 from cranfield.ranking.value import FloatQ, Ranking, State
 
 INFINITE = float("inf")
@@ -210,7 +210,7 @@ SPECS = (
         trec_name="dcg",
         source="Järvelin & Kekäläinen 2002, ACM TOIS 20(4); 'exp-log2' is of Burges et al. 2005, ICML; trec_eval 10.0 dcg, "
         "ranx dcg",
-        why_unscored=TOO_LARGE,
+        why_unscored=Reason.TOO_LARGE,
     ),
     MeasureSpec(
         name="Hits",
@@ -234,7 +234,7 @@ SPECS = (
         parameters=(REL, JUDGED_ONLY),
         aliases=("f1",),
         source="van Rijsbergen 1979, Information Retrieval, Butterworths; ranx f1",
-        why_unscored=NEEDS_COUNT,
+        why_unscored=Reason.NEEDS_COUNT,
     ),
     MeasureSpec(
         name="Coverage",

@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cranfield.measures.series import log_discounts
-from cranfield.measures.spec import JUDGED_ONLY, REL, MeasureSpec, ParameterSpec
+from cranfield.measures.measure import JUDGED_ONLY, REL, MeasureSpec, ParameterSpec
+from cranfield.measures.sums import log_discounts
 from cranfield.ranking.value import FloatQ, Ranking
 
 Ints = NDArray[np.int64]

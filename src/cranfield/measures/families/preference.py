@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from cranfield.measures import kernels
 from cranfield.measures.families.trec import precision_at_multiple
+from cranfield.measures.measure import REL, MeasureSpec, ParameterSpec
 from cranfield.measures.preferences import (
     BoolG,
     FloatN,
@@ -33,7 +34,6 @@ from cranfield.measures.preferences import (
     rows_of,
     tally,
 )
-from cranfield.measures.spec import REL, MeasureSpec, ParameterSpec
 from cranfield.ranking.transform import condensed
 from cranfield.ranking.value import FloatQ, Groups, Ranking, State
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from cranfield.measures import kernels
 from cranfield.measures.families import trec_gains, trec_sets
 from cranfield.measures.families.trec_sets import share_of
-from cranfield.measures.spec import JUDGED_ONLY, NEEDS_COUNT, NOTHING_UNJUDGED, REL, MeasureSpec
+from cranfield.measures.measure import JUDGED_ONLY, REL, MeasureSpec, Reason
 from cranfield.ranking.value import FloatQ, Ranking, State
 
 ELEVEN_SHARES = tuple(tenth / 10 for tenth in range(11))
@@ -193,7 +193,7 @@ def _documents(ranking: Ranking, exact: FloatQ) -> FloatQ:
     return whole + (exact - whole >= 0.5)
 
 
-_BY_REL: dict[str, Any] = {"cutoff": "none", "parameters": (REL, JUDGED_ONLY), "why_unscored": NEEDS_COUNT}
+_BY_REL: dict[str, Any] = {"cutoff": "none", "parameters": (REL, JUDGED_ONLY), "why_unscored": Reason.NEEDS_COUNT}
 _BPREF: dict[str, Any] = {
     "kernel": binary_preference,
     "closed_world": False,
@@ -223,7 +223,7 @@ SPECS = (
         parameters=(REL, JUDGED_ONLY),
         trec_cut_name="Rprec_mult",
         source=f"{BUCKLEY_VOORHEES}; trec_eval Rprec_mult",
-        why_unscored=NEEDS_COUNT,
+        why_unscored=Reason.NEEDS_COUNT,
     ),
     MeasureSpec(
         name="RelP",
@@ -237,7 +237,7 @@ SPECS = (
         parameters=(REL, JUDGED_ONLY),
         trec_cut_name="relative_P",
         source=f"{BUCKLEY_VOORHEES}; trec_eval relative_P",
-        why_unscored=NEEDS_COUNT,
+        why_unscored=Reason.NEEDS_COUNT,
     ),
     MeasureSpec(
         name="Bpref",
@@ -248,7 +248,7 @@ SPECS = (
         aliases=("BPref",),
         trec_name="bpref",
         source="Buckley & Voorhees 2004, SIGIR; trec_eval bpref",
-        **_BY_REL | _BPREF | {"why_unscored": NOTHING_UNJUDGED},
+        **_BY_REL | _BPREF | {"why_unscored": Reason.NOTHING_UNJUDGED},
     ),
     MeasureSpec(
         name="GMBpref",
@@ -259,7 +259,7 @@ SPECS = (
         aggregate="geometric mean",
         trec_name="gm_bpref",
         source="Buckley & Voorhees 2004, SIGIR; Robertson 2006, CIKM; trec_eval gm_bpref",
-        **_BY_REL | _BPREF | {"why_unscored": NOTHING_UNJUDGED},
+        **_BY_REL | _BPREF | {"why_unscored": Reason.NOTHING_UNJUDGED},
     ),
     MeasureSpec(
         name="GMAP",
@@ -283,7 +283,7 @@ SPECS = (
         source="Yilmaz & Aslam 2006, CIKM; trec_eval infAP",
         closed_world=False,
         defined_for="queries judged by document id; 0 where nothing relevant was expected",
-        **_BY_REL | {"why_unscored": NOTHING_UNJUDGED},
+        **_BY_REL | {"why_unscored": Reason.NOTHING_UNJUDGED},
     ),
     MeasureSpec(
         name="IPrec",
@@ -296,7 +296,7 @@ SPECS = (
         parameters=(REL, JUDGED_ONLY),
         trec_cut_name="iprec_at_recall",
         source="Salton & McGill 1983, Introduction to Modern Information Retrieval; trec_eval iprec_at_recall",
-        why_unscored=NEEDS_COUNT,
+        why_unscored=Reason.NEEDS_COUNT,
     ),
     MeasureSpec(
         name="AP11",

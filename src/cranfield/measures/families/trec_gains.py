@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from cranfield.measures import kernels
 from cranfield.measures.families.trec_sets import share_of
-from cranfield.measures.spec import GAINS, JUDGED_ONLY, NEEDS_COUNT, MeasureSpec, ParameterSpec
+from cranfield.measures.measure import GAINS, JUDGED_ONLY, MeasureSpec, ParameterSpec, Reason
 from cranfield.ranking.value import UNKNOWN_COUNT, FloatQ, Ranking
 
 Floats = NDArray[np.float64]
@@ -214,7 +214,7 @@ def _where_known(ideal: IdealLists, values: FloatQ) -> FloatQ:
     return np.where(ideal.known, values, np.nan)
 
 
-_GAINED: dict[str, Any] = {"cutoff": "none", "parameters": (GAINS, JUDGED_ONLY), "why_unscored": NEEDS_COUNT}
+_GAINED: dict[str, Any] = {"cutoff": "none", "parameters": (GAINS, JUDGED_ONLY), "why_unscored": Reason.NEEDS_COUNT}
 
 SPECS = (
     MeasureSpec(
@@ -278,7 +278,7 @@ SPECS = (
         range=(0.0, float("inf")),
         trec_name="ideal_dcg",
         source="Järvelin & Kekäläinen 2002, ACM TOIS 20(4); trec_eval 10.0 ideal_dcg",
-        why_unscored=NEEDS_COUNT,
+        why_unscored=Reason.NEEDS_COUNT,
         diagnostic=True,
     ),
 )

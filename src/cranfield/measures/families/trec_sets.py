@@ -12,16 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cranfield.measures import kernels
-from cranfield.measures.spec import (
-    JUDGED_ONLY,
-    NEEDS_COUNT,
-    NOTHING_UNJUDGED,
-    PERSISTENCE,
-    REL,
-    MeasureSpec,
-    ParameterSpec,
-    with_default,
-)
+from cranfield.measures.measure import JUDGED_ONLY, PERSISTENCE, REL, MeasureSpec, ParameterSpec, Reason, with_default
 from cranfield.ranking.value import FloatQ, Ranking, State
 
 NEEDS_SIZE = "how many documents match, or how many the collection holds (documents=), is not known"
@@ -158,7 +149,7 @@ def rbp_residual(ranking: Ranking, _cutoff: None, *, p: float = 0.9) -> FloatQ:
 
 INFINITE = float("inf")
 _NONE: dict[str, Any] = {"cutoff": "none"}
-_BY_REL: dict[str, Any] = {"cutoff": "none", "parameters": (REL, JUDGED_ONLY), "why_unscored": NEEDS_COUNT}
+_BY_REL: dict[str, Any] = {"cutoff": "none", "parameters": (REL, JUDGED_ONLY), "why_unscored": Reason.NEEDS_COUNT}
 _COUNT: dict[str, Any] = {
     "cutoff": "none",
     "range": (0.0, INFINITE),
@@ -168,7 +159,7 @@ _COUNT: dict[str, Any] = {
 }
 _JUDGED_BY_ID: dict[str, Any] = {
     "closed_world": False,
-    "why_unscored": NOTHING_UNJUDGED,
+    "why_unscored": Reason.NOTHING_UNJUDGED,
     "defined_for": "queries judged by document id",
 }
 _SETS = "Kent et al. 1955, American Documentation 6(2)"
@@ -207,7 +198,7 @@ SPECS = (
         parameters=(REL,),
         trec_name="num_rel",
         source="trec_eval num_rel",
-        why_unscored=NEEDS_COUNT,
+        why_unscored=Reason.NEEDS_COUNT,
         **_COUNT,
     ),
     MeasureSpec(

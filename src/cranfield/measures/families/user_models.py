@@ -13,17 +13,17 @@ from numpy.typing import NDArray
 
 from cranfield.measures import kernels
 from cranfield.measures.families import c_w_l, cascade
-from cranfield.measures.running import starts
-from cranfield.measures.spec import (
+from cranfield.measures.measure import (
     GAINS,
     JUDGED_ONLY,
-    NEEDS_COUNT,
     PERSISTENCE,
     REL,
     MeasureSpec,
     ParameterSpec,
+    Reason,
     with_default,
 )
+from cranfield.measures.sums import starts
 from cranfield.ranking.value import UNKNOWN_COUNT, FloatQ, Ranking
 
 Floats = NDArray[np.float64]
@@ -219,7 +219,7 @@ SPECS = (
         ),
         aliases=("Compatibility",),
         source="Clarke, Vtyurina & Smucker 2021, ACM TOIS 39(1); ir_measures Compat",
-        why_unscored=NEEDS_COUNT,
+        why_unscored=Reason.NEEDS_COUNT,
     ),
     MeasureSpec(
         name="Accuracy",

@@ -8,8 +8,7 @@ from typing import Any
 
 from cranfield.measures import ALIASES, CATALOGUE, DEFAULT_MEASURES, MeasureSpec, ParameterSpec, parse
 from cranfield.measures.catalogue import TREC_CUTS, by_family
-from cranfield.measures.measure import spell
-from cranfield.measures.spec import WHY_NEEDED
+from cranfield.measures.measure import WHY_NEEDED, spell
 from cranfield.record import Fields, record_of
 from cranfield.reporting.document import Block, Cell, Column, Document, KeyValues, Paragraph, Section, Table, tidy_table
 

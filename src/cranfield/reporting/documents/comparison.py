@@ -8,9 +8,9 @@ from functools import partial
 
 from cranfield.errors import Problem
 from cranfield.evaluation.classes import by_class, compare_classes
-from cranfield.evaluation.contrast import ContrastSpec
 from cranfield.evaluation.many_values import ManyComparison
 from cranfield.evaluation.sensitivity import Sensitivity
+from cranfield.evaluation.strata import ContrastSpec
 from cranfield.evaluation.values import Comparison, Evaluation
 from cranfield.plugins import plugins
 from cranfield.reporting.document import MADE_BY, PILOT_STAMP, Bullets, Cell, Document, Section, Table, tidy_table

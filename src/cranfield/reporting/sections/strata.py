@@ -9,9 +9,14 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TypeVar
 
-from cranfield.evaluation.contrast import ContrastSpec, StrataContrast, contrast_gain, contrast_strata
 from cranfield.evaluation.many_values import ManyComparison, StratumRow
-from cranfield.evaluation.strata import summaries_by_stratum
+from cranfield.evaluation.strata import (
+    ContrastSpec,
+    StrataContrast,
+    contrast_gain,
+    contrast_strata,
+    summaries_by_stratum,
+)
 from cranfield.evaluation.values import Comparison, Evaluation, StratumComparison
 from cranfield.measures import Measure
 from cranfield.numbers import format_delta, format_level, format_value

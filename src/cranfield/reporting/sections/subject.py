@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date
 
-from cranfield.evaluation.contrast import StrataContrast
 from cranfield.evaluation.many_values import ManyComparison
 from cranfield.evaluation.sensitivity import Sensitivity
+from cranfield.evaluation.strata import StrataContrast
 from cranfield.evaluation.values import Comparison, Evaluation
 from cranfield.measures import Measure
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from cranfield.errors import UnknownNameError, UsageError
-from cranfield.evaluation.contrast import contrast_gain, contrast_strata
+from cranfield.evaluation.strata import contrast_gain, contrast_strata
 from cranfield.measures import parse
 from cranfield.model import Query, TestSet
 from cranfield.project.recipe import compare, evaluate

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from cranfield.evaluation.margins import MOST_UNJUDGED, RISES_WITH_RANK, bounds, tie_bounds, why_unbounded, why_untied
 from cranfield.measures import CATALOGUE, compute, parse
-from cranfield.measures.bounds import MOST_UNJUDGED, RISES_WITH_RANK, bounds, tie_bounds, why_unbounded, why_untied
 from cranfield.model import CONVENTIONS, Answer, Hit, Outcome, Pattern, Query, Run, TestSet
 from cranfield.ranking import rank_run
 from cranfield.ranking.transform import (
@@ -133,7 +133,7 @@ def test_too_many_unjudged_results_have_no_bounds_and_their_neighbours_have():
 
 
 def test_bounds_of_many_queries_are_those_of_each(monkeypatch):
-    monkeypatch.setattr("cranfield.measures.bounds.ROWS_AT_A_TIME", 50)
+    monkeypatch.setattr("cranfield.evaluation.margins.ROWS_AT_A_TIME", 50)
     rng = np.random.default_rng(5)
     queries = [f"q{i}" for i in range(30)]
     judged = {q: {f"d{d}": int(rng.integers(-1, 4)) for d in rng.choice(40, 12, replace=False)} for q in queries}
