@@ -18,8 +18,9 @@ from cranfield.formats.io.files import refusal
 from cranfield.measures import Measure, parse_all
 from cranfield.model import DEFAULT_CONVENTION, Answer, Outcome, Run, Scalar, TestSet
 from cranfield.project.history import FOLDER, local_folder
+from cranfield.project.inputs import ScoringOptions
 from cranfield.project.loading import TestSetOptions, load
-from cranfield.project.recipe import evaluate, with_measure
+from cranfield.project.recipe import evaluate_with_options, with_measure
 from cranfield.ranking import Missing
 from cranfield.systems import CollectOptions, ConfiguredSystem, PassedCheck, Progress, build_systems, progress_on
 from cranfield.systems.collect.collection import collect, collect_all
@@ -132,13 +133,8 @@ class Experiment:
 
     def evaluate(self, run: Run | Path, testset: TestSet | None = None) -> Evaluation:
         """Score a run; on a part of the test set where one is given."""
-        scored = evaluate(
-            testset or self.testset,
-            run,
-            measures=self.measures,
-            convention=self.convention,
-            missing=self.missing,
-        )
+        scoring = ScoringOptions(convention=self.convention, missing=self.missing)
+        scored = evaluate_with_options(testset or self.testset, run, self.measures, scoring)
         return with_measure(scored, self.primary_spelling)
 
     def close(self) -> None:

@@ -9,10 +9,10 @@ import asyncio
 import os
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, ClassVar, Self
@@ -48,6 +48,24 @@ class CheckFailedError(Exception):
     def redacted(self, redact: Callable[[str], str]) -> CheckFailedError:
         """The same failure without secrets."""
         return CheckFailedError(redact(self.expected), redact(self.found), self.hint and redact(self.hint))
+
+
+def in_stages(*stages: Iterable[Step]) -> Iterator[Step]:
+    """Checks in stages, each to be called before the next is requested; a stage is reached if the one before it passed."""
+    failed: list[str] = []
+
+    def noted(label: str, check: Callable[[], str]) -> str:
+        try:
+            return check()
+        except CheckFailedError:
+            failed.append(label)
+            raise
+
+    for stage in stages:
+        for label, check in stage:
+            yield label, partial(noted, label, check)
+        if failed:
+            return
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ checks are part of the report.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -16,7 +16,7 @@ from cranfield.concurrency.loop import sigterm_interrupts
 from cranfield.config.reading import BinaryCheck, FileCheck, JsonValue, ProbeCheck, compile_path
 from cranfield.errors import PreflightError, Problem, shorten
 from cranfield.model import Query
-from cranfield.systems.configured import CheckFailedError, ConfiguredSystem, Step
+from cranfield.systems.configured import CheckFailedError, ConfiguredSystem, Step, in_stages
 from cranfield.systems.kinds.command import check_program
 from cranfield.words import n_of
 
@@ -68,25 +68,8 @@ def _problem(system: ConfiguredSystem, label: str, failed: CheckFailedError) -> 
 
 
 def steps_of(system: ConfiguredSystem, k: int) -> Iterator[Step]:
-    """The checks of a system, each to be called before the next is requested.
-
-    A stage is reached only if the one before it passed: a missing folder would fail every file check, a missing program
-    every probe.
-    """
-    failed: list[str] = []
-
-    def watched(label: str, check: Callable[[], str]) -> str:
-        try:
-            return check()
-        except CheckFailedError:
-            failed.append(label)
-            raise
-
-    for stage in (_folder_steps(system), _file_steps(system), _probe_steps(system, k)):
-        for label, check in stage:
-            yield label, partial(watched, label, check)
-        if failed:
-            return
+    """The checks of a system: a missing folder would fail every file check, a missing program every probe."""
+    return in_stages(_folder_steps(system), _file_steps(system), _probe_steps(system, k))
 
 
 def _folder_steps(system: ConfiguredSystem) -> Iterator[Step]:

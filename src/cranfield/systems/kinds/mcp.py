@@ -6,7 +6,7 @@ import asyncio
 import atexit
 import json
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -22,7 +22,7 @@ from cranfield.config.template import ENV, fill, fill_value, placeholders, reque
 from cranfield.errors import MissingExtraError, shorten, unknown_name
 from cranfield.model import Outcome, Scalar
 from cranfield.systems.calls.answer_schema import first_line
-from cranfield.systems.configured import CheckFailedError, ConfiguredSystem, Received, Reply, Step, failed
+from cranfield.systems.configured import CheckFailedError, ConfiguredSystem, Received, Reply, Step, failed, in_stages
 from cranfield.systems.kinds.command import argument_files, check_command
 from cranfield.systems.kinds.mcp_session import BrokenError, NoSessionError, Session, SessionOptions, ToolFailedError
 
@@ -91,17 +91,13 @@ class McpSystem(ConfiguredSystem):
 
     def ready_steps(self) -> Iterator[Step]:
         """Check that the server starts, has the tool, and the tool takes the arguments."""
-        found = True
+        return in_stages(self._program_steps(), [(f"tool {self._mcp.tool}", self._check_tool)])
+
+    def _program_steps(self) -> Iterator[Step]:
         for name in self.variables_of_settings():
             yield f"environment {name}", partial(self._has_variable, name)
-            found = found and name in self.environment
         if isinstance(self._mcp, McpProgram):
-            check = partial(check_command, self, self._mcp.command)
-            yield f"command {' '.join(self._mcp.command)}", check
-            found = found and _passes(check)
-        if not found:
-            return  # the next check would fail for the same cause
-        yield f"tool {self._mcp.tool}", self._check_tool
+            yield f"command {' '.join(self._mcp.command)}", partial(check_command, self, self._mcp.command)
 
     def depends_on(self) -> Iterator[Path]:
         """Besides `depends`, the program of the server and every file named by an argument."""
@@ -211,14 +207,6 @@ class McpSystem(ConfiguredSystem):
         if wrong:
             takes = ", ".join(known) or "no arguments"
             raise CheckFailedError(f"arguments that the tool takes ({takes})", "; ".join(wrong), hint)
-
-
-def _passes(check: Callable[[], str]) -> bool:
-    try:
-        check()
-    except CheckFailedError:
-        return False
-    return True
 
 
 def _wrong_types(arguments: Mapping[str, Any], known: Mapping[str, Any]) -> list[str]:
