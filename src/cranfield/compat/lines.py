@@ -8,8 +8,9 @@ from dataclasses import dataclass, field
 from cranfield.errors import ProblemList, RunFormatError, TestSetError, shorten
 from cranfield.formats.io.cells import number_of
 from cranfield.ranking.problems import bad_score, short_line
+from cranfield.ranking.scan import RUN_COLUMNS
 
-RUN_COLUMNS, QRELS_COLUMNS = 6, 4
+QRELS_COLUMNS = 4
 
 
 @dataclass

@@ -13,7 +13,7 @@ from cranfield.errors import UnknownNameError, unknown_name
 from cranfield.measures import CATALOGUE, parse
 from cranfield.measures import Measure as Computed
 from cranfield.measures.catalogue import ALIASES
-from cranfield.measures.measure import MeasureSpec
+from cranfield.measures.measure import MeasureSpec, spell
 from cranfield.measures.own import load_plugins
 
 ALPHA = "\N{GREEK SMALL LETTER ALPHA}"
@@ -136,8 +136,4 @@ def _changes(value: Value) -> Value:
 
 
 def _written(value: Value) -> str:
-    if isinstance(value, Mapping):
-        return "{" + ", ".join(f"{grade}: {_written(gain)}" for grade, gain in sorted(value.items())) + "}"
-    if isinstance(value, float) and value.is_integer():
-        return str(int(value))
-    return repr(value)
+    return spell(tuple(sorted(value.items())) if isinstance(value, Mapping) else value)

@@ -18,17 +18,15 @@ from cranfield.compat.lines import QrelsLines, RunLines
 from cranfield.errors import Problem, UsageError, unknown_name
 from cranfield.formats.testsets.judgments import qrels_from_mapping
 from cranfield.measures import Measure, compute
+from cranfield.measures.parse import MAX_CUTOFF
 from cranfield.model import convention_named
 from cranfield.ranking.memory import rank_mapping
 from cranfield.ranking.prepared import PreparedJudgments
 from cranfield.ranking.transform import condensed
 from cranfield.ranking.value import FloatQ, Ranking
-from cranfield.trec_eval.names import NICKNAMES, ROWS, SPECS, TABLE, Row
+from cranfield.trec_eval.names import LEAST, NICKNAMES, ROWS, SPECS, TABLE, Row
 
-LEAST = 1e-5
-"""Under a geometric mean, smaller values count as this."""
 VERSION = 9
-MOST = 2**31 - 1
 
 supported_measures: set[str] = {row.name for row in TABLE if row.name in NICKNAMES["all_trec"] and row.since <= VERSION}
 supported_nicknames: dict[str, set[str]] = {
@@ -236,7 +234,7 @@ def _usual(row: Row) -> list[float]:
 def _cutoff(row: Row, argument: str) -> float:
     if row.takes == "shares":
         return float(argument)
-    if not argument.isdigit() or not 1 <= int(argument) <= MOST:
+    if not argument.isdigit() or not 1 <= int(argument) <= MAX_CUTOFF:
         raise UsageError(f"{row.name}_{argument}: cutoff is {argument}", expected="a whole number of 1 or more")
     return int(argument)
 

@@ -69,15 +69,13 @@ def compare(baseline: Evaluation, candidate: Evaluation, options: CompareOptions
     dropped = dropped_queries(sides, paired[primary])
     code, sentence, reasons = decide(
         compared[primary],
-        options.test,
-        alpha=options.alpha,
-        margin=options.margin,
+        options,
         names=(baseline.name, candidate.name),
         broken_limits=why_invalid(sides, primary, tuple(dropped), len(query_ids), options.limits),
     )
     notes = (
         *_unpaired(sides, primary, tuple(dropped)),
-        *disagreements(code, compared, primary, options.test, options.alpha),
+        *disagreements(code, compared, primary, options),
     )
     return Comparison(
         baseline=baseline,

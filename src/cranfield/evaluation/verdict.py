@@ -72,13 +72,7 @@ class CompareOptions:
 
 
 def decide(
-    declared: MeasureComparison,
-    test: str,
-    *,
-    alpha: float,
-    margin: float | None,
-    names: tuple[str, str],
-    broken_limits: Sequence[str],
+    declared: MeasureComparison, options: CompareOptions, *, names: tuple[str, str], broken_limits: Sequence[str]
 ) -> tuple[VerdictCode, str, tuple[str, ...]]:
     """Reach the verdict of the declared test on the primary measure.
 
@@ -89,7 +83,8 @@ def decide(
         The verdict, its sentence, and its reasons.
     """
     baseline, candidate = names
-    numbers = _format_numbers(declared, test, alpha)
+    alpha, margin = options.alpha, options.margin
+    numbers = _format_numbers(declared, options.test, alpha)
     if broken_limits:
         return (
             VerdictCode.INVALID,
@@ -169,12 +164,12 @@ def disagreements(
     verdict: VerdictCode,
     comparisons: Mapping[Measure, MeasureComparison],
     primary: Measure,
-    test: str,
-    alpha: float,
+    options: CompareOptions,
 ) -> tuple[str, ...]:
     """Each other measure and test whose result differs from the verdict, after Holm's adjustment."""
     if verdict is VerdictCode.INVALID:
         return ()
+    test, alpha = options.test, options.alpha
     claimed_sign = {VerdictCode.BETTER: 1, VerdictCode.WORSE: -1}.get(verdict, 0)
     sentences = []
     for measure, comparison in comparisons.items():

@@ -9,7 +9,7 @@ import itertools
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,28 +24,6 @@ Scores = dict[str, float]
 """Document id to score, of one query."""
 WINDOW_ROWS = 1 << 16
 """Document ids of a table that are text at a time; more where a query has more."""
-
-
-class RunSource(Protocol):
-    """The answers of a run, by query id."""
-
-    problems: ProblemList
-    """The problems of the answers read so far."""
-
-    def __iter__(self) -> Iterator[str]:
-        """Query ids, as text."""
-
-    def __len__(self) -> int:
-        """How many queries were answered."""
-
-    def __contains__(self, query_id: object) -> bool:
-        """Whether a query was answered."""
-
-    def given(self, query_id: str) -> dict[Any, Any]:
-        """One answer, unchecked."""
-
-    def plain(self, query_id: str) -> Scores:
-        """One answer, checked; its problems are recorded, its invalid entries left out."""
 
 
 class MappingRun:
@@ -213,7 +191,7 @@ class TableRun:
         return contradicts(keys[order], rank[order])
 
 
-def digest(run: RunSource) -> str:
+def digest(run: MappingRun | TableRun) -> str:
     """SHA-256 over the queries sorted by id, and the results of each in their order."""
     hasher = sha256(b"cranfield answers 1\n")
     for query_id in sorted(run):

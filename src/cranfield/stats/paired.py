@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cranfield.errors import UsageError
-from cranfield.stats.describe import describe
+from cranfield.stats.describe import Description, describe
 from cranfield.stats.interval import align_with_test, t_interval, t_tail
 from cranfield.stats.result import NO_QUERY, TestResult, untested
 from cranfield.stats.vectors import FloatN, Values, as_vector, check_alpha, differences, nonzero
@@ -87,15 +87,9 @@ def tost(difference: Values, margin: float, *, alpha: float = 0.05) -> TestResul
     if about.mean is None or about.std is None:
         return untested(ONE_QUERY if about.n else NO_QUERY)
     low, high = (t_interval(vector, 1 - 2 * alpha) if alpha < 0.5 else None) or (None, None)
-    if about.std == 0:
-        p_low, p_high = _step(-margin - about.mean), _step(about.mean - margin)
-        statistic, note = None, ALL_EQUAL if about.mean else ALL_ZERO
-    else:
-        error = about.std / math.sqrt(about.n)
-        t_low, t_high = (about.mean + margin) / error, (about.mean - margin) / error
-        p_low, p_high = t_tail(t_low, about.n - 1), t_tail(-t_high, about.n - 1)
-        nearer = t_low if p_low >= p_high else t_high
-        statistic, note = (nearer if math.isfinite(nearer) else None), None
+    t_low, p_low, _ = _against_bound(about.mean + margin, about)
+    t_high, _, p_high = _against_bound(about.mean - margin, about)
+    statistic, note = t_low if p_low >= p_high else t_high, _no_spread_note(about)
     extra = {"margin": margin, "p_equivalence": max(p_low, p_high), "p_above_low": p_low, "p_below_high": p_high}
     return TestResult(statistic, None, None, ci_low=low, ci_high=high, note=note, extra=extra)
 
@@ -133,13 +127,8 @@ def noninferiority(difference: Values, margin: float, *, alpha: float = 0.05) ->
     if about.mean is None or about.std is None:
         return untested(ONE_QUERY if about.n else NO_QUERY)
     low, high = (t_interval(vector, 1 - 2 * alpha) if alpha < 0.5 else None) or (None, None)
-    if about.std == 0:
-        p_above, p_below = _step(-margin - about.mean), _step(about.mean + margin)
-        statistic, note = None, ALL_EQUAL if about.mean else ALL_ZERO
-    else:
-        t = (about.mean + margin) / (about.std / math.sqrt(about.n))
-        p_above, p_below = t_tail(t, about.n - 1), t_tail(-t, about.n - 1)
-        statistic, note = (t if math.isfinite(t) else None), None
+    statistic, p_above, p_below = _against_bound(about.mean + margin, about)
+    note = _no_spread_note(about)
     extra = {"margin": margin, "p_noninferior": p_above, "p_inferior": p_below}
     return TestResult(statistic, None, None, ci_low=low, ci_high=high, note=note, extra=extra)
 
@@ -232,6 +221,28 @@ def _binomial_tails(n: int) -> FloatN:
 
 def _two_sided(tails: FloatN, a: int, b: int) -> float:
     return min(1.0, 2 * float(tails[min(a, b)]))
+
+
+def _against_bound(distance: float, about: Description) -> tuple[float | None, float, float]:
+    """Two one-sided t tests of a mean against a bound.
+
+    Args:
+        distance: the mean minus the bound.
+        about: the differences.
+
+    Returns:
+        t (None where it is infinite), the p-value of "the mean is above the bound", and that of "below".
+    """
+    if not about.std:
+        return None, _step(-distance), _step(distance)
+    t = distance / (about.std / math.sqrt(about.n))
+    return (t if math.isfinite(t) else None), t_tail(t, about.n - 1), t_tail(-t, about.n - 1)
+
+
+def _no_spread_note(about: Description) -> str | None:
+    if about.std:
+        return None
+    return ALL_EQUAL if about.mean else ALL_ZERO
 
 
 def _step(distance: float) -> float:

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -83,14 +84,7 @@ def minimal_detectable_effect(std: float, n: int, alpha: float = 0.05, power: fl
     low, high = 0.0, 1.0
     while _power_of_shift(high, critical, n - 1) < power:
         low, high = high, 2 * high
-    while high - low > 1e-13 * high:
-        middle = (low + high) / 2
-        if not low < middle < high:
-            break
-        if _power_of_shift(middle, critical, n - 1) < power:
-            low = middle
-        else:
-            high = middle
+    _, high = _bisect(lambda shift: _power_of_shift(shift, critical, n - 1) < power, low, high)
     return high * std / math.sqrt(n)
 
 
@@ -225,15 +219,21 @@ def tilted(vector: FloatN, mean: float) -> FloatN:
         low *= 2
     while _tilt(scaled, high) @ scaled < 0:
         high *= 2
+    low, high = _bisect(lambda t: bool(_tilt(scaled, t) @ scaled < 0), low, high)
+    return _tilt(scaled, (low + high) / 2)
+
+
+def _bisect(is_below: Callable[[float], bool], low: float, high: float) -> tuple[float, float]:
+    """Narrow an interval to a root: `is_below` holds at its low end, and not at its high end."""
     while high - low > 1e-13 * max(-low, high):
         middle = (low + high) / 2
         if not low < middle < high:
             break
-        if _tilt(scaled, middle) @ scaled < 0:
+        if is_below(middle):
             low = middle
         else:
             high = middle
-    return _tilt(scaled, (low + high) / 2)
+    return low, high
 
 
 def _tilt(scaled: FloatN, t: float) -> FloatN:

@@ -16,10 +16,10 @@ from cranfield.formats.io.files import opened, shown
 from cranfield.formats.testsets.trec import read_judge_qrels, read_preferences, read_qrels, read_qrels_as_preferences
 from cranfield.model import Convention, GroupedJudgment, Outcome, TestSet, convention_named
 from cranfield.ranking import Missing, Ranking, rank_file
+from cranfield.ranking.scan import RUN_COLUMNS
 from cranfield.trec_eval.options import Options, QrelsFormat
 from cranfield.words import first_of
 
-RUN_COLUMNS = 6
 TAIL_BYTES = 65536
 """How much of the end of a run is looked at for its last line, before all of it is."""
 

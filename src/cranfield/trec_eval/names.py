@@ -14,6 +14,7 @@ from typing import Literal
 from cranfield.errors import Problem, UsageError, unknown_name
 from cranfield.measures import CATALOGUE, Measure, MeasureSpec
 from cranfield.measures.measure import Gains, Parameter
+from cranfield.measures.parse import MAX_CUTOFF
 from cranfield.trec_eval.options import MeasureArgument, Options, QrelsFormat, Version
 from cranfield.words import first_of
 
@@ -23,7 +24,8 @@ RANKS = (5, 10, 15, 20, 30, 100, 200, 500, 1000)
 TENTHS = tuple(tenth / 10 for tenth in range(11))
 MULTIPLES = tuple(fifth / 5 for fifth in range(1, 11))
 NUMBER = r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?"
-LARGEST_RANK = 2**31 - 1
+LEAST = 1e-5
+"""Under a geometric mean, smaller values count as this."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -297,7 +299,7 @@ def _ranks(row: Row, given: str) -> list[int]:
     """Ranks, digits behind a point dropped."""
     words = given.split(",")
     ranks = [int(word.partition(".")[0]) for word in words if re.fullmatch(r"\+?[0-9]{1,10}(\.[0-9]*)?", word)]
-    if len(ranks) < len(words) or not all(1 <= rank <= LARGEST_RANK for rank in ranks):
+    if len(ranks) < len(words) or not all(1 <= rank <= MAX_CUTOFF for rank in ranks):
         raise _bad(row, given, "cannot read the cutoffs", "whole numbers of 1 or more, commas between")
     return ranks
 

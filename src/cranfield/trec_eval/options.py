@@ -9,19 +9,14 @@ import getopt
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Literal, get_args
 
 from cranfield.errors import Problem, UsageError, unknown_name
 
 Version = Literal[9, 10]
 VERSIONS: dict[str, Version] = {"9": 9, "9.0.8": 9, "10": 10, "10.0": 10}
 QrelsFormat = Literal["qrels", "qrels_jg", "prefs", "qrels_prefs"]
-QRELS_FORMATS: dict[str, QrelsFormat] = {
-    "qrels": "qrels",
-    "qrels_jg": "qrels_jg",
-    "prefs": "prefs",
-    "qrels_prefs": "qrels_prefs",
-}
+QRELS_FORMATS: dict[str, QrelsFormat] = {name: name for name in get_args(QrelsFormat)}
 RESULTS_FORMAT = "trec_results"
 HELP_HINT = "`cranfield trec_eval --help` lists the options."
 

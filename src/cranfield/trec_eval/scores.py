@@ -16,11 +16,9 @@ from cranfield.measures import compute
 from cranfield.ranking import FloatQ, Ranking, State
 from cranfield.ranking.transform import condensed
 from cranfield.trec_eval.inputs import Inputs
-from cranfield.trec_eval.names import Column, Plan
+from cranfield.trec_eval.names import LEAST, Column, Plan
 from cranfield.trec_eval.options import Options
 
-LEAST = 1e-5
-"""Under a geometric mean, smaller values count as this."""
 ALL = "all"
 MISSING = -1000000.0
 """What trec_eval prints where the file does not say."""
