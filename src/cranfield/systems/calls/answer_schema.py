@@ -14,6 +14,7 @@ from typing import Any
 from cranfield.formats.runs.record import finite
 from cranfield.model import Answer, Hit, Order, Outcome
 
+HIT_FIELDS = ("id", "score", "title", "span", "tokens")
 MAX_HITS = 10_000
 """Maximum number of hits of an answer; 10 k if that is larger."""
 REASON_CHARS = 300
@@ -27,6 +28,21 @@ EXPECTED = "a list of hits, or an object with hits"
 
 class UnparsableError(Exception):
     """The output does not match the config; the message is the reason in reports."""
+
+
+def parse_hit(values: Mapping[str, object], position: int, order: Order) -> Hit:
+    """Parse the values of a result by their names, those of `HIT_FIELDS`.
+
+    Raises:
+        UnparsableError: one of them is invalid.
+    """
+    return Hit(
+        parse_id(values.get("id"), position),
+        parse_score(values.get("score"), position, order),
+        parse_text(values.get("title")),
+        parse_text(values.get("span")),
+        parse_tokens(values.get("tokens"), position),
+    )
 
 
 def parse_id(value: object, position: int) -> str:
@@ -217,9 +233,7 @@ def _as_list(results: object) -> Iterable[object]:
 
 def _hit(result: object, position: int, order: Order) -> Hit:
     if isinstance(result, Hit):
-        values: Mapping[str, object] = {
-            name: getattr(result, name) for name in ("id", "score", "title", "span", "tokens")
-        }
+        values: Mapping[str, object] = {name: getattr(result, name) for name in HIT_FIELDS}
     elif isinstance(result, Mapping):
         values = result
     elif isinstance(result, tuple | list):
@@ -228,13 +242,7 @@ def _hit(result: object, position: int, order: Order) -> Hit:
         values = {"id": result[0], "score": result[1]}
     else:
         values = {"id": result}
-    return Hit(
-        parse_id(values.get("id"), position),
-        parse_score(values.get("score"), position, order),
-        parse_text(values.get("title")),
-        parse_text(values.get("span")),
-        parse_tokens(values.get("tokens"), position),
-    )
+    return parse_hit(values, position, order)
 
 
 def _plain_value(value: object) -> object:

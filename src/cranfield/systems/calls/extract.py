@@ -27,11 +27,8 @@ from cranfield.systems.calls.answer_schema import (
     json_type,
     limit_hits,
     parse_answer,
-    parse_id,
+    parse_hit,
     parse_number,
-    parse_score,
-    parse_text,
-    parse_tokens,
     plain_json,
 )
 
@@ -91,14 +88,9 @@ class Extractor:
         group: int | str = "id" if "id" in names else min(pattern.groups, 1)
         position = 0
         for position, match in enumerate(pattern.finditer(output), start=1):
-            named = {name: match[name] for name in names}
-            yield Hit(
-                parse_id(match[group], position),
-                parse_score(parse_number(named.get("score")), position, self._order),
-                named.get("title"),
-                named.get("span"),
-                parse_tokens(parse_number(named.get("tokens")), position),
-            )
+            values: dict[str, object] = {name: match[name] for name in names} | {"id": match[group]}
+            values |= {name: parse_number(match[name]) for name in ("score", "tokens") if name in names}
+            yield parse_hit(values, position, self._order)
         if not position:
             empty = "empty is not set" if self._empty is None else "empty did not match"
             raise UnparsableError(f"no result matched extract.regex, and {empty}")
@@ -130,13 +122,7 @@ class Extractor:
     def _hits(self, results: Iterable[object]) -> Iterator[Hit]:
         for position, result in enumerate(results, start=1):
             values = {name: _pick(path, result, f"extract.{name}") for name, path in self._paths.items()}
-            yield Hit(
-                parse_id(values["id"], position),
-                parse_score(values.get("score"), position, self._order),
-                parse_text(values.get("title")),
-                parse_text(values.get("span")),
-                parse_tokens(values.get("tokens"), position),
-            )
+            yield parse_hit(values, position, self._order)
 
 
 def _pick(path: Path, value: object, where: str) -> Any:

@@ -182,7 +182,9 @@ class HttpSystem(ConfiguredSystem):
         keep_quiet()
         return httpx2.AsyncClient(
             http2=self._http.http2,
-            verify=True if self._http.ca is None else _trusting(str(self.folder / self._http.ca)),
+            verify=True
+            if self._http.ca is None
+            else ssl.create_default_context(cafile=str(self.folder / self._http.ca)),
             timeout=None,
             follow_redirects=False,
             cookies=CookieJar(DefaultCookiePolicy(allowed_domains=[])),
@@ -213,10 +215,6 @@ def keep_quiet() -> None:
         log = logging.getLogger(name)
         if log.level == logging.NOTSET:
             log.setLevel(logging.WARNING)
-
-
-def _trusting(file: str) -> ssl.SSLContext:
-    return ssl.create_default_context(cafile=file)
 
 
 def _reply(response: _Response, redactor: Redactor) -> Reply:

@@ -25,6 +25,7 @@ from cranfield.concurrency.loop import EventLoop, FunctionError, Threads, event_
 from cranfield.config.reading import Extract, JsonLinesExtract
 from cranfield.model import Answer, Hit, Order, Outcome, Scalar
 from cranfield.systems.calls.answer_schema import (
+    HIT_FIELDS,
     MAX_HITS,
     UnparsableError,
     first_line,
@@ -35,7 +36,6 @@ from cranfield.systems.calls.answer_schema import (
 )
 from cranfield.systems.configured import HEAD_CHARS, CheckFailedError, ConfiguredSystem, Received, Reply, failed
 
-HIT_FIELDS = ("id", "score", "title", "span", "tokens")
 _SHOWN_CHARS = 4 * HEAD_CHARS
 """Maximum length of log texts before redaction: a truncated secret would not be recognised."""
 _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
