@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
@@ -24,7 +23,8 @@ from cranfield.ranking.memory import rank_mapping
 from cranfield.ranking.prepared import PreparedJudgments
 from cranfield.ranking.transform import condensed
 from cranfield.ranking.value import FloatQ, Ranking
-from cranfield.trec_eval.names import LEAST, NICKNAMES, ROWS, SPECS, TABLE, Row
+from cranfield.trec_eval.names import LEAST, NICKNAMES, ROWS, SPECS, TABLE, Column, Row, common_parameters, measure_with
+from cranfield.trec_eval.options import Options
 
 VERSION = 9
 
@@ -88,7 +88,7 @@ class RelevanceEvaluator:
             return {}
         ranking = rank_mapping(self._judged, scores, self._judged.convention, missing="skip", keep=0).ranking
         seen = condensed(ranking) if self._judged_only else ranking
-        columns = [column.values(seen).tolist() for column in self._columns]
+        columns = [_values(column, seen).tolist() for column in self._columns]
         names = [column.label for column in self._columns]
         rows = zip(*columns, strict=True) if columns else iter([()] * ranking.n_queries)
         return {
@@ -151,25 +151,15 @@ def measures_named(names: Iterable[str]) -> dict[str, Measure]:
     return {column.label: column.measures[0] for column in _columns(names, 1) if len(column.measures) == 1}
 
 
-@dataclass(frozen=True)
-class _Column:
-    """One key of a query's values."""
-
-    label: str
-    row: Row
-    measures: tuple[Measure, ...] = ()
-    """Its value is their mean; none where it is no number, and then it is 0."""
-
-    def values(self, ranking: Ranking) -> FloatQ:
-        values = np.zeros(ranking.n_queries)
-        for measure in self.measures:
-            values += compute(measure, ranking)[0] / len(self.measures)
-        if self.measures and SPECS[self.row.name].aggregate == "geometric mean":
-            values = np.log(np.maximum(values, LEAST))
-        return values
+def _values(column: Column, ranking: Ranking) -> FloatQ:
+    """float64[Q]: the mean of the measures of a column; 0 where it is no number."""
+    values = np.zeros(ranking.n_queries)
+    for measure in column.measures:
+        values += compute(measure, ranking)[0] / len(column.measures)
+    return np.log(np.maximum(values, LEAST)) if column.aggregate == "geometric mean" else values
 
 
-def _columns(measures: Iterable[str], rel: int) -> tuple[_Column, ...]:
+def _columns(measures: Iterable[str], rel: int) -> tuple[Column, ...]:
     """The requested measures, in trec_eval's order. Parameters replace the usual ones of a measure."""
     requested: dict[str, set[str]] = {}
     problems: list[Problem] = []
@@ -183,7 +173,7 @@ def _columns(measures: Iterable[str], rel: int) -> tuple[_Column, ...]:
             problems.append(unknown_name("measure", text, supported_measures, aliases=supported_nicknames))
         else:
             requested.setdefault(name, set()).update(arguments)
-    columns: list[_Column] = []
+    columns: list[Column] = []
     for row in TABLE:
         if row.name in requested:
             try:
@@ -205,30 +195,26 @@ def _split(text: str) -> tuple[str, list[str]]:
     return text, []
 
 
-def _columns_of(row: Row, arguments: Sequence[str], rel: int) -> list[_Column]:
+def _columns_of(row: Row, arguments: Sequence[str], rel: int) -> list[Column]:
     if row.name not in SPECS:  # runid and relstring are no numbers
-        return [_Column(row.name, row)]
-    make = partial(_measure, row, rel)
+        return [Column(row.name, row, ())]
+    options = Options(level=rel)
+    make = partial(measure_with, SPECS[row.name], common_parameters(SPECS[row.name], options))
     if row.takes in {"ranks", "shares"}:
         form: Callable[[float], str] = str if row.takes == "ranks" else "{:3.2f}".format
-        cutoffs = [_cutoff(row, argument) for argument in arguments] if arguments else _usual(row)
-        return [_Column(f"{row.name}_{form(cutoff)}", row, (make(cutoff=cutoff),)) for cutoff in cutoffs]
+        cutoffs = [_cutoff(row, argument) for argument in arguments] if arguments else row.usual_cutoffs
+        return [Column(f"{row.name}_{form(cutoff)}", row, (make({}, cutoff),)) for cutoff in cutoffs]
     if not arguments:
-        return [_Column(row.name, row, (make(),))]
+        return [Column(row.name, row, (make({}),))]
     if row.name == "11pt_avg":
-        inner = ROWS["iprec_at_recall"]
-        points = (_measure(inner, rel, cutoff=_cutoff(inner, argument)) for argument in arguments)
-        return [_Column(row.name, row, tuple(points))]
+        spec = SPECS["iprec_at_recall"]
+        points = (measure_with(spec, common_parameters(spec, options), {}, float(argument)) for argument in arguments)
+        return [Column(row.name, row, tuple(points))]
     if len(row.fills) == 1 and len(arguments) == 1:
-        return [_Column(row.name, row, (make(parameters={row.fills[0]: float(arguments[0])}),))]
+        return [Column(row.name, row, (make({row.fills[0]: float(arguments[0])}),))]
     raise UsageError(
         f"{row.name}.{','.join(arguments)}: these parameters cannot be used", expected=f"{row.name}, without any"
     )
-
-
-def _usual(row: Row) -> list[float]:
-    cutoffs = sorted(row.defaults)
-    return [int(cutoff) for cutoff in cutoffs] if row.takes == "ranks" else cutoffs
 
 
 def _cutoff(row: Row, argument: str) -> float:
@@ -237,14 +223,3 @@ def _cutoff(row: Row, argument: str) -> float:
     if not argument.isdigit() or not 1 <= int(argument) <= MAX_CUTOFF:
         raise UsageError(f"{row.name}_{argument}: cutoff is {argument}", expected="a whole number of 1 or more")
     return int(argument)
-
-
-def _measure(
-    row: Row, rel: int, *, cutoff: float | None = None, parameters: Mapping[str, float] | None = None
-) -> Measure:
-    spec = SPECS[row.name]
-    values: dict[str, float] = dict(parameters or {})
-    if any(parameter.name == "rel" and parameter.default == 1 for parameter in spec.parameters):
-        values["rel"] = rel
-    chosen = tuple((p.name, values[p.name]) for p in spec.parameters if values.get(p.name, p.default) != p.default)
-    return Measure(spec.name, chosen, cutoff)

@@ -6,7 +6,7 @@ What the catalogue knows is read from it (`trec_name`, `trec_cut_name`, `needs`,
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Literal
@@ -43,6 +43,11 @@ class Row:
     """Name in the catalogue, where defaults differ and the catalogue cannot say it is the same."""
     sets: tuple[tuple[str, Parameter], ...] = ()
     """Parameters that make it the same."""
+
+    @property
+    def usual_cutoffs(self) -> list[int] | list[float]:
+        """Ranks or shares where none is given, in ascending order."""
+        return sorted(self.defaults) if self.takes == "shares" else sorted(map(int, self.defaults))
 
 
 TABLE = (
@@ -245,8 +250,8 @@ def _columns(row: Row, given: str | None, options: Options) -> list[Column]:
     if row.name not in SPECS:
         length = 0 if row.takes == "nothing" else _length(row, given)
         return [Column(_label(row, given), row, (), length)]
-    common = _common(SPECS[row.name], options) | dict(row.sets)
-    make = partial(_measure, SPECS[row.name], common)
+    common = common_parameters(SPECS[row.name], options) | dict(row.sets)
+    make = partial(measure_with, SPECS[row.name], common)
     if row.takes in {"ranks", "shares"}:
         cutoffs = _cutoffs(row, given)
         form: Callable[[float], str] = str if row.takes == "ranks" else "{:3.2f}".format
@@ -255,7 +260,7 @@ def _columns(row: Row, given: str | None, options: Options) -> list[Column]:
         return [Column(row.name, row, (make({}),))]
     if row.name == "11pt_avg":
         points = _numbers(row, given)
-        shares = [_measure(SPECS["iprec_at_recall"], common, {}, point) for point in points]
+        shares = [measure_with(SPECS["iprec_at_recall"], common, {}, point) for point in points]
         return [Column(_label(row, given), row, tuple(shares))]
     return [Column(_label(row, given), row, (make(_parameters(row, given)),))]
 
@@ -264,7 +269,7 @@ def _label(row: Row, given: str | None) -> str:
     return row.name if given is None else f"{row.name}_{given}"
 
 
-def _common(spec: MeasureSpec, options: Options) -> dict[str, Parameter]:
+def common_parameters(spec: MeasureSpec, options: Options) -> dict[str, Parameter]:
     """What options of the command line make of a measure's parameters."""
     defaults = {parameter.name: parameter.default for parameter in spec.parameters}
     common: dict[str, Parameter] = {}
@@ -277,10 +282,11 @@ def _common(spec: MeasureSpec, options: Options) -> dict[str, Parameter]:
     return common
 
 
-def _measure(
-    spec: MeasureSpec, common: dict[str, Parameter], more: dict[str, Parameter], cutoff: float | None = None
+def measure_with(
+    spec: MeasureSpec, common: Mapping[str, Parameter], more: Mapping[str, Parameter], cutoff: float | None = None
 ) -> Measure:
-    values = common | more
+    """A measure with these parameters, without those at their defaults."""
+    values = {**common, **more}
     parameters = tuple((p.name, values[p.name]) for p in spec.parameters if values.get(p.name, p.default) != p.default)
     return Measure(spec.name, parameters, cutoff)
 
@@ -288,7 +294,7 @@ def _measure(
 def _cutoffs(row: Row, given: str | None) -> list[int] | list[float]:
     """Ranks or shares, in ascending order."""
     if given is None:
-        return sorted(row.defaults) if row.takes == "shares" else [int(rank) for rank in row.defaults]
+        return row.usual_cutoffs
     cutoffs = sorted(_ranks(row, given) if row.takes == "ranks" else _numbers(row, given, least=0.0))
     if len(set(cutoffs)) < len(cutoffs):
         raise _bad(row, given, "a cutoff is given twice", "different cutoffs")
