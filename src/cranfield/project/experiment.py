@@ -15,7 +15,7 @@ from cranfield.errors import InputError, PreflightError, TestSetError, UsageErro
 from cranfield.evaluation.values import Evaluation, Limits
 from cranfield.evaluation.verdict import CompareOptions
 from cranfield.formats.io.files import refusal
-from cranfield.measures import Measure, parse_all
+from cranfield.measures import Measure, parse
 from cranfield.model import DEFAULT_CONVENTION, Answer, Outcome, Run, Scalar, TestSet
 from cranfield.project.history import FOLDER, local_folder
 from cranfield.project.inputs import ScoringOptions
@@ -72,7 +72,7 @@ class Experiment:
     @cached_property
     def primary(self) -> Measure:
         """The measure that decides."""
-        return self.dry.measures[0] if self.primary_spelling is None else parse_all([self.primary_spelling])[0]
+        return self.dry.measures[0] if self.primary_spelling is None else parse(self.primary_spelling)
 
     @cached_property
     def checks(self) -> tuple[PassedCheck, ...]:

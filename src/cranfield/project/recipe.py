@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from cranfield.errors import UsageError
 from cranfield.evaluation.evaluate import evaluate_ranking
 from cranfield.evaluation.values import RATED_BY_SLOT, ByMeasure, Comparison, Evaluation, Limits
-from cranfield.measures import DEFAULT_MEASURES, Measure, parse_all
+from cranfield.measures import DEFAULT_MEASURES, Measure, parse, parse_all
 from cranfield.model import DEFAULT_CONVENTION, Convention, TestSet, convention_named
 from cranfield.project.inputs import RunLike, ScoringOptions, TestSetLike
 from cranfield.project.loading import load
@@ -121,7 +121,7 @@ def compare(
     from cranfield.evaluation.compare import compare as compare_evaluations
     from cranfield.evaluation.verdict import CompareOptions
 
-    measure = parse_all([str(primary)])[0] if primary is not None else None
+    measure = None if primary is None else parse(str(primary))
     options = CompareOptions(measure, test, alpha, margin, seed, limits=limits or Limits())
     return compare_evaluations(baseline, candidate, options)
 
@@ -157,7 +157,7 @@ def compare_many(
     from cranfield.evaluation.many import compare_many as compare_evaluations
     from cranfield.evaluation.verdict import CompareOptions
 
-    measure = parse_all([str(primary)])[0] if primary is not None else None
+    measure = None if primary is None else parse(str(primary))
     options = CompareOptions(measure, test, alpha, margin, seed, limits=limits or Limits())
     return compare_evaluations(evaluations, options, baseline=baseline)
 
@@ -170,7 +170,7 @@ def with_measure(evaluation: Evaluation, spelling: str | Measure | None) -> Eval
     """
     if spelling is None:
         return evaluation
-    (measure,) = parse_all([str(spelling)])
+    measure = parse(str(spelling))
     ranking, scales, warnings = evaluation.ranking, dict(evaluation.scales), []
     if evaluation.scales:
         from cranfield.project.scales import on_its_scale

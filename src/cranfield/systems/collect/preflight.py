@@ -69,12 +69,8 @@ def _problem(system: ConfiguredSystem, label: str, failed: CheckFailedError) -> 
 
 def steps_of(system: ConfiguredSystem, k: int) -> Iterator[Step]:
     """The checks of a system: a missing folder would fail every file check, a missing program every probe."""
-    return in_stages(_folder_steps(system), _file_steps(system), _probe_steps(system, k))
-
-
-def _folder_steps(system: ConfiguredSystem) -> Iterator[Step]:
-    """Check that the working directory exists."""
-    yield f"cwd {system.config.cwd}", partial(_folder, system.cwd)
+    folder_step = f"cwd {system.config.cwd}", partial(_folder, system.cwd)
+    return in_stages([folder_step], _file_steps(system), _probe_steps(system, k))
 
 
 def _file_steps(system: ConfiguredSystem) -> Iterator[Step]:

@@ -180,11 +180,10 @@ class HttpSystem(ConfiguredSystem):
         import httpx2
 
         keep_quiet()
+        ca = self._http.ca
         return httpx2.AsyncClient(
             http2=self._http.http2,
-            verify=True
-            if self._http.ca is None
-            else ssl.create_default_context(cafile=str(self.folder / self._http.ca)),
+            verify=True if ca is None else ssl.create_default_context(cafile=str(self.folder / ca)),
             timeout=None,
             follow_redirects=False,
             cookies=CookieJar(DefaultCookiePolicy(allowed_domains=[])),
