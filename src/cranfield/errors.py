@@ -83,6 +83,11 @@ class Problem:
             text += "; " + ", ".join(detail)
         return self.spelled(text if text.endswith((".", "!", "?")) else f"{text}.", spell)
 
+    def hint_sentence(self, spell: Spelling = spell_parameter) -> str:
+        """The hint, ended by a period; empty without one."""
+        hint = self.spelled(self.hint or "", spell)
+        return hint if not hint or hint.endswith((".", "!", "?", "…")) else f"{hint}."
+
     def spelled(self, text: str, spell: Spelling = spell_parameter) -> str:
         """A text of the problem with its parameters as a caller writes them."""
         for name in self.parameters:
@@ -91,7 +96,8 @@ class Problem:
 
     def __str__(self) -> str:
         """The sentence and, on the next line, the hint."""
-        return self.sentence() + (f"\nHint: {self.spelled(self.hint)}" if self.hint else "")
+        hint = self.hint_sentence()
+        return self.sentence() + (f"\nHint: {hint}" if hint else "")
 
 
 class CranfieldError(Exception):
@@ -167,7 +173,7 @@ class MissingExtraError(UsageError):
     @classmethod
     def for_extra(cls, purpose: str, extra: str) -> MissingExtraError:
         """The error that names the extra which `purpose` needs."""
-        return cls(f"{purpose} needs an extra that is not installed", hint=f"pip install 'cranfield[{extra}]'")
+        return cls(f"{purpose} needs an extra that is not installed", hint=f"run `pip install 'cranfield[{extra}]'`")
 
 
 class SystemUnderTestError(CranfieldError):

@@ -47,24 +47,24 @@ EXTENSION_POINTS: dict[Group, ExtensionPoint] = {
             "cranfield.measures",
             "measure",
             "a function without arguments that calls `cranfield.define`, once per measure",
-            "when a measure is named that the catalogue does not have, and by `cranfield measures`",
+            "for a measure that is not in the catalogue, and by `cranfield measures`",
         ),
         ExtensionPoint(
             "cranfield.systems",
             "system",
             "a function `(name, settings, folder, params)` that returns an object with a method `search(query, k, **params)`",
-            "when a config says `plugin: NAME`",
+            "for a config with `plugin: NAME`",
         ),
         ExtensionPoint(
             "cranfield.formats",
             "format",
             "a `cranfield.formats.registry.Format`: how a file is recognised, and which functions read and write it",
-            "when the content of a file is of no known format, or a format is named that is not known",
+            "when no built-in format matches the content of a file, or the requested name",
         ),
         ExtensionPoint(
             "cranfield.checks",
             "check",
-            "a `cranfield.testsets.validate.Check`: a name, a level, a sentence, and a function that yields findings",
+            "a `cranfield.testsets.validate.Check`: a name, a level, a description, and a function that yields findings",
             "by `cranfield testset validate`",
         ),
         ExtensionPoint(

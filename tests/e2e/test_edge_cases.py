@@ -239,7 +239,7 @@ def test_duplicate_judgment_that_disagrees_is_an_error_with_both_lines(files):
     files("q1 0 a 1\nq1 0 b 1\nq1 0 a 2\n", "q1 Q0 a 1 2.0 t\n")
     assert complaint("evaluate", "qrels.txt", "a.run") == (
         "error: qrels.txt:3: query 'q1', document 'a' is judged twice; expected 1, as on line 1, got 2.\n"
-        "Hint: keep one of the two lines\n"
+        "Hint: keep one of the two lines.\n"
     )
 
 
@@ -272,7 +272,7 @@ def test_duplicate_document_in_a_run_is_an_error_with_both_lines(files):
     files("q1 0 a 1\n", "q1 Q0 a 1 3.0 t\nq1 Q0 b 2 2.0 t\nq1 Q0 a 3 1.0 t\n")
     assert complaint("evaluate", "qrels.txt", "a.run") == (
         "error: a.run:3: query 'q1' lists document 'a' twice; expected each document once a query, got it also on "
-        "line 1.\nHint: --duplicates first keeps the best-ranked one\n"
+        "line 1.\nHint: --duplicates first keeps the best-ranked one.\n"
     )
 
 
@@ -319,7 +319,7 @@ def test_error_of_an_invalid_first_line_describes_the_format_of_a_run(refusal):
         'a.run: not a run; expected a collected run (first line `{"cranfield_run":1,…}`) or a TREC run (lines `query Q0 '
         "document rank score tag`) or a TSV or CSV table of results (columns `query_id`, `doc_id` or `path`, `rank` or "
         f"`score`), got '{line}'.\n"
-        "Hint: name the format: run_format=run-table|jsonl|trec|parquet"
+        "Hint: name the format: run_format=run-table|jsonl|trec|parquet."
     )
     assert refusal("q1 0 a 1\n", line + "\n", run_format="trec") == (
         "a.run:1: the score is not a finite number; expected a number in column 5, got 'high'."
@@ -380,7 +380,7 @@ def test_interleaved_queries_are_accepted(score):
 def test_interleaved_queries_are_checked_for_duplicates(refusal):
     assert refusal("q1 0 a 1\n", "q1 Q0 a 1 3.0 t\nq2 Q0 c 1 9.0 t\nq1 Q0 a 2 2.0 t\n") == (
         "a.run:3: query 'q1' lists document 'a' twice; expected each document once a query, got it also on line 1.\n"
-        "Hint: duplicates=first keeps the best-ranked one"
+        "Hint: duplicates=first keeps the best-ranked one."
     )
 
 
@@ -527,7 +527,7 @@ def test_number_of_relevant_documents_counts_those_of_the_level(score):
 def test_utility_with_nonretrieved_documents_needs_the_size_of_the_collection(refusal, score):
     assert refusal("q1 0 a 1\n", "q1 Q0 a 1 1.0 t\n", "Utility(spared=1)") == (
         "Utility(spared=1) cannot be computed for any query: how many documents match, or how many the collection holds "
-        "(documents=), is not known.\nHint: leave it out"
+        "(documents=), is not known.\nHint: leave it out."
     )
     # 1 found, and 9 of the 10 documents spared
     found = score("q1 0 a 1\n", "q1 Q0 a 1 1.0 t\n", "Utility(spared=1, documents=10)")

@@ -81,7 +81,7 @@ def test_every_error_is_one_of_ours_and_one_of_pythons() -> None:
         (Problem("5 columns", got="'x y'"), "5 columns; got 'x y'."),
         (Problem("5 columns", expected="6", got="'x y'"), "5 columns; expected 6, got 'x y'."),
         (Problem("is it there?"), "is it there?"),
-        (Problem("no tag", hint="pass tag=NAME"), "no tag.\nHint: pass tag=NAME"),
+        (Problem("no tag", hint="pass tag=NAME"), "no tag.\nHint: pass tag=NAME."),
         (
             Problem("5 columns", path="a.run", line=7, expected="6 (query Q0 doc rank score tag)", got="'q1 Q0 d1'"),
             "a.run:7: 5 columns; expected 6 (query Q0 doc rank score tag), got 'q1 Q0 d1'.",
@@ -114,7 +114,7 @@ def test_a_quoted_piece_is_cut_at_eighty_characters(value: object, text: str) ->
 def test_an_error_from_a_sentence_carries_one_problem_with_its_fields() -> None:
     error = RunFormatError("5 columns", path="a.run", line=7, hint="add the tag")
     assert error.problems == (Problem("5 columns", path="a.run", line=7, hint="add the tag"),)
-    assert str(error) == "a.run:7: 5 columns.\nHint: add the tag"
+    assert str(error) == "a.run:7: 5 columns.\nHint: add the tag."
 
 
 def test_an_unknown_field_is_refused_not_swallowed() -> None:
@@ -187,7 +187,7 @@ def test_an_unknown_name_is_an_error_with_place_and_hint() -> None:
 def test_a_missing_extra_names_the_command_that_brings_it() -> None:
     error = MissingExtraError.for_extra("drawing pictures", "report")
     assert str(error) == (
-        "drawing pictures needs an extra that is not installed.\nHint: pip install 'cranfield[report]'"
+        "drawing pictures needs an extra that is not installed.\nHint: run `pip install 'cranfield[report]'`."
     )
 
 

@@ -221,7 +221,7 @@ def _error_lines(error: CranfieldError, spell: Spelling) -> Iterator[str]:
     for problem in error.problems[:SHOWN_PROBLEMS]:
         yield from (f"error: {line}" for line in problem.sentence(spell).splitlines())
         if problem.hint:
-            yield f"Hint: {problem.spelled(problem.hint, spell)}"
+            yield f"Hint: {problem.hint_sentence(spell)}"
     if len(error.problems) > SHOWN_PROBLEMS:
         yield f"… and {len(error.problems) - SHOWN_PROBLEMS} more problems."
 

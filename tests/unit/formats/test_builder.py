@@ -42,7 +42,7 @@ def test_rows_are_added_as_single_judgments_are() -> None:
 
 
 def test_a_conflict_names_its_group_or_rater() -> None:
-    made = builder(grouping="subtopic", hint="keep one")
+    made = builder(grouping="subtopic", hint="keep one.")
     made.judge_in_group("q", ("d", "s1", ""), 1, 2)
     made.judge_in_group("q", ("d", "s2", ""), 2, 3)
     made.judge_in_group("q", ("d", "s1", ""), 2, 4)
@@ -50,9 +50,9 @@ def test_a_conflict_names_its_group_or_rater() -> None:
     made.rate("q", "d", "ann", 0.5, 6)
     assert message(made) == (
         "a.txt:4: query 'q', subtopic 's1', document 'd' is judged twice; expected 1, as on line 2, got 2.\n"
-        "Hint: keep one\n"
+        "Hint: keep one.\n"
         "a.txt:6: query 'q', document 'd' is judged twice by 'ann'; expected no grade, as on line 5, got 0.5.\n"
-        "Hint: keep one"
+        "Hint: keep one."
     )
 
 

@@ -125,7 +125,7 @@ def test_zst_without_the_library_says_what_to_install(tmp_path: Path, monkeypatc
     with pytest.raises(MissingExtraError) as caught:
         read_bytes(tmp_path / "a", RunFormatError)
     assert str(caught.value).endswith(
-        "a: zst needs an extra that is not installed.\nHint: pip install 'cranfield[zst]'"
+        "a: zst needs an extra that is not installed.\nHint: run `pip install 'cranfield[zst]'`."
     )
 
 

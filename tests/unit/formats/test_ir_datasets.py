@@ -117,12 +117,12 @@ def test_a_data_set_without_judgments_names_those_below_it(registered):
         read_testset(f"ir_datasets:{name}")
     assert str(caught.value) == (
         f"ir_datasets:{name}: '{name}' has no judgments; expected a data set with queries and judgments.\n"
-        f"Hint: below it: {name}/test"
+        f"Hint: below it: {name}/test."
     )
 
 
 def test_an_unknown_name_is_an_error_with_the_nearest_one():
-    with pytest.raises(UnknownNameError, match=r"unknown ir_datasets name 'cranfeild'.*\nHint: did you mean cranfield"):
+    with pytest.raises(UnknownNameError, match=r"unknown ir_datasets name 'cranfeild'.*\nHint: did you mean cranfield."):
         read_testset("ir_datasets:cranfeild")
 
 
@@ -134,7 +134,7 @@ def test_data_that_cannot_be_fetched_are_named_with_their_address(registered, tm
         read_testset(f"ir_datasets:{name}")
     assert str(caught.value) == (
         f"ir_datasets:{name}: the data of '{name}' could not be fetched from http://127.0.0.1:9/queries.tsv.\n"
-        "Hint: ir_datasets fetches them from where their owners keep them; its own documentation says what that takes"
+        "Hint: ir_datasets fetches them from where their owners keep them; its own documentation says what that takes."
     )
 
 

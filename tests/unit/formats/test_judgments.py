@@ -86,7 +86,7 @@ def test_a_document_judged_twice_and_differently_is_an_error_with_both_rows(make
         qrels_from_frame(make(rows))
     assert str(caught.value) == (
         "qrels: row 3: query 'q1', document 'd2' is judged twice; expected 0, as in row 1, got 3.\n"
-        "Hint: where rows are of several subtopics, columns={'subtopic': …} names that column"
+        "Hint: where rows are of several subtopics, columns={'subtopic': …} names that column."
     )
     assert qrels_from_frame(make(rows), columns={"subtopic": "iteration"}).grades == {"q1": {"d1": 1.0, "d2": 3.0}}
 

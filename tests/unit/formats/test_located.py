@@ -304,7 +304,7 @@ KEYS = "chosen, code, either, even, flag"
         ("flag: yes", ":1:7: wrong value for flag; expected true or false, got 'yes'."),
         ("code: A1", ":1:7: wrong value for code; expected text like ^[a-z]+$, got 'A1'."),
         ("even: 3", ":1:7: even: is odd."),
-        ("spelled: x", ":1:10: spelled is misspelt; expected b, got a.\nHint: spell it"),
+        ("spelled: x", ":1:10: spelled is misspelt; expected b, got a.\nHint: spell it."),
         ("part: {}", ":1:7: missing key 'kind' in part."),
         ("part: {kind: part, size: 0}", ":1:26: wrong value for part.size; expected more than 0, got 0."),
         ("part: {kind: part, size: 10}", ":1:26: wrong value for part.size; expected 9 or less, got 10."),

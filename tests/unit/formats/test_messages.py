@@ -49,14 +49,14 @@ QRELS_MESSAGES: dict[str, tuple[str | bytes, str]] = {
         "q1 0 d1 1\nq2 0 d1 1\n# a comment\nq1 0 d1 2\n",
         (
             ":4: query 'q1', document 'd1' is judged twice; expected 1, as on line 1, got 2.\n"
-            "Hint: keep one of the two lines"
+            "Hint: keep one of the two lines."
         ),
     ),
     "several at once, in the order of lines": (
         "q1 0 d1 1\nq1 0 d1 0\nq1 0\nq1 0 d2 x\n",
         (
             ":2: query 'q1', document 'd1' is judged twice; expected 1, as on line 1, got 0.\n"
-            "Hint: keep one of the two lines\n"
+            "Hint: keep one of the two lines.\n"
             "{path}:3: 2 columns; expected 4: query iteration document grade, got 'q1 0'.\n"
             "{path}:4: the grade is not a finite number; expected a number in column 4, got 'x'."
         ),
@@ -168,7 +168,7 @@ def test_problems_of_a_collected_run(tmp_path: Path, name: str) -> None:
 
 
 LOG = '{"cranfield_run_log":1,"name":"r"}\n'
-LOG_HINT = "\nHint: it holds latencies and raw output only; without the file the run can still be read"
+LOG_HINT = "\nHint: it holds latencies and raw output only; without the file the run can still be read."
 
 
 @pytest.mark.parametrize(
@@ -238,14 +238,14 @@ FORMAT_MESSAGES: dict[str, tuple[Callable[[Path], object], type[CranfieldError],
         read_testset,
         TestSetError,
         "\n# a comment\nwords and more\n",
-        (f": not a test set; {WANTED_TESTSET}, got 'words and more'.\nHint: name the format: format=NAME"),
+        (f": not a test set; {WANTED_TESTSET}, got 'words and more'.\nHint: name the format: format=NAME."),
     ),
     "empty test set": (read_testset, TestSetError, "\n", f": the file is empty; {WANTED_TESTSET}."),
     "comments for a test set": (
         read_testset,
         TestSetError,
         "# only\n",
-        (f": not a test set; {WANTED_TESTSET}, got comments only.\nHint: name the format: format=NAME"),
+        (f": not a test set; {WANTED_TESTSET}, got comments only.\nHint: name the format: format=NAME."),
     ),
     "a TREC run for a test set": (
         read_testset,
@@ -253,7 +253,7 @@ FORMAT_MESSAGES: dict[str, tuple[Callable[[Path], object], type[CranfieldError],
         "q1 Q0 d1 1 0.5 tag\n",
         (
             f": not a test set; {WANTED_TESTSET}, got 'q1 Q0 d1 1 0.5 tag'.\n"
-            "Hint: this is a TREC run (lines `query Q0 document rank score tag`): the test set comes first, then the runs"
+            "Hint: this is a TREC run (lines `query Q0 document rank score tag`): the test set comes first, then the runs."
         ),
     ),
     "no run": (
@@ -262,7 +262,7 @@ FORMAT_MESSAGES: dict[str, tuple[Callable[[Path], object], type[CranfieldError],
         "words and more\n",
         (
             f": not a run; {WANTED_RUN}, got 'words and more'.\n"
-            "Hint: name the format: run_format=run-table|jsonl|trec|parquet"
+            "Hint: name the format: run_format=run-table|jsonl|trec|parquet."
         ),
     ),
     "a run without its last column": (
@@ -298,7 +298,7 @@ FORMAT_MESSAGES: dict[str, tuple[Callable[[Path], object], type[CranfieldError],
         GOOD,
         (
             f": not a run; {WANTED_RUN}, got 'cranfield_testset: 1'.\n"
-            "Hint: this is a YAML or JSON test set (key `cranfield_testset`): the test set comes first, then the runs"
+            "Hint: this is a YAML or JSON test set (key `cranfield_testset`): the test set comes first, then the runs."
         ),
     ),
     "a log for a run": (
@@ -307,7 +307,7 @@ FORMAT_MESSAGES: dict[str, tuple[Callable[[Path], object], type[CranfieldError],
         LOG,
         (
             f": not a run; {WANTED_RUN}, got '{LOG.strip()}'.\n"
-            "Hint: this is the log beside a run: name the file without `.log`"
+            "Hint: this is the log beside a run: name the file without `.log`."
         ),
     ),
 }
@@ -373,7 +373,7 @@ WRITE_MESSAGES: dict[str, tuple[Callable[[Path], object], type[CranfieldError], 
         TestSetError,
         (
             "{path}: not written: query 'q1' is judged by a rule; expected graded document ids.\n"
-            "Hint: a YAML test set holds patterns, spans and other rules"
+            "Hint: a YAML test set holds patterns, spans and other rules."
         ),
     ),
     "qrels with white space in ids": (
@@ -421,7 +421,7 @@ WRITE_MESSAGES: dict[str, tuple[Callable[[Path], object], type[CranfieldError], 
         (
             "{path}: not written: queries[0] has no judgments.\n"
             "Hint: add `judgments: {document id: grade}`, `patterns` on the id, spans, entities or files; "
-            "or `negative: true` where nothing should be found"
+            "or `negative: true` where nothing should be found."
         ),
     ),
     "YAML of bytes that are no text": (
@@ -429,7 +429,7 @@ WRITE_MESSAGES: dict[str, tuple[Callable[[Path], object], type[CranfieldError], 
         TestSetError,
         (
             "{path}: not written: text that is no Unicode; expected Unicode.\n"
-            "Hint: a file name that ends in .json takes it"
+            "Hint: a file name that ends in .json takes it."
         ),
     ),
 }

@@ -53,7 +53,7 @@ def test_each_missing_column_is_named_with_what_is_there():
     with pytest.raises(RunFormatError) as caught:
         read_table(pl.DataFrame({"topic": ["q1"], "doc_id": ["d1"], "sim": [1.0]}), RUN, RunFormatError, name="run")
     there = "got columns 'topic, doc_id, sim'"
-    hints = [f'Hint: rename it to {role}, or name it: columns={{"{role}": …}}' for role in ("query_id", "score")]
+    hints = [f'Hint: rename it to {role}, or name it: columns={{"{role}": …}}.' for role in ("query_id", "score")]
     assert problems_of(caught) == [
         f"run: no column query_id; expected query_id or q_id or qid or query, {there}.\n{hints[0]}",
         f"run: no column score; expected score, {there}.\n{hints[1]}",

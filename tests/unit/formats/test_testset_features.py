@@ -199,7 +199,7 @@ MESSAGES: dict[str, tuple[str, str]] = {
         (
             ":5:38: queries[0].strata.kind is no query class; expected canonical, root, synonym, fragment, deprecation, "
             "cross-source, prose, attribute, negative, or a letter (A, B, C, D, E, F, G, H, N), got 'symbol'.\n"
-            "Hint: `classes: {stratum: kind, names: {symbol: canonical}}` says what it stands for"
+            "Hint: `classes: {stratum: kind, names: {symbol: canonical}}` says what it stands for."
         ),
     ),
     "a name for no class": (
@@ -213,7 +213,7 @@ MESSAGES: dict[str, tuple[str, str]] = {
         Q + "negative: true, judgments: {d: 1}}",
         (
             ":4:39: queries[0] is negative and has judgments; expected nothing that is expected.\n"
-            "Hint: a negative query is right when nothing comes back"
+            "Hint: a negative query is right when nothing comes back."
         ),
     ),
     "negative that is text": (
@@ -228,7 +228,7 @@ MESSAGES: dict[str, tuple[str, str]] = {
         Q + "negative: false}",
         (
             ":4:5: queries[0] has no judgments.\nHint: add `judgments: {document id: grade}`, `patterns` on the id, spans, "
-            "entities or files; or `negative: true` where nothing should be found"
+            "entities or files; or `negative: true` where nothing should be found."
         ),
     ),
     "judgments and spans": (
@@ -303,7 +303,7 @@ MESSAGES: dict[str, tuple[str, str]] = {
         "grouping: judge\n" + Q + "groups: {'1': {d: 1}}, judgments: {d: 1}}",
         (
             ":5:23: queries[0] has both judgments and groups; expected one of them.\n"
-            "Hint: a document's grade is the highest that any group gave it"
+            "Hint: a document's grade is the highest that any group gave it."
         ),
     ),
     "grouping without groups": ("grouping: judge\n" + GOOD, ":3:1: grouping is named, and no query has groups."),
@@ -312,7 +312,7 @@ MESSAGES: dict[str, tuple[str, str]] = {
         (
             ":5:23: query 'q1', group 'g': its preferences contradict each other; expected an order without a circle in a "
             "group, got 'b > c > a > b'.\n"
-            "Hint: opinions that differ belong in groups of their own"
+            "Hint: opinions that differ belong in groups of their own."
         ),
     ),
     "a source that does not compile": (

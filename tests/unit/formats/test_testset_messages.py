@@ -18,7 +18,7 @@ KEYS = (
 QUERY_KEYS = "one of 17 keys"
 NO_JUDGMENTS = (
     ":4:5: queries[0] has no judgments.\nHint: add `judgments: {document id: grade}`, `patterns` on the id, spans, "
-    "entities or files; or `negative: true` where nothing should be found"
+    "entities or files; or `negative: true` where nothing should be found."
 )
 
 
@@ -36,14 +36,14 @@ TESTSET_MESSAGES: dict[str, tuple[str | bytes, str]] = {
     "empty": ("", ": the file is empty."),
     "blank": (" \n\n", ": the file is empty."),
     "comments only": ("# nothing\n", ": the file holds comments only."),
-    "not UTF-8": (b"name: a\nx: \xff\n", ":2: not UTF-8: byte 0xff at offset 11.\nHint: save the file as UTF-8"),
+    "not UTF-8": (b"name: a\nx: \xff\n", ":2: not UTF-8: byte 0xff at offset 11.\nHint: save the file as UTF-8."),
     "not UTF-8 after a byte order mark": (
         b"\xef\xbb\xbfa: \xe9",
-        ":1: not UTF-8: byte 0xe9 at offset 6.\nHint: save the file as UTF-8",
+        ":1: not UTF-8: byte 0xe9 at offset 6.\nHint: save the file as UTF-8.",
     ),
     "UTF-16": (
         "a: 1".encode("utf-16"),
-        ":1: not UTF-8: byte 0xff at offset 0.\nHint: save the file as UTF-8",
+        ":1: not UTF-8: byte 0xff at offset 0.\nHint: save the file as UTF-8.",
     ),
     "control character": ("a: 1\nb: x\0\n", ":2:5: control character U+0000."),
     "top-level list": ("- a\n", ":1:1: a list at the top of the file; expected keys with values, as `name: …`."),
@@ -61,22 +61,22 @@ TESTSET_MESSAGES: dict[str, tuple[str | bytes, str]] = {
         "a:\n\t- b\n",
         (
             ":2:1: not valid YAML: found character that cannot start any token while scanning for the next token.\n"
-            "Hint: indent with spaces, not tabs"
+            "Hint: indent with spaces, not tabs."
         ),
     ),
     "colon in text": (
         "a: b: c\n",
         (
             ":1:5: not valid YAML: mapping values are not allowed in this context.\n"
-            "Hint: quote a text that holds a colon and a space"
+            "Hint: quote a text that holds a colon and a space."
         ),
     ),
     "two documents": ("a: 1\n---\nb: 1\n", ":2: a second document starts here; expected one document a file."),
     "a program as a tag": (
         "a: !!python/object/apply:os.getcwd []\n",
-        ":1:4: the tag !!python/object/apply:os.getcwd is not supported.\nHint: leave it out",
+        ":1:4: the tag !!python/object/apply:os.getcwd is not supported.\nHint: leave it out.",
     ),
-    "a tag of one's own": ("a: !x 1\n", ":1:4: the tag !x is not supported.\nHint: leave it out"),
+    "a tag of one's own": ("a: !x 1\n", ":1:4: the tag !x is not supported.\nHint: leave it out."),
     "a tag that does not fit": ("a: !!int x\n", ":1:4: the tag !!int does not fit 'x'."),
     "a list as a key": ("? [a]\n: 1\n", ":1:3: a list or mapping as a key; expected plain text."),
     "an alias as a key": ("a: &x 1\n*x : 2\n", ":2:1: an alias as a key; expected plain text."),
@@ -93,7 +93,7 @@ TESTSET_MESSAGES: dict[str, tuple[str | bytes, str]] = {
         # 110 + 1 110 + 11 110 = 12 330; the eighth alias of line 5 makes it 12 330 + 8 * 11 111 = 101 218.
         "a0: &a0 [0,0,0,0,0,0,0,0,0,0]\n"
         + "".join(f"a{i}: &a{i} [{','.join([f'*a{i - 1}'] * 10)}]\n" for i in range(1, 9)),
-        ":5:38: aliases repeat more than 100000 values.\nHint: write the values out",
+        ":5:38: aliases repeat more than 100000 values.\nHint: write the values out.",
     ),
     # the file as a test set
     "no schema version": (
@@ -110,7 +110,7 @@ TESTSET_MESSAGES: dict[str, tuple[str | bytes, str]] = {
     ),
     "merge key": (
         "<<: {}\n" + GOOD,
-        f":1:1: unknown key '<<'; expected {KEYS}.\nHint: merge keys (<<) are not supported: write the keys out",
+        f":1:1: unknown key '<<'; expected {KEYS}.\nHint: merge keys (<<) are not supported: write the keys out.",
     ),
     "no queries": ("cranfield_testset: 1\nname: n\nqueries: []\n", ":3:10: queries is empty."),
     "queries by name": (
@@ -139,11 +139,11 @@ TESTSET_MESSAGES: dict[str, tuple[str | bytes, str]] = {
     "empty text": (query("text: ' ', judgments: {d: 1}"), ":4:20: queries[0].text is empty."),
     "NUL in text": (
         query('text: "a\\0", judgments: {d: 1}'),
-        ":4:20: queries[0].text holds a NUL character.\nHint: no command line can carry one",
+        ":4:20: queries[0].text holds a NUL character.\nHint: no command line can carry one.",
     ),
     "NUL in a parameter": (
         query('text: t, params: {a: "\\0"}, judgments: {d: 1}'),
-        ":4:35: queries[0].params.a holds a NUL character.\nHint: no command line can carry one",
+        ":4:35: queries[0].params.a holds a NUL character.\nHint: no command line can carry one.",
     ),
     "text that is a list": (
         query("text: [a, b], judgments: {d: 1}"),
@@ -157,7 +157,7 @@ TESTSET_MESSAGES: dict[str, tuple[str | bytes, str]] = {
         query("text: t, judgments: {d: 1}, patterns: [{regex: a}]"),
         (
             ":4:42: queries[0] has both judgments and patterns; expected one of them.\n"
-            "Hint: a pattern with ^ and $ stands for one id"
+            "Hint: a pattern with ^ and $ stands for one id."
         ),
     ),
     "no judgments": (
@@ -201,7 +201,7 @@ TESTSET_MESSAGES: dict[str, tuple[str | bytes, str]] = {
         query("text: t, params: {min-version: 1}, judgments: {d: 1}"),
         (
             ":4:32: queries[0].params.min-version is not a parameter name; "
-            "expected letters, digits and underscores, no digit first.\nHint: commands ask for it as {params.NAME}"
+            "expected letters, digits and underscores, no digit first.\nHint: commands ask for it as {params.NAME}."
         ),
     ),
     "a regex that does not compile": (
@@ -236,7 +236,7 @@ TESTSET_MESSAGES: dict[str, tuple[str | bytes, str]] = {
         pattern("regex: a, expected_count: 3"),
         (
             ":4:61: queries[0].patterns[0] is credited once and expects 3; expected an expected_count of 1, or none.\n"
-            "Hint: `credit: every` credits each match"
+            "Hint: `credit: every` credits each match."
         ),
     ),
     "a count under 1": (

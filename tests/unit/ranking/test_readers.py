@@ -574,7 +574,7 @@ def test_a_duplicate_names_both_lines(problems):
     assert problems(text) == [
         (
             "4: query 'q1' lists document 'a' twice; expected each document once a query, got it also on line 1.\n"
-            "Hint: duplicates=first keeps the best-ranked one"
+            "Hint: duplicates=first keeps the best-ranked one."
         )
     ]
 
