@@ -122,7 +122,7 @@ def test_a_data_set_without_judgments_names_those_below_it(registered):
 
 
 def test_an_unknown_name_is_an_error_with_the_nearest_one():
-    with pytest.raises(UnknownNameError, match=r"unknown ir_datasets name 'cranfeild'.*\nHint: did you mean cranfield."):
+    with pytest.raises(UnknownNameError, match=r"unknown ir_datasets name 'cranfeild'.*\nHint: did you mean cranfield"):
         read_testset("ir_datasets:cranfeild")
 
 
