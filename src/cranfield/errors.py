@@ -39,6 +39,11 @@ def shorten(value: object) -> str:
     return text if len(text) <= GOT_CHARS else text[: GOT_CHARS - 1] + "…"
 
 
+def _ended(text: str) -> str:
+    """A sentence with its period."""
+    return text if text.endswith((".", "!", "?", "…")) else f"{text}."
+
+
 Spelling = Callable[[str, str], str]
 """From the name of a parameter and its value, or no value, to how a caller writes it."""
 
@@ -81,12 +86,11 @@ class Problem:
         detail += [f"got {self.got}"] if self.got else []
         if detail:
             text += "; " + ", ".join(detail)
-        return self.spelled(text if text.endswith((".", "!", "?")) else f"{text}.", spell)
+        return self.spelled(_ended(text), spell)
 
     def hint_sentence(self, spell: Spelling = spell_parameter) -> str:
         """The hint, ended by a period; empty without one."""
-        hint = self.spelled(self.hint or "", spell)
-        return hint if not hint or hint.endswith((".", "!", "?", "…")) else f"{hint}."
+        return _ended(self.spelled(self.hint, spell)) if self.hint else ""
 
     def spelled(self, text: str, spell: Spelling = spell_parameter) -> str:
         """A text of the problem with its parameters as a caller writes them."""
