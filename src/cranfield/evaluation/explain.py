@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cranfield.errors import UsageError
-from cranfield.evaluation.values import RATED_BY_SLOT
+from cranfield.evaluation.values import RATED_BY_SLOT, known_mean, subtract
 from cranfield.measures import Measure, compute
 from cranfield.model import Convention, TestSet
 from cranfield.model.convention import CHOICES, RANKING_CHOICES, differing, with_choice
@@ -69,12 +69,12 @@ class ChoiceEffect:
     @property
     def step(self) -> float | None:
         """How it moves the mean after those before it; the steps of all choices add up to the difference of the means."""
-        return subtract(mean(self.after), mean(self.before))
+        return subtract(known_mean(self.after), known_mean(self.before))
 
     @property
     def step_alone(self) -> float | None:
         """How it alone moves the mean of A."""
-        return subtract(mean(self.alone), mean(self.first))
+        return subtract(known_mean(self.alone), known_mean(self.first))
 
     def step_of(self, place: int) -> float | None:
         """How it moves one query's value after those before it; None where there is no value before or after."""
@@ -103,7 +103,7 @@ class MeasureExplanation:
     @property
     def difference(self) -> float | None:
         """Mean under B minus mean under A, each over the queries that have a value there."""
-        return subtract(mean(self.b), mean(self.a))
+        return subtract(known_mean(self.b), known_mean(self.a))
 
     def values(self, place: int) -> tuple[float | None, float | None]:
         """One query's value under A and under B."""
@@ -226,20 +226,9 @@ def differ(before: FloatQ, after: FloatQ) -> NDArray[np.bool_]:
     return there | moved
 
 
-def mean(values: FloatQ) -> float | None:
-    """Mean of the values that are not NaN."""
-    known = values[~np.isnan(values)]
-    return float(known.mean()) if len(known) else None
-
-
 def count(values: FloatQ) -> int:
     """Number of values that are not NaN."""
     return int((~np.isnan(values)).sum())
-
-
-def subtract(a: float | None, b: float | None) -> float | None:
-    """The difference a - b; None where either is None."""
-    return None if a is None or b is None else a - b
 
 
 def _value_or_none(value: float) -> float | None:

@@ -8,7 +8,7 @@ from typing import Any
 
 from cranfield.errors import UsageError
 from cranfield.evaluation.compare import compare
-from cranfield.evaluation.values import Comparison, Evaluation
+from cranfield.evaluation.values import Comparison, Evaluation, subtract
 from cranfield.evaluation.verdict import CompareOptions, broken_limits, sign_of
 from cranfield.measures import Measure
 
@@ -65,12 +65,12 @@ class GridResult:
 
         The selection bias; of a measure where less is better, an optimistic choice has a value below 0.
         """
-        return _difference(self.tuning_mean(self.winner), self.held_out_mean(self.winner))
+        return subtract(self.tuning_mean(self.winner), self.held_out_mean(self.winner))
 
     @property
     def tuning_gain(self) -> float | None:
         """Winner minus config as written, in means on the tuning queries; the choice was made on these."""
-        return _difference(self.tuning_mean(self.winner), self.tuning_mean(self.written))
+        return subtract(self.tuning_mean(self.winner), self.tuning_mean(self.written))
 
     @property
     def pilot(self) -> bool:
@@ -143,7 +143,3 @@ def choose_point(
     return GridResult(
         system, primary, tuple(keys), tuple(ordered), written, comparison, split, options, notes=tuple(all_notes)
     )
-
-
-def _difference(a: float | None, b: float | None) -> float | None:
-    return None if a is None or b is None else a - b

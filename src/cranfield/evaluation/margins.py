@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from cranfield.evaluation.values import known_mean
 from cranfield.measures import Measure, compute
 from cranfield.measures.rules import ordered_for
 from cranfield.ranking.transform import best_case, n_judged_tied, supposing, unjudged_results, with_gains, worst_case
@@ -52,12 +53,12 @@ class Margin:
     @property
     def mean_low(self) -> float | None:
         """Mean of the lowest values."""
-        return None if self.why else _mean(self.low)
+        return None if self.why else known_mean(self.low)
 
     @property
     def mean_high(self) -> float | None:
         """Mean of the highest values."""
-        return None if self.why else _mean(self.high)
+        return None if self.why else known_mean(self.high)
 
 
 def tie_margin(measure: Measure, ranking: Ranking) -> Margin:
@@ -206,8 +207,3 @@ def _values(measure: Measure, ranking: Ranking) -> FloatQ:
     values, scored, _ = compute(measure, ranking)
     result: FloatQ = np.where(scored, values, np.nan)
     return result
-
-
-def _mean(values: FloatQ) -> float | None:
-    known = values[~np.isnan(values)]
-    return float(known.mean()) if len(known) else None

@@ -38,6 +38,17 @@ def scale_for(measure: Measure) -> Scale | None:
     return "graded" if names & GAINS or "rel" not in names else "binary"
 
 
+def known_mean(values: FloatQ) -> float | None:
+    """Mean of the values that are not NaN."""
+    known = values[~np.isnan(values)]
+    return float(known.mean()) if len(known) else None
+
+
+def subtract(a: float | None, b: float | None) -> float | None:
+    """The difference a - b; None where either is None."""
+    return None if a is None or b is None else a - b
+
+
 @dataclass(frozen=True, slots=True)
 class Summary:
     """One measure over the scored queries of one system. All None when no query is scored."""

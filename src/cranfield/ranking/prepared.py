@@ -9,8 +9,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from cranfield.formats.io.cells import id_bytes
-from cranfield.matching import Expectation, expect, is_plain, needs_every_result
-from cranfield.matching.expectation import HIGHEST_LEVEL
+from cranfield.matching.expectation import HIGHEST_LEVEL, Expectation, expect, is_plain, needs_every_result
 from cranfield.model import Convention, TestSet
 from cranfield.model.query import class_of
 from cranfield.ranking.scan import JudgedIndex

@@ -1,7 +1,7 @@
 """Omnibus tests of many systems on the same queries, and the critical difference of mean ranks.
 
 Values are float64[Q, S], queries by systems, none missing. The null hypothesis of an omnibus test is that all systems are
-alike; rejecting it does not tell which of them differ. `max_t` and the critical difference do, pair by pair.
+alike; rejecting it does not tell which of them differ. The critical difference does, pair by pair.
 """
 
 from __future__ import annotations
@@ -22,8 +22,6 @@ FloatQS = NDArray[np.float64]
 """Queries by systems."""
 FloatS = NDArray[np.float64]
 """One number per system."""
-FloatSS = NDArray[np.float64]
-"""One number per pair of systems."""
 
 DEFAULT_DRAWS = 9_999
 """Random arrangements, not counting the observed one."""
@@ -130,43 +128,6 @@ def permutation_omnibus(values: FloatQS, *, seed: int = 0, n_draws: int = DEFAUL
         p_one_sided=None,
         extra={"arrangements": len(sums) + counted, "exact": "yes" if exact else "no"},
     )
-
-
-def max_t(values: FloatQS, *, seed: int = 0, n_draws: int = DEFAULT_DRAWS) -> FloatSS:
-    """Adjusted p-value of every pair of systems: the randomised form of Tukey's honestly significant difference.
-
-    Each arrangement gives the range of the systems' means, the largest difference that any pair has by chance. A pair's p
-    is the share of arrangements with a range as large as its own difference.
-
-    Args:
-        values: float64[Q, S], queries by systems, two systems or more.
-        seed: of the random arrangements, which are those of `permutation_omnibus`.
-        n_draws: random arrangements, the observed one not included.
-
-    Returns:
-        float64[S, S], symmetric, 1 on the diagonal. The family-wise error is controlled where all systems are alike, but
-        not where some differ: a system with a much larger variance widens the range for all. Holm's adjustment of the
-        pairwise tests controls it always.
-
-    Source:
-        Carterette 2012, TOIS 30(1); Sakai 2018, Laboratory Experiments in Information Retrieval, 5.
-
-    Raises:
-        UsageError: no query, or fewer than two systems.
-    """
-    check_draws(seed, n_draws)
-    matrix = as_matrix(values)
-    n, systems = matrix.shape
-    refusal = _untestable(n, systems)
-    if refusal:
-        raise UsageError(str(refusal.note), expected="one query or more, and two systems or more")
-    sums, observed, exact = _arranged_sums(matrix, seed, n_draws)
-    ranges = np.sort(sums.max(axis=1) - sums.min(axis=1))
-    gaps = np.abs(observed[:, np.newaxis] - observed[np.newaxis, :])
-    counted = 0 if exact else 1
-    as_large = len(ranges) - np.searchsorted(ranges, gaps * (1 - TOLERANCE)) + counted
-    adjusted = np.where(gaps > 0, as_large / (len(ranges) + counted), 1.0)
-    return np.asarray(adjusted, dtype=np.float64)
 
 
 def mean_ranks(values: FloatQS, *, higher_is_better: bool = True) -> FloatS:

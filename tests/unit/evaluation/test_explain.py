@@ -17,8 +17,9 @@ from typer.testing import CliRunner
 from cranfield import evaluate
 from cranfield.cli.main import command_line
 from cranfield.errors import UsageError
-from cranfield.evaluation.explain import explain, mean
+from cranfield.evaluation.explain import explain
 from cranfield.evaluation.margins import tie_margin, unjudged_margin
+from cranfield.evaluation.values import known_mean
 from cranfield.measures import parse, parse_all
 from cranfield.model import CONVENTIONS, Answer, Hit, Outcome, Query, Rating, Run, TestSet, convention_named
 from cranfield.ranking import rank_run
@@ -89,7 +90,7 @@ def test_a_query_that_loses_its_value_says_which_choice_took_it_and_why():
         "unknown": "nothing within the cutoff is judged",
         "gone": "no answer in the run",
     }
-    assert (mean(rr.a), mean(rr.b), rr.difference) == (1 / 5, 1.0, 4 / 5)
+    assert (known_mean(rr.a), known_mean(rr.b), rr.difference) == (1 / 5, 1.0, 4 / 5)
     assert rr.most_changed() == [1, 2, 3, 4]
 
 

@@ -1,6 +1,6 @@
 """What a query expects, and which item a result is."""
 
-from cranfield.matching import expect
+from cranfield.matching.expectation import expect
 from cranfield.model import Hit, Pattern, Query, TestSet, convention_named
 
 TREC, CUPERTINO = convention_named("trec"), convention_named("cupertino")

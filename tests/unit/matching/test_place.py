@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cranfield.matching import expect
+from cranfield.matching.expectation import expect
 from cranfield.matching.place import Place, lines_of, overlap, path_of, place_of
 from cranfield.model import Entity, File, Hit, MatchingRules, Query, Span, TestSet, convention_named
 

@@ -7,8 +7,9 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Any
 
-from cranfield.evaluation.explain import Choice, ChoiceEffect, Explanation, MeasureExplanation, count, mean
+from cranfield.evaluation.explain import Choice, ChoiceEffect, Explanation, MeasureExplanation, count
 from cranfield.evaluation.margins import Margin, tie_margin, unjudged_margin
+from cranfield.evaluation.values import known_mean
 from cranfield.measures import CATALOGUE, Measure
 from cranfield.model import Convention, TestSet
 from cranfield.model.convention import CHOICES
@@ -110,9 +111,9 @@ def _measures(explanation: Explanation) -> Iterator[Block]:
     rows: list[tuple[Cell, ...]] = [
         (
             str(about.measure),
-            mean(about.a),
+            known_mean(about.a),
             count(about.a),
-            mean(about.b),
+            known_mean(about.b),
             count(about.b),
             about.difference,
             int(about.changed.sum()),
@@ -301,8 +302,8 @@ def _payload(explanation: Explanation, found: Sequence[tuple[str, Convention, Me
 
 def _measure(explanation: Explanation, about: MeasureExplanation) -> dict[str, Any]:
     return {
-        "a": mean(about.a),
-        "b": mean(about.b),
+        "a": known_mean(about.a),
+        "b": known_mean(about.b),
         "n_a": count(about.a),
         "n_b": count(about.b),
         "difference": about.difference,
