@@ -41,7 +41,7 @@ def shorten(value: object) -> str:
 
 def _ended(text: str) -> str:
     """A sentence with its period."""
-    return text if text.endswith((".", "!", "?", "…")) else f"{text}."
+    return text if text.endswith((".", "!", "?")) else f"{text}."
 
 
 Spelling = Callable[[str, str], str]
