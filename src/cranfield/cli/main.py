@@ -182,4 +182,7 @@ def main() -> None:
     command = sys.argv[1:2]
     if command and command[0] in WITHOUT_MATRICES:
         os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    command_line(*requested_command(sys.argv[1:]))(prog_name="cranfield")
+    try:
+        command_line(*requested_command(sys.argv[1:]))(prog_name="cranfield")
+    finally:
+        gc.freeze()  # the end of the process looks for no garbage among the objects that end with it

@@ -38,6 +38,7 @@ def evaluate_files(
         # Imports numpy, measures and statistics while the kernel reads.
         from cranfield.project.recipe import evaluate_with_options, with_measure
 
+        _ = testset.digest  # computed while the kernel reads
         first = runs[0] if reading is None else reading
         evaluations = [
             with_measure(evaluate_with_options(testset, run, measures or None, options), primary)
