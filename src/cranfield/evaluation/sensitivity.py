@@ -131,8 +131,8 @@ def sensitivity(
             VerdictCode.INVALID, (), ("the comparison does not count, however it is made",), comparison.test, 0
         )
     analyses = _Analyses(comparison, n_draws)
-    analyses.with_measure("measure", comparison.primary)  # what gives the same values is no variation
     paired = pair_values(analyses.sides, comparison.primary)
+    analyses.measure_of_values[paired.values.tobytes()] = str(comparison.primary)  # the same values are no variation
     found: list[Variation | str] = [
         *_measures(analyses),
         *_cutoffs(analyses),

@@ -65,6 +65,17 @@ def test_what_gives_the_same_values_is_counted_once() -> None:
     assert "AP" in {one.name for one in found.variations}
 
 
+def test_a_primary_measure_that_looks_deeper_than_every_list_is_compared_with_too() -> None:
+    testset = set_of(20)
+    old, new = (
+        evaluate(testset, {query: ids[:5] for query, ids in lists_of(ranks).items()}, measures=["nDCG@10"], name=name)
+        for name, ranks in (("old", [3] * 20), ("new", [1, 2, 3, 4] * 5))
+    )
+    found = sensitivity(compare(old, new))
+    assert "nDCG@5: the same as nDCG@10 on these lists" in found.left_out
+    assert {variation.name for variation in found.variations if variation.family == "cutoff"} == {"nDCG@3"}
+
+
 def test_the_line_counts_those_that_say_the_same() -> None:
     found = sensitivity(clear())
     assert found.verdict == "better"
