@@ -338,7 +338,7 @@ def formats_page() -> str:
             for name, entry in FORMATS.items()
             if entry.kind == kind
         )
-        head = (f"`{option}`" if option else "name", "what it is", "told", "is", "ends in", "source")
+        head = (f"`{option}`" if option else "name", "what it is", "recognised by", "is", "ends in", "source")
         sections += [f"## {title}", table(head, rows)]
     written = [entry for entry in FORMATS.values() if entry.kind == "testset" and entry.writer]
     held = (

@@ -52,7 +52,7 @@ def _is_result(row: list[bytes]) -> bool:
 
 
 def broken_json(path: Path, head: Head) -> Problem | None:
-    """Where a whole file that begins as JSON stops being it; None where it is JSON, or none of it, or JSON lines."""
+    """Where a file that begins as JSON becomes invalid; None where it is valid, not JSON at all, or JSON lines."""
     if not head.first_line.startswith((b"{", b"[")) or len(head.data) >= HEAD_BYTES:
         return None
     try:

@@ -101,12 +101,12 @@ class Format:
 
     @property
     def read(self) -> Callable[[Path], TestSet | Run] | None:
-        """Its reader, imported when it is asked for."""
+        """Its reader, imported on use."""
         return _named(self.reader)
 
     @property
     def write(self) -> Callable[..., None] | None:
-        """Its writer, imported when it is asked for."""
+        """Its writer, imported on use."""
         return _named(self.writer)
 
 

@@ -109,7 +109,7 @@ def expect(testset: TestSet, query_id: str, convention: Convention) -> Expectati
     """Build the expectation of one query from its graded ids or its targets.
 
     Raises:
-        TestSetError: a predicate whose database was not asked.
+        TestSetError: a predicate that was not evaluated.
     """
     query = testset.by_id.get(query_id)
     lookout = looks_for(testset, query_id)

@@ -74,7 +74,7 @@ class CallLog:
     attempts: int = 1
     """Times the call was tried: 1 and its retries."""
     repeat_ms: tuple[float, ...] = ()
-    """Latency of each time the query was asked again."""
+    """Latency of each repeated call."""
     unstable: tuple[str, ...] = ()
     """For each of those times that brought another answer, the first difference: `rank 2: d7, then d9`."""
     cached: bool = False
@@ -89,11 +89,11 @@ class Run:
     answers: Mapping[str, Answer]
     """Query id to answer."""
     depth: int | None = None
-    """Ranks kept per query (the `k` that was asked for); None keeps all."""
+    """Ranks kept per query (the `k` requested); None keeps all."""
     order: Order = "given"
     logs: Mapping[str, CallLog] = field(default_factory=dict)
     testset_digest: str | None = None
-    """Digest of the test set whose queries were asked; None when unknown."""
+    """Digest of the test set whose queries were sent; None when unknown."""
     config_digest: str | None = None
     """Digest of the system's configuration as written, before any path is expanded."""
     pilot: bool = False

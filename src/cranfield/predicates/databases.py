@@ -140,7 +140,7 @@ def _silent(questions: Sequence[_Question], answers: Mapping[tuple[str, str], tu
 
 
 def _note(name: str, questions: Sequence[_Question], answers: Mapping[tuple[str, str], tuple[str, ...]]) -> str:
-    """How much a database said, and a digest that changes with what it says."""
+    """Number of documents from a database, and a digest of its answers."""
     hasher = sha256(b"cranfield answers 1\n")
     documents: set[str] = set()
     for question in sorted(questions, key=lambda question: question.sql):

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from psycopg import Connection
 
 LINE = 200
-"""Characters of what a database said that are shown."""
+"""Longest part of a database's message that is shown, in characters."""
 READER = Path(__file__).with_name("reader.py")
 START_S = 60.0
 """Seconds that the process has to start and to open the file."""
@@ -61,7 +61,7 @@ Asker = Callable[[str], Column]
 
 
 class Refused(Exception):  # noqa: N818 - it is no error of the program, and never leaves the room
-    """What the database, or we in its place, said to a statement: one line, and the next step."""
+    """A statement was refused by the database or by this module: one line, and the next step."""
 
     def __init__(self, message: str, hint: str | None = None, expected: str | None = None) -> None:
         super().__init__(message)

@@ -19,7 +19,7 @@ from pathlib import Path, PurePath
 from typing import Any
 
 LINE = 200
-"""Characters of what a database said that are passed on."""
+"""Longest part of a database's message that is passed on, in characters."""
 AT_ONCE = 16
 """Rows that are taken at once: each may be long."""
 MAX_TEXT = 100_000_000
@@ -33,7 +33,7 @@ SQLITE_BOUNDS = {sqlite3.SQLITE_LIMIT_LENGTH: 100_000_000, sqlite3.SQLITE_LIMIT_
 """What one step may build or compare."""
 _FOLDERS = re.compile(r"""(?<![\w:/.])/(?:[^/\s"']+/)+""")
 FORBIDDEN = "not authorized"
-"""What SQLite says where its authorizer said no."""
+"""Message of SQLite where its authorizer denied access."""
 DUCKDB_SETTINGS: dict[str, Any] = {
     "enable_external_access": "false",
     "python_enable_replacements": "false",  # a name in the statement is never a variable of this program
@@ -170,13 +170,13 @@ def first_column(fetch: Callable[[int], list[tuple[object, ...]]], rows: int) ->
 
 
 def first_line(error: BaseException) -> str:
-    """The first line of what a database said."""
+    """The first line of a database's message."""
     lines = str(error).strip().splitlines()
     return lines[0].strip()[:LINE] if lines else type(error).__name__
 
 
 def without_folders(error: BaseException, path: str) -> str:
-    """The first line of what a database said on opening a file: files are named, the folders they are in are not."""
+    """The first line of a database's message on opening a file: files are named, the folders they are in are not."""
     return _FOLDERS.sub("", str(error).replace(path, PurePath(path).name).strip().splitlines()[0])[:LINE]
 
 

@@ -1,4 +1,4 @@
-"""The job behind `cranfield baseline`: what a run would change, and the file, written only when it is asked for."""
+"""The job behind `cranfield baseline`: what a run would change, and the file, written only on request."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def accept(
 
     Args:
         config_path: cranfield.yaml.
-        out: folder of the run, where the system is asked now.
+        out: folder of the run, where the system is called now.
         accepted: ISO date.
         reason: why, in the words of who accepts it; it stands in the file.
         source: a finished run; None asks the system.

@@ -19,7 +19,7 @@ Forge = Literal["github", "gitlab"]
 
 
 def write_junit(results: Sequence[tuple[str, GateResult]], path: Path) -> None:
-    """Write what a gate said as JUnit XML; the old file or the new one is there, never a part.
+    """Write the result of a gate as JUnit XML; the old file or the new one is there, never a part.
 
     Args:
         results: name of a test set in the config (empty where it is the only one), and its result.

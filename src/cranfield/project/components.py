@@ -29,7 +29,7 @@ class Variants:
     """The systems that a system with components is measured as."""
 
     systems: Mapping[str, SystemConfig]
-    """Name to config; each is asked once."""
+    """Name to config; each is called once."""
     whole: str
     alone: Mapping[str, str]
     """Component to the name of the variant with nothing else."""

@@ -43,7 +43,7 @@ WORST_FIRST: tuple[GateStatus, ...] = ("invalid", "failed", "inconclusive", "pas
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Where the answers come from: the system is asked, unless a finished run is named."""
+    """Where the answers come from: the system is called, unless a finished run is named."""
 
     folder: Path | None = None
     """That `cranfield run` made."""

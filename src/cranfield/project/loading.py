@@ -71,7 +71,7 @@ def load(
 ) -> TestSet:
     """Read a test set in any of its formats, detected from the content, and apply the options.
 
-    Predicates are asked of their databases, and ratings become grades.
+    Predicates are evaluated on their databases, and ratings become grades.
 
     Args:
         source: the file; or a mapping of query id to document id to grade; or a data frame with a row per judgment.
@@ -116,7 +116,7 @@ def apply_options(testset: TestSet, options: TestSetOptions = NO_OPTIONS, folder
         folder: where the set's relative places are; by default the working folder.
 
     Raises:
-        TestSetError: what was asked for does not fit the set.
+        TestSetError: the options do not fit the set.
         UsageError: an option that cannot be.
     """
     testset = _with_files(testset, options)
@@ -145,7 +145,7 @@ def apply_options(testset: TestSet, options: TestSetOptions = NO_OPTIONS, folder
 
 
 def target_needs_database(testset: TestSet) -> Sequence[str]:
-    """Queries with a predicate that was not asked yet."""
+    """Queries with a predicate that was not evaluated yet."""
     return [
         query_id
         for query_id, targets in testset.targets.items()

@@ -18,7 +18,7 @@ MOST_COMMITS = 200
 
 
 class GitError(Exception):
-    """What git said, when it would not."""
+    """git failed; the message is the one of git."""
 
 
 def commit_of(root: Path, at: str) -> str:

@@ -30,7 +30,7 @@ def repeated_ids(testset: TestSet) -> Iterator[Complaint]:
 
 
 def missing_texts(testset: TestSet) -> Iterator[Complaint]:
-    """Queries without a text; said once where none has one."""
+    """Queries without a text; one complaint where none has one."""
     blank = [query.id for query in testset.queries if not query.text.strip()]
     if blank and len(blank) == len(testset.queries):
         yield "", "no query has a text: no system can be asked, and queries cannot be compared"

@@ -46,7 +46,7 @@ class OnScale:
 
 
 def ratings_of(testset: TestSet) -> Mapping[str, Sequence[Rating]]:
-    """Query id to what each rater said; the sets of judgments of several judges are ratings too."""
+    """Query id to the ratings; the sets of judgments of several judges are ratings too."""
     if testset.ratings or testset.grouping != "judge":
         return testset.ratings
     return {
@@ -68,7 +68,7 @@ def rated_pairs(testset: TestSet) -> RatedPairs:
     if not any(ratings.values()):
         raise TestSetError(
             f"test set {testset.name!r} holds no ratings",
-            expected="what each rater said: `ratings:` in YAML, a column of raters, or qrels by judge",
+            expected="the grade of each rater: `ratings:` in YAML, a column of raters, or qrels by judge",
             hint="qrels whose second column is the judge are read by {format=judges}",
             parameters=("format",),
         )

@@ -22,7 +22,7 @@ LARGEST = 10
 
 @dataclass(frozen=True, slots=True)
 class Disagreement:
-    """One pair of query and document, and what each rater said of it."""
+    """One pair of query and document, with the grade of each rater."""
 
     query_id: str
     doc_id: str

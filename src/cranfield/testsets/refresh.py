@@ -79,7 +79,7 @@ def plan_refresh(
 
     Args:
         testset: the version that is.
-        log: what users asked.
+        log: the queries of users.
         n: queries to replace.
         sample: `random`: each query of the log with the same chance; `top`: the most frequent; `frequency`: each with a
             chance in proportion to how often it was asked.

@@ -1,4 +1,4 @@
-"""The files of a refresh: the log of what users asked, and the labelling sheet.
+"""The files of a refresh: the query log, and the labelling sheet.
 
 A log has one query a line, with how often where it says so. A sheet has a row for each new query and candidate document,
 with a column for each of two raters. Strata of the new queries stand in columns too, `stratum:KEY`: a value in one row of
@@ -48,7 +48,7 @@ class QueryLog:
 def read_query_log(path: Path | str) -> QueryLog:
     """Read lines `query`, `query TAB count`, or JSON objects with `query` and maybe `count`.
 
-    A first line of headings is passed over, and said. Queries that differ in case and blanks alone are one.
+    A header row is skipped, with a note. Queries that differ only in case and blanks are counted as one.
 
     Raises:
         TestSetError: with every line that is neither; a log without a query.
@@ -121,7 +121,7 @@ def _json_entry(line: str) -> tuple[Any, Any]:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One document for one query, and what each rater said."""
+    """One document for one query, with the grade of each rater."""
 
     line: int
     query_id: str

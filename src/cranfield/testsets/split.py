@@ -137,10 +137,10 @@ class Overfit:
 
     @property
     def sentence(self) -> str:
-        """What can be said, in a line."""
+        """The difference with its interval, in a line."""
         about = self.contrast
         if about.difference is None or about.ci_low is None:
-            return f"{self.system}: nothing can be said of overfitting: {about.note}."
+            return f"{self.system}: overfitting cannot be assessed: {about.note}."
         means = f"{format_value(about.a.mean)} on {about.a.n} evaluated, {format_value(about.b.mean)} on {about.b.n} held out"
         interval = format_delta_interval((about.ci_low, about.ci_high))
         gap = f"difference {format_delta(about.difference)}, {format_level(about.alpha)} CI {interval}"

@@ -99,7 +99,11 @@ def test_lines_give_queries(tmp_path: Path, text: str, ids: list[str], notes: tu
         ("", None, ": the file is empty"),
         ("just words\n", None, ": not a query file"),
         ("<top>\n<title> a\n</top>\n", None, ":1: the topic has no number; expected <num> Number: 301."),
-        ("\n<top>\n<num> Number: 1\n</top>\n", None, ":2: the topic has no title; expected <title> and what is asked."),
+        (
+            "\n<top>\n<num> Number: 1\n</top>\n",
+            None,
+            ":2: the topic has no title; expected <title> and the text of the query.",
+        ),
         ("<top>\n<num> 1\n<title> a\n", None, ":1: this topic is not closed; expected </top>."),
         ("<top><num>1<title>a</top>\nx\n<top>", None, ":2: text outside of a topic; expected <top>, got 'x'."),
         (

@@ -1,4 +1,4 @@
-"""Opening and replacing files, with every refusal of the system said as a Problem.
+"""Opening and replacing files, with every error of the operating system reported as a Problem.
 
 What is inside a file is the business of the module named after its format.
 """

@@ -54,7 +54,7 @@ class Ids(Protocol):
 
 @dataclass(frozen=True)
 class Table:
-    """The columns of a table that were asked for, without a missing id or an impossible number."""
+    """The requested columns of a table, without a missing id or an impossible number."""
 
     name: str
     """What messages call it: a path, or `run`."""

@@ -89,7 +89,7 @@ class _Reader:
     def _row(self, line: int, cells: list[str]) -> None:
         text = self._cell("query", cells)
         if not text.strip():
-            self.sheet.fault(line, self._place["query"], "no query", expected="what is asked")
+            self.sheet.fault(line, self._place["query"], "no query", expected="the text of a query")
         query_id = self._cell("id", cells)
         if "id" in self._place and not query_id.strip():
             self.sheet.fault(line, self._place["id"], "no id", expected="an id in each row")

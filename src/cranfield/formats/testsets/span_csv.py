@@ -68,7 +68,7 @@ class _Reader:
         if not query_id.strip():
             self.sheet.fault(line, self._id, "no id", expected="an id in each row")
         if not cells[text].strip():
-            self.sheet.fault(line, text, f"row {number} has no query", expected="what is asked")
+            self.sheet.fault(line, text, f"row {number} has no query", expected="the text of a query")
         filled = [place for place in self._results if cells[place].strip()]
         if not filled:
             self.sheet.fault(line, self._results[0], f"row {number} has no result", expected=CELL)

@@ -145,7 +145,7 @@ def _classic_topic(text: str, start: int, end: int, builder: TestSetBuilder, cou
     line = _line(text, start)
     for name, what in (("num", "number"), ("title", "title")):
         if not fields.get(name):
-            example = "<num> Number: 301" if name == "num" else "<title> and what is asked"
+            example = "<num> Number: 301" if name == "num" else "<title> and the text of the query"
             builder.problem(f"the topic has no {what}", line, expected=example)
     for name in counts:
         counts[name] += bool(fields.get(name))
@@ -230,7 +230,7 @@ def _lines(text: str) -> Iterator[tuple[int, str]]:
 
 
 def read_queries_jsonl(path: Path | str) -> TestSet:
-    """Read queries from lines of JSON: `{"_id": "1", "text": "what is asked"}`, or `id`, `query_id`; `query`, `title`.
+    """Read queries from lines of JSON: `{"_id": "1", "text": "the query"}`, or `id`, `query_id`; `query`, `title`.
 
     Other keys are counted in the notes and not kept.
 

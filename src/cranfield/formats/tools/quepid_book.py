@@ -1,4 +1,4 @@
-"""A book of judgements that Quepid exports: pairs of query and document, and what each rater said of them.
+"""A book of judgements that Quepid exports: pairs of query and document, with the grade of each rater.
 
 JSON is detected by its content. CSV it has a column per rater, under the rater's name, and has to be named.
 

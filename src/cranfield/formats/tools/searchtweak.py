@@ -1,6 +1,6 @@
 """The CSV that SearchTweak exports of a finished evaluation: `grade,keyword,doc`.
 
-A grade is the mean over the raters, to two decimals; who said what, and at which position, is not in the file.
+A grade is the mean over the raters, to two decimals; raters and positions are not in the file.
 """
 
 from __future__ import annotations

@@ -27,7 +27,7 @@ from cranfield.testsets.validate import Check, Finding, checks
 from cranfield.words import n_of
 
 DIGEST_SHOWN = 19
-"""Characters of a digest that people see: `sha256:` and twelve digits."""
+"""Characters of a digest in reports: `sha256:` and twelve digits."""
 IDENTITY = "name version digest n_queries=queries.__len__ review=meta.review"
 """What is written of a test set; see `cranfield.record`."""
 FIELDS: Fields = {

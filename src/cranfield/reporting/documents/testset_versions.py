@@ -171,9 +171,7 @@ def overfit_document(testset: TestSet, found: Sequence[Overfit]) -> Document:
 
 
 PLACE = ("place", "kind", "state", "now", "detail", "queries")
-UNANCHORED = (
-    "Unanchored places are there, and nothing is stored of what they said. `cranfield testset rehash` stores it."
-)
+UNANCHORED = "Unanchored places exist, but no text of them is stored. `cranfield testset rehash` stores it."
 
 
 def drift_document(name: str, report: DriftReport) -> Document:

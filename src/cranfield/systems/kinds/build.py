@@ -54,7 +54,7 @@ def build_systems(
 
 
 class _Builder:
-    """Builds each part of fusions once: a part that two fusions share is asked once for both."""
+    """Builds each part of fusions once: a part that two fusions share is called once for both."""
 
     def __init__(self, config: Config, params: Mapping[str, Scalar]) -> None:
         self._config = config
