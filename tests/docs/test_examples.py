@@ -168,7 +168,7 @@ def matches(expected: str, actual: str) -> bool:
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     if (CHECKOUT / "examples").is_dir():
-        shutil.copytree(CHECKOUT / "examples", tmp_path / "examples")
+        shutil.copytree(CHECKOUT / "examples", tmp_path / "examples", ignore=shutil.ignore_patterns(".cranfield"))
     monkeypatch.chdir(tmp_path)
     return tmp_path
 

@@ -132,7 +132,7 @@ def git(folder: Path, *arguments: str) -> None:
 def pull_request(tmp_path: Path) -> Path:
     """A clone, on a branch, of a repository with a gate and an accepted baseline on main."""
     origin, clone = tmp_path / "origin", tmp_path / "clone"
-    shutil.copytree(CHECKOUT / "examples" / "handbook", origin)
+    shutil.copytree(CHECKOUT / "examples" / "handbook", origin, ignore=shutil.ignore_patterns(".cranfield"))
     config = (origin / "cranfield.yaml").read_text()
     (origin / "cranfield.yaml").write_text(config + "candidate: titles\n" + GATE)
     accepted = bash(origin, "cranfield baseline accept --reason first")

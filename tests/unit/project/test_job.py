@@ -269,7 +269,9 @@ def test_strata_are_contrasted_and_one_that_is_not_there_is_refused_before_anyth
 
 
 def test_a_measure_that_the_test_set_does_not_allow_is_refused_before_a_query_is_sent(tmp_path, checkout):
-    shutil.copytree(checkout / "examples" / "handbook", tmp_path / "handbook")
+    shutil.copytree(
+        checkout / "examples" / "handbook", tmp_path / "handbook", ignore=shutil.ignore_patterns(".cranfield")
+    )
     config = tmp_path / "handbook" / "cranfield.yaml"
     config.write_text(config.read_text() + "measures: [nDCG@10, alpha_nDCG@10]\n")
     with pytest.raises(MeasureError, match="alpha_nDCG@10"):
