@@ -195,16 +195,22 @@ class InternalError(CranfieldError):
 
 
 def did_you_mean(got: str, candidates: Sequence[str]) -> str | None:
-    """The hint `did you mean <name>?` with the nearest name; None where none is near.
+    """The hint `did you mean <name>?` with the nearest name; None where none is near."""
+    near = nearest_name(got, candidates)
+    return None if near is None else f"did you mean {near}?"
 
-    A name of one letter is only suggested for the same letter in the other case: it is near to every short name.
+
+def nearest_name(got: str, candidates: Sequence[str]) -> str | None:
+    """The nearest name; None where none is near.
+
+    A name of one letter is only near to the same letter in the other case: it is near to every short name.
     """
     import difflib
 
     near = difflib.get_close_matches(got, [name for name in candidates if len(name) > 1], n=1, cutoff=0.6)
     if not near:
         near = [name for name in candidates if name.lower() == got.lower()][:1]
-    return f"did you mean {near[0]}?" if near else None
+    return near[0] if near else None
 
 
 def unknown_name(

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from cranfield.errors import CranfieldError, MeasureError, Problem, UsageError, shorten, unknown_name
 from cranfield.measures.catalogue import ALIASES, CATALOGUE, PRESETS, TREC_CUTS
 from cranfield.measures.measure import Gains, Measure, MeasureSpec, Parameter, ParameterSpec, spell
+from cranfield.measures.nearest import EXAMPLE, known_cut, known_name, unknown_measure
 
 MAX_CUTOFF = 2**31 - 1
 LONGEST = 1000
@@ -53,22 +54,23 @@ def _parse(text: str) -> Measure:
     match = _SHAPE.fullmatch(text)
     if match is None:
         trec = _TREC.fullmatch(text.strip())  # a share holds a point, which no name does: iprec_at_recall_0.10
-        if trec is not None and trec["name"] in TREC_CUTS:
-            return _measure(text, TREC_CUTS[trec["name"]], None, trec["cutoff"])
+        if trec is not None and known_cut(trec["name"]) in TREC_CUTS:
+            return _measure(text, TREC_CUTS[known_cut(trec["name"])], None, trec["cutoff"])
         raise MeasureError(f"cannot read the measure {shorten(text)}", expected="NAME, NAME@k or NAME(key=value)@k")
     name, params, cutoff = match["name"], match["params"], match["cutoff"]
     if name in CATALOGUE and params is None:
         return _measure(text, name, params, cutoff)
     trec = _TREC.fullmatch(name)
     known = name in CATALOGUE or name in ALIASES
-    if not known and cutoff is None and trec is not None and trec["name"] in TREC_CUTS:
-        return _measure(text, TREC_CUTS[trec["name"]], params, trec["cutoff"])
+    if not known and cutoff is None and trec is not None and known_cut(trec["name"]) in TREC_CUTS:
+        return _measure(text, TREC_CUTS[known_cut(trec["name"])], params, trec["cutoff"])
     if params is not None and f"{name}({params.strip()})" in ALIASES:
         name, params = f"{name}({params.strip()})", None
     if params is None and name in PRESETS:
         name, params = PRESETS[name]
     if cutoff is not None and name in TREC_CUTS:  # recall@10, success@5
         return _measure(text, TREC_CUTS[name], params, cutoff)
+    name = name if name in PRESETS else known_name(name)
     return _measure(text, ALIASES.get(name, name), params, cutoff)
 
 
@@ -77,10 +79,11 @@ def _measure(text: str, name: str, params: str | None, cutoff: str | None) -> Me
         from cranfield.measures.own import load_plugins
 
         broken = load_plugins()
+        name = known_name(name)
         name = ALIASES.get(name, name)
-        unknown = unknown_name("measure", name, CATALOGUE, aliases=ALIASES, command="cranfield measures")
         if broken or name not in CATALOGUE:
-            raise UsageError([*([] if name in CATALOGUE else [unknown]), *broken])
+            unknown = [] if name in CATALOGUE else [unknown_measure(name, params, cutoff, parse)]
+            raise UsageError([*unknown, *broken])
     spec = CATALOGUE[name]
     return Measure(name, _parameters(text, spec, params), _cutoff(text, spec, cutoff))
 
@@ -88,8 +91,8 @@ def _measure(text: str, name: str, params: str | None, cutoff: str | None) -> Me
 def _cutoff(text: str, spec: MeasureSpec, cutoff: str | None) -> int | float | None:
     if cutoff is None:
         if spec.cutoff == "required":
-            example = {"rank": "10", "share": "0.1", "multiple": "0.5"}[spec.cutoff_kind]
-            raise MeasureError(f"{text}: has no cutoff", expected=f"{spec.spelling}, for example {spec.name}@{example}")
+            example = f"{spec.name}@{EXAMPLE[spec.cutoff_kind]}"
+            raise MeasureError(f"{text}: has no cutoff", expected=f"{spec.spelling}, for example {example}")
         return None
     if spec.cutoff == "none":
         raise MeasureError(f"{text}: {spec.name} takes no cutoff", expected=spec.name)

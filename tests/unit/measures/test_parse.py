@@ -20,6 +20,13 @@ from cranfield.measures import CATALOGUE, DEFAULT_MEASURES, Measure, parse, pars
         ('nDCG(dcg="exp-log2")@10', "nDCG(dcg='exp-log2')@10"),
         ("nDCG(dcg=exp-log2)@10", "nDCG(dcg='exp-log2')@10"),
         ("nDCG(dcg='log2')", "nDCG"),
+        ("p@5", "P@5"),  # in any case, where no two measures differ by it
+        ("r@100", "R@100"),
+        ("rbp(p=.5)", "RBP(p=0.5)"),
+        ("JUDGED@10", "Judged@10"),
+        ("Mrr@10", "RR@10"),
+        ("p_5", "P@5"),
+        ("IPREC_AT_RECALL_0.1", "IPrec@0.1"),
     ],
 )
 def test_one_spelling(text, spelling):
@@ -27,17 +34,39 @@ def test_one_spelling(text, spelling):
 
 
 @pytest.mark.parametrize(
+    ("text", "suggestion"),
+    [
+        ("ndgc@10", "nDCG@10"),
+        ("sucess@5", "Success@5"),
+        ("Precison", "P@10"),  # a required cutoff that was not given is an example
+        ("recal@20", "R@20"),
+        ("nDGC(dcg=exp-log2)@10", "nDCG(dcg='exp-log2')@10"),
+        ("nDGC(foo=1)@10", "nDCG@10"),  # what does not fit the nearest measure is left out
+        ("ndgc_cut_20", "nDCG@20"),
+        ("p5", "P@5"),
+        ("nDCG10", "nDCG@10"),
+        ("Mapp@7", "AP@7"),
+    ],
+)
+def test_a_wrong_measure_suggests_the_whole_spelling(text, suggestion):
+    with pytest.raises(UsageError) as caught:
+        parse(text)
+    assert f"did you mean {suggestion}? " in str(caught.value)
+    assert str(parse(suggestion)) == suggestion
+
+
+@pytest.mark.parametrize(
     ("text", "message"),
     [
         (
             "nDGC@10",
-            f"unknown measure 'nDGC'; expected one of {len(CATALOGUE)} measures.\nHint: did you mean nDCG? `cranfield measures` lists them.",
+            f"unknown measure 'nDGC'; expected one of {len(CATALOGUE)} measures.\nHint: did you mean nDCG@10? `cranfield measures` lists them.",
         ),
         (
             "Precison@5",  # near an alias, which is understood and not listed
             (
                 f"unknown measure 'Precison'; expected one of {len(CATALOGUE)} measures.\n"
-                "Hint: did you mean Precision? `cranfield measures` lists them."
+                "Hint: did you mean P@5? `cranfield measures` lists them."
             ),
         ),
         ("P@0", "P@0: cutoff is 0; expected a whole number of 1 or more."),

@@ -318,6 +318,14 @@ def test_a_server_of_an_older_kind_is_spoken_to_and_its_answers_are_told_apart(o
         ("while True: print('x' * 100, flush=True)\n", 1.5, "got no answer in 1.5 s"),
         ("raise SystemExit(4)\n", 60, "got the server ended with exit status 4"),
         ("import sys\nprint('no index', file=sys.stderr)\nsys.exit(1)\n", 60, "Hint: it wrote 'no index'"),
+        ("import sys, time\nsys.stderr.write('no lock\\n')\ntime.sleep(60)\n", 1.5, "Hint: it wrote 'no lock'"),
+        # The cause is the last line, after as many as a traceback has; here all of them are longer than a hint.
+        (
+            f"import sys\nfor n in range(99): print(n, '{'x' * 40}', file=sys.stderr)\nsys.exit('no table')\n",
+            60,
+            "/ no table'",
+        ),
+        ("raise OSError('no table docs in index.db')\n", 60, "/ OSError: no table docs in index.db'"),
     ],
 )
 def test_a_program_that_is_no_server_fails_the_preflight_and_is_gone(
@@ -326,6 +334,14 @@ def test_a_program_that_is_no_server_fails_the_preflight_and_is_gone(
     pid = "import os\nopen('pid', 'w').write(str(os.getpid()))\n"
     assert said in refused(served(command=["{python}", script(pid + source)], timeout_s=timeout_s))
     assert gone(int((tmp_path / "pid").read_text()))
+
+
+def test_the_end_of_stderr_is_shown_without_secrets(served, script, monkeypatch):
+    monkeypatch.setenv("KEY", "open-sesame")
+    source = "import os, sys\nsys.exit('x' * 400 + ' refused ' + os.environ['TOKEN'])\n"
+    said = refused(served(command=["{python}", script(source)], env={"TOKEN": "open-sesame"}, timeout_s=60))
+    assert "refused ${TOKEN}'" in said
+    assert "sesame" not in said
 
 
 def test_a_server_that_cannot_be_started_fails_the_preflight_and_every_call(served):

@@ -13,6 +13,7 @@ from typing import Any
 
 from cranfield.formats.runs.record import finite
 from cranfield.model import Answer, Hit, Order, Outcome
+from cranfield.words import last_lines
 
 HIT_FIELDS = ("id", "score", "title", "span", "tokens")
 MAX_HITS = 10_000
@@ -21,6 +22,8 @@ REASON_CHARS = 300
 """Maximum length of an error message of a system in a reason."""
 _UNCUT_CHARS = 4 * REASON_CHARS
 """Maximum length before redaction: a truncated secret would not be recognised."""
+_WRITTEN_LINES = 5
+"""Last lines of stderr that are quoted next to a failed check."""
 MAX_DEPTH = 100
 """Maximum nesting of a JSON value."""
 EXPECTED = "a list of hits, or an object with hits"
@@ -172,6 +175,14 @@ def first_line(text: str) -> str:
 def truncate(text: str, chars: int) -> str:
     """Truncate a text to `chars` characters, the last one an ellipsis."""
     return text if len(text) <= chars else text[: chars - 1] + "…"
+
+
+def wrote(text: str) -> str | None:
+    """`it wrote '…'`: the last lines of an output that is redacted already, where programs state a cause; None if blank."""
+    found = last_lines(text, _WRITTEN_LINES)
+    if not found:
+        return None
+    return f"it wrote {(found if len(found) <= REASON_CHARS else f'…{found[1 - REASON_CHARS :]}')!r}"
 
 
 def plain_json(value: object, what: str) -> Any:

@@ -16,6 +16,7 @@ from cranfield.concurrency.loop import sigterm_interrupts
 from cranfield.config.reading import BinaryCheck, FileCheck, JsonValue, ProbeCheck, compile_path
 from cranfield.errors import PreflightError, Problem, shorten
 from cranfield.model import Query
+from cranfield.systems.calls.answer_schema import wrote
 from cranfield.systems.configured import CheckFailedError, ConfiguredSystem, Step, in_stages
 from cranfield.systems.kinds.command import check_program
 from cranfield.words import n_of
@@ -149,8 +150,7 @@ def _probe(system: ConfiguredSystem, text: str, k: int) -> str:
     if answer.hits:
         return n_of(len(answer.hits), "results")
     found = answer.outcome.value + (f" ({answer.reason})" if answer.reason else "")
-    wrote = log.stderr_head.strip() or log.stdout_head.strip()
-    raise CheckFailedError("at least one result", found, f"it wrote {shorten(wrote)}" if wrote else None)
+    raise CheckFailedError("at least one result", found, wrote(log.stderr_head) or wrote(log.stdout_head))
 
 
 def _read(path: Path) -> bytes:

@@ -21,7 +21,7 @@ from cranfield.config.systems import McpConfig
 from cranfield.config.template import ENV, fill, fill_value, placeholders, request_values, texts
 from cranfield.errors import MissingExtraError, shorten, unknown_name
 from cranfield.model import Outcome, Scalar
-from cranfield.systems.calls.answer_schema import first_line
+from cranfield.systems.calls.answer_schema import first_line, wrote
 from cranfield.systems.configured import CheckFailedError, ConfiguredSystem, Received, Reply, Step, failed, in_stages
 from cranfield.systems.kinds.command import argument_files, check_command
 from cranfield.systems.kinds.mcp_session import BrokenError, NoSessionError, Session, SessionOptions, ToolFailedError
@@ -52,6 +52,7 @@ class McpSystem(ConfiguredSystem):
         if isinstance(self._mcp, McpServer):
             self.retries = 3
         self._session: Session | None = None
+        self._started: Session | None = None
         self._opening = asyncio.Lock()
 
     def variables_of_settings(self) -> list[str]:
@@ -60,7 +61,7 @@ class McpSystem(ConfiguredSystem):
         names = {name for text in written for name in placeholders(text) if name.startswith(ENV)}
         return sorted(name.removeprefix(ENV) for name in names)
 
-    async def attempt(self, query: str, k: int, params: Mapping[str, Scalar], received: Received) -> Reply:  # noqa: ARG002
+    async def attempt(self, query: str, k: int, params: Mapping[str, Scalar], received: Received) -> Reply:
         """Call the tool once."""
         try:
             session = await self._open()
@@ -70,6 +71,7 @@ class McpSystem(ConfiguredSystem):
         try:
             result = await session.call(self._mcp.tool, self._arguments(query, k, params))
         except asyncio.CancelledError:
+            received.stderr = session.stderr_from(stderr_start)
             if session.is_program and self._session is session:
                 self._session = None  # the server may be blocked
             if session.is_program:
@@ -142,7 +144,8 @@ class McpSystem(ConfiguredSystem):
             if self._session is not None and self._session.is_over:
                 await self._close_session(self._session)
             if self._session is None:
-                self._session = await Session.open(self._options())
+                self._started = Session(self._options())
+                self._session = await self._started.opened()
                 atexit.register(self.close)
             return self._session
 
@@ -171,12 +174,10 @@ class McpSystem(ConfiguredSystem):
         try:
             tools = event_loop().run(asyncio.wait_for(self._tools(), self.config.timeout_s))
         except TimeoutError:
-            raise CheckFailedError("a server that answers", f"no answer in {self.config.timeout_s:g} s") from None
+            found = f"no answer in {self.config.timeout_s:g} s"
+            raise CheckFailedError("a server that answers", found, self._wrote()) from None
         except (NoSessionError, BrokenError, ToolFailedError) as error:
-            wrote = self.redactor.redact(first_line(getattr(error, "stderr", "")))
-            raise CheckFailedError(
-                "a server that answers", str(error), wrote and f"it wrote {shorten(wrote)}"
-            ) from None
+            raise CheckFailedError("a server that answers", str(error), self._wrote()) from None
         tool = self._mcp.tool
         if tool not in tools:
             problem = unknown_name("tool", tool, tools)
@@ -184,6 +185,10 @@ class McpSystem(ConfiguredSystem):
             raise CheckFailedError(f"the tool {tool}", named, problem.hint)
         self._check_arguments(tools[tool])
         return "there, and it takes the arguments"
+
+    def _wrote(self) -> str | None:
+        """The end of the stderr of the server that was started last, without secrets."""
+        return None if self._started is None else wrote(self.redactor.redact(self._started.stderr_from(0)))
 
     async def _tools(self) -> dict[str, Tool]:
         return await (await self._open()).tools()

@@ -82,21 +82,19 @@ class Session:
         # The context managers of the SDK must be entered and exited in the same task.
         self._task = asyncio.create_task(self._run())
 
-    @classmethod
-    async def open(cls, options: SessionOptions) -> Session:
-        """Open a session.
+    async def opened(self) -> Session:
+        """This session, when it is open.
 
         Raises:
-            NoSessionError: it could not be.
+            NoSessionError: it could not be opened.
         """
-        session = cls(options)
         try:
-            await asyncio.shield(session._opened)
+            await asyncio.shield(self._opened)
         except BaseException:
-            session._closing.set()
-            session._task.cancel()
+            self._closing.set()
+            self._task.cancel()
             raise
-        return session
+        return self
 
     @property
     def is_program(self) -> bool:
