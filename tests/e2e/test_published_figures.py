@@ -238,3 +238,37 @@ def test_knowcode_means_of_its_scores(shared_data, key, published):
     records = json.loads((shared_data / "knowcode" / "baseline_v1.0.json").read_text())["scores"]
     summary = summarise(np.array([record[key] for record in records]))
     assert (round(summary.mean, 4), summary.n) == (published, 60)
+
+
+def shown_list(score, expected):
+    """Ten places with the published ranks of the hits, and one wrong result in all the others, which is thus returned again."""
+    n5, n10 = round(score["precision_at_5"] * 5), round(score["recall_at_10"] * len(expected))
+    first = round(1 / score["mrr"]) if score["mrr"] else 0
+    places = [rank for rank in range(first, first + n5) if first <= 5][:n5] if n5 else []
+    later = [rank for rank in range(max(first, 6), 11)][: n10 - n5] if first else []
+    hits = dict(zip([*places, *later], expected, strict=False)) or ({first: expected[0]} if first else {})
+    depth = max(10, first)
+    return tuple(Hit(hits.get(rank, "src/knowcode/wrong.py::wrong")) for rank in range(1, depth + 1))
+
+
+def test_knowcode_scores_the_list_as_it_was_shown(shared_data, tmp_path):
+    """The published values come out where a result that is returned again takes a place, and no list is cut shorter."""
+    folder = shared_data / "knowcode"
+    records = {record["query_id"]: record for record in json.loads((folder / "golden_v1.0.json").read_text())}
+    scores = json.loads((folder / "baseline_v1.0.json").read_text())["scores"]
+    lists = {s["query_id"]: shown_list(s, records[s["query_id"]]["expected_entities"]) for s in scores}
+    run = Run("shown", {query_id: Answer(Outcome.ANSWERED, hits) for query_id, hits in lists.items()})
+    lines = [f"{q} Q0 {hit.id} {n} {-n} shown" for q, hits in lists.items() for n, hit in enumerate(hits, start=1)]
+    trec = tmp_path / "shown.run"
+    trec.write_text("\n".join(lines) + "\n")
+    published = {"P@1": "precision_at_1", "P@5": "precision_at_5", "R@10": "recall_at_10", "RR": "mrr"}
+    for source in (run, trec):
+        evaluation = evaluate(folder / "golden_v1.0.json", source, measures=list(published), convention="knowcode")
+        for measure, key in published.items():
+            for score in scores:
+                assert evaluation.value(measure, score["query_id"]) == pytest.approx(score[key], abs=1e-4)
+        assert round(evaluation.mean("RR"), 4) == 0.6928
+        dropped = evaluate(
+            folder / "golden_v1.0.json", source, measures=["RR"], convention="knowcode", duplicates="first"
+        )
+        assert round(dropped.mean("RR"), 4) == 0.7417  # without the places of the wrong result the hits move up

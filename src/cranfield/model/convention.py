@@ -30,6 +30,8 @@ class Convention:
     """Bits of a score in comparisons: with 32, 1.00000001 ties with 1."""
     duplicates: Literal["error", "first"] = "error"
     """Default for a document that occurs twice in one query of a run file: an error, or the first is kept."""
+    repeats: Literal["dropped", "kept"] = "dropped"
+    """A result that a list returns again: dropped, or kept in the place where it was shown. `duplicates` of a call drops it."""
     missing: Scored = "zero"
     """Default for a judged query that the run does not answer."""
     credit: Literal["declared", "every"] = "declared"
@@ -67,7 +69,7 @@ class Convention:
 CHOICES: tuple[str, ...] = tuple(field.name for field in fields(Convention) if field.name not in {"name", "sentence"})
 """Fields of a convention that are choices, in the order they apply: run, results, measure, mean."""
 
-RANKING_CHOICES = frozenset({"file_order", "ties", "score_width", "duplicates", "missing", "credit", "gain"})
+RANKING_CHOICES = frozenset({"file_order", "ties", "score_width", "duplicates", "repeats", "missing", "credit", "gain"})
 """Choices that change the Ranking of a run; the others apply to a given Ranking."""
 
 
@@ -133,8 +135,10 @@ CONVENTIONS = {
         ),
         Convention(
             "knowcode",
-            "the order given, every match credited (so P@k counts each chunk of an entity), RR over the whole list",
+            "the list as it was shown, a result returned again takes a place too; every match credited (so P@k counts each "
+            "chunk of an entity), RR over the whole list",
             file_order="given",
+            repeats="kept",
             credit="every",
         ),
         Convention(

@@ -68,6 +68,8 @@ class ScoringOptions:
     def resolved(self) -> tuple[ScoringOptions, Convention]:
         """The options with the defaults of the convention, and the convention."""
         rules = convention_named(self.convention)
+        if self.duplicates is not None:
+            rules = replace(rules, repeats="dropped")
         return replace(
             self, missing=self.missing or rules.missing, duplicates=self.duplicates or rules.duplicates
         ), rules

@@ -64,6 +64,8 @@ def _start(testset: TestSet, run: Path, options: ScoringOptions) -> FileReading 
     if testset.ratings or sniff_run(run, options.run_format).name != "trec":
         return None
     given, rules = options.resolved()
+    if rules.repeats == "kept":
+        return None
     reading = FileReading(
         testset,
         run,

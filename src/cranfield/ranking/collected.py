@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
 
 from cranfield.errors import Problem, RunFormatError
 from cranfield.formats.io.cells import id_bytes
+from cranfield.formats.runs.files import read_trec_run
 from cranfield.model import Answer, Convention, Entity, File, Hit, Outcome, Run, Span, TestSet
-from cranfield.ranking.join import RankingBuilder
+from cranfield.ranking.join import RankedRun, RankingBuilder, no_common_query
 from cranfield.ranking.list_matcher import NO_TIES
 from cranfield.ranking.prepared import PreparedJudgments
 from cranfield.ranking.query_ranker import RankedQuery, rank_query
@@ -25,7 +28,7 @@ def rank_run(
     depth: int | None = None,
     keep: int = REPORTED_HITS,
 ) -> Ranking:
-    """Rank a collected run: in its declared order, duplicates dropped, cut to its depth or to a smaller one."""
+    """Rank a collected run: in its declared order, duplicates dropped or kept, cut to its depth or to a smaller one."""
     judgments = PreparedJudgments(testset, convention)
     builder = RankingBuilder(judgments, keep=keep, order=run.order, states_empty=run.says_empty)
     deepest = min((limit for limit in (run.depth, depth) if limit is not None), default=None)
@@ -35,7 +38,9 @@ def rank_run(
             continue
         # A failure is worth nothing, whatever the system had returned by then.
         hits = () if answer.outcome.is_failure else answer.hits
-        by_place = any(isinstance(target, Span | Entity | File) for target in testset.targets.get(query_id, ()))
+        by_place: bool | None = None
+        if convention.repeats == "dropped":
+            by_place = any(isinstance(target, Span | Entity | File) for target in testset.targets.get(query_id, ()))
         ranked = _rank_hits(query_id, hits, run, convention, by_place=by_place)
         builder.add_list(
             query,
@@ -47,6 +52,33 @@ def rank_run(
             fields=answer.fields,
         )
     return builder.build(missing)
+
+
+def rank_as_shown(
+    testset: TestSet, path: Path, convention: Convention, *, missing: Missing, depth: int | None, keep: int
+) -> RankedRun:
+    """Rank a TREC run file under a convention that keeps repeated results; the arguments are those of `rank_file`.
+
+    Raises:
+        RunFormatError: with every bad line found.
+        NoCommonQueryError: the file answers no judged query.
+    """
+    run = read_trec_run(path)
+    if convention.file_order == "given":
+        run = replace(run, order="given")
+    extra = tuple(query_id for query_id in run.answers if query_id not in testset.by_id)
+    if len(extra) == len(run.answers):
+        raise no_common_query(testset, extra)
+    return RankedRun(
+        rank_run(testset, run, convention, missing=missing, depth=depth, keep=keep),
+        run.name,
+        n_lines=sum(len(answer.hits) for answer in run.answers.values()),
+        extra_queries=extra,
+        misranked=(),
+        n_tied=0,
+        engine="python",
+        make_digest=lambda: run.digest,
+    )
 
 
 def order_hits(query_id: str, answer: Answer, run: Run, convention: Convention) -> list[Hit]:

@@ -51,6 +51,10 @@ def rank_file(
         RunFormatError: with every bad line found.
         NoCommonQueryError: the file answers no judged query.
     """
+    if convention.repeats == "kept":
+        from cranfield.ranking.collected import rank_as_shown
+
+        return rank_as_shown(testset, path, convention, missing=missing, depth=depth, keep=keep)
     reading = FileReading(testset, path, convention, missing, duplicates, depth=depth, keep=keep, cache=cache)
     return reading.result()
 

@@ -251,7 +251,7 @@ def test_every_name_asked_for_is_there_and_trec_is_all_defaults():
         ),
         ("cupertino", {"file_order": "given", "credit": "every", "gain": "match", "ideal": "one", "rr_depth": 10}),
         ("octocode", {"file_order": "given", "credit": "every", "rr_depth": 20, "failed": "skip"}),
-        ("knowcode", {"file_order": "given", "credit": "every"}),
+        ("knowcode", {"file_order": "given", "repeats": "kept", "credit": "every"}),
         ("quepid", {"gain": "exponential", "ideal": "judged uncut", "precision_over": "returned"}),
         ("opensearch", {"gain": "exponential", "precision_over": "returned", "decimals": 2}),
     ],

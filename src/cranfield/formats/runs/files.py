@@ -58,7 +58,7 @@ def read_trec_run(path: Path) -> Run:
     with opened(path, RunFormatError) as stream:
         for number, line in enumerate(stream, start=1):
             columns = line.split(None, _COLUMNS - 1)
-            if not columns:
+            if not columns or line.startswith(b"#"):
                 continue
             score = number_of(columns[4]) if len(columns) == _COLUMNS else None
             if score is None:
