@@ -245,7 +245,7 @@ def shown_list(score, expected):
     n5, n10 = round(score["precision_at_5"] * 5), round(score["recall_at_10"] * len(expected))
     first = round(1 / score["mrr"]) if score["mrr"] else 0
     places = [rank for rank in range(first, first + n5) if first <= 5][:n5] if n5 else []
-    later = [rank for rank in range(max(first, 6), 11)][: n10 - n5] if first else []
+    later = list(range(max(first, 6), 11))[: n10 - n5] if first else []
     hits = dict(zip([*places, *later], expected, strict=False)) or ({first: expected[0]} if first else {})
     depth = max(10, first)
     return tuple(Hit(hits.get(rank, "src/knowcode/wrong.py::wrong")) for rank in range(1, depth + 1))
