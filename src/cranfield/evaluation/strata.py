@@ -12,7 +12,8 @@ from cranfield.errors import UnknownNameError, UsageError
 from cranfield.evaluation.evaluate import summarise
 from cranfield.evaluation.values import Comparison, Evaluation, Summary
 from cranfield.measures import CATALOGUE, Measure
-from cranfield.model import TestSet
+from cranfield.model import TestSet, is_in_stratum, query_strata
+from cranfield.model.query import CLASS
 from cranfield.ranking.value import FloatQ
 
 if TYPE_CHECKING:
@@ -47,7 +48,7 @@ class StrataContrast:
 
 
 def strata_of(testset: TestSet, query_ids: Sequence[str]) -> Iterator[tuple[str, str, tuple[str, ...]]]:
-    """(key, value, query ids) of every stratum, keys as they are met and values sorted.
+    """(key, value, query ids) of every stratum, keys as they are met and values sorted; classes of queries under `class`.
 
     Keys with a different value for each query are left out.
     """
@@ -132,14 +133,17 @@ def _sides(testset: TestSet, key: str, names: tuple[str, str], values: Mapping[s
         raise UsageError(f"test set {testset.name!r} has no strata to contrast", hint=hint, parameters=("strata",))
     if key not in strata:
         raise UnknownNameError.among("key of strata", key, strata)
+    groups = strata[key] | {
+        name: found
+        for name in names
+        if key == CLASS and (found := [q.id for q in testset.queries if is_in_stratum(q, key, name)])
+    }
     for name in names:
-        if name not in strata[key]:
+        if name not in groups:
             raise UnknownNameError.among(f"value of {key}", name, strata[key])
     if names[0] == names[1]:
         raise UsageError(f"{key} {names[0]!r} cannot be contrasted with itself", expected="two values")
-    first, second = (
-        np.array([values[q] for q in strata[key][name] if q in values], dtype=np.float64) for name in names
-    )
+    first, second = (np.array([values[q] for q in groups[name] if q in values], dtype=np.float64) for name in names)
     return first, second
 
 
@@ -157,6 +161,6 @@ def _by_stratum(testset: TestSet, query_ids: Iterable[str]) -> dict[str, dict[st
     """Key to value to query ids."""
     groups: dict[str, dict[str, list[str]]] = {}
     for query_id in query_ids:
-        for key, value in testset.by_id[query_id].strata.items():
+        for key, value in query_strata(testset.by_id[query_id]).items():
             groups.setdefault(key, {}).setdefault(value, []).append(query_id)
     return groups

@@ -14,7 +14,7 @@ from cranfield.gate.baseline import Baseline
 from cranfield.gate.decimals import exact
 from cranfield.measures import CATALOGUE, Measure, compute, parse
 from cranfield.measures.kernels import expected_relevant, first_relevant_rank
-from cranfield.model import Convention, Outcome
+from cranfield.model import Convention, Outcome, is_in_stratum, query_strata
 from cranfield.ranking.value import Silence
 
 Values = Mapping[str, Fraction]
@@ -83,7 +83,7 @@ class Evidence:
         return tuple(
             query_id
             for query_id in self.evaluation.query_ids
-            if all(by_id[query_id].strata.get(key) == value for key, value in (where or {}).items())
+            if all(is_in_stratum(by_id[query_id], key, value) for key, value in (where or {}).items())
         )
 
     def groups(self, where: Where, by: str | None) -> Iterator[tuple[str, tuple[str, ...]]]:
@@ -93,10 +93,12 @@ class Evidence:
             yield named(where), queries
             return
         by_id = self.evaluation.testset.by_id
-        values = sorted({by_id[query_id].strata[by] for query_id in queries if by in by_id[query_id].strata})
-        for value in values:
-            label = named({**(where or {}), by: value})
-            yield label, tuple(query_id for query_id in queries if by_id[query_id].strata.get(by) == value)
+        groups: dict[str, list[str]] = {}
+        for query_id in queries:
+            if (value := query_strata(by_id[query_id]).get(by)) is not None:
+                groups.setdefault(value, []).append(query_id)
+        for value, members in sorted(groups.items()):
+            yield named({**(where or {}), by: value}), tuple(members)
 
     @property
     def unanswered(self) -> Mapping[str, str]:

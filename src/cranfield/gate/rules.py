@@ -17,7 +17,7 @@ from cranfield.gate import judge
 from cranfield.gate.evidence import Evidence
 from cranfield.gate.result import RuleResult
 from cranfield.measures import parse
-from cranfield.model import TestSet
+from cranfield.model import TestSet, is_in_stratum, query_strata
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,14 +125,14 @@ def check_fit(gate: GateConfig, name: str, testset: TestSet) -> Iterator[Finding
     """Strata and queries that rules name and the test set does not have: found before a query is sent."""
     strata: dict[str, set[str]] = {}
     for query in testset.queries:
-        for key, value in query.strata.items():
+        for key, value in query_strata(query).items():
             strata.setdefault(key, set()).add(value)
     for index, rule in rules_of(gate, name):
         place: Loc = ("gate", "rules", index, rule.kind)
         for key, value in (getattr(rule.terms, "where", None) or {}).items():
             if key not in strata:
                 yield (*place, "where", key), unknown_name("stratum", key, strata)
-            elif value not in strata[key]:
+            elif not any(is_in_stratum(query, key, value) for query in testset.queries):
                 yield (*place, "where", key), unknown_name(f"value of {key}", value, strata[key])
         by = getattr(rule.terms, "by", None)
         if by is not None and by not in strata:

@@ -24,6 +24,7 @@ from cranfield.gate.result import (
 )
 from cranfield.gate.rules import RULES, measure_of, words
 from cranfield.measures import CATALOGUE, Measure, parse
+from cranfield.model import query_strata
 from cranfield.numbers import format_count, format_percent
 from cranfield.stats.table import MEAN_DIFFERENCE, TESTS
 from cranfield.words import n_of, noun
@@ -204,7 +205,7 @@ def _noticed(evidence: Evidence, terms: GateTerms) -> Iterator[str]:
     testset, run = evidence.evaluation.testset, evidence.evaluation.run
     for rule in terms.rules:
         by = getattr(rule.terms, "by", None)
-        without = [query.id for query in testset.queries if by is not None and by not in query.strata]
+        without = [query.id for query in testset.queries if by is not None and by not in query_strata(query)]
         if without:
             yield f"queries without {by}: {format_count(len(without))}; not covered by: {words(rule)}"
         measure = measure_of(rule)

@@ -3,7 +3,17 @@
 from cranfield.model.convention import CONVENTIONS, DEFAULT_CONVENTION, Convention, convention_named
 from cranfield.model.matching import MatchingRules
 from cranfield.model.note import Note, NoteKind
-from cranfield.model.query import LETTERS, QUERY_CLASSES, Negative, Query, QueryClass, Scalar, class_named
+from cranfield.model.query import (
+    LETTERS,
+    QUERY_CLASSES,
+    Negative,
+    Query,
+    QueryClass,
+    Scalar,
+    class_named,
+    is_in_stratum,
+    query_strata,
+)
 from cranfield.model.run import Answer, CallLog, Hit, Order, Outcome, Run
 from cranfield.model.target import Credit, Entity, File, Legacy, Pattern, Predicate, Source, Span, Target
 from cranfield.model.testset import Anchor, GroupedJudgment, Grouping, Meta, Rating, Split, TestSet
@@ -45,4 +55,6 @@ __all__ = [
     "TestSet",
     "class_named",
     "convention_named",
+    "is_in_stratum",
+    "query_strata",
 ]

@@ -75,6 +75,9 @@ class QueryClass:
         return self.refused.get(measure) or ("" if measure in own else self.others_refused)
 
 
+CLASS = "class"
+"""Key under which the class of a query is one of its strata."""
+
 _FIRST_ANSWER = ("RR", "RankOfFirst", "TokensToHit", "Success", "ERR", "nERR", "NERR8", "NERR9", "NERR10", "NERR11")
 
 QUERY_CLASSES: Mapping[str, QueryClass] = {
@@ -171,6 +174,31 @@ def class_of(query: Query) -> str:
     if query.negative is not None:
         return NEGATIVE
     return class_named(query.query_class).name if query.query_class else ""
+
+
+def query_strata(query: Query) -> Mapping[str, str]:
+    """Every stratum of a query, key to value; its class is one under the key `class`, unless it has a stratum of that name.
+
+    Example:
+        >>> query_strata(Query("q1", strata={"type": "how-to"}, query_class="G"))
+        {'type': 'how-to', 'class': 'prose'}
+    """
+    if CLASS in query.strata or not (name := class_of(query)):
+        return query.strata
+    return {**query.strata, CLASS: name}
+
+
+def is_in_stratum(query: Query, key: str, value: str) -> bool:
+    """Whether a query is in a stratum; under the key `class` the name and the letter of its class are found too.
+
+    Example:
+        >>> query = Query("q1", strata={"class": "7"}, query_class="prose")
+        >>> [is_in_stratum(query, "class", value) for value in ("7", "prose", "G", "root")]
+        [True, True, True, False]
+    """
+    if query_strata(query).get(key) == value:
+        return True
+    return key == CLASS and bool(value) and class_of(query) == LETTERS.get(value, value)
 
 
 def negative_of(query: Query) -> Negative | None:

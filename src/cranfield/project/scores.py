@@ -16,6 +16,7 @@ from cranfield.evaluation.evaluate import summarise
 from cranfield.evaluation.values import Evaluation
 from cranfield.measures import CATALOGUE, Measure, parse
 from cranfield.measures.kernels import first_relevant_rank
+from cranfield.model import is_in_stratum, query_strata
 from cranfield.project.recipe import with_measure
 from cranfield.words import n_of
 
@@ -91,7 +92,7 @@ class Scores:
         return min(values) if CATALOGUE[parse(measure).name].higher_is_better else max(values)
 
     def where(self, **strata: str) -> Scores:
-        """Only the queries of these strata: `where(difficulty="easy")`.
+        """Only the queries of these strata: `where(difficulty="easy")`; of a class: `where(**{"class": "prose"})`.
 
         Raises:
             UsageError: no query is of them.
@@ -102,7 +103,7 @@ class Scores:
         kept = tuple(
             query_id
             for query_id in self.query_ids
-            if all(queries[query_id].strata.get(key) == value for key, value in strata.items())
+            if all(is_in_stratum(queries[query_id], key, value) for key, value in strata.items())
         )
         labels = [*([self.label] if self.label else []), *(f"{key}={value}" for key, value in strata.items())]
         if not kept:
@@ -168,9 +169,9 @@ class Scores:
 
     def _values_of(self, key: str) -> set[str]:
         queries = (self.evaluation.testset.by_id[query_id] for query_id in self.query_ids)
-        return {query.strata[key] for query in queries if key in query.strata}
+        return {strata[key] for query in queries if key in (strata := query_strata(query))}
 
     def _require_key(self, key: str) -> None:
-        known = {name for query in self.evaluation.testset.queries for name in query.strata}
+        known = {name for query in self.evaluation.testset.queries for name in query_strata(query)}
         if key not in known:
             raise UnknownNameError.among("stratum", key, known)

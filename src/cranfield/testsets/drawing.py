@@ -12,10 +12,8 @@ from fractions import Fraction
 from hashlib import sha256
 
 from cranfield.errors import UsageError, did_you_mean
-from cranfield.model import Query, TestSet
-
-CLASS = "class"
-"""Stands for the query class where strata are named, unless a stratum has that name."""
+from cranfield.model import Query, TestSet, query_strata
+from cranfield.model.query import CLASS
 
 
 def _number(seed: int, purpose: str, key: str) -> int:
@@ -63,9 +61,7 @@ def allot(sizes: Mapping[str, int], total: int, seed: int) -> dict[str, int]:
 
 def stratum(query: Query, key: str) -> str:
     """The value of a query in a stratum; `class` is its class where it has no such stratum. Empty where it has none."""
-    if key == CLASS:
-        return query.strata.get(key, query.query_class)
-    return query.strata.get(key, "")
+    return query_strata(query).get(key, "")
 
 
 def strata_keys(testset: TestSet) -> tuple[str, ...]:
@@ -75,7 +71,7 @@ def strata_keys(testset: TestSet) -> tuple[str, ...]:
     """
     seen: dict[str, dict[str, int]] = {}
     for query in testset.queries:
-        for key in (*query.strata, *([CLASS] if query.query_class else [])):
+        for key in query_strata(query):
             counts = seen.setdefault(key, {})
             value = stratum(query, key)
             counts[value] = counts.get(value, 0) + 1
