@@ -116,7 +116,8 @@ def _write_plan(
 ) -> None:
     from cranfield.errors import UsageError
     from cranfield.formats.io.files import write_text
-    from cranfield.testsets.drawing import CLASS, strata_keys
+    from cranfield.model.query import CLASS
+    from cranfield.testsets.drawing import strata_keys
     from cranfield.testsets.refresh_files import N_RATERS, write_sheet
     from cranfield.words import n_of
 
