@@ -41,7 +41,7 @@ TABLE: dict[str, set[str]] = {
     "testsets": {"model", "numbers", "stats", "matching", "formats", "ranking"},
     "measures": {"model", "ranking.value", "ranking.transform"},
     "evaluation": {"model", "numbers", "ranking", "measures", "stats"},
-    "config": {"model", "formats", "measures", "stats.table"},
+    "config": {"model", "formats", "measures", "stats.table", "evaluation.evidence"},
     "systems": {"model", "concurrency", "formats", "config"},
     "gate": {"model", "numbers", "stats", "formats", "ranking.value", "measures", "evaluation", "config", "repo.git"},
     "reporting": {

@@ -141,8 +141,8 @@ def test_no_difference_is_none() -> None:
     assert comparison.measures[NDCG].delta == 0
     for name in ("permutation", "t", "sign"):
         assert comparison.measures[NDCG].tests[name].p_two_sided == 1
-    identical, unchanged = comparison.verdict.reasons
-    assert identical.startswith("the runs of one and two are identical (sha256:")
+    (unchanged,) = comparison.verdict.reasons
+    assert comparison.evidence[0].sentence.startswith("the runs of one and two are identical (sha256:")
     assert "no query differs" in unchanged
 
 

@@ -119,7 +119,8 @@ def compare_command(
     evaluations = load_and_evaluate(
         testset, runs, measures, testset_format=testset_format, options=options, scoring=scoring, primary=primary
     )
-    measure, limits = parse(primary) if primary is not None else None, Limits(max_failed, min_judged)
+    settings = {} if scoring.limits is None else scoring.limits.evidence
+    measure, limits = parse(primary) if primary is not None else None, Limits(max_failed, min_judged, settings)
     declared = CompareOptions(measure, test, alpha, margin, seed, limits=limits)
     if more:
         document, verdicts = _compare_many(evaluations, declared, shown, baseline_less=baseline_less)

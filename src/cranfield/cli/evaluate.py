@@ -19,6 +19,7 @@ from cranfield.cli.shared import (
     contrasts_of,
     deliver,
     load_and_evaluate,
+    require_evidence,
     show,
     today,
 )
@@ -66,10 +67,12 @@ def evaluate_command(
         from cranfield.reporting.payload import json_parts, payload_of
 
         show(json_parts(payload_of(evaluations)))
-        return
-    from cranfield.reporting import evaluation_document
+    else:
+        from cranfield.reporting import evaluation_document
 
-    deliver(evaluation_document(evaluations, by_query=by_query, contrasts=contrasts, today=today()), output, html)
+        document = evaluation_document(evaluations, by_query=by_query, contrasts=contrasts, today=today())
+        deliver(document, output, html)
+    require_evidence(evaluations)
 
 
 def _add_to_history(folder: Path, evaluations: list[Evaluation]) -> None:

@@ -38,6 +38,14 @@ DuplicatesOption = Annotated[
         help="Duplicate documents for a query in a TREC run: raise an error, or keep the first; default: the convention's rule.",
     ),
 ]
+EvidenceOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--evidence",
+        metavar="NAME=VALUE",
+        help="Change an evidence check: off, caveat, void or a threshold, as in same-list=off; repeat for more.",
+    ),
+]
 RULES = "median, majority, mean, searchtweak or quepid"
 SCALES = "binary (0-1), graded (0-3) or detail (1-10)"
 """Consensus rules and scales of ratings; a test compares them with their tables, which import numpy."""
@@ -131,6 +139,7 @@ SCORING_OPTIONS: Mapping[str, Any] = {
         typer.Option("--no-cache", help="Do not use the cache of large TREC runs."),
     ],
     "run_format": RunFormatOption,
+    "evidence": EvidenceOption,
 }
 """Field of `ScoringOptions` to its option."""
 DEFAULTS = {"convention": "trec"}
@@ -149,7 +158,13 @@ def _testset_options(values: dict[str, Any]) -> TestSetOptions:
 def _scoring_options(values: dict[str, Any]) -> ScoringOptions:
     from cranfield.project.inputs import ScoringOptions
 
-    return ScoringOptions(cache=not values.pop("no_cache"), **values)
+    evidence, limits = values.pop("evidence"), None
+    if evidence:
+        from cranfield.evaluation.evidence.inspection import parse_settings
+        from cranfield.evaluation.values import Limits
+
+        limits = Limits(evidence=parse_settings(evidence))
+    return ScoringOptions(cache=not values.pop("no_cache"), limits=limits, **values)
 
 
 class Group(NamedTuple):

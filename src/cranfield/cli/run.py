@@ -88,4 +88,4 @@ def _exit_code(job: Job, fail_on: Sequence[VerdictCode] | None) -> int:
     verdicts = (
         [job.comparison.verdict.code] if job.comparison is not None else job.many.claims if job.many is not None else ()
     )
-    return verdict_exit_code(verdicts, fail_on) or (EXIT_SYSTEM if job.broken_limits else 0)
+    return verdict_exit_code(verdicts, fail_on) or (EXIT_SYSTEM if job.void else 0)

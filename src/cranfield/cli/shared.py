@@ -314,6 +314,17 @@ def deliver(document: Document, chosen: Format, html: Path | None = None, *, wri
         typer.echo(f"wrote {path}", err=True)
 
 
+def require_evidence(evaluations: Iterable[Evaluation]) -> None:
+    """Exit with 3, and the reasons on stderr, where the scores of a system do not count."""
+    from cranfield.evaluation.evidence.values import void_sentences
+
+    void = [sentence for evaluation in evaluations for sentence in void_sentences(evaluation.evidence)]
+    for sentence in void:
+        typer.echo(f"error: void: {sentence}", err=True)
+    if void:
+        raise typer.Exit(EXIT_SYSTEM)
+
+
 def show(parts: Iterable[str]) -> None:
     """Write the result on stdout."""
     if isinstance(sys.stdout, io.TextIOWrapper):

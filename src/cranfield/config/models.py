@@ -13,6 +13,7 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, ConfigDict, Field, PrivateAttr, ValidationInfo, field_validator
 
+from cranfield.config.evidence import EvidenceConfig
 from cranfield.config.gate import GateConfig
 from cranfield.config.names import DEFAULT_TEST, ConventionName, MeasureName, TestName
 from cranfield.config.strict import Finding, Strict, checked, raise_findings
@@ -173,6 +174,8 @@ class Config(Strict):
     """How queries are sent: warm-up, repetitions, cache."""
     limits: Limits = Field(default_factory=Limits)
     """Limits on failures and judged share, beyond which the comparison is invalid."""
+    evidence: EvidenceConfig = Field(default_factory=dict)
+    """Evidence checks that differ from their table, by name: `off`, `caveat`, `void`, a threshold, or both."""
     gate: GateConfig | None = None
     """Rules that `cranfield gate` checks."""
     grid: GridConfig | None = None

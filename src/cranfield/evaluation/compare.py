@@ -9,17 +9,16 @@ from dataclasses import replace
 import numpy as np
 
 from cranfield.evaluation.evaluate import clipped, difference_range
+from cranfield.evaluation.evidence.values import void_sentences
 from cranfield.evaluation.pairing import (
     PairedValues,
     dropped_queries,
     has_value,
-    identical_runs,
     pair_values,
     permute,
     primary_measure,
     random_draws,
     shared_measures,
-    why_invalid,
 )
 from cranfield.evaluation.values import (
     BUCKETS,
@@ -67,11 +66,9 @@ def compare(baseline: Evaluation, candidate: Evaluation, options: CompareOptions
     compared = _adjust(_compare_measures(paired, primary, options), primary, options.test)
     query_ids = paired[primary].query_ids
     dropped = dropped_queries(sides, paired[primary])
+    evidence = options.limits.inspect(sides, primary)
     code, sentence, reasons = decide(
-        compared[primary],
-        options,
-        names=(baseline.name, candidate.name),
-        broken_limits=why_invalid(sides, primary, tuple(dropped), len(query_ids), options.limits),
+        compared[primary], options, names=(baseline.name, candidate.name), void=void_sentences(evidence)
     )
     notes = (
         *_unpaired(sides, primary, tuple(dropped)),
@@ -87,13 +84,14 @@ def compare(baseline: Evaluation, candidate: Evaluation, options: CompareOptions
         seed=options.seed,
         limits=options.limits,
         measures=compared,
-        verdict=Verdict(code, sentence, (*identical_runs(sides), *reasons), notes),
+        verdict=Verdict(code, sentence, reasons, notes),
         buckets=bucket_queries(baseline, candidate, primary, compared[primary].differences),
         moves=move_queries(baseline, candidate, query_ids),
         rank_one=_rank_one(sides, query_ids),
         strata=_strata(paired[primary], baseline.testset, 1 - options.alpha),
         n_draws=random_draws(len(query_ids), options),
         dropped=dropped,
+        evidence=evidence,
     )
 
 

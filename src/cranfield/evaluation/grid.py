@@ -8,8 +8,9 @@ from typing import Any
 
 from cranfield.errors import UsageError
 from cranfield.evaluation.compare import compare
+from cranfield.evaluation.evidence.values import void_sentences
 from cranfield.evaluation.values import Comparison, Evaluation, subtract
-from cranfield.evaluation.verdict import CompareOptions, broken_limits, sign_of
+from cranfield.evaluation.verdict import CompareOptions, sign_of
 from cranfield.measures import Measure
 
 
@@ -119,7 +120,8 @@ def choose_point(
     if shared:
         raise UsageError("a query is in both parts", got=", ".join(sorted(shared)[:3]))
     checked = [
-        replace(point, broken_limits=tuple(broken_limits([point.tuning], primary, options.limits))) for point in points
+        replace(point, broken_limits=void_sentences(options.limits.inspect([point.tuning], primary)))
+        for point in points
     ]
     sign = sign_of(primary)
 

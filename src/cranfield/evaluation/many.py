@@ -10,6 +10,7 @@ from dataclasses import replace
 from itertools import combinations
 
 from cranfield.errors import Problem, UnknownNameError, UsageError
+from cranfield.evaluation.evidence.values import void_sentences
 from cranfield.evaluation.many_values import (
     ManyComparison,
     ManyVerdict,
@@ -21,12 +22,10 @@ from cranfield.evaluation.many_values import (
 from cranfield.evaluation.pairing import (
     PairedValues,
     dropped_queries,
-    identical_runs,
     pair_values,
     permute,
     primary_measure,
     shared_measures,
-    why_invalid,
 )
 from cranfield.evaluation.values import Evaluation, Summary
 from cranfield.evaluation.verdict import CompareOptions, sign_of
@@ -94,9 +93,9 @@ def compare_many(
         baseline=baseline,
         against=against,
         dropped=dropped_queries(evaluations, paired),
+        evidence=options.limits.inspect(evaluations, primary),
     )
-    verdict = _verdict(many)
-    return replace(many, verdict=replace(verdict, reasons=(*identical_runs(evaluations), *verdict.reasons)))
+    return replace(many, verdict=_verdict(many))
 
 
 def _check_names(evaluations: Sequence[Evaluation], baseline: str | None) -> list[str]:
@@ -176,10 +175,10 @@ def _agreements(summaries: Mapping[Measure, Sequence[Summary]]) -> tuple[OrderAg
 
 def _verdict(many: ManyComparison) -> ManyVerdict:
     k = len(many.evaluations)
-    broken = why_invalid(many.evaluations, many.primary, tuple(many.dropped), len(many.query_ids), many.options.limits)
-    if broken:
+    void = void_sentences(many.evidence)
+    if void:
         return ManyVerdict(
-            VerdictCode.INVALID, f"No verdict on these {k} systems: the comparison does not count.", (), tuple(broken)
+            VerdictCode.INVALID, f"No verdict on these {k} systems: the comparison does not count.", (), void
         )
     beaten = {
         pair.first if pair.verdict is VerdictCode.BETTER else pair.second

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from cranfield.evaluation.evidence.values import Finding
 from cranfield.evaluation.pairing import random_draws
 from cranfield.evaluation.values import Evaluation, Summary
 from cranfield.evaluation.verdict import CompareOptions, sign_of
@@ -107,6 +108,8 @@ class ManyComparison:
     """Every other system minus the baseline; p adjusted by Holm over these alone. Empty without a baseline."""
     dropped: Mapping[str, str] = field(default_factory=dict)
     """Query id to why it does not count for the primary measure."""
+    evidence: tuple[Finding, ...] = ()
+    """What the evidence checks found, what makes the verdict invalid first."""
 
     @property
     def names(self) -> tuple[str, ...]:

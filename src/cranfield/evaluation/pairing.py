@@ -12,15 +12,13 @@ from numpy.typing import NDArray
 from cranfield.errors import UsageError
 from cranfield.evaluation.evaluate import summarise
 from cranfield.evaluation.strata import strata_of
-from cranfield.evaluation.values import Evaluation, Limits, Summary
-from cranfield.evaluation.verdict import CompareOptions, broken_limits
+from cranfield.evaluation.values import Evaluation, Summary
+from cranfield.evaluation.verdict import CompareOptions
 from cranfield.measures import CATALOGUE, Measure
 from cranfield.model import TestSet
-from cranfield.numbers import format_percent
 from cranfield.ranking.value import FloatQ
 from cranfield.stats.permutation import EXACT_UP_TO, permutations
 from cranfield.stats.result import TestResult
-from cranfield.words import and_list
 
 FloatQS = NDArray[np.float64]
 """Queries by systems."""
@@ -53,18 +51,6 @@ class PairedValues:
     def _only(self, kept: set[str]) -> PairedValues:
         rows = [row for row, query_id in enumerate(self.query_ids) if query_id in kept]
         return PairedValues(self.measure, tuple(self.query_ids[row] for row in rows), self.values[rows])
-
-
-def identical_runs(evaluations: Sequence[Evaluation]) -> tuple[str, ...]:
-    """A sentence for each group of systems whose runs have one digest: usually a file or a setting named twice."""
-    by_digest: dict[str, list[str]] = {}
-    for each in evaluations:
-        by_digest.setdefault(each.run_digest, []).append(each.name)
-    return tuple(
-        f"the runs of {and_list(names)} are identical ({digest[:19]}…): check that they come from different systems"
-        for digest, names in by_digest.items()
-        if digest and len(names) > 1
-    )
 
 
 def pair_values(evaluations: Sequence[Evaluation], measure: Measure) -> PairedValues:
@@ -166,22 +152,6 @@ def dropped_queries(evaluations: Sequence[Evaluation], paired: PairedValues) -> 
         else:
             dropped[query_id] = f"no value: {lacking.unscored[paired.measure].get(query_id, '')}"
     return dropped
-
-
-def why_invalid(
-    evaluations: Sequence[Evaluation], primary: Measure, dropped: Sequence[str], n_paired: int, limits: Limits
-) -> list[str]:
-    """Each limit that a system breaks, or that the queries without a pair break; empty where the comparison counts."""
-    broken = broken_limits(evaluations, primary, limits)
-    lost = sum(any(has_value(each, primary, query_id) for each in evaluations) for query_id in dropped)
-    total = n_paired + len(dropped)
-    if limits.max_failed_share is not None and total and lost / total > limits.max_failed_share:
-        where = "on one side only" if len(evaluations) == 2 else "for some systems only"
-        broken.append(
-            f"{lost} of {total} queries have a value of {primary} {where} ({format_percent(lost / total)}); "
-            f"the limit is {format_percent(limits.max_failed_share)} (limits.max_failed_share)"
-        )
-    return broken
 
 
 def permute(differences: Sequence[FloatQ], options: CompareOptions) -> list[TestResult]:

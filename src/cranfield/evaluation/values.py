@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, TypeVar
@@ -11,6 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cranfield.errors import UsageError
+from cranfield.evaluation.evidence.inspection import as_setting, inspect_systems
+from cranfield.evaluation.evidence.values import Finding, Scored, Setting
 from cranfield.evaluation.verdict_table import VerdictCode
 from cranfield.measures import CATALOGUE, Measure
 from cranfield.model import Run, TestSet
@@ -105,6 +107,31 @@ class ByMeasure(Mapping[Measure, Value]):
         return known or parse(spelling)
 
 
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Limits beyond which a comparison is invalid."""
+
+    max_failed_share: float | None = 0.1
+    """More failed or unanswered queries than this share, on either side, and the verdict is `invalid`; None: no limit."""
+    min_judged_share: float | None = None
+    """Smallest mean `Judged@k` (at the primary measure's depth) either side may have."""
+    evidence: Mapping[str, Setting] = field(default_factory=dict)
+    """Evidence checks that differ from their table, by name: `off`, `caveat`, `void`, a threshold, or a `Setting`."""
+
+    def __post_init__(self) -> None:
+        for name in ("max_failed_share", "min_judged_share"):
+            share = getattr(self, name)
+            if share is not None and not 0 <= share <= 1:
+                raise UsageError(f"{name} is {share:g}", expected="a share of 0 to 1")
+        settings = {name: as_setting(name, value) for name, value in self.evidence.items()}
+        object.__setattr__(self, "evidence", settings)
+
+    def inspect(self, systems: Sequence[Scored], primary: Measure | None) -> tuple[Finding, ...]:
+        """What the evidence checks find in the systems of one test set; see `inspect_systems`."""
+        shares = {"max_failed_share": self.max_failed_share, "min_judged_share": self.min_judged_share}
+        return inspect_systems(systems, primary, self.evidence, shares)
+
+
 @dataclass(frozen=True)
 class Evaluation:
     """One system on one test set: a value per query and measure, and the outcome of every query."""
@@ -132,6 +159,8 @@ class Evaluation:
     """Where each measure was computed on grades of its own scale: that scale."""
     on_scales: Mapping[str, Ranking] = field(default_factory=dict)
     """The ranking of each of these scales."""
+    limits: Limits = field(default_factory=Limits)
+    """Of the evidence checks."""
 
     @property
     def query_ids(self) -> tuple[str, ...]:
@@ -187,6 +216,11 @@ class Evaluation:
         if measure not in self.values:
             raise UsageError(f"{measure} was not evaluated", expected=", ".join(map(str, self.measures)))
         return measure
+
+    @cached_property
+    def evidence(self) -> tuple[Finding, ...]:
+        """What the evidence checks find, what makes the scores void first."""
+        return self.limits.inspect((self,), next(iter(self.measures), None))
 
     @cached_property
     def index(self) -> Mapping[str, int]:
@@ -253,22 +287,6 @@ class Verdict:
         return self.code.text
 
 
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """Limits beyond which a comparison is invalid."""
-
-    max_failed_share: float | None = 0.1
-    """More failed or unanswered queries than this share, on either side, and the verdict is `invalid`; None: no limit."""
-    min_judged_share: float | None = None
-    """Smallest mean `Judged@k` (at the primary measure's depth) either side may have."""
-
-    def __post_init__(self) -> None:
-        for name in ("max_failed_share", "min_judged_share"):
-            share = getattr(self, name)
-            if share is not None and not 0 <= share <= 1:
-                raise UsageError(f"{name} is {share:g}", expected="a share of 0 to 1")
-
-
 @dataclass(frozen=True)
 class Comparison:
     """Baseline against candidate, paired by query id."""
@@ -294,6 +312,8 @@ class Comparison:
     """Random sign patterns of the permutation test; 0 where all of them were counted."""
     dropped: Mapping[str, str] = field(default_factory=dict)
     """Query id to why it could not be paired on the primary measure (`only in the baseline`)."""
+    evidence: tuple[Finding, ...] = ()
+    """What the evidence checks found, what makes the verdict invalid first."""
 
     @property
     def evaluations(self) -> tuple[Evaluation, Evaluation]:

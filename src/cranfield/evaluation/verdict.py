@@ -7,11 +7,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from cranfield.errors import Problem, UnknownNameError, UsageError
-from cranfield.evaluation.values import Evaluation, Limits, MeasureComparison
+from cranfield.evaluation.values import Limits, MeasureComparison
 from cranfield.evaluation.verdict_table import VerdictCode
-from cranfield.measures import CATALOGUE, Measure, compute
-from cranfield.model import Outcome
-from cranfield.numbers import format_delta, format_delta_interval, format_level, format_p, format_percent, format_value
+from cranfield.measures import CATALOGUE, Measure
+from cranfield.numbers import format_delta, format_delta_interval, format_level, format_p, format_value
 from cranfield.stats.result import TestResult
 from cranfield.stats.table import DEFAULT_DRAWS, MEAN_DIFFERENCE, TESTS
 
@@ -21,12 +20,6 @@ SMALLEST_ALPHA = 1e-12
 
 NONINFERIORITY = "noninferiority"
 """Name of the non-inferiority test; it runs where a margin is declared, and does not decide."""
-
-DECIMALS = 12
-"""Decimals to which a share is rounded before it is compared with a limit."""
-
-JUDGED_DEPTH = 10
-"""Depth of the judged share that `min_judged_share` looks at when the primary measure has no cutoff."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,11 +65,11 @@ class CompareOptions:
 
 
 def decide(
-    declared: MeasureComparison, options: CompareOptions, *, names: tuple[str, str], broken_limits: Sequence[str]
+    declared: MeasureComparison, options: CompareOptions, *, names: tuple[str, str], void: Sequence[str]
 ) -> tuple[VerdictCode, str, tuple[str, ...]]:
     """Reach the verdict of the declared test on the primary measure.
 
-    Order: *invalid* when a limit is broken; *equivalent* when a margin is stated and the whole interval lies inside
+    Order: *invalid* when a finding makes the scores void; *equivalent* when a margin is stated and the whole interval lies inside
     it; *better* or *worse* when the interval excludes zero; else *no significant difference*.
 
     Returns:
@@ -85,11 +78,11 @@ def decide(
     baseline, candidate = names
     alpha, margin = options.alpha, options.margin
     numbers = _format_numbers(declared, options.test, alpha)
-    if broken_limits:
+    if void:
         return (
             VerdictCode.INVALID,
             f"No verdict on {candidate} against {baseline}: the comparison does not count.",
-            tuple(broken_limits),
+            tuple(void),
         )
     sign = sign_of(declared.measure)
     code = verdict_of_interval(declared.ci_low, declared.ci_high, sign=sign, margin=margin)
@@ -142,24 +135,6 @@ def verdict_of_interval(
     return VerdictCode.NOT_SIGNIFICANT
 
 
-def broken_limits(evaluations: Sequence[Evaluation], primary: Measure, limits: Limits) -> list[str]:
-    """Each limit that a system breaks, as a sentence."""
-    sentences = []
-    for evaluation in evaluations:
-        outcomes = evaluation.ranking.outcomes
-        # A run file has no line for an empty answer, so a missing query is no failure there.
-        is_collected = evaluation.run is not None and evaluation.run.says_empty
-        bad = sum(o.is_failure or (is_collected and o is Outcome.MISSING) for o in outcomes)
-        if limits.max_failed_share is not None and outcomes and bad / len(outcomes) > limits.max_failed_share:
-            sentences.append(
-                f"{evaluation.name}: {bad} of {len(outcomes)} queries failed or have no answer ({format_percent(bad / len(outcomes))}); "
-                f"the limit is {format_percent(limits.max_failed_share)} (limits.max_failed_share)"
-            )
-        if limits.min_judged_share is not None:
-            sentences.extend(_judged_too_little(evaluation, primary, limits.min_judged_share))
-    return sentences
-
-
 def disagreements(
     verdict: VerdictCode,
     comparisons: Mapping[Measure, MeasureComparison],
@@ -195,19 +170,6 @@ def disagreements(
                 f"{title[0].upper()}{title[1:]} on {primary}: {word} (adjusted p {format_p(result.p_adjusted)})"
             )
     return tuple(sentences)
-
-
-def _judged_too_little(evaluation: Evaluation, primary: Measure, limit: float) -> list[str]:
-    measure = Measure("Judged", (), primary.cutoff or JUDGED_DEPTH)
-    values, scored, _ = compute(measure, evaluation.ranking)
-    if not scored.any():
-        return []
-    share = round(float(values[scored].mean()), DECIMALS)
-    if share >= limit:
-        return []
-    return [
-        f"{evaluation.name}: {measure} is {format_percent(share)}; the limit is {format_percent(limit)} (limits.min_judged_share)"
-    ]
 
 
 def _is_significant(result: TestResult, alpha: float) -> bool:

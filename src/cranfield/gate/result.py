@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
+from cranfield.evaluation.evidence.values import Finding
 from cranfield.evaluation.values import Evaluation
 
 Status = Literal["passed", "failed", "inconclusive"]
@@ -101,6 +102,8 @@ class GateResult:
     """Queries that got worse or broke a rule, the worst first."""
     notes: tuple[str, ...] = field(default=())
     """Notes: rules that differ from those of a ref, cached answers, queries without a value."""
+    evidence: tuple[Finding, ...] = ()
+    """What the evidence checks found, what makes the result invalid first."""
     alpha: float = 0.05
     """Of the intervals of `measures`: they cover 1 - alpha."""
     test: str = "permutation"

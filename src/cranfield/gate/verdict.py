@@ -7,9 +7,8 @@ from dataclasses import dataclass
 
 from cranfield.config.gate import Rule
 from cranfield.config.models import Limits as LimitsConfig
+from cranfield.evaluation.evidence.values import Finding, void_sentences
 from cranfield.evaluation.strata import strata_of
-from cranfield.evaluation.values import Limits
-from cranfield.evaluation.verdict import broken_limits
 from cranfield.gate.decimals import as_text, exact, mean
 from cranfield.gate.evidence import Evidence, direction, leaves_out
 from cranfield.gate.judge import interval_of, is_silent
@@ -41,6 +40,8 @@ class GateTerms:
     primary: Measure
     facts: BaselineFacts | None = None
     notes: tuple[str, ...] = ()
+    evidence: tuple[Finding, ...] = ()
+    """What the evidence checks found, except failed queries: a rule can replace that limit."""
 
 
 def judge_all(evidence: Evidence, terms: GateTerms) -> GateResult:
@@ -49,7 +50,7 @@ def judge_all(evidence: Evidence, terms: GateTerms) -> GateResult:
     Invalid comes before failed, failed before inconclusive, and inconclusive before passed.
     """
     results = tuple(RULES[rule.kind].judge(rule.terms, evidence) for rule in terms.rules)
-    broken = _broken_limits(evidence, terms)
+    broken = [*failed_too_often(evidence, terms.rules, terms.limits), *void_sentences(terms.evidence)]
     status = _status(results, broken)
     return GateResult(
         status=status,
@@ -62,6 +63,7 @@ def judge_all(evidence: Evidence, terms: GateTerms) -> GateResult:
         strata=tuple(_stratum_changes(evidence, str(terms.primary))),
         worse=tuple(_worse(evidence, terms, results)),
         notes=(*broken, *terms.notes, *_noticed(evidence, terms)),
+        evidence=terms.evidence,
         alpha=evidence.alpha,
         test=_mean_test(evidence.test),
     )
@@ -77,21 +79,14 @@ def failed_too_often(evidence: Evidence, rules: Sequence[Rule], limits: LimitsCo
     return [f"{sentence}; the limit is {format_percent(most)} (limits.max_failed_share)"]
 
 
-def no_baseline(evidence: Evidence, rules: Sequence[Rule], limits: LimitsConfig) -> list[str]:
-    """Reasons why a run has too many failures for a baseline: every later run would be compared with it."""
+def no_baseline(
+    evidence: Evidence, rules: Sequence[Rule], limits: LimitsConfig, findings: Sequence[Finding] = ()
+) -> list[str]:
+    """Reasons why a run is no baseline: too many failures, or void scores. Every later run would be compared with it."""
     failure_rules = [rule for rule in rules if rule.kind == "failures"]
     results = [RULES[rule.kind].judge(rule.terms, evidence) for rule in failure_rules]
     broken = [result.sentence for result in results if result.status != "passed"]
-    return [*broken, *failed_too_often(evidence, rules, limits)]
-
-
-def _broken_limits(evidence: Evidence, terms: GateTerms) -> list[str]:
-    """Broken limits of the config, which make the result invalid."""
-    judged = Limits(None, terms.limits.min_judged_share)
-    return [
-        *failed_too_often(evidence, terms.rules, terms.limits),
-        *broken_limits((evidence.evaluation,), terms.primary, judged),
-    ]
+    return [*broken, *failed_too_often(evidence, rules, limits), *void_sentences(findings)]
 
 
 def _status(results: Sequence[RuleResult], broken: Sequence[str]) -> GateStatus:

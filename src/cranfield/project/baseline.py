@@ -17,7 +17,14 @@ from cranfield.gate.result import BaselineChange, MeasureChange, QueryChange
 from cranfield.gate.rules import rules_of
 from cranfield.gate.verdict import no_baseline
 from cranfield.project.experiment import Experiment
-from cranfield.project.gate import Source, baseline_at, digest_of, evaluations, gate_experiments
+from cranfield.project.gate import (
+    Source,
+    baseline_at,
+    digest_of,
+    evaluations,
+    gate_experiments,
+    system_evidence,
+)
 from cranfield.project.gate_plan import Plan, planned
 from cranfield.repo.git import standing
 from cranfield.reporting import Document
@@ -111,7 +118,8 @@ def show(config_path: Path, baseline_ref: str | None = None) -> Document:
 
 def _refusals(plan: Plan, experiment: Experiment, evaluation: Evaluation) -> Iterator[Problem]:
     rules = [rule for _, rule in rules_of(plan.gate, experiment.name)]
-    for sentence in no_baseline(Evidence(evaluation), rules, plan.config.limits):
+    findings = system_evidence(experiment, evaluation)
+    for sentence in no_baseline(Evidence(evaluation), rules, plan.config.limits, findings):
         where = f"test set {experiment.name}" if experiment.name else None
         yield Problem(f"this is no baseline: {sentence}", path=where, hint="fix what fails, and run it again")
 

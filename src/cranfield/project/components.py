@@ -11,7 +11,7 @@ from cranfield.config.grid import with_systems
 from cranfield.config.systems import FusionConfig
 from cranfield.errors import Problem, UnknownNameError, UsageError
 from cranfield.evaluation.contribution import Contributions, contributions
-from cranfield.evaluation.verdict import broken_limits
+from cranfield.evaluation.evidence.values import void_sentences
 from cranfield.model import Scalar
 from cranfield.project.experiment import (
     REPORT_FILES,
@@ -91,7 +91,7 @@ def run_components(
     )
     document = contribution_document(result, preflight=experiment.check_rows)
     written = save_reports(document, out, REPORT_FILES)
-    broken = tuple(broken_limits([result.whole], result.primary, experiment.options.limits))
+    broken = void_sentences(experiment.options.limits.inspect([result.whole], result.primary))
     return ComponentsJob(document, result, broken, written)
 
 

@@ -133,7 +133,7 @@ class Experiment:
 
     def evaluate(self, run: Run | Path, testset: TestSet | None = None) -> Evaluation:
         """Score a run; on a part of the test set where one is given."""
-        scoring = ScoringOptions(convention=self.convention, missing=self.missing)
+        scoring = ScoringOptions(convention=self.convention, missing=self.missing, limits=self.declared.limits)
         scored = evaluate_with_options(testset or self.testset, run, self.measures, scoring)
         return with_measure(scored, self.primary_spelling)
 
@@ -173,7 +173,7 @@ def prepare(
     options = TestSetOptions(repo=repo, allow_drift=allow_drift and repo is not None)
     testset = load(config.folder / chosen.path, options=options)
     built = {system.name: system for system in build_systems(config, systems, chosen.params)}
-    limits = Limits(config.limits.max_failed_share, config.limits.min_judged_share)
+    limits = Limits(config.limits.max_failed_share, config.limits.min_judged_share, config.evidence)
     experiment = Experiment(
         testset,
         [built[system] for system in systems],

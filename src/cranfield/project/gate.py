@@ -9,13 +9,14 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
 
 from cranfield.config.load import placed
 from cranfield.config.strict import Finding
 from cranfield.errors import ConfigError, CranfieldError, InputError, Problem, UsageError
+from cranfield.evaluation.evidence.values import Finding as EvidenceFinding
 from cranfield.evaluation.values import Evaluation
 from cranfield.formats.io.files import refusal, shown
 from cranfield.formats.runs.jsonl import read_run
@@ -286,7 +287,13 @@ def _judged(
     evidence = Evidence(evaluation, baseline, plan.config.test, plan.config.alpha)
     notes = (*plan.notes, *(_differences(baseline, evaluation, experiment) if baseline is not None else ()))
     rules = [rule for _, rule in rules_of(plan.gate, experiment.name)]
-    return judge_all(evidence, GateTerms(rules, plan.config.limits, experiment.primary, facts, notes))
+    findings = system_evidence(experiment, evaluation)
+    return judge_all(evidence, GateTerms(rules, plan.config.limits, experiment.primary, facts, notes, findings))
+
+
+def system_evidence(experiment: Experiment, evaluation: Evaluation) -> tuple[EvidenceFinding, ...]:
+    """What the evidence checks find in a gated system, except failed queries: a rule can replace that limit."""
+    return replace(experiment.options.limits, max_failed_share=None).inspect((evaluation,), experiment.primary)
 
 
 def _differences(baseline: Baseline, evaluation: Evaluation, experiment: Experiment) -> Iterator[str]:

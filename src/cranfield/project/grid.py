@@ -10,8 +10,8 @@ from cranfield.config import load_config
 from cranfield.config.grid import Point, grid_points, with_systems
 from cranfield.config.models import HELD_OUT, GridConfig
 from cranfield.errors import UsageError, unknown_name
+from cranfield.evaluation.evidence.values import void_sentences
 from cranfield.evaluation.grid import GridPoint, GridResult, choose_point
-from cranfield.evaluation.verdict import broken_limits
 from cranfield.model import Run, TestSet
 from cranfield.project.experiment import (
     REPORT_FILES,
@@ -102,7 +102,7 @@ def run_grid(
     document = grid_document(result, preflight=experiment.check_rows)
     written = save_reports(document, out, REPORT_FILES)
     sides = {point.name: point.held_out for point in (result.written, result.winner)}
-    broken = tuple(broken_limits(tuple(sides.values()), result.primary, experiment.options.limits))
+    broken = void_sentences(experiment.options.limits.inspect(tuple(sides.values()), result.primary))
     return GridJob(document, result, broken, written)
 
 

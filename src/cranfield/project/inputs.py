@@ -17,6 +17,7 @@ from cranfield.ranking.scan import REPORTED_HITS, Duplicates, Missing
 if TYPE_CHECKING:
     from narwhals.typing import IntoFrame
 
+    from cranfield.evaluation.values import Limits
     from cranfield.model import Run, TestSet
 
 
@@ -50,6 +51,7 @@ class ScoringOptions:
     cache: bool = False
     columns: Mapping[str, str] | None = None
     keep: int = REPORTED_HITS
+    limits: Limits | None = None
 
     def __post_init__(self) -> None:
         """Refuse values that a type checker would have refused."""

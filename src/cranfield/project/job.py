@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 from cranfield.config import Config, load_config
 from cranfield.errors import UsageError
 from cranfield.evaluation.compare import compare as compare_evaluations
+from cranfield.evaluation.evidence.values import void_sentences
 from cranfield.evaluation.values import Comparison, Evaluation
-from cranfield.evaluation.verdict import broken_limits
 from cranfield.evaluation.verdict_table import VerdictCode
 from cranfield.model import Run
 from cranfield.project.experiment import (
@@ -51,7 +51,8 @@ class Job:
     """Of one test set; empty for several."""
     comparison: Comparison | None
     """Of two systems; None for one, for three or more, and for several test sets."""
-    broken_limits: tuple[str, ...]
+    void: tuple[str, ...]
+    """Why the scores do not count; empty where they do."""
     written: tuple[Path, ...]
     report: Path
     primary: Measure | None = None
@@ -147,7 +148,7 @@ def _run_sets(config: Config, experiments: Sequence[Experiment], extras: Extras,
         *save_reports(document, out, (REPORT, MARKDOWN)),
     )
     collected.clear()
-    broken = tuple(f"{name}: {limit}" for name, job in jobs.items() for limit in job.broken_limits)
+    broken = tuple(f"{name}: {limit}" for name, job in jobs.items() for limit in job.void)
     return Job(document, (), None, broken, written, out / REPORT, parts=tuple(jobs.values()))
 
 
@@ -217,8 +218,9 @@ def _finish(config: Config, experiment: Experiment, runs: dict[str, Run], extras
     else:
         document = evaluation_document(evaluations, by_query=True, **shown)
     written = save_reports(document, out, REPORT_FILES)
-    broken = tuple(broken_limits(evaluations, experiment.primary, options.limits))
-    return Job(document, evaluations, comparison, broken, written, out / REPORT, experiment.primary, many)
+    result = comparison or many or evaluations[0]
+    void = void_sentences(result.evidence)
+    return Job(document, evaluations, comparison, void, written, out / REPORT, experiment.primary, many)
 
 
 def _sensitivity(comparison: Comparison, extras: Extras) -> Sensitivity | None:
@@ -245,5 +247,5 @@ def _set_result(experiment: Experiment, job: Job) -> SetResult:
     return row(
         summary.n,
         (summary.mean, None, None),
-        VerdictCode.INVALID.text if job.broken_limits else "one system, nothing to compare",
+        VerdictCode.INVALID.text if job.void else "one system, nothing to compare",
     )

@@ -9,8 +9,8 @@ from typing import Any
 
 from cranfield.config import Config, load_config
 from cranfield.errors import Problem, SystemUnderTestError, UsageError, shorten
+from cranfield.evaluation.evidence.values import void_sentences
 from cranfield.evaluation.values import Evaluation, Limits
-from cranfield.evaluation.verdict import broken_limits
 from cranfield.model import DEFAULT_CONVENTION, TestSet
 from cranfield.project.experiment import Experiment, prepare
 from cranfield.project.loading import load
@@ -111,7 +111,7 @@ def _only_system(config: Config) -> str:
 
 def _require_answers(evaluation: Evaluation, max_failed_share: float | None) -> None:
     """Refuse the scores of a system that failed: its zeros would look like answers."""
-    broken = broken_limits([evaluation], evaluation.measures[0], Limits(max_failed_share))
+    broken = void_sentences(Limits(max_failed_share).inspect([evaluation], evaluation.measures[0]))
     if broken:
         reasons = [
             f"{query_id}: {outcome}, {reason}" for query_id, outcome, reason in evaluation.failures[:SHOWN_REASONS]

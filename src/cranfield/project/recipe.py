@@ -36,6 +36,7 @@ def evaluate(  # noqa: PLR0913 - each is a choice that changes the numbers, and 
     cache: bool = False,
     columns: Mapping[str, str] | None = None,
     keep: int = REPORTED_HITS,
+    limits: Limits | None = None,
 ) -> Evaluation:
     """Score one run against a test set.
 
@@ -55,6 +56,7 @@ def evaluate(  # noqa: PLR0913 - each is a choice that changes the numbers, and 
         cache: keep what a large TREC file came down to, and use what was kept, by content; see `CRANFIELD_CACHE`.
         columns: what the columns of a run's frame or table are called, where the names are unusual.
         keep: hits per query of a file, mapping or table that are kept for reports; scores need none.
+        limits: what makes scores void, and how evidence checks differ from their table.
 
     Raises:
         InputError: a file that cannot be read, or shares no query with the test set.
@@ -68,7 +70,7 @@ def evaluate(  # noqa: PLR0913 - each is a choice that changes the numbers, and 
         (0.8333, 0.8333)
     """
     testset = testset if isinstance(testset, TestSet) else load(testset)
-    options = ScoringOptions(convention, missing, duplicates, run_format, name, depth, cache, columns, keep)
+    options = ScoringOptions(convention, missing, duplicates, run_format, name, depth, cache, columns, keep, limits)
     return evaluate_with_options(testset, run, measures, options)
 
 
@@ -85,9 +87,11 @@ def evaluate_with_options(
         from cranfield.project.scales import evaluate_on_scales
 
         spelled = DEFAULT_MEASURES if requested is None else requested
-        return evaluate_on_scales(testset, run, spelled, options, rule=testset.consensus or None)
-    chosen = None if requested is None else parse_all([str(measure) for measure in requested])
-    return score(testset, run, chosen, options)
+        evaluation = evaluate_on_scales(testset, run, spelled, options, rule=testset.consensus or None)
+    else:
+        chosen = None if requested is None else parse_all([str(measure) for measure in requested])
+        evaluation = score(testset, run, chosen, options)
+    return evaluation if options.limits is None else replace(evaluation, limits=options.limits)
 
 
 def compare(

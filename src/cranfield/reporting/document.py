@@ -234,6 +234,8 @@ class VerdictBlock:
     facts: tuple[Fact, ...] = ()
     reasons: tuple[str, ...] = ()
     disagreements: tuple[str, ...] = ()
+    caveats: tuple[str, ...] = ()
+    """Facts that limit what the verdict can be used for."""
 
 
 @dataclass(frozen=True)

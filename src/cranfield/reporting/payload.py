@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cranfield.errors import InternalError
+from cranfield.evaluation.evidence.values import Finding
 from cranfield.evaluation.strata import summaries_by_stratum
-from cranfield.evaluation.values import Comparison, Evaluation, MeasureComparison, StratumComparison, Summary
+from cranfield.evaluation.values import Comparison, Evaluation, Limits, MeasureComparison, StratumComparison, Summary
 from cranfield.model import Query, TestSet
 from cranfield.model.query import class_of
 from cranfield.ranking.value import RankedHit, State
@@ -32,14 +33,16 @@ SCHEMA_VERSION = 1
 LINES_AT_ONCE = 512
 FIELDS: Fields = {
     Comparison: (
-        "verdict=verdict.code verdict_sentence=verdict.sentence reasons=verdict.reasons disagreements=verdict.disagreements "
+        "verdict=verdict.code verdict_sentence=verdict.sentence reasons=verdict.reasons disagreements=verdict.disagreements evidence "
         "baseline=baseline.name candidate=candidate.name primary test alpha margin seed n_draws limits comparisons=measures "
         "rank_one buckets moves strata unpaired=dropped"
     ),
     Evaluation: (
         "name digest=run_digest config_digest=run.config_digest pilot reading n_queries=query_ids.__len__ measures=summaries"
     ),
+    Finding: "check consequence system sentence queries=query_ids count total",
     JudgedShare: "measure mean n",
+    Limits: "max_failed_share min_judged_share evidence?",
     MeasureComparison: (
         "baseline=baseline.mean candidate=candidate.mean delta ci_low ci_high interval_method effect_size n n_nonzero mde "
         "baseline_median=baseline.median candidate_median=candidate.median delta_median baseline_std=baseline.std "
@@ -65,7 +68,14 @@ def payload_of(
     if isinstance(result, Comparison):
         payload = _payload(result.evaluations, ("numpy", "scipy")) | record_of(result, FIELDS)
         return payload | _classes(result) | _contrasts(contrasts) | _sensitivity(sensitivity)
-    return _payload(_evaluations_of(result), ("numpy",)) | _contrasts(contrasts) | _many(result)
+    return _payload(_evaluations_of(result), ("numpy",)) | _contrasts(contrasts) | _evidence(result) | _many(result)
+
+
+def _evidence(result: ManyComparison | Sequence[Evaluation]) -> dict[str, Any]:
+    """What the evidence checks found in systems that are not compared."""
+    if not isinstance(result, Sequence):
+        return {}
+    return {"evidence": plain([finding for each in result for finding in each.evidence], FIELDS)}
 
 
 def _many(result: ManyComparison | Sequence[Evaluation]) -> dict[str, Any]:

@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 from cranfield import Answer, Hit, Limits, Outcome, Query, Run, TestSet, compare, evaluate, parse
 from cranfield.errors import UsageError
 from cranfield.evaluation.values import BUCKETS, MOVES
-from cranfield.evaluation.verdict import broken_limits
 
 RR = parse("RR")
 
@@ -52,8 +51,10 @@ def test_identical_runs_have_no_significant_difference_and_equivalent_only_with_
     same = [1, 2, 3, None, 1, 2] * 4
     plain = compared(same, same)
     assert plain.verdict.name == "no significant difference"
-    identical, unchanged = plain.verdict.reasons
-    assert identical == (
+    (unchanged,) = plain.verdict.reasons
+    (identical,) = plain.evidence
+    assert (identical.check, identical.consequence, identical.count) == ("identical-runs", "caveat", 2)
+    assert identical.sentence == (
         f"the runs of old and new are identical ({plain.baseline.run_digest[:19]}…): check that they come from different systems"
     )
     assert "no query differs" in unchanged
@@ -277,5 +278,5 @@ def test_a_judged_share_of_exactly_the_limit_is_within_it():
     grades = {one: {f"d{rank}": 1 for rank in range(8)} for one in ids}
     testset = TestSet("t", tuple(Query(one) for one in ids), grades)
     one = evaluate(testset, {one: [f"d{rank}" for rank in range(10)] for one in ids}, measures=["nDCG@10"])
-    assert broken_limits([one], one.measures[0], Limits(None, 0.8)) == []
-    assert len(broken_limits([one], one.measures[0], Limits(None, 0.81))) == 1
+    assert Limits(None, 0.8).inspect([one], one.measures[0]) == ()
+    assert len(Limits(None, 0.81).inspect([one], one.measures[0])) == 1

@@ -10,6 +10,7 @@ from pydantic import TypeAdapter
 
 from cranfield.config.gate import Rule
 from cranfield.config.models import Limits
+from cranfield.evaluation import values
 from cranfield.evaluation.values import Evaluation
 from cranfield.formats.io.located import located_text
 from cranfield.gate.baseline import Baseline
@@ -30,7 +31,10 @@ def gate(
     rules: Sequence[str], evaluation: Evaluation, baseline: Baseline | None = None, limits: Limits | None = None
 ) -> GateResult:
     made = [TypeAdapter(Rule).validate_python(located_text(text, Path("r.yaml"), is_json=False).top) for text in rules]
-    return judge_all(Evidence(evaluation, baseline), GateTerms(made, limits or Limits(), parse("RR")))
+    limits = limits or Limits()
+    findings = values.Limits(None, limits.min_judged_share).inspect((evaluation,), parse("RR"))
+    terms = GateTerms(made, limits, parse("RR"), evidence=findings)
+    return judge_all(Evidence(evaluation, baseline), terms)
 
 
 @pytest.mark.parametrize(

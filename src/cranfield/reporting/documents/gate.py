@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from cranfield.evaluation.evidence.values import Finding, caveat_sentences
 from cranfield.evaluation.values import Evaluation
 from cranfield.gate.result import BaselineChange, GateResult, GateStatus, MeasureChange, QueryChange
 from cranfield.measures import CATALOGUE, parse
@@ -72,8 +73,13 @@ def _verdict(results: Named) -> VerdictBlock:
         for rule in result.rules
         if rule.status != "passed"
     ]
+    caveats = tuple(
+        f"{name}: {sentence}" if name else sentence
+        for name, result in results
+        for sentence in caveat_sentences(result.evidence)
+    )
     sentences = [f"{name}: {result.sentence}" if name else capitalised(result.explanation) for name, result in results]
-    return VerdictBlock(status, "; ".join(sentences) + ".", TONES[status], tuple(facts), tuple(reasons))
+    return VerdictBlock(status, "; ".join(sentences) + ".", TONES[status], tuple(facts), tuple(reasons), (), caveats)
 
 
 def _worst_status(results: Named) -> GateStatus:
@@ -227,9 +233,10 @@ def _tidy(results: Named) -> Table:
 FIELDS: Fields = {
     GateResult: (
         "status sentence system=evaluation.name run_digest=evaluation.run_digest testset=evaluation.testset "
-        "convention=evaluation.ranking.convention.name primary baseline rules measures strata worse alpha test notes"
+        "convention=evaluation.ranking.convention.name primary baseline rules measures strata worse evidence alpha test notes"
     ),
     TestSet: "name version digest",
+    Finding: "check consequence system sentence queries=query_ids count total",
     BaselineChange: "testset path facts measures worse better notes",
 }
 """What is written of each class; see `cranfield.record`."""

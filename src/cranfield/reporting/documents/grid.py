@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -93,7 +94,7 @@ def _verdict(found: GridResult, subject: Subject) -> VerdictBlock:
         sentence = f"No point is better than {found.system} as written on the tuning queries."
         return VerdictBlock("as written", sentence, "even", facts)
     sentence = f"{settings_of(found.winner)}, on the held-out queries: {block.sentence}"
-    return VerdictBlock(block.name, sentence, block.tone, (*block.facts, *facts), block.reasons, block.disagreements)
+    return replace(block, sentence=sentence, facts=(*block.facts, *facts))
 
 
 def _winner(found: GridResult) -> Section:

@@ -77,6 +77,10 @@ def render_markdown(document: Document) -> str:
 def _verdict(verdict: VerdictBlock) -> Iterator[str]:
     yield f"> **Verdict: {escape(verdict.name)}.** {escape(verdict.sentence)}"
     yield from (f"> - {paragraph(reason)}" for reason in verdict.reasons)
+    if verdict.caveats:
+        yield ">"
+        yield "> Caveats:"
+        yield from (f"> - {paragraph(caveat)}" for caveat in verdict.caveats)
     if verdict.disagreements:
         yield ">"
         yield "> But:"

@@ -60,6 +60,10 @@ def _verdict(verdict: VerdictBlock) -> Iterator[str]:
     yield from _wrapped(verdict.sentence)
     for reason in verdict.reasons:
         yield from _wrapped(reason, "- ")
+    if verdict.caveats:
+        yield "Caveats:"
+        for caveat in verdict.caveats:
+            yield from _wrapped(caveat, "- ")
     if verdict.disagreements:
         yield "But:"
         for sentence in verdict.disagreements:

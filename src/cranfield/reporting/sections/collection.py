@@ -7,6 +7,7 @@ from datetime import date
 from statistics import fmean
 from typing import Any
 
+from cranfield.evaluation.evidence.values import caveat_sentences
 from cranfield.evaluation.values import Evaluation
 from cranfield.model import CallLog, Outcome, TestSet
 from cranfield.numbers import format_count, format_percent, format_value
@@ -44,6 +45,8 @@ def warnings(subject: Subject) -> Section | None:
     first, *others = subject.evaluations
     shared = set(first.warnings).intersection(*(other.warnings for other in others))
     sentences = [*_overdue(first.testset, subject.today), *(line for line in first.warnings if line in shared)]
+    if subject.result is None:  # the verdict shows them
+        sentences = [*(line for each in subject.evaluations for line in caveat_sentences(each.evidence)), *sentences]
     for label, evaluation in subject.systems:
         own = (*_failed(evaluation), *_unsteady(evaluation), *evaluation.warnings)
         sentences += [f"{label}: {line}" for line in own if line not in shared]

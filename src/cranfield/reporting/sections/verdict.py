@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from cranfield.evaluation.evidence.values import caveat_sentences, void_sentences
 from cranfield.evaluation.many_values import ManyComparison
 from cranfield.evaluation.sensitivity import Sensitivity, Variation
 from cranfield.evaluation.values import Comparison
@@ -34,7 +35,7 @@ from cranfield.reporting.sections.labels import interval_tone, lettered
 from cranfield.reporting.sections.subject import Subject
 from cranfield.stats.result import TestResult
 from cranfield.stats.table import TESTS
-from cranfield.words import n_of
+from cranfield.words import and_list, n_of
 
 P_VALUES = (
     "p is two-sided, and p B > A one-sided: candidate above baseline. p Holm is the two-sided p adjusted for the number "
@@ -54,15 +55,27 @@ def verdict_block(subject: Subject) -> VerdictBlock | None:
     """The verdict with its sentence, its numbers, and whatever contradicts it; None without a comparison."""
     result = subject.result
     if result is None:
-        return None
+        return _void_block(subject)
     facts = _pair_facts(result) if isinstance(result, Comparison) else _many_facts(result)
     varied = subject.sensitivity
     if varied is not None and varied.variations:
         facts = (*facts, Fact("Sensitivity", f"{varied.n_agree} of {len(varied.variations)}", "analyses agree"))
     verdict = result.verdict
     return VerdictBlock(
-        verdict.name, verdict.sentence, verdict.code.tone, facts, verdict.reasons, verdict.disagreements
+        *(verdict.name, verdict.sentence, verdict.code.tone, facts, verdict.reasons, verdict.disagreements),
+        caveats=caveat_sentences(result.evidence),
     )
+
+
+def _void_block(subject: Subject) -> VerdictBlock | None:
+    """Why scores without a comparison do not count; None where they do."""
+    void = [each for each in subject.evaluations if void_sentences(each.evidence)]
+    if not void:
+        return None
+    code = VerdictCode.INVALID
+    sentence = f"The scores of {and_list([each.name for each in void])} do not count."
+    reasons = tuple(sentence for each in void for sentence in void_sentences(each.evidence))
+    return VerdictBlock(code.text, sentence, code.tone, (), reasons)
 
 
 def _many_facts(many: ManyComparison) -> tuple[Fact, ...]:

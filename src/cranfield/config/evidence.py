@@ -1,0 +1,52 @@
+"""The block `evidence:` of a config: how evidence checks differ from their table."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, GetJsonSchemaHandler
+from pydantic_core import CoreSchema
+
+from cranfield.config.strict import Finding, raise_findings
+from cranfield.errors import CranfieldError
+
+
+class _ByCheck:
+    """The schema of the block: a property for each check, made when a schema is requested."""
+
+    def __get_pydantic_json_schema__(self, core_schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
+        from cranfield.evaluation.evidence.table import CHECKS
+        from cranfield.evaluation.evidence.values import Consequence
+
+        consequence = {"enum": [*Consequence, False]}  # some YAML readers make false of off
+        threshold = {"type": "number", "minimum": 0}
+        both = {
+            "type": "object",
+            "properties": {"consequence": consequence, "threshold": threshold},
+            "additionalProperties": False,
+        }
+        setting = [consequence, threshold, both]
+        return {
+            "type": "object",
+            "properties": {check.name: {"anyOf": setting, "description": check.sentence} for check in CHECKS.values()},
+            "additionalProperties": False,
+        }
+
+
+def _as_settings(written: Mapping[str, Any]) -> dict[str, Any]:
+    """Each entry as a `Setting`; every unknown name and value is a problem."""
+    from cranfield.evaluation.evidence.inspection import as_setting
+
+    settings: dict[str, Any] = {}
+    findings: list[Finding] = []
+    for name, value in written.items():
+        try:
+            settings[name] = as_setting(name, value)
+        except CranfieldError as error:
+            findings += [((name,), problem) for problem in error.problems]
+    raise_findings(findings)
+    return settings
+
+
+EvidenceConfig = Annotated[dict[str, Any], AfterValidator(_as_settings), _ByCheck()]

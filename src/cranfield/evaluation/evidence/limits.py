@@ -1,0 +1,85 @@
+"""Checks by the limits of a comparison: failures, judged share, queries without a pair, and one run under two names."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from cranfield.evaluation.evidence.values import Found, Scored, Sides
+from cranfield.measures import Measure, compute
+from cranfield.model import Outcome
+from cranfield.numbers import format_percent
+from cranfield.words import and_list
+
+DECIMALS = 12
+"""Decimals to which a share is rounded before it is compared with a limit."""
+JUDGED_DEPTH = 10
+"""Depth of the judged share when the primary measure has no cutoff."""
+
+
+def failed_queries(system: Scored, _primary: Measure | None, limit: float) -> Iterator[Found]:
+    """More failed or unanswered queries than the limit."""
+    outcomes = system.ranking.outcomes
+    # A run file has no line for an empty answer, so a missing query is no failure there.
+    is_collected = system.run is not None and system.run.says_empty
+    bad = [
+        query_id
+        for query_id, outcome in zip(system.query_ids, outcomes, strict=True)
+        if outcome.is_failure or (is_collected and outcome is Outcome.MISSING)
+    ]
+    if bad and len(bad) / len(outcomes) > limit:
+        yield Found(
+            f"{system.name}: {len(bad)} of {len(outcomes)} queries failed or have no answer "
+            f"({format_percent(len(bad) / len(outcomes))}); the limit is {format_percent(limit)} (limits.max_failed_share)",
+            tuple(bad),
+            len(bad),
+            len(outcomes),
+        )
+
+
+def judged_share(system: Scored, primary: Measure | None, limit: float) -> Iterator[Found]:
+    """A smaller judged share than the limit."""
+    measure = Measure("Judged", (), (primary and primary.cutoff) or JUDGED_DEPTH)
+    values, scored, _ = compute(measure, system.ranking)
+    if not scored.any():
+        return
+    share = round(float(values[scored].mean()), DECIMALS)
+    if share < limit:
+        yield Found(
+            f"{system.name}: {measure} is {format_percent(share)}; the limit is {format_percent(limit)} (limits.min_judged_share)"
+        )
+
+
+def unpaired_queries(sides: Sides, limit: float) -> Iterator[Found]:
+    """More queries with a value for some systems only than the limit."""
+    primary, systems = sides.primary, sides.systems
+    with_value = [
+        {system.query_ids[place] for place in np.flatnonzero(system.scored[primary]).tolist()} for system in systems
+    ]
+    total = len(set().union(*(system.query_ids for system in systems)))
+    some, every = set().union(*with_value), set(with_value[0]).intersection(*with_value[1:])
+    lost = tuple(sorted(some - every))
+    if lost and len(lost) / total > limit:
+        where = "on one side only" if len(systems) == 2 else "for some systems only"
+        yield Found(
+            f"{len(lost)} of {total} queries have a value of {primary} {where} ({format_percent(len(lost) / total)}); "
+            f"the limit is {format_percent(limit)} (limits.max_failed_share)",
+            lost,
+            len(lost),
+            total,
+        )
+
+
+def identical_runs(sides: Sides, _limit: float) -> Iterator[Found]:
+    """A sentence for each group of systems whose runs have one digest: usually a file or a setting named twice."""
+    by_digest: dict[str, list[str]] = {}
+    for system in sides.systems:
+        by_digest.setdefault(system.run_digest, []).append(system.name)
+    for digest, names in by_digest.items():
+        if digest and len(names) > 1:
+            yield Found(
+                f"the runs of {and_list(names)} are identical ({digest[:19]}…): check that they come from different systems",
+                count=len(names),
+                total=len(sides.systems),
+            )

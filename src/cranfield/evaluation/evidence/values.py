@@ -1,0 +1,129 @@
+"""Values of the evidence checks: what a check reads, what it finds, and how a caller changes it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from cranfield.measures import Measure
+    from cranfield.model import Run, TestSet
+    from cranfield.ranking.value import FloatQ, Ranking
+
+
+class Consequence(StrEnum):
+    """What follows from a finding."""
+
+    VOID = "void"
+    """The scores provably measure the wrong thing: the verdict is `invalid`."""
+    CAVEAT = "caveat"
+    """The finding is shown with the verdict, and does not change it."""
+    OFF = "off"
+    """The check is not made."""
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """How one check differs from its row of the table."""
+
+    consequence: Consequence | None = None
+    """None: that of the table."""
+    threshold: float | None = None
+    """None: that of the table."""
+
+
+Settings = Mapping[str, Setting]
+"""Name of a check to its setting; a check that is missing is as in the table."""
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What the function of a check found."""
+
+    sentence: str
+    """What is wrong and where, with counts."""
+    query_ids: tuple[str, ...] = ()
+    """Queries that show it."""
+    count: int = 0
+    """How many queries, results or systems it is about."""
+    total: int = 0
+    """Of how many."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """A check that found something."""
+
+    check: str
+    """Name in the table of checks."""
+    consequence: Consequence
+    system: str
+    """Empty where it is about all systems of a comparison."""
+    sentence: str
+    query_ids: tuple[str, ...] = ()
+    count: int = 0
+    total: int = 0
+
+    @property
+    def is_void(self) -> bool:
+        """Whether the scores do not count."""
+        return self.consequence is Consequence.VOID
+
+
+class Scored(Protocol):
+    """The part of an evaluation that checks read."""
+
+    @property
+    def name(self) -> str:
+        """What the system is called."""
+
+    @property
+    def testset(self) -> TestSet:
+        """What its answers were judged by."""
+
+    @property
+    def ranking(self) -> Ranking:
+        """Its results, ranked and joined."""
+
+    @property
+    def run(self) -> Run | None:
+        """The collected run; None for a run file without a log."""
+
+    @property
+    def run_digest(self) -> str:
+        """Identity of the run."""
+
+    @property
+    def query_ids(self) -> tuple[str, ...]:
+        """Q."""
+
+    @property
+    def values(self) -> Mapping[Measure, FloatQ]:
+        """float64[Q] of each measure."""
+
+    @property
+    def scored(self) -> Mapping[Measure, NDArray[np.bool_]]:
+        """bool[Q] of each measure: where it has a value."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sides:
+    """What a check of a comparison reads: the systems, and the measure that decides."""
+
+    systems: Sequence[Scored]
+    primary: Measure
+
+
+def void_sentences(findings: Iterable[Finding]) -> tuple[str, ...]:
+    """The sentences of what makes scores void; empty where they count."""
+    return tuple(finding.sentence for finding in findings if finding.is_void)
+
+
+def caveat_sentences(findings: Iterable[Finding]) -> tuple[str, ...]:
+    """The sentences of caveats."""
+    return tuple(finding.sentence for finding in findings if not finding.is_void)
