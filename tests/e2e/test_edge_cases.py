@@ -171,7 +171,7 @@ def test_query_missing_from_the_run_counts_as_0_and_is_named(score):
     found = score(QRELS_OF_TWO, "q1 Q0 a 1 1.0 t\n")
     assert values(found) == {"RR": {"q1": 1.0, "q2": 0.0}}
     assert mean(found) == 1 / 2
-    assert found.warnings == ("no answer in the run for 1 of 2 queries (they count as 0): q2",)
+    assert found.warnings == ("not returned: no answer in the run for 1 of 2 queries (counted as 0): q2",)
 
 
 @pytest.mark.parametrize("how", [{"missing": "skip"}, {"convention": "trec9"}])
@@ -179,7 +179,7 @@ def test_query_missing_from_the_run_is_left_out_on_request(score, how):
     found = score(QRELS_OF_TWO, "q1 Q0 a 1 1.0 t\n", **how)
     assert values(found) == {"RR": {"q1": 1.0}}
     assert mean(found) == 1.0
-    assert found.warnings == ("no answer in the run for 1 of 2 queries (left out)",)
+    assert found.warnings == ("not returned: no answer in the run for 1 of 2 queries (out of the means): q2",)
 
 
 def test_query_without_judgments_is_ignored_and_named(score):
@@ -192,7 +192,7 @@ def test_query_without_a_relevant_document_is_0_averaged_in_and_named(score):
     found = score("q1 0 a 1\nq2 0 c 0\n", "q1 Q0 a 1 1.0 t\nq2 Q0 c 1 1.0 t\n", "RR", "AP", "nDCG")
     assert values(found) == {name: {"q1": 1.0, "q2": 0.0} for name in ("RR", "AP", "nDCG")}
     assert mean(found, "AP") == 1 / 2
-    assert found.warnings == ("no relevant document is judged for 1 of 2 queries (they count as 0): q2",)
+    assert found.warnings == ("judged, none relevant: 1 of 2 queries (counted as 0): q2",)
 
 
 def test_no_query_in_common_is_an_error_with_ids_of_both_sides(files):
@@ -227,7 +227,7 @@ def test_grade_under_0_is_in_the_pool_and_not_judged(score, measure, expected):
 def test_every_grade_under_0_is_a_query_without_a_relevant_document(score):
     found = score("q1 0 a -1\nq1 0 b -2\n", "q1 Q0 a 1 2.0 t\n", "AP", "Bpref", "infAP", "Judged@2")
     assert values(found) == {name: {"q1": 0.0} for name in ("AP", "Bpref", "infAP", "Judged@2")}
-    assert found.warnings == ("no relevant document is judged for 1 of 1 queries (they count as 0): q1",)
+    assert found.warnings == ("in the pool, none judged: 1 of 1 queries (counted as 0): q1",)
 
 
 def test_duplicate_judgment_that_agrees_is_taken_once(score):

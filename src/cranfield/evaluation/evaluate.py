@@ -11,15 +11,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cranfield.errors import MeasureError, Problem
+from cranfield.evaluation.absence import absence_sentences, is_negative, without_judgment
 from cranfield.evaluation.margins import tie_margin
 from cranfield.evaluation.values import ByMeasure, Evaluation, Summary
 from cranfield.measures import CATALOGUE, DEFAULT_MEASURES, Measure, compute, parse_all
-from cranfield.measures.kernels import expected_relevant
 from cranfield.measures.measure import Reason
-from cranfield.model import Outcome, Run, TestSet
+from cranfield.model import Absence, Run, TestSet
 from cranfield.model.query import NOTHING_EXPECTED, negative_of
 from cranfield.numbers import format_value
-from cranfield.ranking.value import UNKNOWN_COUNT, FloatQ, Ranking, Silence
+from cranfield.ranking.value import UNKNOWN_COUNT, FloatQ, Ranking
 from cranfield.stats.describe import SMALLEST_FACTOR, describe, geometric_mean, total, weighted_mean
 from cranfield.stats.interval import t_interval
 from cranfield.words import first_of
@@ -27,6 +27,8 @@ from cranfield.words import first_of
 Scored = tuple[FloatQ, NDArray[np.bool_], dict[str, str]]
 """What `compute` returns: values, which are scored, and why the others are not."""
 
+SAID_ONCE = frozenset((NOTHING_EXPECTED, Absence.NEVER_JUDGED, Absence.NO_CONSENSUS))
+"""Reasons that one sentence covers for all measures."""
 SAME = 1e-12
 """Means closer than this are equal."""
 
@@ -59,7 +61,7 @@ def evaluate_ranking(
         MeasureError: a measure requested by name is undefined for every query; gives the reason.
     """
     requested = parse_all(DEFAULT_MEASURES) if measures is None else tuple(measures)
-    results = {measure: compute(measure, ranking) for measure in requested}
+    results = {measure: _computed(measure, ranking, testset) for measure in requested}
     impossible = {measure: reasons for measure, (_, scored, reasons) in results.items() if not scored.any()}
     notes = list(warnings)
     weights = np.array([testset.by_id[query_id].weight for query_id in ranking.query_ids], dtype=np.float64)
@@ -69,7 +71,7 @@ def evaluate_ranking(
         for measure, reasons in impossible.items():
             notes.append(f"{measure} is left out: {'; '.join(dict.fromkeys(reasons.values()))}")
         requested = tuple(measure for measure in requested if measure not in impossible)
-        if not requested and ranking.silence is not None and _negative(ranking).all():
+        if not requested and ranking.silence is not None and is_negative(ranking).all():
             requested = parse_all(("Silence",))
             results |= {measure: compute(measure, ranking) for measure in requested}
     return Evaluation(
@@ -87,6 +89,15 @@ def evaluate_ranking(
         warnings=tuple(notes + _warnings(testset, ranking, requested, results) + _unbounded(testset, ranking, run)),
         reading=dict(reading or {}),
     )
+
+
+def _computed(measure: Measure, ranking: Ranking, testset: TestSet) -> Scored:
+    """The values of a measure; queries that raters could not agree on are not called never judged."""
+    values, scored, reasons = compute(measure, ranking)
+    if testset.ratings and Absence.NEVER_JUDGED in reasons.values():
+        absent = without_judgment(testset)
+        reasons = {q: absent.get(q, why) if why is Absence.NEVER_JUDGED else why for q, why in reasons.items()}
+    return values, scored, reasons
 
 
 def clipped(
@@ -201,20 +212,10 @@ def _warnings(
     testset: TestSet, ranking: Ranking, measures: Sequence[Measure], results: Mapping[Measure, Scored]
 ) -> list[str]:
     """Caveats of the numbers."""
-    sentences = []
-    relevant = expected_relevant(ranking, rel=1)
-    total = ranking.n_queries
-    negative = _negative(ranking)
-    empty = np.flatnonzero((relevant == 0) & ~negative)
-    without_relevant = [ranking.query_ids[i] for i in empty]
-    if without_relevant:
-        gainful = set(ranking.expected_query[ranking.expected_gain > 0].tolist())
-        some = any(i in gainful for i in empty)
-        but = ", but for nDCG, which pays grades between 0 and 1" if some else ""
-        effect = "left out" if ranking.convention.no_relevant == "skip" else f"they count as 0{but}"
-        sentences.append(
-            f"no relevant document is judged for {len(without_relevant)} of {total} queries ({effect}): {first_of(without_relevant)}"
-        )
+    total, negative = ranking.n_queries, is_negative(ranking)
+    values = {measure: results[measure][0] for measure in measures}
+    scored = {measure: results[measure][1] for measure in measures}
+    sentences = [*absence_sentences(testset, ranking, measures, values, scored)]
     surplus = _surplus(ranking)
     if surplus:
         sentences.append(_about_surplus(ranking, surplus))
@@ -223,19 +224,6 @@ def _warnings(
         sentences.append(
             f"nothing should be found for {int(negative.sum())} of {total} queries (Silence alone has a value): {named}"
         )
-    missing, silent = _unanswered(ranking)
-    if silent:
-        sentences.append(
-            "a run of this kind has no line for an answer without a result: no line counts as silence where nothing "
-            f"should be found: {first_of(silent)}"
-        )
-    if missing:
-        sentences.append(
-            f"no answer in the run for {len(missing)} of {total} queries (they count as 0): {first_of(missing)}"
-        )
-    skipped = len(testset.queries) - total
-    if skipped:
-        sentences.append(f"no answer in the run for {skipped} of {len(testset.queries)} queries (left out)")
     if ranking.unplaced is not None:
         vague = list(itertools.compress(ranking.query_ids, (ranking.unplaced > 0).tolist()))
         sentences.append(
@@ -261,7 +249,7 @@ def _unscored(ranking: Ranking, measures: Sequence[Measure], results: Mapping[Me
         for query_id, why in results[measure][2].items():
             queries.setdefault(why, []).append(query_id)
         for why, query_ids in queries.items():
-            if measure.name != "Judged" and why != NOTHING_EXPECTED:  # one sentence covers all measures
+            if measure.name != "Judged" and why not in SAID_ONCE:
                 shared.setdefault((why, tuple(query_ids)), []).append(measure)
     for (why, unscored), same in shared.items():
         have = "has" if len(same) == 1 else "have"
@@ -271,18 +259,10 @@ def _unscored(ranking: Ranking, measures: Sequence[Measure], results: Mapping[Me
         )
 
 
-def _negative(ranking: Ranking) -> NDArray[np.bool_]:
-    """bool[Q]: where nothing should be found."""
-    if ranking.silence is None:
-        return np.zeros(ranking.n_queries, dtype=np.bool_)
-    requested: NDArray[np.bool_] = ranking.silence != Silence.NOT_NEGATIVE
-    return requested
-
-
 def _unbounded(testset: TestSet, ranking: Ranking, run: Run | None) -> list[str]:
     """Warn where results break a silence because they lack the score or field that its bound is about."""
     bare = []
-    for place in np.flatnonzero(_negative(ranking)).tolist():
+    for place in np.flatnonzero(is_negative(ranking)).tolist():
         query_id = ranking.query_ids[place]
         negative = negative_of(testset.by_id[query_id])
         if negative is None or negative.below is None or not ranking.n_returned[place]:
@@ -298,16 +278,6 @@ def _unbounded(testset: TestSet, ranking: Ranking, run: Run | None) -> list[str]
         return []
     what = "the bound of a query where nothing should be found is on a score or a field that this run does not give"
     return [f"{what}, so any result counts: {first_of(bare)}"]
-
-
-def _unanswered(ranking: Ranking) -> tuple[list[str], list[str]]:
-    """Queries without an answer in the run: those that count as 0, and those that count as silence."""
-    kept = _negative(ranking) if ranking.silence is None else ranking.silence == Silence.KEPT
-    missing: tuple[list[str], list[str]] = ([], [])
-    for query_id, outcome, is_silent in zip(ranking.query_ids, ranking.outcomes, kept.tolist(), strict=True):
-        if outcome is Outcome.MISSING:
-            missing[is_silent].append(query_id)
-    return missing
 
 
 def _tied(ranking: Ranking, primary: Measure) -> str:

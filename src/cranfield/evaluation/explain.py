@@ -16,14 +16,13 @@ from numpy.typing import NDArray
 from cranfield.errors import UsageError
 from cranfield.evaluation.values import RATED_BY_SLOT, known_mean, subtract
 from cranfield.measures import Measure, compute
-from cranfield.model import Convention, TestSet
+from cranfield.model import Absence, Convention, TestSet
 from cranfield.model.convention import CHOICES, RANKING_CHOICES, differing, with_choice
 from cranfield.ranking.value import FloatQ, Ranking
 
 Rank = Callable[[Convention], Ranking]
 """The run under a convention."""
 
-LEFT_OUT = "no answer in the run"
 SAME = 1e-12
 """Values closer than this are equal."""
 
@@ -215,7 +214,7 @@ class _Scorer:
         ranking = self.ranking(convention)
         _, _, reasons = compute(measure, ranking)
         ranked = set(ranking.query_ids)
-        return {query_id: LEFT_OUT for query_id in self._places if query_id not in ranked} | reasons
+        return {query_id: Absence.NOT_RETURNED for query_id in self._places if query_id not in ranked} | reasons
 
 
 def differ(before: FloatQ, after: FloatQ) -> NDArray[np.bool_]:

@@ -110,6 +110,8 @@ def _check_comparable(first: Evaluation, second: Evaluation) -> None:
     if depths[0] != depths[1]:
         raise UsageError("the two runs were read to different depths", got=f"{depths[0]} and {depths[1]}")
     shared = tuple(measure for measure in first.measures if measure in second.measures)
+    if not shared and not any(first.testset.is_judged(query_id) for query_id in first.testset.query_ids):
+        raise UsageError(f"no query of the test set {first.testset.name} is judged", expected="judgments to compare by")
     if not shared:
         raise UsageError("the two evaluations share no measure")
     for measure in shared:

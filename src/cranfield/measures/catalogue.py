@@ -157,6 +157,10 @@ def compute(measure: Measure, ranking: Ranking) -> tuple[FloatQ, NDArray[np.bool
         for i in np.flatnonzero(ranking.closed_world):
             scored[i] = False
             reasons[ranking.query_ids[i]] = Reason.NOTHING_UNJUDGED
+    if not looks_at_the_list:
+        for queries, reason in rules.unjudged(ranking):
+            scored[queries] = False
+            reasons |= {ranking.query_ids[i]: reason for i in queries}
     if not spec.diagnostic:
         for queries, reason in rules.without_value(measure, ranking, only_failures=looks_at_the_list):
             scored[queries] = False

@@ -34,6 +34,13 @@ def expected_relevant(ranking: Ranking, rel: int) -> FloatQ:
     return _sum_by(ranking.expected_query[rows], counts[rows], ranking.n_queries)
 
 
+def never_judged(ranking: Ranking) -> NDArray[np.bool_]:
+    """bool[Q]: queries without a judgment. A rule that matches no document, or a negative query, is a judgment."""
+    judged = np.zeros(ranking.n_queries, dtype=np.bool_)
+    judged[ranking.expected_query] = True
+    return ~judged & ~ranking.closed_world
+
+
 def first_relevant_rank(ranking: Ranking, *, rel: int = 1, cutoff: int | None = None) -> FloatQ:
     """float64[Q]: rank of the first relevant result; infinity where there is none."""
     rows = relevant_rows(ranking, rel, cutoff)

@@ -11,14 +11,13 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from cranfield.measures.kernels import expected_relevant, judged_within
+from cranfield.measures.kernels import expected_relevant, judged_within, never_judged
 from cranfield.measures.measure import Measure, Reason
-from cranfield.model import QUERY_CLASSES, Outcome
+from cranfield.model import QUERY_CLASSES, Absence, Outcome
 from cranfield.ranking.transform import condensed, exponential_gains, ties_reversed, with_gains
 from cranfield.ranking.value import FloatQ, Ranking
 
 FAILED = "the system failed on it"
-NO_RELEVANT = "no relevant document is judged"
 NOTHING_JUDGED = "nothing within the cutoff is judged"
 
 
@@ -70,10 +69,17 @@ def without_value(
     if convention.no_relevant == "skip":
         rel = measure.param("rel", default=1)
         relevant = expected_relevant(ranking, rel=rel if isinstance(rel, int) else 1)
-        yield np.flatnonzero(relevant == 0), NO_RELEVANT
+        yield np.flatnonzero(relevant == 0), Absence.NONE_RELEVANT
     if convention.unjudged == "unscored":
         cutoff = measure.cutoff if isinstance(measure.cutoff, int) else None
         yield np.flatnonzero((ranking.n_returned > 0) & (judged_within(ranking, cutoff) == 0)), NOTHING_JUDGED
+
+
+def unjudged(ranking: Ranking) -> Iterator[tuple[NDArray[np.intp], str]]:
+    """Queries without a judgment: no tool that reads qrels evaluates them. A convention may have its own reason."""
+    places = np.flatnonzero(never_judged(ranking))
+    if len(places) and ranking.convention.unjudged != "unscored":
+        yield places, Absence.NEVER_JUDGED
 
 
 def rounded(values: FloatQ, decimals: int | None) -> FloatQ:

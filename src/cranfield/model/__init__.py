@@ -1,5 +1,6 @@
 """Frozen values that all other packages use. Imports only the errors."""
 
+from cranfield.model.absence import ABSENCES, Absence
 from cranfield.model.convention import CONVENTIONS, DEFAULT_CONVENTION, Convention, convention_named
 from cranfield.model.matching import MatchingRules
 from cranfield.model.note import Note, NoteKind
@@ -19,10 +20,12 @@ from cranfield.model.target import Credit, Entity, File, Legacy, Pattern, Predic
 from cranfield.model.testset import Anchor, GroupedJudgment, Grouping, Meta, Rating, Split, TestSet
 
 __all__ = [
+    "ABSENCES",
     "CONVENTIONS",
     "DEFAULT_CONVENTION",
     "LETTERS",
     "QUERY_CLASSES",
+    "Absence",
     "Anchor",
     "Answer",
     "CallLog",

@@ -17,7 +17,7 @@ from typing import Literal
 
 from cranfield.model.matching import MatchingRules
 from cranfield.model.note import Note
-from cranfield.model.query import Query
+from cranfield.model.query import Query, negative_of
 from cranfield.model.target import Entity, File, Legacy, Pattern, Predicate, Source, Span, Target
 
 _ENCODER = json.JSONEncoder(sort_keys=True, ensure_ascii=False, separators=(",", ":"))
@@ -164,6 +164,13 @@ class TestSet:
     def by_id(self) -> Mapping[str, Query]:
         """Queries by id."""
         return {query.id: query for query in self.queries}
+
+    def is_judged(self, query_id: str) -> bool:
+        """Whether a query has a judgment: a grade (also one under 0), a rule, or the statement that nothing is expected."""
+        if self.grades.get(query_id) or query_id in self.targets:
+            return True
+        query = self.by_id.get(query_id)
+        return query is not None and negative_of(query) is not None
 
     @cached_property
     def digest(self) -> str:

@@ -71,8 +71,19 @@ class Experiment:
 
     @cached_property
     def primary(self) -> Measure:
-        """The measure that decides."""
-        return self.dry.measures[0] if self.primary_spelling is None else parse(self.primary_spelling)
+        """The measure that decides.
+
+        Raises:
+            TestSetError: no measure has a value, because no query is judged.
+        """
+        if self.primary_spelling is not None:
+            return parse(self.primary_spelling)
+        if not self.dry.measures:
+            raise TestSetError(
+                f"no measure has a value on the test set {self.testset.name}: {'; '.join(self.dry.warnings)}",
+                expected="a query with a judgment",
+            )
+        return self.dry.measures[0]
 
     @cached_property
     def checks(self) -> tuple[PassedCheck, ...]:

@@ -16,7 +16,7 @@ from cranfield.evaluation.evaluate import summarise
 from cranfield.evaluation.values import Evaluation
 from cranfield.measures import CATALOGUE, Measure, parse
 from cranfield.measures.kernels import first_relevant_rank
-from cranfield.model import is_in_stratum, query_strata
+from cranfield.model import Absence, Outcome, is_in_stratum, query_strata
 from cranfield.project.recipe import with_measure
 from cranfield.words import n_of
 
@@ -147,6 +147,7 @@ class Scores:
             found = f"first relevant at rank {rank:.0f}" if np.isfinite(rank) else f"nothing relevant in {n} results"
             reason = evaluation.ranking.reasons.get(query_id, "")
             found = f"{outcome.value}: {reason}" if outcome.is_failure else found
+            found = Absence.NOT_RETURNED if outcome is Outcome.MISSING else found
             lines.append(f"  {query_id}  {values[place]:.4f}  {found}  {queries[query_id].text!r}")
         if len(places) > SHOWN:
             lines.append(f"  and {len(places) - SHOWN} more")

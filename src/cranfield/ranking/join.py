@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from cranfield.errors import NoCommonQueryError, Problem
 from cranfield.formats.io.cells import id_text
-from cranfield.model import Hit, Order, Outcome, TestSet
+from cranfield.model import Absence, Hit, Order, Outcome, TestSet
 from cranfield.ranking.list_matcher import (
     NO_TIES,
     ROW_TYPES,
@@ -126,7 +126,7 @@ class RankingBuilder:
         if not answered.any():
             raise no_common_query(judgments.testset, extra_queries)
         for query in np.flatnonzero(~answered).tolist():
-            self._reasons[query] = "no answer in the run"
+            self._reasons[query] = Absence.NOT_RETURNED
             if judgments.whole[query]:
                 self._match(query, ())
         lists = [self._lists.get(query, _NO_RESULTS) for query in range(len(judgments.query_ids))]

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
 
 from cranfield.matching.place import entity_of, overlap, path_of, place_of
-from cranfield.model import Entity, Hit, Legacy, Pattern, Span, Target, TestSet
+from cranfield.model import Absence, Entity, Hit, Legacy, Pattern, Span, Target, TestSet
 from cranfield.model.query import negative_of
 from cranfield.testsets.expected import is_relevant, kind_of, paths_of
 from cranfield.words import n_of
@@ -27,7 +27,8 @@ def without_relevant(testset: TestSet) -> Iterator[Complaint]:
     for query in testset.queries:
         if negative_of(query) is None and not is_relevant(testset, query.id):
             n = len(testset.grades.get(query.id, {})) + len(testset.targets.get(query.id, ()))
-            yield query.id, f"nothing is relevant to it ({n} judged), and it is not declared negative"
+            absent = f"{Absence.NONE_RELEVANT} ({n} judged)" if n else Absence.NEVER_JUDGED
+            yield query.id, f"{absent}, and it is not declared negative"
 
 
 def off_the_scale(testset: TestSet) -> Iterator[Complaint]:

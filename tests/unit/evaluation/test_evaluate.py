@@ -76,8 +76,8 @@ def test_what_a_reader_must_know_is_said():
     evaluation = evaluate(testset, Run("r", answers), measures=["RR"])
     assert list(evaluation.warnings) == [
         "queries of the run that are not in the test set, ignored: 1 (zz)",
-        "no relevant document is judged for 1 of 2 queries (they count as 0): q2",
-        "no answer in the run for 1 of 2 queries (they count as 0): q2",
+        "judged, none relevant: 1 of 2 queries (counted as 0): q2",
+        "not returned: no answer in the run for 1 of 2 queries (counted as 0): q2",
         "duplicate results dropped, the first of each kept: 1 in 1 of 2 queries",
     ]
 
@@ -149,7 +149,7 @@ def test_grades_between_0_and_1_are_not_said_to_count_as_0_in_ndcg():
     evaluation = evaluate(testset, {"q": ["a"]}, measures=["nDCG@10", "RR"])
     assert [evaluation.value(measure, "q") for measure in evaluation.measures] == [1.0, 0.0]
     (warning,) = evaluation.warnings
-    assert "for 1 of 1 queries (they count as 0, but for nDCG, which pays grades between 0 and 1): q" in warning
+    assert warning == "judged, none relevant: 1 of 1 queries (with a value in nDCG@10; counted as 0 in RR): q"
 
 
 def test_a_text_is_no_list_of_ids():

@@ -88,7 +88,7 @@ def test_a_query_that_loses_its_value_says_which_choice_took_it_and_why():
         "failed": "the system failed on it",
         "empty": "nothing was returned",
         "unknown": "nothing within the cutoff is judged",
-        "gone": "no answer in the run",
+        "gone": "not returned",
     }
     assert (known_mean(rr.a), known_mean(rr.b), rr.difference) == (1 / 5, 1.0, 4 / 5)
     assert rr.most_changed() == [1, 2, 3, 4]
@@ -213,8 +213,8 @@ def test_an_evaluation_says_what_becomes_of_queries_without_a_relevant_document(
     monkeypatch.setitem(CONVENTIONS, "mine", replace(TREC, name="mine", no_relevant="skip"))
     testset = TestSet("set", (Query("q"), Query("none")), {"q": {"a": 1}, "none": {"a": 0}})
     evaluation = evaluate(testset, {"q": ["a"], "none": ["a"]}, measures=["RR"], convention="mine")
-    assert "no relevant document is judged for 1 of 2 queries (left out): none" in evaluation.warnings
-    assert "RR has no value for 1 of 2 queries (no relevant document is judged): none" in evaluation.warnings
+    assert "judged, none relevant: 1 of 2 queries (without a value): none" in evaluation.warnings
+    assert "RR has no value for 1 of 2 queries (judged, none relevant): none" in evaluation.warnings
     assert evaluation.summaries[parse("RR")].mean == 1.0
 
 
@@ -259,7 +259,7 @@ def test_json_holds_every_query_and_its_causes():
             "why_not_b": "nothing within the cutoff is judged",
         },
         "q3": {
-            "a": 0.0, "b": None, "difference": None, "causes": {"missing": None}, "why_not_b": "no answer in the run",
+            "a": 0.0, "b": None, "difference": None, "causes": {"missing": None}, "why_not_b": "not returned",
         },
     }  # fmt: skip
     assert sum(part["in_order"] for part in about["parts"]) == pytest.approx(about["difference"])

@@ -131,7 +131,7 @@ def test_a_choice(spelling, retrieved, choices, trec, other):
         ({"failed": "skip"}, {"a": 1}, [], Outcome.EMPTY, 0.0, 0.0),
         ({"empty": "skip"}, {"a": 1}, [], Outcome.EMPTY, 0.0, "nothing was returned"),
         ({"empty": "skip"}, {"a": 1}, [], Outcome.TIMEOUT, 0.0, 0.0),
-        ({"no_relevant": "skip"}, {"a": 0}, ["a"], Outcome.ANSWERED, 0.0, "no relevant document is judged"),
+        ({"no_relevant": "skip"}, {"a": 0}, ["a"], Outcome.ANSWERED, 0.0, "judged, none relevant"),
         ({"no_relevant": "skip"}, {"a": 1}, ["x"], Outcome.ANSWERED, 0.0, 0.0),
     ],
 )
@@ -145,7 +145,7 @@ def test_a_query_that_earned_nothing_counts_as_0_or_has_no_value(
 
 def test_what_is_relevant_is_what_the_measure_says():
     rules = under(no_relevant="skip")
-    assert value("P(rel=2)@5", {"a": 1}, ["a"], rules) == "no relevant document is judged"
+    assert value("P(rel=2)@5", {"a": 1}, ["a"], rules) == "judged, none relevant"
     assert value("P@5", {"a": 1}, ["a"], rules) == 1 / 5
 
 

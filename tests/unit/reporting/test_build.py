@@ -82,7 +82,7 @@ def test_failures_are_counted_and_told_with_what_the_program_wrote(comparison: C
 
 def test_failures_stand_before_the_numbers_are_quoted(comparison: Comparison) -> None:
     (bullets,) = section(comparison_document(comparison), "warnings")
-    assert "B weighted: 1 of 8 queries failed and count as 0: 1 timeout" in bullets.items
+    assert "B weighted: 1 of 8 queries failed (counted as 0): 1 timeout" in bullets.items
     assert not [item for item in bullets.items if item.startswith("A plain: ") and "failed" in item]
 
 
@@ -188,12 +188,12 @@ def test_pictures_stand_in_the_report_with_tables_that_say_the_same(comparison: 
 
 def test_warnings_that_both_sides_share_are_said_once() -> None:
     queries = (Query("q1"), Query("q2"), Query("q3"))
-    truth = TestSet("t", queries, {"q1": {"d": 1}, "q2": {"d": 1}})
+    truth = TestSet("t", queries, {"q1": {"d": 1}, "q2": {"d": 1}, "q3": {"d": 0}})
     a, b = (evaluate(truth, {q.id: hits for q in queries}, name=name) for name, hits in (("a", ["x"]), ("b", ["d"])))
     sentences = section(comparison_document(compare(a, b)), "warnings")[0]
     assert isinstance(sentences, Bullets)
-    assert [s for s in sentences.items if "no relevant document is judged" in s] == [
-        "no relevant document is judged for 1 of 3 queries (they count as 0): q3"
+    assert [s for s in sentences.items if "none relevant" in s] == [
+        "judged, none relevant: 1 of 3 queries (counted as 0): q3"
     ]
 
 
@@ -243,7 +243,7 @@ def test_queries_that_could_not_be_paired_are_named(testset: TestSet, runs: tupl
 def degenerate() -> list[tuple[str, Comparison]]:
     """Comparisons with nothing to see in one way or another."""
     one = TestSet("one", (Query("q"),), {"q": {"d": 1}})
-    none = TestSet("none", (Query("q1"), Query("q2")), {})
+    none = TestSet("none", (Query("q1"), Query("q2")), {"q1": {"x": 0}, "q2": {"x": 0}})
     many = TestSet("many", tuple(Query(f"q{n}") for n in range(60)), {f"q{n}": {"d": 1} for n in range(60)})
     failed = Run("b", {query.id: Answer(Outcome.TIMEOUT, reason="no answer in 1 s") for query in many.queries})
 
@@ -255,7 +255,7 @@ def degenerate() -> list[tuple[str, Comparison]]:
 
     return [
         ("one query", both(one, lists(one, "x", "d"), lists(one, "d"))),
-        ("no judgment", both(none, lists(none, "x"), lists(none, "d"))),
+        ("nothing relevant", both(none, lists(none, "x"), lists(none, "d"))),
         ("no difference", both(many, lists(many, "d"), lists(many, "d"))),
         ("no result", both(many, lists(many), lists(many))),
         ("all failed", both(many, lists(many, "d"), failed)),

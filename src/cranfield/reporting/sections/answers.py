@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from cranfield.evaluation.values import Comparison, Evaluation
 from cranfield.evaluation.verdict import sign_of
 from cranfield.measures import CATALOGUE, Measure
-from cranfield.model import Outcome
+from cranfield.model import Absence, Outcome
 from cranfield.model.query import NEGATIVE, class_of
 from cranfield.numbers import format_delta, format_value
 from cranfield.ranking.value import RankedHit, State
@@ -161,7 +161,8 @@ def side_by_side(query_id: str, systems: Sequence[tuple[str, Evaluation]]) -> Hi
     wanted += [(target.label, target.grade) for target in testset.targets.get(query_id, ())]
     named = first_of((f"{item} (grade {grade:g})" for item, grade in wanted), EXPECTED_ITEMS)
     query = testset.by_id.get(query_id)
-    none = "nothing" if query is not None and class_of(query) == NEGATIVE else "no relevant judgment"
+    absent = Absence.NONE_RELEVANT if testset.is_judged(query_id) else Absence.NEVER_JUDGED
+    none = "nothing" if query is not None and class_of(query) == NEGATIVE else absent
     return HitLists(named or none, tuple(_hit_list(letter, evaluation, query_id) for letter, evaluation in systems))
 
 
@@ -169,7 +170,7 @@ def _hit_list(letter: str, evaluation: Evaluation, query_id: str) -> HitList:
     title = f"{letter} {evaluation.name}" if letter in SIDES else evaluation.name
     index = evaluation.index.get(query_id)
     if index is None:
-        return HitList(title, "no answer in the run", ())
+        return HitList(title, Absence.NOT_RETURNED, ())
     ranking = evaluation.ranking
     outcome = ranking.outcomes[index]
     if outcome.is_failure or outcome is Outcome.MISSING:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from cranfield.evaluation.absence import effect_text, in_brackets
 from cranfield.evaluation.classes import (
     ClassComparison,
     ClassDifference,
@@ -130,7 +131,10 @@ def _compared(compared: ClassComparison, comparison: Comparison) -> list[Block]:
         if side.forms is not None:
             notes.append(f"{name}: {_forms(side.forms, with_note=not compared.too_few)}")
         if side.failed:
-            notes.append(f"{name}: {len(side.failed)} failed and count as 0: {first_of(side.failed)}.")
+            effect = effect_text(
+                (m.measure, [m.values.get(query_id) for query_id in side.failed]) for m in side.measures
+            )
+            notes.append(f"{name}: {len(side.failed)} failed{in_brackets(effect)}: {first_of(side.failed)}.")
         notes += [f"{name}: {sentence}" for sentence in _unscored(side)]
     if notes:
         blocks.append(Bullets(tuple(notes)))

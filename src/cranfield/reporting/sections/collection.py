@@ -7,6 +7,9 @@ from datetime import date
 from statistics import fmean
 from typing import Any
 
+import numpy as np
+
+from cranfield.evaluation.absence import failure_effect, in_brackets
 from cranfield.evaluation.evidence.values import caveat_sentences
 from cranfield.evaluation.values import Evaluation
 from cranfield.model import CallLog, Outcome, TestSet
@@ -26,7 +29,7 @@ from cranfield.reporting.document import (
     TonedCell,
 )
 from cranfield.reporting.sections.subject import Subject, Systems
-from cranfield.words import first_line, first_of, last_lines, n_of, shorten_to
+from cranfield.words import and_list, first_line, first_of, last_lines, n_of, shorten_to
 
 SHOWN_FAILURES = SHOWN_CHANGES = 10
 HEAD_CHARS = 800
@@ -102,8 +105,9 @@ def _failed(evaluation: Evaluation) -> list[str]:
     kinds = [f"{counted[kind.value]} {kind.value}" for kind in Outcome if kind.is_failure and counted[kind.value]]
     if not kinds:
         return []
-    n_failed = sum(counted[kind.value] for kind in Outcome if kind.is_failure)
-    return [f"{n_failed} of {len(evaluation.query_ids)} queries failed and count as 0: {', '.join(kinds)}"]
+    places = np.flatnonzero([outcome.is_failure for outcome in evaluation.ranking.outcomes])
+    effect = in_brackets(failure_effect(evaluation, places))
+    return [f"{len(places)} of {len(evaluation.query_ids)} queries failed{effect}: {', '.join(kinds)}"]
 
 
 def _outcomes(systems: Systems) -> Table:
@@ -146,7 +150,19 @@ def _failures(systems: Systems) -> list[Block]:
         Column("which", "code"),
         Column("output", "code"),
     )
-    return [Table(columns, rows, "Failures, each scored 0", shown=SHOWN_FAILURES, wrap=True), *heads]
+    return [Table(columns, rows, _failures_caption(systems), shown=SHOWN_FAILURES, wrap=True), *heads]
+
+
+def _failures_caption(systems: Systems) -> str:
+    """`Failures (counted as 0)`, or by system where they count differently."""
+    effects: dict[str, list[str]] = {}
+    for label, evaluation in systems:
+        places = np.flatnonzero([outcome.is_failure for outcome in evaluation.ranking.outcomes])
+        if len(places):
+            effects.setdefault(failure_effect(evaluation, places), []).append(label)
+    if len(effects) == 1:
+        return f"Failures{in_brackets(next(iter(effects)))}"
+    return "Failures (" + "; ".join(f"{and_list(labels)}: {effect}" for effect, labels in effects.items()) + ")"
 
 
 def _cause(streams: Mapping[str, str]) -> str:

@@ -1,0 +1,147 @@
+"""Sentences on queries that are never judged, judged without a relevant document, or not returned, and what they count as."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cranfield.evaluation.values import Evaluation
+from cranfield.measures import CATALOGUE, Measure
+from cranfield.measures.kernels import expected_relevant, never_judged
+from cranfield.measures.measure import LOOKS_AT_THE_LIST
+from cranfield.model import Absence, Outcome, TestSet
+from cranfield.ranking.value import FloatQ, Ranking, Silence
+from cranfield.words import and_list, first_of
+
+Values = Mapping[Measure, FloatQ]
+Scored = Mapping[Measure, NDArray[np.bool_]]
+
+COUNTED_AS_0 = "counted as 0"
+WITHOUT_VALUE = "without a value"
+WITH_VALUE = "with a value"
+OUT_OF_THE_MEANS = "out of the means"
+
+
+def absence_sentences(
+    testset: TestSet, ranking: Ranking, measures: Sequence[Measure], values: Values, scored: Scored
+) -> Iterator[str]:
+    """One sentence for each kind of absence, with the number of queries and what they count as."""
+    n_queries, total = len(testset.queries), ranking.n_queries
+    unjudged = without_judgment(testset)
+    for absence in dict.fromkeys(unjudged.values()):
+        named = [query_id for query_id, why in unjudged.items() if why is absence]
+        yield f"{absence}: {len(named)} of {n_queries} queries ({OUT_OF_THE_MEANS}): {first_of(named)}"
+    for absence, places in without_relevant(ranking).items():
+        if len(places):
+            effect = in_brackets(effect_of(places, measures, values, scored))
+            named = first_of(ranking.query_ids[place] for place in places)
+            yield f"{absence}: {len(places)} of {total} queries{effect}: {named}"
+    missing, silent = unanswered(ranking)
+    if silent:
+        yield (
+            "a run of this kind has no line for an answer without a result: no line counts as silence where nothing "
+            f"should be found: {first_of(silent)}"
+        )
+    if missing:
+        places = np.array([i for i, q in enumerate(ranking.query_ids) if q in set(missing)], dtype=np.intp)
+        effect = in_brackets(effect_of(places, measures, values, scored))
+        yield (
+            f"{Absence.NOT_RETURNED}: no answer in the run for {len(missing)} of {total} queries{effect}: {first_of(missing)}"
+        )
+    known = {*ranking.query_ids, *unjudged}
+    skipped = [query_id for query_id in testset.query_ids if query_id not in known]
+    if skipped:
+        yield (
+            f"{Absence.NOT_RETURNED}: no answer in the run for {len(skipped)} of {n_queries} queries "
+            f"({OUT_OF_THE_MEANS}): {first_of(skipped)}"
+        )
+
+
+def without_judgment(testset: TestSet) -> dict[str, Absence]:
+    """Queries without a judgment, and which absence that is."""
+    return {
+        query_id: Absence.NO_CONSENSUS if _is_rated(testset, query_id) else Absence.NEVER_JUDGED
+        for query_id in testset.query_ids
+        if not testset.is_judged(query_id)
+    }
+
+
+def _is_rated(testset: TestSet, query_id: str) -> bool:
+    return any(rating.grade is not None for rating in testset.ratings.get(query_id, ()))
+
+
+def without_relevant(ranking: Ranking) -> dict[Absence, NDArray[np.intp]]:
+    """Positions of the judged queries without a relevant document: those only pooled, and the others."""
+    barren = (expected_relevant(ranking, rel=1) == 0) & ~never_judged(ranking) & ~is_negative(ranking)
+    judged = ranking.closed_world.copy()
+    judged[ranking.expected_query[ranking.expected_level >= 0]] = True
+    return {
+        Absence.ONLY_POOLED: np.flatnonzero(barren & ~judged),
+        Absence.NONE_RELEVANT: np.flatnonzero(barren & judged),
+    }
+
+
+def is_negative(ranking: Ranking) -> NDArray[np.bool_]:
+    """bool[Q]: where nothing should be found."""
+    if ranking.silence is None:
+        return np.zeros(ranking.n_queries, dtype=np.bool_)
+    negative: NDArray[np.bool_] = ranking.silence != Silence.NOT_NEGATIVE
+    return negative
+
+
+def unanswered(ranking: Ranking) -> tuple[list[str], list[str]]:
+    """Judged queries without an answer in the run: those that are no silence, and those that count as silence."""
+    kept = is_negative(ranking) if ranking.silence is None else ranking.silence == Silence.KEPT
+    missing: tuple[list[str], list[str]] = ([], [])
+    rows = zip(ranking.query_ids, ranking.outcomes, kept.tolist(), never_judged(ranking).tolist(), strict=True)
+    for query_id, outcome, is_silent, is_unjudged in rows:
+        if outcome is Outcome.MISSING and not is_unjudged:
+            missing[is_silent].append(query_id)
+    return missing
+
+
+def effect_of(places: NDArray[np.intp], measures: Sequence[Measure], values: Values, scored: Scored) -> str:
+    """What queries count as: `counted as 0`, `1 counted as 0, 2 without a value`; by measure where measures differ.
+
+    Args:
+        places: positions of the queries.
+        measures: those that say how far other numbers can be trusted are passed over.
+        values: of all queries.
+        scored: which of them count.
+
+    Returns:
+        Words for the queries; empty where no measure depends on them.
+    """
+    found: list[tuple[Measure, Sequence[float | None]]] = []
+    for measure in measures:
+        spec = CATALOGUE[measure.name]
+        if not spec.diagnostic and spec.needs not in LOOKS_AT_THE_LIST and measure in values:
+            rows = zip(values[measure][places].tolist(), scored[measure][places].tolist(), strict=True)
+            found.append((measure, [value if counts else None for value, counts in rows]))
+    return effect_text(found)
+
+
+def effect_text(found: Iterable[tuple[Measure, Sequence[float | None]]]) -> str:
+    """What the values of some queries amount to, from each measure with its values; None: no value."""
+    by_text: dict[str, list[str]] = {}
+    for measure, values in found:
+        parts = {COUNTED_AS_0: values.count(0), WITHOUT_VALUE: values.count(None)}
+        parts[WITH_VALUE] = len(values) - sum(parts.values())
+        present = {text: n for text, n in parts.items() if n}
+        text = next(iter(present), "") if len(present) < 2 else ", ".join(f"{n} {part}" for part, n in present.items())
+        by_text.setdefault(text, []).append(str(measure))
+    if len(by_text) == 1:
+        return next(iter(by_text))
+    return "; ".join(f"{text} in {and_list(names)}" for text, names in by_text.items())
+
+
+def failure_effect(evaluation: Evaluation, places: NDArray[np.intp]) -> str:
+    """What queries that the system failed on count as in an evaluation."""
+    return effect_of(places, evaluation.measures, evaluation.values, evaluation.scored)
+
+
+def in_brackets(text: str) -> str:
+    """` (text)`; nothing for an empty text."""
+    return f" ({text})" if text else ""
