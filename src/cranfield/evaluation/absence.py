@@ -36,8 +36,8 @@ def absence_sentences(
     for absence, places in without_relevant(ranking).items():
         if len(places):
             effect = in_brackets(effect_of(places, measures, values, scored))
-            named = first_of(ranking.query_ids[place] for place in places)
-            yield f"{absence}: {len(places)} of {total} queries{effect}: {named}"
+            names = first_of(ranking.query_ids[place] for place in places)
+            yield f"{absence}: {len(places)} of {total} queries{effect}: {names}"
     missing, silent = unanswered(ranking)
     if silent:
         yield (
