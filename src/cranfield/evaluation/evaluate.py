@@ -27,7 +27,7 @@ from cranfield.words import first_of
 Scored = tuple[FloatQ, NDArray[np.bool_], dict[str, str]]
 """What `compute` returns: values, which are scored, and why the others are not."""
 
-SAID_ONCE = frozenset((NOTHING_EXPECTED, Absence.NEVER_JUDGED, Absence.NO_CONSENSUS))
+REPORTED_ONCE = frozenset((NOTHING_EXPECTED, Absence.NEVER_JUDGED, Absence.NO_CONSENSUS))
 """Reasons that one sentence covers for all measures."""
 SAME = 1e-12
 """Means closer than this are equal."""
@@ -249,7 +249,7 @@ def _unscored(ranking: Ranking, measures: Sequence[Measure], results: Mapping[Me
         for query_id, why in results[measure][2].items():
             queries.setdefault(why, []).append(query_id)
         for why, query_ids in queries.items():
-            if measure.name != "Judged" and why not in SAID_ONCE:
+            if measure.name != "Judged" and why not in REPORTED_ONCE:
                 shared.setdefault((why, tuple(query_ids)), []).append(measure)
     for (why, unscored), same in shared.items():
         have = "has" if len(same) == 1 else "have"
