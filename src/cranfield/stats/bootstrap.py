@@ -83,6 +83,7 @@ def _bca(vector: FloatN, alpha: float, seed: int, n_draws: int) -> TestResult:
         p_one_sided=p_greater,
         ci_low=low,
         ci_high=high,
+        estimate=describe(vector).mean,
         extra={"resamples": n_draws - 1, "bias": curve.bias, "acceleration": curve.acceleration},
     )
 

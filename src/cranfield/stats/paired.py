@@ -43,14 +43,19 @@ def paired_t(difference: Values, *, alpha: float = 0.05) -> TestResult:
         note = ALL_EQUAL if about.mean else ALL_ZERO
         one_sided = _step(-about.mean)
         return TestResult(
-            None, 0.0 if about.mean else 1.0, one_sided, ci_low=interval[0], ci_high=interval[1], note=note
+            *(None, 0.0 if about.mean else 1.0, one_sided),
+            ci_low=interval[0],
+            ci_high=interval[1],
+            note=note,
+            estimate=about.mean,
         )
     t = about.mean / (about.std / math.sqrt(about.n))
     p_two_sided = min(1.0, 2 * t_tail(abs(t), about.n - 1))
     low, high = align_with_test(
         *interval, rejected=p_two_sided <= alpha, upward=t > 0, scale=float(np.abs(vector).max())
     )
-    return TestResult(t, p_two_sided, t_tail(t, about.n - 1), ci_low=low, ci_high=high, extra={"df": about.n - 1})
+    p_one_sided, extra = t_tail(t, about.n - 1), {"df": about.n - 1}
+    return TestResult(t, p_two_sided, p_one_sided, ci_low=low, ci_high=high, estimate=about.mean, extra=extra)
 
 
 def tost(difference: Values, margin: float, *, alpha: float = 0.05) -> TestResult:
@@ -91,7 +96,9 @@ def tost(difference: Values, margin: float, *, alpha: float = 0.05) -> TestResul
     t_high, _, p_high = _against_bound(about.mean - margin, about)
     statistic, note = t_low if p_low >= p_high else t_high, _no_spread_note(about)
     extra = {"margin": margin, "p_equivalence": max(p_low, p_high), "p_above_low": p_low, "p_below_high": p_high}
-    return TestResult(statistic, None, None, ci_low=low, ci_high=high, note=note, extra=extra)
+    return TestResult(
+        statistic, None, None, ci_low=low, ci_high=high, note=note, estimate=about.mean, extra=extra
+    )
 
 
 def noninferiority(difference: Values, margin: float, *, alpha: float = 0.05) -> TestResult:
@@ -130,7 +137,9 @@ def noninferiority(difference: Values, margin: float, *, alpha: float = 0.05) ->
     statistic, p_above, p_below = _against_bound(about.mean + margin, about)
     note = _no_spread_note(about)
     extra = {"margin": margin, "p_noninferior": p_above, "p_inferior": p_below}
-    return TestResult(statistic, None, None, ci_low=low, ci_high=high, note=note, extra=extra)
+    return TestResult(
+        statistic, None, None, ci_low=low, ci_high=high, note=note, estimate=about.mean, extra=extra
+    )
 
 
 def sign_test(difference: Values, *, alpha: float = 0.05) -> TestResult:
@@ -162,13 +171,18 @@ def sign_test(difference: Values, *, alpha: float = 0.05) -> TestResult:
         p_one_sided=float(tails[n - positive]),
         ci_low=float(kept[rejected - 1]) if bounded else None,
         ci_high=float(kept[n - rejected]) if bounded else None,
-        note=None
-        if bounded
-        else f"{n} queries differ: too few for a bounded interval at alpha {alpha:g}"
-        if n
-        else ALL_ZERO,
+        note=_sign_note(len(vector), n, is_bounded=bounded),
+        estimate=float(np.median(kept)) if n else None,
         extra={"n_positive": positive, "n_negative": n - positive},
     )
+
+
+def _sign_note(n: int, n_nonzero: int, *, is_bounded: bool) -> str | None:
+    if is_bounded:
+        return None
+    if not n_nonzero:
+        return ALL_ZERO
+    return f"{n} queries, of which {n_nonzero} differ, are too few for a bounded interval at this alpha"
 
 
 def mcnemar(baseline: Values | NDArray[np.bool_], candidate: Values | NDArray[np.bool_]) -> TestResult:

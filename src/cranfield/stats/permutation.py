@@ -12,20 +12,32 @@ d over F* is at most t. With r_F for that mean, one set of patterns answers for 
 Both inequalities let equality in, and the interval is closed. So `p(t) <= alpha` and "t is outside the interval" are one
 statement: #{r_F <= t} + 1 <= m exactly when the m-th smallest r_F is above t. Where m is 0 nothing can be rejected at this
 alpha, and the interval is unbounded: that is so under 6 queries at .05.
+
+A query that does not differ adds nothing to a sum. With z such queries among n, the 2^n means are 2^(n - z) sums, each divided
+by the size of its set and 0 to z more, which occur in binomial proportion: (z + 1) * 2^(n - z) weighted values. So 14
+queries that differ among 50 are enumerated too.
 """
 
 from __future__ import annotations
+
+import math
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cranfield.stats.describe import describe
-from cranfield.stats.resampling import FixedPoint, counted_subset_blocks, fixed_point, subset_blocks
+from cranfield.stats.resampling import FixedPoint, fixed_point, subset_blocks
 from cranfield.stats.result import DEFAULT_DRAWS, NO_QUERY, TestResult, untested
 from cranfield.stats.vectors import FloatN, Values, as_matrix, as_vector, check_alpha, check_draws
 
-EXACT_UP_TO = 16
-"""Up to this many queries all 2^n sign patterns are enumerated."""
+EXACT_UP_TO = 20
+"""Up to this many queries all 2^n sign patterns are enumerated; of more queries where enough of them do not differ."""
+
+EXACT_VALUES = 1 << EXACT_UP_TO
+"""Most weighted values that are enumerated."""
+
+COUNTED_EXACTLY = 52
+"""Patterns of up to so many queries are counted in whole numbers; of more, in shares."""
 
 PRODUCT_WORK = 1 << 17
 """Multiplications in one matrix product: half of what OpenBLAS gives to a single thread; does not change the result."""
@@ -46,19 +58,19 @@ def permutation(difference: Values, *, alpha: float = 0.05, seed: int = 0, n_dra
 def permutations(
     differences: NDArray[np.float64], *, alpha: float = 0.05, seed: int = 0, n_draws: int = DEFAULT_DRAWS
 ) -> list[TestResult]:
-    """Test whether each mean difference is zero, all with the same sign patterns.
+    """Test whether each mean difference is zero; those that are not enumerated, with the same random sign patterns.
 
     Args:
         differences: float64[n, M], queries by measures, candidate minus baseline.
         alpha: the interval covers 1 - alpha.
         seed: of the random sign patterns.
-        n_draws: sign patterns to use beyond `EXACT_UP_TO` queries; an odd number is rounded up. They come in pairs, a
+        n_draws: sign patterns to use where not all are enumerated; an odd number is rounded up. They come in pairs, a
             set and its complement, and the observed pattern with its mirror image is the first pair. So swapping the two
             systems mirrors every number, and the two-sided p is also the share of |means| as large as the observed.
 
     Returns:
-        One result per measure. Its statistic is the mean difference; `extra` has the number of sign patterns, and
-        whether they are all there are.
+        One result per measure. Its statistic is the mean difference; `extra` has the number of sign patterns (of the queries
+        that differ, where all are enumerated), and whether they are all there are.
 
     Conventions:
         a sum within 1e-12 of the sum of |d| is zero, so that ties are ties in floating point too · queries that do not
@@ -78,12 +90,73 @@ def permutations(
     if not n:
         return [untested(NO_QUERY) for _ in range(matrix.shape[1])]
     columns = [fixed_point(column) for column in matrix.T]
-    n_patterns = 1 << n if n <= EXACT_UP_TO else n_draws + n_draws % 2
-    sums, sizes = _subset_sums(np.column_stack([column.units for column in columns]), n_patterns // 2, seed)
-    return [
-        _result(column, mean, sums[:, index], sizes, alpha)
-        for index, (column, mean) in enumerate(zip(columns, (describe(c).mean for c in matrix.T), strict=True))
-    ]
+    means = [describe(column).mean for column in matrix.T]
+    drawn = [place for place, column in enumerate(columns) if not is_enumerated(n, len(_moving(column)))]
+    results = {
+        place: _enumerated(column, means[place], alpha)
+        for place, column in enumerate(columns)
+        if place not in set(drawn)
+    }
+    if drawn:
+        units = np.column_stack([columns[place].units for place in drawn])
+        sums, sizes = _subset_sums(units, (n_draws + 1) // 2, seed)
+        for index, place in enumerate(drawn):
+            results[place] = _drawn(columns[place], means[place], sums[:, index], sizes, alpha)
+    return [results[place] for place in range(len(columns))]
+
+
+def is_enumerated(n: int, n_nonzero: int) -> bool:
+    """Whether all sign patterns of n queries are counted, of which `n_nonzero` differ."""
+    return n_nonzero <= EXACT_UP_TO and (n - n_nonzero + 1) << n_nonzero <= EXACT_VALUES
+
+
+def _moving(column: FixedPoint) -> NDArray[np.float64]:
+    """The differences that are not zero, in units."""
+    return column.units[np.abs(column.units) > column.tolerance]
+
+
+def _enumerated(column: FixedPoint, mean: float | None, alpha: float) -> TestResult:
+    """The result of all sign patterns."""
+    n, moving = len(column.units), _moving(column)
+    sums, sizes = np.zeros(1), np.zeros(1)
+    for units in moving:
+        sums, sizes = np.concatenate([sums, sums + units]), np.concatenate([sizes, sizes + 1])
+    sums = column.zero_rounding(sums)
+    p_greater = int(np.count_nonzero(sums <= 0)) / len(sums)
+    p_less = int(np.count_nonzero(sums >= 0)) / len(sums)
+    weights, total = _zero_weights(n, n - len(moving))
+    values = np.concatenate([np.divide(sums, np.maximum(sizes + extra, 1)) for extra in range(len(weights))])[1:]
+    repeated = np.repeat(weights, len(sums))[1:]  # the first is the empty set, which is what was observed
+    low, high = _weighted_ends(values, repeated, tail_rank(alpha, total))
+    return _result(column, mean, (p_greater, p_less), (low, high), len(sums), is_exact=True)
+
+
+def _zero_weights(n: int, n_zero: int) -> tuple[NDArray[np.float64], int]:
+    """How many sets of the queries that do not differ have 0, 1, ... members, and the number of all sign patterns.
+
+    Beyond 2^52 patterns both are in shares of 2^52, rounded.
+    """
+    if n <= COUNTED_EXACTLY:
+        return np.array([float(math.comb(n_zero, members)) for members in range(n_zero + 1)]), 1 << n
+    total = 1 << COUNTED_EXACTLY
+    members = range(n_zero + 1)
+    logarithms = [math.lgamma(n_zero + 1) - math.lgamma(k + 1) - math.lgamma(n_zero - k + 1) for k in members]
+    shares = np.exp(np.array(logarithms) - n_zero * math.log(2))
+    return shares / shares.sum() * 2.0 ** (COUNTED_EXACTLY - (n - n_zero)), total
+
+
+def _weighted_ends(values: FloatN, weights: FloatN, rank: int) -> tuple[float, float] | tuple[None, None]:
+    """The `rank`-th smallest and the `rank`-th largest value, each counted as often as its weight."""
+    if rank < 1:
+        return None, None
+    if weights.min() == weights.max() == 1:
+        return _ends(values, rank)
+    order = np.argsort(values, kind="stable")
+    ordered, counts = values[order], weights[order]
+    from_below, from_above = np.cumsum(counts), np.cumsum(counts[::-1])
+    low = min(int(np.searchsorted(from_below, rank)), len(ordered) - 1)
+    high = min(int(np.searchsorted(from_above, rank)), len(ordered) - 1)
+    return float(ordered[low]), float(ordered[len(ordered) - 1 - high])
 
 
 def _subset_sums(units: NDArray[np.float64], n_rows: int, seed: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -91,13 +164,8 @@ def _subset_sums(units: NDArray[np.float64], n_rows: int, seed: int) -> tuple[ND
     n = len(units)
     counted = np.column_stack([units, np.ones(n)])  # the last column counts the members
     out = np.zeros((n_rows, counted.shape[1]))
-    if n <= EXACT_UP_TO:
-        # Every set without the last query: the complements are those with it.
-        for start, members in counted_subset_blocks(n_rows, n):
-            _add_product(out[start : start + len(members)], members, counted)
-    else:
-        for start, members in subset_blocks(seed, n_rows - 1, n):
-            _add_product(out[start + 1 : start + 1 + len(members)], members, counted)
+    for start, members in subset_blocks(seed, n_rows - 1, n):
+        _add_product(out[start + 1 : start + 1 + len(members)], members, counted)
     return out[:, :-1], out[:, -1]
 
 
@@ -116,30 +184,51 @@ def _add_product(out: NDArray[np.float64], members: NDArray[np.uint8], counted: 
             out[top : top + rows] += block[:, left : left + width] @ counted[left : left + width]
 
 
-def _result(
+def _drawn(
     column: FixedPoint, mean: float | None, sums: NDArray[np.float64], sizes: NDArray[np.float64], alpha: float
 ) -> TestResult:
+    """The result of random sign patterns."""
     n = len(column.units)
     n_patterns = 2 * len(sums)
     both_sums = column.zero_rounding(np.concatenate([sums, column.total - sums]))
     both_sizes = np.concatenate([sizes, n - sizes])
-    drawn = both_sizes > 0
-    means = both_sums[drawn] / both_sizes[drawn]
+    is_set = both_sizes > 0
+    means = both_sums[is_set] / both_sizes[is_set]
     # The empty set is the observed pattern, so it counts on both sides; it may be drawn again.
     n_empty = n_patterns - len(means)
     p_greater = (n_empty + int(np.count_nonzero(means <= 0))) / n_patterns
     p_less = (n_empty + int(np.count_nonzero(means >= 0))) / n_patterns
-    low, high = _ends(means, tail_rank(alpha, n_patterns) - (n_empty - 1))
-    exact = n <= EXACT_UP_TO
+    ends = _ends(means, tail_rank(alpha, n_patterns) - (n_empty - 1))
+    return _result(column, mean, (p_greater, p_less), ends, n_patterns, is_exact=False)
+
+
+def _result(
+    column: FixedPoint,
+    mean: float | None,
+    tails: tuple[float, float],
+    ends: tuple[float | None, float | None],
+    n_patterns: int,
+    *,
+    is_exact: bool,
+) -> TestResult:
+    low, high = ends
     return TestResult(
         statistic=mean,
-        p_two_sided=min(1.0, 2 * min(p_greater, p_less)),
-        p_one_sided=p_greater,
+        p_two_sided=min(1.0, 2 * min(tails)),
+        p_one_sided=tails[0],
         ci_low=None if low is None else column.value(low),
         ci_high=None if high is None else column.value(high),
-        note=None if low is not None else f"{n} queries are too few for a bounded interval at alpha {alpha:g}",
-        extra={"sign_patterns": n_patterns, "exact": "yes" if exact else "no"},
+        note=None if low is not None else _too_few(column, is_exact=is_exact),
+        estimate=mean,
+        extra={"sign_patterns": n_patterns, "exact": "yes" if is_exact else "no"},
     )
+
+
+def _too_few(column: FixedPoint, *, is_exact: bool) -> str:
+    n = len(column.units)
+    if not is_exact:
+        return "too few random draws for a bounded interval at this alpha"
+    return f"{n} queries, of which {len(_moving(column))} differ, are too few for a bounded interval at this alpha"
 
 
 def tail_rank(alpha: float, n_patterns: int) -> int:

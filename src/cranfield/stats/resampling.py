@@ -43,17 +43,6 @@ def subset_blocks(seed: int, n_rows: int, n: int) -> Iterator[tuple[int, NDArray
         yield start, np.unpackbits(packed, axis=1, count=n, bitorder="little")
 
 
-def counted_subset_blocks(n_rows: int, n: int) -> Iterator[tuple[int, NDArray[np.uint8]]]:
-    """The first `n_rows` subsets of n things (32 at most), in the order of their binary numbers; the empty one leads.
-
-    Yields:
-        The number of the first row, and uint8[rows, n] of 0 and 1.
-    """
-    packed = np.arange(n_rows, dtype="<u4").view(np.uint8).reshape(-1, 4)
-    for at, rows in _blocks(n_rows, n):
-        yield at, np.unpackbits(packed[at : at + rows], axis=1, count=n, bitorder="little")
-
-
 def index_blocks(seed: int, n_rows: int, n: int) -> Iterator[tuple[int, NDArray[np.int64]]]:
     """Random samples of n indices under n, with replacement.
 

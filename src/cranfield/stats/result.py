@@ -23,9 +23,11 @@ class TestResult:
     p_adjusted: float | None = None
     """Holm-adjusted two-sided p-value within its family; equal to `p_two_sided` for the declared test."""
     note: str | None = None
-    """Why there is no p-value (`too few non-zero pairs`), or additional information (`exact p .000366`)."""
+    """Why there is no p-value (`too few non-zero pairs`), or additional information (`normal approximation p .00115`)."""
     ci_low: float | None = None
     ci_high: float | None = None
+    estimate: float | None = None
+    """Point estimate of what the interval is about: the mean difference, the Hodges-Lehmann estimate, the median."""
     extra: Mapping[str, float | int | str | None] = field(default_factory=dict)
     """Values specific to this test: discordant counts, the exact p-value."""
 

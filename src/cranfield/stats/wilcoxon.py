@@ -16,7 +16,7 @@ FEWEST_PAIRS = 6
 """With fewer non-zero differences no two-sided p-value is below .05."""
 
 EXACT_UP_TO = 200
-"""Non-zero differences up to which the exact p-value is also computed."""
+"""Non-zero differences up to which p-value and interval are exact; beyond, by the normal approximation."""
 
 
 def wilcoxon(difference: Values, *, alpha: float = 0.05) -> TestResult:
@@ -30,20 +30,22 @@ def wilcoxon(difference: Values, *, alpha: float = 0.05) -> TestResult:
         alpha: the interval covers 1 - alpha.
 
     Returns:
-        W, and p by the normal approximation, one-sided for the candidate above the baseline. The interval is of the
-        pseudo-median (the median of the Walsh averages) of the *non-zero* differences, by inverting the test: all t for
-        which W+ of the d - t stays within the critical distance of its mean. Its ends are order statistics of the Walsh
-        averages. `extra` has both rank sums, the pseudo-median, and up to 200 non-zero pairs the exact p-values.
+        W, and p by counting all sign patterns of the ranks, one-sided for the candidate above the baseline; beyond 200 non-zero
+        differences by the normal approximation. The interval is of the pseudo-median (the median of the Walsh averages,
+        Hodges and Lehmann's estimate) of the *non-zero* differences, by inverting the test: all t for which W+ of the d - t
+        is not in its critical tails. Its ends are order statistics of the Walsh averages. `estimate` is the pseudo-median;
+        `extra` has both rank sums and the p-values of both kinds.
 
     Conventions:
-        zero differences are dropped, then tied sizes get their mean rank and the spread its correction for ties (t is the
-        length of a tie); no continuity correction · sizes within 1e-12 of the largest are tied · under 6 non-zero pairs:
-        no p-value, no interval, and a note · the spread of the interval is that of the test at zero, ties included · the exact
+        zero differences are dropped, then tied sizes get their mean rank (and z its correction for ties, t the length of a
+        tie) · no continuity correction · sizes within 1e-12 of the largest are tied · under 6 non-zero pairs: no p-value, no
+        interval, and a note · the critical tails of the interval are those of the test at zero, ties included · the exact
         p is conditional on the ranks as they are, ties included.
 
     Source:
-        Wilcoxon 1945, Biometrics Bulletin 1(6); Hodges & Lehmann 1963, Ann. Math. Stat. 34(2). Equal to
-        `scipy.stats.wilcoxon(d, zero_method="wilcox", correction=False, method="approx")`.
+        Wilcoxon 1945, Biometrics Bulletin 1(6); Hodges & Lehmann 1963, Ann. Math. Stat. 34(2). The exact p equals that of
+        `scipy.stats.wilcoxon(method="exact")` without ties, and of `method=PermutationMethod(n_resamples=numpy.inf)`
+        with them; the approximation `zero_method="wilcox", correction=False, method="asymptotic"`.
     """
     check_alpha(alpha)
     vector = as_vector(difference, "differences")
@@ -98,26 +100,37 @@ def _signed_ranks(kept: FloatN, alpha: float) -> TestResult:
     w_minus = n * (n + 1) / 2 - w_plus
     spread = math.sqrt(n * (n + 1) * (2 * n + 1) / 24 - ties / 48)
     z = (w_plus - w_minus) / 2 / spread
-    p_two_sided = math.erfc(abs(z) / math.sqrt(2))
+    normal = math.erfc(abs(z) / math.sqrt(2)), math.erfc(z / math.sqrt(2)) / 2
+    exact = None
     averages = WalshAverages(kept)
-    low, high = _ends(averages, spread, alpha)
+    if n <= EXACT_UP_TO:
+        shares = _rank_sum_shares(doubled)
+        exact = _tails(shares, round(2 * w_plus))
+        rank = _exact_rank(shares, alpha)
+    else:
+        rank = _normal_rank(averages.size, spread, alpha)
+    p_two_sided, p_one_sided = exact or normal
+    low, high = _ends(averages, rank)
     scale = float(np.abs(kept).max())
     low, high = align_with_test(low, high, rejected=p_two_sided <= alpha, upward=z > 0, scale=scale)
-    exact = exact_p_values(doubled, round(2 * w_plus)) if n <= EXACT_UP_TO else None
+    median = averages.median()
     return TestResult(
         statistic=min(w_plus, w_minus),
         p_two_sided=p_two_sided,
-        p_one_sided=math.erfc(z / math.sqrt(2)) / 2,
+        p_one_sided=p_one_sided,
         ci_low=low,
         ci_high=high,
-        note=f"exact p {exact[0]:.3g}" if exact else None,
+        note=f"exact p; normal approximation p {normal[0]:.4g}" if exact else None,
+        estimate=median,
         extra={
             "n_nonzero": n,
             "w_plus": w_plus,
             "w_minus": w_minus,
-            "pseudo_median": averages.median(),
+            "pseudo_median": median,
             "p_exact_two_sided": exact[0] if exact else None,
             "p_exact_one_sided": exact[1] if exact else None,
+            "p_normal_two_sided": normal[0],
+            "p_normal_one_sided": normal[1],
         },
     )
 
@@ -132,18 +145,28 @@ def exact_p_values(doubled_ranks: NDArray[np.int64], doubled_w_plus: int) -> tup
     Returns:
         Two-sided and one-sided (as large or larger) p-value.
     """
-    total = int(doubled_ranks.sum())
-    share = np.zeros(total + 1)  # share[s] of all sign patterns have the doubled rank sum s
-    share[0] = 1.0
+    return _tails(_rank_sum_shares(doubled_ranks), doubled_w_plus)
+
+
+def _rank_sum_shares(doubled_ranks: NDArray[np.int64]) -> FloatN:
+    """Share of all sign patterns with each doubled rank sum, from 0."""
+    shares = np.zeros(int(doubled_ranks.sum()) + 1)
+    shares[0] = 1.0
     reached = 0
     for rank in doubled_ranks.tolist():
         reached += rank
-        with_it = share[: reached + 1 - rank].copy()
-        share[: reached + 1] /= 2
-        share[rank : reached + 1] += with_it / 2
+        with_it = shares[: reached + 1 - rank].copy()
+        shares[: reached + 1] /= 2
+        shares[rank : reached + 1] += with_it / 2
+    return shares
+
+
+def _tails(shares: FloatN, doubled_w_plus: int) -> tuple[float, float]:
+    """Two-sided and one-sided p-value of a doubled rank sum."""
+    total = len(shares) - 1
     # Sums are symmetric about total / 2, and a small tail is summed more exactly than 1 minus a large one.
-    tail = float(share[: min(doubled_w_plus, total - doubled_w_plus) + 1].sum())
-    at_least = tail if 2 * doubled_w_plus >= total else float(share[doubled_w_plus:].sum())
+    tail = float(shares[: min(doubled_w_plus, total - doubled_w_plus) + 1].sum())
+    at_least = tail if 2 * doubled_w_plus >= total else float(shares[doubled_w_plus:].sum())
     return min(1.0, 2 * tail), min(1.0, at_least)
 
 
@@ -158,14 +181,23 @@ def _doubled_ranks(sizes: FloatN) -> tuple[NDArray[np.int64], int]:
     return doubled, int((lengths**3 - lengths).sum())
 
 
-def _ends(averages: WalshAverages, spread: float, alpha: float) -> tuple[float | None, float | None]:
-    """Where W+ of the d - t, the number of averages above t, comes to the critical distance from its mean."""
+def _exact_rank(shares: FloatN, alpha: float) -> int:
+    """Walsh averages to leave out at either end, and one more: whole rank sums that the test rejects, counted from 0."""
+    rejected = int(np.count_nonzero(2 * np.cumsum(shares[: len(shares) // 2 + 1]) <= alpha))  # doubled sums 0 to this - 1
+    return (rejected + 1) // 2 if rejected else 0
+
+
+def _normal_rank(size: int, spread: float, alpha: float) -> int:
+    """The same where W+ of the d - t, the number of averages above t, comes to the critical distance from its mean."""
     from scipy.special import ndtri
 
-    critical = averages.size / 2 - float(ndtri(alpha / 2)) * spread
-    if math.isinf(critical):
-        return None, None
-    rank = min(math.floor(averages.size + 1 - critical), (averages.size + 1) // 2)
+    critical = size / 2 - float(ndtri(alpha / 2)) * spread
+    return 0 if math.isinf(critical) else math.floor(size + 1 - critical)
+
+
+def _ends(averages: WalshAverages, rank: int) -> tuple[float | None, float | None]:
+    """The `rank`-th smallest and largest average, the middle ones at most; None under 1."""
+    rank = min(rank, (averages.size + 1) // 2)
     if rank < 1:
         return None, None
     return averages.smallest(rank), averages.smallest(averages.size + 1 - rank)

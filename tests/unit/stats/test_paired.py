@@ -143,7 +143,9 @@ def test_the_sign_interval_by_hand():
 
 
 def test_few_signs_give_no_bound_and_a_note():
-    assert sign_test([0.1] * 5 + [0.0]).note == "5 queries differ: too few for a bounded interval at alpha 0.05"
+    assert sign_test([0.1] * 5 + [0.0]).note == (
+        "6 queries, of which 5 differ, are too few for a bounded interval at this alpha"
+    )
     assert sign_test([0.1] * 6).ci_low == 0.1
 
 

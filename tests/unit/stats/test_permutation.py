@@ -93,7 +93,7 @@ def test_p_at_most_alpha_is_an_interval_without_zero_when_counted(d, alpha):
     assert (result.p_two_sided <= alpha) == excludes_zero(result)
 
 
-@given(tied(min_size=17, max_size=30), ALPHAS, st.integers(0, 5), st.sampled_from([20, 99, 100, 1000]))
+@given(tied(min_size=21, max_size=34), ALPHAS, st.integers(0, 5), st.sampled_from([20, 99, 100, 1000]))
 def test_p_at_most_alpha_is_an_interval_without_zero_when_drawn(d, alpha, seed, n_draws):
     shifted = [value + 0.25 for value in d]  # so that both answers are common
     for values in (d, shifted):
@@ -187,7 +187,7 @@ def test_no_difference_at_all(n):
 def test_five_queries_cannot_bound_a_95_percent_interval_and_six_can():
     five, six = permutation([0.1, 0.2, 0.3, 0.4, 0.5]), permutation([0.1, 0.2, 0.3, 0.4, 0.5, 0.6])
     assert (five.ci_low, five.ci_high) == (None, None)
-    assert five.note == "5 queries are too few for a bounded interval at alpha 0.05"
+    assert five.note == "5 queries, of which 5 differ, are too few for a bounded interval at this alpha"
     assert (six.ci_low, six.ci_high) == (0.1, 0.6)  # m = .025 * 64 = 1
     assert six.note is None
     assert permutation([0.1] * 5, alpha=0.0625).ci_low == 0.1  # 2 / 2^5
@@ -257,14 +257,14 @@ def test_the_number_of_threads_is_no_part_of_the_answer(threads):
 
 
 def test_an_odd_number_of_draws_is_rounded_up():
-    assert permutation(np.arange(20.0), n_draws=99).extra == {"sign_patterns": 100, "exact": "no"}
+    assert permutation(np.arange(1.0, 22.0), n_draws=99).extra == {"sign_patterns": 100, "exact": "no"}
 
 
 def test_an_empty_set_that_is_drawn_counts_on_both_sides(monkeypatch):
     # One drawn pair, and it is the empty set and its complement again: as observed, and its mirror image.
-    nothing = np.zeros((1, 17), dtype=np.uint8)
+    nothing = np.zeros((1, 21), dtype=np.uint8)
     monkeypatch.setattr(module, "subset_blocks", lambda seed, rows, n: iter([(0, nothing)]))
-    result = permutation(np.arange(1.0, 18.0), n_draws=4, alpha=0.6)
+    result = permutation(np.arange(1.0, 22.0), n_draws=4, alpha=0.6)
     assert result.p_one_sided == 2 / 4
     assert result.ci_low is None  # m = floor(.3 * 4) = 1, and the smallest of four is the drawn empty set
 
@@ -319,9 +319,41 @@ def test_what_cannot_be_is_refused(call, words):
 def test_the_published_pair(cupertino):
     baseline, candidate = cupertino("mrr")
     d = candidate - baseline
-    # 36 zeros leave p as it is, so the 14 others can be counted out.
-    counted = permutation(d[d != 0])
-    drawn = permutation(d)
-    assert counted.p_two_sided == pytest.approx(6 / 2**14, abs=0)
-    assert drawn.p_two_sided == pytest.approx(counted.p_two_sided, abs=5 * math.sqrt(counted.p_two_sided / 100_000))
-    assert drawn.ci_low > 0
+    # 36 zeros leave p as it is, and all patterns of the 14 others are counted.
+    for result in (permutation(d), permutation(d[d != 0])):
+        assert result.p_two_sided == 6 / 2**14
+        assert result.extra == {"sign_patterns": 2**14, "exact": "yes"}
+        assert result.ci_low > 0
+
+
+@given(st.lists(st.integers(-6, 6).filter(bool), min_size=1, max_size=5), st.integers(0, 5), ALPHAS)
+def test_queries_that_do_not_differ_are_counted_by_their_number_alone(numerators, n_zero, alpha):
+    fractions = [*map(Fraction, numerators), *[Fraction(0)] * n_zero]
+    two_sided, greater, (low, high) = by_hand(fractions, Fraction(alpha).limit_denominator(100))
+    result = permutation([float(f) for f in fractions], alpha=alpha)
+    assert (result.p_two_sided, result.p_one_sided) == (float(two_sided), float(greater))
+    assert result.ci_low == (None if low is None else pytest.approx(float(low), rel=1e-13, abs=1e-13))
+    assert result.ci_high == (None if high is None else pytest.approx(float(high), rel=1e-13, abs=1e-13))
+    assert result.extra == {"sign_patterns": 2 ** len(numerators), "exact": "yes"}
+
+
+def test_fifteen_that_differ_of_twenty_are_enumerated_and_equal_scipy():
+    d = np.array([0.1, 0.1, 0.2, 0.2, 0.2, 0.3, 0.5, 0.5, 0.7, 0.9, 1.0, 0.4, -0.1, -0.2, -0.3, 0, 0, 0, 0, 0])
+    result = permutation(d)
+    every = scipy.stats.permutation_test(
+        (d[:15],), lambda x, axis: x.mean(axis=axis), permutation_type="samples", n_resamples=np.inf
+    )
+    assert result.extra == {"sign_patterns": 2**15, "exact": "yes"}
+    assert result.p_two_sided == pytest.approx(every.pvalue, rel=1e-12)
+
+
+@pytest.mark.parametrize("n", [60, 200])
+def test_the_enumerated_interval_of_many_that_do_not_differ_is_that_of_many_draws(n):
+    d = np.zeros(n)
+    d[:10] = [0.5, 0.4, 0.9, 0.2, 0.3, -0.1, 0.7, 0.6, 0.25, 0.35]
+    counted = permutation(d)
+    assert counted.extra["exact"] == "yes"
+    rows = np.random.default_rng(1).random((200_000, n)) < 0.5
+    means = np.sort((rows @ d) / rows.sum(axis=1))
+    assert counted.ci_low == pytest.approx(means[4_999], abs=0.01 * d.mean())
+    assert counted.ci_high == pytest.approx(means[-5_000], abs=0.01 * d.mean())

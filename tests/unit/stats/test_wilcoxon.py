@@ -34,8 +34,8 @@ def test_equal_to_scipy(tied_differences, n, seed, ties):
     result = wilcoxon(d)
     assert result.statistic == two_sided.statistic
     assert result.extra["w_plus"] == greater.statistic
-    assert result.p_two_sided == pytest.approx(two_sided.pvalue, rel=1e-12)
-    assert result.p_one_sided == pytest.approx(greater.pvalue, rel=1e-12)
+    assert result.extra["p_normal_two_sided"] == pytest.approx(two_sided.pvalue, rel=1e-12)
+    assert result.extra["p_normal_one_sided"] == pytest.approx(greater.pvalue, rel=1e-12)
 
 
 @pytest.mark.parametrize("n", [6, 10, 30, 50])
@@ -45,8 +45,15 @@ def test_the_exact_p_equals_scipy_without_ties(n):
     expected = {
         name: scipy.stats.wilcoxon(d, alternative=name, method="exact").pvalue for name in ("two-sided", "greater")
     }
-    assert result.extra["p_exact_two_sided"] == pytest.approx(expected["two-sided"], rel=1e-12)
-    assert result.extra["p_exact_one_sided"] == pytest.approx(expected["greater"], rel=1e-12)
+    assert result.p_two_sided == result.extra["p_exact_two_sided"] == pytest.approx(expected["two-sided"], rel=1e-12)
+    assert result.p_one_sided == result.extra["p_exact_one_sided"] == pytest.approx(expected["greater"], rel=1e-12)
+
+
+def test_fifteen_that_differ_of_twenty_equal_scipy_with_every_sign_pattern():
+    d = np.array([0.1, 0.1, 0.2, 0.2, 0.2, 0.3, 0.5, 0.5, 0.7, 0.9, 1.0, 0.4, -0.1, -0.2, -0.3, 0, 0, 0, 0, 0])
+    every = scipy.stats.PermutationMethod(n_resamples=np.inf)
+    result = wilcoxon(d)
+    assert result.p_two_sided == pytest.approx(scipy.stats.wilcoxon(d[:15], method=every).pvalue, rel=1e-12)
 
 
 @given(st.lists(st.integers(-4, 4).filter(bool), min_size=6, max_size=9))
@@ -58,14 +65,16 @@ def test_the_exact_p_equals_counting_every_sign_pattern_ties_included(d):
     result = wilcoxon(np.array(d, dtype=float))
     assert result.extra["p_exact_one_sided"] == pytest.approx(greater, rel=1e-13)
     assert result.extra["p_exact_two_sided"] == pytest.approx(min(1.0, 2 * min(greater, less)), rel=1e-13)
-    assert result.note == f"exact p {result.extra['p_exact_two_sided']:.3g}"
+    assert result.p_two_sided == result.extra["p_exact_two_sided"]
+    assert result.note == f"exact p; normal approximation p {result.extra['p_normal_two_sided']:.4g}"
 
 
 def test_the_exact_p_of_many_pairs_is_close_to_the_approximation_and_absent_beyond_its_limit():
     d = np.random.default_rng(0).normal(0.1, 1, 201)
     within, beyond = wilcoxon(d[:200]), wilcoxon(d)
-    assert within.extra["p_exact_two_sided"] == pytest.approx(within.p_two_sided, rel=0.02)
+    assert within.extra["p_normal_two_sided"] == pytest.approx(within.p_two_sided, rel=0.02)
     assert beyond.extra["p_exact_two_sided"] is None
+    assert beyond.p_two_sided == beyond.extra["p_normal_two_sided"]
     assert beyond.note is None
 
 
@@ -81,11 +90,11 @@ def test_the_published_pair(cupertino):
     result = wilcoxon(candidate - baseline)
     assert result.statistic == 1.5
     assert result.extra["n_nonzero"] == 14
-    assert round(result.p_two_sided, 6) == 0.001147
-    assert round(result.p_one_sided, 6) == 0.000574
+    assert round(result.extra["p_normal_two_sided"], 6) == 0.001147
+    assert round(result.extra["p_normal_one_sided"], 6) == 0.000574
     # 3 of the 2^14 patterns have a rank sum of 1.5 or less: none, and either of the two smallest, which tie.
-    assert result.extra["p_exact_two_sided"] == 2 * 3 / 2**14
-    assert result.note == "exact p 0.000366"
+    assert result.p_two_sided == result.extra["p_exact_two_sided"] == 2 * 3 / 2**14
+    assert result.note == "exact p; normal approximation p 0.001147"
     assert result.ci_low > 0
 
 
@@ -123,14 +132,12 @@ def test_p_at_most_alpha_is_an_interval_without_zero(d, step, alpha):
 
 
 @given(st.lists(st.integers(-6, 6).filter(bool), min_size=6, max_size=20), ALPHAS, st.integers(-28, 28))
-def test_the_interval_is_where_the_rank_sum_stays_within_its_critical_distance(d, alpha, quarters):
+def test_the_interval_is_where_the_rank_sum_is_not_in_its_critical_tails(d, alpha, quarters):
     at = quarters / 4 + 1 / 8  # between averages, which are halves
-    n = len(d)
     result = wilcoxon(np.array(d, dtype=float), alpha=alpha)
-    _, lengths = np.unique(np.abs(d), return_counts=True)
-    spread = math.sqrt(n * (n + 1) * (2 * n + 1) / 24 - (lengths**3 - lengths).sum() / 48)
+    doubled = np.rint(2 * scipy.stats.rankdata(np.abs(d))).astype(int)
     above = sum(average > at for average in walsh(d))
-    kept = abs(above - n * (n + 1) / 4) < scipy.stats.norm.isf(alpha / 2) * spread
+    kept = exact_p_values(doubled, 2 * above)[0] > alpha
     inside = (result.ci_low is None or result.ci_low < at) and (result.ci_high is None or at < result.ci_high)
     assert kept == inside
 
@@ -149,13 +156,12 @@ def test_an_interval_that_is_open_at_zero_does_not_end_on_it():
 
 
 def test_without_ties_the_interval_is_the_textbook_one():
-    # n = 10, critical rank sum at .05: mean 27.5, spread sqrt(10 * 11 * 21 / 24) = 9.811, 27.5 + 1.96 * 9.811 = 46.73.
-    # So the floor(55 + 1 - 46.73) = 9th average from either end.
+    # n = 10: the critical value of tables at .05, two-sided, is 8, so the 9th average from either end.
     d = np.array([1.1, 2.3, -0.7, 4.2, 0.4, 3.3, -1.9, 5.8, 2.9, 0.2])
     averages = walsh(d.tolist())
     result = wilcoxon(d)
     assert (result.ci_low, result.ci_high) == pytest.approx((averages[8], averages[-9]), rel=1e-14)
-    assert result.extra["pseudo_median"] == pytest.approx(np.median(averages), rel=1e-14)
+    assert result.estimate == result.extra["pseudo_median"] == pytest.approx(np.median(averages), rel=1e-14)
 
 
 def test_few_pairs_and_a_small_alpha_give_no_bound():
