@@ -89,7 +89,7 @@ def compare(baseline: Evaluation, candidate: Evaluation, options: CompareOptions
         moves=move_queries(baseline, candidate, query_ids),
         rank_one=_rank_one(sides, query_ids),
         strata=_strata(paired[primary], baseline.testset, 1 - options.alpha),
-        n_draws=random_draws(len(query_ids), options),
+        n_draws=random_draws(len(query_ids), compared[primary].n_nonzero, options),
         dropped=dropped,
         evidence=evidence,
     )
@@ -144,6 +144,8 @@ def _compare_measure(
         delta_median=about.median,
         delta_std=about.std,
         differences=dict(zip(paired.query_ids, difference.tolist(), strict=True)),
+        estimate=declared.estimate if declared else None,
+        estimates=TESTS[options.test].estimate,
     )
 
 

@@ -236,9 +236,9 @@ def _why_not_significant(many: ManyComparison) -> tuple[str, ...]:
 
 def _smallest_p_note(many: ManyComparison) -> list[str]:
     """A note where no p-value of the permutation test can pass the first step of Holm's adjustment."""
-    patterns = many.pairs[0].result.extra.get("sign_patterns")
-    if many.options.test != "permutation" or not isinstance(patterns, int):
+    if many.options.test != "permutation":
         return []
+    patterns = many.n_draws or 1 << len(many.query_ids)
     least, needed = 2 / patterns, many.options.alpha / len(many.pairs)  # the observed pattern and its mirror image
     if least <= needed:
         return []

@@ -30,6 +30,11 @@ class PairComparison:
     verdict: VerdictCode
     """Of `second` against `first`, by the adjusted p: better, worse or not significant."""
 
+    @property
+    def estimate(self) -> float:
+        """What the interval is about: the mean difference unless the test is about another quantity."""
+        return self.delta if self.result.estimate is None else self.result.estimate
+
 
 @dataclass(frozen=True, slots=True)
 class StratumRow:
@@ -132,7 +137,7 @@ class ManyComparison:
     @property
     def n_draws(self) -> int:
         """Random sign patterns of a permutation test; 0 where all of them were counted."""
-        return random_draws(len(self.query_ids), self.options)
+        return random_draws(len(self.query_ids), len(self.query_ids), self.options)
 
     @property
     def best_first(self) -> tuple[int, ...]:

@@ -17,7 +17,7 @@ from cranfield.evaluation.verdict import CompareOptions
 from cranfield.measures import CATALOGUE, Measure
 from cranfield.model import TestSet
 from cranfield.ranking.value import FloatQ
-from cranfield.stats.permutation import EXACT_UP_TO, permutations
+from cranfield.stats.permutation import is_enumerated, permutations
 from cranfield.stats.result import TestResult
 
 FloatQS = NDArray[np.float64]
@@ -164,6 +164,6 @@ def permute(differences: Sequence[FloatQ], options: CompareOptions) -> list[Test
     return permutations(np.column_stack(differences), alpha=options.alpha, seed=options.seed, n_draws=drawn)
 
 
-def random_draws(n_queries: int, options: CompareOptions) -> int:
+def random_draws(n_queries: int, n_nonzero: int, options: CompareOptions) -> int:
     """Random sign patterns of the permutation test; 0 where all of them are counted."""
-    return options.n_draws if n_queries > EXACT_UP_TO else 0
+    return 0 if is_enumerated(n_queries, n_nonzero) else options.n_draws

@@ -68,6 +68,8 @@ class Variation:
     ci_high: float | None
     n: int
     verdict: VerdictCode
+    estimate: float | None = None
+    """Point estimate of what the interval is about: the mean difference unless the test is about another quantity."""
 
 
 @dataclass(frozen=True)
@@ -175,7 +177,8 @@ class _Analyses:
         result = spec.run(Paired(a, b, difference, comparison.alpha, comparison.seed, self.n_draws))
         margin = comparison.margin if spec.estimates == MEAN_DIFFERENCE else None
         verdict = verdict_of_interval(result.ci_low, result.ci_high, sign=sign_of(paired.measure), margin=margin)
-        return Variation(family, name, float(difference.mean()), result.ci_low, result.ci_high, len(a), verdict)
+        mean = float(difference.mean())
+        return Variation(family, name, mean, result.ci_low, result.ci_high, len(a), verdict, result.estimate)
 
     def with_measure(self, family: Family, measure: Measure) -> Variation | str:
         """The variation of another measure; the reason where there is none."""

@@ -252,6 +252,19 @@ class MeasureComparison:
     delta_std: float | None = None
     differences: Mapping[str, float] = field(default_factory=dict)
     """Query id to candidate minus baseline."""
+    estimate: float | None = None
+    """Point estimate of what the interval is about: `delta` where that is the mean difference, else the Hodges-Lehmann
+    estimate or the median of the differences that are not zero."""
+    estimates: str = ""
+    """Name of that: `mean difference`, `Hodges-Lehmann estimate`, `median difference`."""
+
+    @property
+    def mean_is_outside(self) -> bool:
+        """Whether the mean difference lies outside the interval, which is of another quantity then."""
+        low, high, delta = self.ci_low, self.ci_high, self.delta
+        if delta is None or self.estimate == delta:
+            return False
+        return (low is not None and delta < low) or (high is not None and delta > high)
 
 
 @dataclass(frozen=True, slots=True)

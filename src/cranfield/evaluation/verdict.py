@@ -90,10 +90,12 @@ def decide(
         lean = _direction(declared.delta, sign)
         sentence = f"{candidate} is equivalent to {baseline} within ±{margin:g}{lean}: {numbers}."
         return code, sentence, _noninferiority_note(declared, alpha)
+    of_mean = mean_note(declared, options.test)
     if code is VerdictCode.NOT_SIGNIFICANT:
         sentence = f"No significant difference between {baseline} and {candidate}: {numbers}."
-        return code, sentence, (*_noninferiority_note(declared, alpha), *_detectable_difference(declared))
-    return code, f"{candidate} is {code.text} than {baseline}: {numbers}.", _noninferiority_note(declared, alpha)
+        return code, sentence, (*_noninferiority_note(declared, alpha), *of_mean, *_detectable_difference(declared))
+    notes = (*_noninferiority_note(declared, alpha), *of_mean)
+    return code, f"{candidate} is {code.text} than {baseline}: {numbers}.", notes
 
 
 def _noninferiority_note(declared: MeasureComparison, alpha: float) -> tuple[str, ...]:
@@ -154,11 +156,12 @@ def disagreements(
         result = comparison.tests.get(test)
         if result is None or not _is_significant(result, alpha):
             continue
-        direction = (1 if comparison.delta > 0 else -1) * (1 if spec.higher_is_better else -1)
+        shown = comparison.delta if comparison.estimate is None else comparison.estimate
+        direction = (1 if shown > 0 else -1) * (1 if spec.higher_is_better else -1)
         if direction != claimed_sign:
             word = "better" if direction > 0 else "worse"
             sentences.append(
-                f"{measure}: significantly {word} ({format_delta(comparison.delta)}, adjusted p {format_p(result.p_adjusted)})"
+                f"{measure}: significantly {word} ({format_delta(shown)}, adjusted p {format_p(result.p_adjusted)})"
             )
     for name, result in comparisons[primary].tests.items():
         if name == test or result.p_adjusted is None or TESTS[name].needs_margin:
@@ -177,28 +180,51 @@ def _is_significant(result: TestResult, alpha: float) -> bool:
 
 
 def _format_numbers(declared: MeasureComparison, test: str, alpha: float) -> str:
-    """`nDCG@10 0.4120 to 0.4710, +0.0590 (95 % CI +0.0210 to +0.0970, p .0021, n = 50, permutation)`."""
+    """The means, and the estimate that the declared test is about with its interval.
+
+    `nDCG@10 0.4120 to 0.4710, +0.0590 (95 % CI +0.0210 to +0.0970, p .0021, n = 50, permutation)`; of another quantity than the
+    mean, `nDCG@10 0.4120 to 0.4710, Hodges-Lehmann estimate +0.0500 (95 % CI +0.0100 to +0.0900, p .0021, 31 of 50
+    queries differ, wilcoxon), mean difference +0.0590`.
+    """
     if declared.delta is None:
         return f"{declared.measure} has no query that both sides have a value for"
-    what = "" if TESTS[test].estimates == MEAN_DIFFERENCE else f" of the {TESTS[test].estimates}"
     bounds = (declared.ci_low, declared.ci_high)
     interval = "unbounded" if bounds == (None, None) else format_delta_interval(bounds)
     result = declared.tests.get(test)
     p_value = f"p {format_p(result.p_two_sided)}, " if result is not None and result.p_two_sided is not None else ""
-    means = f"{format_value(declared.baseline.mean)} to {format_value(declared.candidate.mean)}"
-    return (
-        f"{declared.measure} {means}, {format_delta(declared.delta)} "
-        f"({format_level(alpha)} CI{what} {interval}, {p_value}n = {declared.n}, {test})"
+    means = f"{declared.measure} {format_value(declared.baseline.mean)} to {format_value(declared.candidate.mean)}"
+    if TESTS[test].is_of_mean:
+        numbers = f"{format_level(alpha)} CI {interval}, {p_value}n = {declared.n}, {test}"
+        return f"{means}, {format_delta(declared.delta)} ({numbers})"
+    numbers = (
+        f"{format_level(alpha)} CI {interval}, {p_value}{declared.n_nonzero} of {declared.n} queries differ, {test}"
     )
+    estimate = f"{TESTS[test].estimate} {format_delta(declared.estimate)}"
+    return f"{means}, {estimate} ({numbers}), mean difference {format_delta(declared.delta)}"
+
+
+def mean_note(declared: MeasureComparison, test: str) -> tuple[str, ...]:
+    """Where interval and mean difference say different things: why they can."""
+    spec = TESTS[test]
+    if declared.delta is None or declared.estimate is None or spec.is_of_mean:
+        return ()
+    mean = f"the mean difference is {format_delta(declared.delta)}"
+    why = (
+        f"the CI is of the {spec.estimates}; the mean counts queries that do not differ, and large differences in full"
+    )
+    if declared.delta * declared.estimate < 0:
+        return (f"{mean}, the other way than the {spec.estimate}: {why}",)
+    return (f"{mean}, outside the CI: {why}",) if declared.mean_is_outside else ()
 
 
 def _detectable_difference(declared: MeasureComparison) -> tuple[str, ...]:
     if declared.n < 2:
         return ("fewer than two queries have a value on both sides: nothing can be tested",)
-    if declared.ci_low is None or declared.ci_high is None:
-        return (f"{declared.n} queries are too few for a bounded interval at this alpha",)
     if not declared.n_nonzero:
         return ("no query differs: the two systems score the same on every query",)
+    if declared.ci_low is None or declared.ci_high is None:
+        differ = f"{declared.n} queries, of which {declared.n_nonzero} differ,"
+        return (f"{differ} are too few for a bounded interval at this alpha",)
     if declared.mde is None:
         return ()
     return (

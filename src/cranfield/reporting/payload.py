@@ -44,14 +44,14 @@ FIELDS: Fields = {
     JudgedShare: "measure mean n",
     Limits: "max_failed_share min_judged_share evidence?",
     MeasureComparison: (
-        "baseline=baseline.mean candidate=candidate.mean delta ci_low ci_high interval_method effect_size n n_nonzero mde "
+        "baseline=baseline.mean candidate=candidate.mean delta estimate estimates ci_low ci_high interval_method effect_size n n_nonzero mde "
         "baseline_median=baseline.median candidate_median=candidate.median delta_median baseline_std=baseline.std "
         "candidate_std=candidate.std delta_std tests"
     ),
     Query: "text strata params",
     StratumComparison: "key value n baseline=baseline_mean candidate=candidate_mean delta ci_low ci_high",
     Summary: "aggregate mean median std ci_low ci_high n total geometric_mean weighted_mean",
-    TestResult: "statistic p_two_sided p_one_sided p_adjusted ci_low ci_high note extra?",
+    TestResult: "statistic p_two_sided p_one_sided p_adjusted ci_low ci_high estimate? note extra?",
     TestSet: "name version digest n_queries=queries.__len__ review=meta.review? notes?",
 }
 """What is written of each class; see `cranfield.record`."""

@@ -96,9 +96,7 @@ def tost(difference: Values, margin: float, *, alpha: float = 0.05) -> TestResul
     t_high, _, p_high = _against_bound(about.mean - margin, about)
     statistic, note = t_low if p_low >= p_high else t_high, _no_spread_note(about)
     extra = {"margin": margin, "p_equivalence": max(p_low, p_high), "p_above_low": p_low, "p_below_high": p_high}
-    return TestResult(
-        statistic, None, None, ci_low=low, ci_high=high, note=note, estimate=about.mean, extra=extra
-    )
+    return TestResult(statistic, None, None, ci_low=low, ci_high=high, note=note, estimate=about.mean, extra=extra)
 
 
 def noninferiority(difference: Values, margin: float, *, alpha: float = 0.05) -> TestResult:
@@ -137,9 +135,7 @@ def noninferiority(difference: Values, margin: float, *, alpha: float = 0.05) ->
     statistic, p_above, p_below = _against_bound(about.mean + margin, about)
     note = _no_spread_note(about)
     extra = {"margin": margin, "p_noninferior": p_above, "p_inferior": p_below}
-    return TestResult(
-        statistic, None, None, ci_low=low, ci_high=high, note=note, estimate=about.mean, extra=extra
-    )
+    return TestResult(statistic, None, None, ci_low=low, ci_high=high, note=note, estimate=about.mean, extra=extra)
 
 
 def sign_test(difference: Values, *, alpha: float = 0.05) -> TestResult:

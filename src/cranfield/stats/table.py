@@ -42,6 +42,8 @@ class TestSpec:
     """What it tests, for readers of a report."""
     estimates: str
     """What its interval estimates: `mean difference`; empty where it has none."""
+    estimate: str
+    """Name of its point estimate, which lies in the interval: `mean difference`, `Hodges-Lehmann estimate`."""
     interval: str
     """How its interval is computed: `inverted permutation test`; empty where it has none."""
     source: str
@@ -52,6 +54,11 @@ class TestSpec:
     """Runs only where all values are 0 or 1."""
     needs_margin: bool = False
     """Runs only where a margin is declared."""
+
+    @property
+    def is_of_mean(self) -> bool:
+        """True where interval and estimate are of the mean difference."""
+        return self.estimates == MEAN_DIFFERENCE
 
     @property
     def interval_method(self) -> str:
@@ -114,6 +121,7 @@ TESTS: Mapping[str, TestSpec] = {
             sentence="Flips the sign of each query's difference at random; p is the share of sign patterns whose mean "
             "difference is at least as far from zero.",
             estimates=MEAN_DIFFERENCE,
+            estimate=MEAN_DIFFERENCE,
             interval="inverted permutation test",
             source="Fisher 1935, The Design of Experiments; Hartigan 1969, JASA 64(328); "
             "Smucker, Allan & Carterette 2007, CIKM",
@@ -124,6 +132,7 @@ TESTS: Mapping[str, TestSpec] = {
             title="Wilcoxon signed-rank test",
             sentence="Compares the rank sums of gains and losses, ranked by size, among the queries that differ. Needs 6 that differ.",
             estimates="pseudo-median of the non-zero differences (Hodges-Lehmann)",
+            estimate="Hodges-Lehmann estimate",
             interval="inverted Wilcoxon test",
             source="Wilcoxon 1945, Biometrics Bulletin 1(6); Hodges & Lehmann 1963, Ann. Math. Stat. 34(2)",
             run=_wilcoxon,
@@ -133,6 +142,7 @@ TESTS: Mapping[str, TestSpec] = {
             title="paired t test",
             sentence="Compares the mean difference with its standard error; assumes normally distributed differences.",
             estimates=MEAN_DIFFERENCE,
+            estimate=MEAN_DIFFERENCE,
             interval="Student's t",
             source="Student 1908, Biometrika 6(1)",
             run=_paired_t,
@@ -142,6 +152,7 @@ TESTS: Mapping[str, TestSpec] = {
             title="sign test",
             sentence="Compares the numbers of gains and losses among the queries that differ, whatever their size.",
             estimates="median of the non-zero differences",
+            estimate="median difference",
             interval="order statistics",
             source="Arbuthnot 1710, Phil. Trans. 27; Conover 1999, Practical Nonparametric Statistics",
             run=_sign_test,
@@ -151,6 +162,7 @@ TESTS: Mapping[str, TestSpec] = {
             title="exact McNemar test",
             sentence="Compares the numbers of queries that only one side gets right. For measures of 0 and 1.",
             estimates="",
+            estimate="",
             interval="",
             source="McNemar 1947, Psychometrika 12(2)",
             run=_mcnemar,
@@ -162,6 +174,7 @@ TESTS: Mapping[str, TestSpec] = {
             title="bootstrap",
             sentence="Resamples the queries with replacement and takes percentiles of the mean difference.",
             estimates=MEAN_DIFFERENCE,
+            estimate=MEAN_DIFFERENCE,
             interval="BCa percentiles of resampled means",
             source="Efron 1987, JASA 82(397)",
             run=_bootstrap,
@@ -172,6 +185,7 @@ TESTS: Mapping[str, TestSpec] = {
             sentence="Tests whether the mean difference lies within the margin; its p-value is of equivalence, not of a "
             "difference.",
             estimates=MEAN_DIFFERENCE,
+            estimate=MEAN_DIFFERENCE,
             interval="Student's t at 1 - 2 alpha",
             source="Schuirmann 1987, J. Pharmacokinet. Biopharm. 15(6)",
             run=_tost,

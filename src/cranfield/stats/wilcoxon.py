@@ -183,7 +183,9 @@ def _doubled_ranks(sizes: FloatN) -> tuple[NDArray[np.int64], int]:
 
 def _exact_rank(shares: FloatN, alpha: float) -> int:
     """Walsh averages to leave out at either end, and one more: whole rank sums that the test rejects, counted from 0."""
-    rejected = int(np.count_nonzero(2 * np.cumsum(shares[: len(shares) // 2 + 1]) <= alpha))  # doubled sums 0 to this - 1
+    rejected = int(
+        np.count_nonzero(2 * np.cumsum(shares[: len(shares) // 2 + 1]) <= alpha)
+    )  # doubled sums 0 to this - 1
     return (rejected + 1) // 2 if rejected else 0
 
 

@@ -1,6 +1,7 @@
 """The verdict rule, the partitions, adjustment, and what is refused."""
 
 import math
+import random
 
 import pytest
 from hypothesis import given
@@ -84,8 +85,49 @@ def test_the_sentence_can_be_pasted():
 
 
 def test_an_interval_of_something_else_than_the_mean_says_of_what():
-    sentence = compared([2] * 12, [1] * 12, test="wilcoxon").verdict.sentence
-    assert "95 % CI of the pseudo-median of the non-zero differences (Hodges-Lehmann) +0.5000 to" in sentence
+    sentence = compared([2] * 12 + [1] * 4, [1] * 16, test="wilcoxon").verdict.sentence
+    assert sentence.endswith(
+        "RR 0.6250 to 1.0000, Hodges-Lehmann estimate +0.5000 (95 % CI +0.5000 to +0.5000, p .0005, 12 of 16 queries "
+        "differ, wilcoxon), mean difference +0.3750."
+    )
+    sentence = compared([2] * 12 + [1] * 4, [1] * 16, test="sign").verdict.sentence
+    assert "median difference +0.5000 (95 % CI +0.5000 to +0.5000, p .0005, 12 of 16 queries differ, sign)" in sentence
+
+
+@pytest.mark.parametrize("test", ["wilcoxon", "sign"])
+def test_a_mean_outside_the_interval_has_its_reason(test):
+    # 12 of 40 queries rise by 1/2: every non-zero difference is 1/2, and the mean of all 40 is .15.
+    comparison = compared([2] * 12 + [1] * 28, [1] * 40, test=test)
+    about = comparison.measures[comparison.primary]
+    assert (about.estimate, about.ci_low, about.ci_high) == (0.5, 0.5, 0.5)
+    assert about.delta == pytest.approx(0.15)
+    assert about.mean_is_outside
+    (reason,) = comparison.verdict.reasons
+    assert reason.startswith("the mean difference is +0.1500, outside the CI: the CI is of the ")
+
+
+def test_a_mean_that_points_the_other_way_is_in_the_reasons():
+    # 16 queries rise a little (1/9 to 1/8), 3 fall from 1 to 0: most rise, and the mean falls.
+    comparison = compared([9] * 16 + [1] * 3, [8] * 16 + [None] * 3, test="sign")
+    assert comparison.verdict.name == "better"
+    assert any("the other way than the median difference" in reason for reason in comparison.verdict.reasons)
+
+
+@pytest.mark.parametrize("test", ["permutation", "wilcoxon", "t", "sign", "bootstrap"])
+@pytest.mark.parametrize("seed", range(5))
+def test_the_estimate_lies_in_its_interval(test, seed):
+    draw = random.Random(seed)
+    before, after = ([draw.randrange(1, 9) for _ in range(30)] for _ in range(2))
+    for about in compared(before, after, test=test).measures.values():
+        assert about.ci_low <= about.estimate <= about.ci_high
+        assert about.estimate == about.tests[test].estimate
+
+
+def test_too_few_queries_say_how_many_differ():
+    comparison = compared([2] * 3 + [1] * 27, [1] * 30, test="wilcoxon")
+    assert (
+        "30 queries, of which 3 differ, are too few for a bounded interval at this alpha" in comparison.verdict.reasons
+    )
 
 
 def failing(n_failed, n=20):

@@ -155,8 +155,8 @@ def test_none_is_distinguished_where_all_are_the_same() -> None:
         # 2 of 2^6 sign patterns are as extreme as the most extreme one: .0313, and .05 / 3 pairs is .0167.
         (6, 10_000, "6 queries give no p under .0312, and one of 3 pairs needs .0167 to be significant"),
         (7, 10_000, None),  # 2 / 2^7 is .0156
-        (20, 40, "40 draws give no p under .0500, and one of 3 pairs needs .0167 to be significant"),  # 2 / 40
-        (20, 120, None),  # 2 / 120 is .05 / 3
+        (24, 40, "40 draws give no p under .0500, and one of 3 pairs needs .0167 to be significant"),  # 2 / 40
+        (24, 120, None),  # 2 / 120 is .05 / 3
     ],
 )
 def test_where_no_pair_could_have_been_found_it_is_said(n: int, draws: int, told: str | None) -> None:

@@ -1,7 +1,6 @@
 """The signed-rank test against SciPy and counting; its interval against the test itself."""
 
 import itertools
-import math
 import tracemalloc
 
 import numpy as np

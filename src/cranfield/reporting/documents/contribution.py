@@ -30,9 +30,10 @@ from cranfield.reporting.payload import payload_of, results_payload
 from cranfield.reporting.sections.collection import collection, warnings
 from cranfield.reporting.sections.labels import news_of, testset_label
 from cranfield.reporting.sections.latency import latencies
-from cranfield.reporting.sections.measures import drawn_difference, interval_figure, measures
+from cranfield.reporting.sections.measures import drawn_estimate, interval_figure, measures
 from cranfield.reporting.sections.provenance import provenance
 from cranfield.reporting.sections.subject import Preflight, Subject
+from cranfield.stats.table import TESTS
 
 HOW_TO_READ = (
     "Alone: the mean of the system with this component and no other; its interval is under Measures.",
@@ -126,7 +127,7 @@ def _row(row: Contribution) -> tuple[Cell, ...]:
     return (
         row.component,
         TonedCell(row.verdict.text, tone),
-        TonedCell(about.delta, news_of(row.verdict)),
+        TonedCell(drawn_estimate(about), news_of(row.verdict)),
         (about.ci_low, about.ci_high),
         row.p_adjusted,
         alone.mean,
@@ -148,9 +149,17 @@ def _sentence(row: Contribution, found: Contributions) -> str:
     }
     interval = format_delta_interval((about.ci_low, about.ci_high))
     return (
-        f"{words[row.verdict]}: {found.primary} {format_delta(about.delta)} over all the others "
+        f"{words[row.verdict]}: {found.primary} {_effect(row, found)} over all the others "
         f"({format_level(found.options.alpha)} CI {interval}, Holm p {format_p(row.p_adjusted)}, n = {about.n})."
     )
+
+
+def _effect(row: Contribution, found: Contributions) -> str:
+    """`+0.0400`; of another quantity than the mean, `Hodges-Lehmann estimate +0.0400 (mean difference +0.0310)`."""
+    about, spec = row.effect, TESTS[found.options.test]
+    if spec.is_of_mean:
+        return format_delta(about.delta)
+    return f"{spec.estimate} {format_delta(drawn_estimate(about))} (mean difference {format_delta(about.delta)})"
 
 
 def _figure(found: Contributions, level: str) -> tuple[Figure, ...]:
@@ -161,18 +170,18 @@ def _figure(found: Contributions, level: str) -> tuple[Figure, ...]:
     marks = [
         Whisker(
             row.component,
-            drawn_difference(about.delta, found.options.test),
+            drawn_estimate(about),
             *(about.ci_low, about.ci_high, news_of(row.verdict)),
         )
         for row, about in rows
     ]
     intervals = "; ".join(
-        f"{row.component} {format_delta(about.delta)} ({format_delta_interval((about.ci_low, about.ci_high))})"
+        f"{row.component} {format_delta(drawn_estimate(about))} ({format_delta_interval((about.ci_low, about.ci_high))})"
         for row, about in rows
     )
     table = Table(
         (Column("component"), Column("effect", "delta"), Column(f"{level} CI", "delta interval")),
-        [(row.component, about.delta, (about.ci_low, about.ci_high)) for row, about in rows],
+        [(row.component, drawn_estimate(about), (about.ci_low, about.ci_high)) for row, about in rows],
         "Effect of each component",
     )
     figure = interval_figure(

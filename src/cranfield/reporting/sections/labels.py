@@ -62,8 +62,9 @@ def tone_of(delta: float | None, measure: Measure) -> Tone:
 def interval_tone(found: MeasureComparison | StratumComparison | ClassDifference, measure: Measure) -> Tone:
     """Good or bad news where the interval excludes zero; no news where it does not."""
     low, high = found.ci_low, found.ci_high
-    excludes_zero = (low is not None and low > 0) or (high is not None and high < 0)
-    return tone_of(found.delta, measure) if excludes_zero else ""
+    if low is not None and low > 0:
+        return tone_of(low, measure)
+    return tone_of(high, measure) if high is not None and high < 0 else ""
 
 
 def news_of(verdict: VerdictCode) -> Tone:

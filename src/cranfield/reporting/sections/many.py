@@ -27,7 +27,7 @@ from cranfield.reporting.document import (
     TonedCell,
 )
 from cranfield.reporting.sections.labels import letters, news_of
-from cranfield.reporting.sections.measures import CLAIMS, drawn_difference, interval_figure, margin_legend
+from cranfield.reporting.sections.measures import CLAIMS, interval_figure, margin_legend
 from cranfield.reporting.sections.subject import Subject
 from cranfield.stats.table import TESTS
 from cranfield.words import and_list
@@ -106,7 +106,7 @@ def _forest(
     marks = [
         Whisker(
             label,
-            drawn_difference(pair.delta, many.options.test),
+            pair.estimate,
             *(pair.result.ci_low, pair.result.ci_high, news_of(pair.verdict)),
         )
         for label, pair in zip(labels, pairs, strict=True)

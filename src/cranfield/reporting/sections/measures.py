@@ -25,11 +25,14 @@ from cranfield.reporting.document import (
 )
 from cranfield.reporting.sections.labels import interval_tone, lettered, mean_cells, sides
 from cranfield.reporting.sections.subject import Subject
-from cranfield.stats.table import MEAN_DIFFERENCE, TESTS
+from cranfield.stats.table import TESTS
 
 CLAIMS: tuple[tuple[Swatch, str], ...] = (("good", "better"), ("bad", "worse"))
 HOW_TO_READ = (
-    "Difference: mean of B minus A, paired by query.",
+    (
+        "Difference: mean of B minus A, paired by query; with the tests wilcoxon and sign, whose CI is not of the mean, "
+        "their own estimate is before it."
+    ),
     "p: two-sided, of the declared test. p Holm: the same, adjusted for the number of other measures looked at.",
     "d_z: the mean difference over the standard deviation of the differences. 0.2 is small, 0.5 medium, 0.8 large.",
     "MDE: minimum detectable effect, the true difference found with 80 % power at this n and spread.",
@@ -56,7 +59,7 @@ def compared_measures(comparison: Comparison) -> Section:
             Column("measure"),
             Column("A", "value"),
             Column("B", "value"),
-            Column("difference", "delta"),
+            *_estimate_columns(comparison.test),
             Column(f"{level} CI", "delta interval"),
             Column("p", "p"),
             Column("p Holm", "p"),
@@ -66,7 +69,7 @@ def compared_measures(comparison: Comparison) -> Section:
         ),
         [_compared_row(about, comparison) for about in comparison.measures.values()],
         f"B against A. * primary measure, decided by the {comparison.test} test. "
-        f"CI of the {spec.estimates} ({spec.interval})",
+        f"CI of the {spec.estimates} ({spec.interval})" + why_mean_differs(comparison.test),
         shown=None,
     )
     blocks: list[Block] = []
@@ -86,13 +89,36 @@ def _compared_row(about: MeasureComparison, comparison: Comparison) -> tuple[Cel
         f"* {about.measure}" if about.measure == comparison.primary else str(about.measure),
         about.baseline.mean,
         about.candidate.mean,
-        TonedCell(about.delta, interval_tone(about, about.measure)),
+        *_estimate_cells(about, comparison.test),
         (about.ci_low, about.ci_high),
         declared.p_two_sided if declared else None,
         declared.p_adjusted if declared else None,
         about.effect_size,
         about.mde,
         about.n,
+    )
+
+
+def _estimate_columns(test: str) -> tuple[Column, ...]:
+    """The mean difference, and before it the estimate that the interval is about, where that is another."""
+    mean = Column("difference" if TESTS[test].is_of_mean else "mean diff.", "delta")
+    return (mean,) if TESTS[test].is_of_mean else (Column(TESTS[test].estimate, "delta"), mean)
+
+
+def _estimate_cells(about: MeasureComparison, test: str) -> tuple[Cell, ...]:
+    tone = interval_tone(about, about.measure)
+    if TESTS[test].is_of_mean:
+        return (TonedCell(about.delta, tone),)
+    return TonedCell(about.estimate, tone), about.delta
+
+
+def why_mean_differs(test: str) -> str:
+    """Why a mean difference can lie outside the interval of a test; empty where the interval is of the mean."""
+    if TESTS[test].is_of_mean:
+        return ""
+    return (
+        ". The mean difference can lie outside it: the mean counts the queries that do not differ, and large differences "
+        "in full"
     )
 
 
@@ -105,29 +131,33 @@ def _interval_figure(comparison: Comparison, level: str) -> Figure | None:
     if not rows:
         return None
     intervals = "; ".join(
-        f"{about.measure} {format_delta(about.delta)} ({format_delta_interval((about.ci_low, about.ci_high))})"
+        f"{about.measure} {format_delta(drawn_estimate(about))} ({format_delta_interval((about.ci_low, about.ci_high))})"
         for about in rows
     )
+    spec = TESTS[comparison.test]
     marks = [
         Whisker(
             str(about.measure),
-            drawn_difference(about.delta or 0.0, comparison.test),
+            drawn_estimate(about),
             *(about.ci_low, about.ci_high, interval_tone(about, about.measure)),
         )
         for about in rows
     ]
     table = Table(
-        (Column("measure"), Column("difference", "delta"), Column(f"{level} CI", "delta interval")),
-        [(str(about.measure), about.delta, (about.ci_low, about.ci_high)) for about in rows],
-        "Differences and their CIs",
+        (Column("measure"), *_estimate_columns(comparison.test), Column(f"{level} CI", "delta interval")),
+        [
+            (str(about.measure), *_estimate_cells(about, comparison.test), (about.ci_low, about.ci_high))
+            for about in rows
+        ],
+        "Differences and their CIs" + why_mean_differs(comparison.test),
     )
     return interval_figure(
         "intervals",
-        f"{level} CIs of the {TESTS[comparison.test].estimates}",
+        f"{level} CIs of the {spec.estimates}" + why_mean_differs(comparison.test),
         marks,
         table,
         alt=f"Differences with CIs: {intervals}.",
-        axis="difference, B minus A",
+        axis=f"{'difference' if spec.is_of_mean else spec.estimate}, B minus A",
         legend=(*CLAIMS, ("same", "the CI contains zero"), *margin_legend(comparison.margin)),
         margin=comparison.margin,
     )
@@ -290,9 +320,9 @@ def interval_figure(
     return Figure(name, title, alt, spec, narrow, table, tuple(legend), table_follows=True)
 
 
-def drawn_difference(delta: float | None, test: str) -> float | None:
-    """The difference as a dot; none for a rank test, whose interval is not about the mean: the dot could lie outside."""
-    return delta if TESTS[test].estimates == MEAN_DIFFERENCE else None
+def drawn_estimate(about: MeasureComparison) -> float | None:
+    """The dot of an interval: the estimate that it is about; the mean difference where none is known."""
+    return about.delta if about.estimate is None else about.estimate
 
 
 def margin_legend(margin: float | None) -> tuple[tuple[Swatch, str], ...]:

@@ -28,6 +28,7 @@ from cranfield.reporting.document import (
     Paragraph,
     Section,
     Table,
+    Tone,
     TonedCell,
     VerdictBlock,
 )
@@ -101,7 +102,7 @@ def _pair_facts(comparison: Comparison) -> tuple[Fact, ...]:
     return (
         Fact(name_a, format_value(about.baseline.mean), f"mean {measure}"),
         Fact(name_b, format_value(about.candidate.mean), f"mean {measure}"),
-        Fact("Difference", format_delta(about.delta), "B minus A", tone),
+        *_difference_facts(comparison, tone),
         Fact(
             f"{format_level(comparison.alpha)} CI",
             format_delta_interval((about.ci_low, about.ci_high)),
@@ -109,6 +110,19 @@ def _pair_facts(comparison: Comparison) -> tuple[Fact, ...]:
         ),
         Fact("p", format_p(declared.p_two_sided if declared else None), f"{comparison.test}, two-sided"),
         Fact("Queries", str(about.n), f"{about.n_nonzero} differ"),
+    )
+
+
+def _difference_facts(comparison: Comparison, tone: Tone) -> tuple[Fact, ...]:
+    """The estimate that the interval is about, and the mean difference where that is another."""
+    about = comparison.measures[comparison.primary]
+    if TESTS[comparison.test].is_of_mean:
+        return (Fact("Difference", format_delta(about.delta), "B minus A", tone),)
+    name = TESTS[comparison.test].estimate
+    outside = "outside the CI" if about.mean_is_outside else "of all queries"
+    return (
+        Fact(name[0].upper() + name[1:], format_delta(about.estimate), "B minus A, where they differ", tone),
+        Fact("Mean difference", format_delta(about.delta), outside),
     )
 
 
@@ -125,6 +139,7 @@ def paired_tests(subject: Subject) -> Section | None:
             result.p_two_sided,
             result.p_one_sided,
             result.p_adjusted,
+            result.estimate,
             (result.ci_low, result.ci_high),
             _note(result),
         )
@@ -137,6 +152,7 @@ def paired_tests(subject: Subject) -> Section | None:
             Column("p", "p"),
             Column("p B > A", "p"),
             Column("p Holm", "p"),
+            Column("estimate", "delta"),
             Column("interval", "delta interval"),
             Column("note"),
         ),
@@ -234,7 +250,8 @@ def _variations_table(result: Sensitivity) -> Table:
     return Table(
         columns,
         [_variation_row(variation) for variation in ordered],
-        "All alternative analyses, those that disagree first",
+        "All alternative analyses, those that disagree first. Difference: the estimate that the interval is about, of wilcoxon "
+        "Hodges and Lehmann's, of sign the median, of the queries that differ; else the mean",
         shown=None,
         wrap=True,
     )
@@ -246,7 +263,7 @@ def _variation_row(variation: Variation) -> tuple[Cell, ...]:
         variation.family,
         variation.name,
         verdict,
-        variation.delta,
+        variation.delta if variation.estimate is None else variation.estimate,
         (variation.ci_low, variation.ci_high),
         variation.n,
     )
@@ -254,6 +271,6 @@ def _variation_row(variation: Variation) -> tuple[Cell, ...]:
 
 FIELDS: Fields = {
     Sensitivity: "line n_agree n_variations=variations.__len__ n_draws variations left_out",
-    Variation: "varied=family to=name delta ci_low ci_high n verdict",
+    Variation: "varied=family to=name delta estimate? ci_low ci_high n verdict",
 }
 """What is written of each class; see `cranfield.record`."""
