@@ -174,7 +174,20 @@ def test_a_program_receives_its_active_components(project: Path) -> None:
     assert [row.verdict.text for row in job.result.rows] == ["helps", "helps"]
 
 
-def test_kept_answers_are_reused_and_refresh_collects_again(project: Path) -> None:
+def keep_answers(config: Path) -> None:
+    text = config.read_text()
+    for system in ("title", "body", "none"):
+        text = text.replace(f"search.py, {system}]", f"search.py, {system}], depends: [index.db]")
+    config.write_text(text + "collect: {cache_h: 24}\n")
+
+
+def test_kept_answers_are_reused_where_the_config_asks_and_refresh_collects_again(project: Path) -> None:
+    run_components("hybrid", project / "cranfield.yaml", out=project / "unkept")
+    once = n_requests(project)
+    run_components("hybrid", project / "cranfield.yaml", out=project / "unkept")
+    assert n_requests(project) == 2 * once
+    (project / "asked.txt").unlink()
+    keep_answers(project / "cranfield.yaml")
     first = run_components("hybrid", project / "cranfield.yaml", out=project / "out")
     n = n_requests(project)
     again = run_components("hybrid", project / "cranfield.yaml", out=project / "again")

@@ -60,8 +60,8 @@ def run_command(
 ) -> None:
     """Send every query to every system, then score, compare and report.
 
-    An interrupted collection resumes when the command is repeated. Cached answers of an earlier run are reused if
-    nothing has changed. Several test sets are run one after another, each into a subfolder of its name; the exit code
+    Every run sends every query. An interrupted collection resumes when the command is repeated. Answers of an earlier
+    run are used only where the config asks for it (`cache_h`) and the system says what they depend on (`depends`). Several test sets are run one after another, each into a subfolder of its name; the exit code
     is that of the worst result.
     """
     from cranfield.project.job import run_job

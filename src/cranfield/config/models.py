@@ -82,9 +82,9 @@ class Collect(Strict):
     """Queries sent to each system beforehand; their answers are discarded."""
     repeats: Annotated[int, Field(ge=1, le=100)] = 1
     """Times each query is sent. The first answer is scored; later differences are reported."""
-    cache_h: Annotated[float, Field(ge=0)] | None = None
-    """Hours for which answers are kept, and used again when nothing has changed; 0 keeps none. Without it 24, but none of
-    a system that is reached over a network and names nothing in `depends`: it can change without any file here changing."""
+    cache_h: Annotated[float, Field(ge=0)] = 0
+    """Hours for which answers are kept and used again, of systems that say in `depends` what their answers depend on; 0, the
+    default, keeps none: every run asks the systems. The report says which answers were kept, and how old they are."""
     seed: Annotated[int, Field(ge=0)] = 0
     """Random seed of the order in which systems take turns."""
 

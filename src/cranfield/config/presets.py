@@ -32,8 +32,6 @@ class Preset:
     """From the settings to the keys of a system, as they would be written in cranfield.yaml."""
     example: Mapping[str, Any]
     """A minimal `with`, for the documentation and the tests."""
-    is_elsewhere: bool = False
-    """Its answers come from a server, although its kind is neither `http` nor `mcp`."""
 
 
 class Sqlite(Strict):
@@ -153,7 +151,6 @@ _TABLE = (
         Postgres,
         postgres,
         {"dsn_env": "DATABASE_URL", "table": "docs", "columns": {"title": "A", "body": "D"}},
-        is_elsewhere=True,
     ),
 )
 

@@ -10,6 +10,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import (
     AfterValidator,
     BeforeValidator,
+    Discriminator,
     Field,
     RootModel,
     SecretStr,
@@ -74,6 +75,39 @@ def _check_env(env: Mapping[str, SecretStr]) -> Iterator[Finding]:
             yield (name,), Problem("the value holds a NUL character")
 
 
+class VersionCommand(Strict):
+    """A command whose output names the version of what a system answers from."""
+
+    command: Annotated[
+        list[Text],
+        Field(min_length=1),
+        checked(partial(check_started_once, hint="it is called once before the first query, and not for each query.")),
+    ]
+    """Program and arguments; no shell reads them, and `{python}` is filled in. It must end with 0 and print something: while
+    that is unchanged, so is the index."""
+
+
+class VersionField(Strict):
+    """A field of the answers that names the version of what a system answers from."""
+
+    field: Text
+    """Name of a field, as in `extract.fields`. The first query is sent once to read it, before kept answers are used."""
+
+
+def _dependency_kind(value: Any) -> Any:
+    """The tag of an entry of `depends`."""
+    find_key = _BY_KEY.discriminator
+    return find_key(value) if isinstance(value, Mapping | Strict) and callable(find_key) else "file"
+
+
+_BY_KEY = by_key("command", "field")
+Dependency = Annotated[
+    Annotated[Text, Tag("file")] | Annotated[VersionCommand, Tag("command")] | Annotated[VersionField, Tag("field")],
+    Discriminator(_dependency_kind, _BY_KEY.custom_error_type, _BY_KEY.custom_error_message),
+]
+"""One thing that answers depend on: a file or folder, a command, or a field."""
+
+
 class CalledSystem(BaseSystem):
     """A system that is called itself."""
 
@@ -90,9 +124,10 @@ class CalledSystem(BaseSystem):
     """Seconds before the first retry, doubled for each further retry; `Retry-After` takes precedence."""
     empty: Annotated[str, compiles(compile_empty_regex)] | None = None
     """Regular expression for the output of a query without results; other output without results is a parse failure."""
-    depends: list[Text] = Field(default_factory=list)
-    """Files and folders, relative to `cwd`, on which answers depend: if they change, cached answers are not used.
-    Files named in a command, and the module of a function, are included."""
+    depends: list[Dependency] = Field(default_factory=list)
+    """What answers depend on: files and folders, relative to `cwd`; `{command: [...]}`, a command that prints the version of
+    the index; `{field: NAME}`, a field of the answers that holds it. Kept answers are used only while all of it is unchanged,
+    and are not used for a system without `depends`. Files named in a command, and the module of a function, are included."""
 
 
 class SearchSystem(CalledSystem):
@@ -104,7 +139,8 @@ class SearchSystem(CalledSystem):
     """How results are read from the output; default: the format of the kind."""
 
     def problems(self, file: Mapping[str, Any]) -> Iterator[Finding]:  # noqa: ARG002
-        """An order by scores that are not read."""
+        """An order by scores that are not read, and a version in a field that is not read."""
+        yield from self._unread_fields()
         if self.order != "given" and self.extract is not None and not self.extract.has_score:
             yield (
                 ("order",),
@@ -113,6 +149,18 @@ class SearchSystem(CalledSystem):
                     hint="name it in extract (a group called score, or score: PATH), or use order: given.",
                 ),
             )
+
+    def _unread_fields(self) -> Iterator[Finding]:
+        if self.extract is None:
+            return
+        read = getattr(self.extract, "fields", {})
+        for place, entry in enumerate(self.depends):
+            if isinstance(entry, VersionField) and entry.field not in read:
+                expected = "a name in extract.fields" + (f": {', '.join(read)}" if read else "")
+                yield (
+                    ("depends", place, "field", "field"),
+                    Problem(f"the field {entry.field} is not read", expected=expected),
+                )
 
 
 class ExtractedSystem(SearchSystem):
@@ -247,7 +295,7 @@ class FusionConfig(BaseSystem):
     order: ClassVar[Order] = "given"
     extract: ClassVar[None] = None
     empty: ClassVar[None] = None
-    depends: ClassVar[tuple[str, ...]] = ()
+    depends: ClassVar[tuple[Dependency, ...]] = ()
 
     fusion: Fusion
     """Other systems of this file, fused."""
@@ -262,13 +310,6 @@ class PresetConfig(SearchSystem):
     """Name of a template for a search engine, such as `elasticsearch` or `sqlite`; its settings are in `with`."""
     with_: dict[str, Any] | None = Field(default=None, alias="with")
     """Settings of the preset."""
-
-    @property
-    def is_elsewhere(self) -> bool:
-        """True when its answers come from a server, though it is not called over `http` or `mcp`."""
-        from cranfield.config.presets import PRESETS
-
-        return PRESETS[self.preset].is_elsewhere
 
     def problems(self, file: Mapping[str, Any]) -> Iterator[Finding]:
         """Also a preset that there is not, or settings that do not fit it."""

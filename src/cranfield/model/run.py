@@ -79,6 +79,11 @@ class CallLog:
     """For each of those times that brought another answer, the first difference: `rank 2: d7, then d9`."""
     cached: bool = False
     """The answer was kept from an earlier collection; latency and the rest are of that one."""
+    at: str | None = field(default=None, compare=False)
+    """Time of the answer, UTC: `2026-11-21T20:51:03Z`."""
+    age_s: float | None = field(default=None, compare=False)
+    """Seconds between the answer and the call that used it, where that did not ask for it: it is cached, or of a collection
+    that was interrupted. None where it was asked for."""
 
 
 @dataclass(frozen=True)

@@ -240,7 +240,7 @@ def prepare_all(
 def collect_options(config: Config, cache: AnswerCache = "use") -> CollectOptions:
     """How systems are queried, as the config says."""
     settings = config.collect
-    is_kept = cache != "off" and settings.cache_h != 0
+    is_kept = cache != "off" and settings.cache_h > 0
     return CollectOptions(
         warm_up=settings.warm_up,
         repeats=settings.repeats,

@@ -29,7 +29,7 @@ from cranfield.project.history import remember
 from cranfield.reporting import Document, comparison_document, evaluation_document, save_reports
 from cranfield.reporting.document import TonedCell
 from cranfield.systems import ConfiguredSystem, progress_on
-from cranfield.systems.collect.cache import UndigestedError, dependency_digest
+from cranfield.systems.collect.dependencies import UndigestedError, dependency_digest
 
 if TYPE_CHECKING:
     from cranfield.evaluation.many_values import ManyComparison
@@ -179,17 +179,19 @@ def _inputs(experiment: Experiment) -> dict[str, Any]:
     """Everything that determines the runs of an experiment."""
     return {
         "testset": experiment.testset.digest,
-        "systems": {system.name: [system.config_digest, _dependencies(system)] for system in experiment.systems},
+        "systems": {
+            system.name: [system.config_digest, _dependencies(system, experiment)] for system in experiment.systems
+        },
         "k": experiment.k,
         "repeats": experiment.collecting.repeats,
         "refresh": experiment.collecting.refresh,
     }
 
 
-def _dependencies(system: ConfiguredSystem) -> str:
+def _dependencies(system: ConfiguredSystem, experiment: Experiment) -> str:
     """Digest of what a system depends on; where there is none, the reason."""
     try:
-        return dependency_digest(system)
+        return dependency_digest(system, query=next(iter(experiment.testset.queries), None), k=experiment.k)
     except UndigestedError as why:
         return str(why)
 

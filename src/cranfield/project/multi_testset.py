@@ -9,10 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from cranfield.formats.io.files import write_text
-from cranfield.formats.runs.jsonl import read_run
+from cranfield.formats.runs.jsonl import read_run, write_run
 from cranfield.model import Run, Scalar
 from cranfield.reporting.document import PILOT_STAMP, Bullets, Cell, Column, Document, Link, Section, Table
 from cranfield.systems.collect.collection import PARTIAL, RUNS
+from cranfield.systems.collect.journal import with_ages
 
 DONE = "done.json"
 """In the partial folder of the output: name of each collected test set to what it was collected with."""
@@ -32,7 +33,10 @@ class CollectedSets:
         paths = {system: self.folder / name / RUNS / f"{system}.jsonl" for system in systems}
         if not all(path.is_file() for path in paths.values()):
             return None
-        return {system: read_run(path) for system, path in paths.items()}
+        runs = {system: with_ages(read_run(path)) for system, path in paths.items()}
+        for system, run in runs.items():
+            write_run(run, paths[system])
+        return runs
 
     def add(self, name: str, inputs: Mapping[str, Any]) -> None:
         """Record that a test set is collected."""

@@ -21,8 +21,7 @@ from cranfield.concurrency.loop import FunctionError, event_loop
 from cranfield.concurrency.retry import retry_policy
 from cranfield.config.config_digest import config_digest, public_config
 from cranfield.config.load import system_config
-from cranfield.config.services import McpServer
-from cranfield.config.systems import HttpConfig, McpConfig, PresetConfig, SystemConfig, expand_preset
+from cranfield.config.systems import SystemConfig, expand_preset
 from cranfield.errors import UsageError
 from cranfield.model import Answer, CallLog, Order, Outcome, Query, Scalar
 from cranfield.systems.calls.answer_schema import REASON_CHARS, truncate
@@ -237,18 +236,14 @@ class ConfiguredSystem(ABC):
 
     def depends_on(self) -> Iterator[Path]:
         """Files and folders that the answers depend on."""
-        return (self.cwd / path for path in self.config.depends)
+        return (self.cwd / path for path in self.config.depends if isinstance(path, str))
 
     @property
-    def is_elsewhere(self) -> bool:
-        """True if it is reached over a network and depends on no local file: a change is not detectable."""
-        if self.config.depends:
-            return False
-        over_a_network = isinstance(self.config, HttpConfig) or (
-            isinstance(self.config, McpConfig) and isinstance(self.config.mcp, McpServer)
-        )
-        of_preset = isinstance(self.declared, PresetConfig) and self.declared.is_elsewhere
-        return over_a_network or of_preset or any(part.is_elsewhere for part in self.parts.values())
+    def declares_dependencies(self) -> bool:
+        """Whether `depends` says what its answers depend on; of a fusion, for every part."""
+        if self.parts:
+            return all(part.declares_dependencies for part in self.parts.values())
+        return bool(self.config.depends)
 
     @property
     def is_pilot(self) -> bool:

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from datetime import UTC, datetime
+from pathlib import Path
 
 import pytest
 
@@ -14,7 +15,7 @@ from cranfield.errors import UsageError
 from cranfield.formats.runs.jsonl import read_run
 from cranfield.model import Answer, CallLog, Hit, Outcome, Query, TestSet
 from cranfield.systems import CollectOptions, collect_all
-from cranfield.systems.collect import cache as cache_module
+from cranfield.systems.collect import dependencies
 from cranfield.systems.collect.collection import collect
 from cranfield.systems.collect.progress import Silent
 
@@ -43,7 +44,7 @@ class Asked:
     order = "given"
     concurrency = 1
 
-    def __init__(self, name="old", *, digest="sha256:1", depends=(), answers=None):
+    def __init__(self, name="old", *, digest="sha256:1", depends=(Path(__file__),), answers=None):
         self.name = name
         self.config_digest = digest
         self.asked = []
@@ -72,7 +73,7 @@ def again(tmp_path, testset_of):
     def _again(system=None, *, texts=TEXTS, cache="cache", k=10, pilot=False, **options):
         system, told = system or Asked(), Told()
         if cache is not None:
-            options["cache_dir"] = tmp_path / cache
+            options = {"cache_dir": tmp_path / cache, "cache_h": 24.0} | options
         runs = collect_all(
             testset_of(*texts),
             [system],
@@ -274,16 +275,16 @@ def test_a_cache_that_cannot_be_made_loses_no_collection(again, tmp_path):
 
 
 def test_what_is_too_large_to_be_told_apart_is_said_and_nothing_is_kept(again, entries, tmp_path, monkeypatch):
-    monkeypatch.setattr(cache_module, "MAX_BYTES", 2)
+    monkeypatch.setattr(dependencies, "MAX_BYTES", 2)
     (tmp_path / "index.db").write_text("one", encoding="utf-8")
     _, _, told = again(Asked(depends=[tmp_path / "index.db"]))
-    assert "old: answers are not cached: the files it depends on are over" in told.notes[0]
+    assert "old: every query is sent, and no answer is kept: the files it depends on are over" in told.notes[0]
     assert entries() == []
     assert again(Asked(depends=[tmp_path / "index.db"]))[0] == ["q1", "q2", "q3"]
 
 
 def test_without_a_cache_nothing_is_said_of_what_is_too_large(again, tmp_path, monkeypatch):
-    monkeypatch.setattr(cache_module, "MAX_BYTES", 2)
+    monkeypatch.setattr(dependencies, "MAX_BYTES", 2)
     (tmp_path / "index.db").write_text("one", encoding="utf-8")
     assert again(Asked(depends=[tmp_path / "index.db"]), cache=None)[2].notes == []
 
@@ -298,7 +299,7 @@ def test_answers_of_a_system_that_changed_while_it_was_asked_are_not_kept(again,
             return super().search(query, k)
 
     _, _, told = again(Changing(depends=[index]))
-    assert told.notes == ["old: answers are not cached: its files changed meanwhile"]
+    assert told.notes == ["old: answers are not cached: what it depends on changed meanwhile"]
     assert entries() == []
 
 
@@ -336,7 +337,7 @@ def test_a_system_whose_answers_are_all_kept_is_not_warmed_up(again):
 
 
 def test_of_two_systems_each_has_its_own(testset_of, tmp_path):
-    options = CollectOptions(cache_dir=tmp_path / "cache")
+    options = CollectOptions(cache_dir=tmp_path / "cache", cache_h=24)
     collect_all(testset_of(*TEXTS), [Asked("old")], out_dir=tmp_path / "a", options=options)
     old, new = Asked("old"), Asked("new")
     runs = collect_all(testset_of(*TEXTS), [old, new], out_dir=tmp_path / "b", options=options)
@@ -345,7 +346,7 @@ def test_of_two_systems_each_has_its_own(testset_of, tmp_path):
 
 
 def test_a_run_in_memory_uses_kept_answers_too(testset_of, tmp_path):
-    options = CollectOptions(cache_dir=tmp_path / "cache")
+    options = CollectOptions(cache_dir=tmp_path / "cache", cache_h=24)
     first, second = Asked(), Asked()
     runs = [collect(testset_of(*TEXTS), system, options=options) for system in (first, second)]
     assert (len(first.asked), len(second.asked)) == (3, 0)
@@ -355,7 +356,7 @@ def test_a_run_in_memory_uses_kept_answers_too(testset_of, tmp_path):
 
 
 def test_a_collection_that_was_cut_short_goes_on_with_both_its_journal_and_what_was_kept(testset_of, tmp_path):
-    options = CollectOptions(cache_dir=tmp_path / "cache")
+    options = CollectOptions(cache_dir=tmp_path / "cache", cache_h=24)
     collect_all(testset_of("a", "fail", "fail"), [Asked()], out_dir=tmp_path / "first", options=options)
 
     class Broken(Asked):
@@ -379,9 +380,12 @@ def test_a_collection_that_was_cut_short_goes_on_with_both_its_journal_and_what_
 
 def test_a_secret_of_the_environment_is_in_no_file_of_the_cache(make_system, testset_of, tmp_path):
     source = "import os, sys; t = os.environ['TOKEN']; print('docs://a', t); print(t, file=sys.stderr)"
-    system = make_system(source, env={"TOKEN": "hunter2-token"})
+    system = make_system(source, env={"TOKEN": "hunter2-token"}, depends=[{"command": ["{python}", "--version"]}])
     collect_all(
-        testset_of("a"), [system], out_dir=tmp_path / "out", options=CollectOptions(cache_dir=tmp_path / "cache")
+        testset_of("a"),
+        [system],
+        out_dir=tmp_path / "out",
+        options=CollectOptions(cache_dir=tmp_path / "cache", cache_h=24),
     )
     written = b"".join(path.read_bytes() for path in (tmp_path / "cache").iterdir())
     assert b"${TOKEN}" in written
@@ -398,13 +402,15 @@ class Fast:
     name, order, concurrency, config_digest = "old", "given", 1, "sha256:1"
     def public_config(self):
         return {}
+    def depends_on(self):
+        return iter([Path(sys.executable)])
     def search(self, query, k):
         return Answer(Outcome.ANSWERED, (Hit("d" * 2000),)), CallLog(1.0)
 
 here, me = Path(sys.argv[1]), sys.argv[2]
 testset = TestSet("t", tuple(Query(f"q{n}", "text") for n in range(50)))
 for n in range(10):
-    options = CollectOptions(cache_dir=here / "cache", refresh=n % 2 == 0)
+    options = CollectOptions(cache_dir=here / "cache", cache_h=24, refresh=n % 2 == 0)
     run = collect_all(testset, [Fast()], out_dir=here / f"{me}-{n}", options=options)["old"]
     assert len(run.answers) == 50
     assert all(log.cached == bool(n % 2) for log in run.logs.values()), "what was read was not whole"
@@ -423,7 +429,7 @@ def test_two_processes_at_once_read_and_write_whole_files(tmp_path):
 
 def test_fifty_kept_answers_of_two_systems_are_said_system_by_system(tmp_path):
     testset = TestSet("t", tuple(Query(f"q{n}", "text") for n in range(50)))
-    options = CollectOptions(cache_dir=tmp_path / "cache")
+    options = CollectOptions(cache_dir=tmp_path / "cache", cache_h=24)
     for folder in ("first", "second"):
         told = Told()
         systems = [Asked("old"), Asked("new")]
@@ -435,35 +441,64 @@ def test_fifty_kept_answers_of_two_systems_are_said_system_by_system(tmp_path):
     assert all(not system.asked for system in systems)
 
 
-class Elsewhere(Asked):
-    """A system that is reached over a network."""
+@pytest.mark.parametrize("hours", [0.0, 24.0])
+def test_nothing_is_kept_of_a_system_that_does_not_say_what_it_depends_on(again, entries, hours):
+    _, _, first = again(Asked(depends=()), cache_h=hours)
+    asked, _, told = again(Asked(depends=()), cache_h=hours)
+    assert asked == ["q1", "q2", "q3"]
+    assert entries() == []
+    why = [
+        "old: every query is sent, and no answer is kept: name in its `depends` the files, the command or the field that change with its index"
+    ]
+    assert first.notes == told.notes == (why if hours else [])
 
-    is_elsewhere = True
 
-
-def test_nothing_is_kept_of_a_system_elsewhere_unless_hours_are_said(again):
-    again(Elsewhere())
-    assert again(Elsewhere())[0] == ["q1", "q2", "q3"]
-    again(Elsewhere(), cache_h=1)
-    assert again(Elsewhere(), cache_h=1)[0] == []
+def test_the_time_and_the_age_of_a_kept_answer_are_in_the_log(again, entries):
+    _, first, _ = again()
+    assert all(log.at and log.age_s is None for log in first.logs.values())
+    lines = [json.loads(line) for line in entries()[0].read_text(encoding="utf-8").splitlines()]
+    for line in lines[1:]:
+        line["at"] -= 7200
+    entries()[0].write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+    _, second, _ = again()
+    for log in second.logs.values():
+        assert log.at == f"{datetime.fromtimestamp(lines[1]['at'], UTC):%Y-%m-%dT%H:%M:%SZ}"
+        assert 7200 <= log.age_s < 7260
+    # kept again: its time is that of the answer still
+    assert all(log.age_s >= 7200 for log in again()[1].logs.values())
 
 
 @pytest.mark.parametrize(
-    ("settings", "is_elsewhere"),
+    ("settings", "is_declared"),
     [
-        ({"http": {"url": "http://localhost:1/?q={query}"}, "extract": {"json": "hits"}}, True),
-        ({"http": {"url": "http://localhost:1/?q={query}"}, "extract": {"json": "hits"}, "depends": ["build"]}, False),
-        ({"mcp": {"url": "http://localhost:1/mcp", "tool": "t"}, "extract": {"json": "hits"}}, True),
+        ({"http": {"url": "http://localhost:1/?q={query}"}, "extract": {"json": "hits"}}, False),
+        ({"http": {"url": "http://localhost:1/?q={query}"}, "extract": {"json": "hits"}, "depends": ["build"]}, True),
+        ({"http": {"url": "http://localhost:1/?q={query}"}, "extract": {"json": "hits"}, "depends": [{"field": "v"}]}, True),
         ({"mcp": {"command": ["serve"], "tool": "t"}, "extract": {"json": "hits"}}, False),
-        ({"preset": "postgres", "with": {"dsn_env": "D", "table": "t", "columns": {"a": "A"}}}, True),
-        ({"preset": "sqlite", "with": {"database": "d", "table": "t"}}, False),
-        ({"command": ["find", "{query}"], "extract": {"regex": "x"}}, False),
+        ({"preset": "postgres", "with": {"dsn_env": "D", "table": "t", "columns": {"a": "A"}}}, False),
+        ({"preset": "sqlite", "with": {"database": "d", "table": "t"}}, True),
+        ({"command": ["find", "index.db", "{query}"], "extract": {"regex": "x"}}, False),
+        ({"command": ["find", "{query}"], "extract": {"regex": "x"}, "depends": [{"command": ["find", "-v"]}]}, True),
     ],
-)
-def test_what_is_reached_over_a_network_is_elsewhere(settings, is_elsewhere):
+)  # fmt: skip
+def test_a_system_says_what_it_depends_on_in_depends_alone(settings, is_declared):
     from cranfield.config import expand_preset
     from cranfield.config.load import system_config
     from cranfield.systems.kinds.build import system_class
 
     config = system_config("s", settings)
-    assert system_class(expand_preset(config).kind)("s", config).is_elsewhere is is_elsewhere
+    assert dependencies.is_declared(system_class(expand_preset(config).kind)("s", config)) is is_declared
+
+
+def test_a_fusion_says_what_it_depends_on_where_each_part_does(tmp_path):
+    from cranfield.config import load_config
+    from cranfield.systems import build_systems
+
+    part = "{{command: [find, '{{query}}'], extract: {{regex: x}}{}}}"
+    for second, expected in (("", False), (", depends: [b]", True)):
+        (tmp_path / "cranfield.yaml").write_text(
+            "testset: t.yaml\nsystems:\n"
+            f"  a: {part.format(', depends: [a]')}\n  b: {part.format(second)}\n  c: {{fusion: {{of: [a, b]}}}}\n"
+        )
+        systems = {system.name: system for system in build_systems(load_config(tmp_path / "cranfield.yaml"))}
+        assert dependencies.is_declared(systems["c"]) is expected

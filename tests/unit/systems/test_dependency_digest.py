@@ -9,8 +9,9 @@ from cranfield.config import load_config, system_config
 from cranfield.config.systems import CommandConfig
 from cranfield.model import Answer, CallLog, Outcome
 from cranfield.systems import CommandSystem, build_systems
-from cranfield.systems.collect import cache as cache_module
-from cranfield.systems.collect.cache import UndigestedError, cache_key, dependency_digest
+from cranfield.systems.collect import dependencies as cache_module
+from cranfield.systems.collect.cache import cache_key
+from cranfield.systems.collect.dependencies import UndigestedError, dependency_digest
 
 SAME = {"testset": "sha256:t", "k": 10, "repeats": 1, "pilot": False}
 

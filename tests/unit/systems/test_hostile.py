@@ -26,7 +26,7 @@ from cranfield.model import Outcome, Query
 from cranfield.project.experiment import collect_options
 from cranfield.systems import collect_all
 from cranfield.systems.calls.redact import Redactor
-from cranfield.systems.collect.cache import dependency_digest
+from cranfield.systems.collect.dependencies import dependency_digest
 from cranfield.systems.collect.collection import collect
 from cranfield.systems.collect.dispatch import Dispatcher, interleave
 from cranfield.systems.collect.preflight import preflight

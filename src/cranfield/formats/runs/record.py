@@ -19,7 +19,7 @@ from cranfield.record import plain, record_of
 
 ANSWER_KEYS = ("query_id", "outcome", "reason", "fields", "hits", "log")
 HIT_KEYS = ("id", "score", "title", "span", "tokens")
-LOG_KEYS = ("latency_ms", "stdout_head", "stderr_head", "attempts", "repeat_ms", "unstable", "cached")
+LOG_KEYS = ("latency_ms", "stdout_head", "stderr_head", "attempts", "repeat_ms", "unstable", "cached", "at", "age_s")
 
 _LONE_SURROGATE = re.compile("[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc00-\udfff]")
 _KINDS = {dict: "an object", list: "a list", str: "a string", float: "a finite number"}
@@ -206,6 +206,8 @@ class RecordReader:
             repeat_ms=tuple(self._listed(log, "repeat_ms", float, of=name)),
             unstable=tuple(self._listed(log, "unstable", str, of=name)),
             cached=cached is True,
+            at=self.text(log, "at", of=name),
+            age_s=self.number(log, "age_s", of=name),
         )
 
     def _listed(self, owner: Mapping[str, Any], key: str, kind: type, *, of: str) -> list[Any]:

@@ -10,7 +10,7 @@ import re
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -19,26 +19,21 @@ from cranfield.errors import UsageError, shorten
 from cranfield.formats.io.files import folder_lock, refusal
 from cranfield.formats.runs.jsonl import write_run
 from cranfield.model import Answer, CallLog, Run, TestSet
-from cranfield.systems.collect.cache import (
-    Cache,
-    DamagedError,
-    UndigestedError,
-    cache_key,
-    dependency_digest,
-    oldest_time,
-)
+from cranfield.systems.collect.cache import Cache, DamagedError, cache_key
+from cranfield.systems.collect.dependencies import UndigestedError, dependency_digest, is_declared
 from cranfield.systems.collect.dispatch import Call, Dispatcher, interleave
-from cranfield.systems.collect.journal import Answers, Journal, KeptAnswer, difference
+from cranfield.systems.collect.journal import Answers, Journal, KeptAnswer, difference, oldest_time, utc_time
 from cranfield.systems.collect.progress import Progress, Silent
 from cranfield.systems.system import System
 from cranfield.words import n_of, printable
 
 PARTIAL = ".partial"
 """Folder of the journals, under the output folder."""
+RESUME_S = 3600
+"""Answers of an interrupted collection that are older, in seconds, are reported with their time."""
 RUNS = "runs"
 """Folder of the finished runs, under the output folder."""
 
-DAY_H = 24.0
 _FILE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
 
@@ -54,9 +49,9 @@ class CollectOptions:
     """Seed of the order in which systems take turns."""
     cache_dir: Path | None = None
     """Folder of cached answers; None: no cache."""
-    cache_h: float | None = None
-    """Hours for which cached answers are valid; 0: no cache. None: a day, and no cache for systems that are reached over a
-    network, whose changes are not detectable."""
+    cache_h: float = 0
+    """Hours for which cached answers are valid; 0, the default: no cache. Only answers of a system that says what they depend
+    on are cached."""
     refresh: bool = False
     """Replace cached answers by new ones."""
 
@@ -64,7 +59,7 @@ class CollectOptions:
         """Reject invalid numbers."""
         for name, least in (("warm_up", 0), ("repeats", 1), ("cache_h", 0)):
             given = getattr(self, name)
-            if given is not None and not given >= least:
+            if not given >= least:
                 raise UsageError(f"{name} is too small", expected=f"{least} or more", got=str(given))
 
 
@@ -198,8 +193,14 @@ def _open_journal(collection: _Collection, system: System, folder: Path) -> Jour
     if journal.kept:
         n_kept, total = len(journal.kept), len(collection.testset.queries)
         again = f"remove {folder} to start over"
-        note(f"{name}: resuming after {n_kept} of {total} answers ({again})")
+        since = f", the oldest from {oldest_time(journal.kept.values())}" if _is_long_ago(journal) else ""
+        note(f"{name}: resuming after {n_kept} of {total} answers{since} ({again})")
     return journal
+
+
+def _is_long_ago(journal: Journal) -> bool:
+    """Whether the answers of an interrupted collection are older than `RESUME_S`."""
+    return any(kept.log.age_s is not None and kept.log.age_s > RESUME_S for kept in journal.kept.values())
 
 
 @dataclass
@@ -233,18 +234,26 @@ class _Collection:
 
     @cached_property
     def cache(self) -> Cache | None:
-        folder = self.options.cache_dir
-        hours = DAY_H if self.options.cache_h is None else self.options.cache_h
+        folder, hours = self.options.cache_dir, self.options.cache_h
         return None if folder is None or not hours else Cache(folder, hours)
 
     def _is_cacheable(self, system: System) -> bool:
-        """Whether answers of a system may be cached."""
-        is_elsewhere: bool = getattr(system, "is_elsewhere", False)
-        return system.name in self.dependency_digests and not (self.options.cache_h is None and is_elsewhere)
+        """Whether answers of a system may be cached: it says what they depend on, and that can be read."""
+        return is_declared(system) and system.name in self.dependency_digests
+
+    def _note_undeclared(self) -> None:
+        """Name the systems whose answers are not kept, although the options ask for it."""
+        for system in self.systems:
+            is_queried = getattr(system, "kind", None) != "run"
+            if is_queried and not is_declared(system):
+                hint = "name in its `depends` the files, the command or the field that change with its index"
+                self.progress.note(f"{system.name}: every query is sent, and no answer is kept: {hint}")
 
     def ask(self, answers: Mapping[str, Answers]) -> dict[str, Run]:
         """Make the calls whose answers are missing, and add them to `answers`."""
         self.answers = answers
+        if self.cache is not None:
+            self._note_undeclared()
         if self.cache is not None and not self.options.refresh:
             for system in self.systems:
                 self._read_cache(self.cache, system)
@@ -285,7 +294,8 @@ class _Collection:
             differs = difference(answers.kept[query_id].answer, answer, call.system.order)
             answers.append_again(query_id, log.latency_ms, differs)
         else:
-            answers.append(query_id, KeptAnswer(answer, log, time.time()))
+            now = time.time()
+            answers.append(query_id, KeptAnswer(answer, replace(log, at=log.at or utc_time(now)), now))
         self.progress.advance(call.system.name, call.query, answer, log)
 
     def _report_unstable(self, system: System) -> None:
@@ -298,11 +308,10 @@ class _Collection:
 
     def _dependency_digest(self, system: System, known: dict[Path, str]) -> str | None:
         try:
-            return dependency_digest(system, known)
+            return dependency_digest(system, known, query=next(iter(self.testset.queries), None), k=self.k)
         except UndigestedError as why:
-            if self.cache is not None:
-                hint = "name in `depends` a small file that changes with them"
-                self.progress.note(f"{system.name}: answers are not cached: {why} ({hint})")
+            if self.cache is not None and is_declared(system):
+                self.progress.note(f"{system.name}: every query is sent, and no answer is kept: {why}")
             return None
 
     def _read_cache(self, cache: Cache, system: System) -> None:
@@ -333,7 +342,7 @@ class _Collection:
             if not self._is_cacheable(system) or all(entry.log.cached for entry in kept.values()):
                 continue
             if self._dependency_digest(system, known) != self.dependency_digests[name]:
-                self.progress.note(f"{name}: answers are not cached: its files changed meanwhile")
+                self.progress.note(f"{name}: answers are not cached: what it depends on changed meanwhile")
                 continue
             try:
                 cache.write(name, self._key(system), kept.items())

@@ -7,14 +7,16 @@ last line is dropped; the journal of another collection is moved to `set-aside/`
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+import time
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from cranfield.errors import CranfieldError
 from cranfield.formats.runs.record import answer_from_record, answer_record, json_line
-from cranfield.model import Answer, CallLog, Order
+from cranfield.model import Answer, CallLog, Order, Run
 
 VERSION = 2
 OLD_JOURNALS = "set-aside"
@@ -43,6 +45,29 @@ class KeptAnswer:
     log: CallLog
     at: float
     """Seconds since 1970, UTC."""
+
+
+def utc_time(at: float) -> str:
+    """Seconds since 1970 as a time in UTC: `2026-11-21T20:51:03Z`."""
+    return f"{datetime.fromtimestamp(at, UTC):%Y-%m-%dT%H:%M:%SZ}"
+
+
+def with_ages(run: Run) -> Run:
+    """A run that an interrupted call collected, with the age of each answer in its log."""
+    now = datetime.now(UTC)
+    logs = {
+        query_id: replace(log, age_s=max(0.0, round((now - datetime.fromisoformat(log.at)).total_seconds())))
+        if log.at is not None and log.age_s is None
+        else log
+        for query_id, log in run.logs.items()
+    }
+    return replace(run, logs=logs)
+
+
+def oldest_time(answers: Iterable[KeptAnswer]) -> str:
+    """Time of the oldest answer: `2026-11-21 20:51 UTC`."""
+    oldest = min(kept.at for kept in answers)
+    return f"{datetime.fromtimestamp(oldest, UTC):%Y-%m-%d %H:%M} UTC"
 
 
 class Answers:
@@ -143,13 +168,16 @@ class Journal(Answers):
         return sound_bytes
 
     def _replay(self, records: list[Any]) -> None:
-        """Add the answers of an earlier call."""
+        """Add the answers of an earlier call, each with its age."""
+        now = time.time()
         for record in records:
             if "again" in record:
                 latency_ms, differs = record["again"]
                 super().append_again(record["query_id"], float(latency_ms), differs)
             else:
-                super().append(*kept_from_record(record))
+                query_id, kept = kept_from_record(record)
+                log = replace(kept.log, at=kept.log.at or utc_time(kept.at), age_s=max(0.0, round(now - kept.at)))
+                super().append(query_id, replace(kept, log=log))
 
     def _move_away(self, reason: str) -> None:
         folder = self.path.parent / OLD_JOURNALS

@@ -1,0 +1,209 @@
+"""Half of the documents are deleted, the index is built again, the store is deleted: no figure is yesterday's."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from cranfield.formats.runs.jsonl import read_run
+
+SEARCH = """
+import json, sys
+from pathlib import Path
+with open("asked.txt", "a") as log:
+    log.write(sys.argv[2] + "\\n")
+index = json.loads(Path("index.json").read_text())
+if sys.argv[1] == "--version":
+    print(index["version"])
+    sys.exit()
+hits = [doc for doc, words in index["docs"].items() if set(sys.argv[2].split()) & set(words)]
+if sys.argv[1] == "backwards":
+    hits.reverse()
+print(json.dumps({"hits": hits, "index": index["version"]}))
+"""
+WORDS = [f"word{number}" for number in range(12)]
+CONFIG = """\
+testset: queries.yaml
+primary: RR
+measures: [RR, R@10]
+baseline: old
+candidate: new
+systems:
+  old: {{command: ["{{python}}", -I, -S, search.py, forwards, "{{query}}"], extract: {{json: hits, fields: {{index: index, build: build}}}}{depends}}}
+  new: {{command: ["{{python}}", -I, -S, search.py, backwards, "{{query}}"], extract: {{json: hits, fields: {{index: index, build: build}}}}{depends}}}
+"""
+DEPENDS = {
+    "files": "[index.json]",
+    "folder": "[.data]",
+    "command": '[{command: ["{python}", -I, -S, search.py, --version, "-"]}]',
+    "field": "[{field: index}]",
+}
+
+
+class Project:
+    """A search over twelve documents, one for each query, and two systems of it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        (folder / "search.py").write_text(SEARCH)
+        (folder / ".data").mkdir()
+        self.index(12, "2026-11-01")
+        queries = "".join(f"  - {{id: {word}, text: {word}, judgments: {{doc-{word}: 1}}}}\n" for word in WORDS)
+        (folder / "queries.yaml").write_text("cranfield_testset: 1\nname: t\nqueries:\n" + queries)
+        self.config()
+
+    def config(self, depends: str | None = None, hours: float | None = None) -> None:
+        text = CONFIG.format(depends="" if depends is None else f", depends: {depends}")
+        hours_text = "" if hours is None else f"collect: {{cache_h: {hours}}}\n"
+        (self.folder / "cranfield.yaml").write_text(text + hours_text)
+
+    def index(self, n: int, version: str) -> None:
+        """Build the index of the first `n` documents."""
+        docs = {f"doc-{word}": [word] for word in WORDS[:n]}
+        (self.folder / "index.json").write_text(json.dumps({"version": version, "docs": docs}))
+        (self.folder / ".data" / "part").write_text(json.dumps(docs))
+
+    def run(self, *arguments: str, code: int = 0) -> subprocess.CompletedProcess[str]:
+        done = subprocess.run(
+            ["cranfield", "run", *arguments], cwd=self.folder, capture_output=True, text=True, timeout=120
+        )
+        assert done.returncode == code, done.stderr
+        return done
+
+    def n_asked(self) -> int:
+        """Queries that were sent since the last call; calls for a version are not counted."""
+        path = self.folder / "asked.txt"
+        words = [line for line in path.read_text().split() if line != "-"] if path.exists() else []
+        path.unlink(missing_ok=True)
+        return len(words)
+
+    def mean(self) -> float:
+        """Reciprocal rank of the baseline, as reported."""
+        results = json.loads((self.folder / "cranfield-out" / "results.json").read_text())
+        return results["systems"][0]["measures"]["RR"]["mean"]
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Project:
+    return Project(tmp_path)
+
+
+def test_every_run_asks_and_the_figures_are_those_of_the_index_as_it_is(project: Project) -> None:
+    project.run()
+    assert (project.n_asked(), project.mean()) == (24, 1.0)
+    project.index(6, "2026-11-02")
+    project.run()
+    assert (project.n_asked(), project.mean()) == (24, 0.5)
+    (project.folder / "index.json").unlink()
+    assert "invalid" in project.run(code=3).stdout.lower()
+    assert project.n_asked() == 24
+
+
+def test_hours_without_depends_ask_again_and_say_what_is_missing(project: Project) -> None:
+    project.config(hours=24)
+    project.run()
+    project.index(6, "2026-11-02")
+    done = project.run()
+    assert (project.n_asked(), project.mean()) == (48, 0.5)
+    for system in ("old", "new"):
+        assert f"{system}: every query is sent, and no answer is kept: name in its `depends`" in done.stderr
+
+
+@pytest.mark.parametrize("how", DEPENDS)
+def test_kept_answers_are_used_only_while_what_the_system_depends_on_is_the_same(project: Project, how: str) -> None:
+    project.config(DEPENDS[how], hours=24)
+    project.run()
+    extra = 4 if how == "field" else 0  # of each system: before the first query, and at the end
+    assert project.n_asked() == 24 + extra
+    done = project.run()
+    assert project.n_asked() == extra // 2
+    assert "old: 12 of 12 answers from the cache, the oldest from 20" in done.stderr
+    project.index(6, "2026-11-02")
+    project.run()
+    assert (project.n_asked(), project.mean()) == (24 + extra, 0.5)
+
+
+@pytest.mark.parametrize(
+    ("depends", "why"),
+    [
+        ("[indx.json]", "indx.json, named in its `depends`, does not exist"),
+        ("[{command: [no-such-program]}]", "`no-such-program`, named in its `depends`, could not be started"),
+        ("[{command: [sh, -c, exit 3]}]", "`sh -c 'exit 3'`, named in its `depends`, ended with exit status 3"),
+        ("[{command: ['true']}]", "`true`, named in its `depends`, printed nothing"),
+        ("[{field: build}]", "the answer to its first query has no field build"),
+    ],
+)
+def test_what_cannot_be_read_keeps_no_answer_and_says_why(project: Project, depends: str, why: str) -> None:
+    project.config(depends, hours=24)
+    project.run()
+    project.n_asked()
+    done = project.run()
+    assert project.n_asked() >= 24
+    assert f"old: every query is sent, and no answer is kept: {why}" in done.stderr
+
+
+def test_a_store_that_was_deleted_is_asked_and_fails_whatever_was_kept(project: Project) -> None:
+    project.config("[index.json]", hours=24)
+    project.run()
+    (project.folder / "index.json").unlink()
+    assert "invalid" in project.run(code=3).stdout.lower()
+
+
+def test_the_sidecar_has_the_time_and_the_age_of_every_kept_answer(project: Project) -> None:
+    project.config("[index.json]", hours=24)
+    runs = project.folder / "cranfield-out" / "runs"
+    project.run()
+    first = read_run(runs / "old.jsonl").logs
+    assert all(log.at and log.age_s is None for log in first.values())
+    project.run()
+    second = read_run(runs / "old.jsonl").logs
+    assert [log.at for log in second.values()] == [log.at for log in first.values()]
+    assert all(log.cached and log.age_s is not None for log in second.values())
+
+
+SLOW = "import json, sys, time, os\nif os.path.exists('slow'): time.sleep(.2)\n"
+
+
+@pytest.fixture
+def interrupted(project: Project) -> Path:
+    """A run of the project that was interrupted after some answers; its journal of the system `old`."""
+    project.config("[index.json]")
+    (project.folder / "search.py").write_text(SEARCH.replace("import json, sys\n", SLOW))
+    (project.folder / "slow").touch()
+    journal = project.folder / "cranfield-out" / ".partial" / "old.jsonl"
+    command = [sys.executable, "-m", "cranfield", "run"]
+    with subprocess.Popen(command, cwd=project.folder, stderr=subprocess.DEVNULL) as first:
+        while first.poll() is None and not (journal.exists() and journal.read_bytes().count(b"\n") > 3):
+            time.sleep(0.02)
+        first.send_signal(signal.SIGINT)
+    assert first.returncode == 130
+    (project.folder / "slow").unlink()
+    assert 0 < project.n_asked() < 24
+    return journal
+
+
+def test_an_interrupted_run_resumes_and_reports_the_age_of_what_it_resumes(project: Project, interrupted: Path) -> None:
+    records = [json.loads(line) for line in interrupted.read_text().splitlines()]
+    for record in records[1:]:
+        record["at"] -= 5 * 3600
+    interrupted.write_text("".join(json.dumps(record) + "\n" for record in records))
+    n = len(records) - 1
+    done = project.run()
+    assert project.n_asked() < 24
+    assert f"old: resuming after {n} of 12 answers, the oldest from 20" in done.stderr
+    ages = [log.age_s for log in read_run(project.folder / "cranfield-out" / "runs" / "old.jsonl").logs.values()]
+    assert sum(age is not None and age > 4 * 3600 for age in ages) == n
+
+
+def test_an_interrupted_run_starts_over_where_the_index_changed_meanwhile(project: Project, interrupted: Path) -> None:
+    assert interrupted.exists()
+    project.index(6, "2026-11-02")
+    done = project.run()
+    assert (project.n_asked(), project.mean()) == (24, 0.5)
+    assert "old: starting over, because what the system depends on changed" in done.stderr
