@@ -26,8 +26,8 @@ from cranfield.model import Outcome, Query
 from cranfield.project.experiment import collect_options
 from cranfield.systems import collect_all
 from cranfield.systems.calls.redact import Redactor
-from cranfield.systems.collect.dependencies import dependency_digest
 from cranfield.systems.collect.collection import collect
+from cranfield.systems.collect.dependencies import dependency_digest
 from cranfield.systems.collect.dispatch import Dispatcher, interleave
 from cranfield.systems.collect.preflight import preflight
 from cranfield.systems.kinds.lines import LinesSystem
