@@ -473,7 +473,7 @@ def test_the_time_and_the_age_of_a_kept_answer_are_in_the_log(again, entries):
     [
         ({"http": {"url": "http://localhost:1/?q={query}"}, "extract": {"json": "hits"}}, False),
         ({"http": {"url": "http://localhost:1/?q={query}"}, "extract": {"json": "hits"}, "depends": ["build"]}, True),
-        ({"http": {"url": "http://localhost:1/?q={query}"}, "extract": {"json": "hits"}, "depends": [{"field": "v"}]}, True),
+        ({"http": {"url": "http://localhost:1/?q={query}"}, "extract": {"json": "hits", "fields": {"v": "v"}}, "depends": [{"field": "v"}]}, True),
         ({"mcp": {"command": ["serve"], "tool": "t"}, "extract": {"json": "hits"}}, False),
         ({"preset": "postgres", "with": {"dsn_env": "D", "table": "t", "columns": {"a": "A"}}}, False),
         ({"preset": "sqlite", "with": {"database": "d", "table": "t"}}, True),
