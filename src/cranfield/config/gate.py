@@ -13,10 +13,20 @@ from decimal import Decimal, InvalidOperation
 from fractions import Fraction
 from typing import Annotated, Any, ClassVar
 
-from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, Tag, ValidationInfo, WithJsonSchema
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    Tag,
+    ValidationInfo,
+    WithJsonSchema,
+    model_validator,
+)
 
 from cranfield.config.names import DEFAULT_TEST, MeanMeasureName, TestName
-from cranfield.config.strict import Finding, Strict, by_key, exclusive_keys, known_in, raise_findings
+from cranfield.config.reading import check_answer_rule
+from cranfield.config.strict import Finding, Strict, by_key, checked, exclusive_keys, known_in, raise_findings
 from cranfield.errors import Problem
 from cranfield.formats.io.tree import SourceFloat, SourceInt, describe
 from cranfield.formats.io.validation import Text
@@ -217,9 +227,34 @@ class Failures(Strict):
 
     def problems(self, file: Mapping[str, Any]) -> Iterator[Finding]:  # noqa: ARG002
         """A number of queries that is not whole."""
-        number = self.at_most.number
-        if not self.at_most.is_percent and number != number.to_integral_value():
-            yield (), Problem(f"at_most is {self.at_most}: write a whole number of queries, or a share such as 2 %")
+        yield from _whole_number(self.at_most, "queries")
+
+
+class EveryAnswer(Strict):
+    """Rule that a field of every answer must keep."""
+
+    rule: Annotated[Text, checked(check_answer_rule)]
+    """Rule on a field: `mode = semantic`, `confidence >= 0.5`."""
+    at_most: AnAmount | None = None
+    """Number of answers, `3`, or share of them, `2 %`, that may break it; default: none."""
+    where: Where | None = None
+    """Only queries of these strata."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _from_text(cls, value: Any) -> Any:
+        return {"rule": value} if isinstance(value, str) else value
+
+    def problems(self, file: Mapping[str, Any]) -> Iterator[Finding]:  # noqa: ARG002
+        """A number of answers that is not whole."""
+        if self.at_most is not None:
+            yield from _whole_number(self.at_most, "answers")
+
+
+def _whole_number(amount: Amount, things: str) -> Iterator[Finding]:
+    number = amount.number
+    if not amount.is_percent and number != number.to_integral_value():
+        yield (), Problem(f"at_most is {amount}: write a whole number of {things}, or a share such as 2 %")
 
 
 class LatencyCeiling(Strict):
@@ -244,7 +279,7 @@ class LatencyCeiling(Strict):
         return {percentile: bound for percentile, bound in ceilings.items() if bound is not None}
 
 
-Terms = Floor | Drop | Ratchet | JudgedShare | Failures | LatencyCeiling
+Terms = Floor | Drop | Ratchet | JudgedShare | Failures | LatencyCeiling | EveryAnswer
 
 
 class BaseRule(Strict):
@@ -319,20 +354,36 @@ class LatencyRule(BaseRule):
     """Upper bounds of the latency, by percentile."""
 
 
+def _or_text(schema: dict[str, Any]) -> None:
+    """In the published schema: text alone, or the object."""
+    schema["anyOf"] = [{"type": "string"}, {"$ref": schema.pop("$ref")}]
+
+
+class EveryAnswerRule(BaseRule):
+    """Rule on a field of every answer."""
+
+    kind = "every_answer"
+
+    every_answer: Annotated[EveryAnswer, Field(json_schema_extra=_or_text)]
+    """Rule on a field of every answer: `mode = semantic`; or the rule with `at_most` and `where`."""
+
+
 Rule = Annotated[
     Annotated[FloorRule, Tag("floor")]
     | Annotated[DropRule, Tag("drop")]
     | Annotated[RatchetRule, Tag("ratchet")]
     | Annotated[JudgedRule, Tag("judged")]
     | Annotated[FailuresRule, Tag("failures")]
-    | Annotated[LatencyRule, Tag("latency")],
-    by_key("floor", "drop", "ratchet", "judged", "failures", "latency"),
+    | Annotated[LatencyRule, Tag("latency")]
+    | Annotated[EveryAnswerRule, Tag("every_answer")],
+    by_key("floor", "drop", "ratchet", "judged", "failures", "latency", "every_answer"),
 ]
 """One rule of a gate."""
 
 
 RULE_MODELS: Mapping[str, type[BaseRule]] = {
-    model.kind: model for model in (FloorRule, DropRule, RatchetRule, JudgedRule, FailuresRule, LatencyRule)
+    model.kind: model
+    for model in (FloorRule, DropRule, RatchetRule, JudgedRule, FailuresRule, LatencyRule, EveryAnswerRule)
 }
 """Kind of rule to its model."""
 

@@ -14,8 +14,9 @@ from typing import Annotated, Any, ClassVar, Literal, Protocol
 from pydantic import AfterValidator, Field, Tag
 
 from cranfield.config.strict import Finding, Strict, by_key, checked
-from cranfield.errors import Problem, unknown_name
+from cranfield.errors import Problem, UsageError, unknown_name
 from cranfield.formats.io.validation import Text
+from cranfield.model import parse_answer_rule
 
 _PROJECTIONS = frozenset({"projection", "filter_projection", "value_projection"})
 _NEVER_NULL = frozenset({"identity", "multi_select_dict", "multi_select_list"})
@@ -139,6 +140,9 @@ class RegexExtract(Strict):
     regex: Annotated[str, compiles(compile_result_regex)]
     """Regular expression over the output, in document order. The id is the group named `id`, else group 1, else the
     whole match; groups named `score`, `title`, `span` and `tokens` are kept where they are."""
+    fields: dict[str, Annotated[str, compiles(compile_regex)]] = Field(default_factory=dict)
+    """Name to regular expression: what is kept of the output as a whole, per query (mode, confidence): group 1 of the first
+    match, or the whole match. A number, `true` and `false` are kept as such; without a match the answer has no such field."""
 
     @property
     def has_score(self) -> bool:
@@ -228,7 +232,26 @@ class ProbeCheck(Strict):
     """A query that must return at least one result."""
 
 
+def check_answer_rule(text: str) -> Iterator[Finding]:
+    """Problems of a rule on a field of an answer."""
+    try:
+        parse_answer_rule(text)
+    except UsageError as error:
+        yield from (((), problem) for problem in error.problems)
+
+
+class EveryAnswerCheck(Strict):
+    """A rule that a field of every answer must keep."""
+
+    every_answer: Annotated[Text, checked(check_answer_rule)]
+    """Rule on a field of every answer: `mode = semantic`, `confidence >= 0.5`. It is checked on the answer of each `probe`,
+    or of the first query of the test set where there is none, and on all answers of the run: a run that breaks it is void."""
+
+
 Check = Annotated[
-    Annotated[BinaryCheck, Tag("binary")] | Annotated[FileCheck, Tag("file")] | Annotated[ProbeCheck, Tag("probe")],
-    by_key("binary", "file", "probe"),
+    Annotated[BinaryCheck, Tag("binary")]
+    | Annotated[FileCheck, Tag("file")]
+    | Annotated[ProbeCheck, Tag("probe")]
+    | Annotated[EveryAnswerCheck, Tag("every_answer")],
+    by_key("binary", "file", "probe", "every_answer"),
 ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -30,6 +31,8 @@ class RuleResult:
     """One sentence for reports: the result, with n and interval if there is one."""
     queries: tuple[str, ...] = ()
     """Ids of the queries that broke the rule, or, for a mean, those with the largest loss."""
+    reasons: Mapping[str, str] = field(default_factory=dict)
+    """Query id to how its answer broke the rule, of a rule on answers."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from cranfield.config.gate import Drop, Floor, GateConfig, JudgedShare, Ratchet,
 from cranfield.config.strict import Finding
 from cranfield.errors import unknown_name
 from cranfield.formats.io.tree import Loc
-from cranfield.gate import judge
+from cranfield.gate import answers, judge
 from cranfield.gate.evidence import Evidence
 from cranfield.gate.result import RuleResult
 from cranfield.measures import parse
@@ -86,6 +86,17 @@ RULES: Mapping[str, RuleSpec] = {
             ("latency: {p95_ms: 300}",),
             judge.latency,
             judge.latency_words,
+        ),
+        RuleSpec(
+            "every_answer",
+            "A rule on a field of every answer, such as its mode or its confidence; a violating answer is named.",
+            (
+                "every_answer: mode = semantic",
+                "every_answer: {rule: confidence >= 0.5, at_most: 2 %}",
+                "every_answer: {rule: 'routed in local, remote', where: {difficulty: easy}}",
+            ),
+            answers.every_answer,
+            answers.every_answer_words,
         ),
     )
 }

@@ -176,7 +176,8 @@ def _why(evidence: Evidence, primary: str, query_id: str, broken: Sequence[tuple
     rules: dict[str, list[str]] = {}
     for rule, result in broken:
         measure = measure_of(rule)
-        value = _outcomes(evidence)[query_id] if measure is None else _value_text(evidence, measure, query_id)
+        outcome = result.reasons.get(query_id) or _outcomes(evidence)[query_id]
+        value = outcome if measure is None else _value_text(evidence, measure, query_id)
         rules.setdefault(value, []).append(result.rule)
     if not rules:
         return _value_text(evidence, primary, query_id)

@@ -1,6 +1,7 @@
 """Frozen values that all other packages use. Imports only the errors."""
 
 from cranfield.model.absence import ABSENCES, Absence
+from cranfield.model.answer_rule import AnswerRule, parse_answer_rule
 from cranfield.model.convention import CONVENTIONS, DEFAULT_CONVENTION, Convention, convention_named
 from cranfield.model.matching import MatchingRules
 from cranfield.model.note import Note, NoteKind
@@ -28,6 +29,7 @@ __all__ = [
     "Absence",
     "Anchor",
     "Answer",
+    "AnswerRule",
     "CallLog",
     "Convention",
     "Credit",
@@ -59,5 +61,6 @@ __all__ = [
     "class_named",
     "convention_named",
     "is_in_stratum",
+    "parse_answer_rule",
     "query_strata",
 ]

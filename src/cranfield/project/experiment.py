@@ -16,7 +16,7 @@ from cranfield.evaluation.values import Evaluation, Limits
 from cranfield.evaluation.verdict import CompareOptions
 from cranfield.formats.io.files import refusal
 from cranfield.measures import Measure, parse
-from cranfield.model import DEFAULT_CONVENTION, Answer, Outcome, Run, Scalar, TestSet
+from cranfield.model import DEFAULT_CONVENTION, Answer, Outcome, Query, Run, Scalar, TestSet
 from cranfield.project.history import FOLDER, local_folder
 from cranfield.project.inputs import ScoringOptions
 from cranfield.project.loading import TestSetOptions, load
@@ -92,7 +92,12 @@ class Experiment:
         Raises:
             PreflightError: with every check that failed.
         """
-        return preflight(systems_to_check(self.systems), k=self.k)
+        return preflight(systems_to_check(self.systems), k=self.k, sample=self.sample)
+
+    @property
+    def sample(self) -> Query | None:
+        """The first query: sent where a rule on answers has no probe to be checked on."""
+        return next(iter(self.testset.queries), None)
 
     @property
     def check_rows(self) -> list[tuple[str, str, str]]:

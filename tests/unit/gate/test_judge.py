@@ -377,3 +377,69 @@ def test_a_failed_mean_names_the_ten_worst_and_a_failed_call_its_outcome(found: 
 def test_every_kind_of_rule_is_judged_here() -> None:
     text = Path(__file__).read_text(encoding="utf-8")
     assert [name for name in RULES if f"{name}: {{" not in text] == []
+
+
+def modes(*values: object, outcome: Outcome = Outcome.ANSWERED) -> Evaluation:
+    """One answer a query: its mode, or no field at all where that is None; the last query is hard."""
+    ids = [f"q{number}" for number in range(len(values))]
+    queries = tuple(Query(one, strata={"difficulty": "hard" if one == ids[-1] else "easy"}) for one in ids)
+    fields = [{} if value is None else {"mode": value} for value in values]
+    answers = {one: Answer(outcome, (Hit("d"),), fields=own) for one, own in zip(ids, fields, strict=True)}
+    return evaluate(TestSet("t", queries, {one: {"d": 1} for one in ids}), Run("new", answers), measures=["RR"])
+
+
+@pytest.mark.parametrize(
+    ("rule", "values", "status", "got", "queries", "sentence"),
+    [
+        ("mode = a", "aaa", "passed", "0 of 3 answers", (), "0 of 3 answers break the rule mode = a"),
+        (
+            "mode = a",
+            "aba",
+            "failed",
+            "1 of 3 answers",
+            ("q1",),
+            '1 of 3 answers breaks the rule mode = a: q1 (mode is "b")',
+        ),
+        (
+            *("mode = a", ["b", None, "a"], "failed", "2 of 3 answers", ("q0", "q1")),
+            '2 of 3 answers break the rule mode = a: q0 (mode is "b"), q1 (no field mode)',
+        ),
+        (
+            *("{rule: mode = a, at_most: 1}", "baa", "passed", "1 of 3 answers", ()),
+            '1 of 3 answers breaks the rule mode = a: q0 (mode is "b"); at most 1 may',
+        ),
+        ("{rule: mode = a, at_most: 33 %}", "baa", "failed", "1 of 3 answers", ("q0",), "at most 33 % may"),
+        ("{rule: mode = a, at_most: 34 %}", "baa", "passed", "1 of 3 answers", (), "at most 34 % may"),
+        (
+            *("{rule: mode = a, where: {difficulty: hard}}", "bba", "passed", "0 of 1 answer", ()),
+            "0 of 1 answer of difficulty: hard break the rule mode = a",
+        ),
+    ],
+)
+def test_a_rule_on_every_answer_names_the_violating_queries(
+    rule: str, values: list[object], status: str, got: str, queries: tuple[str, ...], sentence: str
+) -> None:
+    result = judged(f"every_answer: {rule}", modes(*values))
+    assert (result.status, result.got, result.queries) == (status, got, queries)
+    assert sentence in result.sentence
+
+
+def test_a_rule_on_answers_that_applies_to_none_fails(found: Found) -> None:
+    assert judged("every_answer: mode = a", found(1, 2)).sentence.startswith(
+        "2 of 2 answers break"
+    )  # lists have no fields
+    failures = judged("every_answer: mode = a", modes("a", "a", outcome=Outcome.TIMEOUT))
+    assert failures.status == "failed"
+    assert failures.sentence == "the rule applies to no answer (none of 2 queries was answered): it was not tested"
+    file = evaluate({"q": {"d": 1}}, {"q": {"d": 1.0}}, measures=["RR"])
+    assert "a run file of another tool has no fields" in judged("every_answer: mode = a", file).sentence
+
+
+def test_the_words_of_a_rule_on_answers() -> None:
+    def said(text: str) -> str:
+        rule = TypeAdapter(Rule).validate_python(located_text(text, Path("rule.yaml"), is_json=False).top)
+        return words(rule)
+
+    assert said("every_answer: mode == semantic") == "every answer: mode = semantic"
+    limited = "every_answer: {rule: tokens <= 4000, at_most: 2 %, where: {difficulty: easy}}"
+    assert said(limited) == "every answer of difficulty: easy: tokens <= 4000; at most 2 % may break it"

@@ -68,6 +68,26 @@ class TestRegex:
         answer = read("id=a id= id=c", {"regex": r"id=(\S*)"})
         assert (answer.outcome, answer.reason, answer.hits) == (Outcome.UNPARSABLE, "result 2 has no id", ())
 
+    @pytest.mark.parametrize(
+        ("output", "fields"),
+        [
+            ("mode: semantic\nconfidence 0.9\nd1\n", {"mode": "semantic", "confidence": 0.9}),
+            ("mode: true\nconfidence 1e999\nd1\n", {"mode": True, "confidence": "1e999"}),  # no finite number
+            ("d1\nmode: a\nmode: b\n", {"mode": "a"}),  # the first match; without one there is no field
+            ("nothing found; mode: semantic\n", {"mode": "semantic"}),
+        ],
+    )
+    def test_fields_are_read_from_text_by_their_own_expressions(self, output, fields):
+        extract = {"regex": r"\bd\d\b", "fields": {"mode": r"mode: (\w+)", "confidence": r"confidence (\S+)"}}
+        answer = read(output, extract, empty="nothing found")
+        assert answer.fields == fields
+        assert answer.outcome is (Outcome.EMPTY if "nothing" in output else Outcome.ANSWERED)
+
+    def test_a_field_without_a_group_is_the_whole_match(self):
+        assert read("d1 semantic", {"regex": "d1", "fields": {"mode": "semantic|lexical"}}).fields == {
+            "mode": "semantic"
+        }
+
     @pytest.mark.parametrize("score", ["high", "nan", "inf", "-inf", "1e999"])
     def test_a_score_that_is_no_finite_number_is_unparsable(self, score):
         answer = read(f"a 1\nb {score}", {"regex": r"(?P<id>\w) (?P<score>\S+)"})

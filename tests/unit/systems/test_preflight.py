@@ -3,6 +3,7 @@ import json
 import pytest
 
 from cranfield.errors import PreflightError
+from cranfield.model import Query
 from cranfield.systems import PassedCheck
 from cranfield.systems.collect.preflight import preflight
 from cranfield.systems.kinds.command import CommandSystem
@@ -195,3 +196,53 @@ def test_what_held_hides_values_of_the_environment(make_system, tmp_path):
     held = preflight([make_system("", env={"TOKEN": "hunter2-token"}, preflight=checks)])
     assert "hunter2" not in str(held)
     assert held[-2].found == '"${TOKEN}"'
+
+
+MODES = """
+import json, sys
+mode = "lexical" if "lexical" in sys.argv[1] else "semantic"
+print(json.dumps({"results": ["d1"], "meta": {"mode": mode, "confidence": 0.5}}))
+"""
+EXTRACT = {"json": "results", "fields": {"mode": "meta.mode", "meta": "meta"}}
+
+
+def ruled(make_system, *rules, probes=(), **more):
+    checks = [{"probe": probe} for probe in probes] + [{"every_answer": rule} for rule in rules]
+    return make_system(MODES, extract=EXTRACT, preflight=checks, **more)
+
+
+def test_a_rule_on_every_answer_is_checked_on_each_probe(make_system, problems):
+    rules = ("mode = semantic", "meta.confidence >= 0.5")
+    held = preflight([ruled(make_system, *rules, probes=["shoes", "boots"])])
+    assert [(check.check, check.found) for check in held[-2:]] == [
+        ("every answer: mode = semantic", "kept in 2 answers"),
+        ("every answer: meta.confidence >= 0.5", "kept in 2 answers"),
+    ]
+    broken = ruled(make_system, *rules, "cost exists", probes=["shoes", "lexical boots"])
+    there = "fields of it: mode, meta"
+    assert problems(broken) == [
+        (
+            *("system sut", "every answer: mode = semantic", "mode = semantic"),
+            *("mode is \"lexical\" in the answer to 'lexical boots'", there),
+        ),
+        ("system sut", "every answer: cost exists", "cost exists", "no field cost in the answer to 'shoes'", there),
+    ]
+
+
+def test_without_a_probe_a_rule_is_checked_on_the_first_query(make_system):
+    system = ruled(make_system, "mode = semantic")
+    assert preflight([system])[-1].check.startswith("command")  # no query is known: nothing is sent
+    assert preflight([system], sample=Query("q1", "shoes"))[-1].found == "kept in 1 answer"
+    with pytest.raises(PreflightError, match=r"got mode is \"lexical\" in the answer to 'lexical'"):
+        preflight([system], sample=Query("q1", "lexical"))
+
+
+def test_a_sample_query_that_fails_breaks_no_rule(make_system):
+    system = make_system("raise SystemExit(3)", extract=EXTRACT, preflight=[{"every_answer": "mode = semantic"}])
+    assert preflight([system], sample=Query("q1", "shoes"))[-1].check.startswith("command")
+
+
+def test_a_probe_that_fails_is_reported_alone(make_system, problems):
+    checks = [{"probe": "shoes"}, {"every_answer": "mode = semantic"}]
+    system = make_system("raise SystemExit(3)", extract=EXTRACT, preflight=checks)
+    assert [message for _, message, *_ in problems(system)] == ["probe 'shoes'"]

@@ -6,6 +6,7 @@ One invalid result makes the whole answer unparsable. Sorting, cutoff and duplic
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
@@ -18,6 +19,7 @@ from cranfield.config.reading import (
     compile_empty_regex,
     compile_list_path,
     compile_path,
+    compile_regex,
     compile_result_regex,
 )
 from cranfield.config.systems import SystemConfig
@@ -46,6 +48,8 @@ class Extractor:
         self._is_lines = isinstance(extract, JsonLinesExtract)
         line = extract.jsonl if isinstance(extract, JsonLinesExtract) else True
         self._line = compile_list_path(line) if isinstance(line, str) else None
+        patterns = extract.fields if isinstance(extract, RegexExtract) else {}
+        self._patterns = {name: compile_regex(pattern) for name, pattern in patterns.items()}
         paths = extract if isinstance(extract, ResultPaths) else ResultPaths()
         named = {name: getattr(paths, name) for name in ("score", "title", "span", "tokens")}
         named["id"] = paths.id or "@"
@@ -61,13 +65,13 @@ class Extractor:
             hits, fields = self._read(output, k)
         except UnparsableError as error:
             if self._empty is not None and self._empty.search(output):
-                return Answer(Outcome.EMPTY)
+                return Answer(Outcome.EMPTY, fields=self._matched_fields(output))
             return Answer(Outcome.UNPARSABLE, reason=str(error))
         return Answer(Outcome.ANSWERED if hits else Outcome.EMPTY, hits, fields=fields)
 
     def _read(self, output: str, k: int) -> tuple[tuple[Hit, ...], Mapping[str, Any]]:
         if self._regex is not None:
-            return limit_hits(self._from_regex(output), k, self._order), {}
+            return limit_hits(self._from_regex(output), k, self._order), self._matched_fields(output)
         if self._is_lines:
             document: object = list(_json_lines(output))
             results: Iterable[object] = self._from_lines(document)
@@ -79,6 +83,11 @@ class Extractor:
             name: plain_json(_pick(path, document, where[name]), where[name]) for name, path in self._fields.items()
         }
         return limit_hits(self._hits(results), k, self._order), fields
+
+    def _matched_fields(self, output: str) -> dict[str, Any]:
+        """The fields that a regular expression finds; of JSON none: where a document could be read they are in it."""
+        found = {name: pattern.search(output) for name, pattern in self._patterns.items()}
+        return {name: _scalar(match[min(match.re.groups, 1)]) for name, match in found.items() if match is not None}
 
     def _from_regex(self, output: str) -> Iterator[Hit]:
         pattern = self._regex
@@ -123,6 +132,15 @@ class Extractor:
         for position, result in enumerate(results, start=1):
             values = {name: _pick(path, result, f"extract.{name}") for name, path in self._paths.items()}
             yield parse_hit(values, position, self._order)
+
+
+def _scalar(text: str | None) -> Any:
+    """A number, true or false as such; else the text."""
+    try:
+        value = json.loads(text or "", parse_constant=_no_constant)
+    except (ValueError, RecursionError):
+        return text
+    return value if isinstance(value, int | float) and math.isfinite(value) else text
 
 
 def _pick(path: Path, value: object, where: str) -> Any:

@@ -7,15 +7,15 @@ checks are part of the report.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
 from cranfield.concurrency.loop import sigterm_interrupts
-from cranfield.config.reading import BinaryCheck, FileCheck, JsonValue, ProbeCheck, compile_path
+from cranfield.config.reading import BinaryCheck, EveryAnswerCheck, FileCheck, JsonValue, ProbeCheck, compile_path
 from cranfield.errors import PreflightError, Problem, shorten
-from cranfield.model import Query
+from cranfield.model import Answer, AnswerRule, Query, parse_answer_rule
 from cranfield.systems.calls.answer_schema import wrote
 from cranfield.systems.configured import CheckFailedError, ConfiguredSystem, Step, in_stages
 from cranfield.systems.kinds.command import check_program
@@ -33,12 +33,15 @@ class PassedCheck:
     """What was found: `"/data/search.db"`."""
 
 
-def preflight(systems: Iterable[ConfiguredSystem], *, k: int = 10) -> tuple[PassedCheck, ...]:
+def preflight(
+    systems: Iterable[ConfiguredSystem], *, k: int = 10, sample: Query | None = None
+) -> tuple[PassedCheck, ...]:
     """Check all systems: what their kinds need, then the checks of the config.
 
     Args:
         systems: the systems.
         k: number of results requested by a probe.
+        sample: query sent to a system that has rules on its answers, and no probe.
 
     Returns:
         The passed checks, in the order of the systems.
@@ -51,7 +54,7 @@ def preflight(systems: Iterable[ConfiguredSystem], *, k: int = 10) -> tuple[Pass
     for system in systems:
         redact = system.redactor.redact
         with sigterm_interrupts():
-            for label, check in steps_of(system, k):
+            for label, check in steps_of(system, k, sample):
                 try:
                     passed.append(PassedCheck(system.name, redact(label), redact(check())))
                 except CheckFailedError as failed:
@@ -68,10 +71,12 @@ def _problem(system: ConfiguredSystem, label: str, failed: CheckFailedError) -> 
     return Problem(redact(label), path=where, expected=shown.expected, got=shown.found, hint=shown.hint)
 
 
-def steps_of(system: ConfiguredSystem, k: int) -> Iterator[Step]:
+def steps_of(system: ConfiguredSystem, k: int, sample: Query | None = None) -> Iterator[Step]:
     """The checks of a system: a missing folder would fail every file check, a missing program every probe."""
     folder_step = f"cwd {system.config.cwd}", partial(_folder, system.cwd)
-    return in_stages([folder_step], _file_steps(system), _probe_steps(system, k))
+    answers: dict[str, Answer] = {}
+    probes, rules = _probe_steps(system, k, answers), _rule_steps(system, k, answers, sample)
+    return in_stages([folder_step], _file_steps(system), probes, rules)
 
 
 def _file_steps(system: ConfiguredSystem) -> Iterator[Step]:
@@ -93,11 +98,31 @@ def _file_steps(system: ConfiguredSystem) -> Iterator[Step]:
                 yield named, partial(_exists, path)
 
 
-def _probe_steps(system: ConfiguredSystem, k: int) -> Iterator[Step]:
-    """Probes: queries that must return results."""
+def _probe_steps(system: ConfiguredSystem, k: int, answers: dict[str, Answer]) -> Iterator[Step]:
+    """Probes: queries that must return results; their answers are kept in `answers`."""
     for check in system.config.preflight:
         if isinstance(check, ProbeCheck):
-            yield f"probe {shorten(check.probe)}", partial(_probe, system, check.probe, k)
+            yield f"probe {shorten(check.probe)}", partial(_probe, system, check.probe, k, answers)
+
+
+def _rule_steps(system: ConfiguredSystem, k: int, answers: dict[str, Answer], sample: Query | None) -> Iterator[Step]:
+    """Rules on every answer, on the answers of the probes or of a sample query."""
+    rules = [check.every_answer for check in system.config.preflight if isinstance(check, EveryAnswerCheck)]
+    if rules and not answers and sample is not None:
+        answer, _ = system.search(sample, k)
+        if not answer.outcome.is_failure:  # which is no answer; the collection counts it
+            answers[sample.text] = answer
+    for rule in rules if answers else ():
+        yield f"every answer: {rule}", partial(_keeps, parse_answer_rule(rule), answers)
+
+
+def _keeps(rule: AnswerRule, answers: Mapping[str, Answer]) -> str:
+    for text, answer in answers.items():
+        broken = rule.violation(answer.fields)
+        if broken is not None:
+            there = ", ".join(answer.fields) or "none: extract.fields names them"
+            raise CheckFailedError(str(rule), f"{broken} in the answer to {shorten(text)}", f"fields of it: {there}")
+    return f"kept in {n_of(len(answers), 'answers')}"
 
 
 def _folder(path: Path) -> str:
@@ -145,9 +170,10 @@ def _as_json(value: object) -> str:
     return json.dumps(value, sort_keys=True, ensure_ascii=False, default=str)
 
 
-def _probe(system: ConfiguredSystem, text: str, k: int) -> str:
+def _probe(system: ConfiguredSystem, text: str, k: int, answers: dict[str, Answer]) -> str:
     answer, log = system.search(Query("preflight", text), k)
     if answer.hits:
+        answers[text] = answer
         return n_of(len(answer.hits), "results")
     found = answer.outcome.value + (f" ({answer.reason})" if answer.reason else "")
     raise CheckFailedError("at least one result", found, wrote(log.stderr_head) or wrote(log.stdout_head))
