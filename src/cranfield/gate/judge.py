@@ -12,7 +12,8 @@ from fractions import Fraction
 
 import numpy as np
 
-from cranfield.config.gate import Amount, Drop, Failures, Floor, JudgedShare, LatencyCeiling, Ratchet
+from cranfield.config.amount import Amount
+from cranfield.config.gate import Drop, Failures, Floor, JudgedShare, LatencyCeiling, Ratchet
 from cranfield.gate.decimals import as_text, exact, mean, percent_text
 from cranfield.gate.evidence import Evidence, Values, direction, named
 from cranfield.gate.result import RuleResult, Status

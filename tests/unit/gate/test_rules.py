@@ -9,7 +9,8 @@ from pydantic import TypeAdapter
 
 from cranfield import Query, TestSet
 from cranfield.config import load_config
-from cranfield.config.gate import RULE_MODELS, Amount, Rule
+from cranfield.config.amount import Amount
+from cranfield.config.gate import RULE_MODELS, Rule
 from cranfield.config.models import Config
 from cranfield.errors import ConfigError
 from cranfield.formats.io.located import located_text
