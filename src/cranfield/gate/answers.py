@@ -20,18 +20,18 @@ def every_answer(terms: EveryAnswer, evidence: Evidence) -> RuleResult:
     """A rule on a field, over the answers of the queries that it is about."""
     rule, run = parse_answer_rule(terms.rule), evidence.evaluation.run
     expected, of = str(rule), _of(terms)
-    asked = set(evidence.queries(terms.where))
-    answered = [query for query, _ in answers_with_fields(run) if query in asked] if run is not None else []
+    queries = set(evidence.queries(terms.where))
+    answered = [query for query, _ in answers_with_fields(run) if query in queries] if run is not None else []
     words = every_answer_words(terms)
     if run is None or not answered:
         why = (
             "a run file of another tool has no fields"
             if run is None
-            else f"none of {n_of(len(asked), 'queries')} was answered"
+            else f"none of {n_of(len(queries), 'queries')} was answered"
         )
         sentence = f"the rule applies to no answer{of} ({why}): it was not tested"
         return RuleResult("every_answer", words, "failed", "no answer", expected, sentence)
-    broken = {query: why for query, why in violations(rule, run).items() if query in asked}
+    broken = {query: why for query, why in violations(rule, run).items() if query in queries}
     allowed = Fraction(0) if terms.at_most is None else terms.at_most.of(Fraction(len(answered)))
     kept = len(broken) <= allowed
     counted = f"{format_count(len(broken))} of {n_of(len(answered), 'answers', format_count)}"
