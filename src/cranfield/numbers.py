@@ -82,6 +82,19 @@ def format_ms(milliseconds: Number) -> str:
     return f"{milliseconds:.0f} ms" if milliseconds >= 99.95 else f"{milliseconds:.1f} ms"
 
 
+def format_duration(seconds: float) -> str:
+    """A duration in its largest unit: `40 s`, `12 min`, `5 h`, `3 days`.
+
+    Example:
+        >>> [format_duration(seconds) for seconds in (40, 59.7, 754, 7199, 86_399, 172_800)]
+        ['40 s', '1 min', '13 min', '2 h', '24 h', '2 days']
+    """
+    for unit, most, size in (("s", 60, 1), ("min", 60, 60), ("h", 48, 3600)):
+        if round(seconds / size) < most:
+            return f"{round(seconds / size)} {unit}"
+    return f"{round(seconds / 86_400)} days"
+
+
 def format_count(number: Number) -> str:
     """A whole number; thousands are set apart from 10,000 on."""
     if number is None:

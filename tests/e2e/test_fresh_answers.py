@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import signal
 import subprocess
 import sys
@@ -153,6 +154,22 @@ def test_a_store_that_was_deleted_is_asked_and_fails_whatever_was_kept(project: 
     project.run()
     (project.folder / "index.json").unlink()
     assert "invalid" in project.run(code=3).stdout.lower()
+
+
+def test_the_first_caveat_says_how_many_answers_were_kept_and_how_old_they_are(project: Project) -> None:
+    project.config("[index.json]", hours=24)
+    assert "were kept" not in project.run().stdout
+    done = project.run()
+    caveats = " ".join(done.stdout.split()).partition("Caveats")[2]
+    assert re.match(
+        r"\W*old: 12 of 12 answers were kept from an earlier run \(the oldest from \d{4}-\d\d-\d\d \d\d:\d\d UTC, "
+        r"\d+ (s|min) before\), and not asked for again - new: 12 of 12",
+        caveats,
+    ), done.stdout[:1500]
+    page = (project.folder / "cranfield-out" / "report.html").read_text()
+    first = page.partition('<div class="caveats">')[2].partition("<li>")[2]
+    assert first.startswith("old: 12 of 12 answers were kept from an earlier run")
+    assert "were kept" not in project.run("--refresh").stdout
 
 
 def test_the_sidecar_has_the_time_and_the_age_of_every_kept_answer(project: Project) -> None:

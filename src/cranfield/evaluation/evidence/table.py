@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
+from cranfield.evaluation.evidence.freshness import kept_answers, resumed_answers
 from cranfield.evaluation.evidence.limits import failed_queries, identical_runs, judged_share, unpaired_queries
 from cranfield.evaluation.evidence.values import Consequence, Found, Scored, Sides
 from cranfield.measures import Measure
@@ -34,6 +35,24 @@ class Check:
 
 
 _ROWS = (
+    Check(
+        "kept-answers",
+        "Answers were kept from an earlier run, and the system was not asked again.",
+        "kept answers > t",
+        0,
+        Consequence.CAVEAT,
+        system=kept_answers,
+        cause="Run again with --refresh, or without cache_h in the config.",
+    ),
+    Check(
+        "resumed-answers",
+        "Answers of a run that was interrupted were old when it was resumed.",
+        "answers of the interrupted part that are older than t hours > 0",
+        1,
+        Consequence.CAVEAT,
+        system=resumed_answers,
+        cause="Remove the folder .partial in the output folder before a run is repeated, to ask every query again.",
+    ),
     Check(
         "failed-queries",
         "The system failed on too many queries, or has no answer to them.",

@@ -1,0 +1,58 @@
+"""Checks of the age of answers: those that were kept from an earlier collection, and those of a call that was interrupted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from cranfield.evaluation.evidence.values import Found, Scored
+from cranfield.measures import Measure
+from cranfield.model import CallLog
+from cranfield.numbers import format_duration
+
+HOUR_S = 3600
+
+
+def kept_answers(system: Scored, _primary: Measure | None, limit: float) -> Iterator[Found]:
+    """More answers than the limit that the system was not asked for: they were kept from an earlier collection."""
+    logs = _logs(system)
+    is_file = system.run is not None and "run" in system.run.config  # a run file is not asked
+    kept = {query_id: log for query_id, log in logs.items() if log.cached and not (is_file and log.age_s is None)}
+    if len(kept) > limit:
+        yield Found(
+            f"{system.name}: {len(kept)} of {len(system.query_ids)} answers were kept from an earlier run{_since(kept)}, and "
+            "not asked for again",
+            tuple(kept),
+            len(kept),
+            len(system.query_ids),
+        )
+
+
+def resumed_answers(system: Scored, _primary: Measure | None, limit_h: float) -> Iterator[Found]:
+    """Answers of an interrupted call that were older than the limit when it was resumed."""
+    old = {
+        query_id: log
+        for query_id, log in _logs(system).items()
+        if not log.cached and log.age_s is not None and log.age_s > limit_h * HOUR_S
+    }
+    if old:
+        yield Found(
+            f"{system.name}: {len(old)} of {len(system.query_ids)} answers are of the interrupted part of the run{_since(old)}: "
+            "the system may have changed since",
+            tuple(old),
+            len(old),
+            len(system.query_ids),
+        )
+
+
+def _logs(system: Scored) -> Mapping[str, CallLog]:
+    logs = system.run.logs if system.run is not None else {}
+    return {query_id: logs[query_id] for query_id in system.query_ids if query_id in logs}
+
+
+def _since(logs: Mapping[str, CallLog]) -> str:
+    """The time and the age of the oldest: ` (the oldest from 2026-11-21 20:51 UTC, 23 h before)`."""
+    known = [(log.at, log.age_s) for log in logs.values() if log.at is not None and log.age_s is not None]
+    if not known:
+        return " (their time is unknown)"
+    at, age_s = min(known, key=lambda log: (-log[1], log[0]))
+    return f" (the oldest from {at[:10]} {at[11:16]} UTC, {format_duration(age_s)} before)"
