@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
+from cranfield.evaluation.evidence.answers import broken_answer_rules
 from cranfield.evaluation.evidence.freshness import kept_answers, resumed_answers
 from cranfield.evaluation.evidence.limits import failed_queries, identical_runs, judged_share, unpaired_queries
 from cranfield.evaluation.evidence.values import Consequence, Found, Scored, Sides
@@ -82,6 +83,15 @@ _ROWS = (
         systems=unpaired_queries,
         limit="max_failed_share",
         cause="Run every system on all queries.",
+    ),
+    Check(
+        "answer-rules",
+        "Answers break a rule that the config of their system declares for every answer.",
+        "answers that break a rule of `preflight: every_answer` / answers > t",
+        0,
+        Consequence.VOID,
+        system=broken_answer_rules,
+        cause="The system answered in another mode than it was configured for: correct that, and run it again.",
     ),
     Check(
         "identical-runs",

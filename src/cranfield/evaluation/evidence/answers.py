@@ -1,0 +1,50 @@
+"""The check of answers by the rules that the config of their system declares."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from cranfield.errors import CranfieldError
+from cranfield.evaluation.evidence.values import Found, Scored
+from cranfield.measures import Measure
+from cranfield.model import AnswerRule, parse_answer_rule
+from cranfield.model.answer_rule import answers_with_fields, violations
+from cranfield.words import first_of, n_of
+
+SHOWN = 3
+"""Violating answers that a sentence quotes."""
+
+
+def broken_answer_rules(system: Scored, _primary: Measure | None, limit: float) -> Iterator[Found]:
+    """A sentence for each declared rule that a larger share of the answers breaks than the limit."""
+    run = system.run
+    if run is None:
+        return
+    known = set(system.query_ids)
+    total = sum(query_id in known for query_id, _ in answers_with_fields(run))
+    for rule in declared_rules(run.config):
+        broken = {query_id: why for query_id, why in violations(rule, run).items() if query_id in known}
+        if broken and len(broken) / total > limit:
+            quoted = first_of([f"{query_id} ({why})" for query_id, why in broken.items()], SHOWN)
+            verb = "breaks" if len(broken) == 1 else "break"
+            yield Found(
+                f"{system.name}: {len(broken)} of {n_of(total, 'answers')} {verb} the rule that its config declares for "
+                f"every answer, {rule}: {quoted}",
+                tuple(broken),
+                len(broken),
+                total,
+            )
+
+
+def declared_rules(config: Mapping[str, Any]) -> list[AnswerRule]:
+    """The rules in the `preflight` of a system's configuration; those that another version wrote and this one cannot read are none."""
+    checks = config.get("preflight") or ()
+    written = [check.get("every_answer") for check in checks if isinstance(check, Mapping)]
+    found = []
+    for text in written:
+        try:
+            found += [parse_answer_rule(text)] if isinstance(text, str) else []
+        except CranfieldError:
+            continue
+    return list(dict.fromkeys(found))
