@@ -64,6 +64,22 @@ MarginOption = Annotated[
         help="Equivalence margin: the largest difference that does not matter; required for the verdict equivalent.",
     ),
 ]
+VerdictOption = Annotated[
+    str,
+    typer.Option(
+        "--verdict",
+        metavar="RULE",
+        help="classes: where queries have classes, each class has its verdict; pooled: the mean over all queries decides.",
+    ),
+]
+VerdictStrataOption = Annotated[
+    str | None,
+    typer.Option(
+        "--verdict-strata",
+        metavar="KEY",
+        help="Key of the strata that are the classes of the verdict; default: the query classes, if any.",
+    ),
+]
 MoreArgument = Annotated[
     list[Path] | None,
     typer.Argument(metavar="[MORE]...", help="More runs: all pairs are compared, with Holm adjustment."),
@@ -86,6 +102,8 @@ def compare_command(
     ] = None,
     test: TestOption = "permutation",
     margin: MarginOption = None,
+    verdict: VerdictOption = "classes",
+    verdict_strata: VerdictStrataOption = None,
     alpha: Annotated[float, typer.Option("--alpha", metavar="X", help="Significance level (alpha).")] = 0.05,
     seed: SeedOption = 0,
     contrast: ContrastOption = None,
@@ -110,18 +128,33 @@ def compare_command(
 ) -> None:
     """Compare two or more runs with paired tests and report a verdict with its evidence."""
     from cranfield.evaluation.values import Limits
-    from cranfield.evaluation.verdict import CompareOptions
+    from cranfield.evaluation.verdict import CompareOptions, rule_of
     from cranfield.measures import parse
 
     runs = [baseline, candidate, *(more or ())]
-    _refuse(many=len(runs) > 2, baseline_less=baseline_less, sensitivity=sensitivity, fail_on=fail_on)
+    _refuse(
+        many=len(runs) > 2,
+        baseline_less=baseline_less,
+        sensitivity=sensitivity,
+        strata=verdict_strata,
+        fail_on=fail_on,
+    )
     shown: Shown = {"contrasts": contrasts_of(contrast), "today": today()}
     evaluations = load_and_evaluate(
         testset, runs, measures, testset_format=testset_format, options=options, scoring=scoring, primary=primary
     )
     settings = {} if scoring.limits is None else scoring.limits.evidence
     measure, limits = parse(primary) if primary is not None else None, Limits(max_failed, min_judged, settings)
-    declared = CompareOptions(measure, test, alpha, margin, seed, limits=limits)
+    declared = CompareOptions(
+        measure,
+        test,
+        alpha,
+        margin,
+        seed,
+        limits=limits,
+        verdict=rule_of(verdict),
+        strata=verdict_strata or "",
+    )
     if more:
         document, verdicts = _compare_many(evaluations, declared, shown, baseline_less=baseline_less)
     else:
@@ -139,7 +172,9 @@ class Shown(TypedDict):
     today: date
 
 
-def _refuse(*, many: bool, baseline_less: bool, sensitivity: bool, fail_on: Sequence[VerdictCode] | None) -> None:
+def _refuse(
+    *, many: bool, baseline_less: bool, sensitivity: bool, strata: str | None, fail_on: Sequence[VerdictCode] | None
+) -> None:
     """Raise every option that does not fit the number of runs."""
     problems = []
     if many and sensitivity:
@@ -150,6 +185,10 @@ def _refuse(*, many: bool, baseline_less: bool, sensitivity: bool, fail_on: Sequ
         )
     if many and baseline_less and {VerdictCode.BETTER, VerdictCode.WORSE} & set(fail_on or ()):
         problems.append(Problem("--fail-on better and worse are about a baseline", hint="leave out --baseline-less"))
+    if many and strata is not None:
+        problems.append(Problem("--verdict-strata is about two runs", hint="compare the two in question alone"))
+    if many and VerdictCode.MIXED in (fail_on or ()):
+        problems.append(Problem("--fail-on mixed is about two runs", expected="better, worse or not-significant"))
     if many and VerdictCode.EQUIVALENT in (fail_on or ()):
         problems.append(Problem("--fail-on equivalent is about two runs", expected="better, worse or not-significant"))
     if problems:

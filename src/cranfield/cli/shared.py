@@ -62,6 +62,7 @@ class Format(StrEnum):
 FAIL_ON = {
     VerdictCode.BETTER: EXIT_VERDICT,
     VerdictCode.WORSE: EXIT_VERDICT,
+    VerdictCode.MIXED: EXIT_VERDICT,
     VerdictCode.EQUIVALENT: EXIT_VERDICT,
     VerdictCode.NOT_SIGNIFICANT: EXIT_INCONCLUSIVE,
     VerdictCode.INVALID: EXIT_SYSTEM,

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, ConfigDict, Field, PrivateAttr, ValidationInfo, field_validator
 
@@ -28,6 +28,7 @@ SUMMARY_FILES = frozenset({"report.html", "report.md", "results.json"})
 
 HELD_OUT = 0.3
 """Default share of the queries held out, unless the test set has a split."""
+VerdictRule = Literal["classes", "pooled"]
 Share = Annotated[float, Field(ge=0, le=1)]
 
 
@@ -111,6 +112,10 @@ class SetConfig(Strict):
     """Measures to report; default: those of the config."""
     primary: MeasureName | None = None
     """Primary measure; default: the first of the `measures` of this set, else that of the config."""
+    verdict: VerdictRule | None = None
+    """Whether classes decide on this set; default: as in the config."""
+    strata: Text | None = None
+    """Key of the strata that are the classes of the verdict on this set; default: that of the config."""
     systems: Annotated[list[SystemName], Field(min_length=1), checked(_check_different)] | None = None
     """Only these systems: one, baseline and candidate, or more; default: those of the config."""
     repo: str | None = None
@@ -168,6 +173,10 @@ class Config(Strict):
     """Test for the verdict on the primary measure."""
     alpha: Annotated[float, Field(gt=0, lt=1)] = 0.05
     """Significance level."""
+    verdict: VerdictRule = "classes"
+    """`classes`: each class of queries has its verdict, where there are classes; `pooled`: the mean over all queries decides."""
+    strata: Text | None = None
+    """Key of the strata that are the classes of the verdict, such as `task_type`; default: the query classes, if any."""
     margin: Annotated[float, Field(gt=0)] | None = None
     """Equivalence margin: the largest difference that does not matter; required for the verdict equivalent."""
     collect: Collect = Field(default_factory=Collect)
@@ -249,7 +258,8 @@ class Config(Strict):
         return name
 
     def _with_defaults(self, testset: SetConfig) -> SetConfig:
-        defaults = {"k": self.k, "measures": self.measures, "primary": self.primary, "repo": self.repo}
+        names = ("k", "measures", "primary", "repo", "verdict", "strata")
+        defaults = {name: getattr(self, name) for name in names}
         if testset.measures is not None:
             defaults["primary"] = None  # it need not be among this set's own
         update = {name: value for name, value in defaults.items() if getattr(testset, name) is None}

@@ -11,11 +11,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from cranfield.evaluation.class_values import WITHOUT
 from cranfield.evaluation.evaluate import clipped, difference_range, summarise
 from cranfield.evaluation.values import NOT_ON_ITS_SCALE, Comparison, Evaluation, Summary
 from cranfield.measures import Measure, compute, parse_all
 from cranfield.measures.families.aspects import form_wins
 from cranfield.model import QUERY_CLASSES, QueryClass
+from cranfield.model.query import CLASS
 from cranfield.ranking.transform import only_queries
 from cranfield.ranking.value import FloatQ, Ranking
 from cranfield.stats.describe import describe
@@ -94,7 +96,8 @@ class ClassComparison:
     sides: tuple[ClassResult, ClassResult]
     measures: tuple[ClassDifference, ...]
     test: TestResult | None = None
-    """The test of the table on the first measure, its p adjusted across the classes; None where no query has a pair."""
+    """The test of the table on the first measure, its p adjusted across the classes with enough queries to decide; None where
+    no query has a pair."""
     too_few: str = ""
     """Why the test cannot be significant; empty where it can."""
 
@@ -108,7 +111,11 @@ def by_class(evaluation: Evaluation) -> tuple[ClassResult, ...]:
 
 
 def compare_classes(comparison: Comparison) -> tuple[ClassComparison, ...]:
-    """Two systems by query class: each class with its own paired test, Holm-adjusted across the classes."""
+    """Two systems by query class: each class with its own paired test, Holm-adjusted across the classes that can decide.
+
+    A class with fewer than `smallest_n` queries cannot have a p of alpha or less: it is no member of the family, and its p is
+    not adjusted.
+    """
     from cranfield.stats.result import holm
 
     sides = [{result.query_class.name: result for result in by_class(side)} for side in comparison.evaluations]
@@ -118,11 +125,21 @@ def compare_classes(comparison: Comparison) -> tuple[ClassComparison, ...]:
         for name in before
         if name in after
     ]
-    adjusted = holm([None if result.test is None else result.test.p_two_sided for result in compared])
+    needed = smallest_n(comparison.alpha)
+    of_classes = [
+        None if result.test is None or result.measures[0].n < needed else result.test.p_two_sided for result in compared
+    ]
+    adjusted = holm([*of_classes, *_without_class(comparison)])[: len(compared)]
     return tuple(
         result if result.test is None else replace(result, test=replace(result.test, p_adjusted=p))
         for result, p in zip(compared, adjusted, strict=True)
     )
+
+
+def _without_class(comparison: Comparison) -> list[float | None]:
+    """The p of the queries without a class, where they are in the family."""
+    rows = () if comparison.by_class is None or comparison.by_class.key != CLASS else comparison.by_class.rows
+    return [row.result.p_two_sided for row in rows if row.label == WITHOUT and row.can_decide and row.result]
 
 
 def smallest_n(alpha: float) -> int:
@@ -179,7 +196,7 @@ def _form_wins(ranking: Ranking, measured: ClassMeasure) -> FormWins:
     ways = dict(zip(ranking.query_ids, form_wins(ranking).tolist(), strict=True))
     counted = np.array([ways[query_id] for query_id in measured.values], dtype=np.float64)
     wins, losses = int((counted > 0).sum()), int((counted < 0).sum())
-    few = _too_few_note(len(counted), wins + losses, ALPHA)
+    few = too_few_note(len(counted), wins + losses, ALPHA)
     return FormWins(wins, losses, len(counted) - wins - losses, sign_test(counted), few)
 
 
@@ -190,7 +207,7 @@ def _compare_class(sides: tuple[ClassResult, ClassResult], comparison: Compariso
     for before, after in zip(sides[0].measures, sides[1].measures, strict=True):
         paired = [query_id for query_id in before.values if query_id in after.values]
         a, b = (np.array([side.values[q] for q in paired], dtype=np.float64) for side in (before, after))
-        result = _run_test(query_class, a, b, comparison) if paired else None
+        result = run_test(query_class.test, a, b, comparison) if paired else None
         if not compared:
             decided = result
         compared.append(_difference(before.measure, paired, (a, b), comparison.alpha, query_class, result))
@@ -201,21 +218,17 @@ def _compare_class(sides: tuple[ClassResult, ClassResult], comparison: Compariso
         sides=sides,
         measures=tuple(compared),
         test=decided,
-        too_few=_too_few_note(first.n, first.n_nonzero, comparison.alpha),
+        too_few=too_few_note(first.n, first.n_nonzero, comparison.alpha),
     )
 
 
-def _run_test(query_class: QueryClass, a: FloatQ, b: FloatQ, comparison: Comparison) -> TestResult:
-    from cranfield.stats.paired import mcnemar, sign_test
-    from cranfield.stats.permutation import permutation
-    from cranfield.stats.result import DEFAULT_DRAWS
+def run_test(test: str, a: FloatQ, b: FloatQ, comparison: Comparison, *, alpha: float | None = None) -> TestResult:
+    """A test of the table of tests within a class; at the alpha of the comparison, unless another is given."""
+    from cranfield.stats.table import DEFAULT_DRAWS, TESTS, Paired
 
-    if query_class.test == "mcnemar":
-        return mcnemar(a, b)
-    if query_class.test == "sign":
-        return sign_test(differences(a, b), alpha=comparison.alpha)
     draws = comparison.n_draws or DEFAULT_DRAWS
-    return permutation(differences(a, b), alpha=comparison.alpha, seed=comparison.seed, n_draws=draws)
+    given = Paired(a, b, differences(a, b), alpha or comparison.alpha, comparison.seed, draws)
+    return TESTS[test].run(given)
 
 
 def _difference(
@@ -246,7 +259,8 @@ def _difference(
     )
 
 
-def _too_few_note(n: int, n_differ: int, alpha: float) -> str:
+def too_few_note(n: int, n_differ: int, alpha: float) -> str:
+    """Why no test of signs of so many queries can have a p of alpha or less; empty where one can."""
     needed = smallest_n(alpha)
     if n_differ >= needed:
         return ""

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from cranfield.evaluation.class_verdict import decide_by_class
 from cranfield.evaluation.evaluate import clipped, difference_range
 from cranfield.evaluation.evidence.values import void_sentences
 from cranfield.evaluation.pairing import (
@@ -74,7 +75,8 @@ def compare(baseline: Evaluation, candidate: Evaluation, options: CompareOptions
         *_unpaired(sides, primary, tuple(dropped)),
         *disagreements(code, compared, primary, options),
     )
-    return Comparison(
+    strata = {m: _strata(values, baseline.testset, 1 - options.alpha) for m, values in paired.items()}
+    comparison = Comparison(
         baseline=baseline,
         candidate=candidate,
         primary=primary,
@@ -88,11 +90,13 @@ def compare(baseline: Evaluation, candidate: Evaluation, options: CompareOptions
         buckets=bucket_queries(baseline, candidate, primary, compared[primary].differences),
         moves=move_queries(baseline, candidate, query_ids),
         rank_one=_rank_one(sides, query_ids),
-        strata=_strata(paired[primary], baseline.testset, 1 - options.alpha),
+        strata=strata[primary],
+        strata_by_measure=strata,
         n_draws=random_draws(len(query_ids), compared[primary].n_nonzero, options),
         dropped=dropped,
         evidence=evidence,
     )
+    return decide_by_class(comparison, options)
 
 
 def _compare_measures(

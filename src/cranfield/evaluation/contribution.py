@@ -159,7 +159,7 @@ def _p(comparison: Comparison) -> float | None:
 
 
 def _verdict(comparison: Comparison, p_adjusted: float | None) -> VerdictCode:
-    code = comparison.verdict.code
+    code = comparison.pooled_code
     if code not in {VerdictCode.BETTER, VerdictCode.WORSE}:
         return code
     if p_adjusted is not None and p_adjusted > comparison.alpha:

@@ -145,7 +145,7 @@ def sensitivity(
     ]
     variations = tuple(item for item in found if isinstance(item, Variation))
     left_out = tuple(dict.fromkeys(item for item in found if isinstance(item, str)))
-    return Sensitivity(comparison.verdict.code, variations, left_out, comparison.test, n_draws)
+    return Sensitivity(comparison.pooled_code, variations, left_out, comparison.test, n_draws)
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,6 +20,7 @@ from cranfield.ranking.value import FloatQ, Ranking
 from cranfield.stats.result import TestResult
 
 if TYPE_CHECKING:
+    from cranfield.evaluation.class_values import ClassVerdict
     from cranfield.stats.scale import Scale
 
 Value = TypeVar("Value")
@@ -269,7 +270,7 @@ class MeasureComparison:
 
 @dataclass(frozen=True, slots=True)
 class StratumComparison:
-    """The primary measure within one stratum."""
+    """One measure within one stratum."""
 
     key: str
     value: str
@@ -327,11 +328,20 @@ class Comparison:
     """Query id to why it could not be paired on the primary measure (`only in the baseline`)."""
     evidence: tuple[Finding, ...] = ()
     """What the evidence checks found, what makes the verdict invalid first."""
+    strata_by_measure: Mapping[Measure, tuple[StratumComparison, ...]] = field(default_factory=dict)
+    """Every measure within each stratum."""
+    by_class: ClassVerdict | None = None
+    """The verdict of each class; None where the mean over all queries decides."""
 
     @property
     def evaluations(self) -> tuple[Evaluation, Evaluation]:
         """The baseline and the candidate."""
         return self.baseline, self.candidate
+
+    @property
+    def pooled_code(self) -> VerdictCode:
+        """The verdict of the mean over all queries, whether it decides or not."""
+        return self.verdict.code if self.by_class is None else self.by_class.pooled
 
     @property
     def pilot(self) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Literal, get_args
 
 from cranfield.errors import Problem, UnknownNameError, UsageError
 from cranfield.evaluation.values import Limits, MeasureComparison
@@ -22,6 +23,23 @@ NONINFERIORITY = "noninferiority"
 """Name of the non-inferiority test; it runs where a margin is declared, and does not decide."""
 
 
+Rule = Literal["classes", "pooled"]
+RULES: tuple[Rule, ...] = get_args(Rule)
+"""What a verdict is made of."""
+
+
+def rule_of(name: str) -> Rule:
+    """The rule of this name.
+
+    Raises:
+        UnknownNameError: there is none.
+    """
+    for rule in RULES:
+        if rule == name:
+            return rule
+    raise UnknownNameError.among("verdict", name, RULES)
+
+
 @dataclass(frozen=True, slots=True)
 class CompareOptions:
     """What is declared before the numbers are seen."""
@@ -37,6 +55,10 @@ class CompareOptions:
     seed: int = 0
     n_draws: int = DEFAULT_DRAWS
     limits: Limits = field(default_factory=Limits)
+    verdict: Rule = "classes"
+    """`classes`: each class of queries has its verdict, where there are classes; `pooled`: the mean over all queries decides."""
+    strata: str = ""
+    """Key of the strata that are the classes; empty: the query classes, where queries have them."""
 
     def __post_init__(self) -> None:
         declarable = [name for name, spec in TESTS.items() if spec.can_declare]
@@ -58,6 +80,8 @@ class CompareOptions:
                     hint="choose permutation, t or bootstrap, or leave the margin out",
                 )
             )
+        if rule_of(self.verdict) == "pooled" and self.strata:
+            problems.append(Problem(f"verdict pooled and strata {self.strata}", hint="leave one of them out"))
         if self.seed < 0:
             problems.append(Problem(f"seed is {self.seed}", expected="a whole number of 0 or more"))
         if problems:
@@ -96,6 +120,11 @@ def decide(
         return code, sentence, (*_noninferiority_note(declared, alpha), *of_mean, *_detectable_difference(declared))
     notes = (*_noninferiority_note(declared, alpha), *of_mean)
     return code, f"{candidate} is {code.text} than {baseline}: {numbers}.", notes
+
+
+def numbers_of(declared: MeasureComparison, options: CompareOptions) -> str:
+    """The numbers of the declared test on the primary measure, as the sentence of a verdict has them."""
+    return _format_numbers(declared, options.test, options.alpha)
 
 
 def _noninferiority_note(declared: MeasureComparison, alpha: float) -> tuple[str, ...]:

@@ -51,7 +51,7 @@ class VerdictCode(StrEnum):
     )
     MIXED = (
         *("mixed", "mixed", "open"),
-        "Better in one query class and worse in another. Reserved: no comparison reports it yet.",
+        "Significantly better in one class of queries and significantly worse in another, whatever the mean over all queries.",
     )
     INVALID = (
         *("invalid", "invalid", "void"),

@@ -12,6 +12,7 @@ from typing import Literal
 
 from cranfield.config import Config
 from cranfield.errors import InputError, PreflightError, TestSetError, UsageError
+from cranfield.evaluation.class_verdict import deciding_key
 from cranfield.evaluation.values import Evaluation, Limits
 from cranfield.evaluation.verdict import CompareOptions
 from cranfield.formats.io.files import refusal
@@ -198,12 +199,22 @@ def prepare(
         primary_spelling=chosen.primary,
         convention=config.convention,
         missing=missing,
-        declared=CompareOptions(None, config.test, config.alpha, config.margin, seed, limits=limits),
+        declared=CompareOptions(
+            None,
+            config.test,
+            config.alpha,
+            config.margin,
+            seed,
+            limits=limits,
+            verdict=chosen.verdict or config.verdict,
+            strata=chosen.strata or "",
+        ),
         collecting=collect_options(config, cache),
         name=name,
         params=chosen.params,
     )
     _ = experiment.dry, experiment.primary  # refuses measures that the test set does not allow
+    deciding_key(testset, experiment.declared)  # refuses strata that the test set does not have
     return experiment
 
 

@@ -18,9 +18,21 @@ from cranfield.formats.io.located import Located, load_located
 from cranfield.gate.ref import Ref, ref_named
 from cranfield.gate.rules import words
 
-OF_THE_REF = ("gate", "limits", "convention", "k", "measures", "primary", "test", "alpha", "collect")
+OF_THE_REF = (
+    "gate",
+    "limits",
+    "convention",
+    "k",
+    "measures",
+    "primary",
+    "test",
+    "alpha",
+    "verdict",
+    "strata",
+    "collect",
+)
 """What a pull request could loosen: with a ref, all of it is read from there."""
-OF_THE_REF_IN_SETS = ("k", "measures", "primary")
+OF_THE_REF_IN_SETS = ("k", "measures", "primary", "verdict", "strata")
 EXAMPLE = "say what must hold: gate: {rules: [floor: {measure: nDCG@10, at_least: 0.40}]}"
 
 

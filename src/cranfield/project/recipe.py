@@ -20,6 +20,7 @@ from cranfield.ranking.file import FileReading
 
 if TYPE_CHECKING:
     from cranfield.evaluation.many_values import ManyComparison
+    from cranfield.evaluation.verdict import Rule
 
 
 def evaluate(  # noqa: PLR0913 - each is a choice that changes the numbers, and is typed by name
@@ -94,7 +95,7 @@ def evaluate_with_options(
     return evaluation if options.limits is None else replace(evaluation, limits=options.limits)
 
 
-def compare(
+def compare(  # noqa: PLR0913 - each is a choice that changes the verdict, and is typed by name
     baseline: Evaluation,
     candidate: Evaluation,
     *,
@@ -104,6 +105,8 @@ def compare(
     margin: float | None = None,
     seed: int = 0,
     limits: Limits | None = None,
+    verdict: Rule = "classes",
+    strata: str | None = None,
 ) -> Comparison:
     """Compare two evaluations of one test set, and reach a verdict on the candidate.
 
@@ -116,6 +119,9 @@ def compare(
         margin: largest difference that does not matter; without one nothing is called equivalent.
         seed: of everything random; the same seed gives the same answer.
         limits: when a comparison does not count.
+        verdict: `classes`: where queries have classes, each class is tested, and the verdict follows from theirs; `pooled`: the
+            mean over all queries decides.
+        strata: key of the strata that are the classes; None is the query classes, where queries have them.
 
     Raises:
         UsageError: the two do not belong together, or an option is out of bounds.
@@ -126,7 +132,9 @@ def compare(
     from cranfield.evaluation.verdict import CompareOptions
 
     measure = None if primary is None else parse(str(primary))
-    options = CompareOptions(measure, test, alpha, margin, seed, limits=limits or Limits())
+    options = CompareOptions(
+        measure, test, alpha, margin, seed, limits=limits or Limits(), verdict=verdict, strata=strata or ""
+    )
     return compare_evaluations(baseline, candidate, options)
 
 

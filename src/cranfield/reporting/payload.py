@@ -14,7 +14,7 @@ import numpy as np
 
 from cranfield.errors import InternalError
 from cranfield.evaluation.evidence.values import Finding
-from cranfield.evaluation.strata import summaries_by_stratum
+from cranfield.evaluation.strata import StratumSummary, summaries_by_stratum
 from cranfield.evaluation.values import Comparison, Evaluation, Limits, MeasureComparison, StratumComparison, Summary
 from cranfield.model import Query, TestSet
 from cranfield.model.query import class_of
@@ -55,6 +55,10 @@ FIELDS: Fields = {
     TestSet: "name version digest n_queries=queries.__len__ review=meta.review? notes?",
 }
 """What is written of each class; see `cranfield.record`."""
+OF_STRATUM: Fields = {
+    StratumComparison: "n baseline=baseline_mean candidate=candidate_mean delta ci_low ci_high",
+    StratumSummary: "mean=summary.mean median=summary.median ci_low=summary.ci_low ci_high=summary.ci_high n=summary.n",
+}
 IN_STRATUM: Fields = {Summary: "mean median ci_low ci_high n"}
 _ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False)
 
@@ -67,6 +71,9 @@ def payload_of(
     """What `--format json` prints of evaluations, or of a comparison of two or many: each system, and all findings."""
     if isinstance(result, Comparison):
         payload = _payload(result.evaluations, ("numpy", "scipy")) | record_of(result, FIELDS)
+        payload |= _by_stratum({str(m): strata for m, strata in result.strata_by_measure.items()}) | _class_verdict(
+            result
+        )
         return payload | _classes(result) | _contrasts(contrasts) | _sensitivity(sensitivity)
     return _payload(_evaluations_of(result), ("numpy",)) | _contrasts(contrasts) | _evidence(result) | _many(result)
 
@@ -157,6 +164,26 @@ def _layout(value: object, indent: str) -> Iterator[str]:
     yield f"\n{indent}{brackets[1]}"
 
 
+def _by_stratum(measured: Mapping[str, Sequence[StratumComparison] | Sequence[StratumSummary]]) -> dict[str, Any]:
+    """Every measure within each stratum; nothing where there are no strata."""
+    found: dict[tuple[str, str], dict[str, Any]] = {}
+    for measure, strata in measured.items():
+        for stratum in strata:
+            numbers = record_of(stratum, OF_STRATUM)
+            entry = {"key": stratum.key, "value": stratum.value, "measures": {}}
+            found.setdefault((stratum.key, stratum.value), entry)["measures"][measure] = numbers
+    return {"by_stratum": list(found.values())} if found else {}
+
+
+def _class_verdict(comparison: Comparison) -> dict[str, Any]:
+    """The verdict of each class; nothing where one mean decides."""
+    if comparison.by_class is None:
+        return {}
+    from cranfield.reporting.sections.class_verdict import class_verdict_record
+
+    return {"verdict_by_class": class_verdict_record(comparison.by_class)}
+
+
 def _contrasts(contrasts: Sequence[StrataContrast]) -> dict[str, Any]:
     if not contrasts:
         return {}
@@ -200,7 +227,8 @@ def _system(evaluation: Evaluation) -> dict[str, Any]:
     failures = [{"query": query, "outcome": out, "reason": reason} for query, out, reason in evaluation.failures]
     measure = evaluation.measures[0] if evaluation.measures else None
     judged = judged_share(evaluation, None if measure is None else measure.depth)
-    strata = () if measure is None else summaries_by_stratum(evaluation, measure)
+    by_measure = {each: summaries_by_stratum(evaluation, each) for each in evaluation.measures}
+    strata = () if measure is None else by_measure[measure]
     return {
         **record_of(evaluation, FIELDS),
         "strata": [
@@ -208,6 +236,7 @@ def _system(evaluation: Evaluation) -> dict[str, Any]:
             | record_of(stratum.summary, IN_STRATUM)
             for stratum in strata
         ],
+        **_by_stratum({str(each): found for each, found in by_measure.items()}),
         **_classes(evaluation),
         "n_failed": len(failures),
         "failures": failures,

@@ -101,7 +101,7 @@ def test_a_former_spelling_of_a_verdict_is_read_and_the_new_one_named(files):
 @pytest.mark.parametrize("spelling", ["beter", "one-best"])
 def test_a_verdict_that_cannot_be_failed_on_is_a_usage_error(files, spelling):
     done = cranfield(files, "compare", "qrels", "old.run", "old.run", "--fail-on", spelling, code=2)
-    assert f"'{spelling}' is not one of better, worse, equivalent, not-significant, invalid." in done.stderr
+    assert f"'{spelling}' is not one of better, worse, mixed, equivalent, not-significant, invalid." in done.stderr
 
 
 def test_a_margin_makes_equivalence_possible(files):

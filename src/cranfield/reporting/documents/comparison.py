@@ -16,6 +16,7 @@ from cranfield.plugins import plugins
 from cranfield.reporting.document import MADE_BY, PILOT_STAMP, Bullets, Cell, Document, Section, Table, tidy_table
 from cranfield.reporting.payload import payload_of, results_payload
 from cranfield.reporting.sections.answers import answers, by_query
+from cranfield.reporting.sections.class_verdict import class_verdicts
 from cranfield.reporting.sections.classes import classes
 from cranfield.reporting.sections.collection import collection, warnings
 from cranfield.reporting.sections.labels import lettered, testset_label
@@ -32,6 +33,7 @@ from cranfield.words import and_list
 EXPECTED_OF_PLUGINS = "a function of a Subject that returns a Section or None"
 
 SECTIONS: tuple[Callable[[Subject], Section | None], ...] = (
+    class_verdicts,
     measures,
     warnings,
     sensitivity_section,

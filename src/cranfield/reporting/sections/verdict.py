@@ -32,6 +32,7 @@ from cranfield.reporting.document import (
     TonedCell,
     VerdictBlock,
 )
+from cranfield.reporting.sections.class_verdict import class_fact
 from cranfield.reporting.sections.labels import interval_tone, lettered
 from cranfield.reporting.sections.subject import Subject
 from cranfield.stats.result import TestResult
@@ -110,6 +111,7 @@ def _pair_facts(comparison: Comparison) -> tuple[Fact, ...]:
         ),
         Fact("p", format_p(declared.p_two_sided if declared else None), f"{comparison.test}, two-sided"),
         Fact("Queries", str(about.n), f"{about.n_nonzero} differ"),
+        *class_fact(comparison),
     )
 
 

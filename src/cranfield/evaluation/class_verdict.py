@@ -1,0 +1,272 @@
+"""The verdict of a comparison whose queries have classes: one verdict a class, and a declared rule over them.
+
+    better   the test over all queries is significant upwards, at least one class is better, and none is worse
+    worse    the same downwards
+    mixed    at least one class is better, and at least one is worse
+    else     equivalent, where the pooled verdict is that and no class is better or worse; else no significant difference
+
+A class is better or worse by its own test, with Holm's adjustment over the classes that can decide.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from cranfield.errors import UnknownNameError, UsageError
+from cranfield.evaluation.class_values import CHANGED, WITHOUT, ClassRow, ClassVerdict
+from cranfield.evaluation.classes import ClassComparison, compare_classes, run_test, smallest_n, too_few_note
+from cranfield.evaluation.pairing import pair_values
+from cranfield.evaluation.values import Comparison, MeasureComparison, Verdict
+from cranfield.evaluation.verdict import CompareOptions, numbers_of, sign_of, verdict_of_interval
+from cranfield.evaluation.verdict_table import VerdictCode
+from cranfield.measures import Measure
+from cranfield.model import query_strata
+from cranfield.model.query import CLASS
+from cranfield.ranking.value import FloatQ
+from cranfield.stats.result import TestResult, holm
+from cranfield.stats.stratified import STRATIFIED, stratified
+from cranfield.stats.table import MEAN_DIFFERENCE, TESTS, Paired
+from cranfield.stats.vectors import differences
+from cranfield.words import first_of, n_of
+
+if TYPE_CHECKING:
+    from cranfield.model import TestSet
+
+
+def decide_by_class(comparison: Comparison, options: CompareOptions) -> Comparison:
+    """The comparison with the verdict of its classes; unchanged where one mean decides.
+
+    One mean decides where it is declared (`verdict="pooled"`), where the comparison does not count, and where all queries
+    are of one class.
+
+    Raises:
+        UnknownNameError: no query has the declared stratum.
+        UsageError: the declared stratum has another value for each query.
+    """
+    key = deciding_key(comparison.baseline.testset, options)
+    if not key or comparison.verdict.code is VerdictCode.INVALID:
+        return comparison
+    rows = _rows(comparison, key)
+    if len(rows) < 2:
+        if not options.strata:
+            return comparison
+        reason = f"every query has the same {key}: the mean over all queries decides"
+        return replace(comparison, verdict=replace(comparison.verdict, reasons=(*comparison.verdict.reasons, reason)))
+    overall = _overall(comparison, key)
+    measures = _with_overall(comparison, overall)
+    found = ClassVerdict(key, rows, overall, comparison.verdict.code)
+    code = _code(found, measures[comparison.primary], options)
+    verdict = Verdict(
+        code,
+        _sentence(found, code, comparison, numbers_of(measures[comparison.primary], options)),
+        (*_reasons(found, code, comparison), *comparison.verdict.reasons),
+        comparison.verdict.disagreements,
+    )
+    return replace(comparison, measures=measures, verdict=verdict, by_class=found)
+
+
+def deciding_key(testset: TestSet, options: CompareOptions) -> str:
+    """The key of the classes that decide: the declared stratum, or `class` where queries have classes; empty for none.
+
+    Raises:
+        UnknownNameError: no query has the declared stratum.
+        UsageError: it has another value for each query.
+    """
+    if options.verdict == "pooled":
+        return ""
+    strata = [query_strata(query) for query in testset.queries]
+    if not options.strata:
+        return CLASS if any(query.query_class or query.negative is not None for query in testset.queries) else ""
+    values = [own[options.strata] for own in strata if options.strata in own]
+    if not values:
+        raise UnknownNameError.among("stratum", options.strata, sorted({key for own in strata for key in own}))
+    if len(set(values)) == len(values) > 1:
+        expected = "a stratum with several queries of one value"
+        raise UsageError(f"stratum {options.strata} has another value for each query", expected=expected)
+    return options.strata
+
+
+def _rows(comparison: Comparison, key: str) -> tuple[ClassRow, ...]:
+    """A row for each class, p adjusted over those that can decide."""
+    by_class = key == CLASS and bool(comparison.baseline.ranking.classes)
+    rows = [_class_row(of_class) for of_class in compare_classes(comparison)] if by_class else []
+    labels = _labels(comparison, key, by_class=by_class)
+    paired = pair_values(comparison.evaluations, comparison.primary)
+    groups: dict[str, list[int]] = {}
+    for place, query_id in enumerate(paired.query_ids):
+        groups.setdefault(labels[query_id], []).append(place)
+    for label in sorted(groups, key=lambda label: (label == WITHOUT, label)):
+        if label == WITHOUT or not by_class:
+            query_ids = tuple(paired.query_ids[place] for place in groups[label])
+            rows.append(_stratum_row(label, query_ids, paired.values[groups[label]], comparison))
+    needed = smallest_n(comparison.alpha)
+    adjusted = holm([None if row.result is None or row.n < needed else row.result.p_two_sided for row in rows])
+    rows = [
+        row if row.result is None else replace(row, result=replace(row.result, p_adjusted=p))
+        for row, p in zip(rows, adjusted, strict=True)
+    ]
+    n_tested = sum(row.can_decide for row in rows)
+    return tuple(replace(row, code=_code_of_row(row, comparison, n_tested)) for row in rows)
+
+
+def _class_row(compared: ClassComparison) -> ClassRow:
+    about = compared.measures[0]
+    return ClassRow(
+        compared.query_class.name,
+        about.measure,
+        compared.query_class.test,
+        tuple(about.differences),
+        about.n_nonzero,
+        about.baseline.mean,
+        about.candidate.mean,
+        about.delta,
+        about.ci_low,
+        about.ci_high,
+        compared.test,
+        too_few=compared.too_few,
+    )
+
+
+def _stratum_row(label: str, query_ids: tuple[str, ...], values: FloatQ, comparison: Comparison) -> ClassRow:
+    """A class that the declared test decides on the primary measure."""
+    a, b = values.T
+    difference = differences(a, b)
+    result = run_test(comparison.test, a, b, comparison)
+    has_interval = TESTS[comparison.test].estimates == MEAN_DIFFERENCE
+    n_nonzero = int(np.count_nonzero(difference))
+    return ClassRow(
+        label,
+        comparison.primary,
+        comparison.test,
+        query_ids,
+        n_nonzero,
+        *(float(a.mean()), float(b.mean()), float(difference.mean())),
+        *((result.ci_low, result.ci_high) if has_interval else (None, None)),
+        result,
+        too_few=too_few_note(len(query_ids), n_nonzero, comparison.alpha),
+    )
+
+
+def _code_of_row(row: ClassRow, comparison: Comparison, n_tested: int) -> VerdictCode:
+    """The verdict of a class: by its adjusted p, or by the margin of the primary measure."""
+    result = row.result
+    if result is None or result.p_adjusted is None or result.p_one_sided is None:
+        return VerdictCode.NOT_SIGNIFICANT
+    if comparison.margin is not None and row.measure == comparison.primary and row.ci_low is not None:
+        alpha = comparison.alpha / n_tested  # an interval of each class at once
+        values = np.array([comparison.measures[row.measure].differences[query_id] for query_id in row.query_ids])
+        wide = run_test(row.test, np.zeros_like(values), values, comparison, alpha=alpha)
+        margin = comparison.margin
+        if verdict_of_interval(wide.ci_low, wide.ci_high, sign=1, margin=margin) is VerdictCode.EQUIVALENT:
+            return VerdictCode.EQUIVALENT
+    if result.p_adjusted > comparison.alpha:
+        return VerdictCode.NOT_SIGNIFICANT
+    is_gain = (result.p_one_sided < 0.5) == (sign_of(row.measure) > 0)
+    return VerdictCode.BETTER if is_gain else VerdictCode.WORSE
+
+
+def _labels(comparison: Comparison, key: str, *, by_class: bool) -> Mapping[str, str]:
+    """Query id to its class."""
+    if by_class:
+        ranking = comparison.baseline.ranking
+        return dict(zip(ranking.query_ids, ranking.classes, strict=True))
+    return {query.id: query_strata(query).get(key, WITHOUT) for query in comparison.baseline.testset.queries}
+
+
+def _overall(comparison: Comparison, key: str) -> TestResult:
+    """The declared test on the primary measure, over all queries, with the classes as strata."""
+    labels = _labels(comparison, key, by_class=key == CLASS and bool(comparison.baseline.ranking.classes))
+    paired = pair_values(comparison.evaluations, comparison.primary)
+    about = comparison.measures[comparison.primary].tests[comparison.test]
+    if comparison.test != "t":
+        return about  # the same test: see STRATIFIED
+    a, b = paired.values.T
+    given = Paired(a, b, differences(a, b), comparison.alpha, comparison.seed, comparison.n_draws)
+    result = stratified(comparison.test, given, [labels[query_id] for query_id in paired.query_ids])
+    return replace(result, p_adjusted=result.p_two_sided)
+
+
+def _with_overall(comparison: Comparison, overall: TestResult) -> Mapping[Measure, MeasureComparison]:
+    """The measures, with the stratified test in place of the declared one on the primary measure."""
+    about = comparison.measures[comparison.primary]
+    if overall == about.tests[comparison.test]:
+        return comparison.measures
+    changed = replace(
+        about,
+        ci_low=overall.ci_low,
+        ci_high=overall.ci_high,
+        interval_method=f"{about.interval_method}, {STRATIFIED[comparison.test]}",
+        tests={**about.tests, comparison.test: overall},
+    )
+    return {**comparison.measures, comparison.primary: changed}
+
+
+def _code(found: ClassVerdict, overall: MeasureComparison, options: CompareOptions) -> VerdictCode:
+    better, worse = (bool(found.with_code(code)) for code in CHANGED)
+    if better and worse:
+        return VerdictCode.MIXED
+    direction = verdict_of_interval(overall.ci_low, overall.ci_high, sign=sign_of(overall.measure))
+    if (direction is VerdictCode.BETTER and better) or (direction is VerdictCode.WORSE and worse):
+        return direction
+    bounds = verdict_of_interval(overall.ci_low, overall.ci_high, sign=1, margin=options.margin)
+    if bounds is VerdictCode.EQUIVALENT and not better and not worse:
+        return VerdictCode.EQUIVALENT
+    return VerdictCode.NOT_SIGNIFICANT
+
+
+def _sentence(found: ClassVerdict, code: VerdictCode, comparison: Comparison, numbers: str) -> str:
+    """The verdict, the numbers over all queries, and the classes behind it."""
+    baseline, candidate = comparison.baseline.name, comparison.candidate.name
+    better, worse = (first_of(row.name for row in found.with_code(of)) for of in CHANGED)
+    lead = {
+        VerdictCode.MIXED: f"{candidate} against {baseline} is mixed: better in {better}, worse in {worse}",
+        VerdictCode.BETTER: f"{candidate} is better than {baseline}",
+        VerdictCode.WORSE: f"{candidate} is worse than {baseline}",
+        VerdictCode.EQUIVALENT: f"{candidate} is equivalent to {baseline} within ±{comparison.margin or 0:g}",
+        VerdictCode.NOT_SIGNIFICANT: f"No significant difference between {baseline} and {candidate}",
+    }[code]
+    if code is VerdictCode.MIXED:
+        return f"{lead}. Over all queries {numbers}. {_class_counts(found)}."
+    return f"{lead}: {numbers}. {_class_counts(found)}."
+
+
+def _class_counts(found: ClassVerdict) -> str:
+    """`Of 9 classes, 3 better (root, prose, fragment), none worse; 2 lower without significance (prose, attribute)`."""
+    parts = []
+    for code in CHANGED:
+        rows = found.with_code(code)
+        parts.append(f"{len(rows)} {code.text} ({first_of(row.name for row in rows)})" if rows else f"none {code.text}")
+    text = f"Of {n_of(len(found.rows), 'classes')}, {', '.join(parts)}"
+    if found.falling:
+        text += f"; {len(found.falling)} lower without significance ({first_of(row.name for row in found.falling)})"
+    return text
+
+
+def _reasons(found: ClassVerdict, code: VerdictCode, comparison: Comparison) -> tuple[str, ...]:
+    """Why the rule gives this verdict where the mean over all queries would give another."""
+    reasons = []
+    if code is not found.pooled:
+        mean = f"the mean over all queries alone would be: {found.pooled.text} (verdict: pooled)"
+        better, worse = (found.with_code(of) for of in CHANGED)
+        why = ""
+        if found.pooled in CHANGED and code is VerdictCode.NOT_SIGNIFICANT:
+            opposite = worse if found.pooled is VerdictCode.BETTER else better
+            why = f"no class is {found.pooled.text}"
+            if opposite:
+                why += f", and {first_of(row.name for row in opposite)} {opposite[0].code.text}"
+            elif found.n_tested:
+                why += f" on its own, by p adjusted over {n_of(found.n_tested, 'classes')}"
+            else:
+                why = "no class has enough queries to decide"
+        reasons.append(f"{why}; {mean}" if why else mean)
+    elif code is VerdictCode.NOT_SIGNIFICANT and any(found.with_code(of) for of in CHANGED):
+        reasons.append("classes differ significantly, and the mean over all queries does not")
+    silent = [row.name for row in found.rows if not row.can_decide]
+    if silent:
+        needed = smallest_n(comparison.alpha)
+        reasons.append(f"too few queries to decide, fewer than {needed}: {first_of(silent)}")
+    return tuple(reasons)

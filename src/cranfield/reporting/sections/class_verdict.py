@@ -1,0 +1,96 @@
+"""The verdict by class: a row for each class of queries, and the rule over them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from cranfield.evaluation.class_values import ClassRow, ClassVerdict
+from cranfield.evaluation.values import Comparison
+from cranfield.evaluation.verdict_table import VerdictCode
+from cranfield.numbers import format_delta, format_level, format_p
+from cranfield.record import Fields, record_of
+from cranfield.reporting.document import Cell, Column, Fact, Paragraph, Section, Table, TonedCell
+from cranfield.reporting.sections.subject import Subject
+from cranfield.words import n_of
+
+RULE = (
+    "better: the test over all queries is significant, at least one class is better and none is worse; worse: the same the "
+    "other way; mixed: at least one class is better and one is worse."
+)
+OVERALL = (
+    "Over all queries: {measure} {delta}, p {p} ({test}). p Holm is adjusted for {tested}; the CIs are not adjusted."
+)
+TOO_FEW = "too few queries"
+LOWER = "{text}, lower"
+
+
+def class_verdicts(subject: Subject) -> Section | None:
+    """A table of the verdicts of all classes; None where one mean decides."""
+    comparison = subject.pair
+    if comparison is None or comparison.by_class is None:
+        return None
+    found = comparison.by_class
+    about = comparison.measures[comparison.primary]
+    columns = (
+        Column(found.key),
+        Column("verdict"),
+        Column("measure"),
+        Column("difference", "delta"),
+        Column(f"{format_level(comparison.alpha)} CI", "delta interval"),
+        Column("n", "count"),
+        Column("p Holm", "p"),
+    )
+    notes = OVERALL.format(
+        measure=comparison.primary,
+        delta=format_delta(about.delta),
+        p=format_p(found.overall.p_two_sided),
+        test=comparison.test,
+        tested=n_of(found.n_tested, "classes"),
+    )
+    table = Table(columns, [_row(row) for row in found.rows], f"By {found.key}, B minus A", shown=None, wrap=True)
+    return Section("verdict-by-class", "Verdict by class", (table, Paragraph(notes), Paragraph(RULE)))
+
+
+def _row(row: ClassRow) -> tuple[Cell, ...]:
+    result = row.result
+    return (
+        row.name,
+        _verdict_cell(row),
+        str(row.measure),
+        row.delta,
+        (row.ci_low, row.ci_high),
+        row.n,
+        None if result is None else result.p_adjusted,
+    )
+
+
+def _verdict_cell(row: ClassRow) -> Cell:
+    text = row.code.text if row.can_decide else TOO_FEW
+    if row.move == "falls" and row.code is not VerdictCode.WORSE:
+        text = LOWER.format(text=text)
+    return TonedCell(text, row.code.tone if row.can_decide else "open")
+
+
+def class_fact(comparison: Comparison) -> tuple[Fact, ...]:
+    """How many classes are better and worse, for the head of a report; nothing where one mean decides."""
+    found = comparison.by_class
+    if found is None:
+        return ()
+    better, worse = (len(found.with_code(code)) for code in (VerdictCode.BETTER, VerdictCode.WORSE))
+    lower = f", {len(found.falling)} lower without significance" if found.falling else ""
+    return (Fact("Classes better", f"{better} of {len(found.rows)}", f"{worse} worse{lower}"),)
+
+
+FIELDS: Fields = {
+    ClassVerdict: "key n_tested pooled_verdict=pooled overall classes=rows",
+    ClassRow: (
+        "class=label measure test verdict=code can_decide move n n_nonzero baseline candidate delta ci_low ci_high "
+        "p_two_sided=result.p_two_sided p_adjusted=result.p_adjusted too_few"
+    ),
+}
+"""What is written of each class; see `cranfield.record`."""
+
+
+def class_verdict_record(found: ClassVerdict) -> dict[str, Any]:
+    """The verdict of each class, for JSON."""
+    return record_of(found, FIELDS)
