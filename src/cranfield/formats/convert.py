@@ -12,7 +12,9 @@ from cranfield.formats.features import FEATURES, QUIET, is_judged, only_grades
 from cranfield.formats.io.files import suffix_of, unpacked_name
 from cranfield.formats.registry import ANY_GRADE, NO_SUBGROUP, Format, Kind
 from cranfield.formats.sniff import FORMATS, WHAT
+from cranfield.formats.testsets.id_rules import with_id_rule
 from cranfield.model import Run, TestSet
+from cranfield.model.query_ids import DEFAULT_ID_RULE, id_of
 from cranfield.words import first_of, n_of
 
 CHEAP = 100_000
@@ -44,9 +46,11 @@ def convert(testset: TestSet, path: Path, format: str | None = None) -> tuple[Te
     write, read = entry.write, entry.read
     if write is None:
         raise TestSetError("not written: this format is only read", path=str(path), got=entry.name)
+    if "meta" not in entry.holds:  # nothing beside the new file tells the rule of its ids
+        fitting = replace(fitting, meta=replace(fitting.meta, ids=""))
     write(fitting, path)
     again = read(path) if read is not None and _size(fitting) <= CHEAP else None
-    return again if isinstance(again, TestSet) else fitting, sentences
+    return with_id_rule(again, path, DEFAULT_ID_RULE if again.id_rules else None) if isinstance(again, TestSet) else fitting, sentences
 
 
 def write_run(run: Run, path: Path | str, format: str | None = None) -> None:  # noqa: A002  as above
@@ -135,7 +139,7 @@ def fitted(testset: TestSet, entry: Format, path: Path) -> tuple[TestSet, tuple[
     _refuse_bare(testset, entry, path)
     _refuse_doubled(testset, path)
     if entry.by_text:
-        named = sum(query.id != query.text for query in testset.queries)
+        named = sum(query.id not in {query.text, id_of(query)} for query in testset.queries)
         if named:
             sentences.append(f"not carried over: {n_of(named, 'ids of queries')}; a query goes by its text there")
     ids = {query.id for query in testset.queries}

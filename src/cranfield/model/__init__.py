@@ -16,6 +16,7 @@ from cranfield.model.query import (
     is_in_stratum,
     query_strata,
 )
+from cranfield.model.query_ids import ID_RULES, IdRule, content_id
 from cranfield.model.run import Answer, CallLog, Hit, Order, Outcome, Run
 from cranfield.model.target import Credit, Entity, File, Legacy, Pattern, Predicate, Source, Span, Target
 from cranfield.model.testset import Anchor, GroupedJudgment, Grouping, Meta, Rating, Split, TestSet
@@ -24,6 +25,7 @@ __all__ = [
     "ABSENCES",
     "CONVENTIONS",
     "DEFAULT_CONVENTION",
+    "ID_RULES",
     "LETTERS",
     "QUERY_CLASSES",
     "Absence",
@@ -38,6 +40,7 @@ __all__ = [
     "GroupedJudgment",
     "Grouping",
     "Hit",
+    "IdRule",
     "Legacy",
     "MatchingRules",
     "Meta",
@@ -59,6 +62,7 @@ __all__ = [
     "Target",
     "TestSet",
     "class_named",
+    "content_id",
     "convention_named",
     "is_in_stratum",
     "parse_answer_rule",

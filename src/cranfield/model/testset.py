@@ -18,6 +18,7 @@ from typing import Literal
 from cranfield.model.matching import MatchingRules
 from cranfield.model.note import Note
 from cranfield.model.query import Query, negative_of
+from cranfield.model.query_ids import IdRule, QueryIds
 from cranfield.model.target import Entity, File, Legacy, Pattern, Predicate, Source, Span, Target
 
 _ENCODER = json.JSONEncoder(sort_keys=True, ensure_ascii=False, separators=(",", ":"))
@@ -105,6 +106,8 @@ class Meta:
     """Digest of the version that this one was made from."""
     history: tuple[str, ...] = ()
     """Changes, a sentence each, the latest last."""
+    ids: IdRule | Literal[""] = ""
+    """Rule that made the ids of the queries; empty: they stand in the file."""
 
     def days_overdue(self, today: date) -> int:
         """Days since it should have been refreshed; 0 where it is not overdue, or its date is not known."""
@@ -154,6 +157,8 @@ class TestSet:
     """Metadata that is not content: review, anchors, split, history."""
     notes: tuple[Note, ...] = field(default=(), compare=False)
     """What its reader, and the steps that changed it, report. `str(note)` is the text."""
+    id_rules: QueryIds | None = field(default=None, compare=False, repr=False)
+    """Ids of the queries under each rule, where the format has no ids; None where it has."""
 
     @cached_property
     def query_ids(self) -> tuple[str, ...]:

@@ -57,6 +57,8 @@ class TestSetOptions:
     """Go on with a set that is no longer true of it."""
     part: str | None = None
     """Queries of the stored split: `evaluated` or `held-out`."""
+    ids: str | None = None
+    """Rule that makes the ids of the queries where the format has none: content, row or text."""
 
 
 NO_OPTIONS = TestSetOptions()
@@ -84,7 +86,7 @@ def load(
         TestSetError: with every problem of the file, each with its line.
     """
     if isinstance(source, str | Path):
-        return apply_options(read_stored(Path(source), format), options, Path(source).parent)
+        return apply_options(read_stored(Path(source), format, options.ids), options, Path(source).parent)
     if format is not None:
         raise UsageError(f"format is {shorten(format)}", expected="none: it is about files, and this is none")
     from cranfield.formats.testsets.judgments import qrels_from_frame, qrels_from_mapping
@@ -93,13 +95,18 @@ def load(
     return apply_options(read, options)
 
 
-def read_stored(path: Path, format: str | None = None) -> TestSet:  # noqa: A002 - as above
+def read_stored(path: Path, format: str | None = None, ids: str | None = None) -> TestSet:  # noqa: A002 - as above
     """Read a test set as its file has it, with the metadata of the file beside it.
+
+    Args:
+        path: its file.
+        format: name of its format, where the content does not tell.
+        ids: rule that makes the ids of the queries where the format has none; None: the metadata's, or `content`.
 
     Raises:
         TestSetError: the file cannot be read as one.
     """
-    testset = read_testset(path, format)
+    testset = read_testset(path, format, ids=ids)
     if not meta_path(path).exists():
         return testset
     from cranfield.formats.testsets.meta_file import with_meta

@@ -204,6 +204,7 @@ def meta_of(model: MetaModel) -> Meta:
         else Split(model.split.seed, model.split.share, tuple(model.split.by), tuple(model.split.held_out)),
         previous=model.previous,
         history=tuple(model.history),
+        ids=model.ids,
     )
 
 

@@ -305,6 +305,9 @@ class MetaModel(Strict):
     """Digest of the previous version."""
     history: list[FilledText] = Field(default_factory=list)
     """Changes, one sentence each, oldest first."""
+    ids: Literal["", "content", "row", "text"] = ""
+    """Rule that made the ids of the queries, where the format has none: `content` (words of the question and a hash of
+    it), `row` (the number of the query) or `text` (the question); empty: the ids stand in the file."""
 
 
 class TestSetModel(Strict):

@@ -14,6 +14,7 @@ from cranfield.errors import ProblemList, TestSetError, shorten, unknown_name
 from cranfield.formats.io.cells import number_of, pattern_error, short
 from cranfield.formats.io.delimited import STRATUM, Sheet, read_sheet, strata_of, write_sheet
 from cranfield.formats.testsets.builder import TestSetBuilder, UnknownFields
+from cranfield.formats.testsets.id_rules import has_made_ids, made_by
 from cranfield.model import LETTERS, QUERY_CLASSES, Credit, Negative, Pattern, Query, TestSet
 from cranfield.model.note import info
 from cranfield.words import n_of
@@ -39,7 +40,7 @@ def read_pattern_list(path: Path | str) -> TestSet:
     """Read queries with the patterns of their answers.
 
     Rows of one id, or without ids of one text, are one query with several patterns; without ids, queries are called by
-    their number, from 1. A column `class` is a stratum, and the query class too where each of its values is a name or
+    their number, from 1, until a rule of ids is applied in `id_rules`. A column `class` is a stratum, and the query class too where each of its values is a name or
     letter of one. A query of the class of negative queries, or with a `yes` under `negative`, has no pattern.
 
     Raises:
@@ -52,7 +53,8 @@ def read_pattern_list(path: Path | str) -> TestSet:
     builder.queries = {query.id: query for query in reader.queries()}
     builder.targets = {entry.query.id: entry.patterns for entry in reader.found.values()}
     notes = (*info(*reader.notes()), *reader.unknown_fields.notes())
-    return builder.testset(notes, noun="query", expected="rows of a query and a pattern")
+    ids = made_by("row") if reader.is_numbered else {}
+    return builder.testset(notes, noun="query", expected="rows of a query and a pattern", **ids)
 
 
 @dataclass
@@ -74,6 +76,11 @@ class _Reader:
         self._strata = sheet.strata()
         self._others = sheet.others({*self._place.values(), *self._strata})
         self.unknown_fields = UnknownFields()
+
+    @property
+    def is_numbered(self) -> bool:
+        """Whether the file has no ids."""
+        return "id" not in self._place
 
     def read(self) -> None:
         missing = [role for role in ("query", "pattern") if role not in self._place]
@@ -224,8 +231,7 @@ def write_pattern_list(testset: TestSet, path: Path | str) -> None:
 
 def _table(testset: TestSet) -> tuple[list[str], list[list[str]]]:
     queries = testset.queries
-    numbered = [query.id for query in queries] == [str(n) for n in range(1, len(queries) + 1)]
-    named = not numbered or len({query.text for query in queries}) < len(queries)
+    named = not has_made_ids(testset) or len({query.text for query in queries}) < len(queries)
     words = [query.strata.get("class", "") for query in queries]
     by_class = all(LETTERS.get(w.strip(), w.strip()) == q.query_class for w, q in zip(words, queries, strict=True))
     keys = [

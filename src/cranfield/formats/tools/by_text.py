@@ -1,16 +1,15 @@
 """Test sets of tools that know a query by what is typed, and not by an id.
 
-One rule for all of them: the text is the id, because those tools pair by text, and so will runs that come from them. A
+Here the text is the id, because those tools pair by text; the rule of ids of the caller is applied later, in `id_rules`. A
 text with line breaks or control characters is no id: its query is numbered by its place in the file (`q3`). Where two
 queries have one text, the second is `text (2)`. Writing goes the other way: the text is written, and no id.
 """
 
 from __future__ import annotations
 
-import itertools
 import re
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,30 +17,12 @@ from cranfield.errors import ProblemList, TestSetError, shorten
 from cranfield.formats.io.cells import PARAM_NAME, whole
 from cranfield.formats.io.tree import plain_number
 from cranfield.formats.testsets.builder import TestSetBuilder
+from cranfield.formats.testsets.id_rules import made_by, text_ids
 from cranfield.model import Note, Query, Scalar, TestSet
-from cranfield.model.note import info, not_carried
+from cranfield.model.note import not_carried
 from cranfield.words import n_of
 
-_UNFIT = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
-"""What no id has."""
 NO_UNICODE = re.compile("[\ud800-\udfff]")
-
-
-def text_ids(texts: Sequence[str]) -> list[str]:
-    """Ids of queries, by their texts, in order; each one once."""
-    ids: dict[int, str] = {}
-    taken: set[str] = set()
-    for number, text in enumerate(texts):
-        if text not in taken and not _UNFIT.search(text):
-            ids[number] = text
-            taken.add(text)
-    for number, text in enumerate(texts):
-        if number not in ids:
-            base = f"q{number + 1}" if _UNFIT.search(text) else text
-            names = itertools.chain([base], (f"{base} ({n})" for n in itertools.count(2)))
-            ids[number] = next(name for name in names if name not in taken)
-            taken.add(ids[number])
-    return [ids[number] for number in range(len(texts))]
 
 
 class TextBuilder(TestSetBuilder):
@@ -55,20 +36,9 @@ class TextBuilder(TestSetBuilder):
         """Ids by text."""
         return text_ids([query.text for query in self.queries.values()])
 
-    def id_notes(self) -> Iterator[str]:
-        """How the ids were made."""
-        texts = [query.text for query in self.queries.values()]
-        yield "queries have no ids here: the text of each is its id"
-        numbered = sum(bool(_UNFIT.search(text)) for text in texts)
-        if numbered:
-            yield f"{n_of(numbered, 'queries')} with line breaks or control characters in the text: numbered, as `q3`"
-        again = len(texts) - numbered - len({text for text in texts if not _UNFIT.search(text)})
-        if again:
-            yield f"{n_of(again, 'queries')} with the text of an earlier one: the id ends in a number, as `text (2)`"
-
     def testset(self, notes: Iterable[Note] = (), **fields: Any) -> TestSet:
-        """Make the test set, with notes on ids and repeated judgments before the others."""
-        return super().testset((*info(*self.id_notes()), *self.repeated(), *notes), noun="query", **fields)
+        """Make the test set, with a note on repeated judgments before the others."""
+        return super().testset((*self.repeated(), *notes), noun="query", **made_by("text"), **fields)
 
 
 def counted(counts: Mapping[str, int]) -> tuple[Note, ...]:

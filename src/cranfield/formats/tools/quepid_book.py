@@ -22,7 +22,8 @@ from cranfield.formats.io.tree import Loc, source_text
 from cranfield.formats.io.validation import Text, validate
 from cranfield.formats.testsets.builder import by_line
 from cranfield.formats.testsets.native_fields import FilledText, Grade
-from cranfield.formats.tools.by_text import TextBuilder, counted, judged, text_ids, written_texts
+from cranfield.formats.testsets.id_rules import text_ids
+from cranfield.formats.tools.by_text import TextBuilder, counted, judged, written_texts
 from cranfield.model import Meta, Note, Query, TestSet
 from cranfield.model.note import info
 from cranfield.words import n_of
