@@ -66,6 +66,12 @@ def _conventions() -> str:
     return or_list(list(CONVENTIONS))
 
 
+def _id_rules() -> str:
+    from cranfield.model import ID_RULES
+
+    return or_list([f"{rule} ({what})" for rule, what in ID_RULES.items()])
+
+
 def _parts() -> str:
     from cranfield.testsets.split import PARTS
 
@@ -86,6 +92,7 @@ def _tests() -> str:
 
 LISTS: dict[str, Callable[[], str]] = {
     "{conventions}": _conventions,
+    "{id_rules}": _id_rules,
     "{parts}": _parts,
     "{run_formats}": _run_formats,
     "{tests}": _tests,

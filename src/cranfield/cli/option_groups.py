@@ -120,6 +120,14 @@ TESTSET_OPTIONS: Mapping[str, Any] = {
         typer.Option("--at", metavar="COMMIT", help="Commit of the repository; default: the files on disk."),
     ],
     "allow_drift": AllowDriftOption,
+    "ids": Annotated[
+        str | None,
+        typer.Option(
+            "--ids",
+            metavar="RULE",
+            help="Rule of query ids where the format has none: {id_rules}; default: content.",
+        ),
+    ],
     "part": Annotated[
         str | None,
         typer.Option("--part", metavar="PART", help="Use only this part of the stored split: {parts}."),

@@ -16,6 +16,7 @@ from cranfield.evaluation.evidence.values import Finding, Scored, Setting
 from cranfield.evaluation.verdict_table import VerdictCode
 from cranfield.measures import CATALOGUE, Measure
 from cranfield.model import Run, TestSet
+from cranfield.model.renaming import own_id
 from cranfield.ranking.value import FloatQ, Ranking
 from cranfield.stats.result import TestResult
 
@@ -200,6 +201,7 @@ class Evaluation:
             UsageError: no measure is spelled so, it was not evaluated, or there is no such query.
         """
         measure = self._evaluated(measure)
+        query_id = own_id(self.testset, query_id)
         if query_id not in self.index:
             raise UsageError(f"there is no query {query_id!r} here", expected=", ".join(map(repr, self.query_ids[:3])))
         index = self.index[query_id]

@@ -19,6 +19,7 @@ from cranfield.words import first_of, n_of
 
 CHEAP = 100_000
 """A written set of so many judgments is read back."""
+EQUAL_QUESTIONS = "queries with one text: the new file is read with `--ids text` only"
 
 
 def write_testset(testset: TestSet, path: Path | str, format: str | None = None) -> tuple[str, ...]:  # noqa: A002  the option's own name
@@ -50,7 +51,14 @@ def convert(testset: TestSet, path: Path, format: str | None = None) -> tuple[Te
         fitting = replace(fitting, meta=replace(fitting.meta, ids=""))
     write(fitting, path)
     again = read(path) if read is not None and _size(fitting) <= CHEAP else None
-    return with_id_rule(again, path, DEFAULT_ID_RULE if again.id_rules else None) if isinstance(again, TestSet) else fitting, sentences
+    if not isinstance(again, TestSet):
+        return fitting, sentences
+    if again.id_rules is None:
+        return again, sentences
+    try:
+        return with_id_rule(again, path, DEFAULT_ID_RULE), sentences
+    except TestSetError:
+        return again, (*sentences, EQUAL_QUESTIONS)
 
 
 def write_run(run: Run, path: Path | str, format: str | None = None) -> None:  # noqa: A002  as above

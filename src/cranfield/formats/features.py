@@ -193,7 +193,12 @@ FEATURES: Mapping[str, Feature] = {
         _of_set("name", "names of the set", lambda t: int(bool(t.name))),
         _of_set("version", "versions of the set", lambda t: int(bool(t.version)), version=""),
         _of_set("description", "descriptions of the set", lambda t: int(bool(t.description)), description=""),
-        _of_set("meta", "facts about the set (review, anchors, history)", lambda t: int(replace(t.meta, ids="") != Meta()), meta=Meta()),
+        _of_set(
+            "meta",
+            "facts about the set (review, anchors, history)",
+            lambda t: int(replace(t.meta, ids="") != Meta()),
+            meta=Meta(),
+        ),
     )
 }
 """Name to row, in the order in which losses are reported: what is expected, then the queries it leaves bare, then the rest."""

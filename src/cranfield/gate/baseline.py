@@ -24,6 +24,7 @@ from cranfield.formats.io.validation import validate
 from cranfield.gate.decimals import exact, mean
 from cranfield.measures import CATALOGUE
 from cranfield.model import Outcome, Predicate, TestSet
+from cranfield.model.renaming import IdMatch, rule_of_digest
 from cranfield.record import Fields, record_of
 from cranfield.version import __version__
 
@@ -59,6 +60,8 @@ class Baseline:
     cranfield: str = __version__
     answers_digest: str = ""
     """Of what databases answered to the predicates of the test set, which its own digest leaves out; empty without any."""
+    matched: IdMatch | None = None
+    """How its queries were matched, where the file names them by another rule of ids than the test set."""
 
     def values_of(self, measure: str) -> Mapping[str, float]:
         """Query id to value, of the queries that have one."""
@@ -165,6 +168,21 @@ def parse_baseline(text: str, name: str) -> Baseline:
         what = "the content is not what was accepted: its digest differs"
         raise InputError(what, path=name, line=line, column=column, hint=BY_HAND)
     return baseline
+
+
+def with_ids_of(baseline: Baseline, testset: TestSet) -> Baseline:
+    """A baseline with the ids of a test set, where it is of the same set under another rule of ids."""
+    rule = rule_of_digest(testset, baseline.testset_digest)
+    if rule is None or testset.id_rules is None:
+        return baseline
+    names = testset.id_rules.names[rule]
+    return replace(
+        baseline,
+        values={names.get(query_id, query_id): values for query_id, values in baseline.values.items()},
+        outcomes={names.get(query_id, query_id): outcome for query_id, outcome in baseline.outcomes.items()},
+        testset_digest=testset.digest,
+        matched=IdMatch(rule, names),
+    )
 
 
 def misfits(

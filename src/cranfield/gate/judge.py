@@ -18,6 +18,7 @@ from cranfield.gate.decimals import as_text, exact, mean, percent_text
 from cranfield.gate.evidence import Evidence, Values, direction, named
 from cranfield.gate.result import RuleResult, Status
 from cranfield.measures import CATALOGUE, parse
+from cranfield.model.renaming import own_id
 from cranfield.numbers import format_count, format_level
 from cranfield.stats.table import DEFAULT_DRAWS, TESTS, Paired
 from cranfield.stats.vectors import differences
@@ -213,7 +214,10 @@ def interval_of(
 def ratchet(rule: Ratchet, evidence: Evidence) -> RuleResult:
     """No query may get worse than in the baseline."""
     now, before, sign = evidence.values(rule.measure), evidence.before(rule.measure), direction(rule.measure)
-    queries = tuple(rule.queries) if rule.queries is not None else evidence.queries(rule.where)
+    testset = evidence.evaluation.testset
+    queries = evidence.queries(rule.where)
+    if rule.queries is not None:
+        queries = tuple(own_id(testset, query_id) for query_id in rule.queries)
     compared = [query_id for query_id in queries if query_id in before]
     label, expected = named(rule.where), "no worse than in the baseline"
     if not compared:

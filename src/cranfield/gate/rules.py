@@ -18,6 +18,7 @@ from cranfield.gate.evidence import Evidence
 from cranfield.gate.result import RuleResult
 from cranfield.measures import parse
 from cranfield.model import TestSet, is_in_stratum, query_strata
+from cranfield.model.renaming import own_id
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,5 +150,5 @@ def check_fit(gate: GateConfig, name: str, testset: TestSet) -> Iterator[Finding
         if by is not None and by not in strata:
             yield (*place, "by"), unknown_name("stratum", by, strata)
         for position, query_id in enumerate(getattr(rule.terms, "queries", None) or ()):
-            if query_id not in testset.by_id:
+            if own_id(testset, query_id) not in testset.by_id:
                 yield (*place, "queries", position), unknown_name("query", query_id, testset.query_ids)

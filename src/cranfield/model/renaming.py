@@ -45,7 +45,7 @@ def match_ids(testset: TestSet, given: Collection[str]) -> IdMatch | None:
 
 
 def own_id(testset: TestSet, given: str) -> str:
-    """The id in a set of a query that somebody named by another rule; the given text where there is no such query."""
+    """The id in a set of a query that is given by the id of another rule; the given id where there is no such query."""
     match = match_ids(testset, [given])
     return given if match is None else match.names[given]
 
@@ -65,6 +65,7 @@ def renamed(testset: TestSet, names: Mapping[str, str], rule: IdRule | None = No
         names: id of a query to its new id; others keep theirs.
         rule: the rule that made the new ids; None: unchanged.
     """
+
     def moved(values: Mapping[str, T]) -> dict[str, T]:
         return {names.get(query_id, query_id): value for query_id, value in values.items()}
 

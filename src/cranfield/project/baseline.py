@@ -10,7 +10,7 @@ from pathlib import Path
 from cranfield.errors import Problem, SystemUnderTestError, UsageError
 from cranfield.evaluation.values import Evaluation
 from cranfield.formats.io.files import refusal, shown
-from cranfield.gate.baseline import Baseline, baseline_of, misfits, read_baseline, write_baseline
+from cranfield.gate.baseline import Baseline, baseline_of, misfits, read_baseline, with_ids_of, write_baseline
 from cranfield.gate.evidence import Evidence, direction
 from cranfield.gate.ref import ref_named
 from cranfield.gate.result import BaselineChange, MeasureChange, QueryChange
@@ -73,7 +73,7 @@ def accept(
         for experiment, evaluation in evaluations(plan, experiments, out, source or Source()):
             problems += _refusals(plan, experiment, evaluation)
             path = plan.baseline_path(experiment.name)
-            old = read_baseline(path) if path.exists() else None
+            old = with_ids_of(read_baseline(path), experiment.testset) if path.exists() else None
             new = baseline_of(
                 evaluation,
                 k=experiment.k,

@@ -187,7 +187,7 @@ def prepare(
     """
     chosen = config.sets[name]
     repo = None if chosen.repo is None else config.folder / chosen.repo
-    options = TestSetOptions(repo=repo, allow_drift=allow_drift and repo is not None)
+    options = TestSetOptions(repo=repo, allow_drift=allow_drift and repo is not None, ids=chosen.ids)
     testset = load(config.folder / chosen.path, options=options)
     built = {system.name: system for system in build_systems(config, systems, chosen.params)}
     limits = Limits(config.limits.max_failed_share, config.limits.min_judged_share, config.evidence)

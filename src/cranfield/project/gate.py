@@ -20,7 +20,7 @@ from cranfield.evaluation.evidence.values import Finding as EvidenceFinding
 from cranfield.evaluation.values import Evaluation
 from cranfield.formats.io.files import refusal, shown
 from cranfield.formats.runs.jsonl import read_run
-from cranfield.gate.baseline import Baseline, misfits, parse_baseline, read_baseline
+from cranfield.gate.baseline import Baseline, misfits, parse_baseline, read_baseline, with_ids_of
 from cranfield.gate.evidence import Evidence
 from cranfield.gate.ref import Ref
 from cranfield.gate.result import BaselineFacts, GateResult, GateStatus
@@ -152,6 +152,7 @@ def _baselines(
         except InputError as error:
             problems += error.problems
             continue
+        baseline = with_ids_of(baseline, experiment.testset)
         problems += misfits(baseline, experiment.dry, k=experiment.k, measures=compared_measures(rules), name=label)
         ref = plan.ref.name if plan.ref is not None else ""
         facts = BaselineFacts(plan.gate.baseline_of(name), ref, baseline.system, baseline.commit, baseline.accepted)
@@ -299,6 +300,8 @@ def system_evidence(experiment: Experiment, evaluation: Evaluation) -> tuple[Evi
 def _differences(baseline: Baseline, evaluation: Evaluation, experiment: Experiment) -> Iterator[str]:
     """How the baseline was made differently, in ways that leave the numbers comparable."""
     digest = digest_of(evaluation, experiment)
+    if baseline.matched is not None:
+        yield f"the baseline {baseline.matched.sentence}"
     if baseline.system != evaluation.name:
         yield f"the baseline is of the system {baseline.system}, and this is {evaluation.name}"
     if baseline.config_digest and digest and baseline.config_digest != digest:

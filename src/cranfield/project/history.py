@@ -20,6 +20,7 @@ from cranfield.evaluation.values import Evaluation, Summary
 from cranfield.formats.io.files import refusal
 from cranfield.measures import Measure
 from cranfield.model import TestSet
+from cranfield.model.renaming import under_rule
 from cranfield.record import Fields, plain, record_of
 from cranfield.repo.git import Standing, commits_between, standing
 from cranfield.reporting.derived import judged_share
@@ -73,13 +74,23 @@ def history_record(
         "time": when.astimezone(UTC).isoformat(timespec="seconds").replace("+00:00", "Z"),
         "commit": None if commit is None else commit.commit,
         "dirty": commit is not None and commit.dirty,
-        **record_of(evaluation, IDENTITY),
+        **_identity(evaluation),
         "primary": plain(primary),
         **record_of(evaluation, SCORES),
         "judged": judged.mean,
         "latency_ms": plain(latency_summary(evaluation), SCORES),
         "pilot": evaluation.pilot,
     }
+
+
+def _identity(evaluation: Evaluation) -> dict[str, Any]:
+    """Test set, system and convention; also the digests of the set under other rules of ids, by which older lines name it."""
+    identity = record_of(evaluation, IDENTITY)
+    testset = evaluation.testset
+    rules = () if testset.id_rules is None else [rule for rule in testset.id_rules.names if rule != testset.meta.ids]
+    if rules:
+        identity["testset"]["same"] = {rule: under_rule(testset, rule).digest for rule in rules}
+    return identity
 
 
 def remember(folder: Path, evaluations: Sequence[Evaluation], primary: Measure | None = None) -> str | None:
@@ -152,17 +163,28 @@ def read_history(folder: Path) -> History:
     except OSError as error:
         raise UsageError(refusal(path, error)) from error
     points: list[HistoryPoint] = []
+    same: dict[tuple[str, str], str] = {}
     damaged: list[tuple[int, str]] = []
     for number, line in enumerate(text.split(b"\n"), start=1):
         if not line.strip():
             continue
         try:
-            points.append(_past(json.loads(line.decode("utf-8"), parse_constant=_no_number)))
+            record = json.loads(line.decode("utf-8"), parse_constant=_no_number)
+            point = _past(record)
+            points.append(point)
+            same |= {(point.testset, digest): point.digest for digest in _same_digests(record)}
         except _DamagedError as error:
             damaged.append((number, str(error)))
         except (ValueError, OverflowError, RecursionError):
             damaged.append((number, "not JSON"))
+    points = [replace(point, digest=same.get((point.testset, point.digest), point.digest)) for point in points]
     return History(path, tuple(points), tuple(damaged))
+
+
+def _same_digests(record: Mapping[str, Any]) -> list[str]:
+    """Digests of the same test set under other rules of ids."""
+    found = record["testset"].get("same")
+    return [digest for digest in found.values() if isinstance(digest, str)] if isinstance(found, dict) else []
 
 
 def with_commits(found: FirstBad, folder: Path) -> FirstBad:

@@ -87,8 +87,9 @@ def load(
     """
     if isinstance(source, str | Path):
         return apply_options(read_stored(Path(source), format, options.ids), options, Path(source).parent)
-    if format is not None:
-        raise UsageError(f"format is {shorten(format)}", expected="none: it is about files, and this is none")
+    for name, value in (("format", format), ("ids", options.ids)):
+        if value is not None:
+            raise UsageError(f"{name} is {shorten(value)}", expected="none: it is about files, and this is none")
     from cranfield.formats.testsets.judgments import qrels_from_frame, qrels_from_mapping
 
     read = qrels_from_mapping(source) if isinstance(source, Mapping) else qrels_from_frame(source, columns=columns)

@@ -13,6 +13,7 @@ from cranfield.formats.sniff import sniff_run
 from cranfield.measures import Measure
 from cranfield.model import Answer, Convention, Hit, Outcome, Run, TestSet
 from cranfield.project.inputs import RunLike, ScoringOptions
+from cranfield.project.matched_ids import by_own_ids, ranked_by_own_ids
 from cranfield.ranking import RankedRun, rank_file, rank_run
 from cranfield.ranking.file import FileReading
 from cranfield.words import first_of
@@ -41,8 +42,17 @@ def score(
         run = as_run(run, given.name or "run")
     if isinstance(run, Run):
         return _score_collected(testset, run, measures, given, rules)
-    ranked = _rank(testset, run, given, rules, trec_file=path if found is not None and found.name == "trec" else None)
-    warnings = [*_extra_queries(ranked.extra_queries)]
+    given_run, trec_file = run, path if found is not None and found.name == "trec" else None
+    noticed: tuple[str, ...] = ()
+    try:
+        ranked = _rank(testset, given_run, given, rules, trec_file=trec_file)
+    except NoCommonQueryError as error:
+        trec_file = run.path if isinstance(run, FileReading) else trec_file
+        again = trec_file or given_run
+        ranked, noticed = ranked_by_own_ids(
+            testset, lambda named: _rank(named, again, given, rules, trec_file=trec_file), error
+        )
+    warnings = [*noticed, *_extra_queries(ranked.extra_queries)]
     if ranked.misranked:
         warnings.append(
             f"the rank column disagrees with the order by score in {len(ranked.misranked)} queries "
@@ -93,6 +103,8 @@ def _rank(
 def _score_collected(
     testset: TestSet, run: Run, measures: Sequence[Measure] | None, given: ScoringOptions, rules: Convention
 ) -> Evaluation:
+    digest = run.digest
+    run, noticed = by_own_ids(testset, run)
     extra = [query_id for query_id in run.answers if query_id not in testset.by_id]
     if extra and len(extra) == len(run.answers):
         raise NoCommonQueryError(
@@ -100,7 +112,7 @@ def _score_collected(
             expected=f"ids such as {first_of(testset.query_ids)}",
             got=first_of(extra),
         )
-    warnings = [*_extra_queries(extra)]
+    warnings = [*noticed, *_extra_queries(extra)]
     if run.testset_digest is not None and run.testset_digest != testset.digest:
         warnings.append("the run was collected on another version of this test set (the digests differ)")
     return evaluate_ranking(
@@ -108,7 +120,7 @@ def _score_collected(
         rank_run(testset, run, rules, missing=given.missing or "zero", depth=given.depth),
         measures,
         name=given.name or run.name,
-        run_digest=run.digest,
+        run_digest=digest,
         run=run,
         warnings=warnings,
         reading=_reading(given),

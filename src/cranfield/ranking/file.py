@@ -90,6 +90,11 @@ class FileReading:
         )
         self._pending: c_reader.PendingScan | None = None
 
+    @property
+    def path(self) -> Path:
+        """The file."""
+        return self._path
+
     def start(self) -> None:
         """Begin to read in the kernel's threads; not where the kernel is absent or the scan may be cached."""
         if kernel_requested() and self._path.is_file() and not (self._cache and may_be_cached(self._path)):

@@ -23,6 +23,16 @@ def only_rows(ranking: Ranking, rows: NDArray[np.bool_]) -> Ranking:
     return replace(ranking, **columns, tokens=tokens)
 
 
+def rename_queries(ranking: Ranking, names: Mapping[str, str]) -> Ranking:
+    """The same ranking with other ids of queries; those without a new name keep theirs."""
+    return replace(
+        ranking,
+        query_ids=tuple(names.get(query_id, query_id) for query_id in ranking.query_ids),
+        reasons={names.get(query_id, query_id): reason for query_id, reason in ranking.reasons.items()},
+        top={names.get(query_id, query_id): hits for query_id, hits in ranking.top.items()},
+    )
+
+
 def only_queries(ranking: Ranking, keep: NDArray[np.bool_]) -> Ranking:
     """Leave queries out. `keep` is bool[Q]."""
     place = np.cumsum(keep).astype(np.int32) - 1

@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cranfield.errors import TestSetError
-from cranfield.formats.tools.by_text import TextBuilder, text_ids, written_texts
+from cranfield.formats.testsets.id_rules import text_ids
+from cranfield.formats.tools.by_text import TextBuilder, written_texts
 from cranfield.model import Query, TestSet
 
 
@@ -44,18 +45,7 @@ def test_judgments_that_disagree_name_both_lines_and_those_that_agree_are_counte
         "ratings.csv:7: query 'boots', document 'd1' is judged twice; expected 1, as on line 2, got 2."
     )
     found.problems.problems.clear()
-    assert tuple(map(str, found.testset().notes[1:])) == ("1 repeated judgment with the same grade, counted once",)
-
-
-def test_what_is_numbered_or_named_again_is_said():
-    found = TextBuilder(Path("x"))
-    for key, text in enumerate(["jazz", "jazz", "a\nb"]):
-        found.query(key, Query("", text))
-    assert tuple(map(str, found.testset().notes)) == (
-        "queries have no ids here: the text of each is its id",
-        "1 query with line breaks or control characters in the text: numbered, as `q3`",
-        "1 query with the text of an earlier one: the id ends in a number, as `text (2)`",
-    )
+    assert tuple(map(str, found.testset().notes)) == ("1 repeated judgment with the same grade, counted once",)
 
 
 def test_queries_that_the_text_does_not_tell_apart_are_not_written():

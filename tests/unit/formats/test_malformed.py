@@ -34,7 +34,9 @@ OF_ANOTHER_KIND = {
 
 
 def read(path: Path, name: str) -> TestSet:
-    return read_queries(path, name) if FORMATS[name].kind == "queries" else read_testset(path, name)
+    if FORMATS[name].kind == "queries":
+        return read_queries(path, name)
+    return read_testset(path, name, ids="text" if FORMATS[name].by_text else None)
 
 
 def refused_with_its_path(path: Path, name: str) -> bool:

@@ -7,7 +7,7 @@ import pytest
 from cranfield.errors import TestSetError
 from cranfield.formats.sniff import read_testset
 from cranfield.formats.testsets.pattern_list import read_pattern_list, write_pattern_list
-from cranfield.model import Negative, Pattern, Query, TestSet
+from cranfield.model import Negative, Pattern, Query, TestSet, content_id
 
 
 def put(folder: Path, text: str, name: str = "list.tsv") -> Path:
@@ -17,7 +17,9 @@ def put(folder: Path, text: str, name: str = "list.tsv") -> Path:
 
 
 def test_a_letter_of_a_class_is_the_query_class_and_a_stratum(tmp_path):
-    testset = read_testset(put(tmp_path, "query\tpattern\tclass\nHashable\t/hashable(/|$)\tA\nSwiftUI\t^x\troot\n"))
+    testset = read_testset(
+        put(tmp_path, "query\tpattern\tclass\nHashable\t/hashable(/|$)\tA\nSwiftUI\t^x\troot\n"), ids="row"
+    )
     assert testset.queries == (
         Query("1", "Hashable", {"class": "A"}, query_class="canonical"),
         Query("2", "SwiftUI", {"class": "root"}, query_class="root"),
@@ -26,31 +28,31 @@ def test_a_letter_of_a_class_is_the_query_class_and_a_stratum(tmp_path):
 
 
 def test_words_that_are_no_classes_stay_a_stratum(tmp_path):
-    testset = read_testset(put(tmp_path, "query\tpattern\tclass\na\tx\tA\nb\ty\teasy\n"))
+    testset = read_testset(put(tmp_path, "query\tpattern\tclass\na\tx\tA\nb\ty\teasy\n"), ids="row")
     assert [(query.query_class, query.strata) for query in testset.queries] == [
         ("", {"class": "A"}),
         ("", {"class": "easy"}),
     ]
-    assert tuple(map(str, testset.notes)) == (
+    assert tuple(map(str, testset.notes[1:])) == (
         "column 'class' is a stratum and no query class: it says 'easy', which is none",
     )
 
 
 def test_rows_of_one_query_are_its_patterns(tmp_path):
     text = "query,pattern,grade,credit,expected_count\nq,^a$,2,,\nr,b,,every,3\nq,c,,,\n"
-    testset = read_testset(put(tmp_path, text, "list.csv"))
+    testset = read_testset(put(tmp_path, text, "list.csv"), ids="row")
     assert testset.targets == {"1": (Pattern("^a$", 2), Pattern("c")), "2": (Pattern("b", 1, "every", 3),)}
-    assert tuple(map(str, testset.notes)) == ("1 query of several rows: each row is a pattern of its query",)
+    assert tuple(map(str, testset.notes[1:])) == ("1 query of several rows: each row is a pattern of its query",)
 
 
 def test_tabs_separate_and_quotes_are_characters(tmp_path):
-    testset = read_testset(put(tmp_path, 'query\tpattern\n"exact, words"\t"x"\n'))
+    testset = read_testset(put(tmp_path, 'query\tpattern\n"exact, words"\t"x"\n'), ids="row")
     assert testset.queries[0].text == '"exact, words"'
     assert testset.targets["1"] == (Pattern('"x"'),)
 
 
 def test_a_negative_query_has_no_pattern(tmp_path):
-    testset = read_testset(put(tmp_path, "query\tpattern\tclass\nnothing\t\tN\n"))
+    testset = read_testset(put(tmp_path, "query\tpattern\tclass\nnothing\t\tN\n"), ids="row")
     assert testset.queries == (Query("1", "nothing", {"class": "N"}, query_class="negative", negative=Negative()),)
     with pytest.raises(TestSetError, match=r"list\.tsv:2:3: a negative query has a pattern"):
         read_pattern_list(put(tmp_path, "query\tpattern\tnegative\nq\tx\tyes\n"))
@@ -85,12 +87,11 @@ def test_rows_of_one_id_that_contradict_are_an_error(tmp_path):
 
 def test_only_the_columns_that_say_something_are_written(tmp_path):
     queries = (
-        Query("1", "a", {"class": "A"}, query_class="canonical"),
-        Query("2", "b", {"class": "B"}, query_class="root"),
+        Query(content_id("a"), "a", {"class": "A"}, query_class="canonical"),
+        Query(content_id("b"), "b", {"class": "B"}, query_class="root"),
     )
-    write_pattern_list(
-        TestSet("t", queries, targets={"1": (Pattern("x,y"),), "2": (Pattern("z"),)}), tmp_path / "l.csv"
-    )
+    targets = {queries[0].id: (Pattern("x,y"),), queries[1].id: (Pattern("z"),)}
+    write_pattern_list(TestSet("t", queries, targets=targets), tmp_path / "l.csv")
     assert (tmp_path / "l.csv").read_text() == 'query,pattern,class\na,"x,y",A\nb,z,B\n'
 
 

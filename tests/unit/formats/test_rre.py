@@ -62,7 +62,7 @@ def file(tmp_path):
 
 
 def test_queries_of_a_group_share_its_judgments_and_groups_are_strata(file):
-    testset = read_testset(file(BASSES))
+    testset = read_testset(file(BASSES), ids="text")
     brand, jazz = ({"topic": "Fender basses", "query_group": name} for name in ("Brand", "Jazz"))
     assert testset.queries == (
         Query("fender", "fender", brand),
@@ -78,21 +78,20 @@ def test_queries_of_a_group_share_its_judgments_and_groups_are_strata(file):
     }
     assert testset.name == "core1"
     assert tuple(map(str, testset.notes)) == (
-        "queries have no ids here: the text of each is its id",
-        "1 query with the text of an earlier one: the id ends in a number, as `text (2)`",
+        "the file has no ids of queries; rule `text`: the question itself",
         "not carried over: 4 templates of queries",
     )
 
 
 def test_a_file_without_topics_is_read(file):
-    testset = read_testset(file(FLAT))
+    testset = read_testset(file(FLAT), ids="text")
     assert testset.query_ids == ("star wars", "star trek", "unrated")
     assert testset.grades == {"star wars": {"11": 3}, "star trek": {"193": 1, "157": 2}}
 
 
 def test_a_file_may_name_its_placeholder(file):
     groups = [{"queries": [{"placeholders": {"%q": "boots"}}], "relevant_documents": {"1": ["d"]}}]
-    testset = read_testset(file({"index": "i", "query_placeholder": "%q", "query_groups": groups}))
+    testset = read_testset(file({"index": "i", "query_placeholder": "%q", "query_groups": groups}), ids="text")
     assert testset.queries == (Query("boots", "boots"),)
     assert testset.grades == {"boots": {"d": 1}}
 
@@ -171,4 +170,4 @@ def test_what_is_written_is_read(tmp_path_factory, said, name):
     testset = TestSet(name, queries, {text: judged for text, (_, _, judged) in said.items() if judged})
     path = tmp_path_factory.mktemp("r") / "t.json"
     write_rre(testset, path)
-    assert read_testset(path) == testset
+    assert read_testset(path, ids="text") == testset

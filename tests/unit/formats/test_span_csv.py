@@ -7,7 +7,7 @@ import pytest
 from cranfield.errors import TestSetError
 from cranfield.formats.sniff import read_testset
 from cranfield.formats.testsets.span_csv import read_span_csv, write_span_csv
-from cranfield.model import Query, Span, TestSet
+from cranfield.model import Query, Span, TestSet, content_id
 
 
 def put(folder: Path, text: str) -> Path:
@@ -18,13 +18,13 @@ def put(folder: Path, text: str) -> Path:
 
 def test_a_query_is_called_by_the_number_of_its_row(tmp_path):
     path = put(tmp_path, 'query,result1,result2\n"a, b",src/a.rs:1-9:2,src/b.rs:4-4:1\n\nc,C:/x.rs:3-5:0.5\n')
-    testset = read_testset(path)
+    testset = read_testset(path, ids="row")
     assert testset.queries == (Query("1", "a, b"), Query("2", "c"))
     assert testset.targets == {
         "1": (Span("src/a.rs", 1, 9, 2), Span("src/b.rs", 4, 4, 1)),
         "2": (Span("C:/x.rs", 3, 5, 0.5),),
     }
-    assert tuple(map(str, testset.notes)) == ()
+    assert tuple(map(str, testset.notes[1:])) == ()
 
 
 @pytest.mark.parametrize(
@@ -72,9 +72,9 @@ def test_quotes_that_do_not_fit_are_told_with_their_line(tmp_path):
 
 def test_lines_that_count_from_0_are_said_in_a_comment(tmp_path):
     path = put(tmp_path, "# line_base: 0\nquery,result1\nq,a:0-4:2\n")
-    testset = read_testset(path)
+    testset = read_testset(path, ids="row")
     assert testset.targets["1"] == (Span("a", 1, 5, 2),)
-    assert tuple(map(str, testset.notes)) == ("the lines of the file count from 0; one was added to each",)
+    assert tuple(map(str, testset.notes[1:])) == ("the lines of the file count from 0; one was added to each",)
     with pytest.raises(TestSetError, match="line_base cannot be used; expected 0 or 1, got '2'"):
         read_span_csv(put(tmp_path, "# line_base: 2\nquery,result1\nq,a:0-4:2\n"))
 
@@ -116,8 +116,9 @@ def test_what_no_cell_can_hold_is_not_written(tmp_path):
 
 
 def test_a_table_of_spans_is_written_as_its_makers_write_it(tmp_path):
-    targets = {"1": (Span("a.rs", 1, 2, 2), Span("b.rs", 3, 4)), "2": (Span("c.rs", 5, 6, 2),)}
-    write_span_csv(TestSet("t", (Query("1", "one, two"), Query("2", "three")), targets=targets), tmp_path / "new.csv")
+    one, two = content_id("one, two"), content_id("three")
+    targets = {one: (Span("a.rs", 1, 2, 2), Span("b.rs", 3, 4)), two: (Span("c.rs", 5, 6, 2),)}
+    write_span_csv(TestSet("t", (Query(one, "one, two"), Query(two, "three")), targets=targets), tmp_path / "new.csv")
     assert (tmp_path / "new.csv").read_text() == (
         'query,result1,result2\n"one, two",a.rs:1-2:2,b.rs:3-4:1\nthree,c.rs:5-6:2,\n'
     )

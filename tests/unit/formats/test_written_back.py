@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from cranfield.errors import TestSetError
-from cranfield.formats.convert import write_testset
+from cranfield.formats.convert import EQUAL_QUESTIONS, write_testset
 from cranfield.formats.io.files import GZIP_MAGIC, ZSTD_MAGIC
 from cranfield.formats.sniff import read_testset
 from cranfield.formats.testsets.native import write_testset_yaml
@@ -79,8 +79,10 @@ def test_negative_queries_of_every_class_are_written_as_patterns(tmp_path: Path)
 def test_one_text_twice_is_written_where_topics_or_groups_tell_the_queries_apart(tmp_path: Path) -> None:
     queries = tuple(Query(name, "boots", {"query_group": name}) for name in ("men", "women"))
     testset = TestSet("s", queries, {"men": {"d": 1.0}, "women": {"e": 1.0}})
-    write_testset(testset, tmp_path / "r.json", "rre")
-    assert read_testset(tmp_path / "r.json").grades == {"boots": {"d": 1.0}, "boots (2)": {"e": 1.0}}
+    assert write_testset(testset, tmp_path / "r.json", "rre")[-1] == EQUAL_QUESTIONS
+    with pytest.raises(TestSetError, match="the question 'boots' is that of queries 1, 2"):
+        read_testset(tmp_path / "r.json")
+    assert read_testset(tmp_path / "r.json", ids="text").grades == {"boots": {"d": 1.0}, "boots (2)": {"e": 1.0}}
     with pytest.raises(TestSetError, match="queries 'men', 'women' have one text"):
         write_testset(testset, tmp_path / "r.csv", "quepid-csv")
 

@@ -25,14 +25,16 @@ def show_command(
 ) -> None:
     """Show queries with their judgments and expected items. Without ids, list all queries, one per line."""
     from cranfield.errors import UsageError
+    from cranfield.model.renaming import own_id
     from cranfield.reporting.documents.testset import queries_document
 
     judged = load_set(testset, testset_format)
-    missing = [query_id for query_id in query_ids or () if query_id not in judged.by_id]
+    query_ids = [own_id(judged, query_id) for query_id in query_ids or ()]
+    missing = [query_id for query_id in query_ids if query_id not in judged.by_id]
     if missing:
         some = ", ".join(map(repr, judged.query_ids[:3]))
         raise UsageError(f"there is no query {', '.join(map(repr, missing))}", path=str(testset), expected=f"{some}, …")
-    deliver(queries_document(judged, query_ids or ()), output)
+    deliver(queries_document(judged, query_ids), output)
 
 
 def validate_command(

@@ -14,13 +14,19 @@ from cranfield.formats.io.files import STDIN, meta_path, shown
 from cranfield.formats.io.validation import load_model
 from cranfield.formats.testsets.native_models import MetaModel
 from cranfield.model import ID_RULES, IdRule, Meta, Query, TestSet
+from cranfield.model.note import info
 from cranfield.model.query_ids import DEFAULT_ID_RULE, QueryIds, id_of, question_of
 from cranfield.model.renaming import match_ids, under_rule
 from cranfield.words import first_of
 
 _UNFIT = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 """What no id has."""
-ROW_HINT = "write them as one query, give the file a column of ids, or keep the ids by row: {ids=row}"
+NO_META = Meta()
+HINTS = {
+    "row": "write them as one query, give the file a column of ids, or keep the ids by row: {ids=row}",
+    "text": "write them as one query, or name the queries by their texts, numbered: {ids=text}",
+}
+"""Rule of the reader of a format to what may be done about equal questions."""
 
 
 def text_ids(texts: Sequence[str]) -> list[str]:
@@ -40,9 +46,9 @@ def text_ids(texts: Sequence[str]) -> list[str]:
     return [ids[number] for number in range(len(texts))]
 
 
-def made_by(rule: IdRule) -> dict[str, Any]:
+def made_by(rule: IdRule, meta: Meta = NO_META) -> dict[str, Any]:
     """Fields of a test set whose reader named the queries by a rule, because the file has no ids."""
-    return {"meta": Meta(ids=rule), "id_rules": QueryIds()}
+    return {"meta": replace(meta, ids=rule), "id_rules": QueryIds()}
 
 
 def is_unfit(text: str) -> bool:
@@ -81,11 +87,12 @@ def with_id_rule(testset: TestSet, path: Path | str, rule: str | None = None) ->
     if len(set(contents)) == len(contents):
         ids = {"content": contents, **ids}
     elif chosen == "content":
-        raise TestSetError(_equal_questions(testset.queries, contents, Path(path)))
+        raise TestSetError(_equal_questions(testset.queries, contents, Path(path), HINTS[made_by]))
     names = {r: dict(zip(made, testset.query_ids, strict=True)) for r, made in ids.items()}
     known = replace(testset, id_rules=QueryIds(names))
     digests = {r: under_rule(known, r).digest for r in names}
-    known = replace(known, id_rules=QueryIds(names, digests))
+    note = info(f"the file has no ids of queries; rule `{chosen}`: {ID_RULES[chosen]}")
+    known = replace(known, id_rules=QueryIds(names, digests), notes=(*note, *testset.notes))
     return known if chosen == made_by else under_rule(known, chosen)
 
 
@@ -111,7 +118,7 @@ def _ids_by_rule(queries: Sequence[Query], given: Sequence[str], made_by: IdRule
     return ids
 
 
-def _equal_questions(queries: Sequence[Query], contents: Sequence[str], path: Path) -> list[Problem]:
+def _equal_questions(queries: Sequence[Query], contents: Sequence[str], path: Path, hint: str) -> list[Problem]:
     """A problem for each question that several queries have."""
     rows: dict[str, list[int]] = {}
     for row, name in enumerate(contents, start=1):
@@ -121,7 +128,7 @@ def _equal_questions(queries: Sequence[Query], contents: Sequence[str], path: Pa
             f"the question {shorten(question_of(queries[same[0] - 1].text))} is that of queries {first_of(map(str, same))}",
             path=shown(path),
             expected="each question once: an id is made from it",
-            hint=ROW_HINT,
+            hint=hint,
             parameters=("ids",),
         )
         for same in rows.values()
@@ -156,5 +163,3 @@ def has_made_ids(testset: TestSet) -> bool:
         return True
     rows = [str(number) for number in range(1, len(testset.queries) + 1)]
     return testset.meta.ids == "row" and list(testset.query_ids) == rows
-
-

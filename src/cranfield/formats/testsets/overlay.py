@@ -17,6 +17,7 @@ from cranfield.formats.io.delimited import Sheet, read_sheet
 from cranfield.formats.io.files import shown
 from cranfield.model import TestSet
 from cranfield.model.note import info
+from cranfield.model.renaming import match_ids
 from cranfield.words import first_of, n_of
 
 SHOWN_IDS = 10
@@ -50,7 +51,10 @@ def with_judgments(testset: TestSet, qrels: TestSet) -> TestSet:
     """
     names = _paired(testset, qrels)
     notes = [f"judgments of {qrels.name}: {_count(qrels, names)} for {n_of(len(names), 'queries', _thousands)}"]
-    if names and any(other_id != own_id for other_id, own_id in names.items()):
+    match = match_ids(testset, qrels.query_ids)
+    if match is not None and match.rule != "row":
+        notes.append(f"the file of judgments {match.sentence}")
+    elif names and any(other_id != own_id for other_id, own_id in names.items()):
         notes.append("its query numbers are positions in the test set, counted from 1")
     judged = set(names.values())
     without = [query.id for query in testset.queries if query.id not in judged and query.negative is None]
@@ -110,6 +114,9 @@ def _paired(testset: TestSet, qrels: TestSet) -> dict[str, str]:
     names = {query_id: query_id for query_id in qrels.query_ids if query_id in own_ids}
     if names:
         return names
+    match = match_ids(testset, qrels.query_ids)
+    if match is not None:
+        return dict(match.names)
     positions = {query_id: _position(query_id) for query_id in qrels.query_ids}
     if all(position is not None and 1 <= position <= len(testset.queries) for position in positions.values()):
         return {query_id: testset.query_ids[position - 1] for query_id, position in positions.items() if position}
@@ -256,6 +263,10 @@ def _table(sheet: Sheet, column: int, keys: Sequence[str]) -> dict[str, dict[str
 
 
 def _matched(testset: TestSet, path: Path, table: Mapping[str, Mapping[str, str]], keys: tuple[str, ...]) -> _Given:
+    match = match_ids(testset, table)
+    notes = () if match is None else (f"the table {match.sentence}",)
+    if match is not None:
+        table = {match.names.get(query_id, query_id): strata for query_id, strata in table.items()}
     known_ids = set(testset.query_ids)
     known = {query_id: strata for query_id, strata in table.items() if query_id in known_ids and strata}
     unknown = [query_id for query_id in table if query_id not in known_ids]
@@ -267,4 +278,4 @@ def _matched(testset: TestSet, path: Path, table: Mapping[str, Mapping[str, str]
             got=some_ids(list(table)[:3]) or "none",
         )
     note = f"not in the test set: {n_of(len(unknown), 'queries')} of {path.name}, {some_ids(unknown)}"
-    return keys, known, (note,) if unknown else ()
+    return keys, known, (*notes, note) if unknown else notes

@@ -18,7 +18,7 @@ from cranfield.formats.io.cells import PARAM_NAME, whole
 from cranfield.formats.io.tree import plain_number
 from cranfield.formats.testsets.builder import TestSetBuilder
 from cranfield.formats.testsets.id_rules import made_by, text_ids
-from cranfield.model import Note, Query, Scalar, TestSet
+from cranfield.model import Meta, Note, Query, Scalar, TestSet
 from cranfield.model.note import not_carried
 from cranfield.words import n_of
 
@@ -38,7 +38,8 @@ class TextBuilder(TestSetBuilder):
 
     def testset(self, notes: Iterable[Note] = (), **fields: Any) -> TestSet:
         """Make the test set, with a note on repeated judgments before the others."""
-        return super().testset((*self.repeated(), *notes), noun="query", **made_by("text"), **fields)
+        made = made_by("text", fields.pop("meta", Meta()))
+        return super().testset((*self.repeated(), *notes), noun="query", **made, **fields)
 
 
 def counted(counts: Mapping[str, int]) -> tuple[Note, ...]:

@@ -1,0 +1,95 @@
+"""Runs that name queries by another rule of ids than the test set: matched with its queries, and reported."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import TypeVar
+
+from cranfield.errors import InputError, NoCommonQueryError
+from cranfield.model import Run, TestSet
+from cranfield.model.renaming import IdMatch, match_ids, rule_of_digest, under_rule
+from cranfield.ranking import RankedRun
+from cranfield.ranking.transform import rename_queries
+from cranfield.words import first_of
+
+T = TypeVar("T")
+CARRY = "`cranfield testset migrate-ids` writes files of an earlier version with the ids of this one"
+UNPROVED = (
+    "the file does not say which version of the test set it was made with: rows that were inserted, removed or moved "
+    "since then would be other queries"
+)
+
+
+def by_own_ids(testset: TestSet, run: Run) -> tuple[Run, tuple[str, ...]]:
+    """A collected run with the ids of a test set, and warnings; unchanged where it has them, or fits no rule.
+
+    Raises:
+        InputError: it names rows of another version of the test set, which may be other queries.
+    """
+    match = match_ids(testset, run.answers)
+    if match is None:
+        return run, ()
+    known = run.testset_digest is not None and rule_of_digest(testset, run.testset_digest) == match.rule
+    if match.rule == "row" and run.testset_digest is not None and not known:
+        raise InputError(
+            f"run {run.name!r} names queries by row, and was collected on another version of the test set: "
+            "its rows may be other queries",
+            expected="the rows of this version (the digests differ)",
+            hint=CARRY,
+        )
+    warnings = (f"run {run.name!r} {match.sentence}", *((UNPROVED,) if match.rule == "row" and not known else ()))
+    named = replace(
+        run,
+        answers=_renamed(run.answers, match),
+        logs=_renamed(run.logs, match),
+        testset_digest=testset.digest if known else run.testset_digest,
+    )
+    return named, warnings
+
+
+def _renamed(values: Mapping[str, T], match: IdMatch) -> dict[str, T]:
+    return {match.names.get(query_id, query_id): value for query_id, value in values.items()}
+
+
+def ranked_by_own_ids(
+    testset: TestSet, rank: Callable[[TestSet], RankedRun], error: NoCommonQueryError
+) -> tuple[RankedRun, tuple[str, ...]]:
+    """A run file that shares no query with a test set, ranked under the rule of ids that it follows, and warnings.
+
+    Args:
+        testset: the judged queries.
+        rank: ranks the file against a set.
+        error: that it shares no query.
+
+    Raises:
+        NoCommonQueryError: `error`, where it follows no rule.
+    """
+    if testset.id_rules is None:
+        raise error
+    for rule in testset.id_rules.names:
+        if rule == testset.meta.ids:
+            continue
+        names = testset.id_rules.names[rule]
+        try:
+            ranked = rank(under_rule(testset, rule))
+        except NoCommonQueryError:
+            continue
+        beyond = [name for name in ranked.extra_queries if name not in names]
+        if rule == "row" and beyond:
+            raise InputError(
+                f"run {ranked.name!r} names queries by row, and the test set has {len(names)} rows",
+                expected=f"rows from 1 to {len(names)}",
+                got=first_of(beyond),
+                hint=CARRY,
+            ) from error
+        match = IdMatch(rule, names)
+        warnings = (f"run {ranked.name!r} {match.sentence}", *((UNPROVED,) if rule == "row" else ()))
+        own = replace(
+            ranked,
+            ranking=rename_queries(ranked.ranking, names),
+            extra_queries=tuple(names.get(name, name) for name in ranked.extra_queries),
+            misranked=tuple(names.get(name, name) for name in ranked.misranked),
+        )
+        return own, warnings
+    raise error
