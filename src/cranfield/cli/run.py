@@ -61,8 +61,9 @@ def run_command(
     """Send every query to every system, then score, compare and report.
 
     Every run sends every query. An interrupted collection resumes when the command is repeated. Answers of an earlier
-    run are used only where the config asks for it (`cache_h`) and the system says what they depend on (`depends`). Several test sets are run one after another, each into a subfolder of its name; the exit code
-    is that of the worst result.
+    run are used only where the config asks for it (`cache_h`) and the system says what they depend on (`depends`). The
+    last line is the command that scores the saved runs by other measures, without asking anybody. Several test sets are
+    run one after another, each into a subfolder of its name; the exit code is that of the worst result.
     """
     from cranfield.project.job import run_job
 
@@ -79,8 +80,17 @@ def run_command(
         today=today(),
     )
     deliver(job.document, output, written=job.written)
+    _show_rescoring(job.parts or (job,))
     codes = {_exit_code(part, fail_on) for part in job.parts or (job,)}
     raise typer.Exit(next(code for code in WORST_FIRST if code in codes))
+
+
+def _show_rescoring(jobs: Sequence[Job]) -> None:
+    """Name on stderr the command that scores the runs by other measures, for each test set."""
+    what = "these runs" if len(jobs) == 1 else "the runs of each test set"
+    typer.echo(f"To score {what} by other measures, without asking the systems, change -m in:", err=True)
+    for job in jobs:
+        typer.echo(f"  {job.rescore}", err=True)
 
 
 def _exit_code(job: Job, fail_on: Sequence[VerdictCode] | None) -> int:

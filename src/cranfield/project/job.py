@@ -26,6 +26,7 @@ from cranfield.project.experiment import (
     require_folder,
 )
 from cranfield.project.history import remember
+from cranfield.project.rescoring import rescore_command
 from cranfield.reporting import Document, comparison_document, evaluation_document, save_reports
 from cranfield.reporting.document import TonedCell
 from cranfield.systems import ConfiguredSystem, progress_on
@@ -61,6 +62,8 @@ class Job:
     """Of three systems or more."""
     parts: tuple[Job, ...] = ()
     """Of several test sets, the job of each."""
+    rescore: str = ""
+    """Command that scores the runs again by other measures; empty for several test sets."""
 
 
 @dataclass(frozen=True)
@@ -70,6 +73,7 @@ class Extras:
     contrasts: tuple[ContrastSpec, ...]
     today: date | None
     sensitivity: bool
+    allow_drift: bool
 
 
 def run_job(  # noqa: PLR0913 - each is an option of the command, and is typed by name
@@ -119,7 +123,7 @@ def run_job(  # noqa: PLR0913 - each is an option of the command, and is typed b
         chosen = _systems_of_set(config, name, systems)
         return prepare(config, name, chosen, seed=seed, allow_drift=allow_drift, cache=cache)
 
-    extras = Extras(tuple(contrasts), today, sensitivity)
+    extras = Extras(tuple(contrasts), today, sensitivity, allow_drift)
     with prepare_all(prepare_set, config.sets, lambda experiment: experiment.checks) as experiments:
         if contrasts:
             from cranfield.evaluation.strata import contrast_strata
@@ -222,7 +226,10 @@ def _finish(config: Config, experiment: Experiment, runs: dict[str, Run], extras
     written = save_reports(document, out, REPORT_FILES)
     result = comparison or many or evaluations[0]
     void = void_sentences(result.evidence)
-    return Job(document, evaluations, comparison, void, written, out / REPORT, experiment.primary, many)
+    rescore = rescore_command(config, experiment, list(runs), out, allow_drift=extras.allow_drift)
+    return Job(
+        document, evaluations, comparison, void, written, out / REPORT, experiment.primary, many, rescore=rescore
+    )
 
 
 def _sensitivity(comparison: Comparison, extras: Extras) -> Sensitivity | None:

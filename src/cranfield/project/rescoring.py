@@ -1,0 +1,87 @@
+"""The command that scores the runs of `cranfield run` again, by other measures, without asking a system."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+from cranfield.config import Config
+from cranfield.config.names import DEFAULT_TEST
+from cranfield.evaluation.evidence.values import Setting
+from cranfield.evaluation.values import Limits
+from cranfield.model import DEFAULT_CONVENTION
+from cranfield.project.experiment import Experiment
+from cranfield.systems.collect.collection import RUNS
+
+_DEFAULT_ALPHA = 0.05
+_USUAL = Limits()
+
+
+def rescore_command(
+    config: Config, experiment: Experiment, systems: Sequence[str], out: Path, *, allow_drift: bool = False
+) -> str:
+    """A command for a shell: `compare`, or `evaluate` for one system, with the runs and the settings of the config.
+
+    As it is, it gives the figures of the run; with other measures after `-m` it scores them by these.
+
+    Args:
+        config: of the run.
+        experiment: the test set, and its settings.
+        systems: names of the systems whose runs were written.
+        out: folder of the runs of this test set.
+        allow_drift: the option of the run.
+    """
+    baseline = config.baseline if config.baseline in systems else None
+    if len(systems) > 2 and baseline is not None:
+        systems = [baseline, *(name for name in systems if name != baseline)]
+    chosen = config.sets[experiment.name]
+    words = ["cranfield", "compare" if len(systems) > 1 else "evaluate", _shown(config.folder / chosen.path)]
+    words += [_shown(out / RUNS / f"{name}.jsonl") for name in systems]
+    for measure in experiment.measures or [str(experiment.primary)]:
+        words += ["-m", measure]
+    if chosen.repo is not None:
+        words += ["--repo", _shown(config.folder / chosen.repo), *(["--allow-drift"] if allow_drift else [])]
+    if experiment.convention != DEFAULT_CONVENTION:
+        words += ["--convention", experiment.convention]
+    words += _evidence(config.evidence)
+    if len(systems) > 1:
+        words += _comparison(experiment)
+    if len(systems) > 2 and baseline is None:
+        words.append("--baseline-less")
+    return shlex.join(words)
+
+
+def _comparison(experiment: Experiment) -> Iterator[str]:
+    """Options of `compare`, where they differ from its defaults."""
+    declared = experiment.declared
+    if experiment.primary_spelling is not None:
+        yield from ("--primary", experiment.primary_spelling)
+    values: dict[str, tuple[object, object]] = {
+        "--test": (declared.test, DEFAULT_TEST),
+        "--margin": (declared.margin, None),
+        "--alpha": (declared.alpha, _DEFAULT_ALPHA),
+        "--seed": (declared.seed, 0),
+        # `compare` has no spelling for no limit: a share of 1 is never exceeded
+        "--max-failed": (1.0 if (most := declared.limits.max_failed_share) is None else most, _USUAL.max_failed_share),
+        "--min-judged": (declared.limits.min_judged_share, _USUAL.min_judged_share),
+    }
+    for option, (value, usual) in values.items():
+        if value != usual:
+            yield from (option, str(value))
+
+
+def _evidence(settings: Mapping[str, Setting]) -> Iterator[str]:
+    for name, setting in settings.items():
+        if setting.consequence is not None:
+            yield from ("--evidence", f"{name}={setting.consequence}")
+        if setting.threshold is not None:
+            yield from ("--evidence", f"{name}={setting.threshold}")
+
+
+def _shown(path: Path) -> str:
+    """A path relative to the working directory where it is inside, as a command takes it."""
+    absolute = Path(os.path.normpath(path.absolute()))
+    shown = str(absolute.relative_to(Path.cwd()) if absolute.is_relative_to(Path.cwd()) else absolute)
+    return f"./{shown}" if shown.startswith("-") else shown
