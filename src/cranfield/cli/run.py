@@ -62,7 +62,7 @@ def run_command(
 
     Every run sends every query. An interrupted collection resumes when the command is repeated. Answers of an earlier
     run are used only where the config asks for it (`cache_h`) and the system says what they depend on (`depends`). The
-    last line is the command that scores the saved runs by other measures, without asking anybody. Several test sets are
+    last line is the command that scores the saved runs by other measures, without asking a system. Several test sets are
     run one after another, each into a subfolder of its name; the exit code is that of the worst result.
     """
     from cranfield.project.job import run_job
