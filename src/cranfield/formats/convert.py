@@ -42,7 +42,7 @@ def write_testset(testset: TestSet, path: Path | str, format: str | None = None)
 
 def convert(testset: TestSet, path: Path, format: str | None = None) -> tuple[TestSet, tuple[str, ...]]:  # noqa: A002  as above
     """As `write_testset`, with the test set that was written: of `CHEAP` judgments at most, as it reads back."""
-    entry = _chosen(path, format)
+    entry = chosen_format(path, format)
     fitting, sentences = fitted(testset, entry, path)
     write, read = entry.write, entry.read
     if write is None:
@@ -70,7 +70,7 @@ def write_run(run: Run, path: Path | str, format: str | None = None) -> None:  #
         RunFormatError: a score is not finite or is missing where the order needs it, or an id cannot stand in the format.
         UnknownNameError: there is no such format.
     """
-    write = _chosen(Path(path), format, "run").write
+    write = chosen_format(Path(path), format, "run").write
     if write is not None:
         write(run, Path(path))
 
@@ -78,7 +78,7 @@ def write_run(run: Run, path: Path | str, format: str | None = None) -> None:  #
 def format_after(source: Format, path: Path, out: Path) -> Format:
     """The format of a changed copy: that of its source, where it is written and the names end alike; else that of the name."""
     alike = suffix_of(path) == suffix_of(out)
-    return source if alike and source.writer else _chosen(out, None)
+    return source if alike and source.writer else chosen_format(out, None)
 
 
 def written_formats(kind: Kind = "testset") -> dict[str, Format]:
@@ -93,7 +93,13 @@ OTHER_ENDS: Mapping[Kind, Mapping[str, str]] = {
 """Ends of names that formats have beside their usual one."""
 
 
-def _chosen(path: Path, name: str | None, kind: Kind = "testset") -> Format:
+def chosen_format(path: Path, name: str | None, kind: Kind = "testset") -> Format:
+    """The format of a new file: by name, or by the end of its name.
+
+    Raises:
+        UnknownNameError: there is no such format that is written.
+        TestSetError: the end of the name is of no format; `RunFormatError` for a run.
+    """
     known = written_formats(kind)
     if name is not None:
         if name not in known:

@@ -157,6 +157,7 @@ CODE_SETS: tuple[Format, ...] = (
         _BY_ID | {"barren", "name", "version", "description"},
         source="Medical_KG_rev, openspec change add-retrieval-ranking-evaluation",
         needs=frozenset({"texts"}),
+        layout="tree",
     ),
     Format(
         "golden-json",
@@ -170,6 +171,7 @@ CODE_SETS: tuple[Format, ...] = (
         | {"matching", "name", "version", "description", "meta"},
         source="KnowCode, tests/eval/golden",
         needs=frozenset({"texts"}),
+        layout="tree",
     ),
     Format(
         "spans-csv",
@@ -181,6 +183,7 @@ CODE_SETS: tuple[Format, ...] = (
         _LEVELS | {"spans", "texts", "strata"},
         source="octocode, benchmark/code.csv",
         needs=frozenset({"texts"}),
+        layout="table",
     ),
     Format(
         "patterns",
@@ -192,6 +195,7 @@ CODE_SETS: tuple[Format, ...] = (
         _LEVELS | {"patterns", "credit", "negative", "texts", "strata", "classes"},
         source="cupertino, the queries of its search-quality audits",
         needs=frozenset({"texts"}),
+        layout="table",
     ),
     Format(
         "beir",
@@ -203,6 +207,7 @@ CODE_SETS: tuple[Format, ...] = (
         _BY_ID,
         source="BEIR, GenericDataLoader",
         is_folder=True,
+        layout="table",
     ),
     Format(
         "table",
@@ -213,6 +218,7 @@ CODE_SETS: tuple[Format, ...] = (
         "cranfield.formats.testsets.judgment_table:write_judgment_table",
         _BY_ID | {"ratings"},
         source="Cranfield's own; columns go by the names that data frames' do",
+        layout="table",
     ),
     Format(
         "run-table",
@@ -245,6 +251,7 @@ OTHER_TOOLS: tuple[Format, ...] = (
         needs=frozenset({"texts"}),
         by_text=True,
         grades=_GAINS,
+        layout="table",
     ),
     Format(
         "quepid-ltr",
@@ -257,6 +264,7 @@ OTHER_TOOLS: tuple[Format, ...] = (
         source="Quepid, github.com/o19s/quepid: app/views/api/v1/export/ratings/show_ltr.txt.erb",
         ids=COLUMN_ID,
         grades=_GAINS,
+        layout="columns",
     ),
     Format(
         "quepid-book",
@@ -270,6 +278,7 @@ OTHER_TOOLS: tuple[Format, ...] = (
         needs=frozenset({"texts"}),
         by_text=True,
         grades=_GAINS,
+        layout="tree",
     ),
     Format(
         "quepid-book-csv",
@@ -293,6 +302,7 @@ OTHER_TOOLS: tuple[Format, ...] = (
         needs=frozenset({"texts"}),
         by_text=True,
         grades=_GAINS,
+        layout="table",
     ),
     Format(
         "opensearch",
@@ -307,6 +317,7 @@ OTHER_TOOLS: tuple[Format, ...] = (
         needs=frozenset({"texts"}),
         by_text=True,
         grades=_GAINS,
+        layout="tree",
     ),
     Format(
         "rank-eval",
@@ -320,6 +331,7 @@ OTHER_TOOLS: tuple[Format, ...] = (
         "modules/rank-eval/src/main/java/org/elasticsearch/index/rankeval/RatedRequest.java",
         needs=frozenset({"texts"}),
         grades=_GAINS,
+        layout="tree",
     ),
     Format(
         "rre",
@@ -335,6 +347,7 @@ OTHER_TOOLS: tuple[Format, ...] = (
         by_text=True,
         strata=frozenset({"topic", "query_group"}),
         grades=_GAINS,
+        layout="tree",
     ),
     Format(
         "ir_datasets",

@@ -98,6 +98,9 @@ class Format:
     """True where a query goes by its text: its id is lost, and is the text when it is read."""
     is_folder: bool = False
     """True where it is a folder of files: its writer makes the folder."""
+    layout: Literal["", "tree", "table", "columns"] = ""
+    """What its text is, so that a change is made in it and the rest stays: values in values (JSON, YAML), a header and rows of
+    cells, or lines of words. Empty: a changed file is written as a whole. JSON and JSON Lines are recognised."""
 
     @property
     def read(self) -> Callable[[Path], TestSet | Run] | None:

@@ -94,6 +94,7 @@ OWN = (
         suffix=".yaml",
         source="Cranfield's own; its JSON Schema comes with the package",
         needs=frozenset({"texts"}),
+        layout="tree",
     ),
     Format(
         "qrels",
@@ -106,6 +107,7 @@ OWN = (
         suffix=".qrels",
         source=_TREC,
         ids=COLUMN_ID,
+        layout="columns",
     ),
     Format(
         "trec",
@@ -139,6 +141,7 @@ OWN = (
         source=_TREC_EVAL,
         ids=COLUMN_ID,
         grouping="subtopic",
+        layout="columns",
     ),
     Format(
         "judges",
@@ -151,6 +154,7 @@ OWN = (
         source=_TREC_EVAL,
         ids=COLUMN_ID,
         grouping="judge",
+        layout="columns",
     ),
     Format(
         "preferences",
@@ -163,6 +167,7 @@ OWN = (
         source=_TREC_EVAL,
         ids=COLUMN_ID,
         grouping="preference",
+        layout="columns",
     ),
     Format(
         "topics",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import date
@@ -13,7 +14,7 @@ from cranfield.model import Query, Rating, TestSet
 from cranfield.numbers import format_interval, format_value
 from cranfield.stats.agreement import Coefficient, cohens_kappa
 from cranfield.testsets.consensus import with_consensus
-from cranfield.testsets.drawing import draw, shuffled, shuffled_by_weight, strata_keys
+from cranfield.testsets.drawing import CLASS, draw, shuffled, shuffled_by_weight, strata_keys
 from cranfield.testsets.edit import next_version, recorded
 from cranfield.testsets.expected import is_relevant
 from cranfield.testsets.refresh_files import Labels, QueryLog
@@ -25,6 +26,9 @@ Sample = Literal["random", "top", "frequency"]
 SAMPLES: tuple[Sample, ...] = ("random", "top", "frequency")
 DEFAULT_RULE = "mean"
 ID_DIGITS = 8
+_ROUNDING = 1e-9
+STRATA_DRIFT = 0.1
+"""A share of a stratum may change by so much before a refresh warns."""
 
 
 @dataclass(frozen=True)
@@ -66,6 +70,30 @@ class Renewal:
             return f"Cohen's kappa of {raters} is not defined (n={kappa.n}): {kappa.note}"
         note = f" ({kappa.note})" if kappa.note else ""
         return f"Cohen's kappa of {raters} is {format_value(kappa.value)}{_interval(kappa)}, n={kappa.n}{note}"
+
+    @property
+    def strata_drift(self) -> tuple[str, ...]:
+        """A sentence for each stratum whose values have other shares of the queries than before, beyond `STRATA_DRIFT`."""
+        old, new = self.plan.testset, self.testset
+        return tuple(sentence for key in strata_keys(old) if key != CLASS if (sentence := _drift(old, new, key)))
+
+
+def _drift(old: TestSet, new: TestSet, key: str) -> str:
+    before, after = (_shares(testset, key) for testset in (old, new))
+    values = dict.fromkeys((*before, *after))
+    far = [
+        f"{value or 'without'} from {format_value(before.get(value, 0.0))} to {format_value(after.get(value, 0.0))}"
+        for value in values
+        if abs(after.get(value, 0.0) - before.get(value, 0.0)) > STRATA_DRIFT + _ROUNDING
+    ]
+    if not far:
+        return ""
+    return f"strata drift: the shares of {key} changed by more than {STRATA_DRIFT:g}: {', '.join(far)}"
+
+
+def _shares(testset: TestSet, key: str) -> dict[str, float]:
+    counted = Counter(query.strata.get(key, "") for query in testset.queries)
+    return {value: n / len(testset.queries) for value, n in sorted(counted.items())}
 
 
 def _interval(kappa: Coefficient) -> str:

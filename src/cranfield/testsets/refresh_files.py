@@ -147,7 +147,10 @@ def write_sheet(
     raters: Sequence[str],
     keys: Sequence[str] = (),
 ) -> int:
-    """Write an empty sheet; a query without candidates has one row without a document.
+    """Write a sheet; a query without candidates has one row without a document.
+
+    A sheet that is there keeps its rows, its labels and its own columns: rows that it has not are added. Rows without a label
+    of queries that are not drawn any more are taken out.
 
     Args:
         path: the file.
@@ -157,14 +160,25 @@ def write_sheet(
         keys: strata to fill in.
 
     Returns:
-        Rows to label.
+        Rows of the sheet.
+
+    Raises:
+        TestSetError: the sheet that is there is none, or has labels of queries that are not drawn any more.
     """
+    names = (*COLUMNS, *raters, *(STRATUM + key for key in keys))
+    rows = [(query, doc_id) for query in queries for doc_id in (tuple(candidates.get(query.id, ())) or ("",))]
+    wanted = [[query.id, _guarded(query.text), _guarded(doc_id)] for query, doc_id in rows]
+    if path.is_file():
+        from cranfield.testsets.kept_sheet import kept_sheet
+
+        written, n = kept_sheet(path, names, wanted, {query.id for query in queries})
+        write_text(path, [written])
+        return n
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow((*COLUMNS, *raters, *(STRATUM + key for key in keys)))
-    rows = [(query, doc_id) for query in queries for doc_id in (tuple(candidates.get(query.id, ())) or ("",))]
-    empty = [""] * (len(raters) + len(keys))
-    writer.writerows((query.id, _guarded(query.text), _guarded(doc_id), *empty) for query, doc_id in rows)
+    writer.writerow(names)
+    empty = [""] * (len(names) - len(COLUMNS))
+    writer.writerows((*cells, *empty) for cells in wanted)
     write_text(path, [text.getvalue()])
     return len(rows)
 
@@ -178,8 +192,12 @@ def _bare(text: str) -> str:
     return text[1:] if text.startswith("'") and _FORMULA.match(text[1:]) else text
 
 
-def read_sheet(path: Path) -> Labels:
+def read_sheet(path: Path, raters: Sequence[str] = ()) -> Labels:
     """Read a sheet: every row with a document, and a grade by each of the two raters.
+
+    Args:
+        path: the file.
+        raters: names of the two, needed where the sheet has other columns too, as titles or remarks.
 
     Raises:
         TestSetError: with everything that is missing, each with its line.
@@ -199,7 +217,7 @@ def read_sheet(path: Path) -> Labels:
     all_rows, columns = filled, {name: place for place, name in enumerate(names)}
     if {"query_id", "doc_id", *LONG} <= set(names):
         names, filled = _wide(names, filled, shown(path), problems)
-    raters, places = _header(names, shown(path))
+    raters, places = _header(names, shown(path), raters)
     strata = _strata(all_rows, columns, shown(path), problems)
     made = [_row(cells, line, places, raters, shown(path), problems) for line, cells in filled]
     rows = [row for row in made if row is not None]
@@ -240,8 +258,10 @@ def _wide(
     return [*(names[place] for place in kept), *raters], rows
 
 
-def _header(names: Sequence[str], path: str) -> tuple[tuple[str, str], Mapping[str, int]]:
+def _header(names: Sequence[str], path: str, wanted: Sequence[str]) -> tuple[tuple[str, str], Mapping[str, int]]:
     raters = [name for name in names if name and name not in COLUMNS and not name.startswith(STRATUM)]
+    if len(raters) > N_RATERS and set(wanted) <= set(raters):
+        raters = [name for name in raters if name in wanted]
     if {"query_id", "doc_id"} - set(names) or len(raters) != N_RATERS or len(set(names)) != len(names):
         raise TestSetError(
             "not a labelling sheet of two raters",
@@ -249,6 +269,8 @@ def _header(names: Sequence[str], path: str) -> tuple[tuple[str, str], Mapping[s
             line=1,
             expected="columns query_id, query, doc_id, and one for each of two raters; or query_id, doc_id, rater, grade",
             got=shorten(",".join(names)),
+            hint="{raters=A,B} names the two where the sheet has other columns too",
+            parameters=("raters",),
         )
     return (raters[0], raters[1]), {name: place for place, name in enumerate(names) if name}
 

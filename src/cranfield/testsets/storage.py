@@ -7,20 +7,29 @@ from __future__ import annotations
 
 import re
 import tempfile
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from cranfield.errors import CranfieldError, InputError, TestSetError, UsageError
+from cranfield.errors import InputError, TestSetError, UsageError
 from cranfield.formats.convert import fitted, format_after, write_testset
-from cranfield.formats.io.files import GZIP_MAGIC, STDIN, ZSTD_MAGIC, folder_lock, refusal, write_text
+from cranfield.formats.io.files import (
+    GZIP_MAGIC,
+    STDIN,
+    ZSTD_MAGIC,
+    folder_lock,
+    meta_path,
+    refusal,
+    suffix_of,
+    write_bytes,
+    write_text,
+)
 from cranfield.formats.registry import Format
 from cranfield.formats.sniff import FORMATS, read_testset
-from cranfield.formats.testsets.meta_file import format_of, holds_meta, keys_lost, write_again
+from cranfield.formats.splice.files import spliced, spliced_meta
+from cranfield.formats.testsets.meta_file import format_of, holds_meta, keys_lost, with_meta, write_again
 from cranfield.model import Meta, NoteKind, TestSet
-from cranfield.words import noun
 
 _COMMENT = re.compile(rb"(?:^|\s)#")
 NOT_CARRIED = "the file says more than is carried over"
@@ -50,18 +59,17 @@ def save(
     path: Path,
     out: Path | None = None,
     *,
-    query_id: str | None = None,
     format: str | None = None,  # noqa: A002  as above
 ) -> Saved:
     """Save a changed test set in the place of its file, or as another file, in the format of the old one.
 
-    Another suffix of `out` is another format. Comments of the unchanged parts of a YAML file are kept.
+    Only what the change touches is written anew: unknown keys, comments, order, indentation and line ends stay, in every
+    format that is text. Another suffix of `out` is another format, which is written as a whole.
 
     Args:
         changed: the test set to write.
         path: the file that it was read from.
         out: another file to write instead.
-        query_id: the query that was changed, where one was.
         format: the format of `path`, where its content does not tell.
 
     Raises:
@@ -74,12 +82,61 @@ def save(
     if target.is_dir() and not source.is_folder:
         raise UsageError("this is a folder", path=str(target), expected="a file")
     entry = source if out is None else format_after(source, path, out)
+    if entry is source and (saved := save_spliced(changed, path, target, entry)) is not None:
+        return saved
+    return _save_whole(changed, path, target, source, entry)
+
+
+def save_spliced(changed: TestSet, path: Path, target: Path, entry: Format) -> Saved | None:
+    """Save by changing the text that is there.
+
+    Args:
+        changed: the test set to write.
+        path: the file that it was read from.
+        target: `path`, or another file.
+        entry: the format of both.
+
+    Returns:
+        The files; None where the names end in different syntaxes, or the text has no room for the change.
+
+    Raises:
+        TestSetError: the format cannot hold the set.
+    """
+    ends = {".yaml" if (end := suffix_of(name)) == ".yml" else end for name in (path, target)}
+    if len(ends) > 1 or not (path.is_dir() or (path.is_file() and not _is_packed(path))):
+        return None
+    before = read_testset(path, entry.name)
+    if not holds_meta(entry):
+        before = with_meta(before, path)
+    fitting = _fitted(changed, entry, target)
+    made = spliced(path, before, fitting, entry, target)
+    if made is None:
+        return None
+    meta_change = None if holds_meta(entry) else spliced_meta(path, target, before.meta, changed.meta)
+    try:
+        for place, data in made.files.items():
+            place.parent.mkdir(parents=True, exist_ok=True)
+            write_bytes(place, [data])
+        if meta_change is None:
+            return Saved(tuple(made.files), ())
+        place = meta_path(target)
+        if meta_change[1] is None:
+            place.unlink(missing_ok=True)
+            return Saved(tuple(made.files), ())
+        write_bytes(place, [meta_change[1]])
+    except OSError as error:
+        raise UsageError(refusal(target, error)) from error
+    return Saved((*made.files, place), ())
+
+
+def _save_whole(changed: TestSet, path: Path, target: Path, source: Format, entry: Format) -> Saved:
+    """Write the whole file anew; refused where the old one holds what would be lost."""
     lost = [str(note) for note in changed.notes if note.kind is NoteKind.NOT_CARRIED]
     if entry is source:
         _refuse(lost, target, NOT_CARRIED)
         lost = []
     if entry is FORMATS["yaml"]:
-        return Saved((target,), (*lost, *_save_yaml(changed, path, target, query_id)))
+        return Saved((target,), (*lost, *_save_yaml(changed, path, target)))
     kept_set = _fitted(changed, entry, target)
     if entry is source:
         _refuse([f"not carried over: the key {key!r}" for key in keys_lost(path, kept_set, entry)], target, NOT_CARRIED)
@@ -121,22 +178,15 @@ def _fitted(changed: TestSet, entry: Format, path: Path) -> TestSet:
     return replace(kept_set, meta=changed.meta)
 
 
-def _save_yaml(changed: TestSet, path: Path, target: Path, query_id: str | None) -> list[str]:
+def _save_yaml(changed: TestSet, path: Path, target: Path) -> list[str]:
     """Write YAML or JSON; returns notes on comments that are gone."""
-    can_read_again = path.is_file()  # a stream gives its bytes once
     with tempfile.TemporaryDirectory(prefix="cranfield-") as folder:
         draft = Path(folder) / ("draft.json" if target.suffix.lower() == ".json" else "draft.yaml")
         _write_draft(changed, draft, target)
         text = draft.read_text(encoding="utf-8")
-        kept = _with_comments(path, text, changed, query_id, draft) if can_read_again else None
-    notes = []
-    if kept is None and can_read_again and _has_comments(path):
-        notes.append(_comments_lost(path, target))
-    elif kept is not None and (lost := _comments_not_kept(path, kept)):
-        lines = f"{noun(len(lost), 'lines')} {', '.join(map(str, lost))}"
-        notes.append(f"comments in what was changed are not in {target}: {lines} of the old text")
+    notes = [_comments_lost(path, target)] if path.is_file() and _has_comments(path) else []
     try:
-        write_text(target, [text if kept is None else kept])
+        write_text(target, [text])
     except OSError as error:
         raise UsageError(refusal(target, error)) from error
     return notes
@@ -148,28 +198,6 @@ def _write_draft(changed: TestSet, draft: Path, target: Path) -> None:
     except InputError as error:  # it names the draft, which is not the user's
         raise type(error)([replace(problem, path=str(target)) for problem in error.problems]) from None
     _refuse(losses, target, NO_ROOM)
-
-
-def _with_comments(path: Path, text: str, changed: TestSet, query_id: str | None, draft: Path) -> str | None:
-    """The old text with the change in it, where it is YAML and reads back as the changed set."""
-    from cranfield.testsets.splicing import splice_query
-
-    try:
-        old = path.read_bytes().decode("utf-8")
-    except UnicodeDecodeError:  # a packed file
-        return None
-    together = None if draft.suffix == ".json" else splice_query(old.replace("\r\n", "\n"), text, query_id)
-    if together is None:
-        return None
-    try:
-        draft.write_text(together, encoding="utf-8")
-        again = read_testset(draft)
-    except CranfieldError:
-        return None
-    names = ("digest", "meta", "name", "version", "description")
-    if any(getattr(again, name) != getattr(changed, name) for name in names):
-        return None
-    return together.replace("\n", "\r\n") if "\r\n" in old else together
 
 
 def _is_packed(path: Path) -> bool:
@@ -186,14 +214,3 @@ def _has_comments(path: Path) -> bool:
 
 def _comments_lost(path: Path, target: Path) -> str:
     return f"the comments of {path} are not in {target}"
-
-
-def _comments_not_kept(path: Path, kept: str) -> list[int]:
-    """Lines of a file with a comment, as far as a line alone shows it, that are not in a text made of it."""
-    there = Counter(line.strip() for line in kept.encode().splitlines())
-    lost = []
-    for number, line in enumerate(path.read_bytes().splitlines(), start=1):
-        there[line.strip()] -= 1
-        if there[line.strip()] < 0 and _COMMENT.search(line):
-            lost.append(number)
-    return lost

@@ -5,6 +5,7 @@ Reads the table of formats, so a new row is tested by being there.
 
 from __future__ import annotations
 
+import json
 import re
 from dataclasses import replace
 from pathlib import Path
@@ -40,6 +41,7 @@ from cranfield.model import (
     Target,
     TestSet,
 )
+from cranfield.testsets.storage import save_spliced
 from cranfield.words import n_of
 
 WRITTEN = [name for name, entry in FORMATS.items() if entry.kind == "testset" and entry.writer]
@@ -321,6 +323,70 @@ def test_what_a_format_does_not_hold_is_said(name: str, tmp_path: Path) -> None:
     lost_queries = set(EVERYTHING.query_ids) - set(fitting.query_ids) - {"q5"}
     assert bool(lost_queries) == any(sentence.startswith("left out:") for sentence in sentences)
     assert all(is_judged(fitting, query) or query.id == "q5" for query in fitting.queries)
+
+
+SPLICED = [name for name in WRITTEN if FORMATS[name].layout]
+"""All that are text."""
+
+
+def written_by_hand(draw: st.DrawFn, path: Path, layout: str) -> None:
+    """Write a file again as a person or another program would: other indentation, line ends, keys, comments."""
+    text = path.read_text("utf-8")
+    if text[:1] in {"{", "["} and layout == "tree":
+        document = json.loads(text)
+        for place, record in enumerate(document if isinstance(document, list) else document.get("queries", ())):
+            if "cranfield_testset" not in document and isinstance(record, dict):
+                record["notes"] = [place]
+        how: list[Any] = [(None, (",", ":")), (None, None), (1, None), ("\t", None), (4, (",", " : "))]
+        indent, separators = draw(st.sampled_from(how))
+        text = json.dumps(document, ensure_ascii=draw(st.booleans()), indent=indent, separators=separators) + "\n"
+    elif layout == "tree":
+        text = "# by hand\n" + text.replace("queries:", "queries:  # all of them", 1) + "# end\n"
+    if draw(st.booleans()):
+        text = text.rstrip("\n")
+    mark = draw(st.sampled_from([b"", b"\xef\xbb\xbf"])) if layout != "columns" else b""
+    path.write_bytes(mark + text.replace("\n", draw(st.sampled_from(["\n", "\r\n"]))).encode())
+
+
+def edited(draw: st.DrawFn, testset: TestSet, entry: Format) -> TestSet:
+    """A query more, with the judgments of one that is there; a judgment more; or other metadata."""
+    first = testset.queries[0]
+    how = draw(st.sampled_from(["query", "judgment", *(["meta"] if "meta" in entry.holds else [])]))
+    if how == "meta":
+        history = (*testset.meta.history, "changed")
+        return replace(testset, meta=replace(testset.meta, made="2026-11-22", history=history))
+    by_query = {name: getattr(testset, name) for name in ("grades", "targets", "groups", "ratings", "files", "legacy")}
+    if how == "judgment" and len(testset.targets.get(first.id, ())) > 1 and "levels" in entry.holds:
+        targets = (*testset.targets[first.id][:-1], replace(testset.targets[first.id][-1], grade=7.0))
+        return replace(testset, targets={**testset.targets, first.id: targets})
+    new = "new one" if entry.by_text else "new"
+    query = replace(first, id=new, text="new one" if first.text else "")
+    more = {name: {**values, new: values[first.id]} for name, values in by_query.items() if first.id in values}
+    return replace(testset, queries=(*testset.queries, query), **more)
+
+
+@pytest.mark.parametrize("name", SPLICED)
+@settings(max_examples=10, deadline=None, phases=PHASES, suppress_health_check=list(HealthCheck))
+@given(data=st.data())
+def test_an_edit_and_its_undo_leave_every_byte(
+    name: str, tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
+) -> None:
+    entry = FORMATS[name]
+    path = place(tmp_path_factory, entry)
+    write_testset(data.draw(held_testset(entry)), path, name)
+    if not entry.is_folder:
+        written_by_hand(data.draw, path, entry.layout)
+    files = [path] if path.is_file() else [file for file in path.rglob("*") if file.is_file()]
+    before, testset = [file.read_bytes() for file in files], read_testset(path, name)
+    changed = edited(data.draw, testset, entry)
+    assert save_spliced(changed, path, path, entry) is not None
+    assert read_testset(path, name).digest == changed.digest
+    assert save_spliced(testset, path, path, entry) is not None
+    assert [file.read_bytes() for file in files] == before
+
+
+def test_every_text_format_is_spliced() -> None:
+    assert set(WRITTEN) - set(SPLICED) == {"parquet-qrels"}
 
 
 @pytest.mark.parametrize("name", WRITTEN)

@@ -10,7 +10,6 @@ import pytest
 from cranfield.errors import UsageError
 from cranfield.model import Entity, Meta, Negative, Query, TestSet
 from cranfield.testsets.edit import Addition, added, counts_of, next_version
-from cranfield.testsets.splicing import splice_query
 
 TODAY = date(2026, 11, 21)
 SET = TestSet(
@@ -81,48 +80,3 @@ def test_a_digest_is_of_the_content_and_not_of_the_name_or_the_metadata():
     other = replace(SET, name="other", version="9", description="words", meta=Meta(review="reviewed"))
     assert other.digest == SET.digest
     assert added(SET, Addition("q1", grades={"b": 0}), TODAY).digest != SET.digest
-
-
-OLD_TEXT = """\
-# of the set
-name: s  # inline
-queries:
-  # of q1
-  - {id: q1, text: one}  # beside q1
-
-  # of q2
-  - id: q2
-    text: two
-# at the end
-"""
-NEW_TEXT = "name: s\nmeta:\n  made: x\nqueries:\n- id: q1\n  text: one\n- id: q2\n  text: 2\n- id: q3\n  text: three\n"
-
-
-def test_one_entry_is_spliced_into_a_text_and_all_comments_stay():
-    assert splice_query(OLD_TEXT, NEW_TEXT, "q3") == OLD_TEXT.replace("queries:", "meta:\n  made: x\nqueries:").replace(
-        "# at the end", "  - id: q3\n    text: three\n# at the end"
-    )
-
-
-def test_a_changed_entry_takes_the_place_of_the_old_one_alone():
-    changed = splice_query(OLD_TEXT, NEW_TEXT, "q2")
-    assert changed is not None
-    assert "    text: 2\n# at the end\n" in changed
-    assert "  # of q2\n  - id: q2\n" in changed
-    assert "- {id: q1, text: one}  # beside q1" in changed
-
-
-@pytest.mark.parametrize(
-    "old",
-    [
-        "{name: s, queries: [{id: q1}]}",
-        "queries: [{id: q1}]\n",
-        "- 1\n",
-        "queries: {\n",
-        "queries:\n  - text: one\n",
-        "",
-    ],
-    ids=["flow", "flow list", "no mapping", "broken", "no id", "empty"],
-)
-def test_a_text_of_another_shape_is_left_alone(old):
-    assert splice_query(old, NEW_TEXT, "q3") is None

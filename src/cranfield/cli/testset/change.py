@@ -88,7 +88,7 @@ def add_command(
     )
     with lock_testset(testset):
         changed = added(read_stored(testset), addition, day_of(today))
-        save_set(changed, testset, out, query_id=query_id)
+        save_set(changed, testset, out)
     note(
         f"wrote {out or testset}: {_summary(addition)}; {n_of(len(changed.queries), 'queries')}, {changed.digest[:19]}"
     )
@@ -232,19 +232,29 @@ def convert_command(
     force: ForceOption = False,
     options: TestSetOptions,
 ) -> None:
-    """Convert a test set to another format. Information that the format cannot store is reported."""
-    from cranfield.formats.convert import convert
+    """Convert a test set to another format. Information that the format cannot store is reported.
+
+    In the same format, only what the options change is written anew.
+    """
+    from cranfield.formats.convert import chosen_format, convert
+    from cranfield.formats.io.files import STDIN
     from cranfield.formats.testsets.meta_file import format_of
+    from cranfield.model import NoteKind
     from cranfield.project.loading import NO_OPTIONS, apply_options, read_stored
+    from cranfield.testsets.storage import save_spliced
 
     refuse_existing(out, force=force)
     testset = read_stored(source, source_format)
     if options != NO_OPTIONS or testset.ratings:
         testset = apply_options(testset, options, source.parent)
-    written, losses = convert(testset, out, to)
+    copied = None
+    if str(source) != STDIN and (entry := format_of(source, source_format)) is chosen_format(out, to):
+        copied = save_spliced(testset, source, out, entry)
+    written, losses = (testset, copied.notes) if copied is not None else convert(testset, out, to)
     if source_format is None:
         note(f"{source} is read as {format_of(source).sentence}")
-    for sentence in (*testset.notes, *losses):
+    noticed = [item for item in testset.notes if copied is None or item.kind is not NoteKind.NOT_CARRIED]
+    for sentence in (*noticed, *losses):
         note(f"note: {sentence}")
     n, n_read = len(written.queries), len(testset.queries)
     of = "" if n == n_read else f"{n} of "

@@ -90,13 +90,12 @@ def save_set(
     path: Path,
     out: Path | None,
     *,
-    query_id: str | None = None,
     format: str | None = None,  # noqa: A002  as above
 ) -> tuple[Path, ...]:
     """Save a changed set, and print what of the old file is lost; see `testsets.storage.save`. Returns the files."""
     from cranfield.testsets.storage import save
 
-    saved = save(changed, path, out, query_id=query_id, format=format)
+    saved = save(changed, path, out, format=format)
     for sentence in saved.notes:
         note(f"note: {sentence}")
     return saved.files

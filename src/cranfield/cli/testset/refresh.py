@@ -54,7 +54,9 @@ def refresh_command(
     queries: Annotated[
         Path | None, typer.Option("--queries-out", metavar="FILE", help="Also write the new queries: `id TAB text`.")
     ] = None,
-    raters: Annotated[str, typer.Option("--raters", metavar="A,B", help="Names of the two raters.")] = "rater1,rater2",
+    raters: Annotated[
+        str, typer.Option("--raters", metavar="A,B", help="Names of the two raters: columns of the sheet.")
+    ] = "rater1,rater2",
     labels: Annotated[
         Path | None, typer.Option("--labels", metavar="SHEET", help="Step 2: the sheet labelled by both raters.")
     ] = None,
@@ -97,8 +99,15 @@ def refresh_command(
     if out.resolve() == testset.resolve():
         raise UsageError("the old version is kept", path=str(out), expected="another file than SET")
     refuse_existing(out, force=force)
-    renewal = renew(made, read_sheet(labels), rule=consensus, version=version, seed=seed, today=day_of(today))
-    _finish(renewal, kappa, out)
+    renewal = renew(
+        made,
+        read_sheet(labels, [name.strip() for name in raters.split(",")]),
+        rule=consensus,
+        version=version,
+        seed=seed,
+        today=day_of(today),
+    )
+    _finish(renewal, kappa, testset, out)
 
 
 def _refuse_same(files: Mapping[str, Path | None]) -> None:
@@ -144,8 +153,11 @@ def _write_plan(
         note("note: no run was given, so the sheet names no documents: ask the systems, and plan again with --run")
 
 
-def _finish(renewal: Renewal, kappa: float, out: Path) -> None:
-    from cranfield.formats.convert import write_testset
+def _finish(renewal: Renewal, kappa: float, source: Path, out: Path) -> None:
+    from cranfield.formats.convert import format_after, write_testset
+    from cranfield.formats.io.files import STDIN
+    from cranfield.formats.testsets.meta_file import format_of
+    from cranfield.testsets.storage import save_spliced
     from cranfield.words import n_of
 
     note(renewal.sentence)
@@ -154,8 +166,13 @@ def _finish(renewal: Renewal, kappa: float, out: Path) -> None:
             f"error: not written: kappa has to be above {kappa:g}. Resolve what the raters disagree on, and label again."
         )
         raise typer.Exit(EXIT_NO_AGREEMENT)
-    for sentence in write_testset(renewal.testset, out):
+    saved = None
+    if str(source) != STDIN and (entry := format_of(source)) is format_after(entry, source, out):
+        saved = save_spliced(renewal.testset, source, out, entry)
+    for sentence in saved.notes if saved is not None else write_testset(renewal.testset, out):
         note(f"note: {sentence}")
+    for sentence in renewal.strata_drift:
+        note(f"warning: {sentence}")
     old, new = renewal.plan.testset, renewal.testset
     note(
         f"wrote {out}: version {new.version}, {n_of(len(new.queries), 'queries')}, {len(renewal.plan.new)} of them new"

@@ -160,7 +160,7 @@ _ONLY_QUOTED = re.compile("[\r\x85\u2028\u2029]|[ \t]\n|^[ \n]")
 """Line ends that YAML would change, and white space that a block text would lose."""
 
 
-class _Dumper(yaml.SafeDumper):
+class Dumper(yaml.SafeDumper):
     """YAML 1.2's scalars, no anchors, and lists indented below their key."""
 
     def ignore_aliases(self, data: object) -> bool:
@@ -188,10 +188,10 @@ def _real(dumper: yaml.SafeDumper, number: float) -> yaml.ScalarNode:
     return dumper.represent_scalar("tag:yaml.org,2002:float", words.get(repr(number), repr(number)))
 
 
-_Dumper.add_representer(str, _text)
-_Dumper.add_representer(float, _real)
+Dumper.add_representer(str, _text)
+Dumper.add_representer(float, _real)
 
 
 def yaml_text(data: Mapping[str, Any]) -> str:
     """The data in its own order, as one block of YAML."""
-    return str(yaml.dump(dict(data), Dumper=_Dumper, allow_unicode=True, sort_keys=False, width=sys.maxsize))
+    return str(yaml.dump(dict(data), Dumper=Dumper, allow_unicode=True, sort_keys=False, width=sys.maxsize))

@@ -37,6 +37,8 @@ STRATA = ("task_type", "difficulty")
 """Strata that have keys of their own; counts are by both: `debug:easy`."""
 RULES = MatchingRules(roots=("src", "tests"))
 """As the harness compares: a path begins at its first `src` or `tests`, and `::2` at the end of an id is of a chunk."""
+COUNTED_REVIEW = re.compile(r"\d+ of \d+ records reviewed by a person")
+"""Review that the records themselves tell: it is not written."""
 REVIEWED = "reviewed by a person"
 """Name of a count."""
 Line = Annotated[int, Field(ge=1, le=999_999_999)]
@@ -280,8 +282,8 @@ def with_facts(testset: TestSet, path: Path, n_reviewed: int | None) -> TestSet:
     """
     n = len(testset.queries)
     facts_file = facts_path(path)
+    review = "" if n_reviewed is None else f"{n_reviewed} of {n} records reviewed by a person"
     if str(path) == STDIN or not facts_file.is_file():
-        review = "" if n_reviewed is None else f"{n_reviewed} of {n} records reviewed by a person"
         return replace(testset, matching=RULES, meta=Meta(review=review))
     facts = load_model(facts_file, _Facts, TestSetError)
     more = facts.cranfield or _More()
@@ -291,15 +293,15 @@ def with_facts(testset: TestSet, path: Path, n_reviewed: int | None) -> TestSet:
         description=more.description,
         version=facts.version,
         matching=RULES if more.matching is None else rules_of(more.matching),
-        meta=_about(facts, more),
+        meta=_about(facts, more, review),
         notes=(*testset.notes, *_notes(testset, facts, facts_file)),
     )
 
 
-def _about(facts: _Facts, more: _More) -> Meta:
+def _about(facts: _Facts, more: _More, review: str = "") -> Meta:
     """The facts under the harness's own keys, and over them those that stand under `cranfield`."""
     own = Meta(
-        review=facts.dataset_status,
+        review=facts.dataset_status or review,
         made=facts.created_at[: len("2026-11-21")],
         commit=facts.source_sha or facts.commit,
         source_files=dict(facts.source_file_hashes),
@@ -350,6 +352,8 @@ def _cells(testset: TestSet) -> dict[str, int]:
 def write_facts(testset: TestSet, path: Path) -> None:
     """Write the facts about a set beside its file; counts are those of its content."""
     meta = testset.meta
+    if COUNTED_REVIEW.fullmatch(meta.review):
+        testset = replace(testset, meta=(meta := replace(meta, review="")))
     facts: dict[str, Any] = {
         "dataset_status": meta.review,
         "source_sha": meta.commit,

@@ -1,0 +1,311 @@
+"""A change of a tree, made in the text that the tree was read from.
+
+The change is what differs between the data that a format writes of the old test set and of the new one. Its keys and values
+are looked up in the text, and only they are replaced; what the format does not write, as comments and unknown keys, is not
+looked at.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from difflib import SequenceMatcher
+from typing import Any
+
+from cranfield.formats.io.records import RECORDS
+from cranfield.formats.splice.parts import Member, Part, UnspliceableError
+from cranfield.formats.splice.style import MAX_TEMPLATES, Style
+
+_IDENTITY = ("id", "query_id", "_id", "doc_id", "docId", "rater", "query", "query_text", "regex", "name", "description")
+"""Keys by which an entry of a list is known again."""
+
+_OF_QUERY = ("id", "query_id", "_id", "query", "query_text")
+
+
+def splice_tree(text: str, root: Part, old: Any, new: Any, *, is_yaml: bool) -> str:
+    """The text with what differs between two versions of its data.
+
+    Args:
+        text: the file as it stands.
+        root: the same as parts.
+        old: data that the format writes of the test set in the file.
+        new: data that it writes of the changed one.
+        is_yaml: whether the text is YAML; JSON otherwise.
+
+    Raises:
+        UnspliceableError: what changed is not in the text as the format writes it.
+    """
+    patch = _Patch(Style(text, root, is_yaml=is_yaml))
+    patch.value(old, new, root)
+    return patch.applied(text)
+
+
+@dataclass(frozen=True, slots=True)
+class _Insertion:
+    after: int
+    """Place of the member after which it stands; -1 before the first."""
+    value: Any
+    key: str | None = None
+
+
+class _Patch:
+    def __init__(self, style: Style) -> None:
+        self.style = style
+        self.edits: list[tuple[int, int, int, str]] = []
+
+    def applied(self, text: str) -> str:
+        pieces, position = [], 0
+        for start, end, _, replacement in sorted(self.edits):
+            if start < position:
+                raise UnspliceableError
+            pieces += [text[position:start], replacement]
+            position = end
+        return "".join([*pieces, text[position:]])
+
+    def _edit(self, start: int, end: int, text: str) -> None:
+        self.edits.append((start, end, len(self.edits), text))
+
+    def value(self, old: Any, new: Any, part: Part) -> None:
+        """Change a part that holds `old` into one that holds `new`."""
+        if _same(old, new):
+            return
+        if isinstance(old, dict) and isinstance(new, dict):
+            if part.kind == "list" and _same(_without_records(old), _without_records(new)):
+                self.value(old.get(RECORDS), new.get(RECORDS), part)
+                return
+            if part.kind == "map":
+                self._mapping(old, new, part)
+                return
+        if isinstance(old, list) and isinstance(new, list):
+            records = part.member(RECORDS) if part.kind == "map" else None
+            if records is not None or part.kind == "list":
+                self._sequence(old, new, part if records is None else records.part)
+                return
+        raise UnspliceableError
+
+    def _put(self, old: Any, new: Any, member: Member, parent: Part, templates: Sequence[Part]) -> None:
+        """Change a member, or replace it where it is of another kind now."""
+        part = member.part
+        if isinstance(old, dict | list) and type(old) is type(new) and part.kind != "scalar":
+            self.value(old, new, part)
+            return
+        if part.kind != "scalar" and not _same(part.plain(), old):
+            raise UnspliceableError  # it holds more than the format writes
+        if parent.style == "block" and (part.style == "block" or (isinstance(new, dict | list) and new)):
+            entry = {member.key: new} if parent.kind == "map" else [new]
+            start = member.start
+            if not self.style.text[self.style.line_start(start) : start].strip():
+                indent = self.style.indent_at(start)
+                block = self.style.block(entry, indent)
+                self._edit(start, part.end, block[len(indent) :])
+                return
+            raise UnspliceableError
+        self._edit(part.start, part.end, self.style.rewritten(part, new, templates, self.style.indent_at(member.start)))
+
+    def _mapping(self, old: dict[str, Any], new: dict[str, Any], part: Part) -> None:
+        insertions, after = [], -1
+        places = {id(member): place for place, member in enumerate(part.members)}
+        present = {key: member for key in {**old, **new} if (member := part.member(key)) is not None}
+        for key, value in new.items():
+            member = present.get(key)
+            if member is None:
+                if key not in old or not _same(old[key], value):
+                    insertions.append(_Insertion(after, value, key))
+                continue
+            after = places[id(member)]
+            was = old.get(key, type(value)() if isinstance(value, dict | list) else None)
+            if not _same(was, value):
+                self._put(was, value, member, part, [])
+        first = min((places[id(member)] for key, member in present.items() if key in new), default=0)
+        insertions = [_Insertion(first - 1, i.value, i.key) if i.after < 0 else i for i in insertions]
+        gone = [places[id(member)] for key, member in present.items() if key not in new]
+        self._members(part, insertions, sorted(gone))
+
+    def _sequence(self, old: list[Any], new: list[Any], part: Part) -> None:
+        places = _aligned(old, part)
+        insertions: list[_Insertion] = []
+        gone: list[int] = []
+        templates = [member.part for member in part.members[-MAX_TEMPLATES:]]
+        for tag, first, last, start, stop in _opcodes(old, new):
+            if tag == "equal" or _is_rewrite(old[first:last], new[start:stop]):
+                for i, j in zip(range(first, last), range(start, stop), strict=True):
+                    if not _same(old[i], new[j]):
+                        self._put(old[i], new[j], part.members[places[i]], part, templates)
+                continue
+            gone += [places[i] for i in range(first, last)]
+            after = places[first - 1] if first else places[0] - 1 if places else -1
+            after = len(part.members) - 1 if last == len(old) else after
+            insertions += [_Insertion(after, value) for value in new[start:stop]]
+        self._members(part, insertions, sorted(gone))
+
+    def _members(self, part: Part, insertions: Sequence[_Insertion], gone: Sequence[int]) -> None:
+        if not insertions and not gone:
+            return
+        if part.style == "block":
+            self._block_members(part, insertions, gone)
+        else:
+            self._flow_members(part, insertions, gone)
+
+    def _block_members(self, part: Part, insertions: Sequence[_Insertion], gone: Sequence[int]) -> None:
+        style = self.style
+        if len(gone) == len(part.members):
+            raise UnspliceableError
+        for place in gone:
+            member = part.members[place]
+            start, stop = style.line_start(member.start), style.line_stop(member.end)
+            if style.text[start : member.start].strip():
+                raise UnspliceableError
+            if start > 0:
+                self._edit(start - len(style.line_end), stop, "")
+            else:
+                self._edit(start, stop + len(style.line_end), "")
+        for insertion in insertions:
+            entry = [insertion.value] if insertion.key is None else {insertion.key: insertion.value}
+            before = part.members[max(insertion.after, 0)]
+            indent = " " * (before.start - style.line_start(before.start))
+            block = style.block(entry, indent)
+            if insertion.after >= 0:
+                stop = style.line_stop(before.end)
+                self._edit(stop, stop, style.line_end + block)
+            else:
+                start = style.line_start(before.start)
+                if style.text[start : before.start].strip():
+                    raise UnspliceableError
+                self._edit(start, start, block + style.line_end)
+
+    def _flow_members(self, part: Part, insertions: Sequence[_Insertion], gone: Sequence[int]) -> None:
+        members, n = part.members, len(part.members)
+        if not members:
+            self._fill(part, insertions)
+            return
+        if len(gone) == n and insertions:
+            between = self._between(part, 0)
+            text = between.join(self._entry(part, insertion, between) for insertion in insertions)
+            self._edit(members[0].start, members[-1].end, text)
+            return
+        if len(gone) == n:
+            inside = self.style.text[part.start + 1 : members[0].start], self.style.text[members[-1].end : part.end - 1]
+            multiline = all("\n" in blanks for blanks in inside) and part.style == "flow"
+            span = (part.start + 1, part.end - 1) if multiline else (members[0].start, members[-1].end)
+            self._edit(*span, "")
+            return
+        for first, last in _runs(gone):
+            if first == 0:
+                self._edit(members[0].start, members[last + 1].start, "")
+            else:
+                self._edit(members[first - 1].end, members[last].end, "")
+        for insertion in insertions:
+            between = self._between(part, insertion.after)
+            text = self._entry(part, insertion, between)
+            if insertion.after < 0:
+                self._edit(members[0].start, members[0].start, text + between)
+            else:
+                end = members[insertion.after].end
+                self._edit(end, end, between + text)
+
+    def _fill(self, part: Part, insertions: Sequence[_Insertion]) -> None:
+        """Put members into what is empty."""
+        style = self.style
+        if part.style == "lines":
+            raise UnspliceableError
+        own = style.indent_at(part.start)
+        between = "," + style.line_end + own + style.unit if style.is_multiline and not style.is_yaml else style.comma
+        text = between.join(self._entry(part, insertion, between) for insertion in insertions)
+        if "\n" in between:
+            blanks = between[1:]
+            self._edit(part.start + 1, part.end - 1, blanks + text + style.line_end + own)
+        else:
+            self._edit(part.start + 1, part.start + 1, text)
+
+    def _between(self, part: Part, after: int) -> str:
+        """What stands between two members there."""
+        members, text = part.members, self.style.text
+        if part.style == "lines" and len(members) == 1:
+            return self.style.line_end
+        if len(members) > 1:
+            first = min(max(after, 0), len(members) - 2)
+            return text[members[first].end : members[first + 1].start]
+        before = text[part.start + 1 : members[0].start]
+        return "," + before if "\n" in before else self.style.comma
+
+    def _entry(self, part: Part, insertion: _Insertion, between: str) -> str:
+        style = self.style
+        indent = between.rpartition("\n")[2] if "\n" in between else style.indent_at(part.start)
+        templates = [member.part for member in part.members[-MAX_TEMPLATES:]]
+        multiline = None if "\n" in between and part.style == "flow" else False
+        key = "" if insertion.key is None else style.key(insertion.key)
+        return key + style.flow(insertion.value, templates, indent, multiline=multiline)
+
+
+def _same(old: Any, new: Any) -> bool:
+    return bool(old == new) and isinstance(old, bool) == isinstance(new, bool)
+
+
+def _without_records(data: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in data.items() if key != RECORDS}
+
+
+def _is_rewrite(old: list[Any], new: list[Any]) -> bool:
+    """Whether items that differ are the same ones, changed: as many, and none of another query."""
+    if len(old) != len(new):
+        return False
+    pairs = ((i, j) for i, j in zip(old, new, strict=True) if isinstance(i, dict) and isinstance(j, dict))
+    return all(i.get(key) == j.get(key) for i, j in pairs for key in _OF_QUERY)
+
+
+def _runs(places: Sequence[int]) -> list[tuple[int, int]]:
+    """First and last of each run of neighbours."""
+    runs: list[tuple[int, int]] = []
+    for place in places:
+        if runs and runs[-1][1] == place - 1:
+            runs[-1] = (runs[-1][0], place)
+        else:
+            runs.append((place, place))
+    return runs
+
+
+def _identity(item: Any) -> str:
+    if isinstance(item, dict):
+        found = {key: item[key] for key in _IDENTITY if isinstance(item.get(key), str | int | float)}
+        if found:
+            return json.dumps(found, sort_keys=True)
+    return json.dumps(item, sort_keys=True)
+
+
+def _opcodes(old: list[Any], new: list[Any]) -> list[tuple[str, int, int, int, int]]:
+    before, after = [_identity(item) for item in old], [_identity(item) for item in new]
+    matcher = SequenceMatcher(None, before, after, autojunk=False)
+    return list(matcher.get_opcodes())
+
+
+def _aligned(old: list[Any], part: Part) -> list[int]:
+    """The place in the text of each item of the old list.
+
+    Raises:
+        UnspliceableError: one of them is not there.
+    """
+    by_keys: dict[tuple[str, ...], dict[str, list[int]]] = {}
+    places: list[int] = []
+    for item in old:
+        keys = tuple(key for key in _IDENTITY if key in item) if isinstance(item, dict) else ()
+        if keys not in by_keys:
+            table: dict[str, list[int]] = {}
+            for place in range(len(part.members) - 1, -1, -1):
+                table.setdefault(_part_identity(part.members[place].part, keys), []).append(place)
+            by_keys[keys] = table
+        wanted = {key: str(item[key]) for key in keys} if keys else item
+        found = by_keys[keys].get(json.dumps(wanted, sort_keys=True))
+        if not found:
+            if len(old) == len(part.members):
+                return list(range(len(old)))
+            raise UnspliceableError
+        places.append(found.pop())
+    return places
+
+
+def _part_identity(part: Part, keys: tuple[str, ...]) -> str:
+    if not keys:
+        return json.dumps(part.plain(), sort_keys=True)
+    values = {key: member.part.plain() for key in keys if (member := part.member(key)) is not None}
+    return json.dumps({key: str(value) for key, value in values.items()}, sort_keys=True)
