@@ -11,10 +11,11 @@ from typing import Literal
 
 from cranfield.errors import Problem, TestSetError, UsageError
 from cranfield.model import Query, Rating, TestSet
+from cranfield.model.query import CLASS
 from cranfield.numbers import format_interval, format_value
 from cranfield.stats.agreement import Coefficient, cohens_kappa
 from cranfield.testsets.consensus import with_consensus
-from cranfield.testsets.drawing import CLASS, draw, shuffled, shuffled_by_weight, strata_keys
+from cranfield.testsets.drawing import draw, shuffled, shuffled_by_weight, strata_keys
 from cranfield.testsets.edit import next_version, recorded
 from cranfield.testsets.expected import is_relevant
 from cranfield.testsets.refresh_files import Labels, QueryLog
