@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from datetime import date
 
 from cranfield.errors import Problem, UsageError
-from cranfield.model import Negative, Query, Target, TestSet, class_named
+from cranfield.model import Negative, Query, Target, TestSet, class_named, content_id
 from cranfield.model.query import negative_of
 from cranfield.words import n_of
 
@@ -104,6 +104,32 @@ def added(testset: TestSet, addition: Addition, today: date) -> TestSet:
         else f"added query {query.id} ({judged})"
     )
     return recorded(changed, sentence, today)
+
+
+def id_for(testset: TestSet, given: str, text: str) -> str:
+    """The id of a query to be added: the one that is given; where the format has none, the one that its rule makes.
+
+    Args:
+        testset: the set as it is.
+        given: the id that was asked for; empty where none was.
+        text: of the query.
+
+    Raises:
+        UsageError: the id would not be the query's when the file is read again, or is missing.
+    """
+    if testset.id_rules is None and not given:
+        raise UsageError("no id of the query", expected="{id=ID}", parameters=("id",))
+    by_rule = {"row": str(len(testset.queries) + 1), "text": text}
+    made = by_rule.get(testset.meta.ids, content_id(text))
+    if testset.id_rules is not None and given and given not in testset.by_id and given != made:
+        raise UsageError(
+            f"the file has no ids of queries: {given!r} cannot be written",
+            got=given,
+            expected=f"an id of the set, or none for a new query, which is called {made}",
+            hint="leave {id} out",
+            parameters=("id",),
+        )
+    return given or made
 
 
 def _problems(testset: TestSet, addition: Addition) -> list[Problem]:

@@ -185,3 +185,28 @@ def test_comments_of_columns_stay(folder):
     (folder / "x.qrels").write_text("# by ann\nq1 0 z 1\n")
     looked_after("add", "x.qrels", "--id", "q1", "--relevant", "a")
     assert (folder / "x.qrels").read_text() == "# by ann\nq1 0 z 1\nq1 0 a 1\n"
+
+
+OCTO = 'query,result1\n"one, two",a.py:1-2:1\ntwo,a.py:4-5:2\n'
+
+
+def test_a_query_of_a_format_without_ids_is_called_after_its_text(folder):
+    (folder / "o.csv").write_text(OCTO)
+    said = looked_after("add", "o.csv", "--text", "three", "--span", "a.py:1-1").stderr
+    assert "query three-" in said
+    assert (folder / "o.csv").read_text() == OCTO + "three,a.py:1-1:1\n"
+    said = looked_after("add", "o.csv", "--id", "q9", "--text", "four", "--span", "a.py:1-1", code=2).stderr
+    assert "the file has no ids of queries: 'q9' cannot be written" in said
+    assert "Hint: leave --id out" in said
+    assert "no id of the query" in looked_after("add", "g.json", *ADD[2:], code=2).stderr
+    assert (folder / "o.csv").read_text() == OCTO + "three,a.py:1-1:1\n"
+
+
+def test_convert_in_one_format_copies_the_file(folder):
+    looked_after("convert", "full.json", "copy.json", "--to", "golden-json")
+    assert (folder / "copy.json").read_bytes() == (folder / "full.json").read_bytes()
+    (folder / "set.yaml").write_text(
+        "# c\ncranfield_testset: 1\nname: s\nqueries: [{id: a, text: b, judgments: {x: 1}}]"
+    )
+    looked_after("convert", "set.yaml", "copy.yml")
+    assert (folder / "copy.yml").read_bytes() == (folder / "set.yaml").read_bytes()

@@ -41,6 +41,7 @@ from cranfield.model import (
     Target,
     TestSet,
 )
+from cranfield.model.query_ids import id_of
 from cranfield.testsets.storage import save_spliced
 from cranfield.words import n_of
 
@@ -359,8 +360,9 @@ def edited(draw: st.DrawFn, testset: TestSet, entry: Format) -> TestSet:
     if how == "judgment" and len(testset.targets.get(first.id, ())) > 1 and "levels" in entry.holds:
         targets = (*testset.targets[first.id][:-1], replace(testset.targets[first.id][-1], grade=7.0))
         return replace(testset, targets={**testset.targets, first.id: targets})
-    new = "new one" if entry.by_text else "new"
-    query = replace(first, id=new, text="new one" if first.text else "")
+    query = replace(first, id="new", text="new one" if first.text else "")
+    new = id_of(query) if testset.id_rules is not None else "new"
+    query = replace(query, id=new)
     more = {name: {**values, new: values[first.id]} for name, values in by_query.items() if first.id in values}
     return replace(testset, queries=(*testset.queries, query), **more)
 

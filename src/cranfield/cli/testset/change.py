@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -50,7 +51,14 @@ PatternOption = Annotated[
 def add_command(
     testset: SetArgument,
     *,
-    query_id: Annotated[str, typer.Option("--id", metavar="ID", help="Id of a new or existing query.")],
+    query_id: Annotated[
+        str,
+        typer.Option(
+            "--id",
+            metavar="ID",
+            help="Id of a new or existing query; default, where the format has none: from the text.",
+        ),
+    ] = "",
     text: Annotated[str, typer.Option("--text", metavar="TEXT", help="Text of the query.")] = "",
     strata: StratumOption = None,
     query_class: Annotated[
@@ -71,7 +79,7 @@ def add_command(
     The grade follows the last `=` and defaults to 1. An id that contains `=` must be followed by a grade: `a=b=1`.
     """
     from cranfield.project.loading import read_stored
-    from cranfield.testsets.edit import Addition, added
+    from cranfield.testsets.edit import Addition, added, id_for
     from cranfield.testsets.storage import lock_testset
 
     _refuse_repeats(relevant or ())
@@ -87,7 +95,9 @@ def add_command(
         targets=_targets(entities or (), spans or (), patterns or (), files or ()),
     )
     with lock_testset(testset):
-        changed = added(read_stored(testset), addition, day_of(today))
+        stored = read_stored(testset)
+        addition = replace(addition, query_id=id_for(stored, query_id, text))
+        changed = added(stored, addition, day_of(today))
         save_set(changed, testset, out)
     note(
         f"wrote {out or testset}: {_summary(addition)}; {n_of(len(changed.queries), 'queries')}, {changed.digest[:19]}"
