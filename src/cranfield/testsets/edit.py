@@ -118,7 +118,7 @@ def id_for(testset: TestSet, given: str, text: str) -> str:
         UsageError: the id would not be the query's when the file is read again, or is missing.
     """
     if testset.id_rules is None and not given:
-        raise UsageError("no id of the query", expected="{id=ID}", parameters=("id",))
+        raise UsageError("no id of the query", expected="{query_id=ID}", parameters=("query_id",))
     by_rule = {"row": str(len(testset.queries) + 1), "text": text}
     made = by_rule.get(testset.meta.ids, content_id(text))
     if testset.id_rules is not None and given and given not in testset.by_id and given != made:
@@ -126,8 +126,8 @@ def id_for(testset: TestSet, given: str, text: str) -> str:
             f"the file has no ids of queries: {given!r} cannot be written",
             got=given,
             expected=f"an id of the set, or none for a new query, which is called {made}",
-            hint="leave {id} out",
-            parameters=("id",),
+            hint="leave {query_id} out",
+            parameters=("query_id",),
         )
     return given or made
 
