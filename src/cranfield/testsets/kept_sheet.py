@@ -32,17 +32,7 @@ def kept_sheet(
     """
     data = read_bytes(path, TestSetError)
     text = decode(data, path, TestSetError)
-    rows = list(csv.reader(io.StringIO(text, newline="")))
-    header = [name.strip() for name in rows[0]] if rows else []
-    if not {"query_id", "doc_id", *names[_N_KEYS:]} <= set(header):
-        missing = [name for name in ("query_id", "doc_id", *names[_N_KEYS:]) if name not in header]
-        raise TestSetError(
-            f"the sheet that is there has no column {missing[0]}",
-            path=shown(path),
-            got=", ".join(header) or "nothing",
-            hint="name another file, or the raters of the sheet",
-        )
-    there = [dict(zip(header, row, strict=False)) for row in rows[1:] if any(row)]
+    header, there = _rows(text, path, ("query_id", "doc_id", *names[_N_KEYS:]))
     keys = {"query_id", "query", "doc_id"}
     named = {cells[0] for cells in wanted if cells[2].strip()}
     empty = [row for row in there if not row["doc_id"].strip() and row["query_id"].strip() in named]
@@ -71,6 +61,21 @@ def kept_sheet(
         return _with_mark(data, splice_text(text, old, new, "table")), len(there) - len(gone) + len(more)
     except UnspliceableError:
         raise TestSetError("rows cannot be added to the sheet", path=shown(path), hint="name another file") from None
+
+
+def _rows(text: str, path: Path, needed: Sequence[str]) -> tuple[list[str], list[dict[str, str]]]:
+    """Names of the columns, and the rows."""
+    rows = list(csv.reader(io.StringIO(text, newline="")))
+    header = [name.strip() for name in rows[0]] if rows else []
+    missing = [name for name in needed if name not in header]
+    if missing:
+        raise TestSetError(
+            f"the sheet that is there has no column {missing[0]}",
+            path=shown(path),
+            got=", ".join(header) or "nothing",
+            hint="name another file, or the raters of the sheet",
+        )
+    return header, [dict(zip(header, row, strict=False)) for row in rows[1:] if any(row)]
 
 
 def _is_labelled(row: Mapping[str, str], keys: Collection[str]) -> bool:

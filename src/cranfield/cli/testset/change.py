@@ -36,6 +36,9 @@ def _many(flag: str, metavar: str, sentence: str) -> object:
     return typer.Option(flag, metavar=metavar, help=sentence)
 
 
+IdOption = Annotated[
+    str, _many("--id", "ID", "Id of a new or existing query; default, where the format has none: from the text.")
+]
 StratumOption = Annotated[list[str] | None, _many("--stratum", "KEY=VALUE", "Stratum of the query; repeat for more.")]
 RelevantOption = Annotated[
     list[str] | None,
@@ -51,14 +54,7 @@ PatternOption = Annotated[
 def add_command(
     testset: SetArgument,
     *,
-    query_id: Annotated[
-        str,
-        typer.Option(
-            "--id",
-            metavar="ID",
-            help="Id of a new or existing query; default, where the format has none: from the text.",
-        ),
-    ] = "",
+    query_id: IdOption = "",
     text: Annotated[str, typer.Option("--text", metavar="TEXT", help="Text of the query.")] = "",
     strata: StratumOption = None,
     query_class: Annotated[
