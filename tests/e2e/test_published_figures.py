@@ -273,3 +273,20 @@ def test_knowcode_scores_the_list_as_it_was_shown(shared_data, tmp_path):
             folder / "golden_v1.0.json", source, measures=["RR"], convention="knowcode", duplicates="first"
         )
         assert round(dropped.mean("RR"), 4) == 0.7417  # without the places of the wrong result the hits move up
+
+
+def test_knowcode_routes_as_many_of_each_task_type_as_was_published(shared_data):
+    folder = shared_data / "knowcode"
+    published = json.loads((folder / "baseline_v1.0.json").read_text())
+    answers = {
+        score["query_id"]: Answer(Outcome.EMPTY, fields={"routed": score["routed_local"]})
+        for score in published["scores"]
+    }
+    pairs = {"routed": "task_type"}
+    evaluation = evaluate(folder / "golden_v1.0.json", Run("r", answers), measures=["RR"], confusion=pairs)
+    (table,) = evaluation.confusions
+    assert (table.predicted, table.n, table.accuracy) == (("false", "true"), 60, None)  # routes are no task types
+    by_type = published["summary"]["by_task_type"]
+    for task_type, (_, n_routed) in zip(table.expected, table.counts, strict=True):
+        assert n_routed / by_type[task_type]["n"] == pytest.approx(by_type[task_type]["local_routing_rate"])
+    assert sum(routed for _, routed in table.counts) == 7

@@ -148,6 +148,14 @@ SCORING_OPTIONS: Mapping[str, Any] = {
     ],
     "run_format": RunFormatOption,
     "evidence": EvidenceOption,
+    "confusion": Annotated[
+        list[str] | None,
+        typer.Option(
+            "--confusion",
+            metavar="FIELD=STRATUM",
+            help="Table of a field of the answers against the stratum that it predicts; repeat for more.",
+        ),
+    ],
 }
 """Field of `ScoringOptions` to its option."""
 DEFAULTS = {"convention": "trec"}
@@ -172,7 +180,11 @@ def _scoring_options(values: dict[str, Any]) -> ScoringOptions:
         from cranfield.evaluation.values import Limits
 
         limits = Limits(evidence=parse_settings(evidence))
-    return ScoringOptions(cache=not values.pop("no_cache"), limits=limits, **values)
+    if confusion := values.pop("confusion"):
+        from cranfield.evaluation.confusion import parse_pairs
+
+        confusion = parse_pairs(confusion)
+    return ScoringOptions(cache=not values.pop("no_cache"), limits=limits, confusion=confusion, **values)
 
 
 class Group(NamedTuple):

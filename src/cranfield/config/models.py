@@ -190,6 +190,9 @@ class Config(Strict):
     """Limits on failures and judged share, beyond which the comparison is invalid."""
     evidence: EvidenceConfig = Field(default_factory=dict)
     """Evidence checks that differ from their table, by name: `off`, `caveat`, `void`, a threshold, or both."""
+    confusion: dict[Text, Text] = Field(default_factory=dict, json_schema_extra=CLOSED)
+    """Field of the answers to the stratum, or `class`, that it predicts: `{routed: task_type}`. The report has a table of
+    predicted against expected values; a field with the name of a stratum has one without this."""
     gate: GateConfig | None = None
     """Rules that `cranfield gate` checks."""
     grid: GridConfig | None = None

@@ -22,6 +22,7 @@ from cranfield.stats.result import TestResult
 
 if TYPE_CHECKING:
     from cranfield.evaluation.class_values import ClassVerdict
+    from cranfield.evaluation.confusion import Confusion
     from cranfield.stats.scale import Scale
 
 Value = TypeVar("Value")
@@ -157,6 +158,8 @@ class Evaluation:
     """Sentences for people: queries without a relevant document, duplicates dropped, measures left out."""
     reading: Mapping[str, str | int | None] = field(default_factory=dict)
     """Options of the reader: depth, missing, duplicates."""
+    confusions: tuple[Confusion, ...] = ()
+    """Tables of a field of the answers against a stratum, where the run states fields."""
     scales: Mapping[Measure, str] = field(default_factory=dict)
     """Where each measure was computed on grades of its own scale: that scale."""
     on_scales: Mapping[str, Ranking] = field(default_factory=dict)

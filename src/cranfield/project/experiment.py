@@ -60,6 +60,9 @@ class Experiment:
     params: Mapping[str, Scalar] = field(default_factory=dict)
     """Sent to the systems with every query."""
 
+    confusion: Mapping[str, str] = field(default_factory=dict)
+    """Field of the answers to the stratum that it predicts."""
+
     @cached_property
     def dry(self) -> Evaluation:
         """The evaluation of a run without results: shows which measures the test set allows."""
@@ -150,7 +153,9 @@ class Experiment:
 
     def evaluate(self, run: Run | Path, testset: TestSet | None = None) -> Evaluation:
         """Score a run; on a part of the test set where one is given."""
-        scoring = ScoringOptions(convention=self.convention, missing=self.missing, limits=self.declared.limits)
+        scoring = ScoringOptions(
+            convention=self.convention, missing=self.missing, limits=self.declared.limits, confusion=self.confusion
+        )
         scored = evaluate_with_options(testset or self.testset, run, self.measures, scoring)
         return with_measure(scored, self.primary_spelling)
 
@@ -212,6 +217,7 @@ def prepare(
         collecting=collect_options(config, cache),
         name=name,
         params=chosen.params,
+        confusion=config.confusion,
     )
     _ = experiment.dry, experiment.primary  # refuses measures that the test set does not allow
     deciding_key(testset, experiment.declared)  # refuses strata that the test set does not have

@@ -52,6 +52,7 @@ class ScoringOptions:
     columns: Mapping[str, str] | None = None
     keep: int = REPORTED_HITS
     limits: Limits | None = None
+    confusion: Mapping[str, str] | None = None
 
     def __post_init__(self) -> None:
         """Refuse values that a type checker would have refused."""

@@ -38,6 +38,7 @@ def evaluate(  # noqa: PLR0913 - each is a choice that changes the numbers, and 
     columns: Mapping[str, str] | None = None,
     keep: int = REPORTED_HITS,
     limits: Limits | None = None,
+    confusion: Mapping[str, str] | None = None,
 ) -> Evaluation:
     """Score one run against a test set.
 
@@ -58,6 +59,7 @@ def evaluate(  # noqa: PLR0913 - each is a choice that changes the numbers, and 
         columns: what the columns of a run's frame or table are called, where the names are unusual.
         keep: hits per query of a file, mapping or table that are kept for reports; scores need none.
         limits: what makes scores void, and how evidence checks differ from their table.
+        confusion: field of the answers to the stratum that it predicts, `{"routed": "task_type"}`; see `Evaluation.confusions`.
 
     Raises:
         InputError: a file that cannot be read, or shares no query with the test set.
@@ -72,6 +74,7 @@ def evaluate(  # noqa: PLR0913 - each is a choice that changes the numbers, and 
     """
     testset = testset if isinstance(testset, TestSet) else load(testset)
     options = ScoringOptions(convention, missing, duplicates, run_format, name, depth, cache, columns, keep, limits)
+    options = replace(options, confusion=confusion)
     return evaluate_with_options(testset, run, measures, options)
 
 
@@ -92,6 +95,11 @@ def evaluate_with_options(
     else:
         chosen = None if requested is None else parse_all([str(measure) for measure in requested])
         evaluation = score(testset, run, chosen, options)
+    if evaluation.run is not None or options.confusion:
+        from cranfield.evaluation.confusion import confusions_of
+
+        tables, missing = confusions_of(evaluation, options.confusion)
+        evaluation = replace(evaluation, confusions=tables, warnings=(*evaluation.warnings, *missing))
     return evaluation if options.limits is None else replace(evaluation, limits=options.limits)
 
 

@@ -238,6 +238,7 @@ def _system(evaluation: Evaluation) -> dict[str, Any]:
         ],
         **_by_stratum({str(each): found for each, found in by_measure.items()}),
         **_classes(evaluation),
+        **_confusion(evaluation),
         "n_failed": len(failures),
         "failures": failures,
         "outcomes": outcome_counts(evaluation),
@@ -246,6 +247,14 @@ def _system(evaluation: Evaluation) -> dict[str, Any]:
         "warnings": list(evaluation.warnings),
         "queries": _Queries(evaluation),
     }
+
+
+def _confusion(evaluation: Evaluation) -> dict[str, Any]:
+    if not evaluation.confusions:
+        return {}
+    from cranfield.reporting.sections.confusion import confusion_payload
+
+    return confusion_payload(evaluation)
 
 
 class _Queries(Mapping[str, dict[str, Any]]):

@@ -19,6 +19,7 @@ from cranfield.reporting.sections.answers import answers, by_query
 from cranfield.reporting.sections.class_verdict import class_verdicts
 from cranfield.reporting.sections.classes import classes
 from cranfield.reporting.sections.collection import collection, warnings
+from cranfield.reporting.sections.confusion import confusion
 from cranfield.reporting.sections.labels import lettered, testset_label
 from cranfield.reporting.sections.latency import latencies
 from cranfield.reporting.sections.many import against_baseline, measure_agreement, pairs, ranks
@@ -49,6 +50,7 @@ SECTIONS: tuple[Callable[[Subject], Section | None], ...] = (
     answers,
     paired_tests,
     latencies,
+    confusion,
     collection,
     by_query,
     provenance,

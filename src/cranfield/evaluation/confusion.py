@@ -1,0 +1,188 @@
+"""Predicted against expected: a field of the answers against a stratum of the queries, such as the task type."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from cranfield.errors import UsageError, unknown_name
+from cranfield.evaluation.evidence.values import Scored
+from cranfield.model.answer_rule import answers_with_fields, field_of, is_absent
+from cranfield.model.query import CLASS, LETTERS, query_strata
+from cranfield.stats.proportion import wilson_interval
+
+NO_VALUE = "no value"
+"""Label of an answer without the field, or with null in it: no prediction, and so not right."""
+
+
+@dataclass(frozen=True, slots=True)
+class Confusion:
+    """The counts of predicted values for each expected value, of one system."""
+
+    field: str
+    """Field of the answers."""
+    stratum: str
+    """Stratum of the queries; `class` is the class of a query."""
+    expected: tuple[str, ...]
+    """E labels of the stratum, sorted: the rows."""
+    predicted: tuple[str, ...]
+    """Labels of the field: the columns. Those of the stratum are first, where any is predicted; `NO_VALUE` is the last."""
+    counts: tuple[tuple[int, ...], ...]
+    """[E][P] queries."""
+    wrong: Mapping[str, tuple[str, str]]
+    """Query id to (expected, predicted), of those that differ."""
+    n_unanswered: int
+    """Queries with the stratum that failed or have no answer: not in the table."""
+    level: float = 0.95
+    """Of the interval."""
+
+    @property
+    def n(self) -> int:
+        """Answers in the table."""
+        return sum(map(sum, self.counts))
+
+    @property
+    def is_prediction(self) -> bool:
+        """Whether any answer has a value of the stratum: `true` and `false` against task types are counted, and never right."""
+        return not set(self.predicted).isdisjoint(self.expected)
+
+    @property
+    def n_right(self) -> int:
+        """Answers whose value is the expected one."""
+        return self.n - len(self.wrong)
+
+    @property
+    def accuracy(self) -> float | None:
+        """Share of the answers that are right; None where the field predicts no value of the stratum."""
+        return self.n_right / self.n if self.is_prediction else None
+
+    @property
+    def interval(self) -> tuple[float, float] | None:
+        """Wilson's interval of the accuracy; None where that is None."""
+        return wilson_interval(self.n_right, self.n, self.level) if self.is_prediction else None
+
+    @property
+    def commonest(self) -> float | None:
+        """Accuracy of always predicting the commonest expected value; None where the accuracy is None."""
+        return max(map(sum, self.counts)) / self.n if self.is_prediction else None
+
+    def recall(self, label: str) -> float | None:
+        """Share of the answers of an expected value that are right; None where the accuracy is None."""
+        row = self.counts[self.expected.index(label)]
+        return self._right(label) / sum(row) if self.is_prediction else None
+
+    def precision(self, label: str) -> float | None:
+        """Share of the answers with a predicted value that are right; None where there is none."""
+        column = [row[self.predicted.index(label)] for row in self.counts] if label in self.predicted else []
+        return self._right(label) / sum(column) if sum(column) else None
+
+    def _right(self, label: str) -> int:
+        if label not in self.predicted or label not in self.expected:
+            return 0
+        return self.counts[self.expected.index(label)][self.predicted.index(label)]
+
+
+def confusions_of(system: Scored, pairs: Mapping[str, str] | None) -> tuple[tuple[Confusion, ...], list[str]]:
+    """The tables of one system: those of `pairs` (field to stratum), and of each field that has the name of a stratum.
+
+    Returns:
+        The tables, and a sentence for each of `pairs` that has none because no answer states the field.
+
+    Raises:
+        UsageError: a stratum that the test set does not have.
+    """
+    known = {key for query in system.testset.queries for key in query_strata(query)}
+    wanted = pairs or {}
+    problems = [
+        unknown_name("stratum", stratum, known, path="confusion") for stratum in wanted.values() if stratum not in known
+    ]
+    if problems:
+        raise UsageError(problems)
+    answers = _answers(system)
+    stated = list(dict.fromkeys(name for _, fields in answers for name in fields))
+    there = [
+        (field, stratum)
+        for field, stratum in wanted.items()
+        if not all(is_absent(field_of(fields, field)) for _, fields in answers)
+    ]
+    missing = [
+        f"no table of {field} against {stratum}: no answer has the field {field}"
+        + (f" (fields: {', '.join(stated)})" if stated else "")
+        for field, stratum in wanted.items()
+        if (field, stratum) not in there
+    ]
+    own = [confusion(system, name, name) for name in stated if name in known and wanted.get(name) != name]
+    found = [confusion(system, field, stratum) for field, stratum in there]
+    return (*found, *(table for table in own if table.is_prediction)), missing
+
+
+def confusion(system: Scored, field: str, stratum: str, level: float = 0.95) -> Confusion:
+    """Count the values of a field against a stratum, over the answers of the queries that have it.
+
+    Args:
+        system: an evaluation with its collected run.
+        field: of the answers, with dots where it is inside an object.
+        stratum: key of a stratum, or `class`.
+        level: of the interval of the accuracy.
+    """
+    by_id = system.testset.by_id
+    expected = {
+        query_id: query_strata(by_id[query_id])[stratum]
+        for query_id in system.query_ids
+        if stratum in query_strata(by_id[query_id])
+    }
+    predicted = {
+        query_id: _label(field_of(fields, field), stratum)
+        for query_id, fields in _answers(system)
+        if query_id in expected
+    }
+    pairs = Counter((expected[query_id], label) for query_id, label in predicted.items())
+    rows = sorted({label for label, _ in pairs})
+    labels = {label for _, label in pairs}
+    others = sorted(labels - set(rows) - {NO_VALUE})
+    columns = [*(rows if labels & set(rows) else ()), *others, *([NO_VALUE] if NO_VALUE in labels else [])]
+    return Confusion(
+        field,
+        stratum,
+        tuple(rows),
+        tuple(columns),
+        tuple(tuple(pairs[row, column] for column in columns) for row in rows),
+        {query_id: (expected[query_id], label) for query_id, label in predicted.items() if label != expected[query_id]},
+        len(expected) - len(predicted),
+        level,
+    )
+
+
+def parse_pairs(written: Sequence[str]) -> dict[str, str]:
+    """`FIELD=STRATUM`, as the command line writes them.
+
+    Raises:
+        UsageError: one of them is none.
+    """
+    found = {}
+    for text in written:
+        field, equals, stratum = (part.strip() for part in text.partition("="))
+        if not (field and equals and stratum):
+            raise UsageError(f"--confusion is {text!r}", expected="FIELD=STRATUM, such as routed=task_type")
+        found[field] = stratum
+    return found
+
+
+def _answers(system: Scored) -> list[tuple[str, Mapping[str, Any]]]:
+    if system.run is None:
+        return []
+    known = set(system.query_ids)
+    return [(query_id, answer.fields) for query_id, answer in answers_with_fields(system.run) if query_id in known]
+
+
+def _label(value: Any, stratum: str) -> str:
+    """A value as the text of a stratum: a whole number without a point, `true` and `false`; a class by its name."""
+    if is_absent(value) or value is None:
+        return NO_VALUE
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, sort_keys=True)
+    return LETTERS.get(text, text) if stratum == CLASS else text
