@@ -48,10 +48,8 @@ def evaluate(  # noqa: PLR0913 - each is a choice that changes the numbers, and 
             ids in order, or to document ids with their scores (higher is better); or a data frame with a row per result.
         measures: spellings such as `nDCG@10`; None is the default list.
         convention: the choices that score it, or the name of a known convention.
-        missing: a judged query that the run does not answer counts as 0 ("zero") or is left out ("skip"); None as the
-            convention has it.
-        duplicates: a document twice in one query of a TREC file is an error, or the first is kept; None as the
-            convention has it.
+        missing: a judged query without an answer counts as 0 ("zero") or is left out ("skip"); None: the convention's rule.
+        duplicates: a document twice in a query of a TREC file is an error, or the first is kept; None: the convention's rule.
         run_format: `trec`, `jsonl`, `parquet` or `run-table`, instead of telling by content.
         name: what to call the system; by default the run's own name.
         depth: ranks kept per query before any measure looks; None keeps all.
@@ -74,8 +72,7 @@ def evaluate(  # noqa: PLR0913 - each is a choice that changes the numbers, and 
     """
     testset = testset if isinstance(testset, TestSet) else load(testset)
     options = ScoringOptions(convention, missing, duplicates, run_format, name, depth, cache, columns, keep, limits)
-    options = replace(options, confusion=confusion)
-    return evaluate_with_options(testset, run, measures, options)
+    return evaluate_with_options(testset, run, measures, replace(options, confusion=confusion))
 
 
 def evaluate_with_options(
