@@ -116,6 +116,21 @@ class Drop(Strict):
             yield (place,), Problem(f"test {test} gives no interval of a mean", expected=" or ".join(able), hint=hint)
 
 
+class NoWorse(Strict):
+    """No significant loss against the baseline, over all queries or in any class."""
+
+    measure: MeanMeasureName
+    """A measure that is averaged over queries."""
+    by: Text | None = None
+    """Key of the strata that are the classes: `class`, or a stratum. Without it, the mean over all queries alone is tested."""
+    alpha: Annotated[float, Field(gt=0, lt=1)] | None = None
+    """Significance level, over all classes; default: that of the config."""
+    test: TestName | None = None
+    """Paired test; default: that of the config."""
+    where: Where | None = None
+    """Only queries of these strata."""
+
+
 class Ratchet(Strict):
     """Named queries may not get worse than they are in the baseline."""
 
@@ -209,7 +224,7 @@ class LatencyCeiling(Strict):
         return {percentile: bound for percentile, bound in ceilings.items() if bound is not None}
 
 
-Terms = Floor | Drop | Ratchet | JudgedShare | Failures | LatencyCeiling | EveryAnswer
+Terms = Floor | Drop | NoWorse | Ratchet | JudgedShare | Failures | LatencyCeiling | EveryAnswer
 
 
 class BaseRule(Strict):
@@ -245,6 +260,16 @@ class DropRule(BaseRule):
 
     drop: Drop
     """Largest drop of a mean below the baseline's."""
+
+
+class NoWorseRule(BaseRule):
+    """No significant loss against the baseline."""
+
+    kind = "no_worse"
+    needs_baseline = True
+
+    no_worse: NoWorse
+    """The verdict against the baseline may not be worse or mixed."""
 
 
 class RatchetRule(BaseRule):
@@ -301,19 +326,20 @@ class EveryAnswerRule(BaseRule):
 Rule = Annotated[
     Annotated[FloorRule, Tag("floor")]
     | Annotated[DropRule, Tag("drop")]
+    | Annotated[NoWorseRule, Tag("no_worse")]
     | Annotated[RatchetRule, Tag("ratchet")]
     | Annotated[JudgedRule, Tag("judged")]
     | Annotated[FailuresRule, Tag("failures")]
     | Annotated[LatencyRule, Tag("latency")]
     | Annotated[EveryAnswerRule, Tag("every_answer")],
-    by_key("floor", "drop", "ratchet", "judged", "failures", "latency", "every_answer"),
+    by_key("floor", "drop", "no_worse", "ratchet", "judged", "failures", "latency", "every_answer"),
 ]
 """One rule of a gate."""
 
 
 RULE_MODELS: Mapping[str, type[BaseRule]] = {
     model.kind: model
-    for model in (FloorRule, DropRule, RatchetRule, JudgedRule, FailuresRule, LatencyRule, EveryAnswerRule)
+    for model in (FloorRule, DropRule, NoWorseRule, RatchetRule, JudgedRule, FailuresRule, LatencyRule, EveryAnswerRule)
 }
 """Kind of rule to its model."""
 

@@ -48,8 +48,8 @@ class ClassRow:
 
     @property
     def name(self) -> str:
-        """The label, or `without a class`."""
-        return self.label or "without a class"
+        """The label, or `queries without a class`."""
+        return self.label or "queries without a class"
 
     @property
     def can_decide(self) -> bool:

@@ -70,7 +70,7 @@ def floor(rule: Floor, evidence: Evidence) -> RuleResult:
             f"{rule.measure} is {text}{_of(label)}, {how} is required (n = {_n_text(rule.measure, scored, queries)})"
         )
         under = {query_id: value for query_id, value in scored.items() if sign * value <= sign * bound}
-        worst = () if kept else _lowest(under, sign)
+        worst = () if kept else lowest(under, sign)
         groups.append(GroupResult(label, "passed" if kept else "failed", text, sentence, worst, sign * (got - bound)))
     return _result("floor", floor_words(rule), how, groups)
 
@@ -174,7 +174,7 @@ def _fall(
         numbers += f", {interval}"
     sentence = f"{numbers}; a drop of at most {rule.at_most} is allowed (n = {format_count(len(falls))})"
     lost_most = (
-        () if status == "passed" else _lowest({query_id: -fall for query_id, fall in falls.items() if fall > 0}, 1)
+        () if status == "passed" else lowest({query_id: -fall for query_id, fall in falls.items() if fall > 0}, 1)
     )
     return GroupResult(label, status, got, sentence, lost_most, margin - fall)
 
@@ -258,7 +258,7 @@ def judged(rule: JudgedShare, evidence: Evidence) -> RuleResult:
     text = percent_text(got, bound)
     sentence = f"{text} of the results are judged{_of(label)}, {expected} is required ({measure}, n = {format_count(len(scored))})"
     kept = got >= bound
-    group = GroupResult(label, "passed" if kept else "failed", text, sentence, () if kept else _lowest(scored, 1))
+    group = GroupResult(label, "passed" if kept else "failed", text, sentence, () if kept else lowest(scored, 1))
     return _result("judged", judged_words(rule), expected, [group])
 
 
@@ -355,7 +355,7 @@ def _of(label: str) -> str:
     return f" of {label}" if label else ""
 
 
-def _lowest(values: Values, sign: int) -> tuple[str, ...]:
+def lowest(values: Values, sign: int) -> tuple[str, ...]:
     """The ids of the worst few."""
     return tuple(sorted(values, key=lambda query_id: (sign * values[query_id], query_id))[:MOST_QUERIES])
 

@@ -50,7 +50,7 @@ class MeasureChange:
 
 @dataclass(frozen=True, slots=True)
 class StratumChange:
-    """The primary measure within one stratum, now and in the baseline."""
+    """A measure within one stratum, now and in the baseline."""
 
     key: str
     value: str
@@ -58,11 +58,12 @@ class StratumChange:
     current: float | None
     baseline: float | None
     delta: float | None
+    measure: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class QueryChange:
-    """The primary measure on one query, now and in the baseline."""
+    """A query with its value of the measure that it is ranked by, now and in the baseline."""
 
     query_id: str
     text: str
@@ -72,6 +73,8 @@ class QueryChange:
     """Outcome of the call: `answered`, `timeout` ..."""
     why: str = ""
     """The values that count against it, and the broken rules that they belong to."""
+    measure: str = ""
+    """That it is ranked by: of the broken rule, or the primary one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +104,9 @@ class GateResult:
     """None if no rule needs one."""
     measures: tuple[MeasureChange, ...] = ()
     strata: tuple[StratumChange, ...] = ()
+    """The primary measure."""
+    by_stratum: tuple[StratumChange, ...] = ()
+    """Every measure."""
     worse: tuple[QueryChange, ...] = ()
     """Queries that got worse or broke a rule, the worst first."""
     notes: tuple[str, ...] = field(default=())

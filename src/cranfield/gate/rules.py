@@ -9,11 +9,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from cranfield.config.gate import Drop, Floor, GateConfig, JudgedShare, Ratchet, Rule
+from cranfield.config.gate import Drop, Floor, GateConfig, JudgedShare, NoWorse, Ratchet, Rule
 from cranfield.config.strict import Finding
 from cranfield.errors import unknown_name
 from cranfield.formats.io.tree import Loc
-from cranfield.gate import answers, judge
+from cranfield.gate import answers, judge, no_worse
 from cranfield.gate.evidence import Evidence
 from cranfield.gate.result import RuleResult
 from cranfield.measures import parse
@@ -59,6 +59,18 @@ RULES: Mapping[str, RuleSpec] = {
             ),
             judge.drop,
             judge.drop_words,
+        ),
+        RuleSpec(
+            "no_worse",
+            "No significant loss against the baseline: neither over all queries, nor in any class, with Holm over the classes. "
+            "It fails where the verdict is worse or mixed.",
+            (
+                "no_worse: {measure: nDCG@10}",
+                "no_worse: {measure: nDCG@10, by: class}",
+                "no_worse: {measure: R@10, by: task_type, where: {difficulty: hard}}",
+            ),
+            no_worse.no_worse,
+            no_worse.no_worse_words,
         ),
         RuleSpec(
             "ratchet",
@@ -124,7 +136,7 @@ def measure_of(rule: Rule) -> str | None:
     terms = rule.terms
     if isinstance(terms, JudgedShare):
         return f"Judged@{terms.k}"
-    return terms.measure if isinstance(terms, Floor | Drop | Ratchet) else None
+    return terms.measure if isinstance(terms, Floor | Drop | NoWorse | Ratchet) else None
 
 
 def compared_measures(rules: Sequence[Rule]) -> list[str]:

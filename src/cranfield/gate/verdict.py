@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from cranfield.config.gate import Rule
 from cranfield.config.models import Limits as LimitsConfig
 from cranfield.evaluation.evidence.values import Finding, void_sentences
 from cranfield.evaluation.strata import strata_of
-from cranfield.gate.decimals import as_text, exact, mean
-from cranfield.gate.evidence import Evidence, direction, leaves_out
+from cranfield.gate.decimals import exact, mean
+from cranfield.gate.evidence import Evidence, leaves_out
+from cranfield.gate.failing import failing_queries
 from cranfield.gate.judge import interval_of, is_silent
 from cranfield.gate.result import (
     BaselineFacts,
     GateResult,
     GateStatus,
     MeasureChange,
-    QueryChange,
     RuleResult,
     StratumChange,
 )
@@ -26,7 +26,7 @@ from cranfield.measures import CATALOGUE, Measure, parse
 from cranfield.model import query_strata
 from cranfield.numbers import format_count, format_percent
 from cranfield.stats.table import MEAN_DIFFERENCE, TESTS
-from cranfield.words import n_of, noun
+from cranfield.words import n_of
 
 DEFAULT_TEST = "permutation"
 
@@ -61,7 +61,10 @@ def judge_all(evidence: Evidence, terms: GateTerms) -> GateResult:
         baseline=terms.facts,
         measures=tuple(_measure_changes(evidence, terms)),
         strata=tuple(_stratum_changes(evidence, str(terms.primary))),
-        worse=tuple(_worse(evidence, terms, results)),
+        worse=tuple(failing_queries(evidence, str(terms.primary), terms.rules, results)),
+        by_stratum=tuple(
+            change for measure in _measures(evidence, terms) for change in _stratum_changes(evidence, measure)
+        ),
         notes=(*broken, *terms.notes, *_noticed(evidence, terms)),
         evidence=terms.evidence,
         alpha=evidence.alpha,
@@ -113,11 +116,16 @@ def _explanation(status: GateStatus, results: Sequence[RuleResult], broken: Sequ
     return f"{counts['failed']} of {total} broken{unclear}"
 
 
-def _measure_changes(evidence: Evidence, terms: GateTerms) -> Iterator[MeasureChange]:
+def _measures(evidence: Evidence, terms: GateTerms) -> list[str]:
+    """The measures that have a mean: the primary one, those evaluated, and those of the rules."""
     spelled = [str(parse(measure)) for rule in terms.rules if (measure := measure_of(rule)) is not None]
     averaged = [str(found) for found in evidence.evaluation.measures if CATALOGUE[found.name].aggregate == "mean"]
+    return list(dict.fromkeys((str(terms.primary), *averaged, *spelled)))
+
+
+def _measure_changes(evidence: Evidence, terms: GateTerms) -> Iterator[MeasureChange]:
     test = _mean_test(evidence.test)
-    for measure in dict.fromkeys((str(terms.primary), *averaged, *spelled)):
+    for measure in _measures(evidence, terms):
         now, before = evidence.values(measure), evidence.before(measure)
         pairs = [query_id for query_id in now if query_id in before]
         if not pairs:
@@ -135,65 +143,18 @@ def _mean_test(test: str) -> str:
     return test if TESTS[test].estimates == MEAN_DIFFERENCE else DEFAULT_TEST
 
 
-def _stratum_changes(evidence: Evidence, primary: str) -> Iterator[StratumChange]:
-    now, before = evidence.values(primary), evidence.before(primary)
+def _stratum_changes(evidence: Evidence, measure: str) -> Iterator[StratumChange]:
+    now, before = evidence.values(measure), evidence.before(measure)
     evaluation = evidence.evaluation
     for key, value, query_ids in strata_of(evaluation.testset, evaluation.query_ids):
         scored = [query_id for query_id in query_ids if query_id in now]
         pairs = [query_id for query_id in scored if query_id in before]
         if not pairs:
             current = float(mean([now[query_id] for query_id in scored])) if scored else None
-            yield StratumChange(key, value, len(scored), current, None, None)
+            yield StratumChange(key, value, len(scored), current, None, None, measure)
             continue
         after, then = (mean([side[query_id] for query_id in pairs]) for side in (now, before))
-        yield StratumChange(key, value, len(pairs), float(after), float(then), float(after - then))
-
-
-def _worse(evidence: Evidence, terms: GateTerms, results: Sequence[RuleResult]) -> Iterator[QueryChange]:
-    """Queries that lost on the primary measure, that a broken rule names, or that failed; the worst first."""
-    primary = str(terms.primary)
-    now, before, sign = evidence.values(primary), evidence.before(primary), direction(primary)
-    outcomes = _outcomes(evidence)
-    lost = {query for query in before if query not in now or sign * now[query] < sign * before[query]}
-    broken = [pair for pair in zip(terms.rules, results, strict=True) if pair[1].status != "passed"]
-    named = {query for _, result in broken for query in result.queries}
-    by_id = evidence.evaluation.testset.by_id
-
-    def badness(query_id: str) -> tuple[bool, float, str]:
-        if query_id not in now:
-            return (query_id not in before, float("-inf"), query_id)
-        gained = now[query_id] - before[query_id] if query_id in before else now[query_id]
-        return (query_id not in before, float(sign * gained), query_id)
-
-    for query_id in sorted((lost | named | set(evidence.unanswered)) & set(outcomes), key=badness):
-        current, then = (float(side[query_id]) if query_id in side else None for side in (now, before))
-        why = _why(evidence, primary, query_id, [pair for pair in broken if query_id in pair[1].queries])
-        yield QueryChange(query_id, by_id[query_id].text, current, then, outcomes[query_id], why)
-
-
-def _why(evidence: Evidence, primary: str, query_id: str, broken: Sequence[tuple[Rule, RuleResult]]) -> str:
-    """The values of a query under the broken rules that name it, or on the primary measure."""
-    rules: dict[str, list[str]] = {}
-    for rule, result in broken:
-        measure = measure_of(rule)
-        outcome = result.reasons.get(query_id) or _outcomes(evidence)[query_id]
-        value = outcome if measure is None else _value_text(evidence, measure, query_id)
-        rules.setdefault(value, []).append(result.rule)
-    if not rules:
-        return _value_text(evidence, primary, query_id)
-    return "; ".join(f"{value} ({noun(len(of), 'rules')}: {'; '.join(of)})" for value, of in rules.items())
-
-
-def _value_text(evidence: Evidence, measure: str, query_id: str) -> str:
-    """`AP 0.3333, baseline 0.6667`."""
-    now, before = evidence.values(measure), evidence.before(measure)
-    value = as_text(now[query_id], before.get(query_id)) if query_id in now else "no value"
-    return f"{measure} {value}" + (f", baseline {as_text(before[query_id])}" if query_id in before else "")
-
-
-def _outcomes(evidence: Evidence) -> Mapping[str, str]:
-    ranking = evidence.evaluation.ranking
-    return dict(zip(ranking.query_ids, (outcome.value for outcome in ranking.outcomes), strict=True))
+        yield StratumChange(key, value, len(pairs), float(after), float(then), float(after - then), measure)
 
 
 def _noticed(evidence: Evidence, terms: GateTerms) -> Iterator[str]:

@@ -110,7 +110,7 @@ def test_queries_without_the_stratum_are_a_class_of_their_own():
     result = compared({"a": [UP] * 8, "": [DOWN] * 8}, strata="type")
     assert codes(result) == {"a": BETTER, "": WORSE}
     assert result.verdict.code is MIXED
-    assert "worse in without a class" in result.verdict.sentence
+    assert "worse in queries without a class" in result.verdict.sentence
 
 
 def test_query_classes_decide_by_their_own_measure_and_test_without_being_named():

@@ -374,6 +374,71 @@ def test_a_failed_mean_names_the_ten_worst_and_a_failed_call_its_outcome(found: 
     )
 
 
+def by_type(**letters: str) -> tuple[dict[str, str], dict[str, dict[str, str]]]:
+    """One query a letter: R finds it at rank 1, S at rank 2; the name is the value of the stratum `type`."""
+    lists = {
+        f"{kind}{n}": {"R": "R", "S": "-R"}[letter] for kind, row in letters.items() for n, letter in enumerate(row)
+    }
+    return lists, {query: {"type": query.rstrip("0123456789")} for query in lists if not query.startswith("none")}
+
+
+@pytest.mark.parametrize(
+    ("rule", "then", "now", "status", "got"),
+    [
+        # 6 of 6 down: p = 2 / 2^6 = .031
+        ("{measure: RR}", {"a": "R" * 6}, {"a": "S" * 6}, "failed", "worse"),
+        ("{measure: RR, alpha: 0.01}", {"a": "R" * 6}, {"a": "S" * 6}, "passed", "no significant difference"),
+        ("{measure: RR}", {"a": "R" * 5}, {"a": "S" * 5}, "passed", "no significant difference"),
+        ("{measure: RR}", {"a": "S" * 6}, {"a": "R" * 6}, "passed", "better"),
+        # The mean rises, and one class falls: 8 of 8, p = 2 * 2 / 2^8 = .016 over two classes
+        ("{measure: RR}", {"a": "S" * 20, "b": "R" * 8}, {"a": "R" * 20, "b": "S" * 8}, "passed", "better"),
+        (
+            *("{measure: RR, by: type}", {"a": "S" * 20, "b": "R" * 8}, {"a": "R" * 20, "b": "S" * 8}),
+            *("failed", "mixed: better in type: a, worse in type: b"),
+        ),
+        (
+            *("{measure: RR, by: type}", {"a": "RS" * 9, "b": "R" * 8}, {"a": "SR" * 9, "b": "S" * 8}),
+            *("failed", "worse in type: b"),
+        ),
+        (
+            *("{measure: RR, by: type}", {"a": "RS" * 9, "none": "R" * 8}, {"a": "SR" * 9, "none": "S" * 8}),
+            *("failed", "worse in queries without type"),
+        ),
+        (
+            "{measure: RR, by: type, where: {type: a}}",
+            {"a": "R" * 8},
+            {"a": "R" * 8},
+            "passed",
+            "no significant difference",
+        ),
+    ],
+)
+def test_no_worse_looks_at_the_mean_and_at_each_class(
+    answered: Found, accepted: Accepted, rule: str, then: dict[str, str], now: dict[str, str], status: str, got: str
+) -> None:
+    (before, strata), (after, _) = by_type(**then), by_type(**now)
+    result = judged(f"no_worse: {rule}", answered(after, strata=strata), accepted(answered(before, strata=strata)))
+    assert (result.status, result.got, result.expected) == (status, got, "neither worse nor mixed")
+
+
+def test_no_worse_names_the_queries_of_the_class_that_lost_and_the_classes_that_cannot_decide(
+    answered: Found, accepted: Accepted
+) -> None:
+    (before, strata), (after, _) = by_type(a="S" * 20, b="R" * 9, c="R"), by_type(a="R" * 20, b="S" * 8 + "R", c="S")
+    result = judged(
+        "no_worse: {measure: RR, by: type}", answered(after, strata=strata), accepted(answered(before, strata=strata))
+    )
+    assert result.queries == tuple(f"b{n}" for n in range(8))
+    assert "RR was 1.0000 and is 0.5556 of type: b: worse (p Holm .0078, n = 9, permutation)" in result.sentence
+    assert result.sentence.endswith("too few queries to decide: type: c")
+
+
+def test_no_worse_fails_on_lost_values_and_where_it_applies_to_nothing(answered: Found, accepted: Accepted) -> None:
+    then = answered({"q1": "RRR", "q2": "R"}, measures=("RR",))
+    empty = judged("no_worse: {measure: RR, where: {type: x}}", then, accepted(then))
+    assert (empty.status, empty.got) == ("failed", "no query")
+
+
 def test_every_kind_of_rule_is_judged_here() -> None:
     text = Path(__file__).read_text(encoding="utf-8")
     assert [name for name in RULES if f"{name}: {{" not in text] == []

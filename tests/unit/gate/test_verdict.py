@@ -114,6 +114,29 @@ def test_a_failing_query_says_why(answered: Found, accepted: Accepted) -> None:
     ]
 
 
+def test_failing_queries_are_ranked_by_the_measure_that_broke_the_rule(answered: Found, accepted: Accepted) -> None:
+    # RR: q1 1 to 1/2, q2 1 to 1/3, q3 1/2 to 1; R@10: q1 1/2 to 1/2, q2 1 to 1/2, q3 1 to 1
+    then = answered({"q1": "R", "q2": "RR", "q3": "-R"}, missed={"q1": 1})
+    now = answered({"q1": "-R", "q2": "--R", "q3": "R"}, missed={"q1": 1, "q2": 1})
+    result = gate(["drop: {measure: R@10, at_most: 0}"], now, accepted(then, "R@10", {"q2": 1.0}))
+    assert [(one.query_id, one.measure, one.baseline, one.current) for one in result.worse] == [
+        ("q2", "R@10", 1.0, 0.5),
+        ("q1", "RR", 1.0, 0.5),
+    ]
+    of_primary = gate([BROKEN], now, accepted(then))
+    assert [(one.query_id, one.measure) for one in of_primary.worse] == [("q2", "RR"), ("q1", "RR")]
+
+
+def test_every_measure_has_its_values_by_stratum(answered: Found, accepted: Accepted) -> None:
+    lists = {"q1": "R", "q2": "-R", "q3": "RR", "q4": "N"}
+    result = gate([KEPT], answered(lists, strata=STRATA), accepted(answered(lists, strata=STRATA)))
+    assert {one.measure for one in result.strata} == {"RR"}
+    by_measure = {(one.measure, one.value): one.current for one in result.by_stratum}
+    assert by_measure["RR", "easy"] == 0.75
+    assert by_measure["P@1", "easy"] == 0.5
+    assert by_measure["R@10", "hard"] == 0.5
+
+
 def test_without_a_baseline_there_are_numbers_and_no_change(answered: Found) -> None:
     result = gate([KEPT], answered({"q1": "R", "q2": "-R"}))
     assert result.baseline is None

@@ -276,3 +276,35 @@ def test_a_long_pattern_is_in_full_once_and_short_beside_each_result() -> None:
     notes = [hit.note for hit in lists.lists[0].hits]
     assert all(note.startswith("matches ^(alternative0|") for note in notes)
     assert max(map(len, notes)) <= len("matches , grade 1") + 72
+
+
+def test_the_verdict_table_is_first_and_says_what_every_class_does(kinds: Comparison) -> None:
+    document = comparison_document(kinds)
+    (table,) = named(document, "verdict-by-class")
+    assert [column.title for column in table.columns] == [
+        *("class", "verdict", "measure", "difference", "95 % CI", "n", "p Holm"),
+    ]
+    assert kinds.by_class is not None
+    assert [row[0] for row in table.rows] == [row.name for row in kinds.by_class.rows]
+    assert document.verdict is not None
+    assert document.verdict.facts[-1].label == "Classes better"
+    for form in ("text", "markdown", "html"):
+        assert "Verdict by class" in render(document, form)
+
+
+def test_every_measure_by_stratum_is_in_every_form(kinds: Comparison) -> None:
+    record = json.loads(render(comparison_document(kinds), "json"))
+    measures = {str(measure) for measure in kinds.measures}
+    assert record["by_stratum"]
+    assert all(set(entry["measures"]) <= measures for entry in record["by_stratum"])
+    primary = {(row["key"], row["value"]): row["delta"] for row in record["strata"]}
+    found = {
+        (entry["key"], entry["value"]): entry["measures"][str(kinds.primary)]["delta"]
+        for entry in record["by_stratum"]
+        if str(kinds.primary) in entry["measures"]
+    }
+    assert found == primary
+    assert {row["class"] for row in record["verdict_by_class"]["classes"]} == {row.label for row in kinds.by_class.rows}
+    assert all(entry["measures"] for system in record["systems"] for entry in system["by_stratum"])
+    assert "Other measures by stratum" in render(comparison_document(kinds), "html")
+    assert "stratum.class" in render(comparison_document(kinds), "csv").splitlines()[0]

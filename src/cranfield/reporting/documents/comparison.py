@@ -12,6 +12,7 @@ from cranfield.evaluation.many_values import ManyComparison
 from cranfield.evaluation.sensitivity import Sensitivity
 from cranfield.evaluation.strata import ContrastSpec
 from cranfield.evaluation.values import Comparison, Evaluation
+from cranfield.model import TestSet, query_strata
 from cranfield.plugins import plugins
 from cranfield.reporting.document import MADE_BY, PILOT_STAMP, Bullets, Cell, Document, Section, Table, tidy_table
 from cranfield.reporting.payload import payload_of, results_payload
@@ -175,7 +176,7 @@ def plugin_sections(subject: Subject) -> Iterator[Section]:
 
 
 def tidy_evaluations(evaluations: Sequence[Evaluation]) -> Table:
-    """`system, query, measure, value, outcome`; an unscored value is empty. Pilots have a column that says so."""
+    """`system, query, measure, value, outcome`, and the strata; an unscored value is empty. Pilots have a column that says so."""
     pilot = any(evaluation.pilot for evaluation in evaluations)
     rows: list[tuple[Cell, ...]] = []
     for evaluation in evaluations:
@@ -189,7 +190,17 @@ def tidy_evaluations(evaluations: Sequence[Evaluation]) -> Table:
             for name, column in zip(names, columns, strict=True):
                 rows.append((evaluation.name, query_id, name, column[i], outcome.value, *stamp))
         rows += [(*row, *stamp) for row in _class_rows(evaluation)]
-    return tidy_table(("system", "query", "measure", "value", "outcome", *(("stamp",) if pilot else ())), rows)
+    header = ("system", "query", "measure", "value", "outcome", *(("stamp",) if pilot else ()))
+    return _with_strata(header, rows, evaluations[0].testset)
+
+
+def _with_strata(names: Sequence[str], rows: Sequence[tuple[Cell, ...]], testset: TestSet) -> Table:
+    """The rows with a column for each key of strata, `stratum.class` for the class of a query."""
+    strata = {query.id: query_strata(query) for query in testset.queries}
+    keys = list(dict.fromkeys(key for of_query in strata.values() for key in of_query))
+    place = list(names).index("query")
+    more = [(*row, *(strata[str(row[place])].get(key, "") for key in keys)) for row in rows]
+    return tidy_table((*names, *(f"stratum.{key}" for key in keys)), more)
 
 
 def _class_rows(evaluation: Evaluation) -> Iterator[tuple[Cell, ...]]:
@@ -204,7 +215,7 @@ def _class_rows(evaluation: Evaluation) -> Iterator[tuple[Cell, ...]]:
 
 
 def tidy_comparison(comparison: Comparison) -> Table:
-    """A row for each query and measure: both values, `delta`, the bucket on the primary measure, and both outcomes."""
+    """A row for each query and measure: both values, `delta`, the bucket on the primary measure, both outcomes, the strata."""
     buckets = bucket_of(comparison)
     stamp = (PILOT_STAMP,) if comparison.pilot else ()
     outcomes = [
@@ -227,4 +238,4 @@ def tidy_comparison(comparison: Comparison) -> Table:
                 name, bucket = str(difference.measure), buckets.get(query_id, "")
                 rows.append((query_id, name, before, after, delta, bucket, *ends, *stamp))
     names = ("query", "measure", "baseline", "candidate", "delta", "bucket", "baseline_outcome", "candidate_outcome")
-    return tidy_table((*names, *(("stamp",) if stamp else ())), rows)
+    return _with_strata((*names, *(("stamp",) if stamp else ())), rows, comparison.baseline.testset)

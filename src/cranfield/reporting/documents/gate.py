@@ -8,7 +8,7 @@ from typing import Any
 
 from cranfield.evaluation.evidence.values import Finding, caveat_sentences
 from cranfield.evaluation.values import Evaluation
-from cranfield.gate.result import BaselineChange, GateResult, GateStatus, MeasureChange, QueryChange
+from cranfield.gate.result import BaselineChange, GateResult, GateStatus, MeasureChange, QueryChange, StratumChange
 from cranfield.measures import CATALOGUE, parse
 from cranfield.model import TestSet
 from cranfield.numbers import format_count, format_level
@@ -105,7 +105,11 @@ def _sections(name: str, result: GateResult) -> Iterator[Section]:
     caption = "Current and baseline values" if has_baseline else "Means; there is no baseline to compare them with"
     blocks: list[Block] = [_measures(result.measures, caption, interval)]
     if result.strata:
-        blocks.append(Details(f"{result.primary} by stratum", (_strata(result),), in_text=True))
+        blocks.append(Details(f"{result.primary} by stratum", (_strata(result.primary, result.strata),), in_text=True))
+    others = dict.fromkeys(change.measure for change in result.by_stratum if change.measure != result.primary)
+    if others:
+        tables = [_strata(name, [change for change in result.by_stratum if change.measure == name]) for name in others]
+        blocks.append(Details("Other measures by stratum", tuple(tables)))
     if result.worse:
         title = f"Failing queries: {format_count(len(result.worse))}"
         what = "got worse, broke a rule" if has_baseline else "broke a rule"
@@ -143,7 +147,7 @@ def _measures(changes: Sequence[MeasureChange], caption: str, interval: str = ""
     return _drop_empty_columns(Table((*columns, Column("n", "count")), rows, caption, shown=None))
 
 
-def _strata(result: GateResult) -> Table:
+def _strata(measure: str, strata: Sequence[StratumChange]) -> Table:
     columns = (
         Column("stratum"),
         Column("baseline", "value"),
@@ -156,26 +160,32 @@ def _strata(result: GateResult) -> Table:
             f"{stratum.key}: {stratum.value}",
             stratum.baseline,
             stratum.current,
-            TonedCell(stratum.delta, _tone(result.primary, stratum.delta)),
+            TonedCell(stratum.delta, _tone(measure, stratum.delta)),
             stratum.n,
         )
-        for stratum in result.strata
+        for stratum in strata
     ]
-    return _drop_empty_columns(Table(columns, rows, f"{result.primary} in each stratum", shown=None))
+    return _drop_empty_columns(Table(columns, rows, f"{measure} in each stratum", shown=None))
 
 
 def _queries(changes: Sequence[QueryChange], primary: str, caption: str) -> Table:
     has_baseline = any(change.baseline is not None for change in changes)
+    several = {change.measure or primary for change in changes} != {primary}
+    lead = "" if several else f"{primary} "
     columns = (
         Column("query", "code"),
         Column("text"),
-        Column(f"{primary} baseline", "value"),
-        Column("current" if has_baseline else f"{primary} current", "value"),
+        *((Column("measure"),) if several else ()),
+        Column(f"{lead}baseline", "value"),
+        Column("current" if has_baseline else f"{lead}current", "value"),
         Column("outcome"),
         *((Column("why"),) if any(change.why for change in changes) else ()),
     )
     rows: list[tuple[Cell, ...]] = [
-        (change.query_id, change.text, change.baseline, change.current, change.outcome, change.why)[: len(columns)]
+        (
+            *(change.query_id, change.text, *((change.measure,) if several else ())),
+            *(change.baseline, change.current, change.outcome, change.why),
+        )[: len(columns)]
         for change in changes
     ]
     return _drop_empty_columns(Table(columns, rows, caption, wrap=True))
@@ -233,7 +243,7 @@ def _tidy(results: Named) -> Table:
 FIELDS: Fields = {
     GateResult: (
         "status sentence system=evaluation.name run_digest=evaluation.run_digest testset=evaluation.testset "
-        "convention=evaluation.ranking.convention.name primary baseline rules measures strata worse evidence alpha test notes"
+        "convention=evaluation.ranking.convention.name primary baseline rules measures strata by_stratum worse evidence alpha test notes"
     ),
     TestSet: "name version digest",
     Finding: "check consequence system sentence queries=query_ids count total",

@@ -6,6 +6,7 @@ And two strata against each other, with a warning where one of them cannot show 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import TypeVar
 
@@ -29,6 +30,7 @@ from cranfield.reporting.document import (
     Bullets,
     Cell,
     Column,
+    Details,
     Figure,
     Paragraph,
     Section,
@@ -40,6 +42,7 @@ from cranfield.reporting.sections.measures import CLAIMS, interval_figure
 from cranfield.reporting.sections.subject import Subject
 
 MOST_ROWS_DRAWN = 30
+OTHERS = "Other measures by stratum"
 CONTRASTS = "The queries of two strata are not paired: Welch's interval, and p of a permutation test over labellings."
 
 R = TypeVar("R", StratumComparison, StratumRow)
@@ -52,7 +55,7 @@ def breakdown(subject: Subject) -> Section | None:
             f"{pair.primary} within each group. t intervals of the difference, not adjusted for multiple "
             "comparisons: exploratory, not part of the verdict."
         )
-        return _section(note, pair.strata, partial(_pair_blocks, pair))
+        return _with_details(_section(note, pair.strata, partial(_pair_blocks, pair)), _other_measures(pair))
     if (many := subject.many) is not None:
         note = (
             f"{many.primary} of every system within each group of queries. Not tested: exploratory, not part of the "
@@ -60,6 +63,35 @@ def breakdown(subject: Subject) -> Section | None:
         )
         return _section(note, many.strata, partial(_many_blocks, many, subject.labels))
     return _means_by_stratum(subject.evaluations)
+
+
+def _with_details(section: Section | None, tables: Sequence[Table]) -> Section | None:
+    """The section with the other measures folded at its end."""
+    if section is None or not tables:
+        return section
+    return replace(section, blocks=(*section.blocks, Details(OTHERS, tuple(tables))))
+
+
+def _other_measures(pair: Comparison) -> list[Table]:
+    """A table for each measure but the primary one, with a row for each stratum."""
+    columns = (
+        *(Column("stratum"), Column("n", "count"), Column("A", "value"), Column("B", "value")),
+        Column("difference", "delta"),
+        Column(f"{format_level(pair.alpha)} CI", "delta interval"),
+    )
+    tables = []
+    for measure, strata in pair.strata_by_measure.items():
+        rows: list[tuple[Cell, ...]] = [
+            (
+                *(f"{row.key}: {row.value}", row.n, row.baseline_mean, row.candidate_mean),
+                TonedCell(row.delta, interval_tone(row, measure)),
+                (row.ci_low, row.ci_high),
+            )
+            for row in strata
+        ]
+        if measure != pair.primary and rows:
+            tables.append(Table(columns, rows, f"{measure} by stratum", shown=None))
+    return tables
 
 
 def _section(
@@ -151,23 +183,29 @@ def _means(row: StratumRow) -> tuple[float | None, ...]:
 
 
 def _means_by_stratum(evaluations: Sequence[Evaluation]) -> Section | None:
-    """The first measure of every system within each stratum."""
+    """The first measure of every system within each stratum; the others folded."""
     if not evaluations[0].measures:
         return None
-    measure = evaluations[0].measures[0]
+    first, *others = evaluations[0].measures
+    tables = _means_tables(evaluations, first)
+    if not tables:
+        return None
+    section = Section("breakdown", "Breakdown", tuple(tables))
+    return _with_details(section, [table for measure in others for table in _means_tables(evaluations, measure)])
+
+
+def _means_tables(evaluations: Sequence[Evaluation], measure: Measure) -> list[Table]:
+    """One measure of every system: a table for each key of strata."""
     found = [
         (evaluation.name, stratum)
         for evaluation in evaluations
         if measure in evaluation.summaries
         for stratum in summaries_by_stratum(evaluation, measure)
     ]
-    keys = dict.fromkeys(stratum.key for _, stratum in found)
-    if not keys:
-        return None
     several = len(evaluations) > 1
     level = format_level(1 - evaluations[0].summaries[measure].ci_level)
     tables = []
-    for key in keys:
+    for key in dict.fromkeys(stratum.key for _, stratum in found):
         rows = [
             (
                 stratum.value,
@@ -185,7 +223,7 @@ def _means_by_stratum(evaluations: Sequence[Evaluation]) -> Section | None:
             *(Column("median", "value"), Column("n", "count")),
         )
         tables.append(Table(columns, sorted(rows, key=lambda row: str(row[0])), f"{measure} by {key}"))
-    return Section("breakdown", "Breakdown", tuple(tables))
+    return tables
 
 
 def find_contrasts(

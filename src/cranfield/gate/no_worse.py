@@ -1,0 +1,127 @@
+"""The rule `no_worse`: the verdict against the baseline may not be worse or mixed, and no class may be worse."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from cranfield.config.gate import NoWorse
+from cranfield.evaluation.classes import smallest_n
+from cranfield.evaluation.verdict_table import VerdictCode
+from cranfield.gate.decimals import as_text, mean
+from cranfield.gate.evidence import Evidence, direction, named
+from cranfield.gate.judge import lowest
+from cranfield.gate.result import RuleResult, Status
+from cranfield.model import query_strata
+from cranfield.numbers import format_count, format_p
+from cranfield.stats.result import TestResult, holm
+from cranfield.stats.table import DEFAULT_DRAWS, TESTS, Paired
+from cranfield.stats.vectors import differences
+from cranfield.words import first_of
+
+EXPECTED = "neither worse nor mixed"
+OVERALL = ""
+"""Label of all queries."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Tested:
+    """The verdict of a class, or of all queries."""
+
+    label: str
+    pairs: Sequence[str]
+    result: TestResult
+    p: float | None
+    """Adjusted over the classes; None where the class has too few queries to decide."""
+    code: VerdictCode
+
+
+def no_worse(rule: NoWorse, evidence: Evidence) -> RuleResult:
+    """A paired test against the baseline; with `by`, one of each class, adjusted by Holm."""
+    now, before = evidence.values(rule.measure), evidence.before(rule.measure)
+    queries = evidence.queries(rule.where)
+    lost = tuple(query_id for query_id in queries if query_id in before and query_id not in now)
+    pairs = [query_id for query_id in queries if query_id in before and query_id in now]
+    if lost:
+        sentence = f"{format_count(len(lost))} queries had a value of {rule.measure} and have none now"
+        return RuleResult("no_worse", no_worse_words(rule), "failed", "no value", EXPECTED, sentence, lost)
+    if not pairs:
+        sentence = f"{rule.measure} applies to no query: the rule was not tested"
+        return RuleResult("no_worse", no_worse_words(rule), "failed", "no query", EXPECTED, sentence)
+    (overall,) = _tested(rule, evidence, {OVERALL: pairs})
+    classes = _tested(rule, evidence, _classes(rule, evidence, pairs)) if rule.by is not None else []
+    return _judged(rule, evidence, overall, classes)
+
+
+def no_worse_words(rule: NoWorse) -> str:
+    """`nDCG@10 is not significantly worse in any class`."""
+    within = f" over all queries or in any {rule.by}" if rule.by else ""
+    of = f" of {named(rule.where)}" if rule.where else ""
+    return f"{rule.measure} is not significantly worse{within}{of}"
+
+
+def _classes(rule: NoWorse, evidence: Evidence, pairs: Sequence[str]) -> Mapping[str, Sequence[str]]:
+    """Value of the stratum to its queries; those without one are a class of their own."""
+    by_id = evidence.evaluation.testset.by_id
+    groups: dict[str, list[str]] = {}
+    for query_id in pairs:
+        value = query_strata(by_id[query_id]).get(rule.by or "")
+        groups.setdefault(f"queries without {rule.by}" if value is None else f"{rule.by}: {value}", []).append(query_id)
+    return dict(sorted(groups.items()))
+
+
+def _tested(rule: NoWorse, evidence: Evidence, groups: Mapping[str, Sequence[str]]) -> list[_Tested]:
+    now, before, sign = evidence.values(rule.measure), evidence.before(rule.measure), direction(rule.measure)
+    alpha = evidence.alpha if rule.alpha is None else rule.alpha
+    spec, results = TESTS[rule.test or evidence.test], []
+    for pairs in groups.values():
+        a, b = (np.array([float(side[query_id]) for query_id in pairs]) for side in (before, now))
+        results.append(spec.run(Paired(a, b, differences(a, b), alpha, evidence.seed, DEFAULT_DRAWS)))
+    needed = smallest_n(alpha)
+    counted = [
+        result.p_two_sided if len(pairs) >= needed else None
+        for result, pairs in zip(results, groups.values(), strict=True)
+    ]
+    found = []
+    for (label, pairs), result, p in zip(groups.items(), results, holm(counted), strict=True):
+        code = VerdictCode.NOT_SIGNIFICANT
+        if p is not None and p <= alpha and result.p_one_sided is not None:
+            code = VerdictCode.BETTER if (result.p_one_sided < 0.5) == (sign > 0) else VerdictCode.WORSE
+        found.append(_Tested(label, pairs, result, p, code))
+    return found
+
+
+def _judged(rule: NoWorse, evidence: Evidence, overall: _Tested, classes: Sequence[_Tested]) -> RuleResult:
+    better, worse = (
+        [each for each in classes if each.code is code] for code in (VerdictCode.BETTER, VerdictCode.WORSE)
+    )
+    is_broken = bool(worse) or overall.code is VerdictCode.WORSE
+    got = overall.code.text
+    if worse:
+        lead = f"{VerdictCode.MIXED.text}: better in {first_of(each.label for each in better)}, " if better else ""
+        got = f"{lead}worse in {first_of(each.label for each in worse)}"
+    shown = [overall, *worse]
+    sentence = "; ".join(_sentence(rule, evidence, each) for each in shown)
+    silent = [each.label for each in classes if each.p is None]
+    if silent:
+        sentence += f"; too few queries to decide: {first_of(silent)}"
+    now, before, sign = evidence.values(rule.measure), evidence.before(rule.measure), direction(rule.measure)
+    of = worse or [overall]
+    losses = {q: loss for each in of for q in each.pairs if (loss := sign * (now[q] - before[q])) < 0}
+    queries = lowest(losses, 1) if is_broken else ()
+    status: Status = "failed" if is_broken else "passed"
+    return RuleResult("no_worse", no_worse_words(rule), status, got, EXPECTED, sentence, queries)
+
+
+def _sentence(rule: NoWorse, evidence: Evidence, tested: _Tested) -> str:
+    """`nDCG@10 was 0.4120 and is 0.3510 of class: prose: worse (p Holm .0021, n = 24, permutation)`."""
+    then, after = (
+        mean([side[query_id] for query_id in tested.pairs])
+        for side in (evidence.before(rule.measure), evidence.values(rule.measure))
+    )
+    of = f" of {tested.label}" if tested.label else ""
+    p = f"{'p Holm' if tested.label else 'p'} {format_p(tested.p)}, " if tested.p is not None else ""
+    numbers = f"{p}n = {format_count(len(tested.pairs))}, {rule.test or evidence.test}"
+    return f"{rule.measure} was {as_text(then)} and is {as_text(after)}{of}: {tested.code.text} ({numbers})"
