@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -59,7 +58,7 @@ def evaluate_command(
         measures,
         testset_format=testset_format,
         options=options,
-        scoring=replace(scoring, keep=0) if only_numbers else scoring,
+        scoring=scoring,
     )
     if history is not None:
         _add_to_history(history, evaluations)

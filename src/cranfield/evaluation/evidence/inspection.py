@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from cranfield.errors import CranfieldError, Problem, UnknownNameError, UsageError, shorten
+from cranfield.evaluation.evidence.inspected import Inspected, inspected
 from cranfield.evaluation.evidence.table import CHECKS, Check
 from cranfield.evaluation.evidence.values import Consequence, Finding, Found, Scored, Setting, Settings, Sides
 from cranfield.measures import Measure
@@ -22,11 +23,14 @@ def inspect_systems(
         limits: the thresholds that `limits:` sets, by key.
     """
     findings: list[Finding] = []
+    views = [inspected(system) for system in systems]
     for check in CHECKS.values():
         consequence, threshold = _rule(check, settings.get(check.name, Setting()), limits)
         if consequence is Consequence.OFF or threshold is None:
             continue
-        for system, found in _apply(check, systems, primary, threshold):
+        for system, found in _apply(check, views, primary, threshold):
+            if any(other.check in check.unless and other.system == system for other in findings):
+                continue
             findings.append(
                 Finding(check.name, consequence, system, found.sentence, found.query_ids, found.count, found.total)
             )
@@ -40,13 +44,13 @@ def _rule(check: Check, setting: Setting, limits: Mapping[str, float | None]) ->
 
 
 def _apply(
-    check: Check, systems: Sequence[Scored], primary: Measure | None, threshold: float
+    check: Check, systems: Sequence[Inspected], primary: Measure | None, threshold: float
 ) -> Iterator[tuple[str, Found]]:
     if check.system is not None:
         for system in systems:
             for found in check.system(system, primary, threshold):
                 yield system.name, found
-    if check.systems is not None and primary is not None and len(systems) > 1:
+    if check.systems is not None and primary is not None:
         for found in check.systems(Sides(systems, primary), threshold):
             yield "", found
 

@@ -23,6 +23,8 @@ def failed_queries(system: Scored, _primary: Measure | None, limit: float) -> It
     outcomes = system.ranking.outcomes
     # A run file has no line for an empty answer, so a missing query is no failure there.
     is_collected = system.run is not None and system.run.says_empty
+    if not any(outcome.is_failure or outcome is Outcome.MISSING for outcome in set(outcomes)):
+        return
     bad = [
         query_id
         for query_id, outcome in zip(system.query_ids, outcomes, strict=True)
@@ -54,6 +56,8 @@ def judged_share(system: Scored, primary: Measure | None, limit: float) -> Itera
 def unpaired_queries(sides: Sides, limit: float) -> Iterator[Found]:
     """More queries with a value for some systems only than the limit."""
     primary, systems = sides.primary, sides.systems
+    if len(systems) < 2:
+        return
     with_value = [
         {system.query_ids[place] for place in np.flatnonzero(system.scored[primary]).tolist()} for system in systems
     ]

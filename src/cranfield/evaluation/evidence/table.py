@@ -7,8 +7,21 @@ from dataclasses import dataclass
 
 from cranfield.evaluation.evidence.answers import broken_answer_rules
 from cranfield.evaluation.evidence.freshness import kept_answers, resumed_answers
+from cranfield.evaluation.evidence.results import (
+    empty_answers,
+    missing_queries,
+    nothing_matched,
+    nothing_relevant,
+    results_without_lines,
+    short_lists,
+)
+from cranfield.evaluation.evidence.family import missing_family
+from cranfield.evaluation.evidence.inspected import Inspected
+from cranfield.evaluation.evidence.likeness import id_form
 from cranfield.evaluation.evidence.limits import failed_queries, identical_runs, judged_share, unpaired_queries
-from cranfield.evaluation.evidence.values import Consequence, Found, Scored, Sides
+from cranfield.evaluation.evidence.order import judged_gap, reversed_order, tied_scores
+from cranfield.evaluation.evidence.repeats import duplicates, few_ids, one_id, same_list, same_results
+from cranfield.evaluation.evidence.values import Consequence, Found, Sides
 from cranfield.measures import Measure
 
 
@@ -25,12 +38,14 @@ class Check:
     threshold: float | None
     """`t`; None where a limit of the config sets it, and the check is off without."""
     consequence: Consequence
-    system: Callable[[Scored, Measure | None, float], Iterator[Found]] | None = None
+    system: Callable[[Inspected, Measure | None, float], Iterator[Found]] | None = None
     """Of one system; the measure is the primary one, None where no measure has a value."""
     systems: Callable[[Sides, float], Iterator[Found]] | None = None
     """Of the systems of a comparison together."""
     limit: str = ""
     """The key of `limits:` that sets the threshold, where one does."""
+    unless: tuple[str, ...] = ()
+    """Checks whose finding about the same system explains this one, which is then left out."""
     cause: str = ""
     """The usual cause and what to do about it, for the documentation."""
 
@@ -92,6 +107,152 @@ _ROWS = (
         Consequence.VOID,
         system=broken_answer_rules,
         cause="The system answered in another mode than it was configured for: correct that, and run it again.",
+        "empty-answers",
+        "Nearly all queries have no result, because the system is empty, filters everything out or failed.",
+        "queries without a result / queries that expect one >= t, of 5 queries or more",
+        0.9,
+        Consequence.VOID,
+        system=empty_answers,
+        cause="Send one query with `cranfield system probe`, and read its raw output.",
+    ),
+    Check(
+        "nothing-matched",
+        "No result of any query is a document, place or symbol that the test set judges, for this query or any other.",
+        "queries with results >= t, and the ids of the results and of the test set have none in common",
+        10,
+        Consequence.VOID,
+        system=nothing_matched,
+        cause="The ids have another form, or the corpus is another: compare the two examples in the message.",
+    ),
+    Check(
+        "results-without-lines",
+        "The test set expects lines of files, and the results do not say which lines they are.",
+        "results without lines that match nothing / results of these queries >= t",
+        0.9,
+        Consequence.VOID,
+        system=results_without_lines,
+        cause="Extract `span` as `12-40`, or ids such as `src/a.rs:12-40`.",
+    ),
+    Check(
+        "one-id",
+        "One id is a large part of all results and repeats within their lists, so that it names no result.",
+        "results with the most frequent id, where it is not expected / all results >= t, more than one a query, 10 queries or more",
+        0.5,
+        Consequence.VOID,
+        system=one_id,
+        cause="The id is read from the wrong place: in a regular expression the group of the id must hold the whole id.",
+    ),
+    Check(
+        "same-list",
+        "Queries that expect different documents get the same list.",
+        "different expectations with the most frequent list / all different expectations >= t, 10 or more",
+        0.9,
+        Consequence.VOID,
+        system=same_list,
+        unless=("one-id",),
+        cause="The query does not reach the system: look for `{query}` in its command, body or arguments.",
+    ),
+    Check(
+        "tied-scores",
+        "All results of a query have one score, so that their order is that of the document ids.",
+        "queries whose judged results tie with the whole list / queries with two results or more >= t, of 10 or more",
+        0.9,
+        Consequence.VOID,
+        system=tied_scores,
+        cause="Write the scores, or falling numbers; or choose a convention that orders by rank.",
+    ),
+    Check(
+        "nothing-relevant",
+        "No result of any query is relevant.",
+        "queries with results that expect one >= t, and none has a relevant result",
+        5,
+        Consequence.CAVEAT,
+        system=nothing_relevant,
+        unless=("empty-answers", "nothing-matched", "results-without-lines", "one-id", "same-list"),
+        cause="Check the form of the ids, the corpus and the test set; a system that finds nothing at all is rare.",
+    ),
+    Check(
+        "id-form",
+        "Results would be relevant if their ids had the form of the expected ones; the transformation is named.",
+        "queries without a relevant result that one transformation would give one / queries >= t, 3 or more",
+        0.1,
+        Consequence.CAVEAT,
+        system=id_form,
+        cause="Change the extraction, the ids of the test set, or its matching rules (`strip`, `roots`).",
+    ),
+    Check(
+        "few-ids",
+        "The results have few distinct ids, and most of them repeat an id of their list.",
+        "distinct ids / results <= t, half of the results or more repeated in their list, 30 results or more",
+        0.1,
+        Consequence.CAVEAT,
+        system=few_ids,
+        unless=("one-id",),
+        cause="A part of the id was extracted, or the results are chunks of few documents.",
+    ),
+    Check(
+        "duplicates",
+        "A large part of the results repeat an id of their list, and are dropped.",
+        "dropped results / results >= t",
+        0.25,
+        Consequence.CAVEAT,
+        system=duplicates,
+        unless=("one-id", "few-ids"),
+        cause="Extract the id of the chunk, or its `span`; or request more results than are shown.",
+    ),
+    Check(
+        "missing-queries",
+        "A run file has no line for some queries, which count as 0.",
+        "queries without a line / queries that expect a result >= t, of 5 queries or more",
+        0.1,
+        Consequence.CAVEAT,
+        system=missing_queries,
+        cause="The file was cut short, or is of another test set; `--missing skip` leaves these queries out.",
+    ),
+    Check(
+        "reversed-order",
+        "Relevant results are nearer to the end of their list than to its beginning, beyond chance.",
+        "(mean place - 0.5) * sqrt(12 n) >= t, where a place is (rank - 0.5) / length, n relevant results, 30 or more",
+        4,
+        Consequence.CAVEAT,
+        system=reversed_order,
+        cause="The scores are distances: declare `order: ascending`, or write them with the other sign.",
+    ),
+    Check(
+        "short-lists",
+        "The lists of one system are far shorter than those of another.",
+        "mean length / longest mean length < t, to the depth of the primary measure, of queries with results",
+        0.5,
+        Consequence.CAVEAT,
+        systems=short_lists,
+        cause="Request as many results from every system.",
+    ),
+    Check(
+        "missing-family",
+        "Queries expect ids of one family (a scheme, a folder, a collection), and no system ever returns one of it.",
+        "(1 - share of other queries with a relevant result) ^ queries of the family <= t, 3 queries or more",
+        0.001,
+        Consequence.CAVEAT,
+        systems=missing_family,
+        cause="That part of the corpus is not indexed, or its ids have another form.",
+    ),
+    Check(
+        "same-results",
+        "Two systems return the same results on every query, although their runs differ.",
+        "the lists are equal on every query, of t queries or more",
+        10,
+        Consequence.CAVEAT,
+        systems=same_results,
+        cause="The setting that differs has no effect, or is not passed on.",
+    ),
+    Check(
+        "judged-gap",
+        "The results of one system are judged far more often than those of another.",
+        "largest - smallest mean Judged@k >= t, where documents are judged not relevant too",
+        0.2,
+        Consequence.CAVEAT,
+        systems=judged_gap,
+        cause="The judgments were made from the results of one system: judge those of the other too.",
     ),
     Check(
         "identical-runs",

@@ -1,0 +1,159 @@
+"""Check of ids that are the expected ones in another form: case, blanks, padding, separators, a constant prefix or suffix.
+
+Only queries without a relevant result are searched. A form counts for a query where it makes a result equal to something
+that the query expects. A prefix or suffix counts only where at least half of all results, or of all expected ids, have it.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from urllib.parse import unquote
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cranfield.evaluation.evidence.inspected import MOST_LISTS, Inspected
+from cranfield.evaluation.evidence.values import Found
+from cranfield.measures import Measure
+from cranfield.words import n_of
+
+FEWEST_QUERIES = 3
+FIRST_LISTS = 20
+"""Queries that are searched first; the others where half as many as needed are found in these."""
+MOST_AFFIXES = 50
+"""Prefixes and suffixes that are counted over all results."""
+LEAST_SHARE = 0.5
+
+Form = Callable[[str], str]
+
+FORMS: Mapping[str, Form] = {
+    "upper and lower case are ignored": str.casefold,
+    "blanks at both ends are removed": str.strip,
+    "percent-encoding is decoded": unquote,
+    "backslashes are written as slashes": lambda text: text.replace("\\", "/"),
+    "leading zeros of numbers are removed": lambda text: re.sub(r"(?<!\d)0+(?=\d)", "", text),
+    "a slash at the end is removed": lambda text: text.rstrip("/"),
+    "http://, https:// and www. are removed": lambda text: re.sub(r"^https?://(www\.)?", "", text),
+    "characters are normalised (Unicode NFC)": lambda text: unicodedata.normalize("NFC", text),
+    "what follows # or ? is removed": lambda text: re.sub(r"[#?].*$", "", text, flags=re.DOTALL),
+    "the extension is removed": lambda text: re.sub(r"\.[A-Za-z][A-Za-z0-9]{0,4}$", "", text),
+    "upper and lower case, blanks and punctuation are ignored": lambda text: re.sub(r"[\W_]+", "", text.casefold()),
+}
+"""What is done to both ids, to the function that does it; the first of those that make most queries match is named."""
+
+
+def id_form(system: Inspected, _primary: Measure | None, limit: float) -> Iterator[Found]:
+    """Results that would be relevant if their ids had the form of the expected ones."""
+    unmatched = system.expecting & system.has_results & ~system.found
+    total = int(system.expecting.sum())
+    least = max(FEWEST_QUERIES, limit * total)
+    if int(unmatched.sum()) < least:
+        return
+    places = np.flatnonzero(unmatched)
+    for most in (FIRST_LISTS, MOST_LISTS):
+        scale = max(len(places) / most, 1.0)
+        pairs = _pairs(system, places, most)
+        by_form = _by_form(system, pairs) | _by_affix(system, pairs)
+        form, queries = max(by_form.items(), key=lambda item: len(item[1]), default=("", []))
+        if len(queries) * scale < (least / 2 if most < min(MOST_LISTS, len(places)) else least):
+            return
+    about = "about " if scale > 1 else ""
+    example = _example(pairs, queries[0])
+    yield Found(
+        f"{system.name}: {about}{n_of(round(len(queries) * scale), 'queries')} of {total} without a relevant result would have "
+        f"one if {form}{example}",
+        tuple(system.query_ids[place] for place in queries),
+        round(len(queries) * scale),
+        total,
+    )
+
+
+Pairs = Mapping[int, tuple[tuple[str, ...], frozenset[str]]]
+"""Position of a query to those of its results that it does not expect, and what it expects."""
+
+
+def _pairs(system: Inspected, places: NDArray[np.int64], most: int) -> Pairs:
+    """Some of the queries, at equal distances."""
+    if len(places) > most:
+        places = places[np.linspace(0, len(places) - 1, most).astype(np.int64)]
+    pairs = {}
+    for place in places.tolist():
+        expected = system.expected_of(place)
+        pairs[place] = tuple(text for text in system.texts_of(place) if text not in expected), expected
+    return pairs
+
+
+def _by_form(system: Inspected, pairs: Pairs) -> dict[str, list[int]]:
+    """Each form to the queries that it makes match."""
+    found: dict[str, list[int]] = {}
+    for place, (results, expected) in pairs.items():
+        regexes = system.targets.get(place, ())
+        for name, form in FORMS.items():
+            formed = {form(text) for text in results}
+            if formed & {form(text) for text in expected if text not in regexes} or (
+                regexes and _matches_in_form(regexes, results, name, form)
+            ):
+                found.setdefault(name, []).append(place)
+    return found
+
+
+def _matches_in_form(regexes: Iterable[str], results: Iterable[str], name: str, form: Form) -> bool:
+    ignore = re.IGNORECASE if name == next(iter(FORMS)) else 0
+    if ignore:
+        return any(re.search(regex, text, ignore) for regex in regexes for text in results)
+    return any(form(text) != text and re.search(regex, form(text)) for regex in regexes for text in results)
+
+
+def _by_affix(system: Inspected, pairs: Pairs) -> dict[str, list[int]]:
+    """Each prefix or suffix to remove or to add, with the queries that it makes match."""
+    found: dict[tuple[str, str, str], list[int]] = {}
+    for place, (results, expected) in pairs.items():
+        affixes = {affix for text in results for other in expected for affix in _affixes(text, other)}
+        for affix in affixes:
+            found.setdefault(affix, []).append(place)
+    kept: dict[str, list[int]] = {}
+    common = Counter({affix: len(places) for affix, places in found.items()}).most_common(MOST_AFFIXES)
+    returned = [system.text_of(each.query, hit) for each in system.lists for hit in each.hits]
+    for affix, count in common:
+        what, side, text = affix
+        texts = returned if what == "removed" else system.universe
+        has = sum(each.startswith(text) if side == "prefix" else each.endswith(text) for each in texts)
+        if count >= FEWEST_QUERIES and has >= LEAST_SHARE * len(texts):
+            of = "results" if what == "removed" else "expected ids"
+            kept[f"the {side} {text!r} of {of} were removed"] = found[affix]
+    return kept
+
+
+def _affixes(text: str, other: str) -> Iterator[tuple[str, str, str]]:
+    """The prefix or suffix by which a result is longer (`removed`) or shorter (`added`) than an expected id."""
+    for what, longer, shorter in (("removed", text, other), ("added", other, text)):
+        if not shorter or len(longer) <= len(shorter):
+            continue
+        if longer.endswith(shorter):
+            affix = longer[: -len(shorter)]
+            if _is_boundary(affix[-1], shorter[0]):
+                yield what, "prefix", affix
+        elif longer.startswith(shorter):
+            affix = longer[len(shorter) :]
+            if _is_boundary(shorter[-1], affix[0]):
+                yield what, "suffix", affix
+
+
+def _is_boundary(before: str, after: str) -> bool:
+    """Whether an id can be divided between two characters: not within a word or a number."""
+    return not (before.isalpha() and after.isalpha()) and not (before.isdigit() and after.isdigit())
+
+
+def _example(pairs: Pairs, place: int) -> str:
+    """A result and an expected id of the query that look most alike."""
+    from difflib import SequenceMatcher
+
+    results, expected = pairs[place]
+    texts = [(text, other) for text in sorted(results)[:20] for other in sorted(expected)[:20]]
+    if not texts:
+        return ""
+    text, other = max(texts, key=lambda two: SequenceMatcher(None, two[0].casefold(), two[1].casefold()).ratio())
+    return f" (returned {text!r}, expected {other!r})"

@@ -1,0 +1,122 @@
+"""Checks of results that repeat: one id everywhere, few ids, duplicates, one list for all queries, one list for two systems."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+
+import numpy as np
+
+from cranfield.evaluation.evidence.inspected import Inspected, inspected
+from cranfield.evaluation.evidence.values import Found, Sides
+from cranfield.measures import Measure
+from cranfield.numbers import format_percent
+from cranfield.words import and_list, first_of
+
+FEWEST_QUERIES = 10
+"""Lists below which a repetition proves nothing."""
+FEWEST_HITS = 30
+
+
+def one_id(system: Inspected, _primary: Measure | None, limit: float) -> Iterator[Found]:
+    """One id is a large part of all results, repeats in their lists, and is not what the queries expect."""
+    if len(system.lists) < FEWEST_QUERIES:
+        return
+    counts: Counter[tuple[str, str | None]] = Counter()
+    total = 0
+    for each in system.lists:
+        total += len(each.hits)
+        expected = system.expected_of(each.query)
+        counts.update(hit for hit in each.hits if hit[0] not in expected)
+    if not counts:
+        return
+    (doc_id, _), count = counts.most_common(1)[0]
+    # Once in each list, it may be a result that every query gets; an id that repeats in a list names no result.
+    if count >= limit * total and count > len(system.lists):
+        yield Found(
+            f"{system.name}: {doc_id!r} is {count} of {total} results ({format_percent(count / total)}) of {len(system.lists)} "
+            f"queries{_extraction(system)}",
+            count=count,
+            total=total,
+        )
+
+
+def few_ids(system: Inspected, _primary: Measure | None, limit: float) -> Iterator[Found]:
+    """The results of many queries take few distinct ids, mostly as duplicates within a list."""
+    hits = [hit for each in system.lists for hit in each.hits]
+    if system.run is None or len(system.lists) < FEWEST_QUERIES or len(hits) < FEWEST_HITS:
+        return
+    n_repeated = sum(len(each.hits) - len(set(each.hits)) for each in system.lists)
+    distinct = dict.fromkeys(doc_id for doc_id, _ in hits)
+    if len(distinct) <= limit * len(hits) and 2 * n_repeated >= len(hits):
+        yield Found(
+            f"{system.name}: {len(hits)} results of {len(system.lists)} queries have {len(distinct)} distinct ids "
+            f"({first_of(distinct)}){_extraction(system)}",
+            count=len(distinct),
+            total=len(hits),
+        )
+
+
+def _extraction(system: Inspected) -> str:
+    """The regular expression that read the ids, where there is one."""
+    extract = system.run.config.get("extract") if system.run is not None else None
+    regex = extract.get("regex") if isinstance(extract, Mapping) else None
+    return "" if regex is None else f"; the group of extract.regex may hold a part of the id only: {regex}"
+
+
+def duplicates(system: Inspected, _primary: Measure | None, limit: float) -> Iterator[Found]:
+    """A large part of the results repeat an id of their list, and were dropped."""
+    dropped = int(system.ranking.n_duplicates.sum())
+    total = dropped + int(system.ranking.n_returned.sum())
+    if dropped and dropped >= limit * total:
+        queries = system.ranking.n_duplicates > 0
+        yield Found(
+            f"{system.name}: {dropped} of {total} results ({format_percent(dropped / total)}) repeat an id of their list and are dropped",
+            system.ids_of(queries),
+            dropped,
+            total,
+        )
+
+
+def same_list(system: Inspected, _primary: Measure | None, limit: float) -> Iterator[Found]:
+    """Queries that expect different things get the same list."""
+    if len(system.lists) < FEWEST_QUERIES:
+        return
+    groups: dict[tuple[tuple[str, str | None], ...], set[frozenset[str]]] = {}
+    queries: Counter[tuple[tuple[str, str | None], ...]] = Counter()
+    for each in system.lists:
+        groups.setdefault(each.hits, set()).add(system.expected_of(each.query))
+        queries[each.hits] += 1
+    hits, truths = max(groups.items(), key=lambda group: len(group[1]))
+    total = len({system.expected_of(each.query) for each in system.lists})
+    if len(truths) >= max(FEWEST_QUERIES, limit * total):
+        yield Found(
+            f"{system.name}: {queries[hits]} of {len(system.lists)} queries get the same list "
+            f"({first_of((doc_id for doc_id, _ in hits), 3)}): does the query reach the system?",
+            count=queries[hits],
+            total=len(system.lists),
+        )
+
+
+def same_results(sides: Sides, limit: float) -> Iterator[Found]:
+    """Two systems whose runs differ return the same results on every query."""
+    if len(sides.systems) < 2:
+        return
+    groups: dict[tuple[bytes, ...], list[Inspected]] = {}
+    for system in map(inspected, sides.systems):
+        if len(system.query_ids) >= limit:
+            ranking = system.ranking
+            columns = (ranking.query, ranking.rank, ranking.item, ranking.n_returned)
+            groups.setdefault(tuple(np.ascontiguousarray(column).tobytes() for column in columns), []).append(system)
+    for group in groups.values():
+        by_lists: dict[object, list[Inspected]] = {}
+        for system in group if len(group) > 1 else ():
+            by_lists.setdefault(system.lists, []).append(system)
+        for same in by_lists.values():
+            if len(same) > 1 and len({system.run_digest for system in same}) > 1 and same[0].lists:
+                names = [system.name for system in same]
+                yield Found(
+                    f"{and_list(names)} return the same results on every query: what differs between them has no effect",
+                    count=len(names),
+                    total=len(sides.systems),
+                )

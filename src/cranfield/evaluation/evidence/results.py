@@ -1,0 +1,137 @@
+"""Checks of what came back: empty answers, missing queries, short lists, and results that match nothing."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import numpy as np
+
+from cranfield.evaluation.evidence.inspected import Inspected
+from cranfield.evaluation.evidence.values import Found, Sides
+from cranfield.measures import Measure
+from cranfield.model import Outcome
+from cranfield.numbers import format_percent
+from cranfield.words import first_of, n_of
+
+FEWEST = 5
+"""Queries below which a share of them proves nothing."""
+SHOWN_IDS = 2
+
+
+def empty_answers(system: Inspected, _primary: Measure | None, limit: float) -> Iterator[Found]:
+    """Nearly all queries without a result."""
+    total = int(system.expecting.sum())
+    empty = system.expecting & ~system.has_results
+    count = int(empty.sum())
+    if total >= FEWEST and count >= limit * total:
+        yield Found(
+            f"{system.name}: {count} of {total} queries have no result: the score is that of an empty list",
+            system.ids_of(empty),
+            count,
+            total,
+        )
+
+
+def missing_queries(system: Inspected, _primary: Measure | None, limit: float) -> Iterator[Found]:
+    """Queries that a run file has no line for."""
+    if system.run is not None and system.run.says_empty:
+        return
+    total = int(system.expecting.sum())
+    if Outcome.MISSING not in set(system.ranking.outcomes):
+        return
+    missing = np.array([outcome is Outcome.MISSING for outcome in system.ranking.outcomes]) & system.expecting
+    count = int(missing.sum())
+    if total < FEWEST or count < max(limit * total, 1) or count == total:
+        return
+    places = np.flatnonzero(missing)
+    is_tail = count > 1 and bool((places == np.flatnonzero(system.expecting)[-count:]).all())
+    cut = ": the last ones of the test set, as in a file that was cut short" if is_tail else ""
+    yield Found(
+        f"{system.name}: the run has no line for {count} of {total} queries ({first_of(system.ids_of(missing))}){cut}; they count as 0",
+        system.ids_of(missing),
+        count,
+        total,
+    )
+
+
+def nothing_matched(system: Inspected, _primary: Measure | None, limit: float) -> Iterator[Found]:
+    """No result of any query is among all that the test set judges: ids of another kind, or of another corpus."""
+    queries = system.expecting & system.has_results
+    if queries.sum() < limit or system.joined.any() or not system.lists:
+        return
+    returned = {system.text_of(each.query, hit) for each in system.lists for hit in each.hits}
+    if _known(system, returned):
+        return
+    yield Found(
+        f"{system.name}: no result of {int(queries.sum())} queries is anything that the test set judges: results such as "
+        f"{_shown(sorted(returned))}; expected such as {_shown(sorted(system.universe))}",
+        system.ids_of(queries),
+        int(queries.sum()),
+        int(system.expecting.sum()),
+    )
+
+
+def _known(system: Inspected, returned: set[str]) -> bool:
+    """Whether a result of any query is what another query expects."""
+    if returned & system.universe:
+        return True
+    return any(re.search(regex, doc_id) for regex in system.patterns for doc_id in returned)
+
+
+def nothing_relevant(system: Inspected, _primary: Measure | None, limit: float) -> Iterator[Found]:
+    """No relevant result on any query."""
+    queries = system.expecting & system.has_results
+    count = int(queries.sum())
+    if count >= max(limit, 1) and not system.found.any():
+        yield Found(
+            f"{system.name}: no result of {count} queries is relevant; check the form of the ids, the corpus and the test set",
+            system.ids_of(queries),
+            count,
+            int(system.expecting.sum()),
+        )
+
+
+def results_without_lines(system: Inspected, _primary: Measure | None, limit: float) -> Iterator[Found]:
+    """Lines are expected, and nearly no result says which lines it is."""
+    unplaced = system.ranking.unplaced
+    if unplaced is None:
+        return
+    queries = (unplaced > 0) & system.has_results
+    count, total = int(unplaced.sum()), int(system.ranking.n_returned[queries].sum())
+    if total and count >= limit * total and int(queries.sum()) >= min(FEWEST, int(system.expecting.sum())):
+        span = next((span for each in system.lists for _, span in each.hits if span), None)
+        got = "none has a span" if span is None else f"a span such as {span!r} is no `12-40`"
+        yield Found(
+            f"{system.name}: {count} of {total} results do not say which lines they are, where lines are expected ({got})",
+            system.ids_of(queries),
+            count,
+            total,
+        )
+
+
+def short_lists(sides: Sides, limit: float) -> Iterator[Found]:
+    """Lists of one system that are far shorter than those of another, within the depth of the primary measure."""
+    depth = sides.primary.depth
+    lengths: dict[str, float] = {}
+    for system in sides.systems:
+        returned = system.ranking.n_returned[system.ranking.n_returned > 0]
+        if len(returned) >= FEWEST:
+            lengths[system.name] = float((returned if depth is None else np.minimum(returned, depth)).mean())
+    longest = max(lengths.values(), default=0.0)
+    of = max(lengths, key=lengths.__getitem__, default="")
+    for name, length in lengths.items():
+        if length < limit * longest and longest > 1:
+            within = "" if depth is None else f" among the first {depth}"
+            yield Found(
+                f"{name} returns {length:.1f} results a query{within}, and {of} {longest:.1f} "
+                f"({format_percent(length / longest)}): was it asked for as many?",
+                count=round(length),
+                total=round(longest),
+            )
+
+
+def _shown(ids: list[str]) -> str:
+    """The first ids, quoted."""
+    shown = ", ".join(repr(text if len(text) <= 60 else text[:59] + "…") for text in ids[:SHOWN_IDS])
+    return shown or n_of(0, "ids")
