@@ -78,6 +78,6 @@ def judged_gap(sides: Sides, limit: float) -> Iterator[Found]:
     low, high = min(shares, key=shares.__getitem__), max(shares, key=shares.__getitem__)
     if shares[high] - shares[low] >= limit:
         yield Found(
-            f"{measure} is {format_value(shares[high])} for {high} and {format_value(shares[low])} for {low}: results that "
-            f"nobody judged count as not relevant, and {low} has more of them",
+            f"{measure} is {format_value(shares[high])} for {high} and {format_value(shares[low])} for {low}: unjudged "
+            f"results count as not relevant, and {low} has more of them",
         )
