@@ -6,7 +6,13 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 from cranfield.evaluation.evidence.answers import broken_answer_rules
+from cranfield.evaluation.evidence.family import missing_family
 from cranfield.evaluation.evidence.freshness import kept_answers, resumed_answers
+from cranfield.evaluation.evidence.inspected import Inspected
+from cranfield.evaluation.evidence.likeness import id_form
+from cranfield.evaluation.evidence.limits import failed_queries, identical_runs, judged_share, unpaired_queries
+from cranfield.evaluation.evidence.order import judged_gap, reversed_order, tied_scores
+from cranfield.evaluation.evidence.repeats import duplicates, few_ids, one_id, same_list, same_results
 from cranfield.evaluation.evidence.results import (
     empty_answers,
     missing_queries,
@@ -15,12 +21,6 @@ from cranfield.evaluation.evidence.results import (
     results_without_lines,
     short_lists,
 )
-from cranfield.evaluation.evidence.family import missing_family
-from cranfield.evaluation.evidence.inspected import Inspected
-from cranfield.evaluation.evidence.likeness import id_form
-from cranfield.evaluation.evidence.limits import failed_queries, identical_runs, judged_share, unpaired_queries
-from cranfield.evaluation.evidence.order import judged_gap, reversed_order, tied_scores
-from cranfield.evaluation.evidence.repeats import duplicates, few_ids, one_id, same_list, same_results
 from cranfield.evaluation.evidence.values import Consequence, Found, Sides
 from cranfield.measures import Measure
 
@@ -107,6 +107,8 @@ _ROWS = (
         Consequence.VOID,
         system=broken_answer_rules,
         cause="The system answered in another mode than it was configured for: correct that, and run it again.",
+    ),
+    Check(
         "empty-answers",
         "Nearly all queries have no result, because the system is empty, filters everything out or failed.",
         "queries without a result / queries that expect one >= t, of 5 queries or more",
