@@ -164,7 +164,7 @@ def add_command(app: typer.Typer, path: str, name: str) -> None:
     """Import the module of a command and add `NAME_command` of it."""
     module = importlib.import_module(path)
     settings = {"cls": Command, **getattr(module, "SETTINGS", {})}
-    app.command(name, **settings)(handled(getattr(module, f"{name}_command")))
+    app.command(name, **settings)(handled(getattr(module, f"{name.replace('-', '_')}_command")))
 
 
 def requested_command(arguments: Sequence[str]) -> tuple[str, ...]:

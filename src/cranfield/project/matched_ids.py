@@ -4,16 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from cranfield.errors import InputError, NoCommonQueryError
-from cranfield.model import Run, TestSet
+from cranfield.model import IdRule, Run, TestSet
 from cranfield.model.renaming import IdMatch, match_ids, rule_of_digest, under_rule
 from cranfield.ranking import RankedRun
 from cranfield.ranking.transform import rename_queries
 from cranfield.words import first_of
 
 T = TypeVar("T")
+
+
+class Noticed(NamedTuple):
+    """How a run was matched."""
+
+    rule: IdRule | None = None
+    """Rule by which it names the queries; None: by the ids of the set."""
+    warnings: tuple[str, ...] = ()
+
+
 CARRY = "`cranfield testset migrate-ids` writes files of an earlier version with the ids of this one"
 UNPROVED = (
     "the file does not say which version of the test set it was made with: rows that were inserted, removed or moved "
@@ -21,15 +31,15 @@ UNPROVED = (
 )
 
 
-def by_own_ids(testset: TestSet, run: Run) -> tuple[Run, tuple[str, ...]]:
-    """A collected run with the ids of a test set, and warnings; unchanged where it has them, or fits no rule.
+def by_own_ids(testset: TestSet, run: Run) -> tuple[Run, Noticed]:
+    """A collected run with the ids of a test set, and how it was matched; unchanged where it has them, or fits no rule.
 
     Raises:
         InputError: it names rows of another version of the test set, which may be other queries.
     """
     match = match_ids(testset, run.answers)
     if match is None:
-        return run, ()
+        return run, Noticed()
     known = run.testset_digest is not None and rule_of_digest(testset, run.testset_digest) == match.rule
     if match.rule == "row" and run.testset_digest is not None and not known:
         raise InputError(
@@ -45,7 +55,7 @@ def by_own_ids(testset: TestSet, run: Run) -> tuple[Run, tuple[str, ...]]:
         logs=_renamed(run.logs, match),
         testset_digest=testset.digest if known else run.testset_digest,
     )
-    return named, warnings
+    return named, Noticed(match.rule, warnings)
 
 
 def _renamed(values: Mapping[str, T], match: IdMatch) -> dict[str, T]:
@@ -54,8 +64,8 @@ def _renamed(values: Mapping[str, T], match: IdMatch) -> dict[str, T]:
 
 def ranked_by_own_ids(
     testset: TestSet, rank: Callable[[TestSet], RankedRun], error: NoCommonQueryError
-) -> tuple[RankedRun, tuple[str, ...]]:
-    """A run file that shares no query with a test set, ranked under the rule of ids that it follows, and warnings.
+) -> tuple[RankedRun, Noticed]:
+    """A run file that shares no query with a test set, ranked under the rule of ids that it follows.
 
     Args:
         testset: the judged queries.
@@ -91,5 +101,5 @@ def ranked_by_own_ids(
             extra_queries=tuple(names.get(name, name) for name in ranked.extra_queries),
             misranked=tuple(names.get(name, name) for name in ranked.misranked),
         )
-        return own, warnings
+        return own, Noticed(rule, warnings)
     raise error

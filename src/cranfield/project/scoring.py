@@ -13,7 +13,7 @@ from cranfield.formats.sniff import sniff_run
 from cranfield.measures import Measure
 from cranfield.model import Answer, Convention, Hit, Outcome, Run, TestSet
 from cranfield.project.inputs import RunLike, ScoringOptions
-from cranfield.project.matched_ids import by_own_ids, ranked_by_own_ids
+from cranfield.project.matched_ids import Noticed, by_own_ids, ranked_by_own_ids
 from cranfield.ranking import RankedRun, rank_file, rank_run
 from cranfield.ranking.file import FileReading
 from cranfield.words import first_of
@@ -43,7 +43,7 @@ def score(
     if isinstance(run, Run):
         return _score_collected(testset, run, measures, given, rules)
     given_run, trec_file = run, path if found is not None and found.name == "trec" else None
-    noticed: tuple[str, ...] = ()
+    noticed = Noticed()
     try:
         ranked = _rank(testset, given_run, given, rules, trec_file=trec_file)
     except NoCommonQueryError as error:
@@ -52,7 +52,7 @@ def score(
         ranked, noticed = ranked_by_own_ids(
             testset, lambda named: _rank(named, again, given, rules, trec_file=trec_file), error
         )
-    warnings = [*noticed, *_extra_queries(ranked.extra_queries)]
+    warnings = [*noticed.warnings, *_extra_queries(ranked.extra_queries)]
     if ranked.misranked:
         warnings.append(
             f"the rank column disagrees with the order by score in {len(ranked.misranked)} queries "
@@ -67,7 +67,7 @@ def score(
         name=given.name or ranked.name,
         run_digest=ranked.digest,
         warnings=warnings,
-        reading=_reading(given),
+        reading=_reading(given, noticed),
     )
 
 
@@ -112,7 +112,7 @@ def _score_collected(
             expected=f"ids such as {first_of(testset.query_ids)}",
             got=first_of(extra),
         )
-    warnings = [*noticed, *_extra_queries(extra)]
+    warnings = [*noticed.warnings, *_extra_queries(extra)]
     if run.testset_digest is not None and run.testset_digest != testset.digest:
         warnings.append("the run was collected on another version of this test set (the digests differ)")
     return evaluate_ranking(
@@ -123,7 +123,7 @@ def _score_collected(
         run_digest=digest,
         run=run,
         warnings=warnings,
-        reading=_reading(given),
+        reading=_reading(given, noticed),
     )
 
 
@@ -132,9 +132,10 @@ def _extra_queries(extra: Sequence[str]) -> Iterable[str]:
         yield f"queries of the run that are not in the test set, ignored: {len(extra)} ({first_of(extra)})"
 
 
-def _reading(given: ScoringOptions) -> dict[str, str | int | None]:
-    """The options that an evaluation records."""
-    return {"depth": given.depth, "missing": given.missing, "duplicates": given.duplicates}
+def _reading(given: ScoringOptions, noticed: Noticed) -> dict[str, str | int | None]:
+    """The options that an evaluation records, and the rule of the run's ids where it is another than the set's."""
+    ids = {} if noticed.rule is None else {"ids": noticed.rule}
+    return {"depth": given.depth, "missing": given.missing, "duplicates": given.duplicates, **ids}
 
 
 def _has_scores(run: Mapping[str, Any]) -> TypeGuard[Mapping[str, Mapping[str, float]]]:

@@ -6,6 +6,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from cranfield.model import Query, TestSet
+from cranfield.model.query_ids import id_of
+from cranfield.model.renaming import renamed, under_rule
 from cranfield.testsets.expected import judgments_of
 
 
@@ -14,8 +16,11 @@ class Rewording:
     """A query whose text is another."""
 
     query_id: str
+    """Id in the new version."""
     old: str
     new: str
+    old_id: str = ""
+    """Id in the old version, where ids are made from the questions and it is another one there; else empty."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,18 +88,56 @@ class Difference:
 
 
 def diff(old: TestSet, new: TestSet) -> Difference:
-    """Compare two versions, query by query id."""
+    """Compare two versions, query by query id.
+
+    Versions whose ids follow different rules are compared by content. Where ids are made from the questions, a query that
+    is gone and a new one with the same judgments are one that was reworded; judgments that several of them have tell nothing.
+    """
+    old = _by_rule_of(old, new)
     common = [query_id for query_id in new.query_ids if query_id in old.by_id]
     texts = [(query_id, old.by_id[query_id].text, new.by_id[query_id].text) for query_id in common]
+    renamed_ids = _reworded_ids(old, new)
     return Difference(
         old,
         new,
-        added=tuple(query_id for query_id in new.query_ids if query_id not in old.by_id),
-        removed=tuple(query_id for query_id in old.query_ids if query_id not in new.by_id),
-        reworded=tuple(Rewording(query_id, was, now) for query_id, was, now in texts if was != now),
+        added=tuple(q for q in new.query_ids if q not in old.by_id and q not in renamed_ids),
+        removed=tuple(q for q in old.query_ids if q not in new.by_id and q not in renamed_ids.values()),
+        reworded=(
+            *(Rewording(query_id, was, now) for query_id, was, now in texts if was != now),
+            *(Rewording(q, old.by_id[was].text, new.by_id[q].text, was) for q, was in renamed_ids.items()),
+        ),
         judged=tuple(judged for query_id in common for judged in _judged(old, new, query_id)),
         changes=(*_set_changes(old, new), *(c for query_id in common for c in _query_changes(old, new, query_id))),
     )
+
+
+def _by_rule_of(old: TestSet, new: TestSet) -> TestSet:
+    """The old version with the ids of the new one, where these follow another rule."""
+    rule = new.meta.ids
+    if rule and rule != old.meta.ids and old.id_rules is not None and rule in old.id_rules.names:
+        return under_rule(old, rule)
+    if new.meta.ids != "content" or set(old.query_ids) & set(new.query_ids):
+        return old
+    contents = {query.id: id_of(query) for query in old.queries}
+    same = len(set(contents.values())) == len(contents) and set(contents.values()) & set(new.query_ids)
+    return renamed(old, contents, "content") if same else old
+
+
+def _reworded_ids(old: TestSet, new: TestSet) -> dict[str, str]:
+    """New id to old id of the queries whose question is another and whose judgments, alone among them, are the same."""
+    if not old.meta.ids == new.meta.ids == "content":
+        return {}
+    found: dict[str, str] = {}
+    gone = [query_id for query_id in old.query_ids if query_id not in new.by_id]
+    fresh = [query_id for query_id in new.query_ids if query_id not in old.by_id]
+    truths = {query_id: _grades(old, query_id) for query_id in gone}
+    for query_id in fresh:
+        truth = _grades(new, query_id)
+        befores = [other for other in gone if truths[other] == truth]
+        afters = [other for other in fresh if _grades(new, other) == truth]
+        if truth and len(befores) == len(afters) == 1:
+            found[query_id] = befores[0]
+    return found
 
 
 def _judged(old: TestSet, new: TestSet, query_id: str) -> Iterator[Judged]:

@@ -6,8 +6,13 @@ from dataclasses import replace
 
 import pytest
 
-from cranfield.model import Entity, Legacy, Meta, Negative, Pattern, Query, Source, Span, TestSet
+from cranfield.errors import UsageError
+from cranfield.formats.sniff import read_testset
+from cranfield.model import Entity, Legacy, Meta, Negative, Pattern, Query, Source, Span, TestSet, content_id
+from cranfield.model.renaming import renamed
 from cranfield.project.versions import named_runs, overfitting, score_moves
+from cranfield.reporting import render
+from cranfield.reporting.documents.testset_versions import difference_document
 from cranfield.testsets.diff import Change, Judged, Rewording, diff
 from cranfield.testsets.split import split
 
@@ -124,3 +129,57 @@ def test_overfitting_is_told_from_chance(tmp_path):
     (fair,) = overfitting(testset, tmp_path / "fair", measures=["P@1"])
     assert fair.is_overfit is False
     assert "no overfitting that these queries could tell" in fair.sentence
+
+
+SPANS = "query,result1\nwhere is it,a.rs:1-2:2\nwhat is it,b.rs:3-4:1\n"
+
+
+def read(tmp_path, text, ids=None):
+    (tmp_path / "truth.csv").write_text(text)
+    return read_testset(tmp_path / "truth.csv", ids=ids)
+
+
+@pytest.mark.parametrize("rule", ["content", "row", "text"])
+def test_a_row_inserted_at_the_top_is_one_addition(tmp_path, rule):
+    before = read(tmp_path, SPANS, rule)
+    after = read(tmp_path, SPANS.replace("where", "new,c.rs:1-9:1\nwhere", 1))
+    found = diff(before, after)
+    assert [after.by_id[query_id].text for query_id in found.added] == ["new"]
+    assert (*found.removed, *found.reworded, *found.judged, *found.changes) == ()
+    assert len(found.common) == 2
+
+
+def test_a_question_that_was_edited_is_reworded_and_named_by_both_ids(tmp_path):
+    found = diff(read(tmp_path, SPANS), read(tmp_path, SPANS.replace("where is it", "where is the index")))
+    old, new = content_id("where is it"), content_id("where is the index")
+    assert found.reworded == (Rewording(new, "where is it", "where is the index", old),)
+    assert (found.added, found.removed) == ((), ())
+    text = render(difference_document(found, ()), "text")
+    assert "0 added, 0 removed, 1 reworded" in text
+    assert old in text
+    assert new in text
+
+
+def test_questions_with_judgments_that_several_have_are_removed_and_added(tmp_path):
+    same = "query,result1\none,a.rs:1-2:2\ntwo,a.rs:1-2:2\n"
+    found = diff(read(tmp_path, same), read(tmp_path, same.replace("one", "uno").replace("two", "due")))
+    assert (len(found.added), len(found.removed), found.reworded) == (2, 2, ())
+
+
+def test_a_set_with_ids_of_its_own_is_compared_with_one_by_content(tmp_path):
+    after = read(tmp_path, SPANS)
+    own = renamed(after, dict(zip(after.query_ids, "ab", strict=True)))
+    own = replace(own, meta=Meta(), id_rules=None)
+    assert len(diff(own, after).common) == 2
+
+
+def test_a_run_by_row_is_refused_where_rows_are_other_queries(tmp_path):
+    (tmp_path / "old.csv").write_text("query_id,rank,doc_id,start,end\n1,1,a.rs,1,2\n2,1,b.rs,3,4\n")
+    runs = {"old": tmp_path / "old.csv"}
+    before = read(tmp_path, SPANS)
+    longer = read(tmp_path, SPANS + "new,c.rs:1-9:1\n")
+    (move,) = score_moves(before, longer, runs, measures=["RR"])
+    assert (move.old, move.common_new) == (1.0, 1.0)
+    moved = read(tmp_path, SPANS.replace("where", "new,c.rs:1-9:1\nwhere", 1))
+    with pytest.raises(UsageError, match="a row is another query in the other version"):
+        score_moves(before, moved, runs, measures=["RR"])

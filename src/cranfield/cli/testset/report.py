@@ -114,12 +114,13 @@ def diff_command(
     from cranfield.testsets.diff import ScoreMove, diff
 
     before, after = load_set(old, ask=bool(runs)), load_set(new, ask=bool(runs))
+    difference = diff(before, after)
     moves: tuple[ScoreMove, ...] = ()
     if runs:
         from cranfield.project.versions import named_runs, score_moves
 
-        moves = score_moves(before, after, named_runs(runs), measures=measures or None, convention=convention)
-    deliver(difference_document(diff(before, after), moves), output)
+        moves = score_moves(difference.old, after, named_runs(runs), measures=measures or None, convention=convention)
+    deliver(difference_document(difference, moves), output)
 
 
 def overfit_command(

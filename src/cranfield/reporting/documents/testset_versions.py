@@ -68,8 +68,12 @@ def _query_blocks(difference: Difference) -> tuple[Block, ...]:
         rows: list[tuple[Cell, ...]] = [(query_id, testset.by_id[query_id].text) for query_id in query_ids]
         blocks += [table(caption, texts, rows, SHOWN)] if rows else []
     if difference.reworded:
+        columns: tuple[Column, ...] = (texts[0], Column("old text"), Column("new text"))
         rows = [(reworded.query_id, reworded.old, reworded.new) for reworded in difference.reworded]
-        blocks.append(table("Reworded", (texts[0], Column("old text"), Column("new text")), rows, SHOWN))
+        if any(reworded.old_id for reworded in difference.reworded):
+            columns = (*columns, Column("old id", "code"))
+            rows = [(*row, reworded.old_id) for row, reworded in zip(rows, difference.reworded, strict=True)]
+        blocks.append(table("Reworded", columns, rows, SHOWN))
     return tuple(blocks)
 
 
@@ -84,7 +88,7 @@ FIELDS: Fields = {
         "system measure evaluated.mean=contrast.a.mean evaluated.n=contrast.a.n held_out.mean=contrast.b.mean "
         "held_out.n=contrast.b.n difference=contrast.difference ci_low=contrast.ci_low ci_high=contrast.ci_high p_permutation=contrast.p_permutation overfit=is_overfit sentence"
     ),
-    Rewording: "query=query_id old new",
+    Rewording: "query=query_id old new old_id",
     ScoreMove: (
         "system measure old.mean=old old.n=n_old new.mean=new new.n=n_new common.old_mean=common_old "
         "common.new_mean=common_new common.n=n_common"
