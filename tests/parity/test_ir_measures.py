@@ -15,10 +15,14 @@ import numpy as np
 import pytest
 from hypothesis import settings
 
+from cranfield import evaluate, load
+from cranfield.compat import ir_measures as compat
 from cranfield.errors import MeasureError
-from cranfield.measures import compute, parse
+from cranfield.evaluation.explain import explain
+from cranfield.measures import compute, parse, parse_all
 from cranfield.model import Answer, Hit, Outcome, Query, Run, TestSet, convention_named
 from cranfield.ranking import rank_run
+from cranfield.ranking.memory import rank_mapping
 
 N_CASES = 300 if settings().max_examples > 30 else 100
 """Queries; fewer under the hypothesis profile `quick` of `make test`."""
@@ -161,3 +165,72 @@ def test_a_scale_that_begins_under_0_is_refused():
     assert theirs["q"] > 0
     with pytest.raises(MeasureError, match="min_rel is -1"):
         parse("INST(min_rel=-1, max_rel=1)")
+
+
+# Ties, and scores that tie at 32 bits alone: each library of ir_measures has an order of its own ------------------------------
+
+TIED_QRELS, TIED_RUN = {}, {}
+_DRAW = random.Random(29)
+for _case in range(100):
+    _names = [f"d{i}" for i in range(14)]
+    TIED_QRELS[str(_case)] = {doc: _DRAW.choice([0, 0, 1, 2, 3]) for doc in _DRAW.sample(_names, 8)}
+    _docs = _DRAW.sample(_names, _DRAW.randint(1, 14))
+    TIED_RUN[str(_case)] = {doc: float(_DRAW.choice([1, 2, 3, 3.00000001])) for doc in _docs}
+ON_TIES = [
+    *("Judged@1", "Judged@5", "Judged@10", "RR", "RR@3", "RR@10", "RR(rel=2)@5"),
+    *("RBP(rel=1)", "RBP(p=0.5, rel=2)", "BPM(max_rel=3)@5", "SDCG(max_rel=3)@5", "INST(max_rel=3)", "INSQ(max_rel=3)"),
+    *("NERR8(max_rel=3)@5", "NERR9(max_rel=3)@5", "NERR10(max_rel=3)", "NERR11(max_rel=3)"),
+    *("P@5", "P(rel=2)@5", "AP", "AP@5", "nDCG", "nDCG@10", "R@5", "Rprec", "Success@1", "Bpref", "IPrec@0.1", "SetF"),
+]
+ROUNDED = {"ERR@5": 1e-5, "ERR@20": 1e-5, "nDCG(dcg='exp-log2')@10": 1e-5}
+"""gdeval prints five decimals."""
+
+
+@pytest.mark.parametrize("as_file", [False, True])
+@pytest.mark.parametrize("measure", [*ON_TIES, *ROUNDED])
+def test_ties_fall_as_in_the_library_that_computes_the_measure(measure, as_file, tmp_path):
+    if measure in ROUNDED and shutil.which("perl") is None:
+        pytest.skip("perl is not installed")
+    theirs = their_values(measure, TIED_QRELS, TIED_RUN)
+    run = TIED_RUN
+    if as_file:
+        run = tmp_path / "tied.run"
+        lines = [f"{q} Q0 {doc} 1 {score!r} t" for q, docs in TIED_RUN.items() for doc, score in docs.items()]
+        run.write_text("\n".join(lines) + "\n")
+    # A second measure of another library: the values of both are put together.
+    evaluation = evaluate(TIED_QRELS, run, measures=[measure, "nDCG@7", "Judged@7"], convention="ir_measures")
+    ours = {query_id: evaluation.value(measure, query_id) for query_id in TIED_QRELS}
+    assert ours == pytest.approx(theirs, abs=ROUNDED.get(measure, EXACT), rel=0)
+    spelled = list(compat.iter_calc([measure], TIED_QRELS, TIED_RUN))
+    assert {metric.query_id: metric.value for metric in spelled} == pytest.approx(ours, abs=EXACT, rel=0)
+
+
+def test_the_ideal_list_of_compat_is_the_only_difference_on_ties():
+    """Where two items of one grade tie in the run too, compat takes the order of the judgments, and Cranfield that of ids."""
+    theirs = their_values("Compat", TIED_QRELS, TIED_RUN)
+    evaluation = evaluate(TIED_QRELS, TIED_RUN, measures=["Compat"], convention="ir_measures")
+    for query_id, judged in TIED_QRELS.items():
+        scores = [(grade, TIED_RUN[query_id].get(doc, 0.0)) for doc, grade in judged.items() if grade > 0]
+        if len(set(scores)) == len(scores):
+            assert evaluation.value("Compat", query_id) == pytest.approx(theirs[query_id], abs=EXACT)
+
+
+def test_explain_attributes_the_order_of_ties_to_the_libraries():
+    def values(measure, convention):
+        evaluation = evaluate(TIED_QRELS, TIED_RUN, measures=[measure], convention=convention)
+        return evaluation.values[evaluation.measures[0]]
+
+    testset = load(TIED_QRELS)
+    a, b = convention_named("trec"), convention_named("ir_measures")
+    measures = parse_all(["RR@10", "RBP(rel=1)", "AP"])
+    explained = explain(testset, lambda rules: rank_mapping(testset, TIED_RUN, rules).ranking, a, b, measures)
+    for about in explained.measures:
+        assert about.a == pytest.approx(values(about.measure, "trec"))
+        assert about.b == pytest.approx(values(about.measure, "ir_measures"))
+    moved = {
+        about.measure.name: [part.choice.name for part in about.parts if part.changed.any()]
+        for about in explained.measures
+    }
+    assert "orders" in moved["RR"]
+    assert "orders" in moved["RBP"]
+    assert moved["AP"] == ["score_width"]

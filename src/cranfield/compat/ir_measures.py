@@ -2,7 +2,7 @@
 
 Every measure of the catalogue can be imported from here by its name. Values are those of ir_measures 0.4 (see the convention of
 that name): scores are compared as 32-bit floats, a judged query without a result counts as 0, and one that a measure is not
-defined for is left out. Ties fall to the larger document id for every measure but `RR@k`; ir_measures has three rules for them.
+defined for is left out. Ties fall as there, where each library has its own rule: see `cranfield.measures.orders`.
 What is passed over there is an error here: a document twice in a query, two grades for a document, a run that shares no
 query with the judgments, a measure by subtopic without subtopics.
 """
@@ -13,7 +13,7 @@ import io
 import itertools
 import math
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple, TextIO
 
@@ -29,7 +29,8 @@ from cranfield.formats.testsets.judgments import qrels_from_frame, qrels_from_ma
 from cranfield.formats.testsets.trec import read_qrels, read_subtopic_qrels
 from cranfield.measures import CATALOGUE, compute, parse
 from cranfield.measures.measure import WHY_NEEDED
-from cranfield.model import Outcome, TestSet, convention_named
+from cranfield.measures.orders import convention_for
+from cranfield.model import Convention, Outcome, TestSet, convention_named
 from cranfield.ranking.file import rank_file
 from cranfield.ranking.memory import rank_arrays, rank_frame, rank_mapping
 from cranfield.ranking.prepared import PreparedJudgments
@@ -119,11 +120,13 @@ class Evaluator:
         return CalcResults({measure: found.summed_up for measure, found in values.items()}, per_query)
 
     def _values(self, run: Run) -> dict[Measure, _Values]:
-        ranking = _rank(self._judged, run)
-        absent = np.array([outcome is Outcome.MISSING for outcome in ranking.outcomes], dtype=np.bool_)
+        run = run if isinstance(run, str | Path | Mapping) or is_frame(run) else list(run)
+        rankings = {rules: _rank(self._judged, run, rules) for rules in map(_order, self.measures)}
         found: dict[Measure, _Values] = {}
         refused = ProblemList(MeasureError)
         for measure in self.measures:
+            ranking = rankings[_order(measure)]
+            absent = np.array([outcome is Outcome.MISSING for outcome in ranking.outcomes], dtype=np.bool_)
             values, scored, reasons = compute(measure.computed, ranking)
             if (why := next(iter(reasons.values()), "")) in WHY_NEEDED.values():
                 refused.add(f"{measure} cannot be computed: {why}")
@@ -246,19 +249,27 @@ def _testset(qrels: Qrels, *, by_subtopic: bool) -> TestSet:
     return qrels_from_rows(judged, by_subtopic=by_subtopic)
 
 
-def _rank(judged: PreparedJudgments, run: Run) -> Ranking:
+def _order(measure: Measure) -> Convention:
+    return convention_for(measure.computed, _CONVENTION)
+
+
+def _rank(judged: PreparedJudgments, run: Run, rules: Convention) -> Ranking:
+    return replace(_ranked(judged, run, rules), convention=rules)
+
+
+def _ranked(judged: PreparedJudgments, run: Run, rules: Convention) -> Ranking:
     if isinstance(run, str | Path):
         path = Path(run)
         if not is_parquet(path, RunFormatError):
-            return rank_file(judged.testset, path, _CONVENTION, keep=0).ranking
-        return rank_frame(judged, path, _CONVENTION, keep=0).ranking
+            return rank_file(judged.testset, path, rules, keep=0).ranking
+        return rank_frame(judged, path, rules, keep=0).ranking
     if isinstance(run, Mapping):
-        return rank_mapping(judged, run, _CONVENTION, keep=0).ranking
+        return rank_mapping(judged, run, rules, keep=0).ranking
     if is_frame(run):
-        return rank_frame(judged, run, _CONVENTION, keep=0).ranking
+        return rank_frame(judged, run, rules, keep=0).ranking
     names: tuple[Role, ...] = ("query_id", "doc_id", "score")
     columns = _columns(list(run), {name: str(name) for name in names}, ScoredDoc)
-    return rank_arrays(judged, columns["query_id"], columns["doc_id"], columns["score"], _CONVENTION, keep=0).ranking
+    return rank_arrays(judged, columns["query_id"], columns["doc_id"], columns["score"], rules, keep=0).ranking
 
 
 def _columns(rows: list[Any], fields: Mapping[Role, str], example: type) -> dict[Role, Any]:

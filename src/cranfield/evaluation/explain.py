@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from cranfield.errors import UsageError
 from cranfield.evaluation.values import RATED_BY_SLOT, known_mean, subtract
 from cranfield.measures import Measure, compute
+from cranfield.measures.orders import convention_for
 from cranfield.model import Absence, Convention, TestSet
 from cranfield.model.convention import CHOICES, RANKING_CHOICES, differing, with_choice
 from cranfield.ranking.value import FloatQ, Ranking
@@ -203,7 +204,7 @@ class _Scorer:
         return replace(self._rankings[key], convention=convention)
 
     def __call__(self, measure: Measure, convention: Convention) -> FloatQ:
-        ranking = self.ranking(convention)
+        ranking = self.ranking(convention_for(measure, convention))
         found, scored, _ = compute(measure, ranking)
         values = np.full(len(self._places), np.nan)
         places = np.array([self._places[query_id] for query_id in ranking.query_ids], dtype=np.intp)
@@ -211,7 +212,7 @@ class _Scorer:
         return values
 
     def reasons(self, measure: Measure, convention: Convention) -> dict[str, str]:
-        ranking = self.ranking(convention)
+        ranking = self.ranking(convention_for(measure, convention))
         _, _, reasons = compute(measure, ranking)
         ranked = set(ranking.query_ids)
         return {query_id: Absence.NOT_RETURNED for query_id in self._places if query_id not in ranked} | reasons

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from cranfield.measures.kernels import expected_relevant, judged_within, never_judged
 from cranfield.measures.measure import Measure, Reason
+from cranfield.measures.orders import convention_for
 from cranfield.model import QUERY_CLASSES, Absence, Outcome
 from cranfield.ranking.transform import condensed, exponential_gains, ties_reversed, with_gains
 from cranfield.ranking.value import FloatQ, Ranking
@@ -23,8 +24,7 @@ NOTHING_JUDGED = "nothing within the cutoff is judged"
 
 def seen_by(measure: Measure, ranking: Ranking, *, diagnostic: bool) -> Ranking:
     """The ranking a measure looks at, by its own parameters and by the convention's choices."""
-    if not diagnostic:
-        ranking = ordered_for(measure, ranking)
+    ranking = ordered_for(measure, ranking)
     drops_unjudged = ranking.convention.unjudged == "condensed" and not diagnostic
     if drops_unjudged or measure.param("judged_only", default=False):
         ranking = condensed(ranking)
@@ -35,8 +35,9 @@ def seen_by(measure: Measure, ranking: Ranking, *, diagnostic: bool) -> Ranking:
 
 
 def ordered_for(measure: Measure, ranking: Ranking) -> Ranking:
-    """The ranking with its ties as the convention has them for this measure."""
-    reverses = ranking.convention.rr_ties == "reversed" and measure.name == "RR" and measure.cutoff is not None
+    """The ranking with its ties as the convention has them for this measure, as far as a ranking can be turned round."""
+    convention = ranking.convention
+    reverses = {convention_for(measure, convention).ties, convention.ties} == {"ascending", "descending"}
     return ties_reversed(ranking) if reverses else ranking
 
 

@@ -51,8 +51,9 @@ class Convention:
     """What AP divides by: all relevant documents, or the relevant results within the cutoff."""
     rr_depth: int | None = None
     """Largest rank that RR looks at, whatever its cutoff; None is the whole list."""
-    rr_ties: Literal["same", "reversed"] = "same"
-    """Order of equal scores for RR with a cutoff: as for other measures, or reversed."""
+    orders: Literal["one", "ir_measures"] = "one"
+    """Order of equal scores: one for all measures; or that of the library which computes a measure in ir_measures, by the
+    smaller document id for RR@k, Judged@k and Compat, as in the run for RBP and others of cwl_eval, all of these at 64 bits."""
     iprec: Literal["nearest", "up"] = "nearest"
     """Number of relevant results at a recall level that is not a whole number of them: the nearest or, above a tenth,
     the next."""
@@ -69,7 +70,9 @@ class Convention:
 CHOICES: tuple[str, ...] = tuple(field.name for field in fields(Convention) if field.name not in {"name", "sentence"})
 """Fields of a convention that are choices, in the order they apply: run, results, measure, mean."""
 
-RANKING_CHOICES = frozenset({"file_order", "ties", "score_width", "duplicates", "repeats", "missing", "credit", "gain"})
+RANKING_CHOICES = frozenset(
+    {"file_order", "ties", "score_width", "duplicates", "repeats", "missing", "credit", "gain", "orders"}
+)
 """Choices that change the Ranking of a run; the others apply to a given Ranking."""
 
 
@@ -90,9 +93,9 @@ CONVENTIONS = {
         ),
         Convention(
             "ir_measures",
-            "ir_measures 0.4 over pytrec_eval: scores as 32-bit floats, and in RR@k ties fall to the smaller document id",
+            "ir_measures 0.4 over pytrec_eval: scores as 32-bit floats; RR@k, Judged@k, RBP and others order ties in their own ways",
             score_width=32,
-            rr_ties="reversed",
+            orders="ir_measures",
             iprec="up",
         ),
         Convention(

@@ -64,7 +64,7 @@ def _start(testset: TestSet, run: Path, options: ScoringOptions) -> FileReading 
     if testset.ratings or sniff_run(run, options.run_format).name != "trec":
         return None
     given, rules = options.resolved()
-    if rules.repeats == "kept":
+    if rules.repeats == "kept" or rules.orders != "one":
         return None
     reading = FileReading(
         testset,

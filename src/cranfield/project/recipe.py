@@ -91,7 +91,12 @@ def evaluate_with_options(
         evaluation = evaluate_on_scales(testset, run, spelled, options, rule=testset.consensus or None)
     else:
         chosen = None if requested is None else parse_all([str(measure) for measure in requested])
-        evaluation = score(testset, run, chosen, options)
+        if convention_named(options.convention).orders == "one" or isinstance(run, FileReading):
+            evaluation = score(testset, run, chosen, options)
+        else:
+            from cranfield.project.orders import evaluate_in_orders
+
+            evaluation = evaluate_in_orders(testset, run, chosen, options)
     if evaluation.run is not None or options.confusion:
         from cranfield.evaluation.confusion import confusions_of
 

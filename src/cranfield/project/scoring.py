@@ -18,6 +18,13 @@ from cranfield.ranking import RankedRun, rank_file, rank_run
 from cranfield.ranking.file import FileReading
 from cranfield.words import first_of
 
+TIES = {
+    "descending": "to the larger document id",
+    "ascending": "to the smaller document id",
+    "given": "as they stand in the run",
+}
+"""Where ties fall, for each rule of a convention."""
+
 
 def score(
     testset: TestSet,
@@ -59,7 +66,7 @@ def score(
             f"({first_of(ranked.misranked)}); the score counts"
         )
     if ranked.n_tied:
-        warnings.append(f"{ranked.n_tied} results tie with the one before; ties fall to the larger document id")
+        warnings.append(f"{ranked.n_tied} results tie with the one before; ties fall {TIES[rules.ties]}")
     return evaluate_ranking(
         testset,
         ranked.ranking,

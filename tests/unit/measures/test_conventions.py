@@ -233,7 +233,7 @@ def test_every_name_asked_for_is_there_and_trec_is_all_defaults():
     ("name", "choices"),
     [
         ("trec9", {"score_width": 32, "missing": "skip", "iprec": "up"}),
-        ("ir_measures", {"score_width": 32, "rr_ties": "reversed", "iprec": "up"}),
+        ("ir_measures", {"score_width": 32, "orders": "ir_measures", "iprec": "up"}),
         ("ranx", {"iprec": "up"}),
         ("msmarco", {"ties": "ascending"}),
         (
