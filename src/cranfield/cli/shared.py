@@ -335,5 +335,11 @@ def show(parts: Iterable[str]) -> None:
 
 
 def verdict_exit_code(verdicts: Iterable[VerdictCode], fail_on: Sequence[VerdictCode] | None) -> int:
-    """The exit code of the first verdict that is among those to fail on; 0 where none is."""
-    return next((FAIL_ON[verdict] for verdict in verdicts if verdict in (fail_on or ())), 0)
+    """The exit code of the first verdict that is among those to fail on; 0 where none is.
+
+    A mixed verdict is among them where a worse one is: the candidate is worse in a class.
+    """
+    named = set(fail_on or ())
+    if VerdictCode.WORSE in named:
+        named.add(VerdictCode.MIXED)
+    return next((FAIL_ON[verdict] for verdict in verdicts if verdict in named), 0)

@@ -7,17 +7,18 @@ made it fail.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cranfield.errors import UnknownNameError, UsageError
 from cranfield.evaluation.evaluate import summarise
-from cranfield.evaluation.values import Evaluation
+from cranfield.evaluation.values import Comparison, Evaluation
 from cranfield.measures import CATALOGUE, Measure, parse
 from cranfield.measures.kernels import first_relevant_rank
 from cranfield.model import Absence, Outcome, is_in_stratum, query_strata
-from cranfield.project.recipe import with_measure
+from cranfield.project.recipe import compare, with_measure
 from cranfield.words import n_of
 
 DECIMALS = 12
@@ -120,6 +121,18 @@ class Scores:
         """
         self._require_key(key)
         return {value: self.where(**{key: value}) for value in sorted(self._values_of(key))}
+
+    def against(self, baseline: Scores, **options: Any) -> Comparison:
+        """The comparison with another system on the test set, on all queries; its verdict has a code: `worse`, `mixed`.
+
+        Args:
+            baseline: what the other system scored.
+            options: of `cranfield.compare`: primary, test, alpha, margin, verdict, strata.
+
+        Raises:
+            UsageError: the two do not belong together, or an option is out of bounds.
+        """
+        return compare(baseline.evaluation, self.evaluation, **options)
 
     def __len__(self) -> int:
         """How many queries these are."""

@@ -11,15 +11,13 @@ from cranfield.numbers import format_delta, format_level, format_p
 from cranfield.record import Fields, record_of
 from cranfield.reporting.document import Cell, Column, Fact, Paragraph, Section, Table, TonedCell
 from cranfield.reporting.sections.subject import Subject
-from cranfield.words import n_of
 
 RULE = (
     "better: the test over all queries is significant, at least one class is better and none is worse; worse: the same the "
     "other way; mixed: at least one class is better and one is worse."
 )
-OVERALL = (
-    "Over all queries: {measure} {delta}, p {p} ({test}). p Holm is adjusted for {tested}; the CIs are not adjusted."
-)
+OVERALL = "Over all queries: {measure} {delta}, p {p} ({test})."
+ADJUSTED = " p Holm is adjusted for {n} classes; the CIs are not adjusted."
 TOO_FEW = "too few queries"
 LOWER = "{text}, lower"
 
@@ -45,8 +43,9 @@ def class_verdicts(subject: Subject) -> Section | None:
         delta=format_delta(about.delta),
         p=format_p(found.overall.p_two_sided),
         test=comparison.test,
-        tested=n_of(found.n_tested, "classes"),
     )
+    if found.n_tested > 1:
+        notes += ADJUSTED.format(n=found.n_tested)
     table = Table(columns, [_row(row) for row in found.rows], f"By {found.key}, B minus A", shown=None, wrap=True)
     return Section("verdict-by-class", "Verdict by class", (table, Paragraph(notes), Paragraph(RULE)))
 

@@ -14,6 +14,7 @@ from cranfield.evaluation.classes import (
     FormWins,
     by_class,
     compare_classes,
+    smallest_n,
 )
 from cranfield.evaluation.values import Comparison, Evaluation
 from cranfield.model import QueryClass
@@ -56,7 +57,9 @@ def _classes_compared(comparison: Comparison) -> Section | None:
     compared = compare_classes(comparison)
     if not compared:
         return None
-    many = f" p Holm is adjusted for the {len(compared)} classes." if len(compared) > 1 else ""
+    needed = smallest_n(comparison.alpha)
+    n_tested = sum(each.test is not None and each.test.p_adjusted is not None for each in compared)
+    many = f" p Holm is adjusted for the {n_tested} classes of {needed} queries or more." if n_tested > 1 else ""
     blocks: list[Block] = [Paragraph(f"{OWN_TERMS} Each class is tested on its first measure.{many}")]
     for of_class in compared:
         blocks += _compared(of_class, comparison)
