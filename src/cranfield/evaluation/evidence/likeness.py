@@ -56,7 +56,7 @@ def id_form(system: Inspected, _primary: Measure | None, limit: float) -> Iterat
     for most in (FIRST_LISTS, MOST_LISTS):
         scale = max(len(places) / most, 1.0)
         pairs = _pairs(system, places, most)
-        by_form = _by_form(system, pairs) | _by_affix(system, pairs)
+        by_form = _by_affix(system, pairs) | _by_form(system, pairs)
         form, queries = max(by_form.items(), key=lambda item: len(item[1]), default=("", []))
         if len(queries) * scale < (least / 2 if most < min(MOST_LISTS, len(places)) else least):
             return
