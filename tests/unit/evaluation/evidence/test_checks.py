@@ -481,7 +481,7 @@ BROKEN: Mapping[str, Sequence[Callable[[], list[Evaluation]]]] = {
     ],
     "id-form": [
         changed(str.upper, "schemes"),
-        changed(lambda doc_id: f"/home/me/project/{doc_id}", "paths"),
+        changed(lambda doc_id: f"/opt/site/project/{doc_id}", "paths"),
         changed(lambda doc_id: doc_id.replace("/", "\\"), "paths"),
         changed(lambda doc_id: doc_id.replace("doc-", "doc-00"), "padded"),
         changed(lambda doc_id: f"{doc_id}.md", "letters and numbers"),
@@ -672,7 +672,7 @@ def test_settings_of_the_command_line() -> None:
 def test_the_transformation_is_named_with_the_number_of_queries() -> None:
     for build, form in (
         (changed(str.upper, "schemes"), "upper and lower case are ignored"),
-        (changed(lambda doc_id: f"/home/me/{doc_id}", "paths"), "the prefix '/home/me/' of results were removed"),
+        (changed(lambda doc_id: f"/opt/site/{doc_id}", "paths"), "the prefix '/opt/site/' of results were removed"),
         (
             changed(lambda doc_id: doc_id.removeprefix("src/"), "paths"),
             "the prefix 'src/' of expected ids were removed",
