@@ -120,6 +120,10 @@ TESTSET_OPTIONS: Mapping[str, Any] = {
         typer.Option("--at", metavar="COMMIT", help="Commit of the repository; default: the files on disk."),
     ],
     "allow_drift": AllowDriftOption,
+    "intact": Annotated[
+        bool,
+        typer.Option("--intact", help="Use only the queries whose expected places all still stand in the repository."),
+    ],
     "ids": Annotated[
         str | None,
         typer.Option(

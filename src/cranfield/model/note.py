@@ -16,6 +16,8 @@ class NoteKind(StrEnum):
     """Content of the source that the test set does not hold: writing the set over its source would delete it."""
     CONSENSUS = "consensus"
     """Grades were made from ratings."""
+    INTACT = "intact"
+    """Queries were left out because a place that they expect is not as it was."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +26,10 @@ class Note:
 
     kind: NoteKind
     text: str
+    query_ids: tuple[str, ...] = ()
+    """Queries that were left out."""
+    total: int = 0
+    """Queries before that."""
 
     def __str__(self) -> str:
         """The text."""

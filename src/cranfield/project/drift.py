@@ -9,18 +9,23 @@ from datetime import UTC, date, datetime
 from pathlib import Path
 
 from cranfield.errors import Problem, TestSetError
-from cranfield.model import TestSet
+from cranfield.matching.place import path_of
+from cranfield.model import Note, NoteKind, TestSet
 from cranfield.model.note import info
 from cranfield.repo.anchor import Outlines, anchor_of, places
 from cranfield.repo.drift import DRIFTED, STATES, DriftReport, Finding, reanchored, verify
+from cranfield.repo.hashes import kept_hash
 from cranfield.repo.snapshot import Snapshot, take
 from cranfield.testsets.edit import counts_of
+from cranfield.testsets.split import only
 from cranfield.words import first_of, n_of
 
 REVIEW = "look at each and correct the test set"
 
 
-def check_repository(testset: TestSet, repo: Path, *, allow_drift: bool = False, at: str | None = None) -> TestSet:
+def check_repository(
+    testset: TestSet, repo: Path, *, allow_drift: bool = False, at: str | None = None, intact: bool = False
+) -> TestSet:
     """The test set as it is true of a repository: moved places at their new lines, and notes that say so.
 
     Args:
@@ -28,19 +33,53 @@ def check_repository(testset: TestSet, repo: Path, *, allow_drift: bool = False,
         repo: folder of the repository; paths of the test set are counted from it.
         allow_drift: go on with places that were edited, renamed or are gone.
         at: a commit; None is the folder as it stands.
+        intact: keep the queries whose expected places are all unchanged or moved, and no others.
 
     Raises:
-        TestSetError: something drifted, and that is not allowed; names the places, and counts them all.
+        TestSetError: something drifted, and that is not allowed; names the places, and counts them all. Or no query is intact.
         UsageError: there is no such folder or commit.
     """
     report = verify(testset, take(repo, at))
-    if report.drifted and not allow_drift:
+    if report.drifted and not allow_drift and not intact:
         hint = (
-            f"{REVIEW}, then rehash it (`cranfield testset rehash`); {{allow_drift}} continues with the drifted places"
+            f"{REVIEW}, then rehash it (`cranfield testset rehash`); {{allow_drift}} continues with the drifted places, "
+            "{intact} with the queries whose places all stand"
         )
         raise TestSetError(_refusal(testset, report.drifted, len(report.findings), report, hint))
     healed = reanchored(testset, report)
+    if intact:
+        left_out = {query_id for finding in report.drifted for query_id in finding.queries}
+        return _intact(healed, left_out, report)
     return replace(healed, notes=(*testset.notes, *info(*_notes(report))))
+
+
+def _intact(testset: TestSet, left_out: set[str], report: DriftReport) -> TestSet:
+    """The test set without some queries, and a note that says so."""
+    n = len(testset.queries)
+    if len(left_out) == n:
+        raise TestSetError(
+            f"test set {testset.name!r}: each of {n_of(n, 'queries')} expects a place that is not as it was in {report.where}",
+            hint=f"{REVIEW}, then rehash it (`cranfield testset rehash`)",
+        )
+    notes = _notes(report, is_allowed=False)
+    if not left_out:
+        return replace(testset, notes=(*testset.notes, *info(*notes)))
+    states = Counter(finding.state for finding in report.drifted if finding.queries)
+    counted = ", ".join(f"{states[state]} {state}" for state in STATES if states[state])
+    gone = tuple(query_id for query_id in testset.query_ids if query_id in left_out)
+    text = (
+        f"Only intact queries are evaluated: {n - len(gone)} of {n}. Left out, because places that they expect are not as "
+        f"they were in {report.where} ({counted}): {first_of(gone)}."
+    )
+    smaller = only(testset, set(testset.query_ids) - left_out)
+    split = testset.meta.split
+    if split is not None:
+        split = replace(split, held_out=tuple(query_id for query_id in split.held_out if query_id not in left_out))
+    return replace(
+        smaller,
+        meta=replace(smaller.meta, split=split),
+        notes=(*testset.notes, *info(*notes), Note(NoteKind.INTACT, text, gone, n)),
+    )
 
 
 def rehash(
@@ -80,8 +119,7 @@ def rehash(
             parameters=("repo",),
         )
     missing = [f"{label} ({why})" for label, why in here.items() if isinstance(why, str)]
-    hashes = {path: snapshot.sha256(path) for path in sorted({place.path for place in expected.values()})}
-    source_files = {path: digest for path, digest in hashes.items() if digest is not None}
+    source_files = _hashes(testset, {place.path for place in expected.values()}, snapshot)
     commit, why = _commit(snapshot, source_files)
     at_commit = f" at commit {commit[:12]}" if commit else ""
     done = f"{_day(today)}: rehashed{at_commit}: {n_of(len(anchors), 'places')} in {n_of(len(source_files), 'files')}."
@@ -97,12 +135,23 @@ def rehash(
     return replace(testset, meta=meta, notes=(*testset.notes, *info(*notes, *why)))
 
 
+def _hashes(testset: TestSet, paths: set[str], snapshot: Snapshot) -> dict[str, str]:
+    """Path to hash of each file of a place and of each recorded one; what is recorded and holds stays as it is written."""
+    recorded = testset.meta.source_files
+    written = {path_of(path, testset.matching): path for path in recorded}
+    hashes = {
+        written.get(path, path): kept_hash(recorded.get(written.get(path, path)), path, snapshot)
+        for path in sorted({*paths, *written})
+    }
+    return {path: digest for path, digest in hashes.items() if digest is not None}
+
+
 def _commit(snapshot: Snapshot, source_files: dict[str, str]) -> tuple[str, list[str]]:
     """The commit that the files are those of; none where a file differs from it, and a note of that."""
     if snapshot.is_commit or not snapshot.commit:
         return snapshot.commit, []
     committed = take(snapshot.root, snapshot.commit)
-    differing = [path for path, digest in source_files.items() if committed.sha256(path) != digest]
+    differing = [path for path in source_files if committed.sha256(path) != snapshot.sha256(path)]
     if not differing:
         return snapshot.commit, []
     return "", [f"No commit is named: the folder differs from {snapshot.commit[:12]} in {_some(differing)}."]
@@ -114,7 +163,7 @@ def _refusal(testset: TestSet, changed: Sequence[Finding], among: int, report: D
     counted = ", ".join(f"{states[state]} {state}" for state in STATES if states[state])
     head = f"test set {testset.name!r}: {len(changed)} of {n_of(among, 'expected places')} not as they were in {report.where}: {counted}"
     return [
-        Problem(head, hint=hint, parameters=("allow_drift",)),
+        Problem(head, hint=hint, parameters=("allow_drift", "intact")),
         *(Problem(state_text(finding), path=finding.label) for finding in changed),
     ]
 
@@ -125,14 +174,14 @@ def state_text(finding: Finding) -> str:
     return f"{finding.state}{now}" + (f" ({finding.detail})" if finding.detail else "")
 
 
-def _notes(report: DriftReport) -> list[str]:
+def _notes(report: DriftReport, *, is_allowed: bool = True) -> list[str]:
     notes = []
     if not report.findings:
         notes.append("Nothing is expected in a file: the repository says nothing about this test set.")
     if report.moved:
         pairs = [f"{finding.label} to {finding.now}" for finding in report.moved]
         notes.append(f"{n_of(len(pairs), 'places')} moved to where the text is now: {_some(pairs)}.")
-    if report.drifted:
+    if report.drifted and is_allowed:
         drifted = [f"{finding.label} {state_text(finding)}" for finding in report.drifted]
         of = n_of(len(report.findings), "expected places")
         notes.append(f"Drift was allowed: {len(drifted)} of {of} not as they were: {_some(drifted)}.")

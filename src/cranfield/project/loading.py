@@ -55,6 +55,8 @@ class TestSetOptions:
     """Its commit; by default the files as they are."""
     allow_drift: bool = False
     """Go on with a set that is no longer true of it."""
+    intact: bool = False
+    """Use only the queries whose expected places are all as they were."""
     part: str | None = None
     """Queries of the stored split: `evaluated` or `held-out`."""
     ids: str | None = None
@@ -140,11 +142,13 @@ def apply_options(testset: TestSet, options: TestSetOptions = NO_OPTIONS, folder
     if options.repo is not None:
         from cranfield.project.drift import check_repository
 
-        testset = check_repository(testset, options.repo, allow_drift=options.allow_drift, at=options.at)
-    elif options.allow_drift or options.at is not None:
-        parameters = ("allow_drift", "at", "repo")
+        testset = check_repository(
+            testset, options.repo, allow_drift=options.allow_drift, at=options.at, intact=options.intact
+        )
+    elif options.allow_drift or options.at is not None or options.intact:
+        parameters = ("allow_drift", "at", "intact", "repo")
         hint = "name it with {repo=DIR}"
-        raise UsageError("{allow_drift} and {at} need a repository", hint=hint, parameters=parameters)
+        raise UsageError("{allow_drift}, {at} and {intact} need a repository", hint=hint, parameters=parameters)
     if options.part is not None:
         from cranfield.testsets.split import part
 

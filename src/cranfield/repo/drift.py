@@ -17,6 +17,7 @@ from typing import Literal, get_args
 from cranfield.matching.place import ENTITY_MARK
 from cranfield.model import Anchor, Span, Target, TestSet
 from cranfield.repo.anchor import Expected, Outlines, anchor_of, entity_anchor, places
+from cranfield.repo.hashes import is_hash_of, recorded_hashes
 from cranfield.repo.search import Found, best, elsewhere, names_of, windows
 from cranfield.repo.snapshot import Snapshot
 from cranfield.repo.symbols import Outline, Symbol, plain_name
@@ -93,21 +94,27 @@ def verify(testset: TestSet, snapshot: Snapshot) -> DriftReport:
     """Look for every expected place of a test set.
 
     A file whose hash is the one stored is not parsed; files that nothing is expected in are looked into only when a
-    place is not where it was.
+    place is not where it was. A recorded hash that is not that of the file counts for each of its places without an anchor,
+    and for the file itself where nothing is expected in it.
 
     Raises:
+        TestSetError: a recorded hash is none.
         MissingExtraError: a place in a changed file needs the symbols of a language whose library is not installed.
     """
     expected = places(testset, snapshot)
     outlines = Outlines(snapshot)
     meta = testset.meta
+    recorded = recorded_hashes(meta.source_files, testset.matching)
+    holds = {path: is_hash_of(written, path, snapshot) for path, written in recorded.items()}
     findings: dict[str, Finding] = {}
     lost: dict[str, Anchor] = {}
     for label, place in expected.items():
         anchor = meta.anchors.get(label)
-        known = meta.source_files.get(place.path)
-        same = known is not None and known == snapshot.sha256(place.path)
-        found = _unanchored(place, outlines, same=same) if anchor is None else _here(place, anchor, outlines, same=same)
+        same = holds.get(place.path)
+        if anchor is None:
+            found: Finding | None = _unanchored(place, outlines, same=same)
+        else:
+            found = _here(place, anchor, outlines, same=bool(same))
         if found is not None:
             findings[label] = found
         if found is None or (anchor is None and found.state == "gone"):
@@ -117,8 +124,13 @@ def verify(testset: TestSet, snapshot: Snapshot) -> DriftReport:
         for label, anchor in lost.items():
             was = findings.get(label, Finding(label, expected[label].kind, "gone"))
             findings[label] = _renamed(was, expected[label], best(searched.get(label, ()), expected[label], anchor))
+    of_places = {place.path for place in expected.values()}
+    changed = [path for path, same in holds.items() if not same and path not in of_places]
     return DriftReport(
-        tuple(replace(findings[label], queries=tuple(place.queries)) for label, place in expected.items()),
+        (
+            *(replace(findings[label], queries=tuple(place.queries)) for label, place in expected.items()),
+            *(_changed_file(path, snapshot) for path in changed),
+        ),
         snapshot.commit,
         _where(snapshot),
         _unparsed(expected.values(), outlines),
@@ -131,13 +143,24 @@ def _where(snapshot: Snapshot) -> str:
     return on if snapshot.is_commit else f"the folder on {on}" if on else "the folder"
 
 
-def _unanchored(place: Expected, outlines: Outlines, *, same: bool) -> Finding:
-    """A place that nothing is stored of: whether it is there at all."""
+def _changed_file(path: str, snapshot: Snapshot) -> Finding:
+    """A file that no query expects anything in, and whose recorded hash does not hold."""
+    detail = "a recorded file, in which no query expects a place"
+    if path not in snapshot:
+        return Finding(path, "file", "gone", detail=detail)
+    return Finding(path, "file", "edited", path, f"its hash is not the recorded one; {detail}")
+
+
+def _unanchored(place: Expected, outlines: Outlines, *, same: bool | None) -> Finding:
+    """A place without an anchor: whether it is there at all, and whether its file has the recorded hash, where there is one."""
     here = anchor_of(place, outlines)
     if isinstance(here, str):
         return Finding(place.label, place.kind, "gone", detail=f"{here}; no anchor was stored")
     if same:
         return Finding(place.label, place.kind, "unchanged", detail="its file is as it was")
+    if same is False:
+        why = f"the hash of {place.path} is not the recorded one; no anchor was stored"
+        return Finding(place.label, place.kind, "edited", place.label, why)
     return Finding(place.label, place.kind, "unanchored", detail="it is there; no anchor was stored")
 
 

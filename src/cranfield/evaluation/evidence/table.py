@@ -9,6 +9,7 @@ from cranfield.evaluation.evidence.answers import broken_answer_rules
 from cranfield.evaluation.evidence.family import missing_family
 from cranfield.evaluation.evidence.freshness import kept_answers, resumed_answers
 from cranfield.evaluation.evidence.inspected import Inspected
+from cranfield.evaluation.evidence.intact import left_out_queries
 from cranfield.evaluation.evidence.likeness import id_form
 from cranfield.evaluation.evidence.limits import failed_queries, identical_runs, judged_share, unpaired_queries
 from cranfield.evaluation.evidence.order import judged_gap, reversed_order, tied_scores
@@ -255,6 +256,15 @@ _ROWS = (
         Consequence.CAVEAT,
         systems=judged_gap,
         cause="The judgments were made from the results of one system: judge those of the other too.",
+    ),
+    Check(
+        "intact-queries",
+        "Queries were left out because places that they expect have changed (--intact).",
+        "queries left out > t",
+        0,
+        Consequence.CAVEAT,
+        system=left_out_queries,
+        cause="Look at the places that changed, correct the test set, and rehash it (cranfield testset rehash).",
     ),
     Check(
         "identical-runs",

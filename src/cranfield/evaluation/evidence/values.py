@@ -125,5 +125,5 @@ def void_sentences(findings: Iterable[Finding]) -> tuple[str, ...]:
 
 
 def caveat_sentences(findings: Iterable[Finding]) -> tuple[str, ...]:
-    """The sentences of caveats."""
-    return tuple(finding.sentence for finding in findings if not finding.is_void)
+    """The sentences of caveats, each once."""
+    return tuple(dict.fromkeys(finding.sentence for finding in findings if not finding.is_void))

@@ -1,0 +1,62 @@
+"""Hashes of source files as test sets record them: of several kinds, in several spellings."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Mapping
+
+from cranfield.errors import Problem, TestSetError, shorten
+from cranfield.matching.place import path_of
+from cranfield.model import MatchingRules
+from cranfield.repo.snapshot import Snapshot
+
+KINDS = ("sha256", "sha1", "git", "md5")
+_HASH = re.compile(r"(?:(sha-?256|sha-?1|md5|git)[:-])?([0-9a-f]{7,64})", re.IGNORECASE)
+
+
+def recorded_hashes(source_files: Mapping[str, str], rules: MatchingRules) -> dict[str, str]:
+    """Path, as results are matched, to the recorded hash.
+
+    Raises:
+        TestSetError: with each entry that is no hash.
+    """
+    wrong = [path for path, written in source_files.items() if _HASH.fullmatch(written.strip()) is None]
+    if wrong:
+        raise TestSetError(
+            [
+                Problem(
+                    f"the recorded hash of {path} is none",
+                    expected="SHA-256, SHA-1, MD5 or the id of a blob of git, in hexadecimal digits",
+                    got=shorten(source_files[path]),
+                )
+                for path in wrong
+            ]
+        )
+    return {path_of(path, rules): written for path, written in source_files.items()}
+
+
+def is_hash_of(written: str, path: str, snapshot: Snapshot) -> bool:
+    """Whether a recorded hash is that of a file as it is: SHA-256, SHA-1, MD5 or git's, whole or its first digits."""
+    found = _HASH.fullmatch(written.strip())
+    data = snapshot.data(path)
+    if found is None or data is None:
+        return False
+    kind, digits = (found[1] or "").lower().replace("-", ""), found[2].lower()
+    kinds = [kind] if kind else KINDS
+    return any(_digest(name, data).startswith(digits) for name in kinds)
+
+
+def _digest(kind: str, data: bytes) -> str:
+    if kind == "git":
+        return hashlib.sha1(b"blob %d\0" % len(data) + data, usedforsecurity=False).hexdigest()
+    return hashlib.new(kind, data, usedforsecurity=False).hexdigest()
+
+
+def kept_hash(written: str | None, path: str, snapshot: Snapshot) -> str | None:
+    """The hash to record of a file: the one that is recorded where it still holds; SHA-256 otherwise."""
+    if written is not None and is_hash_of(written, path, snapshot):
+        return written
+    digest = snapshot.sha256(path)
+    prefix = "sha256:" if written is not None and written.lower().startswith("sha256:") else ""
+    return None if digest is None else prefix + digest
