@@ -94,8 +94,8 @@ def verify(testset: TestSet, snapshot: Snapshot) -> DriftReport:
     """Look for every expected place of a test set.
 
     A file whose hash is the one stored is not parsed; files that nothing is expected in are looked into only when a
-    place is not where it was. A recorded hash that is not that of the file counts for each of its places without an anchor,
-    and for the file itself where nothing is expected in it.
+    place is not where it was. In a file without any anchor, a recorded hash that is not that of the file counts: for each of
+    its places, and for the file itself where nothing is expected in it.
 
     Raises:
         TestSetError: a recorded hash is none.
@@ -106,13 +106,15 @@ def verify(testset: TestSet, snapshot: Snapshot) -> DriftReport:
     meta = testset.meta
     recorded = recorded_hashes(meta.source_files, testset.matching)
     holds = {path: is_hash_of(written, path, snapshot) for path, written in recorded.items()}
+    anchored = {anchor.symbol.partition(ENTITY_MARK)[0] for anchor in meta.anchors.values()}
     findings: dict[str, Finding] = {}
     lost: dict[str, Anchor] = {}
     for label, place in expected.items():
         anchor = meta.anchors.get(label)
         same = holds.get(place.path)
         if anchor is None:
-            found: Finding | None = _unanchored(place, outlines, same=same)
+            is_checked = same or place.path not in anchored
+            found: Finding | None = _unanchored(place, outlines, same=same if is_checked else None)
         else:
             found = _here(place, anchor, outlines, same=bool(same))
         if found is not None:
@@ -124,8 +126,8 @@ def verify(testset: TestSet, snapshot: Snapshot) -> DriftReport:
         for label, anchor in lost.items():
             was = findings.get(label, Finding(label, expected[label].kind, "gone"))
             findings[label] = _renamed(was, expected[label], best(searched.get(label, ()), expected[label], anchor))
-    of_places = {place.path for place in expected.values()}
-    changed = [path for path, same in holds.items() if not same and path not in of_places]
+    others = holds.keys() - anchored - {place.path for place in expected.values()}
+    changed = [path for path, same in holds.items() if not same and path in others]
     return DriftReport(
         (
             *(replace(findings[label], queries=tuple(place.queries)) for label, place in expected.items()),
