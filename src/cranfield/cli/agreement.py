@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
-from cranfield.cli.option_groups import RULES, SCALES
 from cranfield.cli.shared import Format, FormatOption, HtmlOption, SeedOption, TestSetFormatOption, deliver
+from cranfield.model.testset_options import RULES, SCALES
 
 
 def agreement_command(

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from cranfield.cli.gate import ConfigArgument, FromOption, RunOption
+from cranfield.cli.option_groups import option_groups
 from cranfield.cli.shared import Format, FormatOption, deliver, today
+
+if TYPE_CHECKING:
+    from cranfield.project.loading import SetOverrides
 
 SUBCOMMANDS = dict.fromkeys(("accept", "show"), __name__)
 
 
+@option_groups
 def accept_command(
     config: ConfigArgument = Path("cranfield.yaml"),
     *,
@@ -28,6 +33,7 @@ def accept_command(
         Path, typer.Option("--out", metavar="DIR", help="Output folder for the run, if the system is queried now.")
     ] = Path("cranfield-gate"),
     output: FormatOption = Format.TEXT,
+    overrides: SetOverrides,
 ) -> None:
     """Show what changes and write the baseline file, which is to be committed.
 
@@ -43,6 +49,7 @@ def accept_command(
         reason=reason,
         source=Source(folder, run),
         dry_run=dry_run,
+        overrides=overrides,
     )
     deliver(done.document, output, written=done.written)
     if dry_run:

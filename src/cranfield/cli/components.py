@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from cranfield.cli.option_groups import option_groups
 from cranfield.cli.shared import (
     EXIT_SYSTEM,
     ConfigArgument,
@@ -22,7 +23,11 @@ from cranfield.cli.shared import (
     deliver,
 )
 
+if TYPE_CHECKING:
+    from cranfield.project.loading import SetOverrides
 
+
+@option_groups
 def components_command(
     name: Annotated[str, typer.Argument(metavar="NAME", help="A fusion, or a system that lists its `components`.")],
     config: ConfigArgument = Path("cranfield.yaml"),
@@ -34,6 +39,7 @@ def components_command(
     no_cache: KeptOption = False,
     refresh: RefreshOption = False,
     output: FormatOption = Format.TEXT,
+    overrides: SetOverrides,
 ) -> None:
     """Measure the contribution of each component: alone, all together, and all but one.
 
@@ -49,6 +55,7 @@ def components_command(
         seed=seed,
         pilot=pilot,
         cache=answer_cache(no_cache=no_cache, refresh=refresh),
+        overrides=overrides,
     )
     deliver(job.document, output, written=job.written)
     raise typer.Exit(EXIT_SYSTEM if job.broken_limits else 0)

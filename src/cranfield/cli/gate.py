@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from cranfield.cli.option_groups import option_groups
 from cranfield.cli.shared import (
     EXIT_INCONCLUSIVE,
     EXIT_SYSTEM,
@@ -15,6 +16,10 @@ from cranfield.cli.shared import (
     FormatOption,
     deliver,
 )
+
+if TYPE_CHECKING:
+    from cranfield.project.gate import GateJob
+    from cranfield.project.loading import SetOverrides
 
 EXIT_CODES = {"passed": 0, "failed": EXIT_VERDICT, "inconclusive": EXIT_INCONCLUSIVE, "invalid": EXIT_SYSTEM}
 """What the status of a gate makes of the exit code, whatever is printed."""
@@ -29,6 +34,7 @@ FromOption = Annotated[
 RunOption = Annotated[Path | None, typer.Option("--run", metavar="FILE", help="Use this run file, in any run format.")]
 
 
+@option_groups
 def gate_command(
     config: ConfigArgument = Path("cranfield.yaml"),
     *,
@@ -56,6 +62,7 @@ def gate_command(
         bool, typer.Option("--step-summary", help="Append the report to the step summary of GitHub Actions.")
     ] = False,
     output: FormatOption = Format.TEXT,
+    overrides: SetOverrides,
 ) -> None:
     """Check a system against the rules of the config and its baseline.
 
@@ -63,23 +70,29 @@ def gate_command(
     exceeded the limit of failed queries; 2 invalid usage, config, baseline or run. They do not depend on the output
     format.
     """
-    from cranfield.project.ci import append_step_summary, summary_page, write_junit
+    from cranfield.project.ci import append_step_summary, summary_page
     from cranfield.project.gate import Source, run_gate
-    from cranfield.reporting import render, save_report
+    from cranfield.reporting import render
 
     if markdown is not None and markdown.suffix.lower() != ".md":
         raise typer.BadParameter("a file whose name ends in .md", param_hint="--markdown")
     if step_summary:
         summary_page()  # refused before a query is sent
-    job = run_gate(config, out=out, source=Source(folder, run), baseline_ref=baseline_ref)
-    written = list(job.written)
-    if markdown is not None:
-        save_report(job.document, markdown)
-        written.append(markdown)
-    if junit is not None:
-        write_junit(list(job.results.items()), junit)
-        written.append(junit)
+    job = run_gate(config, out=out, source=Source(folder, run), baseline_ref=baseline_ref, overrides=overrides)
+    written = [*job.written, *_extra_files(job, markdown, junit)]
     if step_summary:
         typer.echo(append_step_summary(render(job.document, "markdown")), err=True)
     deliver(job.document, output, written=written)
     raise typer.Exit(EXIT_CODES[job.status])
+
+
+def _extra_files(job: GateJob, markdown: Path | None, junit: Path | None) -> list[Path]:
+    """Write the report and the test cases to the files that were named."""
+    from cranfield.project.ci import write_junit
+    from cranfield.reporting import save_report
+
+    if markdown is not None:
+        save_report(job.document, markdown)
+    if junit is not None:
+        write_junit(list(job.results.items()), junit)
+    return [path for path in (markdown, junit) if path is not None]

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from cranfield.cli.option_groups import option_groups
 from cranfield.cli.shared import (
     EXIT_SYSTEM,
     FailOnOption,
@@ -23,7 +24,11 @@ from cranfield.cli.shared import (
     verdict_exit_code,
 )
 
+if TYPE_CHECKING:
+    from cranfield.project.loading import SetOverrides
 
+
+@option_groups
 def grid_command(
     config: Annotated[Path, typer.Argument(metavar="CONFIG", help="Configuration file with a `grid:` block.")] = Path(
         "cranfield.yaml"
@@ -37,6 +42,7 @@ def grid_command(
     refresh: RefreshOption = False,
     fail_on: FailOnOption = None,
     output: FormatOption = Format.TEXT,
+    overrides: SetOverrides,
 ) -> None:
     """Grid search: choose the best combination of settings on some queries and test it on the held-out queries.
 
@@ -52,6 +58,7 @@ def grid_command(
         seed=seed,
         pilot=pilot,
         cache=answer_cache(no_cache=no_cache, refresh=refresh),
+        overrides=overrides,
     )
     deliver(job.document, output, written=job.written)
     if job.broken_limits:

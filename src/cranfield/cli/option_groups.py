@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, TypeVar, 
 
 import typer
 
-from cranfield.cli.shared import AllowDriftOption, ConventionOption
+from cranfield.cli.shared import ConventionOption
+from cranfield.model.testset_options import DEPTH, TESTSET_OPTIONS, OptionKind, OptionRow, config_options
 
 if TYPE_CHECKING:
     from cranfield.project.inputs import ScoringOptions
-    from cranfield.project.loading import TestSetOptions
+    from cranfield.project.loading import SetOverrides, TestSetOptions
 
 R = TypeVar("R")
 
@@ -46,106 +47,38 @@ EvidenceOption = Annotated[
         help="Change an evidence check: off, caveat, void or a threshold, as in same-list=off; repeat for more.",
     ),
 ]
-RULES = "median, majority, mean, searchtweak or quepid"
-SCALES = "binary (0-1), graded (0-3) or detail (1-10)"
-"""Consensus rules and scales of ratings; a test compares them with their tables, which import numpy."""
-TESTSET_OPTIONS: Mapping[str, Any] = {
-    "qrels": Annotated[
-        Path | None,
-        typer.Option(
-            "--qrels",
-            metavar="FILE",
-            help="Judgments that replace those of the test set; its query texts and strata are kept.",
-        ),
-    ],
-    "queries": Annotated[
-        Path | None, typer.Option("--queries", metavar="FILE", help="Query texts: TREC topics, TSV or JSONL.")
-    ],
-    "strata": Annotated[
-        list[str] | None,
-        typer.Option(
-            "--strata",
-            metavar="SPEC",
-            help="Strata by query position, `difficulty=standard:1-100,hard:101-127`, or a table by query id; repeat for more.",
-        ),
-    ],
-    "classes": Annotated[
-        str | None,
-        typer.Option(
-            "--classes",
-            metavar="KEY",
-            help="Stratum that defines the query class: `class`, or `kind:symbol=canonical,question=prose`.",
-        ),
-    ],
-    "consensus": Annotated[
-        str | None,
-        typer.Option(
-            "--consensus",
-            metavar="RULE",
-            help=f"Consensus rule for the grades of several raters: {RULES}.",
-        ),
-    ],
-    "scale": Annotated[
-        str | None,
-        typer.Option("--scale", metavar="SCALE", help=f"Scale of the ratings: {SCALES}."),
-    ],
-    "to_scale": Annotated[
-        str | None,
-        typer.Option("--to-scale", metavar="SCALE", help="Convert the ratings to this scale before consensus."),
-    ],
-    "line_base": Annotated[
-        int | None,
-        typer.Option("--line-base", metavar="0|1", help="Line number of the first line of a file in the results."),
-    ],
-    "min_overlap": Annotated[
-        int | None,
-        typer.Option(
-            "--min-overlap", metavar="N", help="Minimum number of lines that a result must share with an expected span."
-        ),
-    ],
-    "databases": Annotated[
-        list[str] | None,
-        typer.Option(
-            "--database",
-            metavar="NAME=PLACE",
-            help="Location of a database for predicates: sqlite:FILE, duckdb:FILE or env:VARIABLE.",
-        ),
-    ],
-    "repo": Annotated[
-        Path | None,
-        typer.Option("--repo", metavar="DIR", help="Reject a test set that no longer matches this repository."),
-    ],
-    "at": Annotated[
-        str | None,
-        typer.Option("--at", metavar="COMMIT", help="Commit of the repository; default: the files on disk."),
-    ],
-    "allow_drift": AllowDriftOption,
-    "intact": Annotated[
-        bool,
-        typer.Option("--intact", help="Use only the queries whose expected places all still stand in the repository."),
-    ],
-    "ids": Annotated[
-        str | None,
-        typer.Option(
-            "--ids",
-            metavar="RULE",
-            help="Rule of query ids where the format has none: {id_rules}; default: content.",
-        ),
-    ],
-    "part": Annotated[
-        str | None,
-        typer.Option("--part", metavar="PART", help="Use only this part of the stored split: {parts}."),
-    ],
+KINDS: Mapping[OptionKind, Any] = {
+    "file": Path | None,
+    "text": str | None,
+    "texts": list[str] | None,
+    "pairs": list[str] | None,
+    "number": int | None,
+    "flag": bool,
 }
-"""Field of `TestSetOptions` to its option."""
+"""Kind of an option to its type on the command line."""
+
+
+def _annotation(name: str, row: OptionRow) -> Any:
+    return Annotated[
+        KINDS[row.kind], typer.Option(row.spelling(name), metavar=row.metavar or None, help=row.help, min=row.minimum)
+    ]
+
+
+FailedOption = Annotated[
+    Literal["zero", "skip"] | None,
+    typer.Option(
+        "--failed",
+        help="Score a query that the system failed on, or answered with nothing, as 0, or leave it out; default: the "
+        "convention's rule. `run` and `gate` count 0.",
+    ),
+]
 
 SCORING_OPTIONS: Mapping[str, Any] = {
     "convention": ConventionOption,
     "missing": MissingOption,
+    "failed": FailedOption,
     "duplicates": DuplicatesOption,
-    "depth": Annotated[
-        int | None, typer.Option("--depth", metavar="N", min=1, help="Use only the first N results of each query.")
-    ],
+    "depth": _annotation("depth", DEPTH),
     "no_cache": Annotated[
         bool,
         typer.Option("--no-cache", help="Do not use the cache of large TREC runs."),
@@ -191,6 +124,13 @@ def _scoring_options(values: dict[str, Any]) -> ScoringOptions:
     return ScoringOptions(cache=not values.pop("no_cache"), limits=limits, confusion=confusion, **values)
 
 
+def _overrides(values: dict[str, Any]) -> SetOverrides:
+    from cranfield.project.loading import SetOverrides
+
+    depth = values.pop("depth")
+    return SetOverrides(_testset_options(values), depth)
+
+
 class Group(NamedTuple):
     """Options that become one value."""
 
@@ -199,17 +139,25 @@ class Group(NamedTuple):
 
 
 GROUPS = {
-    "options": Group(TESTSET_OPTIONS, _testset_options),
+    "options": Group({name: _annotation(name, row) for name, row in TESTSET_OPTIONS.items()}, _testset_options),
+    "overrides": Group({name: _annotation(name, row) for name, row in config_options().items()}, _overrides),
     "scoring": Group(SCORING_OPTIONS, _scoring_options),
 }
 """Keyword of a command to the group that it takes."""
 
 
 def option_groups(command: Callable[..., R]) -> Callable[..., R]:
-    """Give a command the options of every group that it has a keyword of: `options` of a test set, `scoring` of runs."""
+    """Give a command the options of every group that it has a keyword of.
+
+    `options` are those of a test set, `scoring` those of runs; `overrides` take the place of the block `options` of a config.
+    """
     signature = inspect.signature(command)
     # The classes of the groups are imported when a command runs.
-    hints = get_type_hints(command, localns={"TestSetOptions": object, "ScoringOptions": object}, include_extras=True)
+    hints = get_type_hints(
+        command,
+        localns=dict.fromkeys(("TestSetOptions", "ScoringOptions", "SetOverrides"), object),
+        include_extras=True,
+    )
     groups = {keyword: group for keyword, group in GROUPS.items() if keyword in signature.parameters}
     parameters = []
     for name, parameter in signature.parameters.items():

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from cranfield.cli.option_groups import option_groups
 from cranfield.cli.shared import (
     EXIT_INCONCLUSIVE,
     EXIT_SYSTEM,
@@ -33,11 +34,13 @@ from cranfield.cli.shared import (
 if TYPE_CHECKING:
     from cranfield.evaluation.verdict_table import VerdictCode
     from cranfield.project.job import Job
+    from cranfield.project.loading import SetOverrides
 
 WORST_FIRST = (EXIT_SYSTEM, EXIT_VERDICT, EXIT_INCONCLUSIVE, 0)
 """A system that does not work is worse than a verdict, and a verdict worse than none."""
 
 
+@option_groups
 def run_command(
     config: ConfigArgument = Path("cranfield.yaml"),
     *,
@@ -57,6 +60,7 @@ def run_command(
     refresh: RefreshOption = False,
     fail_on: FailOnOption = None,
     output: FormatOption = Format.TEXT,
+    overrides: SetOverrides,
 ) -> None:
     """Send every query to every system, then score, compare and report.
 
@@ -78,6 +82,7 @@ def run_command(
         sensitivity=sensitivity,
         cache=answer_cache(no_cache=no_cache, refresh=refresh),
         today=today(),
+        overrides=overrides,
     )
     deliver(job.document, output, written=job.written)
     _show_rescoring(job.parts or (job,))

@@ -18,6 +18,7 @@ from cranfield.config.gate import GateConfig
 from cranfield.config.names import DEFAULT_TEST, ConventionName, MeasureName, TestName
 from cranfield.config.strict import Finding, Strict, checked, raise_findings
 from cranfield.config.systems import FusionConfig, Name, Params, SystemConfig, SystemName
+from cranfield.config.testset_options import SetOptions
 from cranfield.errors import Problem, UnknownNameError, UsageError
 from cranfield.formats.io.validation import Text
 from cranfield.formats.testsets.native_fields import CLOSED
@@ -122,6 +123,8 @@ class SetConfig(Strict):
     """Folder of the repository that the set is checked against; default: that of the config."""
     ids: IdRule | None = None
     """Rule that makes the ids of queries where the format has none; default: that of the config."""
+    options: SetOptions = Field(default_factory=SetOptions)
+    """Options of this set; default, one by one: those of the config."""
 
 
 class GridConfig(Strict):
@@ -166,6 +169,8 @@ class Config(Strict):
     repo: str | None = None
     """Folder of the repository that the test set is checked against, relative to the config file; a set that has drifted is
     refused, unless the call allows it."""
+    options: SetOptions = Field(default_factory=SetOptions)
+    """What is done to the test set before it is used: other judgments, strata, the line base, the depth."""
     k: Annotated[int, Field(ge=1)] = 10
     """Number of results requested from each system."""
     measures: Annotated[list[MeasureName], Field(min_length=1)] | None = None
@@ -271,7 +276,7 @@ class Config(Strict):
         if testset.measures is not None:
             defaults["primary"] = None  # it need not be among this set's own
         update = {name: value for name, value in defaults.items() if getattr(testset, name) is None}
-        return testset.model_copy(update=update)
+        return testset.model_copy(update={**update, "options": testset.options.over(self.options)})
 
     @property
     def pair(self) -> tuple[str, str] | None:

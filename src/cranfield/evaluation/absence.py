@@ -11,7 +11,7 @@ from cranfield.evaluation.values import Evaluation
 from cranfield.measures import CATALOGUE, Measure
 from cranfield.measures.kernels import expected_relevant, never_judged
 from cranfield.measures.measure import LOOKS_AT_THE_LIST
-from cranfield.model import Absence, Outcome, TestSet
+from cranfield.model import Absence, Convention, Outcome, TestSet
 from cranfield.ranking.value import FloatQ, Ranking, Silence
 from cranfield.words import and_list, first_of
 
@@ -29,6 +29,12 @@ def absence_sentences(
 ) -> Iterator[str]:
     """One sentence for each kind of absence, with the number of queries and what they count as."""
     n_queries, total = len(testset.queries), ranking.n_queries
+    source = testset.other_judgments
+    if source is not None and source.n_own:
+        yield (
+            f"not judged in {source.name}, scored by the judgments of the test set: {source.n_own} of "
+            f"{source.n_judged + source.n_own + source.n_unjudged} queries"
+        )
     unjudged = without_judgment(testset)
     for absence in dict.fromkeys(unjudged.values()):
         named = [query_id for query_id, why in unjudged.items() if why is absence]
@@ -140,6 +146,23 @@ def effect_text(found: Iterable[tuple[Measure, Sequence[float | None]]]) -> str:
 def failure_effect(evaluation: Evaluation, places: NDArray[np.intp]) -> str:
     """What queries that the system failed on count as in an evaluation."""
     return effect_of(places, evaluation.measures, evaluation.values, evaluation.scored)
+
+
+def leaves_out(convention: Convention) -> bool:
+    """Whether a convention has no value for a call that failed, or for an empty list."""
+    return "skip" in (convention.failed, convention.empty)
+
+
+def counted_after_all(convention: Convention, ranking: Ranking) -> Iterator[str]:
+    """How many queries count as 0 that the convention would leave out; nothing where there is none."""
+    failed = [outcome.is_failure for outcome in ranking.outcomes]
+    empty = [outcome is Outcome.EMPTY for outcome in ranking.outcomes]
+    n = sum(failed) * (convention.failed == "skip") + sum(empty) * (convention.empty == "skip")
+    if n:
+        yield (
+            f"the convention {convention.name} leaves out failed queries or empty lists; {n} of {ranking.n_queries} "
+            f"queries {COUNTED_AS_0} here"
+        )
 
 
 def in_brackets(text: str) -> str:

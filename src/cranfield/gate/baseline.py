@@ -60,6 +60,8 @@ class Baseline:
     cranfield: str = __version__
     answers_digest: str = ""
     """Of what databases answered to the predicates of the test set, which its own digest leaves out; empty without any."""
+    depth: int | None = None
+    """Results of each query that were looked at; None: all."""
     matched: IdMatch | None = None
     """How its queries were matched, where the file names them by another rule of ids than the test set."""
 
@@ -108,7 +110,14 @@ def baseline_of(
         commit=commit,
         reason=reason,
         answers_digest=answers_digest(evaluation.testset),
+        depth=depth_of(evaluation),
     )
+
+
+def depth_of(evaluation: Evaluation) -> int | None:
+    """Results of each query that an evaluation looks at; None: all."""
+    depth = evaluation.reading.get("depth")
+    return depth if isinstance(depth, int) else None
 
 
 def answers_digest(testset: TestSet) -> str:
@@ -195,6 +204,7 @@ def misfits(
         "answer of the databases": (_short(baseline.answers_digest), _short(answers_digest(testset))),
         "convention": (baseline.convention, evaluation.ranking.convention.name),
         "k": (str(baseline.k), str(k)),
+        "depth": (_depth_text(baseline.depth), _depth_text(depth_of(evaluation))),
     }
     problems = [
         Problem(f"the baseline is of another {what}", path=name, expected=now, got=before)
@@ -207,6 +217,10 @@ def misfits(
         problems.append(Problem(f"the baseline has no {', '.join(absent)}", path=name, got=listed))
     hint = f"look at the new results, then accept them: `{ACCEPT}`"
     return tuple(replace(problem, hint=hint) for problem in problems)
+
+
+def _depth_text(depth: int | None) -> str:
+    return "all results" if depth is None else str(depth)
 
 
 class _Strict(BaseModel):
@@ -234,6 +248,7 @@ class _File(_Strict):
     config_digest: str
     convention: str
     cranfield: str
+    depth: int | None = Field(default=None, ge=1)
     digest: str
     k: int = Field(ge=1)
     means: dict[str, float | None]
@@ -263,6 +278,7 @@ class _File(_Strict):
             reason=self.reason,
             cranfield=self.cranfield,
             answers_digest=self.testset.answers,
+            depth=self.depth,
         )
 
 
@@ -289,6 +305,7 @@ def _head(baseline: Baseline) -> dict[str, Any]:
     means = {measure: baseline.mean_of(measure) for measure in baseline.measures}
     return {
         **record_of(baseline, HEAD),
+        **({"depth": baseline.depth} if baseline.depth is not None else {}),
         "cranfield_baseline": VERSION,
         "means": {name: None if value is None else round(value, MEAN_DECIMALS) for name, value in means.items()},
     }

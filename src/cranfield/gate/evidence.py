@@ -9,12 +9,13 @@ from itertools import compress
 
 import numpy as np
 
+from cranfield.evaluation.absence import leaves_out
 from cranfield.evaluation.values import Evaluation
 from cranfield.gate.baseline import Baseline
 from cranfield.gate.decimals import exact
 from cranfield.measures import CATALOGUE, Measure, compute, parse
 from cranfield.measures.kernels import expected_relevant, first_relevant_rank
-from cranfield.model import Convention, Outcome, is_in_stratum, query_strata
+from cranfield.model import Outcome, is_in_stratum, query_strata
 from cranfield.ranking.value import Silence
 
 Values = Mapping[str, Fraction]
@@ -75,7 +76,11 @@ class Evidence:
         """The values of the baseline; empty without one."""
         if self.baseline is None:
             return {}
-        return {query_id: exact(value) for query_id, value in self.baseline.values_of(str(parse(measure))).items()}
+        values = self.baseline.values_of(str(parse(measure)))
+        # Baselines of earlier versions have a 0 for queries that are never judged.
+        unjudged = {q for q, value in values.items() if value == 0 and not self.evaluation.testset.is_judged(q)}
+        absent = unjudged.difference(self.values(measure)) if unjudged else unjudged
+        return {query_id: exact(value) for query_id, value in values.items() if query_id not in absent}
 
     def queries(self, where: Where = None) -> tuple[str, ...]:
         """Ids of the queries of some strata, in order; of all queries by default."""
@@ -121,11 +126,6 @@ class Evidence:
         run = self.evaluation.run
         known = set(self.evaluation.query_ids)
         return [] if run is None else [log.latency_ms for query_id, log in run.logs.items() if query_id in known]
-
-
-def leaves_out(convention: Convention) -> bool:
-    """Whether a convention has no value for a call that failed, or for an empty list."""
-    return "skip" in (convention.failed, convention.empty)
 
 
 def direction(measure: str) -> int:

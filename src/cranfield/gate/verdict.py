@@ -7,10 +7,11 @@ from dataclasses import dataclass
 
 from cranfield.config.gate import Rule
 from cranfield.config.models import Limits as LimitsConfig
+from cranfield.evaluation.absence import counted_after_all
 from cranfield.evaluation.evidence.values import Finding, void_sentences
 from cranfield.evaluation.strata import strata_of
 from cranfield.gate.decimals import exact, mean
-from cranfield.gate.evidence import Evidence, leaves_out
+from cranfield.gate.evidence import Evidence
 from cranfield.gate.failing import failing_queries
 from cranfield.gate.judge import interval_of, is_silent
 from cranfield.gate.result import (
@@ -171,9 +172,8 @@ def _noticed(evidence: Evidence, terms: GateTerms) -> Iterator[str]:
             for label, queries in evidence.groups(getattr(rule.terms, "where", None), by):
                 if not any(query_id in values for query_id in queries):
                     yield f"{measure} has a value for no query of {label}: not covered by: {words(rule)}"
-    convention = evidence.evaluation.ranking.convention
-    if leaves_out(convention):
-        yield f"the convention {convention.name} leaves out calls that failed or empty lists; in a gate they count as 0"
+    ranking = evidence.evaluation.ranking
+    yield from counted_after_all(ranking.convention, ranking)
     cached = sum(log.cached for log in run.logs.values()) if run is not None else 0
     if cached:
         total = len(run.logs) if run is not None else 0

@@ -19,7 +19,7 @@ from cranfield.model.query import (
 from cranfield.model.query_ids import ID_RULES, IdRule, content_id
 from cranfield.model.run import Answer, CallLog, Hit, Order, Outcome, Run
 from cranfield.model.target import Credit, Entity, File, Legacy, Pattern, Predicate, Source, Span, Target
-from cranfield.model.testset import Anchor, GroupedJudgment, Grouping, Meta, Rating, Split, TestSet
+from cranfield.model.testset import Anchor, GroupedJudgment, Grouping, Meta, OtherJudgments, Rating, Split, TestSet
 
 __all__ = [
     "ABSENCES",
@@ -48,6 +48,7 @@ __all__ = [
     "Note",
     "NoteKind",
     "Order",
+    "OtherJudgments",
     "Outcome",
     "Pattern",
     "Predicate",

@@ -118,6 +118,22 @@ class Meta:
         return max((today - due).days, 0)
 
 
+@dataclass(frozen=True, slots=True)
+class OtherJudgments:
+    """Judgments that took the place of those of a test set, and of how many queries."""
+
+    name: str
+    digest: str
+    """Of the other judgments alone."""
+    fallback: bool
+    """Whether queries that they do not judge keep the judgments of the set."""
+    n_judged: int
+    n_own: int
+    """Queries that keep the judgments of the set."""
+    n_unjudged: int
+    """Queries left without a judgment."""
+
+
 @dataclass(frozen=True)
 class TestSet:
     """Queries with their judgments. Identity is content: see `digest`."""
@@ -155,6 +171,8 @@ class TestSet:
     """Rule that made the grades of the ratings."""
     meta: Meta = field(default_factory=Meta, compare=False)
     """Metadata that is not content: review, anchors, split, history."""
+    other_judgments: OtherJudgments | None = field(default=None, compare=False)
+    """The judgments that took the place of the set's own; None where none did."""
     notes: tuple[Note, ...] = field(default=(), compare=False)
     """What its reader, and the steps that changed it, report. `str(note)` is the text."""
     id_rules: QueryIds | None = field(default=None, compare=False, repr=False)

@@ -26,6 +26,7 @@ from cranfield.project.gate import (
     system_evidence,
 )
 from cranfield.project.gate_plan import Plan, planned
+from cranfield.project.loading import NO_OVERRIDES, SetOverrides
 from cranfield.repo.git import standing
 from cranfield.reporting import Document
 from cranfield.reporting.documents.gate import baseline_document
@@ -49,6 +50,7 @@ def accept(
     reason: str = "",
     source: Source | None = None,
     dry_run: bool = False,
+    overrides: SetOverrides = NO_OVERRIDES,
 ) -> Accepted:
     """Make the results of a run the baseline that the gate holds the system to, on every test set of the config.
 
@@ -59,6 +61,7 @@ def accept(
         reason: why, in the words of who accepts it; it stands in the file.
         source: a finished run; None asks the system.
         dry_run: only say what would change.
+        overrides: options of the test set, in place of those of the config.
 
     Raises:
         InputError: config, test set or run, with all their problems; or what is in the way is no baseline.
@@ -69,7 +72,7 @@ def accept(
     stands = standing(plan.config.folder)
     made: list[tuple[Path, Baseline, BaselineChange]] = []
     problems: list[Problem] = []
-    with gate_experiments(plan) as experiments:
+    with gate_experiments(plan, overrides) as experiments:
         for experiment, evaluation in evaluations(plan, experiments, out, source or Source()):
             problems += _refusals(plan, experiment, evaluation)
             path = plan.baseline_path(experiment.name)

@@ -20,6 +20,7 @@ from cranfield.project.experiment import (
     prepare,
     require_folder,
 )
+from cranfield.project.loading import NO_OVERRIDES, SetOverrides
 from cranfield.reporting import Document, save_reports
 from cranfield.reporting.documents.contribution import contribution_document
 
@@ -57,6 +58,7 @@ def run_components(
     seed: int = 0,
     pilot: bool = False,
     cache: AnswerCache = "use",
+    overrides: SetOverrides = NO_OVERRIDES,
 ) -> ComponentsJob:
     """Collect and score all components, each alone, and all but each; write the report into `out`.
 
@@ -68,6 +70,7 @@ def run_components(
         seed: of everything random.
         pilot: mark everything made as not for the record.
         cache: what is done with the answers of earlier runs.
+        overrides: options of the test set, in place of those of the config.
 
     Raises:
         InputError: config or test set, with all their problems.
@@ -79,7 +82,7 @@ def run_components(
     variants = variants_of(config, name)
     require_folder(out)
     varied, chosen = with_systems(config, variants.systems), config.set_name(testset)
-    experiment = prepare(varied, chosen, list(variants.systems), seed=seed, cache=cache)
+    experiment = prepare(varied, chosen, list(variants.systems), seed=seed, cache=cache, overrides=overrides)
     _require_free(variants, experiment)
     scored = {variant: experiment.evaluate(run) for variant, run in experiment.collect(out, pilot=pilot).items()}
     result = contributions(

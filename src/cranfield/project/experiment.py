@@ -20,9 +20,8 @@ from cranfield.measures import Measure, parse
 from cranfield.model import DEFAULT_CONVENTION, Answer, Outcome, Query, Run, Scalar, TestSet
 from cranfield.project.history import FOLDER, local_folder
 from cranfield.project.inputs import ScoringOptions
-from cranfield.project.loading import TestSetOptions, load
+from cranfield.project.loading import NO_OVERRIDES, SetOverrides, load, options_of
 from cranfield.project.recipe import evaluate_with_options, with_measure
-from cranfield.ranking import Missing
 from cranfield.systems import CollectOptions, ConfiguredSystem, PassedCheck, Progress, build_systems, progress_on
 from cranfield.systems.collect.collection import collect, collect_all
 from cranfield.systems.collect.preflight import preflight
@@ -50,8 +49,8 @@ class Experiment:
     primary_spelling: str | None = None
     """None is the first measure."""
     convention: str = DEFAULT_CONVENTION
-    missing: Missing | None = None
-    """None is the convention's rule."""
+    given: SetOverrides = NO_OVERRIDES
+    """Options of the test set, and results of each query that are looked at."""
     declared: CompareOptions = field(default_factory=CompareOptions)
     """Everything declared before the numbers are seen but the primary measure."""
     collecting: CollectOptions = field(default_factory=CollectOptions)
@@ -152,9 +151,17 @@ class Experiment:
         return runs
 
     def evaluate(self, run: Run | Path, testset: TestSet | None = None) -> Evaluation:
-        """Score a run; on a part of the test set where one is given."""
+        """Score a run; on a part of the test set where one is given.
+
+        A query without an answer counts as 0, whatever the convention: a system must not gain by not answering.
+        """
         scoring = ScoringOptions(
-            convention=self.convention, missing=self.missing, limits=self.declared.limits, confusion=self.confusion
+            convention=self.convention,
+            missing="zero",
+            failed="zero",
+            depth=self.given.depth,
+            limits=self.declared.limits,
+            confusion=self.confusion,
         )
         scored = evaluate_with_options(testset or self.testset, run, self.measures, scoring)
         return with_measure(scored, self.primary_spelling)
@@ -173,7 +180,7 @@ def prepare(
     seed: int = 0,
     allow_drift: bool = False,
     cache: AnswerCache = "use",
-    missing: Missing | None = None,
+    overrides: SetOverrides = NO_OVERRIDES,
 ) -> Experiment:
     """Load a test set of a config, build systems for it, and check that it allows the measures.
 
@@ -184,7 +191,7 @@ def prepare(
         seed: of everything random.
         allow_drift: accept a test set that no longer matches its repository.
         cache: what is done with the answers of earlier runs.
-        missing: how an unanswered query counts; None is the convention's rule.
+        overrides: what the call gives in place of the block `options`.
 
     Raises:
         InputError: the test set, with all its problems.
@@ -192,7 +199,8 @@ def prepare(
     """
     chosen = config.sets[name]
     repo = None if chosen.repo is None else config.folder / chosen.repo
-    options = TestSetOptions(repo=repo, allow_drift=allow_drift and repo is not None, ids=chosen.ids)
+    given = options_of(chosen.options, config.folder, overrides)
+    options = replace(given.options, repo=repo, allow_drift=allow_drift and repo is not None, ids=chosen.ids)
     testset = load(config.folder / chosen.path, options=options)
     built = {system.name: system for system in build_systems(config, systems, chosen.params)}
     limits = Limits(config.limits.max_failed_share, config.limits.min_judged_share, config.evidence)
@@ -203,7 +211,7 @@ def prepare(
         measures=chosen.measures,
         primary_spelling=chosen.primary,
         convention=config.convention,
-        missing=missing,
+        given=given,
         declared=CompareOptions(
             None,
             config.test,
@@ -222,6 +230,20 @@ def prepare(
     _ = experiment.dry, experiment.primary  # refuses measures that the test set does not allow
     deciding_key(testset, experiment.declared)  # refuses strata that the test set does not have
     return experiment
+
+
+def require_one_set(config: Config, overrides: SetOverrides) -> None:
+    """Refuse options that are about one test set where the config has several.
+
+    Raises:
+        UsageError: other judgments or texts for several test sets.
+    """
+    names = [name for name in ("qrels", "queries") if getattr(overrides.options, name) is not None]
+    if names and len(config.sets) > 1:
+        options = ", ".join(f"{{{name}}}" for name in names)
+        hint = "name it in the config, in the block `options` of the test set."
+        message = f"{options} is for one test set, and the config has {len(config.sets)}"
+        raise UsageError(message, hint=hint, parameters=tuple(names))
 
 
 @contextmanager

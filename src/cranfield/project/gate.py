@@ -27,9 +27,10 @@ from cranfield.gate.result import BaselineFacts, GateResult, GateStatus
 from cranfield.gate.rules import check_fit, compared_measures, measure_of, rules_of
 from cranfield.gate.verdict import GateTerms, judge_all
 from cranfield.model import Run
-from cranfield.project.experiment import Experiment, prepare, prepare_all, require_folder
+from cranfield.project.experiment import Experiment, prepare, prepare_all, require_folder, require_one_set
 from cranfield.project.gate_plan import Plan, planned
 from cranfield.project.history import remember
+from cranfield.project.loading import NO_OVERRIDES, SetOverrides
 from cranfield.project.recipe import with_measure
 from cranfield.reporting import Document, save_report
 from cranfield.reporting.documents.gate import gate_document
@@ -68,7 +69,14 @@ class GateJob:
         return next(status for status in WORST_FIRST if status in found)
 
 
-def run_gate(config_path: Path, *, out: Path, source: Source | None = None, baseline_ref: str | None = None) -> GateJob:
+def run_gate(
+    config_path: Path,
+    *,
+    out: Path,
+    source: Source | None = None,
+    baseline_ref: str | None = None,
+    overrides: SetOverrides = NO_OVERRIDES,
+) -> GateJob:
     """Check the gated system of a config against its rules, on each of its test sets.
 
     Args:
@@ -76,6 +84,7 @@ def run_gate(config_path: Path, *, out: Path, source: Source | None = None, base
         out: folder of the run and of `gate.json`, `gate.html` and `gate.md`; with several test sets each has its run in a
             folder of its name.
         source: a finished run to judge; None queries the system.
+        overrides: options of the test set, in place of those of the config.
         baseline_ref: the git ref whose rules and baseline count, in place of those in the working tree.
 
     Raises:
@@ -84,7 +93,7 @@ def run_gate(config_path: Path, *, out: Path, source: Source | None = None, base
         PreflightError: a check failed; no query was sent.
     """
     plan, source = planned(config_path, baseline_ref), source or Source()
-    with gate_experiments(plan) as experiments:
+    with gate_experiments(plan, overrides) as experiments:
         baselines = _baselines(plan, experiments)
         results = {
             experiment.name: _judged(plan, experiment, evaluation, baselines[experiment.name])
@@ -106,15 +115,15 @@ def run_gate(config_path: Path, *, out: Path, source: Source | None = None, base
     return GateJob(results, document, written)
 
 
-def gate_experiments(plan: Plan) -> AbstractContextManager[list[Experiment]]:
+def gate_experiments(plan: Plan, overrides: SetOverrides = NO_OVERRIDES) -> AbstractContextManager[list[Experiment]]:
     """An experiment for each test set with its gated system; every problem is raised before a query is sent.
 
-    A query without an answer counts as 0, whatever the convention: a system must not pass by not answering. No cached
-    answer is used: the code may have changed, which no config shows.
+    No cached answer is used: the code may have changed, which no config shows.
     """
+    require_one_set(plan.config, overrides)
 
     def prepare_set(name: str) -> Experiment:
-        return prepare(plan.config, name, [plan.systems[name]], cache="refresh", missing="zero")
+        return prepare(plan.config, name, [plan.systems[name]], cache="refresh", overrides=overrides)
 
     def check(experiment: Experiment) -> None:
         findings = chain(check_fit(plan.gate, experiment.name, experiment.testset), _uncomputable(plan, experiment))

@@ -30,9 +30,10 @@ OF_THE_REF = (
     "verdict",
     "strata",
     "collect",
+    "options",
 )
 """What a pull request could loosen: with a ref, all of it is read from there."""
-OF_THE_REF_IN_SETS = ("k", "measures", "primary", "verdict", "strata")
+OF_THE_REF_IN_SETS = ("k", "measures", "primary", "verdict", "strata", "options")
 EXAMPLE = "say what must hold: gate: {rules: [floor: {measure: nDCG@10, at_least: 0.40}]}"
 
 

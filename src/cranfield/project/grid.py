@@ -20,6 +20,7 @@ from cranfield.project.experiment import (
     prepare,
     require_folder,
 )
+from cranfield.project.loading import NO_OVERRIDES, SetOverrides
 from cranfield.reporting import Document, save_reports
 from cranfield.reporting.documents.grid import grid_document
 from cranfield.testsets.drawing import check_keys, stratum
@@ -56,6 +57,7 @@ def run_grid(
     seed: int = 0,
     pilot: bool = False,
     cache: AnswerCache = "use",
+    overrides: SetOverrides = NO_OVERRIDES,
 ) -> GridJob:
     """Collect and score every point of a grid, choose_point the best of them, and write the report into `out`.
 
@@ -66,6 +68,7 @@ def run_grid(
         seed: of the tests; the draw of the held-out queries has its own, in the config.
         pilot: mark everything made as not for the record.
         cache: what is done with the answers of earlier runs.
+        overrides: options of the test set, in place of those of the config.
 
     Raises:
         InputError: config or test set, with all their problems.
@@ -83,7 +86,9 @@ def run_grid(
     points = grid_points(config, grid)
     configs = {grid.system: config.systems[grid.system]} | {point.name: point.system for point in points}
     name = config.set_name(testset)
-    experiment = prepare(with_systems(config, configs), name, list(configs), seed=seed, cache=cache)
+    experiment = prepare(
+        with_systems(config, configs), name, list(configs), seed=seed, cache=cache, overrides=overrides
+    )
     halves = halves_of(experiment.testset, grid)
     runs = experiment.collect(out, pilot=pilot)
     scored = [_scored(point, runs[point.name], experiment, halves) for point in points]

@@ -53,6 +53,8 @@ class ScoringOptions:
     keep: int = REPORTED_HITS
     limits: Limits | None = None
     confusion: Mapping[str, str] | None = None
+    failed: Missing | None = None
+    """How a query counts that the system failed on, or answered with nothing; None as the convention has it."""
 
     def __post_init__(self) -> None:
         """Refuse values that a type checker would have refused."""
@@ -60,7 +62,7 @@ class ScoringOptions:
         depth = self.depth
         if depth is not None and (not isinstance(depth, int) or isinstance(depth, bool) or depth < 1):
             problems.append(Problem(f"depth is {shorten(depth)}", expected="a whole number of 1 or more"))
-        allowed = {"missing": ("zero", "skip"), "duplicates": ("error", "first")}
+        allowed = {"missing": ("zero", "skip"), "duplicates": ("error", "first"), "failed": ("zero", "skip")}
         for name, choices in allowed.items():
             value = getattr(self, name)
             if value is not None and value not in choices:
@@ -73,6 +75,8 @@ class ScoringOptions:
         rules = convention_named(self.convention)
         if self.duplicates is not None:
             rules = replace(rules, repeats="dropped")
+        if self.failed is not None:
+            rules = replace(rules, failed=self.failed, empty=self.failed)
         return replace(
             self, missing=self.missing or rules.missing, duplicates=self.duplicates or rules.duplicates
         ), rules

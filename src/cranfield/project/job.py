@@ -24,8 +24,10 @@ from cranfield.project.experiment import (
     prepare,
     prepare_all,
     require_folder,
+    require_one_set,
 )
 from cranfield.project.history import remember
+from cranfield.project.loading import NO_OVERRIDES, SetOverrides
 from cranfield.project.rescoring import rescore_command
 from cranfield.reporting import Document, comparison_document, evaluation_document, save_reports
 from cranfield.reporting.document import TonedCell
@@ -88,6 +90,7 @@ def run_job(  # noqa: PLR0913 - each is an option of the command, and is typed b
     sensitivity: bool = False,
     cache: AnswerCache = "use",
     today: date | None = None,
+    overrides: SetOverrides = NO_OVERRIDES,
 ) -> Job:
     """Collect the systems of a config, score and compare them, and write the results into `out`.
 
@@ -107,6 +110,7 @@ def run_job(  # noqa: PLR0913 - each is an option of the command, and is typed b
         sensitivity: of two systems, add a sensitivity analysis.
         cache: what is done with the answers of earlier runs.
         today: to report that a test set is overdue for new queries; None does not report it.
+        overrides: options of the test set, in place of those of the config.
 
     Raises:
         InputError: config or test set, with all their problems.
@@ -117,11 +121,12 @@ def run_job(  # noqa: PLR0913 - each is an option of the command, and is typed b
     if allow_drift and not any(settings.repo for settings in config.sets.values()):
         hint = "name it in the config with `repo: DIR`"
         raise UsageError("{allow_drift} needs a repository", hint=hint, parameters=("allow_drift",))
+    require_one_set(config, overrides)
     require_folder(out)
 
     def prepare_set(name: str) -> Experiment:
         chosen = _systems_of_set(config, name, systems)
-        return prepare(config, name, chosen, seed=seed, allow_drift=allow_drift, cache=cache)
+        return prepare(config, name, chosen, seed=seed, allow_drift=allow_drift, cache=cache, overrides=overrides)
 
     extras = Extras(tuple(contrasts), today, sensitivity, allow_drift)
     with prepare_all(prepare_set, config.sets, lambda experiment: experiment.checks) as experiments:

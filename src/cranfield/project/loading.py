@@ -6,7 +6,7 @@ Imports no numpy: a run file can be read while that is imported.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
@@ -19,6 +19,7 @@ from cranfield.model.query import NEGATIVE
 from cranfield.words import first_of
 
 if TYPE_CHECKING:
+    from cranfield.config.testset_options import SetOptions
     from cranfield.project.inputs import Judgments
     from cranfield.testsets.split import SplitPart
 
@@ -30,7 +31,9 @@ class TestSetOptions:
     __test__ = False  # pytest: not a test class
 
     qrels: Path | None = None
-    """Judgments that replace those of the set; texts and strata stay."""
+    """Judgments that replace those of the set; texts and strata stay. A query without one has no value."""
+    qrels_fallback: bool = False
+    """Of a query that `qrels` does not judge, keep the set's own judgments."""
     queries: Path | None = None
     """Texts of the queries: topics, TSV or JSONL."""
     strata: Sequence[str] = ()
@@ -64,6 +67,43 @@ class TestSetOptions:
 
 
 NO_OPTIONS = TestSetOptions()
+
+
+@dataclass(frozen=True)
+class SetOverrides:
+    """What a call gives in place of the block `options` of a config."""
+
+    options: TestSetOptions = NO_OPTIONS
+    depth: int | None = None
+
+
+NO_OVERRIDES = SetOverrides()
+
+
+def options_of(settings: SetOptions, folder: Path, overrides: SetOverrides = NO_OVERRIDES) -> SetOverrides:
+    """The options of a test set of a config, with those that a call gives in their place.
+
+    Args:
+        settings: the block `options`.
+        folder: of the config, which its paths are relative to.
+        overrides: of the call.
+    """
+    from cranfield.formats.testsets.overlay import RANGES
+
+    given = settings.given
+    depth = given.pop("depth", None)
+    given |= {name: folder / given[name] for name in ("qrels", "queries") if name in given}
+    if "strata" in given:
+        specs = (given["strata"],) if isinstance(given["strata"], str) else given["strata"]
+        given["strata"] = tuple(spec if RANGES.fullmatch(spec) else str(folder / spec) for spec in specs)
+    called = {
+        row.name: getattr(overrides.options, row.name)
+        for row in fields(TestSetOptions)
+        if getattr(overrides.options, row.name) != getattr(NO_OPTIONS, row.name)
+    }
+    if "databases" in given and "databases" in called:
+        called["databases"] = {**given["databases"], **called["databases"]}
+    return SetOverrides(TestSetOptions(**given | called), overrides.depth if overrides.depth is not None else depth)
 
 
 def load(
@@ -171,7 +211,10 @@ def _with_files(testset: TestSet, options: TestSetOptions) -> TestSet:
     if options.qrels is not None:
         from cranfield.formats.testsets.overlay import with_judgments
 
-        testset = with_judgments(testset, read_testset(options.qrels))
+        testset = with_judgments(testset, read_testset(options.qrels), fallback=options.qrels_fallback)
+    elif options.qrels_fallback:
+        hint = "name them with {qrels=FILE}"
+        raise UsageError("{qrels_fallback} needs other judgments", hint=hint, parameters=("qrels_fallback", "qrels"))
     if options.queries is not None:
         from cranfield.formats.sniff import read_queries
         from cranfield.formats.testsets.overlay import with_queries

@@ -30,6 +30,7 @@ def evaluate(  # noqa: PLR0913 - each is a choice that changes the numbers, and 
     measures: Sequence[str | Measure] | str | None = None,
     convention: str | Convention = DEFAULT_CONVENTION,
     missing: Missing | None = None,
+    failed: Missing | None = None,
     duplicates: Duplicates | None = None,
     run_format: str | None = None,
     name: str | None = None,
@@ -49,6 +50,7 @@ def evaluate(  # noqa: PLR0913 - each is a choice that changes the numbers, and 
         measures: spellings such as `nDCG@10`; None is the default list.
         convention: the choices that score it, or the name of a known convention.
         missing: a judged query without an answer counts as 0 ("zero") or is left out ("skip"); None: the convention's rule.
+        failed: a query that failed, or has no result, counts as 0 or is left out; None: the convention's rule.
         duplicates: a document twice in a query of a TREC file is an error, or the first is kept; None: the convention's rule.
         run_format: `trec`, `jsonl`, `parquet` or `run-table`, instead of telling by content.
         name: what to call the system; by default the run's own name.
@@ -72,7 +74,7 @@ def evaluate(  # noqa: PLR0913 - each is a choice that changes the numbers, and 
     """
     testset = testset if isinstance(testset, TestSet) else load(testset)
     options = ScoringOptions(convention, missing, duplicates, run_format, name, depth, cache, columns, keep, limits)
-    return evaluate_with_options(testset, run, measures, replace(options, confusion=confusion))
+    return evaluate_with_options(testset, run, measures, replace(options, confusion=confusion, failed=failed))
 
 
 def evaluate_with_options(

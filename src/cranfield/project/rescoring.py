@@ -9,10 +9,13 @@ from pathlib import Path
 
 from cranfield.config import Config
 from cranfield.config.names import DEFAULT_TEST
+from cranfield.evaluation.absence import leaves_out
 from cranfield.evaluation.evidence.values import Setting
 from cranfield.evaluation.values import Limits
-from cranfield.model import DEFAULT_CONVENTION
+from cranfield.model import DEFAULT_CONVENTION, Convention, convention_named
+from cranfield.model.testset_options import config_options
 from cranfield.project.experiment import Experiment
+from cranfield.project.loading import SetOverrides
 from cranfield.systems.collect.collection import RUNS
 
 _DEFAULT_ALPHA = 0.05
@@ -43,14 +46,39 @@ def rescore_command(
         words += ["-m", measure]
     if chosen.repo is not None:
         words += ["--repo", _shown(config.folder / chosen.repo), *(["--allow-drift"] if allow_drift else [])]
+    words += _options(experiment.given)
     if experiment.convention != DEFAULT_CONVENTION:
-        words += ["--convention", experiment.convention]
+        words += ["--convention", experiment.convention, *_counting(convention_named(experiment.convention))]
     words += _evidence(config.evidence)
     if len(systems) > 1:
         words += _comparison(experiment)
     if len(systems) > 2 and baseline is None:
         words.append("--baseline-less")
     return shlex.join(words)
+
+
+def _options(given: SetOverrides) -> Iterator[str]:
+    """The options of the test set."""
+    for name, row in config_options().items():
+        value = given.depth if name == "depth" else getattr(given.options, name)
+        if value is None or value is False:
+            continue
+        if row.kind == "flag":
+            yield row.spelling(name)
+        elif isinstance(value, Mapping):
+            for key, place in value.items():
+                yield from (row.spelling(name), f"{key}={place}")
+        else:
+            for part in value if isinstance(value, tuple | list) else (value,):
+                yield from (row.spelling(name), _shown(part) if isinstance(part, Path) else str(part))
+
+
+def _counting(convention: Convention) -> Iterator[str]:
+    """That queries without an answer count as 0, where the convention leaves them out."""
+    if leaves_out(convention):
+        yield from ("--failed", "zero")
+    if convention.missing == "skip":
+        yield from ("--missing", "zero")
 
 
 def _comparison(experiment: Experiment) -> Iterator[str]:

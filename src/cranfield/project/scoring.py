@@ -7,11 +7,12 @@ from pathlib import Path
 from typing import Any, TypeGuard
 
 from cranfield.errors import NoCommonQueryError, UsageError, shorten
+from cranfield.evaluation.absence import counted_after_all
 from cranfield.evaluation.evaluate import evaluate_ranking
 from cranfield.evaluation.values import Evaluation
 from cranfield.formats.sniff import sniff_run
 from cranfield.measures import Measure
-from cranfield.model import Answer, Convention, Hit, Outcome, Run, TestSet
+from cranfield.model import Answer, Convention, Hit, Outcome, Run, TestSet, convention_named
 from cranfield.project.inputs import RunLike, ScoringOptions
 from cranfield.project.matched_ids import Noticed, by_own_ids, ranked_by_own_ids
 from cranfield.ranking import RankedRun, rank_file, rank_run
@@ -122,9 +123,12 @@ def _score_collected(
     warnings = [*noticed.warnings, *_extra_queries(extra)]
     if run.testset_digest is not None and run.testset_digest != testset.digest:
         warnings.append("the run was collected on another version of this test set (the digests differ)")
+    ranking = rank_run(testset, run, rules, missing=given.missing or "zero", depth=given.depth)
+    if given.failed == "zero":
+        warnings += counted_after_all(convention_named(given.convention), ranking)
     return evaluate_ranking(
         testset,
-        rank_run(testset, run, rules, missing=given.missing or "zero", depth=given.depth),
+        ranking,
         measures,
         name=given.name or run.name,
         run_digest=digest,
@@ -142,7 +146,8 @@ def _extra_queries(extra: Sequence[str]) -> Iterable[str]:
 def _reading(given: ScoringOptions, noticed: Noticed) -> dict[str, str | int | None]:
     """The options that an evaluation records, and the rule of the run's ids where it is another than the set's."""
     ids = {} if noticed.rule is None else {"ids": noticed.rule}
-    return {"depth": given.depth, "missing": given.missing, "duplicates": given.duplicates, **ids}
+    failed = {} if given.failed is None else {"failed": given.failed}
+    return {"depth": given.depth, "missing": given.missing, "duplicates": given.duplicates, **ids, **failed}
 
 
 def _has_scores(run: Mapping[str, Any]) -> TypeGuard[Mapping[str, Mapping[str, float]]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -16,23 +17,23 @@ from cranfield.testsets.diff import ScoreMove
 from cranfield.testsets.refresh import Plan
 from cranfield.testsets.split import Overfit, only, part
 
-LOOKED_AT = 1000
-"""Results of each query that checks look at."""
+ALL_RESULTS = sys.maxsize
+"""A depth that no list of results reaches."""
 
 
-def answers_of(testset: TestSet, run: Path) -> tuple[str, Answers]:
-    """Name of a run, and the first thousand results of each query that the test set has.
+def answers_of(testset: TestSet, run: Path, depth: int = ALL_RESULTS) -> tuple[str, Answers]:
+    """Name of a run, and the results of each query that the test set has; the first ones where a depth is given.
 
     Raises:
         InputError: the run cannot be read, or shares no query with the test set.
     """
-    evaluation = evaluate(testset, run, keep=LOOKED_AT)
+    evaluation = evaluate(testset, run, keep=depth)
     if evaluation.run is not None:
         from cranfield.ranking.collected import order_hits
 
         collected, convention = evaluation.run, convention_named(DEFAULT_CONVENTION)
         answers = {
-            query_id: order_hits(query_id, answer, collected, convention)[:LOOKED_AT]
+            query_id: order_hits(query_id, answer, collected, convention)[:depth]
             for query_id, answer in collected.answers.items()
             if query_id in testset.by_id and not answer.outcome.is_failure
         }
@@ -49,9 +50,9 @@ def candidates(plan: Plan, runs: Sequence[Path], depth: int) -> dict[str, list[s
     new_queries = TestSet(plan.testset.name, plan.new)
     pools: dict[str, set[str]] = {}
     for run in runs:
-        _, answers = answers_of(new_queries, run)
+        _, answers = answers_of(new_queries, run, depth)
         for query_id, hits in answers.items():
-            pools.setdefault(query_id, set()).update(hit.id for hit in hits[:depth])
+            pools.setdefault(query_id, set()).update(hit.id for hit in hits)
     return {query_id: sorted(pool) for query_id, pool in pools.items()}
 
 

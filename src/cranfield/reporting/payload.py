@@ -16,7 +16,7 @@ from cranfield.errors import InternalError
 from cranfield.evaluation.evidence.values import Finding
 from cranfield.evaluation.strata import StratumSummary, summaries_by_stratum
 from cranfield.evaluation.values import Comparison, Evaluation, Limits, MeasureComparison, StratumComparison, Summary
-from cranfield.model import Query, TestSet
+from cranfield.model import OtherJudgments, Query, TestSet
 from cranfield.model.query import class_of
 from cranfield.ranking.value import RankedHit, State
 from cranfield.record import Fields, plain, record_of
@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 
 SCHEMA_VERSION = 1
 LINES_AT_ONCE = 512
+OTHER_JUDGMENTS = "name digest fallback n_judged n_own n_unjudged"
+"""What is written of judgments that took the place of those of a test set."""
 FIELDS: Fields = {
     Comparison: (
         "verdict=verdict.code verdict_sentence=verdict.sentence reasons=verdict.reasons disagreements=verdict.disagreements evidence "
@@ -48,11 +50,12 @@ FIELDS: Fields = {
         "baseline_median=baseline.median candidate_median=candidate.median delta_median baseline_std=baseline.std "
         "candidate_std=candidate.std delta_std tests"
     ),
+    OtherJudgments: OTHER_JUDGMENTS,
     Query: "text strata params",
     StratumComparison: "key value n baseline=baseline_mean candidate=candidate_mean delta ci_low ci_high",
     Summary: "aggregate mean median std ci_low ci_high n total geometric_mean weighted_mean",
     TestResult: "statistic p_two_sided p_one_sided p_adjusted ci_low ci_high estimate? note extra?",
-    TestSet: "name version digest n_queries=queries.__len__ review=meta.review? notes?",
+    TestSet: "name version digest n_queries=queries.__len__ review=meta.review? qrels=other_judgments? notes?",
 }
 """What is written of each class; see `cranfield.record`."""
 OF_STRATUM: Fields = {

@@ -210,4 +210,4 @@ def _missing(what: str, expected: set[str], met: set[str]) -> Iterator[Complaint
     missing = sorted(expected - met)
     if missing:
         share = f"{len(missing)} of {len(expected)}"
-        yield "", f"{share} {what} are no result of the runs, for any query: {', '.join(missing[:NAMED])}"
+        yield "", f"{share} {what} are no result of the runs for any query of the set: {', '.join(missing[:NAMED])}"

@@ -8,16 +8,17 @@ of query ids, and every other column is a stratum.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from cranfield.errors import Problem, ProblemList, TestSetError, shorten
 from cranfield.formats.io.delimited import Sheet, read_sheet
 from cranfield.formats.io.files import shown
-from cranfield.model import TestSet
+from cranfield.model import Absence, OtherJudgments, TestSet
 from cranfield.model.note import info
-from cranfield.model.renaming import match_ids
+from cranfield.model.renaming import IdMatch, match_ids
 from cranfield.words import first_of, n_of
 
 SHOWN_IDS = 10
@@ -33,7 +34,7 @@ _SPEC = "KEY=VALUE:FIRST-LAST,VALUE:FIRST-LAST, or a CSV or TSV file with a colu
 _thousands = "{:,}".format
 
 
-def with_judgments(testset: TestSet, qrels: TestSet) -> TestSet:
+def with_judgments(testset: TestSet, qrels: TestSet, *, fallback: bool = False) -> TestSet:
     """A test set whose judgments, of every kind, are those of another one.
 
     Args:
@@ -41,43 +42,90 @@ def with_judgments(testset: TestSet, qrels: TestSet) -> TestSet:
             forms and files to cover.
         qrels: its judgments. Where none of its query ids is one of the set and all are whole numbers from 1 to the
             number of queries, they are positions in the set, in the order of its file.
+        fallback: whether a query that `qrels` does not judge keeps its own judgments; it has none left otherwise, and
+            is out of every mean.
 
     Returns:
-        A test set whose notes say what became of queries that only one of the two has. A query that `qrels` does not
-        judge has no judgment left.
+        A test set whose notes and `other_judgments` say what became of queries that only one of the two has.
 
     Raises:
-        TestSetError: the two share no query and the numbers are no positions; or a negative query is judged.
+        TestSetError: the two share no query and the numbers are no positions; a negative query is judged; or own
+            judgments would stand beside others of another kind of group.
     """
     names = _paired(testset, qrels)
-    notes = [f"judgments of {qrels.name}: {_count(qrels, names)} for {n_of(len(names), 'queries', _thousands)}"]
-    match = match_ids(testset, qrels.query_ids)
-    if match is not None and match.rule != "row":
-        notes.append(f"the file of judgments {match.sentence}")
-    elif names and any(other_id != own_id for other_id, own_id in names.items()):
-        notes.append("its query numbers are positions in the test set, counted from 1")
-    judged = set(names.values())
-    without = [query.id for query in testset.queries if query.id not in judged and query.negative is None]
-    unknown = [query_id for query_id in qrels.query_ids if query_id not in names]
-    if without:
-        notes.append(
-            f"{n_of(len(without), 'queries', _thousands)} of the test set not judged there: {some_ids(without)}"
-        )
-    if unknown:
-        notes.append(
-            f"{n_of(len(unknown), 'queries', _thousands)} judged there and not in the test set: {some_ids(unknown)}"
-        )
+    judged = {own_id for other_id, own_id in names.items() if _has_judgment(qrels, other_id)}
     _refuse_negative(testset, qrels, judged)
+    own = [q.id for q in testset.queries if fallback and q.id not in judged and q.negative is None]
+    own = [query_id for query_id in own if _has_judgment(testset, query_id)]
+    if own:
+        _refuse_mixed_groups(testset, qrels)
+    kept = set(own)
+
+    def taken(attribute: str) -> dict[str, Any]:
+        mine, others = getattr(testset, attribute), getattr(qrels, attribute)
+        found = {own_id: others[other_id] for other_id, own_id in names.items() if other_id in others}
+        return found | {query_id: mine[query_id] for query_id in mine if query_id in kept}
+
+    unjudged = [q.id for q in testset.queries if q.id not in judged and q.id not in kept and q.negative is None]
+    source = OtherJudgments(qrels.name, qrels.digest, fallback, len(judged), len(own), len(unjudged))
+    match = match_ids(testset, qrels.query_ids)
+    notes = _overlay_notes(qrels, names, source, (own, unjudged), match)
     return replace(
         testset,
-        grades={own_id: qrels.grades[other_id] for other_id, own_id in names.items() if other_id in qrels.grades},
-        targets={own_id: qrels.targets[other_id] for other_id, own_id in names.items() if other_id in qrels.targets},
-        groups={own_id: qrels.groups[other_id] for other_id, own_id in names.items() if other_id in qrels.groups},
-        ratings={own_id: qrels.ratings[other_id] for other_id, own_id in names.items() if other_id in qrels.ratings},
-        grouping=qrels.grouping,
-        consensus=qrels.consensus,
+        grades=taken("grades"),
+        targets=taken("targets"),
+        groups=taken("groups"),
+        ratings=taken("ratings"),
+        grouping=qrels.grouping or (testset.grouping if kept else None),
+        consensus=qrels.consensus or (testset.consensus if kept else ""),
+        other_judgments=source,
         notes=(*testset.notes, *qrels.notes, *info(*notes)),
     )
+
+
+def _overlay_notes(
+    qrels: TestSet,
+    names: Mapping[str, str],
+    source: OtherJudgments,
+    without: tuple[Sequence[str], Sequence[str]],
+    match: IdMatch | None,
+) -> Iterator[str]:
+    """What became of the queries that only one of the two has; `without` are those with own judgments, and without any."""
+    own, unjudged = without
+    yield f"judgments of {qrels.name}: {_count(qrels, names)} for {n_of(len(names), 'queries', _thousands)}"
+    if match is not None and match.rule != "row":
+        yield f"the file of judgments {match.sentence}"
+    elif names and any(other_id != own_id for other_id, own_id in names.items()):
+        yield "its query numbers are positions in the test set, counted from 1"
+    if own:
+        queries = n_of(len(own), "queries", _thousands)
+        yield f"{queries} not judged in {qrels.name}: scored by the judgments of the test set ({some_ids(own)})"
+    if unjudged:
+        queries = n_of(len(unjudged), "queries", _thousands)
+        alternative = "" if source.fallback else "; qrels_fallback scores them by the judgments of the test set"
+        yield f"{Absence.NEVER_JUDGED} in {qrels.name}, out of the means: {queries} ({some_ids(unjudged)}){alternative}"
+    unknown = [query_id for query_id in qrels.query_ids if query_id not in names]
+    if unknown:
+        queries = n_of(len(unknown), "queries", _thousands)
+        yield f"{queries} judged there and not in the test set: {some_ids(unknown)}"
+
+
+def _has_judgment(testset: TestSet, query_id: str) -> bool:
+    """Whether a query has a judgment, or a rating that becomes one."""
+    return testset.is_judged(query_id) or any(r.grade is not None for r in testset.ratings.get(query_id, ()))
+
+
+def _refuse_mixed_groups(testset: TestSet, qrels: TestSet) -> None:
+    """Refuse own judgments by one kind of group beside others by another kind, or by none."""
+    kinds = [side.grouping or "none" for side in (testset, qrels)]
+    if kinds[0] != kinds[1]:
+        raise TestSetError(
+            f"the judgments of {testset.name} and {qrels.name} cannot stand beside each other",
+            expected=f"judgments by the same kind of group ({kinds[0]})",
+            got=kinds[1],
+            hint="leave out {qrels_fallback}",
+            parameters=("qrels_fallback",),
+        )
 
 
 def with_queries(testset: TestSet, queries: TestSet) -> TestSet:

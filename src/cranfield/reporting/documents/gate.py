@@ -10,7 +10,7 @@ from cranfield.evaluation.evidence.values import Finding, caveat_sentences
 from cranfield.evaluation.values import Evaluation
 from cranfield.gate.result import BaselineChange, GateResult, GateStatus, MeasureChange, QueryChange, StratumChange
 from cranfield.measures import CATALOGUE, parse
-from cranfield.model import TestSet
+from cranfield.model import OtherJudgments, TestSet
 from cranfield.numbers import format_count, format_level
 from cranfield.record import Fields, record_of
 from cranfield.reporting.document import (
@@ -32,6 +32,7 @@ from cranfield.reporting.document import (
     cell_value,
     tidy_table,
 )
+from cranfield.reporting.payload import OTHER_JUDGMENTS
 from cranfield.reporting.sections.labels import testset_label
 from cranfield.words import capitalised
 
@@ -245,7 +246,8 @@ FIELDS: Fields = {
         "status sentence system=evaluation.name run_digest=evaluation.run_digest testset=evaluation.testset "
         "convention=evaluation.ranking.convention.name primary baseline rules measures strata by_stratum worse evidence alpha test notes"
     ),
-    TestSet: "name version digest",
+    OtherJudgments: OTHER_JUDGMENTS,
+    TestSet: "name version digest qrels=other_judgments?",
     Finding: "check consequence system sentence queries=query_ids count total",
     BaselineChange: "testset path facts measures worse better notes",
 }

@@ -10,7 +10,7 @@ from cranfield.evaluation.values import Comparison, Evaluation, MeasureCompariso
 from cranfield.evaluation.verdict import sign_of
 from cranfield.evaluation.verdict_table import VerdictCode
 from cranfield.measures import CATALOGUE, Measure
-from cranfield.model import TestSet
+from cranfield.model import Absence, TestSet
 from cranfield.numbers import format_count
 from cranfield.reporting.document import Cell, Tone, TonedCell
 
@@ -33,9 +33,15 @@ def lettered(evaluations: Sequence[Evaluation]) -> list[str]:
 
 
 def testset_label(testset: TestSet) -> str:
-    """`handbook 1.2, 60 queries`."""
+    """`handbook 1.2, 60 queries`; with other judgments also whose, and of how many queries."""
     version = f" {testset.version}" if testset.version else ""
-    return f"{testset.name}{version}, {format_count(len(testset.queries))} queries"
+    label = f"{testset.name}{version}, {format_count(len(testset.queries))} queries"
+    source = testset.other_judgments
+    if source is None:
+        return label
+    counts = {"judged": source.n_judged, "by the test set": source.n_own, str(Absence.NEVER_JUDGED): source.n_unjudged}
+    listed = ", ".join(f"{format_count(n)} {what}" for what, n in counts.items() if n)
+    return f"{label} (judgments of {source.name}: {listed})"
 
 
 def best_places(means: Sequence[float | None], measure: Measure) -> frozenset[int]:
