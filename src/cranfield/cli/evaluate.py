@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from cranfield.evaluation.values import Evaluation
     from cranfield.project.inputs import ScoringOptions
     from cranfield.project.loading import TestSetOptions
+    from cranfield.reporting import Document
 
 
 @option_groups
@@ -51,7 +52,7 @@ def evaluate_command(
 ) -> None:
     """Score runs against a test set: means with confidence intervals, failures and judged share."""
     contrasts = contrasts_of(contrast)
-    only_numbers = output is Format.JSON and html is None and not contrasts
+    only_numbers = output is Format.JSON and html is None and not contrasts and history is None
     evaluations = load_and_evaluate(
         testset,
         runs,
@@ -60,8 +61,6 @@ def evaluate_command(
         options=options,
         scoring=scoring,
     )
-    if history is not None:
-        _add_to_history(history, evaluations)
     if only_numbers:
         from cranfield.reporting.payload import json_parts, payload_of
 
@@ -70,16 +69,25 @@ def evaluate_command(
         from cranfield.reporting import evaluation_document
 
         document = evaluation_document(evaluations, by_query=by_query, contrasts=contrasts, today=today())
+        if history is not None:
+            _add_to_history(history, evaluations, document)
         deliver(document, output, html)
     require_evidence(evaluations)
 
 
-def _add_to_history(folder: Path, evaluations: list[Evaluation]) -> None:
+def _add_to_history(folder: Path, evaluations: list[Evaluation], document: Document) -> None:
     """Add the means to a history; it was requested, so the call fails where that is not possible."""
+    import tempfile
+
     from cranfield.errors import UsageError
     from cranfield.project.history import remember
+    from cranfield.reporting import save_report
 
     if not folder.is_dir():
         raise UsageError("this is no folder", path=str(folder), expected="the folder of a history, --history")
-    if why := remember(folder, evaluations, evaluations[0].measures[0] if evaluations[0].measures else None):
-        raise UsageError(why)
+    primary = evaluations[0].measures[0] if evaluations[0].measures else None
+    with tempfile.TemporaryDirectory() as made:
+        report = Path(made) / "report.html"
+        save_report(document, report)
+        if why := remember(folder, evaluations, primary, report=report):
+            raise UsageError(why)

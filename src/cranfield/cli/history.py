@@ -49,31 +49,49 @@ def history_command(
             help="A run is bad if its mean is worse than the best earlier mean by more than this.",
         ),
     ] = None,
+    gate: Annotated[
+        bool,
+        typer.Option(
+            "--gate",
+            help="A run is bad if it breaks a rule of the config's gate on the measure; drops are from the last good run.",
+        ),
+    ] = False,
     output: FormatOption = Format.TEXT,
     html: HtmlOption = None,
 ) -> None:
     """Show a measure over time and by commit, separately for each test set.
 
     `cranfield run`, `cranfield gate` if it queries the system, and `cranfield evaluate --history DIR` add to the history.
-    `--first-bad` reports the first bad run and the last good run before it. Without `--below` or `--drop`, a run is bad
-    if the whole CI of its mean is worse than the best earlier mean.
+    Each run is compared with the run before it by the paired test. `--first-bad` reports the first bad run and the last
+    good run before it: by default, a run is bad if it is significantly worse than the best earlier run.
     """
     from dataclasses import replace
 
-    from cranfield.evaluation.history import HistoryFilter, Rule, history_report
-    from cranfield.project.history import read_history, with_commits
+    from cranfield.evaluation.history import HistoryFilter, Rule
+    from cranfield.evaluation.history_changes import history_report, shown_measure
+    from cranfield.project.history import FOLDER, read_history, with_commits
+    from cranfield.project.history_files import KeptValues, report_places
     from cranfield.reporting.documents.history import history_document
 
-    if below is not None and drop is not None:
-        hint = "--below is a fixed bound, --drop a distance from the best mean before: leave one of them out."
-        raise UsageError("--below and --drop exclude each other", hint=hint)
-    rule = Rule(below, drop) if first_bad or below is not None or drop is not None else None
+    rules = {"--below": below is not None, "--drop": drop is not None, "--gate": gate}
+    if sum(rules.values()) > 1:
+        first, second, *_ = [name for name, is_given in rules.items() if is_given]
+        hint = "each is a rule by which a run is bad: leave one of them out."
+        raise UsageError(f"{first} and {second} exclude each other", hint=hint)
+    rule = Rule(below, drop, gate) if first_bad or any(rules.values()) else None
     folder = config if config.is_dir() else config.parent
     history = read_history(folder)
     chosen = HistoryFilter(measure, system, testset, _time(since), pilots, rule)
-    report = history_report(history.points, chosen, history.damaged)
+    values, judge = KeptValues(folder / FOLDER), None
+    if gate:
+        from cranfield.project.history_gate import GateJudge
+
+        config_path = config / "cranfield.yaml" if config.is_dir() else config
+        judge = GateJudge(config_path, shown_measure(history.points, chosen), values)
+    report = history_report(history.points, chosen, history.damaged, values_of=values, judge=judge)
     found = tuple(with_commits(point, folder) for point in report.first_bad)
-    deliver(history_document(replace(report, first_bad=found)), output, html)
+    places = report_places(folder / FOLDER, html.parent if html is not None else Path())
+    deliver(history_document(replace(report, first_bad=found), places), output, html)
 
 
 def _time(text: str | None) -> datetime | None:

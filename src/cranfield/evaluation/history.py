@@ -1,21 +1,18 @@
-"""A measure over time: evaluations as points, stretches of comparable points, and the first bad point.
+"""A measure over time: evaluations as points, and stretches of points that a line may join.
 
-Points are in one stretch while the digest of the test set and the convention stay the same; points of different stretches are
-never compared.
+Points are in one stretch while the test set, the convention, the config of the system and k stay the same. An evaluation
+whose answers are those of the point before it is recorded with that point. Points of one test set and convention are
+compared in `history_changes`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import groupby
 
-from cranfield.errors import UnknownNameError, UsageError
-from cranfield.measures import CATALOGUE, parse_all
-
-DECIMALS = 12
-"""Decimals to which a difference is rounded, against rounding error."""
+from cranfield.evaluation.verdict_table import VerdictCode
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +54,16 @@ class HistoryPoint:
     p50_ms: float | None = None
     p95_ms: float | None = None
     pilot: bool = False
+    test: str | None = None
+    """Declared test."""
+    alpha: float | None = None
+    """Significance level."""
+    values: str | None = None
+    """File with the values by query, in the folder of the history; None in records of earlier versions."""
+    report: str | None = None
+    """File of its report, in the folder of the history."""
+    unchanged: tuple[HistoryPoint, ...] = ()
+    """Later evaluations with the same answers: of other commits, say."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,12 +74,17 @@ class Line:
     system: str
     measure: str
     stretches: tuple[tuple[HistoryPoint, ...], ...]
-    """Points of one digest and convention each; consecutive ones differ in one of the two."""
+    """Points of one test set, convention, config and k each; consecutive ones differ in one of these."""
 
     @property
     def points(self) -> tuple[HistoryPoint, ...]:
-        """All of them, first to last."""
+        """All of them, first to last; evaluations with unchanged answers are with their points."""
         return tuple(point for stretch in self.stretches for point in stretch)
+
+    @property
+    def comparable(self) -> tuple[tuple[HistoryPoint, ...], ...]:
+        """Points of one test set and convention each, which can be compared by query, whatever changed in the config."""
+        return tuple(tuple(points) for _, points in groupby(self.points, key=scored_by))
 
     def score(self, point: HistoryPoint) -> Score:
         """The measure at one of its points."""
@@ -80,31 +92,63 @@ class Line:
 
 
 @dataclass(frozen=True, slots=True)
+class Change:
+    """A point against an earlier one of the same test set and convention, paired by query."""
+
+    before: HistoryPoint
+    point: HistoryPoint
+    test: str
+    n: int = 0
+    """Queries with a value at both."""
+    n_differ: int = 0
+    delta: float | None = None
+    """Of the means over these queries: later minus earlier."""
+    ci_low: float | None = None
+    ci_high: float | None = None
+    p: float | None = None
+    p_adjusted: float | None = None
+    """For the number of comparisons."""
+    verdict: VerdictCode | None = None
+    """By the adjusted p: better, worse, no significant difference; None where it was not tested."""
+
+
+@dataclass(frozen=True, slots=True)
 class Rule:
-    """What makes a point bad. Neither bound: its whole interval is worse than the best mean before it."""
+    """What makes a point bad. Without a bound: the paired test against the best point before it says that it is worse."""
 
     below: float | None = None
     """A mean beyond this, on the worse side."""
     drop: float | None = None
     """A mean further than this from the best before it."""
+    gate: bool = False
+    """A rule of the gate is broken; drops are from the last good point."""
 
 
 @dataclass(frozen=True, slots=True)
 class FirstBad:
-    """The first bad point of the latest stretch."""
+    """The first bad point of the latest test set and convention."""
 
     line: Line
     rule: Rule
     n: int
-    """Points of the stretch that have a mean."""
+    """Points of that test set and convention."""
     bad: HistoryPoint | None = None
     """None where no point is bad."""
     good: HistoryPoint | None = None
     """The point just before it; None where the first point is bad already."""
     best: HistoryPoint | None = None
-    """The point it was compared with: the best before it; None with `below`."""
+    """The point it was compared with: the best before it, for a gate the last good one; None with `below`."""
+    change: Change | None = None
+    """The comparison that found it; None where the rule is a bound."""
+    reason: str = ""
+    """The rule of the gate that is broken."""
+    alpha: float = 0.05
+    n_compared: int = 0
+    """Comparisons for which p is adjusted."""
+    n_untested: int = 0
+    """Points that could not be tested, because values by query are not kept."""
     n_after: int = 0
-    """Later points of the stretch."""
+    """Later points."""
     n_good_after: int = 0
     """How many of these are good again."""
     latest_is_bad: bool = False
@@ -120,6 +164,8 @@ class HistoryReport:
     lines: tuple[Line, ...]
     first_bad: tuple[FirstBad, ...] = ()
     """One per line, if requested."""
+    changes: tuple[tuple[Change, ...], ...] = ()
+    """Of each line: every point against the point before it, where they can be compared."""
     n_pilots: int = 0
     """Pilots left out."""
     n_without: int = 0
@@ -139,39 +185,6 @@ class HistoryFilter:
     pilots: bool = False
     rule: Rule | None = None
     """Look for the first bad point by this rule."""
-
-
-def history_report(
-    points: Sequence[HistoryPoint], chosen: HistoryFilter, damaged: Sequence[tuple[int, str]] = ()
-) -> HistoryReport:
-    """Filter a history and arrange it as lines.
-
-    Raises:
-        UsageError: it names a system, test set or measure that is not there, or nothing is left.
-    """
-    kept = list(points)
-    for what, name in (("system", chosen.system), ("testset", chosen.testset)):
-        known = list(dict.fromkeys(getattr(point, what) for point in kept))
-        if name is not None and name not in known:
-            raise UnknownNameError.among("test set" if what == "testset" else what, name, known)
-        kept = [point for point in kept if name is None or getattr(point, what) == name]
-    kept = [point for point in kept if chosen.since is None or point.time >= chosen.since]
-    n_all = len(kept)
-    kept = [point for point in kept if chosen.pilots or not point.pilot]
-    n_pilots = n_all - len(kept)
-    measure = chosen.measure or measure_of(kept)
-    if measure is None:
-        hint = "{pilots} shows those of pilots" if n_pilots else None
-        raise UsageError("there is no evaluation to show", hint=hint, parameters=("pilots",))
-    known = list(dict.fromkeys(name for point in kept for name in point.measures))
-    if measure not in known:  # spelled in another way, perhaps
-        measure = str(parse_all([measure])[0])
-    if measure not in known:
-        raise UnknownNameError.among("measure of this history", measure, known)
-    found = lines(kept, measure)
-    firsts = tuple(first_bad(line, chosen.rule) for line in found) if chosen.rule is not None else ()
-    n_shown = sum(len(line.points) for line in found)
-    return HistoryReport(measure, found, firsts, n_pilots, len(kept) - n_shown, tuple(damaged))
 
 
 def measure_of(points: Sequence[HistoryPoint]) -> str | None:
@@ -195,68 +208,28 @@ def lines(points: Iterable[HistoryPoint], measure: str) -> tuple[Line, ...]:
             testset,
             system,
             measure,
-            tuple(tuple(stretch) for _, stretch in groupby(own, key=lambda point: (point.digest, point.convention))),
+            tuple(_drawn(stretch) for _, stretch in groupby(own, key=_joined_by)),
         )
         for (testset, system), own in found.items()
     )
 
 
-def first_bad(line: Line, rule: Rule) -> FirstBad:
-    """Find the first bad point of the latest stretch.
-
-    A point is compared with the best of the good points before it. That maximum is biased upward, and the interval is of
-    one mean and not of a difference: use the result to find the place, and a comparison of the two runs to decide.
-    """
-    stretch = line.stretches[-1]
-    sign = 1 if higher_is_better(line.measure) else -1
-    best: HistoryPoint | None = None
-    good: HistoryPoint | None = None
-    is_bad: list[bool] = []
-    found: tuple[int, HistoryPoint | None, HistoryPoint | None] | None = None
-    for place, point in enumerate(stretch):
-        bad = _is_bad(line.score(point), None if best is None else line.score(best), rule, sign)
-        is_bad.append(bad)
-        if bad and found is None:
-            found = (place, good, best)
-        if not bad:
-            good = point
-            if best is None or sign * _mean(line, point) > sign * _mean(line, best):
-                best = point
-    if found is None:
-        return FirstBad(line, rule, len(stretch))
-    place, before, against = found
-    after = is_bad[place + 1 :]
-    return FirstBad(
-        line,
-        rule,
-        len(stretch),
-        bad=stretch[place],
-        good=before,
-        best=None if rule.below is not None else against,
-        n_after=len(after),
-        n_good_after=after.count(False),
-        latest_is_bad=is_bad[-1],
-    )
+def scored_by(point: HistoryPoint) -> tuple[str, str]:
+    """What two points share that can be compared."""
+    return point.digest, point.convention
 
 
-def higher_is_better(measure: str) -> bool:
-    """The direction of a measure by its spelling."""
-    (parsed,) = parse_all([measure])
-    return CATALOGUE[parsed.name].higher_is_better
+def _joined_by(point: HistoryPoint) -> tuple[str, str, str | None, int | None]:
+    """What two points share that a line joins."""
+    return point.digest, point.convention, point.config_digest, point.k
 
 
-def _mean(line: Line, point: HistoryPoint) -> float:
-    return line.score(point).mean or 0.0
-
-
-def _is_bad(score: Score, best: Score | None, rule: Rule, sign: int) -> bool:
-    if score.mean is None:
-        return False
-    if rule.below is not None:
-        return round(sign * (rule.below - score.mean), DECIMALS) > 0
-    if best is None or best.mean is None:
-        return False
-    if rule.drop is not None:
-        return round(sign * (best.mean - score.mean), DECIMALS) > rule.drop
-    nearer = score.ci_high if sign > 0 else score.ci_low
-    return nearer is not None and sign * nearer < sign * best.mean
+def _drawn(stretch: Iterable[HistoryPoint]) -> tuple[HistoryPoint, ...]:
+    """The points of a stretch at which answers changed, each with the later evaluations of the same answers."""
+    drawn: list[list[HistoryPoint]] = []
+    for point in stretch:
+        if drawn and point.run_digest is not None and point.run_digest == drawn[-1][0].run_digest:
+            drawn[-1].append(point)
+        else:
+            drawn.append([point])
+    return tuple(replace(first, unchanged=tuple(same)) if same else first for first, *same in drawn)

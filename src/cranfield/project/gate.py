@@ -99,11 +99,6 @@ def run_gate(
             experiment.name: _judged(plan, experiment, evaluation, baselines[experiment.name])
             for experiment, evaluation in evaluations(plan, experiments, out, source)
         }
-        if source == Source():  # a finished run is in the history already
-            for experiment in experiments:
-                evaluation = results[experiment.name].evaluation
-                if why := remember(plan.config.folder, [evaluation], experiment.primary):
-                    progress_on(sys.stderr).note(why)
     document = gate_document(list(results.items()))
     try:
         out.mkdir(parents=True, exist_ok=True)
@@ -112,7 +107,18 @@ def run_gate(
     written = tuple(out / name for name in GATE_FILES)
     for path in written:
         save_report(document, path)
+    if source == Source():  # a finished run is in the history already
+        _remember(plan, experiments, results, out / GATE_FILES[1])
     return GateJob(results, document, written)
+
+
+def _remember(plan: Plan, experiments: Sequence[Experiment], results: Mapping[str, GateResult], report: Path) -> None:
+    """Add the evaluations to the history, with the report of the gate."""
+    for experiment in experiments:
+        evaluation, declared = results[experiment.name].evaluation, experiment.options
+        why = remember(plan.config.folder, [evaluation], experiment.primary, report=report, declared=declared)
+        if why:
+            progress_on(sys.stderr).note(why)
 
 
 def gate_experiments(plan: Plan, overrides: SetOverrides = NO_OVERRIDES) -> AbstractContextManager[list[Experiment]]:

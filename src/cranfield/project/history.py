@@ -1,4 +1,4 @@
-"""The local history: a line for every evaluation, in `.cranfield/history.jsonl` next to the config.
+"""The local history: a line for every evaluation, in `.cranfield/history.jsonl` next to the config; see `history_files`.
 
 Lines are only appended, under a lock. A line that cannot be read is reported, and the others are read.
 """
@@ -9,6 +9,7 @@ import json
 import math
 import os
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -21,12 +22,14 @@ from cranfield.formats.io.files import refusal
 from cranfield.measures import Measure
 from cranfield.model import TestSet
 from cranfield.model.renaming import under_rule
+from cranfield.project.history_files import inside, keep_report, keep_values
 from cranfield.record import Fields, plain, record_of
 from cranfield.repo.git import Standing, commits_between, standing
 from cranfield.reporting.derived import judged_share
 
 if TYPE_CHECKING:
     from cranfield.evaluation.history import FirstBad, HistoryPoint, Score
+    from cranfield.evaluation.verdict import CompareOptions
 
 
 T = TypeVar("T")
@@ -57,8 +60,23 @@ class History:
     """Number of each line that could not be read, and the reason."""
 
 
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """What is kept of an evaluation besides its line, and what was declared."""
+
+    values: str | None = None
+    report: str | None = None
+    test: str | None = None
+    alpha: float | None = None
+
+
 def history_record(
-    evaluation: Evaluation, *, when: datetime, commit: Standing | None = None, primary: Measure | None = None
+    evaluation: Evaluation,
+    *,
+    when: datetime,
+    commit: Standing | None = None,
+    primary: Measure | None = None,
+    kept: Kept | None = None,
 ) -> dict[str, Any]:
     """The line of an evaluation.
 
@@ -67,6 +85,7 @@ def history_record(
         when: time of the evaluation, with a time zone.
         commit: of the repository of the config; None outside of one. See `cranfield.repo.git.standing`.
         primary: the measure that decides.
+        kept: names of its files, and what was declared.
     """
     judged = judged_share(evaluation, primary.depth if primary is not None else None)
     return {
@@ -80,6 +99,7 @@ def history_record(
         "judged": judged.mean,
         "latency_ms": plain(latency_summary(evaluation), SCORES),
         "pilot": evaluation.pilot,
+        **({} if kept is None else {key: value for key, value in record_of(kept).items() if value is not None}),
     }
 
 
@@ -93,26 +113,83 @@ def _identity(evaluation: Evaluation) -> dict[str, Any]:
     return identity
 
 
-def remember(folder: Path, evaluations: Sequence[Evaluation], primary: Measure | None = None) -> str | None:
-    """Append evaluations made now to the history next to a config.
+def remember(
+    folder: Path,
+    evaluations: Sequence[Evaluation],
+    primary: Measure | None = None,
+    *,
+    report: Path | None = None,
+    declared: CompareOptions | None = None,
+) -> str | None:
+    """Append evaluations made now to the history next to a config, and keep their values by query and their report.
+
+    Where the answers of all systems are those of their last evaluations, the report of these is not kept twice.
 
     Args:
         folder: the config's.
         evaluations: all on one test set.
         primary: the measure that decides.
+        report: their report, an HTML file.
+        declared: the test and the significance level.
 
     Returns:
         Why the history was not written; None where it was. Write errors do not end the run.
     """
     when, commit = datetime.now(UTC), standing(folder)
     try:
-        append(
-            folder,
-            *(history_record(evaluation, when=when, commit=commit, primary=primary) for evaluation in evaluations),
-        )
+        kept = _keep(folder, evaluations, report, declared, when)
+        records = [
+            history_record(evaluation, when=when, commit=commit, primary=primary, kept=one)
+            for evaluation, one in zip(evaluations, kept, strict=True)
+        ]
+        append(folder, *records)
     except UsageError as error:
         return f"the history was not written: {error}"
     return None
+
+
+def _keep(
+    folder: Path,
+    evaluations: Sequence[Evaluation],
+    report: Path | None,
+    declared: CompareOptions | None,
+    when: datetime,
+) -> list[Kept]:
+    """Keep values and report. A file that cannot be written is left out of the line: the line matters more."""
+    local = local_folder(folder)
+    test, alpha = (None, None) if declared is None else (declared.test, declared.alpha)
+    kept = []
+    for evaluation in evaluations:
+        values = None
+        with suppress(OSError):
+            values = keep_values(local, evaluation)
+        kept.append(Kept(values, None, test, alpha))
+    if report is None:
+        return kept
+    reports = [_last_report(folder, evaluation) for evaluation in evaluations]
+    if not all(reports):
+        with suppress(OSError):
+            reports = [keep_report(local, report, when)] * len(evaluations)
+    return [replace(one, report=name) for one, name in zip(kept, reports, strict=True)]
+
+
+def _last_report(folder: Path, evaluation: Evaluation) -> str | None:
+    """The report of the last evaluation of a system, where its answers and everything else were the same."""
+    try:
+        points = read_history(folder).points
+    except UsageError:
+        return None
+    run = evaluation.run
+    of_system = [
+        point for point in points if (point.testset, point.system) == (evaluation.testset.name, evaluation.name)
+    ]
+    if not of_system or run is None:
+        return None
+    last = of_system[-1]
+    now = (evaluation.run_digest, evaluation.testset.digest, run.config_digest, run.depth, evaluation.pilot)
+    then = (last.run_digest, last.digest, last.config_digest, last.k, last.pilot)
+    is_same = now == then and last.convention == evaluation.ranking.convention.name
+    return last.report if is_same and inside(folder / FOLDER, last.report) else None
 
 
 def append(folder: Path, *records: Mapping[str, Any]) -> Path:
@@ -248,6 +325,10 @@ def _past(record: object) -> HistoryPoint:
         p50_ms=_number(latency, "p50"),
         p95_ms=_number(latency, "p95"),
         pilot=record.get("pilot") is True,
+        test=_text(record, "test"),
+        alpha=_number(record, "alpha"),
+        values=_text(record, "values"),
+        report=_text(record, "report"),
     )
 
 

@@ -208,8 +208,6 @@ def _dependencies(system: ConfiguredSystem, experiment: Experiment) -> str:
 def _finish(config: Config, experiment: Experiment, runs: dict[str, Run], extras: Extras, out: Path) -> Job:
     """Score, compare and report the runs of one test set."""
     evaluations = tuple(experiment.evaluate(run) for run in runs.values())
-    if why := remember(config.folder, evaluations, experiment.primary):
-        progress_on(sys.stderr).note(why)
     options = experiment.options
     shown: dict[str, Any] = {
         "preflight": experiment.check_rows,
@@ -229,6 +227,8 @@ def _finish(config: Config, experiment: Experiment, runs: dict[str, Run], extras
     else:
         document = evaluation_document(evaluations, by_query=True, **shown)
     written = save_reports(document, out, REPORT_FILES)
+    if why := remember(config.folder, evaluations, experiment.primary, report=out / REPORT, declared=options):
+        progress_on(sys.stderr).note(why)
     result = comparison or many or evaluations[0]
     void = void_sentences(result.evidence)
     rescore = rescore_command(config, experiment, list(runs), out, allow_drift=extras.allow_drift)

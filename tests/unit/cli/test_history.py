@@ -71,7 +71,7 @@ def test_the_table_has_the_latest_first_and_says_where_the_set_changed(cranfield
     assert [row[:16] for row in rows] == ["2026-11-01 10:00", "2026-11-01 09:00"]
     assert "new test set" in rows[0]
     assert "new test set sha256:bbbb" in " ".join(out.split())  # it folds into the next line
-    assert "the line breaks there" in out
+    assert "The line breaks where the test set" in out
     assert "1 pilot left out" in out
 
 
@@ -80,7 +80,7 @@ def test_one_evaluation_alone_is_a_row_and_no_picture(cranfield, tmp_path):
     assert cranfield("--html", "history.html")[0] == 0
     assert "<svg" not in (tmp_path / "history.html").read_text()
     out = cranfield("--first-bad")[1]
-    assert "The only evaluation on sha256:aaaaaaaaaaaa is not bad" in out
+    assert "The only run on sha256:aaaaaaaaaaaa is not bad" in out
     assert "0.5000  0.4500 to 0.5500" in out
 
 
@@ -101,7 +101,7 @@ def test_the_first_bad_run_is_named_with_the_commits_before_it(cranfield, tmp_pa
         tmp_path,
         *(record(n, mean, commit=commits[at]) for n, (mean, at) in enumerate(zip(means, (0, 1, 3), strict=True))),
     )
-    code, out, _ = cranfield("--first-bad")
+    code, out, _ = cranfield("--first-bad", "--drop", "0.1")
     assert code == 0
     assert f"first bad: 2026-11-01 11:00 at {commits[3][:8]}, 0.3000" in out
     assert f"last good before it: 2026-11-01 10:00 at {commits[1][:8]}, 0.5200" in out
@@ -128,14 +128,14 @@ def test_without_commits_between_the_two_it_says_why(cranfield, tmp_path, commit
         tmp_path,
         *(record(n, mean, commit=commit) for n, (mean, commit) in enumerate(zip((0.5, 0.3), ids, strict=True))),
     )
-    assert words in cranfield("--first-bad")[1]
+    assert words in cranfield("--drop", "0.1")[1]
     assert commits
     assert not (tmp_path / "x").exists()
 
 
 def test_no_bad_run_is_said(cranfield, tmp_path):
     append(tmp_path, record(0, 0.5), record(1, 0.5))
-    assert "None of the 2 evaluations" in cranfield("--below", "0.4")[1]
+    assert "None of the 2 runs" in cranfield("--below", "0.4")[1]
 
 
 def test_damaged_lines_are_said_with_their_numbers(cranfield, tmp_path):
@@ -167,7 +167,7 @@ def test_the_config_or_its_folder_says_whose_history_it_is(cranfield, tmp_path):
     [
         (
             ["--below", "0.5", "--drop", "0.1"],
-            "--below and --drop exclude each other.\nHint: --below is a fixed bound, --drop a",
+            "--below and --drop exclude each other.\nHint: each is a rule by which a run is bad",
         ),
         (["--since", "yesterday"], "--since is 'yesterday'"),
         (["--system", "bm"], "unknown system 'bm'"),

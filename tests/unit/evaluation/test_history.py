@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from itertools import pairwise
 
 import pytest
 
@@ -12,11 +14,11 @@ from cranfield.evaluation.history import (
     HistoryPoint,
     Rule,
     Score,
-    first_bad,
-    history_report,
     lines,
     measure_of,
 )
+from cranfield.evaluation.history_changes import changes, first_bad, history_report
+from cranfield.evaluation.verdict_table import VerdictCode
 
 START = datetime(2026, 11, 1, 9, tzinfo=UTC)
 AP = "AP"
@@ -78,7 +80,6 @@ def test_a_point_without_a_mean_is_in_no_line_and_is_counted():
 
 
 RULES = {
-    "interval": Rule(),
     "below": Rule(below=0.45),
     "drop": Rule(drop=0.05),
 }
@@ -87,10 +88,6 @@ RULES = {
 @pytest.mark.parametrize(
     ("rule", "means", "bad", "good", "best"),
     [
-        # Half an interval is .05: bad is more than .05 under the best before.
-        ("interval", [0.50, 0.52, 0.48, 0.46, 0.45], 3, 2, 1),  # .46 + .05 < .52
-        ("interval", [0.50, 0.52, 0.48], None, None, None),
-        ("interval", [0.40, 0.60, 0.41, 0.70], 2, 1, 1),
         ("below", [0.50, 0.45, 0.44], 2, 1, None),  # at the bound is not below it
         ("below", [0.44999999999999996, 0.44], 1, 0, None),  # the float next to 0.45, as a sum may give it
         ("below", [0.30, 0.50], 0, None, None),
@@ -108,20 +105,20 @@ def test_the_first_bad_run(rule, means, bad, good, best):
 
 
 def test_later_runs_that_are_good_again_are_counted():
-    found = first_bad(line_of(0.5, 0.3, 0.5, 0.3, 0.5), Rule())
+    found = first_bad(line_of(0.5, 0.3, 0.5, 0.3, 0.5), Rule(drop=0.1))
     assert (found.n_after, found.n_good_after, found.latest_is_bad) == (3, 2, False)
 
 
 def test_a_bad_run_never_becomes_the_best():
     # After .50 and .30, a .35 is still bad, though better than .30.
-    assert first_bad(line_of(0.50, 0.30, 0.35), Rule()).n_good_after == 0
+    assert first_bad(line_of(0.50, 0.30, 0.35), Rule(drop=0.1)).n_good_after == 0
 
 
 def test_less_is_better_turns_the_rules_round():
     (line,) = lines(
         [past(hour, mean, measure="RankOfFirst") for hour, mean in enumerate([3.0, 2.0, 2.04, 2.5])], "RankOfFirst"
     )
-    found = first_bad(line, Rule())
+    found = first_bad(line, Rule(drop=0.2))
     assert (found.bad, found.best) == (line.points[3], line.points[1])
     assert first_bad(line, Rule(below=2.9)).bad is line.points[0]
 
@@ -130,17 +127,136 @@ def test_only_the_latest_stretch_is_looked_at():
     # .90 on the test set before it has nothing to say about .50 on this one.
     points = [past(0, 0.9, digest="sha256:old"), past(1, 0.5), past(2, 0.3)]
     (line,) = lines(points, AP)
-    found = first_bad(line, Rule())
+    found = first_bad(line, Rule(drop=0.1))
     assert (found.n, found.good, found.bad) == (2, line.points[1], line.points[2])
-    assert first_bad(lines(points[:2], AP)[0], Rule()).bad is None
+    assert first_bad(lines(points[:2], AP)[0], Rule(drop=0.1)).bad is None
 
 
-def test_a_mean_without_an_interval_is_not_called_bad_by_it():
-    point = past(1, 0.1)
-    bare = HistoryPoint(**{name: getattr(point, name) for name in point.__slots__} | {"measures": {AP: Score(0.1, 1)}})
-    (line,) = lines([past(0, 0.5), bare], AP)
-    assert first_bad(line, Rule()).bad is None
-    assert first_bad(line, Rule(drop=0.1)).bad is bare
+def kept(*columns, **others):
+    """Points with a value for each of 20 queries, and where these are found: a number is the value of all of them."""
+    values = {
+        str(place): {f"q{query}": (column if isinstance(column, float) else column[query]) for query in range(20)}
+        for place, column in enumerate(columns)
+    }
+    points = [
+        past(place, sum(of.values()) / 20, run_digest=f"r{place}", values=str(place), **others)
+        for place, of in enumerate(values.values())
+    ]
+    return points, lambda point, measure: values.get(point.values) if measure == AP else None
+
+
+SMALL = [0.5 + (-0.1 if query < 10 else 0.09) for query in range(20)]  # ten down, ten up
+FALL = [0.5 - 0.01 * (query + 1) for query in range(20)]  # all twenty down: p = 2 / 2^20
+RISE = [0.5 + 0.01 * (query + 1) for query in range(20)]
+
+
+def test_a_point_is_compared_with_the_one_before_it_by_the_paired_test():
+    points, values_of = kept([0.5] * 20, SMALL, FALL, RISE)
+    (line,) = lines(points, AP)
+    found = changes(line, values_of)
+    assert [(change.before, change.point) for change in found] == list(pairwise(points))
+    assert [change.verdict for change in found] == [VerdictCode.NOT_SIGNIFICANT, VerdictCode.WORSE, VerdictCode.BETTER]
+    assert [(change.n, change.n_differ) for change in found] == [(20, 20), (20, 19), (20, 20)]
+    assert found[0].delta == pytest.approx(-0.005)
+    assert all(change.p <= change.p_adjusted for change in found)
+    # Holm: the smallest of three p-values is multiplied by three.
+    smallest = min(found, key=lambda change: change.p)
+    assert smallest.p_adjusted == pytest.approx(3 * smallest.p)
+
+
+def test_the_declared_test_and_level_of_the_later_point_are_used():
+    points, values_of = kept([0.5] * 20, FALL, test="wilcoxon", alpha=1e-9)
+    (change,) = changes(lines(points, AP)[0], values_of)
+    assert (change.test, change.verdict) == ("wilcoxon", VerdictCode.NOT_SIGNIFICANT)
+
+
+def test_points_without_values_or_of_another_test_set_are_not_compared():
+    points, _ = kept([0.5] * 20, FALL)
+    (change,) = changes(lines(points, AP)[0], lambda *_: None)
+    assert (change.delta, change.p, change.verdict) == (None, None, None)
+    other = [points[0], past(1, 0.3, digest="sha256:b", run_digest="r9")]
+    assert changes(lines(other, AP)[0], lambda *_: {"q1": 1.0}) == ()
+
+
+def test_a_change_of_config_breaks_the_line_and_is_compared():
+    points, values_of = kept([0.5] * 20, FALL)
+    points[0] = replace(points[0], config_digest="sha256:1")
+    points[1] = replace(points[1], config_digest="sha256:2")
+    (line,) = lines(points, AP)
+    assert [len(stretch) for stretch in line.stretches] == [1, 1]
+    (change,) = changes(line, values_of)
+    assert change.verdict is VerdictCode.WORSE
+    assert first_bad(line, Rule(), values_of).bad is line.points[1]
+
+
+def test_another_k_breaks_the_line():
+    assert shape([past(0, 0.5, k=10), past(1, 0.5, k=20), past(2, 0.5, k=20)]) == [[0], [1, 2]]
+
+
+def test_an_evaluation_with_unchanged_answers_is_recorded_with_its_point():
+    digests = ["r1", "r1", "r1", "r2", "r1"]
+    points = [past(hour, 0.5, run_digest=digest, commit=str(hour)) for hour, digest in enumerate(digests)]
+    (line,) = lines(points, AP)
+    assert [(point.commit, [later.commit for later in point.unchanged]) for point in line.points] == [
+        ("0", ["1", "2"]),
+        ("3", []),
+        ("4", []),  # back to the first answers: a change
+    ]
+    assert history_report(points, HistoryFilter()).n_without == 0
+
+
+def test_unchanged_answers_under_another_config_or_test_set_are_a_point():
+    same = {"run_digest": "r1"}
+    points = [
+        past(0, 0.5, **same),
+        past(1, 0.5, config_digest="sha256:2", **same),
+        past(2, 0.5, digest="sha256:b", **same),
+    ]
+    assert shape(points) == [[0], [1], [2]]
+    assert shape([past(0, 0.5), past(1, 0.5)]) == [[0, 1]], "without a digest nothing is known to be unchanged"
+
+
+@pytest.mark.parametrize(
+    ("columns", "bad", "good", "best"),
+    [
+        (([0.5] * 20, SMALL, FALL), 2, 1, 0),
+        (([0.5] * 20, SMALL, SMALL[::-1]), None, None, None),  # a lower mean that the test does not call worse
+        (([0.5] * 20, RISE, [0.5] * 20, FALL), 2, 1, 1),
+        ((FALL, RISE), None, None, None),
+    ],
+)
+def test_the_first_bad_run_by_the_paired_test(columns, bad, good, best):
+    points, values_of = kept(*columns)
+    (line,) = lines(points, AP)
+    found = first_bad(line, Rule(), values_of)
+    at = {None: None} | dict(enumerate(line.points))
+    assert (found.bad, found.good, found.best) == (at[bad], at[good], at[best])
+    assert (found.change is None) == (bad is None)
+    assert (found.n, found.n_untested) == (len(columns), 0)
+
+
+def test_p_of_the_first_bad_run_is_multiplied_by_the_runs_tested_and_the_good_ones_before_it():
+    points, values_of = kept([0.5] * 20, SMALL, SMALL[::-1], FALL)
+    found = first_bad(lines(points, AP)[0], Rule(), values_of)
+    assert found.change.p_adjusted == pytest.approx(found.change.p * 3 * 3)
+
+
+def test_what_has_no_values_is_not_called_bad_and_is_counted():
+    found = first_bad(line_of(0.9, 0.1, 0.2), Rule())
+    assert (found.bad, found.n_untested) == (None, 2)
+    assert first_bad(line_of(0.9, 0.1, 0.2), Rule(drop=0.1)).bad is not None
+
+
+def test_a_gate_is_asked_about_every_point_with_the_last_good_one():
+    asked = []
+
+    def judge(point, before):
+        asked.append((point.time.hour - 9, before and before.time.hour - 9))
+        return None if point.time.hour == 10 else "too low" if point.time.hour in {11, 12} else ""
+
+    found = first_bad(line_of(0.5, 0.5, 0.5, 0.5, 0.5), Rule(gate=True), judge=judge)
+    assert asked == [(0, None), (1, 0), (2, 1), (3, 1), (4, 1)]
+    assert (found.bad.time.hour - 9, found.reason, found.n_untested, found.n_good_after) == (2, "too low", 1, 1)
 
 
 def test_pilots_are_left_out_and_counted_unless_asked_for():

@@ -1,4 +1,4 @@
-"""A measure over time as a Vega-Lite specification: a line that breaks wherever its test set changed."""
+"""A measure over time as a Vega-Lite specification: a line that breaks wherever its test set or config changed."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from cranfield.reporting.charts.spec import (
     AXIS_ROOM,
+    BETTER,
     BOUNDED,
     CHARACTER,
     SAME,
@@ -18,6 +19,7 @@ from cranfield.reporting.charts.spec import (
     frame_of,
     spec_of,
 )
+from cranfield.reporting.document import Tone
 from cranfield.words import printable, shorten_to
 
 INK = "#222222"
@@ -40,7 +42,8 @@ class Dot:
     high: float | None
     stretch: int
     """Dots of one number are joined."""
-    is_bad: bool = False
+    tone: Tone = ""
+    """`bad` or `good` where the change to the dot before it is significant."""
     stretch_label: str = ""
     """At the first dot of a stretch: what changed."""
 
@@ -54,7 +57,7 @@ def over_time(dots: Sequence[Dot], title: str, screen: Screen) -> Spec:
             "low": dot.low,
             "high": dot.high,
             "stretch": dot.stretch,
-            "colour": WORSE if dot.is_bad else INK,
+            "colour": {"bad": WORSE, "good": BETTER}.get(dot.tone, INK),
         }
         for place, dot in enumerate(dots)
     ]

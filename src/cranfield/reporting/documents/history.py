@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
 
-from cranfield.evaluation.history import FirstBad, HistoryPoint, HistoryReport, Line, Score
-from cranfield.numbers import format_count, format_interval, format_plain, format_value
-from cranfield.record import Fields, record_of
+from cranfield.evaluation.history import Change, FirstBad, HistoryPoint, HistoryReport, Line
+from cranfield.evaluation.history_changes import MOST_CHANGES
+from cranfield.evaluation.verdict_table import VerdictCode
+from cranfield.numbers import format_count, format_delta, format_interval, format_p, format_plain, format_value
 from cranfield.reporting.charts.history import Dot, over_time
 from cranfield.reporting.charts.spec import SCREENS
 from cranfield.reporting.document import (
@@ -19,30 +20,42 @@ from cranfield.reporting.document import (
     Column,
     Document,
     Figure,
+    Link,
     Paragraph,
     Section,
     Table,
+    Tone,
+    TonedCell,
     tidy_table,
 )
-from cranfield.words import n_of
+from cranfield.reporting.documents.history_data import TIDY, changes_of, history_payload, tidy_rows
+from cranfield.stats.table import TESTS
+from cranfield.words import capitalised, n_of
 
 COMMIT_SHOWN, DIGEST_SHOWN = 8, 19
-TIDY = (
-    *("testset", "version", "digest", "system", "measure", "stretch", "time", "commit", "dirty", "mean", "ci_low"),
-    *("ci_high", "n", "failed", "convention", "k", "config_digest", "run_digest", "pilot"),
-)
 NOT_A_TEST = (
-    "A hint, not a test: the CI is that of one mean, and the best of many is the best partly by chance. `cranfield compare` "
-    "on the two runs decides."
+    "A bound, not a test: the best of many means is the best partly by chance. Without --drop, the paired test decides."
 )
-NEVER_JOINED = "Scores on different test sets, or by different conventions, are not compared: the line breaks there."
+NEVER_JOINED = (
+    "The line breaks where the test set, the convention, the config of the system or k changed. Runs on different test sets, "
+    "or by different conventions, are not compared."
+)
+SHOWN_COMMITS = 5
+Places = Callable[[HistoryPoint], str | None]
+"""Where the kept report of a point is, relative to the page; None where there is none."""
+SIGNIFICANT: Mapping[VerdictCode, Tone] = {VerdictCode.BETTER: "good", VerdictCode.WORSE: "bad"}
 
 
-def history_document(report: HistoryReport) -> Document:
+def no_report(_point: HistoryPoint) -> None:
+    """No report is kept."""
+
+
+def history_document(report: HistoryReport, places: Places = no_report) -> Document:
     """The first bad run where requested, then a line for each system and test set, latest run first."""
     sections = [_found(found, place) for place, found in enumerate(report.first_bad, start=1)]
     bad = {id(found.bad) for found in report.first_bad if found.bad is not None}
-    sections += [_line(line, place, bad) for place, line in enumerate(report.lines, start=1)]
+    for place, (line, changes) in enumerate(zip(report.lines, changes_of(report), strict=True), start=1):
+        sections.append(_LineSection(line, changes, bad, places).section(place))
     notes = _notes(report)
     if notes:
         sections.append(Section("notes", "Notes", (Bullets(notes),)))
@@ -50,108 +63,215 @@ def history_document(report: HistoryReport) -> Document:
         title=f"History of {report.measure}",
         subtitle=(),
         sections=tuple(sections),
-        tidy=lambda: tidy_table(TIDY, list(_tidy(report))),
-        payload=lambda: _payload(report),
+        tidy=lambda: tidy_table(TIDY, list(tidy_rows(report))),
+        payload=lambda: history_payload(report),
     )
 
 
-def _line(line: Line, place: int, bad: set[int]) -> Section:
-    title = f"{line.system} on {line.testset}"
-    dots, rows = [], []
-    for number, stretch in enumerate(line.stretches):
-        for point in stretch:
-            score = line.score(point)
-            begins = bool(number) and point is stretch[0]
-            dots.append(
-                Dot(
-                    _commit(point) or f"{point.time:%m-%d}",
-                    score.mean or 0.0,
-                    score.ci_low,
-                    score.ci_high,
-                    number,
-                    is_bad=id(point) in bad,
-                    stretch_label=_mark(line.stretches[number - 1][-1], point) if begins else "",
-                )
-            )
-            row: tuple[Cell, ...] = (
-                _when(point.time),
-                _commit(point),
-                score.mean,
-                (score.ci_low, score.ci_high),
-                score.n,
-                point.n_failed,
-                point.p95_ms,
-                "; ".join(_point_notes(line, number, point, begins=begins, is_bad=id(point) in bad)),
-            )
-            rows.append(row)
-    n = len(rows)
-    if n == 1:
-        return Section(f"line-{place}", title, (Table(_COLUMNS, rows, f"{line.measure} of {title}, one evaluation"),))
-    table = Table(_COLUMNS, rows[::-1], f"{line.measure} of {title}, latest first", wrap=True)
-    figure = Figure(
-        name=f"history-{place}",
-        title=title,
-        alt=f"{line.measure} of {n} evaluations in order of time, in {len(line.stretches)} stretches; the table says the same.",
-        spec=over_time(dots, line.measure, SCREENS[0]),
-        narrow_spec=over_time(dots, line.measure, SCREENS[1]),
-        table=table,
-        in_text=True,
+@dataclass(frozen=True, slots=True)
+class _LineSection:
+    """The section of one line: its picture, and a row for each point."""
+
+    line: Line
+    changes: Mapping[int, Change]
+    bad: Container[int]
+    places: Places
+
+    def section(self, place: int) -> Section:
+        line, title = self.line, f"{self.line.system} on {self.line.testset}"
+        rows = [self._row(point, before) for before, point in self._pairs()]
+        if len(rows) == 1:
+            table = Table(self._columns, rows, f"{line.measure} of {title}, one point", wrap=True)
+            return Section(f"line-{place}", title, (table, *self._notes()))
+        table = Table(self._columns, rows[::-1], f"{line.measure} of {title}, latest first", wrap=True)
+        dots = [self._dot(point, before) for before, point in self._pairs()]
+        figure = Figure(
+            name=f"history-{place}",
+            title=title,
+            alt=f"{line.measure} of {len(rows)} runs in order of time, in {len(line.stretches)} stretches; see the table.",
+            spec=over_time(dots, line.measure, SCREENS[0]),
+            narrow_spec=over_time(dots, line.measure, SCREENS[1]),
+            table=table,
+            in_text=True,
+        )
+        return Section(f"line-{place}", title, (figure, *self._notes()))
+
+    def _pairs(self) -> Iterator[tuple[HistoryPoint | None, HistoryPoint]]:
+        """Each point with the one before it."""
+        points = self.line.points
+        return zip((None, *points[:-1]), points, strict=True)
+
+    def _row(self, point: HistoryPoint, before: HistoryPoint | None) -> tuple[Cell, ...]:
+        score, change = self.line.score(point), self.changes.get(id(point))
+        delta: Cell = None
+        if change is not None and change.verdict is not None:
+            delta = TonedCell(change.delta, SIGNIFICANT.get(change.verdict, ""))
+        path = self.places(point)
+        failed: tuple[Cell, ...] = (point.n_failed,) if self._has_failures else ()
+        return (
+            _when(point.time) if path is None else Link(_when(point.time), path),
+            _commit(point),
+            score.mean,
+            (score.ci_low, score.ci_high),
+            *((delta, None if change is None else change.p_adjusted) if self._has_changes else ()),
+            score.n,
+            *failed,
+            point.p95_ms,
+            "; ".join(self._point_notes(point, before)),
+        )
+
+    @property
+    def _columns(self) -> tuple[Column, ...]:
+        failed = (Column("failed", "count"),) if self._has_failures else ()
+        change = (Column("change", "delta"), Column("p Holm", "p")) if self._has_changes else ()
+        return (
+            *(Column("time (UTC)"), Column("commit", "code"), Column("mean", "value"), Column("CI", "interval")),
+            *(*change, Column("n", "count"), *failed, Column("p95", "ms"), Column("note")),
+        )
+
+    @property
+    def _has_changes(self) -> bool:
+        return any(change.delta is not None for change in self.changes.values())
+
+    @property
+    def _has_failures(self) -> bool:
+        return any(point.n_failed for point in self.line.points)
+
+    def _dot(self, point: HistoryPoint, before: HistoryPoint | None) -> Dot:
+        score, change = self.line.score(point), self.changes.get(id(point))
+        verdict = None if change is None else change.verdict
+        tone = "bad" if id(point) in self.bad else "" if verdict is None else SIGNIFICANT.get(verdict, "")
+        return Dot(
+            _commit(point) or f"{point.time:%m-%d}",
+            score.mean or 0.0,
+            score.ci_low,
+            score.ci_high,
+            next(number for number, stretch in enumerate(self.line.stretches) if any(point is one for one in stretch)),
+            tone=tone,
+            stretch_label=", ".join(short for short, _ in _what_changed(before, point)),
+        )
+
+    def _point_notes(self, point: HistoryPoint, before: HistoryPoint | None) -> Iterator[str]:
+        yield from (full for _, full in _what_changed(before, point))
+        change = self.changes.get(id(point))
+        if change is not None and change.verdict is not None and change.verdict in SIGNIFICANT:
+            yield f"significantly {change.verdict.text}"
+        if id(point) in self.bad:
+            yield "first bad"
+        if point.pilot:
+            yield "pilot"
+        if point.unchanged:
+            yield _unchanged(point)
+
+    def _notes(self) -> Iterator[Block]:
+        if len(self.line.stretches) > 1:
+            yield Paragraph(NEVER_JOINED, "note")
+        tested = [change for change in self.changes.values() if change.p_adjusted is not None]
+        if tested:
+            yield Paragraph(_aboutchanges_of(tested, len(self.changes)), "note")
+        missing = [point for point in self.line.points if point.values is None]
+        if missing and len(self.line.points) > 1:
+            n = n_of(len(missing), "runs", format_count)
+            yield Paragraph(f"{n} without values by query (of an earlier version): not tested.", "note")
+        folders = {path.rpartition("/")[0] for point in self.line.points if (path := self.places(point))}
+        if folders:
+            yield Paragraph(f"Kept reports are in {', '.join(sorted(folders))}, named by their time.", "note")
+
+
+def _aboutchanges_of(tested: Sequence[Change], n_all: int) -> str:
+    """What the columns of the change are."""
+    tests = ", ".join(dict.fromkeys(TESTS[change.test].title for change in tested))
+    last = f"; the latest {MOST_CHANGES} are tested" if n_all == MOST_CHANGES else ""
+    return (
+        f"Change: against the run before it, over the queries of both ({tests}; p adjusted by Holm for "
+        f"{n_of(len(tested), 'comparisons', format_count)}{last}). A dot in colour is a significant change."
     )
-    broken: tuple[Block, ...] = (Paragraph(NEVER_JOINED, "note"),) if len(line.stretches) > 1 else ()
-    return Section(f"line-{place}", title, (figure, *broken))
 
 
-_COLUMNS = (
-    *(Column("time (UTC)"), Column("commit", "code"), Column("mean", "value"), Column("CI", "interval")),
-    *(Column("n", "count"), Column("failed", "count"), Column("p95", "ms"), Column("note")),
-)
+def _unchanged(point: HistoryPoint) -> str:
+    """`same answers at 2 later runs: a1b2c3d4, e5f6a7b8*`."""
+    commits = list(dict.fromkeys(_commit(later) for later in point.unchanged if later.commit))
+    shown = ", ".join(commits[:SHOWN_COMMITS]) + (
+        f" and {len(commits) - SHOWN_COMMITS} more" if len(commits) > SHOWN_COMMITS else ""
+    )
+    return f"same answers in {n_of(len(point.unchanged), 'later runs', format_count)}" + (f": {shown}" if shown else "")
 
 
-def _point_notes(line: Line, number: int, point: HistoryPoint, *, begins: bool, is_bad: bool) -> Iterator[str]:
-    if begins:
-        yield _changed(line.stretches[number - 1][-1], point)
-    if is_bad:
-        yield "first bad"
-    if point.pilot:
-        yield "pilot"
-
-
-def _changed(before: HistoryPoint, point: HistoryPoint) -> str:
-    """What changed at the first point of a stretch."""
-    if before.digest == point.digest:
-        return f"convention {point.convention}"
-    version = f" {point.version}" if point.version and point.version != before.version else ""
-    return f"new test set{version} {point.digest[:DIGEST_SHOWN]}"
-
-
-def _mark(before: HistoryPoint, point: HistoryPoint) -> str:
-    """The same in a few characters, for the picture."""
-    if before.digest == point.digest:
-        return point.convention
-    new = point.version if point.version and point.version != before.version else point.digest.partition(":")[2][:6]
-    return f"test set {new}"
+def _what_changed(before: HistoryPoint | None, point: HistoryPoint) -> Iterator[tuple[str, str]]:
+    """What changed at the first point of a stretch: for the picture, and in full."""
+    if before is None:
+        return
+    if before.digest != point.digest:
+        version = point.version if point.version and point.version != before.version else ""
+        full = f"new test set {version} {point.digest[:DIGEST_SHOWN]}".replace("  ", " ")
+        yield f"test set {version or point.digest.partition(':')[2][:6]}", full
+    if before.convention != point.convention:
+        yield point.convention, f"convention {point.convention}"
+    if before.config_digest != point.config_digest:
+        yield "config", "config of the system changed"
+    if before.k != point.k:
+        yield f"k = {point.k}", f"k is {point.k}, was {before.k}"
 
 
 def _found(found: FirstBad, place: int) -> Section:
-    line = found.line
-    where = f"{line.system} on {line.testset}"
-    latest = line.stretches[-1][-1]
-    digest = latest.digest[:DIGEST_SHOWN]
-    among = f"the {format_count(found.n)} evaluations on {digest}"
+    line, points = found.line, found.line.comparable[-1]
+    title = f"First bad run: {line.system} on {line.testset}"
+    digest = points[-1].digest[:DIGEST_SHOWN]
+    among = f"the {format_count(found.n)} runs on {digest}"
+    untested = (*_untested(found), *_not_looked_at(line))
     if found.bad is None:
-        none = f"The only evaluation on {digest} is not bad" if found.n == 1 else f"None of {among} is bad"
-        return Section(f"first-bad-{place}", f"First bad run: {where}", (Paragraph(f"{none}: {_rule(found)}."),))
+        none = f"The only run on {digest} is not bad" if found.n == 1 else f"None of {among} is bad"
+        return Section(f"first-bad-{place}", title, (Paragraph(f"{none}: {_rule(found)}."), *untested))
     items = [f"first bad: {_shown(line, found.bad)}"]
     items.append(f"last good before it: {_shown(line, found.good)}" if found.good else "there is no good run before it")
     if found.best is not None and found.best is not found.good:
         items.append(f"best before it: {_shown(line, found.best)}")
+    if found.change is not None:
+        items.append(_tested(found.change))
+    if found.reason:
+        items.append(f"rule of the gate: {found.reason}")
+    if found.good is not None and found.good.config_digest != found.bad.config_digest:
+        items.append("the config of the system changed between the last good run and the first bad one")
     if found.n_after:
         now = "bad" if found.latest_is_bad else "good again"
         items.append(f"{found.n_good_after} of {found.n_after} later runs are good again; the latest is {now}")
-    blocks: list[Block] = [Paragraph(f"Of {among}, {_rule(found)}:"), Bullets(tuple(items)), *_commits(found)]
-    if found.best is not None:
+    blocks: list[Block] = [
+        Paragraph(f"Of {among}, {_rule(found)}:"),
+        Bullets(tuple(items)),
+        *_commits(found),
+        *untested,
+    ]
+    if found.rule.drop is not None:
         blocks.append(Paragraph(NOT_A_TEST, "note"))
-    return Section(f"first-bad-{place}", f"First bad run: {where}", tuple(blocks))
+    return Section(f"first-bad-{place}", title, tuple(blocks))
+
+
+def _tested(change: Change) -> str:
+    """The comparison that found the first bad run."""
+    return (
+        f"difference to the best: {format_delta(change.delta)}, p {format_p(change.p_adjusted)} "
+        f"({TESTS[change.test].title}, n = {format_count(change.n)}, {format_count(change.n_differ)} differ)"
+    )
+
+
+def _untested(found: FirstBad) -> tuple[Block, ...]:
+    if not found.n_untested:
+        return ()
+    why = "values by query are not kept" + (", or are of another version of the test set" if found.rule.gate else "")
+    what = f"{n_of(found.n_untested, 'runs', format_count)} could not be tested ({why})"
+    return (Paragraph(f"{what}: --drop and --below use the means alone.", "warning"),)
+
+
+def _not_looked_at(line: Line) -> tuple[Block, ...]:
+    n = sum(map(len, line.comparable[:-1]))
+    if not n:
+        return ()
+    where = "on earlier versions of the test set or by another convention"
+    return (
+        Paragraph(
+            f"{capitalised(n_of(n, 'runs', format_count))} {where} {'is' if n == 1 else 'are'} not compared.", "note"
+        ),
+    )
 
 
 def _rule(found: FirstBad) -> str:
@@ -160,7 +280,10 @@ def _rule(found: FirstBad) -> str:
         return f"bad is a mean worse than {format_plain(rule.below)}"
     if rule.drop is not None:
         return f"bad is a mean worse than the best before it by more than {format_plain(rule.drop)}"
-    return "bad is a mean whose whole CI is worse than the best mean before it"
+    if rule.gate:
+        return "bad is a run that breaks a rule of the gate"
+    times = ", p adjusted for the number of runs" if found.n_compared > 1 else ""
+    return f"bad is a run significantly worse than the best before it (paired test, alpha {format_plain(found.alpha)}{times})"
 
 
 def _shown(line: Line, point: HistoryPoint) -> str:
@@ -203,7 +326,7 @@ def _notes(report: HistoryReport) -> tuple[str, ...]:
         notes.append(
             f"{n_of(n, 'lines', format_count)} of the history cannot be read and {'is' if n == 1 else 'are'} left out: {lines}{more}"
         )
-    if any(point.dirty for line in report.lines for point in line.points):
+    if any(point.dirty for line in report.lines for first in line.points for point in (first, *first.unchanged)):
         notes.append("* after a commit: with uncommitted changes")
     return tuple(notes)
 
@@ -214,68 +337,3 @@ def _commit(point: HistoryPoint) -> str:
 
 def _when(time: datetime) -> str:
     return f"{time:%Y-%m-%d %H:%M}"
-
-
-def _tidy(report: HistoryReport) -> Iterator[tuple[Cell, ...]]:
-    for line in report.lines:
-        for number, stretch in enumerate(line.stretches, start=1):
-            for point in stretch:
-                score = line.score(point)
-                yield (
-                    *(line.testset, point.version, point.digest, line.system, line.measure, number),
-                    *(point.time.isoformat(), point.commit, int(point.dirty), score.mean, score.ci_low, score.ci_high),
-                    *(score.n, point.n_failed, point.convention, point.k, point.config_digest, point.run_digest),
-                    int(point.pilot),
-                )
-
-
-def _payload(report: HistoryReport) -> dict[str, Any]:
-    return {
-        "schema_version": 1,
-        "measure": report.measure,
-        "lines": [
-            {
-                "testset": line.testset,
-                "system": line.system,
-                "stretches": [
-                    {
-                        "digest": stretch[0].digest,
-                        "convention": stretch[0].convention,
-                        "points": [_point(line, point) for point in stretch],
-                    }
-                    for stretch in line.stretches
-                ],
-            }
-            for line in report.lines
-        ],
-        "first_bad": [_first_bad(found) for found in report.first_bad],
-        "n_pilots_left_out": report.n_pilots,
-        "n_without_the_measure": report.n_without,
-        "damaged_lines": [{"line": number, "why": why} for number, why in report.damaged],
-    }
-
-
-RUN: Fields = {HistoryPoint: "time=time.isoformat commit dirty version"}
-REST: Fields = {
-    HistoryPoint: (
-        "queries=n_queries failed=n_failed judged latency_ms.p50=p50_ms latency_ms.p95=p95_ms k config_digest run_digest pilot"
-    )
-}
-SCORE: Fields = {Score: "mean ci_low ci_high n"}
-FIRST_BAD: Fields = {
-    FirstBad: (
-        "testset=line.testset system=line.system below=rule.below drop=rule.drop n bad good best n_after n_good_after "
-        "latest_is_bad commits"
-    )
-}
-
-
-def _point(line: Line, point: HistoryPoint) -> dict[str, Any]:
-    return record_of(point, RUN) | record_of(line.score(point), SCORE) | record_of(point, REST)
-
-
-def _first_bad(found: FirstBad) -> dict[str, Any]:
-    points = {"bad": found.bad, "good": found.good, "best": found.best}
-    return record_of(found, FIRST_BAD) | {
-        name: None if point is None else _point(found.line, point) for name, point in points.items()
-    }

@@ -1,0 +1,160 @@
+"""What the history keeps of an evaluation besides its line: the values by query, and the report.
+
+Both are in `.cranfield/history/`, next to the config: values are named by their content, reports by their time. The oldest
+are removed where there are too many; the line of an evaluation stays, and its report or its values are then not there.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import shutil
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from datetime import datetime
+from hashlib import sha256
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from cranfield.evaluation.values import Evaluation
+from cranfield.measures import parse
+
+if TYPE_CHECKING:
+    from cranfield.evaluation.history import HistoryPoint
+
+KEPT = "history"
+"""Folder of these files, in `.cranfield/`."""
+MAX_REPORTS, MAX_REPORT_BYTES = 200, 256 * 1024**2
+MAX_VALUES, MAX_VALUES_BYTES = 5_000, 128 * 1024**2
+VALUES_VERSION = 1
+_REPORT, _VALUES = ".html", ".json.gz"
+
+
+def keep_values(folder: Path, evaluation: Evaluation) -> str:
+    """Keep the values by query of an evaluation; the name of the file. Raises `OSError`.
+
+    Args:
+        folder: `.cranfield/`.
+        evaluation: of one system.
+    """
+    values = {
+        str(measure): [
+            float(value) if is_scored else None
+            for value, is_scored in zip(column.tolist(), evaluation.scored[measure].tolist(), strict=True)
+        ]
+        for measure, column in evaluation.values.items()
+    }
+    record = {"cranfield_values": VALUES_VERSION, "queries": list(evaluation.query_ids), "measures": values}
+    data = json.dumps(record, separators=(",", ":")).encode()
+    path = folder / KEPT / f"{sha256(data).hexdigest()[:32]}{_VALUES}"
+    path.parent.mkdir(exist_ok=True)
+    if path.exists():
+        path.touch()
+    else:
+        write_whole(path, gzip.compress(data, mtime=0))
+        _remove_oldest(path.parent, _VALUES, MAX_VALUES, MAX_VALUES_BYTES)
+    return f"{KEPT}/{path.name}"
+
+
+def keep_report(folder: Path, report: Path, when: datetime) -> str:
+    """Keep a copy of a report; the name of the file. Raises `OSError`.
+
+    Args:
+        folder: `.cranfield/`.
+        report: an HTML file.
+        when: time of the evaluation, UTC.
+    """
+    kept = folder / KEPT
+    kept.mkdir(exist_ok=True)
+    stem, number = f"{when:%Y-%m-%d-%H%M%S}", 1
+    path = kept / f"{stem}{_REPORT}"
+    while path.exists():
+        number += 1
+        path = kept / f"{stem}-{number}{_REPORT}"
+    shutil.copyfile(report, path)
+    _remove_oldest(kept, _REPORT, MAX_REPORTS, MAX_REPORT_BYTES)
+    return f"{KEPT}/{path.name}"
+
+
+def write_whole(path: Path, data: bytes) -> None:
+    """Write a file that other processes see whole or not at all."""
+    part = path.with_name(f".{path.name}.part")
+    part.write_bytes(data)
+    part.replace(path)
+
+
+class KeptValues:
+    """Reads the kept values of points."""
+
+    def __init__(self, folder: Path) -> None:
+        """Read from the folder `.cranfield/`."""
+        self._folder = folder
+        self._read: dict[str, Mapping[str, Mapping[str, float]] | None] = {}
+
+    def __call__(self, point: HistoryPoint, measure: str) -> Mapping[str, float] | None:
+        """The values of a measure by query id; None where they are not kept."""
+        found = self.all_of(point)
+        return None if found is None else found.get(measure)
+
+    def all_of(self, point: HistoryPoint) -> Mapping[str, Mapping[str, float]] | None:
+        """Measure to values by query id; None where they are not kept."""
+        if point.values is None:
+            return None
+        if point.values not in self._read:
+            self._read[point.values] = _read_values(inside(self._folder, point.values))
+        return self._read[point.values]
+
+
+def report_places(folder: Path, page: Path) -> Callable[[HistoryPoint], str | None]:
+    """Where the kept report of a point is, for a page in another folder; None where there is none any more.
+
+    Args:
+        folder: `.cranfield/`.
+        page: folder of the page.
+    """
+
+    def place(point: HistoryPoint) -> str | None:
+        path = inside(folder, point.report)
+        return None if path is None else Path(os.path.relpath(path, page)).as_posix()
+
+    return place
+
+
+def inside(folder: Path, name: str | None) -> Path | None:
+    """The file of a name in a line of the history; None where it is not there, or the name leads elsewhere."""
+    if name is None:
+        return None
+    path = folder / name
+    return path if Path(name).parts[:-1] == (KEPT,) and path.is_file() else None
+
+
+def _read_values(path: Path | None) -> Mapping[str, Mapping[str, float]] | None:
+    if path is None:
+        return None
+    try:
+        record = json.loads(gzip.decompress(path.read_bytes()))
+        queries: Sequence[str] = record["queries"]
+        return {
+            str(parse(measure)): {
+                query_id: float(value) for query_id, value in zip(queries, column, strict=True) if value is not None
+            }
+            for measure, column in record["measures"].items()
+        }
+    except (OSError, ValueError, KeyError, TypeError, EOFError):
+        return None
+
+
+def _remove_oldest(folder: Path, suffix: str, most: int, most_bytes: int) -> None:
+    """Remove the oldest files of a kind beyond a number or a size; the latest stays, whatever its size."""
+    found = []
+    for path in folder.iterdir():
+        with suppress(OSError):  # another process may be removing them too
+            if path.name.endswith(suffix) and not path.name.startswith("."):
+                found.append((path.stat().st_mtime_ns, path.name, path.stat().st_size))
+    total = 0
+    for place, (_, name, size) in enumerate(sorted(found, reverse=True)):
+        total += size
+        if place and (place >= most or total > most_bytes):
+            with suppress(OSError):
+                (folder / name).unlink()
