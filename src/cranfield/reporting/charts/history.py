@@ -24,10 +24,12 @@ from cranfield.words import printable, shorten_to
 
 INK = "#222222"
 LINE_HEIGHT = 240
-LEFT, RIGHT, TOP = 70, 46, 30
+LEFT, RIGHT, TOP = 70, 46, 46
 """Margins of the plot: half a label is to the right of the last dot."""
 MANY_DOTS = 100
 """More are drawn smaller."""
+LABEL_ROWS, LABEL_STEP = 3, 14
+"""Words at the marks are in turn in one of three rows: those of neighbours would overlap."""
 LABEL_CHARS = 12
 """Words under a point: a short commit, or a day."""
 
@@ -90,10 +92,14 @@ def over_time(dots: Sequence[Dot], title: str, screen: Screen) -> Spec:
 
 def _breaks(dots: Sequence[Dot], screen: Screen) -> list[Rule]:
     """A dashed line before each new stretch, and what is new; words run towards the middle."""
+    begins = [place for place, dot in enumerate(dots) if place and dot.stretch != dots[place - 1].stretch]
     values = [
-        {"at": place - 0.5, "words": shorten_to(printable(dot.stretch_label), screen.label_chars)}
-        for place, dot in enumerate(dots)
-        if place and dot.stretch != dots[place - 1].stretch
+        {
+            "at": place - 0.5,
+            "row": number % LABEL_ROWS,
+            "words": shorten_to(printable(dots[place].stretch_label), screen.label_chars),
+        }
+        for number, place in enumerate(begins)
     ]
     if not values:
         return []
@@ -105,16 +111,19 @@ def _breaks(dots: Sequence[Dot], screen: Screen) -> list[Rule]:
     }
     middle = (len(dots) - 1) / 2
     sides = (("left", 4, f"datum.at < {middle}"), ("right", -4, f"datum.at >= {middle}"))
+    texts = [
+        (align, dx, f"{where} && datum.row == {row}", row) for align, dx, where in sides for row in range(LABEL_ROWS)
+    ]
     return [
         rule,
         *(
             {
                 "data": {"values": values},
                 "transform": [{"filter": where}],
-                "mark": {"type": "text", "align": align, "dx": dx, "y": -12, "color": SAME},
+                "mark": {"type": "text", "align": align, "dx": dx, "y": -10 - row * LABEL_STEP, "color": SAME},
                 "encoding": {"x": x, "text": {"field": "words", "type": "nominal"}},
             }
-            for align, dx, where in sides
+            for align, dx, where, row in texts
         ),
     ]
 

@@ -92,9 +92,10 @@ class _LineSection:
             spec=over_time(dots, line.measure, SCREENS[0]),
             narrow_spec=over_time(dots, line.measure, SCREENS[1]),
             table=table,
-            in_text=True,
+            legend=(("good", "significantly better"), ("bad", "significantly worse")) if self._has_changes else (),
+            table_follows=True,
         )
-        return Section(f"line-{place}", title, (figure, *self._notes()))
+        return Section(f"line-{place}", title, (figure, table, *self._notes()))
 
     def _pairs(self) -> Iterator[tuple[HistoryPoint | None, HistoryPoint]]:
         """Each point with the one before it."""
