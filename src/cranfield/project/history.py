@@ -139,8 +139,8 @@ def remember(
     try:
         kept = _keep(folder, evaluations, report, declared, when)
         records = [
-            history_record(evaluation, when=when, commit=commit, primary=primary, kept=one)
-            for evaluation, one in zip(evaluations, kept, strict=True)
+            history_record(evaluation, when=when, commit=commit, primary=primary, kept=files)
+            for evaluation, files in zip(evaluations, kept, strict=True)
         ]
         append(folder, *records)
     except UsageError as error:
@@ -170,7 +170,7 @@ def _keep(
     if not all(reports):
         with suppress(OSError):
             reports = [keep_report(local, report, when)] * len(evaluations)
-    return [replace(one, report=name) for one, name in zip(kept, reports, strict=True)]
+    return [replace(files, report=name) for files, name in zip(kept, reports, strict=True)]
 
 
 def _last_report(folder: Path, evaluation: Evaluation) -> str | None:

@@ -147,7 +147,9 @@ class _LineSection:
             score.mean or 0.0,
             score.ci_low,
             score.ci_high,
-            next(number for number, stretch in enumerate(self.line.stretches) if any(point is one for one in stretch)),
+            next(
+                number for number, stretch in enumerate(self.line.stretches) if any(point is drawn for drawn in stretch)
+            ),
             tone=tone,
             stretch_label=", ".join(short for short, _ in _what_changed(before, point)),
         )
