@@ -36,6 +36,16 @@ def test_every_class_has_its_own_table_in_the_report(demo: Path, report: str) ->
     assert [title for title in titles if title not in text] == []
 
 
+def test_the_classes_that_fall_without_significance_are_named_beside_the_headline(results: dict[str, Any]) -> None:
+    rows = {row["class"]: row for row in results["verdict_by_class"]["classes"]}
+    assert list(rows) == list(QUERY_CLASSES)
+    falling = [name for name, row in rows.items() if row["move"] == "falls" and row["verdict"] != "worse"]
+    assert {"prose", "attribute"} <= set(falling)
+    assert f"{len(falling)} lower without significance ({', '.join(falling)})." in results["verdict_sentence"]
+    assert results["verdict"] == "better"
+    assert {row["verdict"] for row in rows.values()} == {"better", "not_significant"}
+
+
 def test_measures_that_do_not_apply_to_a_class_are_not_computed_for_it(results: dict[str, Any]) -> None:
     """No rank is that of the right one among many, and where nothing should be found nothing but silence counts."""
     for side in results["systems"]:

@@ -34,12 +34,14 @@ class ClassRow:
     delta: float | None
     ci_low: float | None
     ci_high: float | None
-    """Of the mean difference, where the test has one; not adjusted for the number of classes."""
+    """Of the mean difference, or of what the test estimates; not adjusted for the number of classes."""
     result: TestResult | None
     """None where no query has a pair; its `p_adjusted` is None where the class cannot decide."""
     code: VerdictCode = VerdictCode.NOT_SIGNIFICANT
     too_few: str = ""
     """Why the test cannot be significant, if so."""
+    estimate: float | None = None
+    """What the interval is about, where that is not the mean difference: the Hodges-Lehmann estimate, the median."""
 
     @property
     def n(self) -> int:
@@ -57,9 +59,14 @@ class ClassRow:
         return self.result is not None and self.result.p_adjusted is not None
 
     @property
+    def shown(self) -> float | None:
+        """The estimate that the interval is about, else the mean difference."""
+        return self.delta if self.estimate is None else self.estimate
+
+    @property
     def move(self) -> Move:
-        """Where the mean moves, in favour of the candidate or against it, significant or not."""
-        gain = (self.delta or 0.0) * (1 if CATALOGUE[self.measure.name].higher_is_better else -1)
+        """Where the difference moves, in favour of the candidate or against it, significant or not."""
+        gain = (self.shown or 0.0) * (1 if CATALOGUE[self.measure.name].higher_is_better else -1)
         return "rises" if gain > TOLERANCE else "falls" if gain < -TOLERANCE else "level"
 
 

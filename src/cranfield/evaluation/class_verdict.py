@@ -29,7 +29,7 @@ from cranfield.model.query import CLASS
 from cranfield.ranking.value import FloatQ
 from cranfield.stats.result import TestResult, holm
 from cranfield.stats.stratified import STRATIFIED, stratified
-from cranfield.stats.table import MEAN_DIFFERENCE, TESTS, Paired
+from cranfield.stats.table import TESTS, Paired
 from cranfield.stats.vectors import differences
 from cranfield.words import first_of, n_of
 
@@ -136,7 +136,6 @@ def _stratum_row(label: str, query_ids: tuple[str, ...], values: FloatQ, compari
     a, b = values.T
     difference = differences(a, b)
     result = run_test(comparison.test, a, b, comparison)
-    has_interval = TESTS[comparison.test].estimates == MEAN_DIFFERENCE
     n_nonzero = int(np.count_nonzero(difference))
     return ClassRow(
         label,
@@ -145,9 +144,9 @@ def _stratum_row(label: str, query_ids: tuple[str, ...], values: FloatQ, compari
         query_ids,
         n_nonzero,
         *(float(a.mean()), float(b.mean()), float(difference.mean())),
-        *((result.ci_low, result.ci_high) if has_interval else (None, None)),
-        result,
+        *(result.ci_low, result.ci_high, result),
         too_few=too_few_note(len(query_ids), n_nonzero, comparison.alpha),
+        estimate=None if TESTS[comparison.test].is_of_mean else result.estimate,
     )
 
 

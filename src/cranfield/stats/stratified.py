@@ -99,7 +99,7 @@ def stratified_t(difference: Values, labels: Sequence[str], *, alpha: float = 0.
         scale=float(np.abs(vector).max()),
     )
     extra = {"df": df, "strata": len(strata)}
-    return TestResult(t, p_two_sided, t_tail(t, df), ci_low=low, ci_high=high, extra=extra)
+    return TestResult(t, p_two_sided, t_tail(t, df), ci_low=low, ci_high=high, extra=extra, estimate=mean)
 
 
 def _strata(vector: FloatN, labels: Sequence[str]) -> list[FloatN]:

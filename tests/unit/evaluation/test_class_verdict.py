@@ -185,6 +185,18 @@ def test_every_test_that_can_be_declared_decides_the_classes(test):
     assert codes(result) == {"a": BETTER, "b": WORSE}
 
 
+def test_a_class_shows_the_estimate_that_its_interval_is_about():
+    # differences of a: .5 six times, -.9 and -.9: mean .15, median of the eight .5; b: -.5 and 0
+    ranks = {"a": [UP] * 7 + [(1, 10)] * 3, "b": [DOWN] * 4 + [SAME] * 8}
+    row = compared(ranks, strata="type", test="sign").by_class.rows[0]
+    assert row.delta == pytest.approx((7 * 0.5 - 3 * 0.9) / 10)
+    assert row.shown == row.estimate == pytest.approx(0.5)
+    assert row.ci_low <= row.shown <= row.ci_high
+    assert row.move == "rises"
+    mean = compared(ranks, strata="type").by_class.rows[0]
+    assert (mean.shown, mean.estimate) == (mean.delta, None)
+
+
 @pytest.mark.parametrize(
     ("options", "error", "message"),
     [

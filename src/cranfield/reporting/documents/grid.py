@@ -31,6 +31,7 @@ from cranfield.reporting.document import (
 )
 from cranfield.reporting.documents.comparison import sections_of
 from cranfield.reporting.payload import payload_of
+from cranfield.reporting.sections.class_verdict import class_verdicts
 from cranfield.reporting.sections.collection import collection, warnings
 from cranfield.reporting.sections.measures import measures
 from cranfield.reporting.sections.movement import query_differences
@@ -56,7 +57,7 @@ def grid_document(found: GridResult, *, preflight: Preflight = ()) -> Document:
     comparison = found.comparison
     sides = {point.name: point.held_out for point in (found.written, found.winner)}
     subject = Subject(tuple(sides.items()), comparison, preflight=preflight, measure=found.primary)
-    compared = (measures, query_differences) if comparison is not None else ()
+    compared = (class_verdicts, measures, query_differences) if comparison is not None else ()
     sections = sections_of(subject, (warnings, *compared, collection, provenance))
     testset = found.written.held_out.testset
     convention = found.written.held_out.ranking.convention.name

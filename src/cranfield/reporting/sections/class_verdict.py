@@ -11,6 +11,7 @@ from cranfield.numbers import format_delta, format_level, format_p
 from cranfield.record import Fields, record_of
 from cranfield.reporting.document import Cell, Column, Fact, Paragraph, Section, Table, TonedCell
 from cranfield.reporting.sections.subject import Subject
+from cranfield.stats.table import TESTS
 
 RULE = (
     "better: the test over all queries is significant, at least one class is better and none is worse; worse: the same the "
@@ -28,12 +29,12 @@ def class_verdicts(subject: Subject) -> Section | None:
     if comparison is None or comparison.by_class is None:
         return None
     found = comparison.by_class
-    about = comparison.measures[comparison.primary]
+    about, spec = comparison.measures[comparison.primary], TESTS[comparison.test]
     columns = (
         Column(found.key),
         Column("verdict"),
         Column("measure"),
-        Column("difference", "delta"),
+        Column("difference" if spec.is_of_mean else spec.estimate, "delta"),
         Column(f"{format_level(comparison.alpha)} CI", "delta interval"),
         Column("n", "count"),
         Column("p Holm", "p"),
@@ -56,7 +57,7 @@ def _row(row: ClassRow) -> tuple[Cell, ...]:
         row.name,
         _verdict_cell(row),
         str(row.measure),
-        row.delta,
+        row.shown,
         (row.ci_low, row.ci_high),
         row.n,
         None if result is None else result.p_adjusted,
@@ -83,7 +84,7 @@ def class_fact(comparison: Comparison) -> tuple[Fact, ...]:
 FIELDS: Fields = {
     ClassVerdict: "key n_tested pooled_verdict=pooled overall classes=rows",
     ClassRow: (
-        "class=label measure test verdict=code can_decide move n n_nonzero baseline candidate delta ci_low ci_high "
+        "class=label measure test verdict=code can_decide move n n_nonzero baseline candidate delta estimate=shown ci_low ci_high "
         "p_two_sided=result.p_two_sided p_adjusted=result.p_adjusted too_few"
     ),
 }

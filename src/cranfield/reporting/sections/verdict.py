@@ -61,7 +61,9 @@ def verdict_block(subject: Subject) -> VerdictBlock | None:
     facts = _pair_facts(result) if isinstance(result, Comparison) else _many_facts(result)
     varied = subject.sensitivity
     if varied is not None and varied.variations:
-        facts = (*facts, Fact("Sensitivity", f"{varied.n_agree} of {len(varied.variations)}", "analyses agree"))
+        by_class = isinstance(result, Comparison) and result.by_class is not None
+        note = "analyses agree on the mean over all queries" if by_class else "analyses agree"
+        facts = (*facts, Fact("Sensitivity", f"{varied.n_agree} of {len(varied.variations)}", note))
     verdict = result.verdict
     return VerdictBlock(
         *(verdict.name, verdict.sentence, verdict.code.tone, facts, verdict.reasons, verdict.disagreements),
