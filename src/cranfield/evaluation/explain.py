@@ -7,6 +7,7 @@ the steps add up to the whole difference.
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -120,6 +121,16 @@ class MeasureExplanation:
         return [int(place) for place in places[np.argsort(-size, kind="stable")][:n]]
 
 
+@dataclass(frozen=True, slots=True)
+class NarrowTie:
+    """Two results whose scores differ at 64 bits and are equal at 32, where the second goes first."""
+
+    above: str
+    below: str
+    above_score: float
+    below_score: float
+
+
 @dataclass(frozen=True)
 class Explanation:
     """A run under two conventions."""
@@ -137,6 +148,21 @@ class Explanation:
     def query_ids(self) -> tuple[str, ...]:
         """Q, those of the test set."""
         return self.testset.query_ids
+
+    def narrow_tie(self, query_id: str) -> NarrowTie | None:
+        """The first results of a query whose scores are equal at 32 bits alone, among those kept; None where there are none."""
+        wide, narrow = sorted(self.rankings, key=lambda ranking: -ranking.convention.score_width)
+        if wide.convention.score_width == narrow.convention.score_width:
+            return None
+        hits = [hit for hit in wide.top.get(query_id, ()) if hit.score is not None]
+        others = {hit.id: hit.rank for hit in narrow.top.get(query_id, ())}
+        for above, below in itertools.pairwise(hits):
+            if above.score == below.score or _single(above.score) != _single(below.score):
+                continue
+            ranks = [others.get(hit.id, math.inf) for hit in (above, below)]
+            if ranks[1] < ranks[0]:
+                return NarrowTie(above.id, below.id, float(above.score or 0), float(below.score or 0))
+        return None
 
     @property
     def unused(self) -> tuple[Choice, ...]:
@@ -216,6 +242,12 @@ class _Scorer:
         _, _, reasons = compute(measure, ranking)
         ranked = set(ranking.query_ids)
         return {query_id: Absence.NOT_RETURNED for query_id in self._places if query_id not in ranked} | reasons
+
+
+def _single(score: float | None) -> float:
+    """The score as a 32-bit float."""
+    with np.errstate(over="ignore", under="ignore"):
+        return float(np.float32(score or 0.0))
 
 
 def differ(before: FloatQ, after: FloatQ) -> NDArray[np.bool_]:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeGuard
 
@@ -17,6 +19,7 @@ from cranfield.project.inputs import RunLike, ScoringOptions
 from cranfield.project.matched_ids import Noticed, by_own_ids, ranked_by_own_ids
 from cranfield.ranking import RankedRun, rank_file, rank_run
 from cranfield.ranking.file import FileReading
+from cranfield.ranking.value import Ranking
 from cranfield.words import first_of
 
 TIES = {
@@ -68,7 +71,7 @@ def score(
         )
     if ranked.n_tied:
         warnings.append(f"{ranked.n_tied} results tie with the one before; ties fall {TIES[rules.ties]}")
-    return evaluate_ranking(
+    evaluation = evaluate_ranking(
         testset,
         ranked.ranking,
         measures,
@@ -77,6 +80,20 @@ def score(
         warnings=warnings,
         reading=_reading(given, noticed),
     )
+    trec_file = run.path if isinstance(run, FileReading) else trec_file
+    if not ranked.narrow or noticed.rule is not None or trec_file is None or not trec_file.is_file():
+        return evaluation
+    rank = partial(_rank, testset, trec_file, replace(given, keep=0), trec_file=trec_file)
+    return _with_narrow(evaluation, ranked.narrow, lambda narrow: rank(rules=narrow).ranking)
+
+
+def _with_narrow(evaluation: Evaluation, queries: Sequence[str], rank: Callable[[Convention], Ranking]) -> Evaluation:
+    """The evaluation, with a caveat where scores that are equal at 32 bits alone matter."""
+    if not queries:
+        return evaluation
+    from cranfield.project.narrow import narrow_caveat
+
+    return replace(evaluation, warnings=(*evaluation.warnings, *narrow_caveat(evaluation, rank)))
 
 
 def _rank(
@@ -123,10 +140,11 @@ def _score_collected(
     warnings = [*noticed.warnings, *_extra_queries(extra)]
     if run.testset_digest is not None and run.testset_digest != testset.digest:
         warnings.append("the run was collected on another version of this test set (the digests differ)")
-    ranking = rank_run(testset, run, rules, missing=given.missing or "zero", depth=given.depth)
+    rank = partial(rank_run, testset, run, missing=given.missing or "zero", depth=given.depth)
+    ranking = rank(convention=rules)
     if given.failed == "zero":
         warnings += counted_after_all(convention_named(given.convention), ranking)
-    return evaluate_ranking(
+    evaluation = evaluate_ranking(
         testset,
         ranking,
         measures,
@@ -136,6 +154,11 @@ def _score_collected(
         warnings=warnings,
         reading=_reading(given, noticed),
     )
+    if run.order == "given":
+        return evaluation
+    from cranfield.project.narrow import narrow_queries
+
+    return _with_narrow(evaluation, narrow_queries(run), lambda narrow: rank(convention=narrow))
 
 
 def _extra_queries(extra: Sequence[str]) -> Iterable[str]:

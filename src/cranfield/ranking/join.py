@@ -32,7 +32,7 @@ from cranfield.ranking.list_matcher import (
 )
 from cranfield.ranking.prepared import ExpectedItems, PreparedJudgments
 from cranfield.ranking.query_ranker import comparable, tie_bounds
-from cranfield.ranking.scan import REPORTED_HITS, UNJUDGED, EngineName, FirstResults, JudgedRanks, Missing
+from cranfield.ranking.scan import REPORTED_HITS, UNJUDGED, EngineName, FirstResults, JudgedRanks, Missing, TopHits
 from cranfield.ranking.transform import only_queries
 from cranfield.ranking.value import RankedHit, Ranking, Silence, State
 
@@ -302,6 +302,8 @@ class RankedRun:
     """Results that share their score with the one before them."""
     engine: EngineName
     """Which reader ranked it: the kernel, or Python."""
+    narrow: tuple[str, ...] = ()
+    """Queries of a file with two scores among the hits kept for reports that are equal as 32-bit floats, and not at 64 bits."""
     columns: Mapping[Role, str] = field(default_factory=dict)
     """Of a table: the name there of each column that was used."""
     make_digest: Callable[[], str] = field(default=str, repr=False, compare=False)
@@ -333,8 +335,18 @@ def join_ranks(
         misranked=tuple(judgments.query_ids[query] for query in np.flatnonzero(ranks.misranked).tolist()),
         n_tied=int(ranks.n_tied.sum()),
         engine=ranks.engine,
+        narrow=_narrow(judgments.query_ids, ranks.top) if isinstance(ranks.top, TopHits) else (),
         make_digest=make_digest,
     )
+
+
+def _narrow(query_ids: Sequence[str], top: TopHits) -> tuple[str, ...]:
+    with np.errstate(over="ignore", under="ignore"):
+        single = top.score.astype(np.float32)
+    pairs = np.flatnonzero((single[1:] == single[:-1]) & (top.score[1:] != top.score[:-1]))
+    queries = np.searchsorted(top.start, pairs, side="right") - 1
+    inside = pairs + 1 < top.start[queries + 1]  # both of one query
+    return tuple(query_ids[query] for query in np.unique(queries[inside]).tolist())
 
 
 def no_common_query(testset: TestSet, examples: Sequence[str] = ()) -> NoCommonQueryError:

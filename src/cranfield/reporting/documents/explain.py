@@ -185,7 +185,7 @@ def _queries(explanation: Explanation, top: int) -> Iterator[Block]:
             f"the {len(shown)} that changed most of {len(places)}" if len(shown) < len(places) else "all that changed"
         )
         yield Table(columns, rows, f"{about.measure}: {which}", shown=None)
-        if reasons := _reasons(explanation, about, shown):
+        if reasons := (*_reasons(explanation, about, shown), *_narrow_ties(explanation, about, shown)):
             yield Bullets(reasons)
 
 
@@ -215,6 +215,20 @@ def _reasons(explanation: Explanation, about: MeasureExplanation, places: Sequen
             if query_id in reasons:
                 by_reason.setdefault((side.name, reasons[query_id]), []).append(query_id)
     return tuple(f"no value under {side}: {why}: {', '.join(queries)}" for (side, why), queries in by_reason.items())
+
+
+def _narrow_ties(explanation: Explanation, about: MeasureExplanation, places: Sequence[int]) -> Iterator[str]:
+    """The results that tie at 32 bits alone, of queries shown that change by it."""
+    for place in places:
+        if all(part.choice.name != "score_width" for part in about.causes(place)):
+            continue
+        query_id = explanation.query_ids[place]
+        tie = explanation.narrow_tie(query_id)
+        if tie is not None:
+            yield (
+                f"{query_id}: the scores of {tie.above} ({tie.above_score!r}) and {tie.below} ({tie.below_score!r}) "
+                f"are equal as 32-bit floats; {tie.below} goes first there"
+            )
 
 
 def _margins(explanation: Explanation, names: Sequence[str]) -> list[tuple[str, Convention, Measure, Margin]]:
@@ -309,15 +323,20 @@ def _measure(explanation: Explanation, about: MeasureExplanation) -> dict[str, A
         "difference": about.difference,
         "n_changed": int(about.changed.sum()),
         "parts": plain(about.parts, FIELDS),
-        "queries": {query_id: _query(about, place, query_id) for place, query_id in enumerate(explanation.query_ids)},
+        "queries": {
+            query_id: _query(explanation, about, place, query_id)
+            for place, query_id in enumerate(explanation.query_ids)
+        },
     }
 
 
-def _query(about: MeasureExplanation, place: int, query_id: str) -> dict[str, Any]:
+def _query(explanation: Explanation, about: MeasureExplanation, place: int, query_id: str) -> dict[str, Any]:
     a, b = about.values(place)
     record: dict[str, Any] = {"a": a, "b": b, "difference": _difference(about, place)}
     if causes := about.causes(place):
         record["causes"] = {part.choice.name: part.step_of(place) for part in causes}
+    if "score_width" in record.get("causes", {}) and (tie := explanation.narrow_tie(query_id)) is not None:
+        record["narrow_tie"] = record_of(tie)
     for side, reasons in (("why_not_a", about.reasons_a), ("why_not_b", about.reasons_b)):
         if query_id in reasons:
             record[side] = reasons[query_id]
