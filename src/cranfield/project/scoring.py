@@ -91,7 +91,7 @@ def _with_narrow(evaluation: Evaluation, queries: Sequence[str], rank: Callable[
     """The evaluation, with a caveat where scores that are equal at 32 bits alone matter."""
     if not queries:
         return evaluation
-    from cranfield.project.narrow import narrow_caveat
+    from cranfield.evaluation.narrow import narrow_caveat
 
     return replace(evaluation, warnings=(*evaluation.warnings, *narrow_caveat(evaluation, rank)))
 
@@ -156,7 +156,7 @@ def _score_collected(
     )
     if run.order == "given":
         return evaluation
-    from cranfield.project.narrow import narrow_queries
+    from cranfield.evaluation.narrow import narrow_queries
 
     return _with_narrow(evaluation, narrow_queries(run), lambda narrow: rank(convention=narrow))
 
