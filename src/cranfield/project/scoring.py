@@ -63,14 +63,7 @@ def score(
         ranked, noticed = ranked_by_own_ids(
             testset, lambda named: _rank(named, again, given, rules, trec_file=trec_file), error
         )
-    warnings = [*noticed.warnings, *_extra_queries(ranked.extra_queries)]
-    if ranked.misranked:
-        warnings.append(
-            f"the rank column disagrees with the order by score in {len(ranked.misranked)} queries "
-            f"({first_of(ranked.misranked)}); the score counts"
-        )
-    if ranked.n_tied:
-        warnings.append(f"{ranked.n_tied} results tie with the one before; ties fall {TIES[rules.ties]}")
+    warnings = [*noticed.warnings, *_noticed_while_read(ranked, rules)]
     evaluation = evaluate_ranking(
         testset,
         ranked.ranking,
@@ -85,6 +78,18 @@ def score(
         return evaluation
     rank = partial(_rank, testset, trec_file, replace(given, keep=0), trec_file=trec_file)
     return _with_narrow(evaluation, ranked.narrow, lambda narrow: rank(rules=narrow).ranking)
+
+
+def _noticed_while_read(ranked: RankedRun, rules: Convention) -> Iterable[str]:
+    """Caveats of a run file or table."""
+    yield from _extra_queries(ranked.extra_queries)
+    if ranked.misranked:
+        yield (
+            f"the rank column disagrees with the order by score in {len(ranked.misranked)} queries "
+            f"({first_of(ranked.misranked)}); the score counts"
+        )
+    if ranked.n_tied:
+        yield (f"{ranked.n_tied} results tie with the one before; ties fall {TIES[rules.ties]}")
 
 
 def _with_narrow(evaluation: Evaluation, queries: Sequence[str], rank: Callable[[Convention], Ranking]) -> Evaluation:
