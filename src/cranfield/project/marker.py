@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -10,7 +10,7 @@ from typing import Any
 from cranfield.config import Config, load_config
 from cranfield.errors import Problem, SystemUnderTestError, UsageError, shorten
 from cranfield.evaluation.evidence.values import void_sentences
-from cranfield.evaluation.values import Evaluation, Limits
+from cranfield.evaluation.values import Evaluation
 from cranfield.model import DEFAULT_CONVENTION, TestSet
 from cranfield.project.experiment import Experiment, prepare
 from cranfield.project.loading import load
@@ -38,6 +38,8 @@ class MarkerSettings:
     """Scoring convention."""
     max_failed_share: float | None = None
     """More queries that fail, and there are no scores; 0.1, or as the config says."""
+    evidence: Mapping[str, Any] | None = None
+    """Evidence checks that differ from their table, by name; those of the config where there is one."""
 
 
 def measure(settings: MarkerSettings, *, folder: Path, config_path: Path) -> Evaluation:
@@ -64,8 +66,11 @@ def measure(settings: MarkerSettings, *, folder: Path, config_path: Path) -> Eva
     else:
         (run,) = experiment.collect().values()
         evaluation = experiment.evaluate(run)
-    limit = experiment.declared.limits.max_failed_share
-    _require_answers(evaluation, limit if settings.max_failed_share is None else settings.max_failed_share)
+    declared = experiment.declared.limits
+    limit = declared.max_failed_share if settings.max_failed_share is None else settings.max_failed_share
+    evidence = declared.evidence if settings.evidence is None else settings.evidence
+    evaluation = replace(evaluation, limits=replace(declared, max_failed_share=limit, evidence=evidence))
+    _require_evidence(evaluation)
     return evaluation
 
 
@@ -109,9 +114,9 @@ def _only_system(config: Config) -> str:
     return name
 
 
-def _require_answers(evaluation: Evaluation, max_failed_share: float | None) -> None:
-    """Refuse the scores of a system that failed: its zeros would look like answers."""
-    broken = void_sentences(Limits(max_failed_share).inspect([evaluation], evaluation.measures[0]))
+def _require_evidence(evaluation: Evaluation) -> None:
+    """Refuse scores that do not count: the zeros of a system that failed would look like answers."""
+    broken = void_sentences(evaluation.evidence)
     if broken:
         reasons = [
             f"{query_id}: {outcome}, {reason}" for query_id, outcome, reason in evaluation.failures[:SHOWN_REASONS]
@@ -119,5 +124,5 @@ def _require_answers(evaluation: Evaluation, max_failed_share: float | None) -> 
         if not reasons:
             run = evaluation.run
             missing = [query for query in evaluation.query_ids if run is not None and query not in run.answers]
-            reasons = [f"no answer to {first_of(missing)}"]
-        raise SystemUnderTestError([Problem(sentence, hint="; ".join(reasons)) for sentence in broken])
+            reasons = [f"no answer to {first_of(missing)}"] if missing else []
+        raise SystemUnderTestError([Problem(sentence, hint="; ".join(reasons) or None) for sentence in broken])

@@ -13,12 +13,18 @@ from cranfield.config.presets import PRESETS, Preset
 from cranfield.config.services import McpServer
 from cranfield.config.systems import FusionConfig, HttpConfig, McpConfig, PresetConfig
 from cranfield.errors import Problem, UnknownNameError, UsageError, shorten
+from cranfield.evaluation.evidence.repeats import repeated_ids
+from cranfield.evaluation.evidence.table import CHECKS
+from cranfield.evaluation.evidence.values import Consequence, Finding, Setting
 from cranfield.model import Query, Scalar
-from cranfield.record import Fields, record_of
-from cranfield.reporting.document import Block, Code, Column, Document, KeyValues, Paragraph, Section, Table
+from cranfield.record import Fields, plain, record_of
+from cranfield.reporting.document import Block, Bullets, Code, Column, Document, KeyValues, Paragraph, Section, Table
 from cranfield.systems import ConfiguredSystem, build_systems
 from cranfield.systems.collect.preflight import preflight
 from cranfield.systems.configured import Exchange
+
+FEW_IDS = "few-ids"
+"""The evidence check that one answer can show."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +68,8 @@ def probe(
         exchange = system.ask(Query("probe", query, params=given), depth, is_shown=True)
     finally:
         system.close()
-    return Probe(_exchange_document(system, query, depth, exchange), exchange.answer.outcome.is_failure)
+    findings = _findings(config, system, exchange)
+    return Probe(_exchange_document(system, query, depth, exchange, findings), exchange.answer.outcome.is_failure)
 
 
 def _set_params(config: Config, testset: str | None) -> Mapping[str, Scalar]:
@@ -92,7 +99,19 @@ def _params(written: Sequence[str]) -> dict[str, Scalar]:
     return found
 
 
-def _exchange_document(system: ConfiguredSystem, query: str, k: int, exchange: Exchange) -> Document:
+def _findings(config: Config, system: ConfiguredSystem, exchange: Exchange) -> tuple[Finding, ...]:
+    """What the evidence checks find in one answer; what needs other queries, or a test set, is checked by a run."""
+    setting = config.evidence.get(FEW_IDS, Setting())
+    found = repeated_ids(exchange.answer, system.public_config())
+    if found is None or setting.consequence is Consequence.OFF:
+        return ()
+    consequence = setting.consequence or CHECKS[FEW_IDS].consequence
+    return (Finding(FEW_IDS, consequence, system.name, found.sentence, (), found.count, found.total),)
+
+
+def _exchange_document(
+    system: ConfiguredSystem, query: str, k: int, exchange: Exchange, findings: tuple[Finding, ...]
+) -> Document:
     answer, log = exchange.answer, exchange.log
     outcome = answer.outcome.value + (f": {answer.reason}" if answer.reason else "")
     facts = [
@@ -105,6 +124,8 @@ def _exchange_document(system: ConfiguredSystem, query: str, k: int, exchange: E
     ]
     table = _hits_table(exchange)
     read: list[Block] = [KeyValues(tuple(facts)), *([table] if answer.hits else [])]
+    if findings:
+        read.insert(0, Bullets(tuple(f"{each.consequence}: {each.sentence}" for each in findings), "warning"))
     sections = [
         Section("request", "Request", (Code(exchange.request, "sent to the system, secrets hidden", in_text=True),)),
         Section("raw", "Raw output", tuple(_raw(exchange))),
@@ -115,7 +136,7 @@ def _exchange_document(system: ConfiguredSystem, query: str, k: int, exchange: E
         subtitle=(f"kind {system.config.kind}, k = {k}",),
         sections=tuple(sections),
         tidy=lambda: table,
-        payload=lambda: _exchange_payload(system, query, k, exchange),
+        payload=lambda: _exchange_payload(system, query, k, exchange) | {"evidence": plain(findings)},
     )
 
 

@@ -130,7 +130,8 @@ def compare(  # noqa: PLR0913 - each is a choice that changes the verdict, and i
         alpha: significance level.
         margin: largest difference that does not matter; without one nothing is called equivalent.
         seed: of everything random; the same seed gives the same answer.
-        limits: when a comparison does not count.
+        limits: when a comparison does not count, and how evidence checks differ from their table; None: those of the
+            evaluations.
         verdict: `classes`: where queries have classes, each class is tested, and the verdict follows from theirs; `pooled`: the
             mean over all queries decides.
         strata: key of the strata that are the classes; None is the query classes, where queries have them.
@@ -145,7 +146,14 @@ def compare(  # noqa: PLR0913 - each is a choice that changes the verdict, and i
 
     measure = None if primary is None else parse(str(primary))
     options = CompareOptions(
-        measure, test, alpha, margin, seed, limits=limits or Limits(), verdict=verdict, strata=strata or ""
+        measure,
+        test,
+        alpha,
+        margin,
+        seed,
+        limits=limits or _limits_of((baseline, candidate)),
+        verdict=verdict,
+        strata=strata or "",
     )
     return compare_evaluations(baseline, candidate, options)
 
@@ -171,7 +179,8 @@ def compare_many(
         alpha: significance level, over the whole family of pairs.
         margin: largest difference that does not matter; it is shown and decides nothing.
         seed: of everything random; the same seed gives the same answer.
-        limits: when a comparison does not count.
+        limits: when a comparison does not count, and how evidence checks differ from their table; None: those of the
+            evaluations.
 
     Raises:
         UsageError: the systems do not belong together, two have one name, or an option is out of bounds.
@@ -182,8 +191,13 @@ def compare_many(
     from cranfield.evaluation.verdict import CompareOptions
 
     measure = None if primary is None else parse(str(primary))
-    options = CompareOptions(measure, test, alpha, margin, seed, limits=limits or Limits())
+    options = CompareOptions(measure, test, alpha, margin, seed, limits=limits or _limits_of(evaluations))
     return compare_evaluations(evaluations, options, baseline=baseline)
+
+
+def _limits_of(evaluations: Sequence[Evaluation]) -> Limits:
+    """The limits that evaluations were made with: the first that are not the defaults."""
+    return next((each.limits for each in evaluations if each.limits != Limits()), Limits())
 
 
 def with_measure(evaluation: Evaluation, spelling: str | Measure | None) -> Evaluation:

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from cranfield.errors import UnknownNameError, UsageError
 from cranfield.evaluation.evaluate import summarise
+from cranfield.evaluation.evidence.values import caveat_sentences
 from cranfield.evaluation.values import Comparison, Evaluation
 from cranfield.measures import CATALOGUE, Measure, parse
 from cranfield.measures.kernels import first_relevant_rank
@@ -153,7 +154,8 @@ class Scores:
         places = [place for place in places if scored[place]]
         at_fault = [place for place in places if values[place] != values[places[-1]]]
         places = at_fault or places
-        lines = [f"{measure} on {self!r}, the worst first:"]
+        lines = [f"caveat: {sentence}" for sentence in caveat_sentences(evaluation.evidence)]
+        lines.append(f"{measure} on {self!r}, the worst first:")
         for place in places[:SHOWN]:
             query_id, outcome = evaluation.query_ids[place], evaluation.ranking.outcomes[place]
             rank, n = ranks[place], int(evaluation.ranking.n_returned[place])

@@ -10,12 +10,14 @@ import numpy as np
 from cranfield.evaluation.evidence.inspected import Inspected, inspected
 from cranfield.evaluation.evidence.values import Found, Sides
 from cranfield.measures import Measure
+from cranfield.model import Answer
 from cranfield.numbers import format_percent
-from cranfield.words import and_list, first_of
+from cranfield.words import and_list, first_of, n_of
 
 FEWEST_QUERIES = 10
 """Lists below which a repetition proves nothing."""
 FEWEST_HITS = 30
+FEWEST_IN_ANSWER = 4
 
 
 def one_id(system: Inspected, _primary: Measure | None, limit: float) -> Iterator[Found]:
@@ -57,9 +59,24 @@ def few_ids(system: Inspected, _primary: Measure | None, limit: float) -> Iterat
         )
 
 
+def repeated_ids(answer: Answer, config: Mapping[str, object]) -> Found | None:
+    """One answer in which most results repeat an id; None for any other, and for a short one."""
+    hits = [(hit.id, hit.span) for hit in answer.hits]
+    distinct = dict.fromkeys(hits)
+    if len(hits) < FEWEST_IN_ANSWER or 2 * len(distinct) > len(hits):
+        return None
+    ids = first_of(dict.fromkeys(doc_id for doc_id, _ in distinct))
+    sentence = f"{len(hits)} results have {n_of(len(distinct), 'distinct ids')} ({ids}){_regex_of(config)}"
+    return Found(sentence, count=len(distinct), total=len(hits))
+
+
 def _extraction(system: Inspected) -> str:
     """The regular expression that read the ids, where there is one."""
-    extract = system.run.config.get("extract") if system.run is not None else None
+    return "" if system.run is None else _regex_of(system.run.config)
+
+
+def _regex_of(config: Mapping[str, object]) -> str:
+    extract = config.get("extract")
     regex = extract.get("regex") if isinstance(extract, Mapping) else None
     return "" if regex is None else f"; the group of extract.regex may hold a part of the id only: {regex}"
 

@@ -1,0 +1,322 @@
+"""Broken evidence from real systems: a program, an HTTP service, an MCP server. None of it ends in a plain verdict.
+
+One folder holds a test set, a service and a program that answer well, and variants that are broken in one way each. Every
+command that scores ends with void, a caveat or an error.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator, Mapping
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs, urlparse
+
+import pytest
+import yaml
+
+from cranfield.project.job import Job, run_job
+
+pytestmark = pytest.mark.filterwarnings("default")
+N = 12
+FRAMEWORKS = ("swiftui", "foundation", "combine", "uikit")
+SOURCES = r"(apple-docs|swift-evolution|hig|apple-archive|swift-org|swift-book)://[^\s\)]+"
+"""The group holds the scheme alone: every id becomes `apple-docs`."""
+WHOLE = r"((?:apple-docs|swift-evolution|hig|apple-archive|swift-org|swift-book)://[^\s\)]+)"
+
+PROGRAM = """
+import sys
+how, query = sys.argv[1], sys.argv[2]
+if how == "silent":
+    print("no results"); sys.exit()
+if how == "broken":
+    sys.exit("index not found")
+number = int(query.removeprefix("item"))
+seen = 0 if how == "constant" else number
+ids = [f"apple-docs://uikit/page{seen * 31 % 97 + place}" for place in range(8)]
+ids.insert(1 + seen % 2, f"apple-docs://swiftui/item{seen}")
+if how == "case":
+    ids = [text.upper().replace("APPLE-DOCS", "apple-docs") for text in ids]
+if how == "short":
+    ids = ids[:2]
+print("Results:")
+for rank, text in enumerate(ids, 1):
+    print(f"{rank}. {text} (score {10 - rank})")
+"""
+MCP_SERVER = """
+from mcp.server.mcpserver import MCPServer
+server = MCPServer("places")
+
+@server.tool()
+def search(query: str, limit: int, form: str) -> dict:
+    number = int(query.removeprefix("item"))
+    hits = [{"path": f"src/part{place}/other{number}.rs", "at": form.format(place * 40 + 1, place * 40 + 40)} for place in range(5)]
+    hits.insert(1, {"path": f"src/file{number}.rs", "at": form.format(number + 5, number + 30)})
+    return {"hits": hits[:limit]}
+
+server.run()
+"""
+
+
+class Service(BaseHTTPRequestHandler):
+    """Answers `/search/HOW?q=itemN` as HOW says."""
+
+    def do_GET(self) -> None:
+        """Answer a query."""
+        url = urlparse(self.path)
+        how, number = url.path.rsplit("/", 1)[1], int(parse_qs(url.query)["q"][0].removeprefix("item"))
+        ids = [f"apple-docs://uikit/page{number * 31 % 97 + place}" for place in range(8)]
+        ids.insert(number % 3, f"apple-docs://swiftui/item{number}")
+        if how == "empty":
+            ids = []
+        if how == "foreign":
+            ids = [f"doc-{number}-{place}" for place in range(8)]
+        if how == "chunks":
+            ids = [ids[0]] * 6 + ids[:3]
+        body = json.dumps({"results": [{"id": text, "score": 9 - rank} for rank, text in enumerate(ids)]}).encode()
+        self.send_response(500 if how == "failing" else 200)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_: object) -> None:
+        """Print nothing."""
+
+
+@pytest.fixture(scope="module")
+def service() -> Iterator[str]:
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Service)
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    yield f"http://127.0.0.1:{server.server_port}/search"
+    server.shutdown()
+    server.server_close()
+
+
+def program(how: str, regex: str = WHOLE) -> dict[str, Any]:
+    """A program that prints a list of results."""
+    command = [sys.executable, "program.py", how, "{query}"]
+    return {"command": command, "extract": {"regex": regex}, "empty": "no results", "concurrency": 2}
+
+
+def http(service: str, how: str) -> dict[str, Any]:
+    """A service that answers in JSON."""
+    request = {"url": f"{service}/{how}", "parameters": {"q": "{query}"}}
+    return {"http": request, "extract": {"json": "results", "id": "id", "score": "score"}, "retries": 0}
+
+
+def mcp(form: str) -> dict[str, Any]:
+    """A tool that returns places in files."""
+    tool = {
+        "command": [sys.executable, "mcp_server.py"],
+        "tool": "search",
+        "arguments": {"query": "{query}", "limit": "{k}", "form": form},
+    }
+    return {"mcp": tool, "extract": {"json": "hits", "id": "path", "span": "at"}}
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """The programs and the test sets."""
+    (tmp_path / "program.py").write_text(PROGRAM)
+    (tmp_path / "mcp_server.py").write_text(MCP_SERVER)
+    uris = [
+        {"id": f"q{number}", "text": f"item{number}", "judgments": {f"apple-docs://swiftui/item{number}": 1}}
+        for number in range(N)
+    ]
+    places = [
+        {
+            "id": f"q{number}",
+            "text": f"item{number}",
+            "spans": [f"src/file{number}.rs:{number + 1}-{number + 20}"],
+        }
+        for number in range(N)
+    ]
+    for name, queries in (("uris", uris), ("places", places)):
+        text = yaml.safe_dump({"cranfield_testset": 1, "name": name, "queries": queries}, sort_keys=False)
+        (tmp_path / f"{name}.yaml").write_text(text)
+    return tmp_path
+
+
+def configured(folder: Path, systems: Mapping[str, dict[str, Any]], *, testset: str = "uris", **more: Any) -> Path:
+    """The config of systems on a test set."""
+    config = {"testset": f"{testset}.yaml", "measures": ["RR@10", "nDCG@10"], "systems": dict(systems), **more}
+    path = folder / "cranfield.yaml"
+    path.write_text(yaml.safe_dump(config, sort_keys=False))
+    return path
+
+
+def ran(folder: Path, systems: Mapping[str, dict[str, Any]], **more: Any) -> Job:
+    """`cranfield run` in this process."""
+    return run_job(configured(folder, systems, **more), out=folder / "out")
+
+
+def checks(job: Job) -> dict[str, str]:
+    """Name and consequence of what was found."""
+    result = job.comparison or job.many or job.evaluations[0]
+    return {finding.check: finding.consequence.value for finding in result.evidence}
+
+
+def cranfield(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """The command line."""
+    return subprocess.run(
+        ["cranfield", *arguments], cwd=folder, capture_output=True, text=True, timeout=120, check=False
+    )
+
+
+def test_systems_that_work_have_a_plain_verdict(folder: Path, service: str) -> None:
+    job = ran(folder, {"program": program("well"), "service": http(service, "well")})
+    assert (checks(job), job.void) == ({}, ())
+    assert job.comparison is not None
+    assert job.comparison.verdict.code == "better"
+
+
+def test_a_group_that_holds_the_scheme_alone_is_void(folder: Path, service: str) -> None:
+    job = ran(folder, {"program": program("well", SOURCES), "service": http(service, "well")})
+    assert job.comparison is not None
+    assert job.comparison.verdict.code == "invalid"
+    found = checks(job)
+    assert (found["nothing-matched"], found["one-id"]) == ("void", "void")
+    assert "the group of extract.regex may hold a part of the id only" in " ".join(job.void)
+    assert SOURCES in " ".join(job.void)
+
+
+def test_a_baseline_that_is_empty_is_void(folder: Path, service: str) -> None:
+    for empty in (http(service, "empty"), program("silent")):
+        job = ran(folder, {"old": empty, "new": program("well")})
+        assert job.comparison is not None
+        assert job.comparison.verdict.code == "invalid"
+        assert checks(job) == {"empty-answers": "void"}
+        assert job.void == (f"old: {N} of {N} queries have no result: the score is that of an empty list",)
+
+
+def test_spans_that_are_no_lines_are_void(folder: Path) -> None:
+    job = ran(folder, {"right": mcp("{}-{}"), "wrong": mcp("file:{}-{}")}, testset="places")
+    assert job.comparison is not None
+    assert job.comparison.verdict.code == "invalid"
+    assert checks(job) == {"results-without-lines": "void"}
+    assert "'file:6-30'" in job.void[0] or "is no `12-40`" in job.void[0]
+    assert job.comparison.baseline.mean("RR@10") == 0.5
+
+
+@pytest.mark.parametrize(
+    ("systems", "found"),
+    [
+        ({"old": ("program", "constant"), "new": ("program", "well")}, {"same-list": "void"}),
+        ({"old": ("program", "well"), "new": ("http", "foreign")}, {"nothing-matched": "void"}),
+        ({"old": ("program", "well"), "new": ("program", "case")}, {"nothing-matched": "void", "id-form": "caveat"}),
+        ({"old": ("program", "well"), "new": ("http", "failing")}, {"failed-queries": "void", "empty-answers": "void"}),
+        ({"old": ("program", "broken"), "new": ("http", "well")}, {"failed-queries": "void", "empty-answers": "void"}),
+        ({"old": ("http", "well"), "new": ("program", "short")}, {"short-lists": "caveat"}),
+        ({"old": ("http", "well"), "new": ("http", "chunks")}, {"duplicates": "caveat"}),
+        ({"old": ("program", "well"), "new": ("program", "well")}, {"identical-runs": "caveat"}),
+    ],
+)
+def test_each_is_void_or_has_a_caveat(
+    folder: Path, service: str, systems: dict[str, tuple[str, str]], found: dict[str, str]
+) -> None:
+    made = {name: program(how) if kind == "program" else http(service, how) for name, (kind, how) in systems.items()}
+    job = ran(folder, made)
+    assert job.comparison is not None
+    assert found.items() <= checks(job).items()
+    assert (job.comparison.verdict.code == "invalid") == ("void" in found.values()) == bool(job.void)
+    assert set(checks(job)) <= {*found, "few-ids", "short-lists"}
+
+
+def test_every_command_ends_with_3_and_its_reason(folder: Path, service: str) -> None:
+    gate = {"system": "new", "rules": [{"floor": {"measure": "RR@10", "at_least": 0}}]}
+    broken = {"old": program("well"), "new": program("well", SOURCES)}
+    configured(folder, broken, gate=gate)
+    run = cranfield(folder, "run", "--out", "out")
+    assert (run.returncode, "VERDICT: invalid" in run.stdout) == (3, True)
+    assert f"no result of {N} queries is anything that the test set judges" in " ".join(run.stdout.split())
+    record = json.loads((folder / "out/results.json").read_text())
+    assert record["verdict"] == "invalid"
+    assert {finding["check"] for finding in record["evidence"]} >= {"nothing-matched", "one-id"}
+    html, markdown = ((folder / f"out/report.{form}").read_text() for form in ("html", "md"))
+    assert "Invalid" in html
+    assert "apple-docs" in markdown
+    compared = cranfield(folder, "compare", "uris.yaml", "out/runs/old.jsonl", "out/runs/new.jsonl")
+    assert (compared.returncode, "VERDICT: invalid" in compared.stdout) == (3, True)
+    third = cranfield(folder, "compare", "uris.yaml", *(f"out/runs/{name}.jsonl" for name in ("old", "new", "old")))
+    assert third.returncode == 3
+    evaluated = cranfield(folder, "evaluate", "uris.yaml", "out/runs/new.jsonl")
+    assert (evaluated.returncode, "VERDICT: invalid" in evaluated.stdout) == (3, True)
+    assert evaluated.stderr.startswith("error: void: new: ")
+    as_json = cranfield(folder, "evaluate", "uris.yaml", "out/runs/new.jsonl", "--format", "json")
+    assert as_json.returncode == 3
+    assert [finding["consequence"] for finding in json.loads(as_json.stdout)["evidence"]][:2] == ["void", "void"]
+    gated = cranfield(folder, "gate", "--out", "gate")
+    assert (gated.returncode, "invalid" in gated.stdout) == (3, True)
+    accepted = cranfield(folder, "baseline", "accept")
+    assert accepted.returncode == 3
+    assert "this is no baseline" in accepted.stderr
+    alone = cranfield(folder, "run", "--system", "new", "--out", "alone")
+    assert (alone.returncode, "VERDICT: invalid" in alone.stdout) == (3, True)
+    probed = cranfield(folder, "system", "probe", "new", "item3")
+    assert "9 results have 1 distinct id (apple-docs)" in " ".join(probed.stdout.split())
+    more = cranfield(folder, "evaluate", "uris.yaml", "out/runs/old.jsonl")
+    assert (more.returncode, "VERDICT" in more.stdout) == (0, False)
+
+
+def test_a_check_is_changed_by_name_in_the_config_and_on_the_command_line(folder: Path) -> None:
+    systems = {"old": program("well"), "new": program("constant")}
+    assert checks(ran(folder, systems)) == {"same-list": "void"}
+    for setting, found in ((False, {}), ("off", {}), ("caveat", {"same-list": "caveat"}), (1.1, {})):
+        job = ran(folder, systems, evidence={"same-list": setting})
+        assert checks(job) == found
+        assert job.comparison is not None
+        assert job.comparison.verdict.code == "worse"
+    runs = ("uris.yaml", "out/runs/old.jsonl", "out/runs/new.jsonl")
+    assert cranfield(folder, "compare", *runs).returncode == 3
+    assert cranfield(folder, "compare", *runs, "--evidence", "same-list=caveat").returncode == 0
+    assert cranfield(folder, "evaluate", *runs, "--evidence", "same-list=off").returncode == 0
+    wrong = cranfield(folder, "compare", *runs, "--evidence", "same-lists=off")
+    assert (wrong.returncode, "did you mean same-list?" in wrong.stderr) == (2, True)
+    configured(folder, systems, evidence={"same-lists": "off", "one-id": "maybe"})
+    refused = cranfield(folder, "run")
+    assert refused.returncode == 2
+    assert "did you mean same-list?" in refused.stderr
+    assert "evidence check one-id is set to 'maybe'" in refused.stderr
+
+
+def test_of_several_test_sets_one_can_be_void(folder: Path, service: str) -> None:
+    (folder / "more.yaml").write_text((folder / "uris.yaml").read_text().replace("apple-docs://", "hig://"))
+    config = {
+        "testsets": {"uris": {"path": "uris.yaml"}, "more": {"path": "more.yaml"}},
+        "measures": ["RR@10"],
+        "systems": {"old": program("well"), "new": http(service, "well")},
+    }
+    (folder / "cranfield.yaml").write_text(yaml.safe_dump(config, sort_keys=False))
+    done = cranfield(folder, "run", "--out", "out")
+    assert done.returncode == 3
+    summary = " ".join((folder / "out/report.md").read_text().split())
+    assert "invalid" in summary
+    assert json.loads((folder / "out/uris/results.json").read_text())["verdict"] == "better"
+    assert json.loads((folder / "out/more/results.json").read_text())["verdict"] == "invalid"
+
+
+def test_three_systems_of_which_one_is_broken_are_void(folder: Path, service: str) -> None:
+    job = ran(folder, {"a": program("well"), "b": http(service, "well"), "c": http(service, "empty")})
+    assert job.many is not None
+    assert job.many.verdict.code == "invalid"
+    assert [finding.system for finding in job.many.evidence if finding.is_void] == ["c"]
+
+
+def test_the_pytest_plugin_fails_the_fixture(folder: Path) -> None:
+    configured(folder, {"new": program("constant")})
+    (folder / "test_search.py").write_text(
+        "import pytest\n\n\n"
+        "@pytest.mark.cranfield(system='new')\ndef test_broken(evaluation):\n    assert evaluation.mean('RR@10') >= 0\n\n\n"
+        "@pytest.mark.cranfield(system='new', evidence={'same-list': 'off'})\n"
+        "def test_as_it_is(evaluation):\n    assert evaluation.mean('RR@10') >= 0\n"
+    )
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:randomly", "-p", "no:cacheprovider", "test_search.py"]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 1
+    assert "queries get the same list" in done.stdout
+    assert "1 passed, 1 error" in done.stdout
