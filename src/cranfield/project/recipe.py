@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, cast
 
 from cranfield.errors import UsageError
 from cranfield.evaluation.evaluate import evaluate_ranking
 from cranfield.evaluation.values import RATED_BY_SLOT, ByMeasure, Comparison, Evaluation, Limits
 from cranfield.measures import DEFAULT_MEASURES, Measure, parse, parse_all
 from cranfield.model import DEFAULT_CONVENTION, Convention, TestSet, convention_named
+from cranfield.project.function import K, is_function, run_of_function
 from cranfield.project.inputs import RunLike, ScoringOptions, TestSetLike
 from cranfield.project.loading import load
 from cranfield.project.scoring import score
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 
 def evaluate(  # noqa: PLR0913 - each is a choice that changes the numbers, and is typed by name
     testset: TestSetLike,
-    run: RunLike,
+    run: RunLike | Callable[..., Any],
     *,
     measures: Sequence[str | Measure] | str | None = None,
     convention: str | Convention = DEFAULT_CONVENTION,
@@ -40,13 +41,15 @@ def evaluate(  # noqa: PLR0913 - each is a choice that changes the numbers, and 
     keep: int = REPORTED_HITS,
     limits: Limits | None = None,
     confusion: Mapping[str, str] | None = None,
+    k: int = K,
 ) -> Evaluation:
     """Score one run against a test set.
 
     Args:
         testset: a test set, or what `load` makes one of.
         run: a collected `Run`; a file holding one, a TREC run file or a Parquet table; a mapping of query id to document
-            ids in order, or to document ids with their scores (higher is better); or a data frame with a row per result.
+            ids in order, or to document ids with their scores (higher is better); a data frame with a row per result; or a
+            function from a query to document ids, which is called for each query: a call that fails counts as 0.
         measures: spellings such as `nDCG@10`; None is the default list.
         convention: the choices that score it, or the name of a known convention.
         missing: a judged query without an answer counts as 0 ("zero") or is left out ("skip"); None: the convention's rule.
@@ -61,6 +64,8 @@ def evaluate(  # noqa: PLR0913 - each is a choice that changes the numbers, and 
         limits: what makes scores void, and how evidence checks differ from their table.
         confusion: field of the answers to the stratum that it predicts, `{"routed": "task_type"}`; see `Evaluation.confusions`.
 
+        k: results requested of a function.
+
     Raises:
         InputError: a file that cannot be read, or shares no query with the test set.
         UsageError: an unknown measure or convention, or a measure that no query allows.
@@ -73,8 +78,11 @@ def evaluate(  # noqa: PLR0913 - each is a choice that changes the numbers, and 
         (0.8333, 0.8333)
     """
     testset = testset if isinstance(testset, TestSet) else load(testset)
+    given = run_of_function(testset, run, k=k, name=name) if is_function(run) else cast("RunLike", run)
+    if given is not run:  # what a function does not answer counts
+        missing, failed = missing or "zero", failed or "zero"
     options = ScoringOptions(convention, missing, duplicates, run_format, name, depth, cache, columns, keep, limits)
-    return evaluate_with_options(testset, run, measures, replace(options, confusion=confusion, failed=failed))
+    return evaluate_with_options(testset, given, measures, replace(options, confusion=confusion, failed=failed))
 
 
 def evaluate_with_options(

@@ -174,7 +174,9 @@ def _extra_queries(extra: Sequence[str]) -> Iterable[str]:
 def _reading(given: ScoringOptions, noticed: Noticed) -> dict[str, str | int | None]:
     """The options that an evaluation records, and the rule of the run's ids where it is another than the set's."""
     ids = {} if noticed.rule is None else {"ids": noticed.rule}
-    failed = {} if given.failed is None else {"failed": given.failed}
+    rules = convention_named(given.convention)
+    is_default = given.failed is None or {rules.failed, rules.empty} == {given.failed}
+    failed = {} if is_default else {"failed": given.failed}
     return {"depth": given.depth, "missing": given.missing, "duplicates": given.duplicates, **ids, **failed}
 
 
