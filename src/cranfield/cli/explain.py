@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cranfield.cli.option_groups import DuplicatesOption, MissingOption, RunFormatOption, option_groups
+from cranfield.cli.option_groups import DepthOption, DuplicatesOption, MissingOption, RunFormatOption, option_groups
 from cranfield.cli.shared import (
     Format,
     FormatOption,
@@ -40,6 +40,7 @@ def explain_command(
     ] = False,
     missing: MissingOption = None,
     duplicates: DuplicatesOption = None,
+    depth: DepthOption = None,
     output: FormatOption = Format.TEXT,
     html: HtmlOption = None,
     testset_format: TestSetFormatOption = None,
@@ -56,13 +57,18 @@ def explain_command(
     sides = convention_named(a), convention_named(b)
     chosen = parse_all(measures or DEFAULT_MEASURES)
     judged = load(testset, format=testset_format, options=options)
-    rank, name = _ranker(judged, run, run_format, missing, duplicates)
+    rank, name = _ranker(judged, run, run_format, missing, duplicates, depth)
     explanation = explain(judged, rank, *sides, chosen, run=name)
     deliver(explanation_document(explanation, top=top, ties=ties, unjudged=unjudged), output, html)
 
 
 def _ranker(
-    testset: TestSet, path: Path, run_format: str | None, missing: Missing | None, duplicates: Duplicates | None
+    testset: TestSet,
+    path: Path,
+    run_format: str | None,
+    missing: Missing | None,
+    duplicates: Duplicates | None,
+    depth: int | None,
 ) -> tuple[Callable[[Convention], Ranking], str]:
     """What ranks the run under a convention, and what to call the run."""
     from cranfield.formats.runs.files import read_whole
@@ -72,11 +78,20 @@ def _ranker(
     found = sniff_run(path, run_format)
     if found.read is not None:
         collected = read_whole(found, path)
-        return lambda rules: rank_run(testset, collected, rules, missing=missing or rules.missing), collected.name
+
+        def rank_collected(rules: Convention) -> Ranking:
+            return rank_run(testset, collected, rules, missing=missing or rules.missing, depth=depth)
+
+        return rank_collected, collected.name
 
     def rank(rules: Convention) -> Ranking:
         ranked = rank_file(
-            testset, path, rules, missing=missing or rules.missing, duplicates=duplicates or rules.duplicates
+            testset,
+            path,
+            rules,
+            missing=missing or rules.missing,
+            duplicates=duplicates or rules.duplicates,
+            depth=depth,
         )
         return ranked.ranking
 

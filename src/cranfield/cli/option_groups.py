@@ -64,6 +64,7 @@ def _annotation(name: str, row: OptionRow) -> Any:
     ]
 
 
+DepthOption = _annotation("depth", DEPTH)
 FailedOption = Annotated[
     Literal["zero", "skip"] | None,
     typer.Option(
@@ -78,7 +79,7 @@ SCORING_OPTIONS: Mapping[str, Any] = {
     "missing": MissingOption,
     "failed": FailedOption,
     "duplicates": DuplicatesOption,
-    "depth": _annotation("depth", DEPTH),
+    "depth": DepthOption,
     "no_cache": Annotated[
         bool,
         typer.Option("--no-cache", help="Do not use the cache of large TREC runs."),

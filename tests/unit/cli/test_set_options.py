@@ -12,11 +12,15 @@ from pathlib import Path
 import pytest
 
 from cranfield.cli.baseline import accept_command
+from cranfield.cli.compare import compare_command
 from cranfield.cli.components import components_command
+from cranfield.cli.evaluate import evaluate_command
+from cranfield.cli.explain import explain_command
 from cranfield.cli.gate import gate_command
 from cranfield.cli.grid import grid_command
 from cranfield.cli.power import power_command
 from cranfield.cli.run import run_command
+from cranfield.cli.testset.report import overfit_command, show_command, stats_command, validate_command
 from cranfield.config.testset_options import SetOptions
 from cranfield.model.testset_options import TESTSET_OPTIONS, config_options
 from cranfield.project.loading import TestSetOptions
@@ -64,8 +68,43 @@ def test_the_table_has_every_option_of_a_test_set() -> None:
 @pytest.mark.parametrize(
     "command", [run_command, gate_command, accept_command, grid_command, components_command, power_command]
 )
-def test_every_command_takes_the_options(command: Callable[..., None]) -> None:
+def test_every_command_with_a_config_takes_the_options(command: Callable[..., None]) -> None:
     assert set(config_options()) <= set(inspect.signature(command).parameters)
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        evaluate_command,
+        compare_command,
+        explain_command,
+        show_command,
+        validate_command,
+        stats_command,
+        overfit_command,
+    ],
+)
+def test_every_command_with_a_test_set_takes_the_options(command: Callable[..., None]) -> None:
+    assert set(TESTSET_OPTIONS) <= set(inspect.signature(command).parameters)
+
+
+def test_reports_on_a_test_set_look_at_the_other_judgments(folder: Path) -> None:
+    found = cranfield(folder, "testset", "validate", "set.yaml", "--qrels", "new.qrels")
+    assert found.returncode == 2
+    assert "never judged, and it is not declared negative" in found.stdout
+    assert (
+        cranfield(folder, "testset", "validate", "set.yaml", "--qrels", "new.qrels", "--qrels-fallback").returncode == 0
+    )
+
+
+def test_explain_looks_at_the_first_results(folder: Path) -> None:
+    flags = ["explain", "set.yaml", "a.run", "trec", "trec9", "-m", "RR", "--qrels", "new.qrels", "--format", "json"]
+    whole, first = (json.loads(cranfield(folder, *flags, *depth).stdout) for depth in ([], ["--depth", "1"]))
+    means = [
+        found["measures"][0]["a"] if isinstance(found["measures"], list) else found["measures"]["RR"]["a"]
+        for found in (whole, first)
+    ]
+    assert means == [3 / 4, 1 / 2]
 
 
 @pytest.mark.parametrize(

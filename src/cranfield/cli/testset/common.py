@@ -12,6 +12,7 @@ from cranfield.cli.shared import today
 
 if TYPE_CHECKING:
     from cranfield.model import TestSet
+    from cranfield.project.loading import TestSetOptions
 
 SetArgument = Annotated[Path, typer.Argument(metavar="SET", help="Test set, in any supported format.")]
 SetFormatOption = Annotated[
@@ -45,21 +46,31 @@ def day_of(text: str | None) -> date:
         raise UsageError(f"--today is {shorten(text)}", expected="a date such as 2026-11-21") from None
 
 
-def load_set(path: Path, format: str | None = None, *, ask: bool = False) -> TestSet:  # noqa: A002  as above
+def load_set(
+    path: Path,
+    format: str | None = None,  # noqa: A002  as above
+    *,
+    ask: bool = False,
+    options: TestSetOptions | None = None,
+) -> TestSet:
     """Read a test set as it is evaluated: with grades made of its ratings.
 
     Args:
         path: its file.
         format: name of its format, where the content does not tell.
+        options: what is done to it; None: nothing.
         ask: whether the databases of its predicates are asked; runs cannot be scored otherwise.
 
     Raises:
         TestSetError: the file cannot be read as one, or a database does not answer.
     """
-    from cranfield.project.loading import apply_options, read_stored, target_needs_database
+    from cranfield.project.loading import NO_OPTIONS, apply_options, read_stored, target_needs_database
 
-    testset = read_stored(path, format)
-    return apply_options(testset, folder=path.parent) if ask or not target_needs_database(testset) else testset
+    given = NO_OPTIONS if options is None else options
+    testset = read_stored(path, format, given.ids)
+    if not ask and given == NO_OPTIONS and target_needs_database(testset):
+        return testset
+    return apply_options(testset, given, path.parent)
 
 
 def note(sentence: str) -> None:

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from cranfield.cli.option_groups import option_groups
 from cranfield.cli.shared import ConventionOption, Format, FormatOption, MeasureOption, SeedOption, deliver
 from cranfield.cli.testset.common import SetArgument, SetFormatOption, TodayOption, day_of, load_set
+
+if TYPE_CHECKING:
+    from cranfield.project.loading import TestSetOptions
 
 EXIT_ERRORS = 2
 EXIT_WARNINGS = 1
 
 
+@option_groups
 def show_command(
     testset: SetArgument,
     query_ids: Annotated[
@@ -22,13 +27,14 @@ def show_command(
     *,
     output: FormatOption = Format.TEXT,
     testset_format: SetFormatOption = None,
+    options: TestSetOptions,
 ) -> None:
     """Show queries with their judgments and expected items. Without ids, list all queries, one per line."""
     from cranfield.errors import UsageError
     from cranfield.model.renaming import own_id
     from cranfield.reporting.documents.testset import queries_document
 
-    judged = load_set(testset, testset_format)
+    judged = load_set(testset, testset_format, options=options)
     query_ids = [own_id(judged, query_id) for query_id in query_ids or ()]
     missing = [query_id for query_id in query_ids if query_id not in judged.by_id]
     if missing:
@@ -37,6 +43,7 @@ def show_command(
     deliver(queries_document(judged, query_ids), output)
 
 
+@option_groups
 def validate_command(
     testset: SetArgument,
     *,
@@ -48,12 +55,13 @@ def validate_command(
     today: TodayOption = None,
     output: FormatOption = Format.TEXT,
     testset_format: SetFormatOption = None,
+    options: TestSetOptions,
 ) -> None:
     """Check a test set and report all findings with their rules. Exits with 2 on errors."""
     from cranfield.reporting.documents.testset import findings_document
     from cranfield.testsets.validate import validate
 
-    judged = load_set(testset, testset_format, ask=bool(runs))
+    judged = load_set(testset, testset_format, ask=bool(runs), options=options)
     answers = {}
     if runs:
         from cranfield.project.versions import answers_of
@@ -68,6 +76,7 @@ def validate_command(
         raise typer.Exit(EXIT_WARNINGS)
 
 
+@option_groups
 def stats_command(
     testset: SetArgument,
     *,
@@ -81,6 +90,7 @@ def stats_command(
     ] = None,
     output: FormatOption = Format.TEXT,
     testset_format: SetFormatOption = None,
+    options: TestSetOptions,
 ) -> None:
     """Count the queries, judgments, grades and strata of a test set. Pairs of strata are cross-tabulated."""
     from itertools import combinations
@@ -90,7 +100,7 @@ def stats_command(
     from cranfield.testsets.drawing import check_keys
     from cranfield.testsets.statistics import statistics
 
-    judged = load_set(testset, testset_format)
+    judged = load_set(testset, testset_format, options=options)
     check_keys(judged, by or ())
     if by and len(set(by)) == 1:
         raise UsageError(f"--by {by[0]} is one stratum", expected="two or more to cross; each alone is counted anyway")
@@ -123,6 +133,7 @@ def diff_command(
     deliver(difference_document(difference, moves), output)
 
 
+@option_groups
 def overfit_command(
     testset: SetArgument,
     run: Annotated[Path, typer.Argument(metavar="RUN", help="Run with results for the queries of both parts.")],
@@ -132,11 +143,12 @@ def overfit_command(
     seed: SeedOption = 0,
     output: FormatOption = Format.TEXT,
     testset_format: SetFormatOption = None,
+    options: TestSetOptions,
 ) -> None:
     """Compare the scores of evaluated and held-out queries. A higher score on evaluated queries indicates overfitting."""
     from cranfield.project.versions import overfitting
     from cranfield.reporting.documents.testset_versions import overfit_document
 
-    judged = load_set(testset, testset_format, ask=True)
+    judged = load_set(testset, testset_format, ask=True, options=options)
     found = overfitting(judged, run, measures=measures or None, convention=convention, seed=seed)
     deliver(overfit_document(judged, found), output)
