@@ -177,6 +177,12 @@ FEATURES: Mapping[str, Feature] = {
             lambda t: sum(query.negative is not None and query.negative != Negative() for query in t.queries),
             lambda t: _with_queries(t, lambda query: replace(query, negative=query.negative and Negative())),
         ),
+        Feature(
+            "entity lines",
+            "line ranges of entities",
+            lambda t: sum(len(e.lines) for targets in t.targets.values() for e in targets if isinstance(e, Entity)),
+            lambda t: _with_targets(t, lambda e: replace(e, lines=()) if isinstance(e, Entity) else e),
+        ),
         _of_query("texts", "texts of queries", lambda query: bool(query.text), text=""),
         _of_query("strata", "strata", lambda query: len(query.strata), strata={}),
         _of_query("params", "parameters of queries", lambda query: len(query.params), params={}),

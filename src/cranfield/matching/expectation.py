@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from cranfield.errors import TestSetError
-from cranfield.matching.place import Place, entity_of, overlap, path_of, place_of
+from cranfield.matching.place import ENTITY_MARK, Place, entity_of, overlap, path_of, place_of
 from cranfield.model import (
     Convention,
     Entity,
@@ -204,20 +204,28 @@ def _test(target: Target | _Document, rules: MatchingRules) -> Test:
             regex = re.compile(target.regex)
             return lambda hit, _: regex.search(hit.id) is not None
         case Span():
-            path, lines = path_of(target.path, rules), (target.start, target.end)
-            # A place shorter than the bound could else never be found.
-            least = min(rules.min_overlap, max(overlap(lines, lines), 1))
-            return lambda _, place: (
-                place.path == path and place.lines is not None and overlap(place.lines, lines) >= least
-            )
+            return _overlaps(target, rules)
         case Entity():
             entity = entity_of(target.id, rules)
+            spans = [_overlaps(span, rules) for span in target.spans]
+            if spans:  # a symbol that a result names says more than its lines
+                return lambda hit, place: (
+                    place.entity == entity
+                    or (ENTITY_MARK not in place.entity and any(test(hit, place) for test in spans))
+                )
             return lambda _, place: place.entity == entity
         case File():
             file = path_of(target.path, rules)
             return lambda _, place: place.path == file
         case _:
             return lambda hit, _: hit.id == target.label
+
+
+def _overlaps(span: Span, rules: MatchingRules) -> Test:
+    path, lines = path_of(span.path, rules), (span.start, span.end)
+    # A place shorter than the bound could else never be found.
+    least = min(rules.min_overlap, max(overlap(lines, lines), 1))
+    return lambda _, place: place.path == path and place.lines is not None and overlap(place.lines, lines) >= least
 
 
 def _gains(grades: Sequence[float], convention: Convention) -> tuple[float, ...]:

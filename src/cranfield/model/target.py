@@ -47,10 +47,21 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class Entity:
-    """A symbol of a source file: `src/index.py::Index.add`. A result with that id, or of a chunk of it, matches."""
+    """A symbol of a source file: `src/index.py::Index.add`. A result with that id, or of a chunk of it, matches.
+
+    Where its lines are known, a result that names no symbol matches by lines.
+    """
 
     id: str
     grade: float = 1
+    lines: tuple[tuple[int, int], ...] = ()
+    """First and last of each range of lines of its file, counted from 1, both included; empty where none is known."""
+
+    @property
+    def spans(self) -> tuple[Span, ...]:
+        """Its lines as spans of its file."""
+        path = self.id.partition("::")[0]
+        return tuple(Span(path, first, last) for first, last in self.lines)
 
     @property
     def label(self) -> str:

@@ -257,7 +257,8 @@ def _target_record(target: Target) -> list[object]:
         case Span():
             return ["span", target.path, target.start, target.end, float(target.grade)]
         case Entity():
-            return ["entity", target.id, float(target.grade)]
+            lines = [list(span) for span in target.lines]
+            return ["entity", target.id, float(target.grade), *([lines] if lines else [])]
         case File():
             return ["file", target.path, float(target.grade)]
         case Predicate():

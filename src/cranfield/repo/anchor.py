@@ -102,8 +102,8 @@ def span_anchor(outline: Outline, start: int, end: int, *, whole: bool = False) 
 def _of_query(testset: TestSet, query_id: str, snapshot: Snapshot) -> Iterator[Expected]:
     rules = testset.matching
     for target in testset.targets.get(query_id, ()):
-        if (place := _of_target(target, rules)) is not None and target.grade > 0:
-            yield place
+        if target.grade > 0:
+            yield from _of_target(target, rules)
     for path in testset.files.get(query_id, ()):
         yield Expected(path, "file", path_of(path, rules))
     for doc_id, grade in testset.grades.get(query_id, {}).items():
@@ -111,16 +111,18 @@ def _of_query(testset: TestSet, query_id: str, snapshot: Snapshot) -> Iterator[E
             yield place
 
 
-def _of_target(target: Target, rules: MatchingRules) -> Expected | None:
+def _of_target(target: Target, rules: MatchingRules) -> Iterator[Expected]:
     match target:
         case Span():
-            return Expected(target.label, "span", path_of(target.path, rules), lines=(target.start, target.end))
+            yield Expected(target.label, "span", path_of(target.path, rules), lines=(target.start, target.end))
         case Entity():
-            return _entity(target.label, entity_of(target.id, rules))
+            yield _entity(target.label, entity_of(target.id, rules))
+            for span in target.spans:
+                yield from _of_target(span, rules)
         case File():
-            return Expected(target.label, "file", path_of(target.path, rules))
+            yield Expected(target.label, "file", path_of(target.path, rules))
         case _:
-            return None
+            pass
 
 
 def _entity(label: str, entity: str) -> Expected:

@@ -15,7 +15,7 @@ from functools import cached_property
 from typing import Literal, get_args
 
 from cranfield.matching.place import ENTITY_MARK
-from cranfield.model import Anchor, Span, Target, TestSet
+from cranfield.model import Anchor, Entity, Span, Target, TestSet
 from cranfield.repo.anchor import Expected, Outlines, anchor_of, entity_anchor, places
 from cranfield.repo.hashes import is_hash_of, recorded_hashes
 from cranfield.repo.search import Found, best, elsewhere, names_of, windows
@@ -273,7 +273,9 @@ def reanchored(testset: TestSet, report: DriftReport) -> TestSet:
     if not report.moved:
         return testset
     lines = {finding.label: finding.lines for finding in report.moved}
-    spans = {t.label for targets in testset.targets.values() for t in targets if isinstance(t, Span)}
+    expected = [target for targets in testset.targets.values() for target in targets]
+    spans = {t.label for t in expected if isinstance(t, Span)}
+    spans |= {span.label for t in expected if isinstance(t, Entity) for span in t.spans}
     base = testset.matching.line_base
     touched = {
         finding.anchor.symbol.partition(ENTITY_MARK)[0] for finding in report.moved if finding.anchor is not None
@@ -281,6 +283,8 @@ def reanchored(testset: TestSet, report: DriftReport) -> TestSet:
     ids = {label: _id_at(label, *place, 1 if label in spans else base) for label, place in lines.items()}
 
     def target_at(target: Target) -> Target:
+        if isinstance(target, Entity):
+            return replace(target, lines=tuple(lines.get(s.label, (s.start, s.end)) for s in target.spans))
         if not isinstance(target, Span) or target.label not in lines:
             return target
         start, end = lines[target.label]

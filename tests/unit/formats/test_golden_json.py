@@ -10,7 +10,8 @@ import pytest
 from cranfield.errors import TestSetError
 from cranfield.formats.sniff import read_testset
 from cranfield.formats.testsets.golden_json import RULES, read_golden_json, write_golden_json
-from cranfield.model import Entity, File, MatchingRules, Meta, Pattern, Query, Span, TestSet
+from cranfield.matching.expectation import expect
+from cranfield.model import Entity, File, Hit, MatchingRules, Meta, Pattern, Query, Span, TestSet, convention_named
 
 
 def record(query_id: str, **more: Any) -> dict[str, Any]:
@@ -62,7 +63,7 @@ def put(folder: Path, records: Any = RECORDS, meta: Any = None) -> Path:
 def test_entities_come_before_line_ranges_and_those_before_files(tmp_path):
     testset = read_testset(put(tmp_path))
     assert testset.targets == {
-        "q1": (Entity("src/a.py::f"), Entity("src/a.py::g")),
+        "q1": (Entity("src/a.py::f", lines=((3, 9),)), Entity("src/a.py::g", lines=((3, 9),))),
         "q2": (Span("src/a.py", 3, 9),),
         "q3": (File("src/b.py"),),
     }
@@ -83,7 +84,6 @@ def test_what_has_no_place_is_counted(tmp_path):
         "not carried over: 1 fact that it must not mention",
         "not carried over: 1 narrative",
         "not carried over: 1 entity with words beside (role, reason)",
-        "not carried over: 1 line range of records that expect entities",
         "not carried over: 1 place that a record names twice",
         "not carried over: 1 provenance of records",
         "not carried over: 1 record marked as not correct (kept as queries)",
@@ -180,3 +180,60 @@ def test_other_truth_is_not_written(tmp_path):
     with pytest.raises(TestSetError, match=r"not written: queries\[0\].query_text is empty"):
         write_golden_json(bare, tmp_path / "t.json")
     assert list(tmp_path.iterdir()) == []
+
+
+def lines_of(entities: list[str], *ranges: tuple[str, int, int]) -> dict[str, tuple[tuple[int, int], ...]]:
+    from cranfield.formats.testsets.golden_json import _lines_of, _Range
+
+    return _lines_of(entities, [_Range(file=file, start=start, end=end) for file, start, end in ranges])
+
+
+@pytest.mark.parametrize(
+    ("entities", "ranges", "expected"),
+    [
+        (["src/a.py::f"], [("src/a.py", 1, 2), ("src/a.py", 5, 6)], {"src/a.py::f": ((1, 2), (5, 6))}),
+        (["src/a.py::f"], [("/home/x/src/a.py", 1, 2)], {"src/a.py::f": ((1, 2),)}),
+        (
+            ["src/a.py::f", "src/a.py::g"],
+            [("src/a.py", 1, 2), ("src/a.py", 5, 6)],
+            {"src/a.py::f": ((1, 2),), "src/a.py::g": ((5, 6),)},
+        ),
+        (
+            ["src/a.py::f", "src/a.py::g", "src/b.py::h"],
+            [("src/a.py", 1, 9)],
+            {"src/a.py::f": ((1, 9),), "src/a.py::g": ((1, 9),)},
+        ),
+        (["src/a.py::f"], [("src/b.py", 1, 2)], {}),
+    ],
+    ids=["several of one", "one form of the path", "one each", "fewer than entities", "another file"],
+)
+def test_line_ranges_are_those_of_the_entities_of_their_file(entities, ranges, expected):
+    assert lines_of(entities, *ranges) == expected
+
+
+def test_a_result_that_names_no_symbol_matches_by_its_lines(tmp_path):
+    record = {
+        "query_id": "q1",
+        "query_text": "Where is it decided?",
+        "expected_entities": ["src/agent.py::Agent.answer", "src/other.py::f"],
+        "expected_line_ranges": [{"file": "src/agent.py", "start": 160, "end": 221}],
+    }
+    testset = read_testset(put(tmp_path, [record]))
+    hits = {
+        "by name": Hit("src/agent.py::Agent.answer"),
+        "by lines": Hit("src/agent.py", span="200-230"),
+        "by lines of its id": Hit("/repo/src/agent.py:221-300"),
+        "other lines": Hit("src/agent.py:222-300"),
+        "another symbol": Hit("src/agent.py::Agent.close:160-170"),
+        "no lines": Hit("src/agent.py"),
+    }
+    expected = expect(testset, "q1", convention_named("trec"))
+    assert {name: bool(expected.matches(hit)) for name, hit in hits.items()} == {
+        "by name": True,
+        "by lines": True,
+        "by lines of its id": True,
+        "other lines": False,
+        "another symbol": False,
+        "no lines": False,
+    }
+    assert len(expected.grades) == 2, "the lines are no further items"

@@ -124,7 +124,15 @@ def targets(entry: Format) -> st.SearchStrategy[tuple[Target, ...]]:
             st.integers(0, 9),
             graded,
         ),
-        "entities": st.builds(lambda path, name, grade: Entity(f"{path}::{name}", grade), PATHS, WORDS, graded),
+        "entities": st.builds(
+            lambda path, name, grade, lines: Entity(
+                f"{path}::{name}", grade, lines if "entity lines" in entry.holds else ()
+            ),
+            PATHS,
+            WORDS,
+            graded,
+            st.sampled_from([(), ((3, 9),), ((1, 1), (4, 8))]),
+        ),
         "file targets": st.builds(File, PATHS, graded),
         "predicates": st.builds(Predicate, st.just("select id from docs"), st.just("corpus"), graded),
     }
@@ -281,7 +289,7 @@ EVERYTHING = TestSet(
             Pattern("^a$", 1.0),
             Pattern("b", 1.0, "every", 3),
             Span("src/a.rs", 1, 9, 2.0),
-            Entity("src/a.py::f", 1.0),
+            Entity("src/a.py::f", 1.0, ((1, 9), (12, 12))),
             File("src/a.py", 1.0),
             Predicate("select 1", "corpus", 1.0),
         )

@@ -21,7 +21,7 @@ from cranfield.formats.registry import Format
 from cranfield.formats.splice.parts import Part, UnspliceableError, json_lines_part, json_part, yaml_part
 from cranfield.formats.splice.rows import splice_rows
 from cranfield.formats.splice.trees import splice_tree
-from cranfield.formats.testsets.golden_json import COUNTED_REVIEW
+from cranfield.formats.testsets.golden_facts import COUNTED_REVIEW
 from cranfield.formats.testsets.id_rules import with_id_rule
 from cranfield.formats.testsets.native_write import document_of
 from cranfield.model import Meta, TestSet

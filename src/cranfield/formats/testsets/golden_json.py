@@ -6,41 +6,28 @@ hashes of sources, counts of strata. Facts that the harness has no key for stand
 
 from __future__ import annotations
 
-import json
-import re
+import posixpath
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, replace
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
 from pydantic import Field, JsonValue
 
-from cranfield.errors import ProblemList, TestSetError, shorten
+from cranfield.errors import ProblemList, TestSetError
 from cranfield.formats.io.cells import whole
-from cranfield.formats.io.delimited import write_unicode
-from cranfield.formats.io.files import STDIN, stem, unpacked_name
 from cranfield.formats.io.located import Located
 from cranfield.formats.io.records import RECORDS, OpenModel, indexed_objects, load_records, write_records
 from cranfield.formats.io.tree import source_text
-from cranfield.formats.io.validation import Text, load_model, validate
+from cranfield.formats.io.validation import Text, validate
 from cranfield.formats.testsets.builder import TestSetBuilder, UnknownFields
-from cranfield.formats.testsets.native import meta_of, rules_of
+from cranfield.formats.testsets.golden_facts import RULES, STRATA, with_facts, write_facts
 from cranfield.formats.testsets.native_fields import FilledText, Grade, Id, Strict
-from cranfield.formats.testsets.native_models import MatchingModel, MetaModel
-from cranfield.formats.testsets.native_write import document_of
-from cranfield.model import Entity, File, MatchingRules, Meta, Note, NoteKind, Query, Span, Target, TestSet
-from cranfield.model.note import info, not_carried
+from cranfield.model import Entity, File, Query, Span, Target, TestSet
+from cranfield.model.note import not_carried
 from cranfield.words import n_of
 
-STRATA = ("task_type", "difficulty")
-"""Strata that have keys of their own; counts are by both: `debug:easy`."""
-RULES = MatchingRules(roots=("src", "tests"))
-"""As the harness compares: a path begins at its first `src` or `tests`, and `::2` at the end of an id is of a chunk."""
-COUNTED_REVIEW = re.compile(r"\d+ of \d+ records reviewed by a person")
-"""Review that the records themselves tell: it is not written."""
-REVIEWED = "reviewed by a person"
-"""Name of a count."""
 Line = Annotated[int, Field(ge=1, le=999_999_999)]
 
 
@@ -61,6 +48,7 @@ class _Target(Strict):
     file: FilledText | None = None
     start: Line | None = None
     end: Line | None = None
+    lines: list[Annotated[list[Line], Field(min_length=2, max_length=2)]] = Field(default_factory=list)
     grade: Grade = 1
 
 
@@ -90,7 +78,8 @@ class _File(OpenModel):
 def read_golden_json(path: Path | str) -> TestSet:
     """Read a golden set, and the file of facts beside it where there is one.
 
-    Entities are targets; where a record has none, its line ranges are; where it has neither, its files are. Facts that an
+    Entities are targets, with the line ranges of their files, by which results that name no symbol match; where a record has no
+    entity, its line ranges are targets; where it has neither, its files are. Facts that an
     answer must mention have no place in a test set of search: they are counted in the notes.
 
     Raises:
@@ -148,11 +137,37 @@ def _targets(record: _Record) -> tuple[Target, ...]:
     """What counts of a record: entities, or line ranges, or files, each once."""
     if record.expected_targets is not None:
         return tuple(map(_as_written, record.expected_targets))
-    targets: dict[str, Target] = {name: Entity(name) for name in _names(record)}
+    names = _names(record)
+    lines = _lines_of(names, record.expected_line_ranges)
+    targets: dict[str, Target] = {name: Entity(name, lines=lines.get(name, ())) for name in names}
     if not targets:
         spans = (Span(lines.file, int(lines.start), int(lines.end)) for lines in record.expected_line_ranges)
         targets = {span.label: span for span in spans}
     return tuple((targets or {file: File(file) for file in record.expected_files}).values())
+
+
+def _file_of(name: str) -> str:
+    """The file of an entity or of lines, as the rules of the harness compare it."""
+    parts = posixpath.normpath(name.partition("::")[0].replace("\\", "/")).split("/")
+    return "/".join(parts[next((n for n, part in enumerate(parts) if part in RULES.roots), 0) :])
+
+
+def _lines_of(names: Sequence[str], ranges: Sequence[_Range]) -> dict[str, tuple[tuple[int, int], ...]]:
+    """Entity to its lines: the ranges of its file; one each, in their order, where a file has as many of both."""
+    by_file: dict[str, list[tuple[int, int]]] = {}
+    for lines in ranges:
+        found = by_file.setdefault(_file_of(lines.file), [])
+        if (pair := (int(lines.start), int(lines.end))) not in found:
+            found.append(pair)
+    entities: dict[str, list[str]] = {}
+    for name in dict.fromkeys(names):
+        entities.setdefault(_file_of(name), []).append(name)
+    return {
+        name: tuple(found[place : place + 1] if len(found) == len(here) else found)
+        for path, here in entities.items()
+        if (found := by_file.get(path, []))
+        for place, name in enumerate(here)
+    }
 
 
 def _names(record: _Record) -> list[str]:
@@ -162,7 +177,7 @@ def _names(record: _Record) -> list[str]:
 def _as_written(values: _Target) -> Target:
     grade = values.grade + 0.0
     if values.entity_id is not None:
-        return Entity(values.entity_id, grade)
+        return Entity(values.entity_id, grade, tuple((int(first), int(last)) for first, last in values.lines))
     if values.start is not None:
         return Span(values.file or "", int(values.start), int(values.end or values.start), grade)
     return File(values.file or "", grade)
@@ -172,13 +187,15 @@ def _lost(record: _Record) -> dict[str, int]:
     """What a record says that has no place in a test set."""
     described = [entity for entity in record.expected_entities if isinstance(entity, _Entity) and entity.model_extra]
     names = _names(record)
+    is_plain = record.expected_targets is None
+    others = {_file_of(item.file) for item in record.expected_line_ranges} - {_file_of(name) for name in names}
     ranges = [(item.file, item.start, item.end) for item in record.expected_line_ranges]
     return {
         "facts that an answer must mention": len(record.must_mention_facts),
         "facts that it must not mention": len(record.must_not_mention_facts),
         "narratives": int(bool(record.canonical_narrative)),
         "entities with words beside (role, reason)": len(described),
-        "line ranges of records that expect entities": len(ranges) if names and record.expected_targets is None else 0,
+        "line ranges in files where a record expects no entity": len(others) if names and is_plain else 0,
         "places that a record names twice": sum(
             len(items) - len(set(items)) for items in (names, record.expected_files, ranges)
         ),
@@ -222,6 +239,8 @@ def _entry(testset: TestSet, query: Query) -> dict[str, Any]:
     entry["expected_entities"] = [target.id for target in targets if isinstance(target, Entity)]
     entry["expected_files"] = list(testset.files.get(query.id, ()))
     spans = [target for target in targets if isinstance(target, Span)]
+    of_entities = [span for target in targets if isinstance(target, Entity) for span in target.spans]
+    spans = list(dict.fromkeys([*(replace(span, grade=1) for span in spans), *of_entities]))
     if spans:
         entry["expected_line_ranges"] = [{"file": item.path, "start": item.start, "end": item.end} for item in spans]
     ranges = [_Range.model_construct(file=item.path, start=item.start, end=item.end) for item in spans]
@@ -234,160 +253,9 @@ def _written(target: Target) -> dict[str, Any]:
     grade = {} if target.grade == 1 else {"grade": whole(target.grade)}
     match target:
         case Entity():
-            return {"entity_id": target.id, **grade}
+            lines = {"lines": [list(span) for span in target.lines]} if target.lines else {}
+            return {"entity_id": target.id, **grade, **lines}
         case Span():
             return {"file": target.path, "start": target.start, "end": target.end, **grade}
         case _:
             return {"file": target.label, **grade}
-
-
-class _More(Strict):
-    """What the harness has no key for."""
-
-    name: Text = ""
-    description: Text = ""
-    meta: MetaModel | None = None
-    matching: MatchingModel | None = None
-
-
-class _Facts(OpenModel):
-    """The keys of the file; others are reported as not carried over."""
-
-    dataset_status: Text = ""
-    source_sha: Text = ""
-    commit: Text = ""
-    created_at: Text = ""
-    version: Text = ""
-    query_count: int | None = None
-    human_reviewed_count: int | None = None
-    strata_counts: dict[str, int] = Field(default_factory=dict)
-    source_file_hashes: dict[str, str] = Field(default_factory=dict)
-    known_limitations: list[Text] = Field(default_factory=list)
-    cranfield: _More | None = None
-
-
-def facts_path(path: Path) -> Path:
-    """Where the facts about a set lie: `golden.meta.json` beside `golden.json`, packed or not."""
-    name = unpacked_name(path)
-    return path.with_name(re.sub(r"(?<=.)\.json$", "", name) + ".meta.json")
-
-
-def with_facts(testset: TestSet, path: Path, n_reviewed: int | None) -> TestSet:
-    """The test set with the facts of the file beside it, and the rules by which the harness matches.
-
-    Args:
-        testset: as its own file has it.
-        path: of that file.
-        n_reviewed: records that say a person reviewed them; None where none says.
-    """
-    n = len(testset.queries)
-    facts_file = facts_path(path)
-    review = "" if n_reviewed is None else f"{n_reviewed} of {n} records reviewed by a person"
-    if str(path) == STDIN or not facts_file.is_file():
-        return replace(testset, matching=RULES, meta=Meta(review=review))
-    facts = load_model(facts_file, _Facts, TestSetError)
-    more = facts.cranfield or _More()
-    return replace(
-        testset,
-        name=more.name or testset.name,
-        description=more.description,
-        version=facts.version,
-        matching=RULES if more.matching is None else rules_of(more.matching),
-        meta=_about(facts, more, review),
-        notes=(*testset.notes, *_notes(testset, facts, facts_file)),
-    )
-
-
-def _about(facts: _Facts, more: _More, review: str = "") -> Meta:
-    """The facts under the harness's own keys, and over them those that stand under `cranfield`."""
-    own = Meta(
-        review=facts.dataset_status or review,
-        made=facts.created_at[: len("2026-11-21")],
-        commit=facts.source_sha or facts.commit,
-        source_files=dict(facts.source_file_hashes),
-        counts=_marginals(facts),
-    )
-    if more.meta is None:
-        return own
-    values = meta_of(more.meta)
-    return replace(own, **{name: getattr(values, name) for name in more.meta.model_fields_set})
-
-
-def _marginals(facts: _Facts) -> dict[str, int]:
-    """Counts as a test set has them: of all queries, and of each value of each stratum."""
-    counts: Counter[str] = Counter()
-    for cell, n in facts.strata_counts.items():
-        for key, value in zip(STRATA, cell.split(":"), strict=False):
-            counts[f"{key}={value}"] += n
-    values = {} if facts.query_count is None else {"queries": int(facts.query_count)}
-    reviewed = {} if facts.human_reviewed_count is None else {REVIEWED: int(facts.human_reviewed_count)}
-    return {**values, **{key: int(n) for key, n in counts.items()}, **reviewed}
-
-
-def _notes(testset: TestSet, facts: _Facts, facts_file: Path) -> list[Note]:
-    """What the facts get wrong, what the makers warn of, and what has no place."""
-    notes: list[Note] = []
-    if facts.query_count is not None and facts.query_count != len(testset.queries):
-        notes += info(f"{facts_file.name} counts {facts.query_count} queries; there are {len(testset.queries)}")
-    if facts.strata_counts:
-        true = _cells(testset)
-        wrong = [
-            cell for cell in {**facts.strata_counts, **true} if facts.strata_counts.get(cell, 0) != true.get(cell, 0)
-        ]
-        if wrong:
-            there = facts.strata_counts.get(wrong[0], 0)
-            what = f"{there} {shorten(wrong[0])} where there are {true.get(wrong[0], 0)}"
-            notes += info(f"{facts_file.name} counts {len(wrong)} strata wrong: {what}")
-    notes += [Note(NoteKind.NOT_CARRIED, f"its makers say: {sentence}") for sentence in facts.known_limitations]
-    unknown = sorted(facts.model_extra or {})
-    if unknown:
-        notes.append(Note(NoteKind.NOT_CARRIED, f"not carried over from {facts_file.name}: {', '.join(unknown)}"))
-    return notes
-
-
-def _cells(testset: TestSet) -> dict[str, int]:
-    return dict(Counter(":".join(query.strata.get(key, "") for key in STRATA) for query in testset.queries))
-
-
-def write_facts(testset: TestSet, path: Path) -> None:
-    """Write the facts about a set beside its file; counts are those of its content."""
-    meta = testset.meta
-    if COUNTED_REVIEW.fullmatch(meta.review):
-        testset = replace(testset, meta=(meta := replace(meta, review="")))
-    facts: dict[str, Any] = {
-        "dataset_status": meta.review,
-        "source_sha": meta.commit,
-        "created_at": meta.made,
-        "version": testset.version,
-    }
-    facts = {key: value for key, value in facts.items() if value}
-    facts["query_count"] = len(testset.queries)
-    if any(key in query.strata for query in testset.queries for key in STRATA):
-        facts["strata_counts"] = dict(sorted(_cells(testset).items()))
-    if REVIEWED in meta.counts:
-        facts["human_reviewed_count"] = meta.counts[REVIEWED]
-    if meta.source_files:
-        facts["source_file_hashes"] = dict(meta.source_files)
-    if more := _more(testset, path, facts):
-        facts["cranfield"] = more
-    write_unicode(facts_path(path), [json.dumps(facts, indent=2, ensure_ascii=False) + "\n"])
-
-
-def _more(testset: TestSet, path: Path, facts: Mapping[str, Any]) -> dict[str, Any]:
-    """What has no key of the harness's own, or would be read from it otherwise."""
-    written = document_of(TestSet("", (), meta=testset.meta)).get("meta", {})
-    read = _about(_Facts.model_construct(**facts), _More())
-    differs = {name: value for name, value in asdict(testset.meta).items() if getattr(read, name) != value}
-    meta = {
-        name: written.get(name, {})
-        for name, value in differs.items()
-        if value != getattr(Meta(), name) or name == "counts"
-    }
-    more: dict[str, Any] = {"meta": meta} if meta else {}
-    if testset.name != stem(path):
-        more["name"] = testset.name
-    if testset.description:
-        more["description"] = testset.description
-    if testset.matching != RULES:
-        more["matching"] = document_of(TestSet("", (), matching=testset.matching)).get("matching", {})
-    return more

@@ -140,7 +140,8 @@ def _targets(query: QueryModel) -> tuple[Target, ...]:
     entities = query.entities if isinstance(query.entities, dict) else dict.fromkeys(query.entities, 1.0)
     targets: list[Target] = [Pattern(p.regex, p.grade + 0.0, p.credit, p.expected_count) for p in query.patterns]
     targets += [Span(s.path, *lines_of(s.lines), s.grade + 0.0) for s in query.spans]
-    targets += [Entity(entity, grade + 0.0) for entity, grade in entities.items()]
+    lines = {entity: tuple(map(lines_of, ranges)) for entity, ranges in query.entity_lines.items()}
+    targets += [Entity(entity, grade + 0.0, lines.get(entity, ())) for entity, grade in entities.items()]
     targets += [File(path, grade + 0.0) for path, grade in query.answer_files.items()]
     targets += [Predicate(p.sql, p.database, p.grade + 0.0) for p in query.predicates]
     if not targets and not query.judgments and not query.ratings and not query.groups:
@@ -268,6 +269,7 @@ def cross_problems(located: Located) -> Iterator[Problem]:
             yield ids.problems.problems[-1]
         yield from _truth_problems(located, index, query)
         yield from _count_problems(located, index, query)
+        yield from _lines_problems(located, index, query)
         yield from _twice_problems(located, index, query)
         yield from _class_problems(located, index, query, data.get("classes"))
     yield from _grouping_problems(located, data, queries)
@@ -328,6 +330,20 @@ def _count_problems(located: Located, index: int, query: Mapping[str, Any]) -> I
                 ("queries", index, "patterns", position, "expected_count"),
                 expected="an expected_count of 1, or none",
                 hint="`credit: every` credits each match",
+            )
+
+
+def _lines_problems(located: Located, index: int, query: Mapping[str, Any]) -> Iterator[Problem]:
+    """Lines are those of an expected symbol."""
+    lines, entities = query.get("entity_lines"), query.get("entities")
+    for entity in lines if isinstance(lines, Mapping) else ():
+        if entity not in (entities if isinstance(entities, Mapping | list) else ()):
+            yield located.problem(
+                f"queries[{index}].entity_lines has a symbol that is not in entities",
+                ("queries", index, "entity_lines", entity),
+                key=True,
+                expected="a symbol of entities",
+                got=shorten(entity),
             )
 
 

@@ -211,6 +211,10 @@ class QueryModel(Strict):
         default_factory=dict
     )
     """Relevance by symbol: `src/index.py::Index.add` to grade, or a list of symbols."""
+    entity_lines: dict[Id, Annotated[list[Lines], Field(min_length=1)]] = Field(
+        default_factory=dict, json_schema_extra=CLOSED
+    )
+    """Lines of symbols in `entities`, by which results that name no symbol match: symbol to lines such as `41-61`."""
     answer_files: dict[Id, Grade] = Field(default_factory=dict, json_schema_extra=CLOSED)
     """Relevance by file: path to grade. Any result in the file matches."""
     predicates: list[PredicateModel] = Field(default_factory=list)

@@ -102,6 +102,11 @@ def _targets_entry(targets: Sequence[Target]) -> dict[str, Any]:
         "patterns": [_pattern_entry(target) for target in targets if isinstance(target, Pattern)],
         "spans": [_span_entry(target) for target in targets if isinstance(target, Span)],
         "entities": list(entities) if set(entities.values()) == {1} else entities,
+        "entity_lines": {
+            target.id: [f"{first}-{last}" for first, last in target.lines]
+            for target in targets
+            if isinstance(target, Entity) and target.lines
+        },
         "answer_files": {target.path: whole(target.grade) for target in targets if isinstance(target, File)},
         "predicates": [_predicate_entry(target) for target in targets if isinstance(target, Predicate)],
     }
