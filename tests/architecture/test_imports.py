@@ -47,7 +47,7 @@ TABLE: dict[str, set[str]] = {
     "reporting": {
         *("model", "numbers", "formats.io.files", "evaluation", "measures", "testsets", "gate.result"),
         *("ranking.value", "stats.table", "stats.result", "stats.agreement", "stats.coefficients", "stats.consensus"),
-        "repo.drift",
+        *("stats.confusion", "stats.misfit", "repo.drift"),
     },
     "trec_eval": {"model", "formats", "ranking", "measures", "evaluation", "stats"},
     "compat": {"model", "formats", "ranking", "measures", "evaluation", "stats", "trec_eval"},

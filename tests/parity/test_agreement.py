@@ -7,11 +7,14 @@ import warnings
 import krippendorff
 import numpy as np
 import pytest
-from sklearn.metrics import cohen_kappa_score
+from sklearn.metrics import cohen_kappa_score, confusion_matrix
 from statsmodels.stats.inter_rater import aggregate_raters, cohens_kappa, fleiss_kappa, to_table
 
 from cranfield.stats.agreement import agreement
+from cranfield.stats.confusion import confusion_matrices
 from cranfield.stats.consensus import slot_table
+from cranfield.stats.misfit import misfit
+from cranfield.testsets.rater_scale import at_threshold
 
 CLOSE = 1e-9
 SEEDS = range(25)
@@ -97,3 +100,35 @@ def test_each_pair_of_raters_as_scikit_learn_has_it():
         assert pair.n == len(both)
         assert pair.coefficients[0].value == pytest.approx(np.mean(both[:, 0] == both[:, 1]), abs=CLOSE)
         assert pair.coefficients[1].value == pytest.approx(cohen_kappa_score(*both.T), abs=CLOSE)
+
+
+@pytest.mark.parametrize("missing", [False, True])
+def test_alpha_without_each_rater(missing):
+    compared = 0
+    for seed in SEEDS:
+        matrix = drawn(seed, missing=missing)
+        table = slot_table([[None if np.isnan(g) else g for g in row] for row in matrix])
+        for place, rater in enumerate(misfit(table, n_draws=2).raters):
+            if rater.alpha_without is not None:
+                others = np.delete(matrix, place, axis=1).T
+                theirs = krippendorff.alpha(reliability_data=others, level_of_measurement="ordinal")
+                assert rater.alpha_without == pytest.approx(theirs, abs=CLOSE)
+                compared += 1
+    assert compared > 40
+
+
+def test_confusion_matrices_and_kappa_at_a_threshold():
+    for seed in SEEDS:
+        matrix = drawn(seed, missing=False)
+        table = slot_table(matrix.tolist())
+        labels = np.unique(matrix)
+        first, *_ = confusion_matrices(table, most_raters=20)
+        assert first.counts.tolist() == confusion_matrix(matrix[:, 0], matrix[:, 1], labels=labels).tolist()
+        if len(labels) < 2:
+            continue
+        two = slot_table(matrix[:, :2].tolist())
+        at = float(labels[len(labels) // 2])
+        found = agreement(at_threshold(two, tuple(labels.tolist()), at), n_draws=2).coefficients["cohen"].value
+        if found is not None:
+            theirs = cohen_kappa_score(matrix[:, 0] >= at, matrix[:, 1] >= at)
+            assert found == pytest.approx(theirs, abs=CLOSE)

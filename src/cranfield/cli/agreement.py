@@ -2,17 +2,47 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cranfield.cli.shared import Format, FormatOption, HtmlOption, SeedOption, TestSetFormatOption, deliver
+from cranfield.cli.shared import (
+    Format,
+    FormatOption,
+    HtmlOption,
+    SeedOption,
+    TestSetFormatOption,
+    deliver,
+    require_single_stdin,
+)
+from cranfield.formats.io.files import stem
 from cranfield.model.testset_options import RULES, SCALES
+
+if TYPE_CHECKING:
+    from cranfield.model import TestSet
+
+
+FilesArgument = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="[NAME=]FILE",
+        help="Test set with ratings, or qrels by judge; or several files: the judgments of one rater each.",
+    ),
+]
+BinaryAtOption = Annotated[
+    list[float] | None,
+    typer.Option(
+        "--binary-at",
+        metavar="GRADE",
+        help="Map each rating to relevant (from GRADE on) or not first; repeat to compare thresholds.",
+    ),
+]
 
 
 def agreement_command(
-    testset: Annotated[Path, typer.Argument(metavar="TESTSET", help="Test set with ratings, or qrels by judge.")],
+    files: FilesArgument,
     *,
     rule: Annotated[
         str | None,
@@ -24,11 +54,14 @@ def agreement_command(
     ] = None,
     scale: Annotated[
         str | None,
-        typer.Option("--scale", metavar="SCALE", help=f"Scale of the ratings: {SCALES}."),
+        typer.Option(
+            "--scale", metavar="SCALE", help=f"Scale of the ratings: {SCALES}; a list (0,1,2,4) or a range (1-5)."
+        ),
     ] = None,
     to_scale: Annotated[
         str | None, typer.Option("--to-scale", metavar="SCALE", help="Convert the ratings to this scale first.")
     ] = None,
+    binary_at: BinaryAtOption = None,
     by: Annotated[
         str | None,
         typer.Option("--by", metavar="STRATUM", help="Also show the agreement for each value of this stratum."),
@@ -38,10 +71,32 @@ def agreement_command(
     html: HtmlOption = None,
     testset_format: TestSetFormatOption = None,
 ) -> None:
-    """Report rater agreement: coverage, kappas and alphas with confidence intervals, largest disagreements."""
-    from cranfield.formats.sniff import read_testset
+    """Report rater agreement: coefficients with intervals, confusion matrices, and the rater who does not fit."""
     from cranfield.reporting.documents.agreement import agreement_document
     from cranfield.testsets.raters import rater_report
 
-    report = rater_report(read_testset(testset, testset_format), rule=rule, scale=scale, to=to_scale, by=by, seed=seed)
+    report = rater_report(
+        _rated(files, testset_format), rule=rule, scale=scale, to=to_scale, binary_at=binary_at or (), by=by, seed=seed
+    )
     deliver(agreement_document(report), output, html)
+
+
+def _rated(files: Sequence[str], testset_format: str | None) -> TestSet:
+    """The ratings of one file, or of several with a rater each."""
+    from cranfield.errors import UsageError
+    from cranfield.formats.sniff import read_testset
+    from cranfield.testsets.rater_files import merge_raters
+
+    if len(files) == 1 and ("=" not in files[0] or Path(files[0]).exists()):
+        return read_testset(Path(files[0]), testset_format)
+    named: dict[str, Path] = {}
+    for spec in files:
+        name, equals, place = spec.partition("=")
+        path = Path(spec) if not equals or Path(spec).exists() else Path(place)
+        name = stem(path) if not equals or Path(spec).exists() else name
+        if name in named:
+            hint = "NAME=FILE names a rater"
+            raise UsageError(f"two files would be of the rater {name!r}", got=f"{named[name]} and {path}", hint=hint)
+        named[name] = path
+    require_single_stdin(list(named.values()))
+    return merge_raters({name: read_testset(path, testset_format) for name, path in named.items()})

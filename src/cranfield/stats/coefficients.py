@@ -174,6 +174,11 @@ def _alpha_scaled(patterns: Patterns, *, by_rank: bool) -> Estimator:
     return _of_all(patterns, statistic)
 
 
+def alpha_ordinal(patterns: Patterns) -> Estimator:
+    """Krippendorff's alpha for grades in an order."""
+    return _alpha_scaled(patterns, by_rank=True)
+
+
 DISTANCES: Mapping[str, Callable[[Floats], Floats]] = {
     "cohen": lambda difference: (difference != 0).astype(np.float64),
     "cohen-linear": np.abs,
@@ -310,7 +315,7 @@ COEFFICIENTS: Mapping[str, CoefficientSpec] = {
             "Krippendorff's alpha, ordinal",
             "The same; a disagreement counts by the squared number of ratings between the two grades.",
             _KRIPPENDORFF,
-            partial(_alpha_scaled, by_rank=True),
+            alpha_ordinal,
         ),
         CoefficientSpec(
             "alpha-interval",

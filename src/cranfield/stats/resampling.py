@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from cranfield.stats.vectors import TOLERANCE, FloatN
 
-SIGNS, RESAMPLES = 1, 2
+SIGNS, RESAMPLES, KEYS = 1, 2, 3
 """Purposes: procedures with different purposes share no random numbers."""
 
 CHUNK_ROWS, CHUNK_CELLS = 1024, 1 << 23
@@ -41,6 +41,16 @@ def subset_blocks(seed: int, n_rows: int, n: int) -> Iterator[tuple[int, NDArray
     for start, raw in _drawn(seed, SIGNS, n_rows, n, words):
         packed = raw.astype("<u8", copy=False).view(np.uint8)
         yield start, np.unpackbits(packed, axis=1, count=n, bitorder="little")
+
+
+def key_blocks(seed: int, n_rows: int, n: int) -> Iterator[tuple[int, NDArray[np.uint64]]]:
+    """Random 64-bit keys, by whose order things are permuted.
+
+    Yields:
+        The number of the first row, and uint64[rows, n].
+    """
+    for start, raw in _drawn(seed, KEYS, n_rows, n, n):
+        yield start, raw.astype("<u8", copy=False).view(np.uint64)
 
 
 def index_blocks(seed: int, n_rows: int, n: int) -> Iterator[tuple[int, NDArray[np.int64]]]:

@@ -8,17 +8,21 @@ Source: the aggregation and the transformers of SearchTweak, as its documentatio
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+import re
+from collections.abc import Mapping, Sequence
 from typing import Literal, TypeGuard
 
 import numpy as np
 
-from cranfield.errors import UnknownNameError, UsageError
+from cranfield.errors import UnknownNameError, UsageError, shorten
 from cranfield.stats.vectors import FloatN
 
 Scale = Literal["binary", "graded", "detail"]
 GradeMap = Mapping[float, float]
 """Grade to grade."""
+
+_RANGE = re.compile(r"\s*(\d{1,4})\s*-\s*(\d{1,4})\s*")
 
 LEVELS: Mapping[Scale, tuple[int, ...]] = {
     "binary": (0, 1),
@@ -45,6 +49,44 @@ def scale_named(name: str) -> Scale:
     if not _is_scale(name):
         raise UnknownNameError.among("scale", name, LEVELS)
     return name
+
+
+def parse_levels(text: str) -> tuple[float, ...]:
+    """The grades of a scale: a name in `LEVELS`, a list (`0,1,2,4`), or a range of whole numbers (`1-5`).
+
+    Raises:
+        UsageError: it is none of them, or has fewer than two grades.
+
+    Example:
+        >>> parse_levels("0-3"), parse_levels("0, 0.5, 1")
+        ((0.0, 1.0, 2.0, 3.0), (0.0, 0.5, 1.0))
+    """
+    if _is_scale(text):
+        return tuple(map(float, LEVELS[text]))
+    bounds = _RANGE.fullmatch(text)
+    try:
+        grades = range(int(bounds[1]), int(bounds[2]) + 1) if bounds else map(float, text.split(","))
+        levels = tuple(sorted({float(grade) for grade in grades}))
+    except ValueError:
+        levels = ()
+    if len(levels) < 2 or not all(map(math.isfinite, levels)):
+        expected = f"{', '.join(LEVELS)}, a list such as 0,1,2,4 or a range such as 1-5"
+        raise UsageError(f"scale is {shorten(text)}", expected=expected)
+    return levels
+
+
+def binary_map(grades: Sequence[float], at: float) -> GradeMap:
+    """Each grade to 1 from `at` on, and to 0 below.
+
+    Raises:
+        UsageError: no grade is below `at`, or none is not.
+    """
+    rules = {grade: float(grade >= at) for grade in grades}
+    if len(set(rules.values())) < 2:
+        listed = ", ".join(f"{grade:g}" for grade in grades)
+        message = f"at a threshold of {at:g}, all grades are {'relevant' if at <= min(grades) else 'not relevant'}"
+        raise UsageError(message, expected=f"a grade above the lowest of {listed}")
+    return rules
 
 
 def scale_of(grades: FloatN) -> Scale | None:

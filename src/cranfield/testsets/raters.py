@@ -4,17 +4,22 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
+from numpy.typing import NDArray
 
 from cranfield.errors import UsageError
 from cranfield.model import TestSet
 from cranfield.stats.agreement import DEFAULT_DRAWS, Agreement, agreement
+from cranfield.stats.coefficients import MOST_RATERS
+from cranfield.stats.confusion import ConfusionMatrix, confusion_matrices
 from cranfield.stats.consensus import DEFAULT_RULE, SlotTable, combined, rule_named
+from cranfield.stats.misfit import Misfit, misfit
 from cranfield.stats.scale import GradeMap
 from cranfield.testsets.consensus import OnScale, Pair, rated_pairs, slots_on_scale
 from cranfield.testsets.drawing import cells, check_keys
+from cranfield.testsets.rater_scale import at_threshold, has_binary_map, scaled_ratings
 
 LARGEST = 10
 """Disagreements that are shown."""
@@ -72,14 +77,23 @@ class RaterReport:
     scale: str
     """Scale the grades are on; empty: none that is known."""
     notes: tuple[str, ...]
+    levels: tuple[float, ...] = ()
+    """Grades of the scale, where it is declared or the ratings are mapped to it; else empty."""
+    confusion: tuple[ConfusionMatrix, ...] = ()
+    """Of each pair of raters with a pair of query and document in common."""
+    misfit: Misfit | None = None
+    """Agreement without each rater."""
+    thresholds: Mapping[float, Agreement] = field(default_factory=dict)
+    """Grade from which a document counts as relevant to the agreement on that, where several are compared."""
 
 
-def rater_report(
+def rater_report(  # noqa: PLR0913 - keyword options that change the numbers
     testset: TestSet,
     *,
     rule: str | None = None,
     scale: str | None = None,
     to: str | GradeMap | None = None,
+    binary_at: Sequence[float] = (),
     by: str | None = None,
     alpha: float = 0.05,
     seed: int = 0,
@@ -90,8 +104,11 @@ def rater_report(
     Args:
         testset: with ratings, or with judgments by judge.
         rule: consensus rule to show; None is the set's own, or else the median.
-        scale: what the ratings are on; None is the set's scale, or else the smallest one that fits.
+        scale: what the ratings are on: a name, or grades as `stats.scale.parse_levels` reads them; None is the set's scale,
+            or else the smallest one that fits.
         to: scale, or map from grade to grade, that each rating is mapped to first.
+        binary_at: grade from which a document counts as relevant. One: each rating is mapped to 0 or 1 by it first. Several:
+            the agreement at each is reported beside that on the grades.
         by: stratum to show the agreement by.
         alpha: intervals cover 1 - alpha.
         seed: of the resamples.
@@ -103,31 +120,40 @@ def rater_report(
     """
     row = rule_named(rule or testset.consensus or DEFAULT_RULE)
     rated = rated_pairs(testset)
-    # The mean needs no scale of its own: these are the grades as the raters gave them.
-    slots = slots_on_scale(rated.table, rule_named("mean"), to=to, scale=scale, declared=testset.meta.scale)
-    for_rule = slots_on_scale(rated.table, row, to=to, scale=scale, declared=testset.meta.scale)
-    found = agreement(slots.table, alpha=alpha, seed=seed, n_draws=n_draws)
+    at = binary_at[0] if len(binary_at) == 1 else None
+    scaled = scaled_ratings(rated.table, row, scale=scale, to=to, binary_at=at, declared=testset.meta.scale)
+    table = scaled.slots.table
     check_keys(testset, [] if by is None else [by])
+
+    def measured(some: SlotTable, *, pairwise: bool = False) -> Agreement:
+        return agreement(some, alpha=alpha, seed=seed, n_draws=n_draws, pairwise=pairwise)
+
+    found = measured(table, pairwise=True)
     by_value = {} if by is None else cells(testset, [by])
-    groups = {value: _of_queries(slots.table, rated.pairs, set(ids)) for value, ids in by_value.items()}
-    worst, differing = largest_disagreements(rated.pairs, slots.table)
+    worst, differing = largest_disagreements(rated.pairs, table)
+    several = binary_at if at is None else ()
     return RaterReport(
         testset=testset,
         agreement=found,
         by_key=by or "",
-        by={
-            value: agreement(table, alpha=alpha, seed=seed, n_draws=n_draws, pairwise=False)
-            for value, table in groups.items()
-        },
-        tie_rate=_tie_rate(slots),
-        outcome=_outcome(row.name, for_rule),
+        by={value: measured(_of_queries(table, rated.pairs, set(ids))) for value, ids in by_value.items()},
+        tie_rate=_tie_rate(scaled.slots, scaled.levels),
+        outcome=_outcome(row.name, scaled.for_rule),
         disagreements=worst,
         n_disagreements=differing,
-        scale=slots.scale or "",
-        notes=tuple(
-            dict.fromkeys((*map(str, testset.notes), *rated.notes, *slots.notes, *for_rule.notes, *found.notes))
-        ),
+        scale=scaled.label,
+        notes=tuple(dict.fromkeys((*map(str, testset.notes), *rated.notes, *scaled.notes, *found.notes))),
+        levels=scaled.levels,
+        confusion=confusion_matrices(table, scaled.levels, most_raters=MOST_RATERS),
+        misfit=misfit(table, _query_of(rated.pairs), alpha=alpha, seed=seed, n_draws=n_draws),
+        thresholds={grade: measured(at_threshold(table, scaled.levels, grade)) for grade in several},
     )
+
+
+def _query_of(pairs: Sequence[Pair]) -> NDArray[np.int64]:
+    """Position of the query of each pair."""
+    places = {query_id: place for place, query_id in enumerate(dict.fromkeys(query_id for query_id, _ in pairs))}
+    return np.array([places[query_id] for query_id, _ in pairs], dtype=np.int64)
 
 
 def largest_disagreements(
@@ -167,9 +193,11 @@ def _of_queries(table: SlotTable, pairs: Sequence[Pair], query_ids: Collection[s
     )
 
 
-def _tie_rate(slots: OnScale) -> TieRate:
+def _tie_rate(slots: OnScale, levels: Sequence[float]) -> TieRate:
     """How often as many raters say relevant as say not."""
     rated = int(np.count_nonzero(slots.table.filled))
+    if not has_binary_map(levels):
+        return TieRate(0, rated, None, "unknown: the scale does not say which of its grades are relevant")
     try:
         binary = slots_on_scale(slots.table, rule_named("majority"), scale=slots.scale)
     except UsageError as error:

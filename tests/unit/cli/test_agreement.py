@@ -123,7 +123,7 @@ def test_more_than_two_raters_are_shown_two_by_two(cranfield, tmp_path):
         (("plain.qrels",), "error: test set 'plain' holds no ratings; expected the grade of each rater"),
         (("missing.yaml",), "missing.yaml"),
         (("set.yaml", "--rule", "medan"), "unknown consensus rule 'medan'"),
-        (("set.yaml", "--scale", "binary"), "grades 2, 3 are not on the binary scale; expected 0, 1"),
+        (("set.yaml", "--scale", "binary"), "grades 2, 3 are not on the scale binary; expected 0, 1"),
         (("set.yaml", "--to-scale", "detail"), "no map from graded to detail"),
         (("set.yaml", "--by", "level"), "no query has the stratum 'level'; expected class, kind"),
     ],
@@ -136,3 +136,99 @@ def test_what_cannot_be_done_is_said_and_nothing_is_printed(cranfield, args, say
 
 def test_the_same_seed_prints_the_same(cranfield):
     assert cranfield("set.yaml", "--seed", "5") == cranfield("set.yaml", "--seed", "5")
+
+
+ODD = (0, 0, 0, 2, 2, 1, 1, 0, 2, 1, 0, 2)
+TRUTH = (2, 0, 1, 2, 0, 1, 2, 0, 1, 2, 0, 1)
+
+
+@pytest.fixture
+def raters(cranfield, tmp_path):
+    """A file for each of four raters, of whom one guesses."""
+    for name, grades in (("ann", TRUTH), ("bob", TRUTH), ("cas", (1, *TRUTH[1:])), ("odd", ODD)):
+        lines = [f"q{n // 3} 0 d{n} {grade}\n" for n, grade in enumerate(grades * 3)]
+        (tmp_path / f"{name}.qrels").write_text("".join(lines))
+    return cranfield
+
+
+FILES = ("ann.qrels", "bob.qrels", "cas.qrels", "odd.qrels")
+
+
+def test_a_file_for_each_rater_names_the_one_who_does_not_fit(raters):
+    code, out, err = raters(*FILES[:3], "guess=odd.qrels")
+    assert (code, err) == (0, "")
+    assert "ann + bob + cas + guess: 12 queries" in out
+    flat = " ".join(out.split())
+    assert re.search(
+        r"guess does not fit: alpha is 0\.\d+ without guess and 0\.\d+ with all raters \(\+0\.\d+, 95 %", flat
+    )
+    assert "queries are resampled, and the raters are permuted within each query (12)" in flat
+    result = json.loads(raters(*FILES, "--format", "json")[1])
+    without = result["without_each_rater"]
+    assert without["misfits"] == ["odd"]
+    assert [rater["fits"] for rater in without["raters"]] == [True, True, True, False]
+    assert without["raters"][3]["p_value"] < 0.05
+    assert len(result["confusion"]) == 6
+    first = result["confusion"][0]
+    assert (first["first"], first["second"], first["n_pairs"], first["grades"]) == ("ann", "bob", 36, [0, 1, 2])
+    assert first["counts"] == [[12, 0, 0], [0, 12, 0], [0, 0, 12]]
+
+
+def test_a_threshold_makes_every_rating_binary_and_several_are_compared(raters):
+    result = json.loads(raters(*FILES[:2], "--binary-at", "2", "--format", "json")[1])
+    assert (result["levels"], result["scale"], result["thresholds"]) == ([0, 1], "binary", [])
+    assert result["confusion"][0]["counts"] == [[24, 0], [0, 12]]
+    assert "relevant from grade 2 on: each rating is mapped to 0 or 1 first" in result["notes"]
+    code, out, _ = raters(*FILES, "--binary-at", "1", "--binary-at", "2")
+    assert code == 0
+    assert "Agreement at thresholds" in out
+    result = json.loads(raters(*FILES, "--binary-at", "1", "--binary-at", "2", "--format", "json")[1])
+    assert [row["binary_at"] for row in result["thresholds"]] == [1, 2]
+    assert set(result["thresholds"][0]["measures"]) == set(result["measures"])
+
+
+def test_any_scale_may_be_declared(raters):
+    result = json.loads(raters(*FILES, "--scale", "0-4", "--format", "json")[1])
+    assert (result["scale"], result["levels"]) == ("0, 1, 2, 3, 4", [0, 1, 2, 3, 4])
+    assert result["confusion"][0]["grades"] == [0, 1, 2, 3, 4]
+    assert "unknown: the scale does not say" in raters(*FILES, "--scale", "0-4")[1]
+
+
+def test_csv_has_the_agreement_without_each_rater_and_at_each_threshold(raters):
+    rows = list(
+        csv.DictReader(io.StringIO(raters(*FILES, "--binary-at", "1", "--binary-at", "2", "--format", "csv")[1]))
+    )
+    assert [row["first rater"] for row in rows if row["measure"] == "alpha-ordinal change"] == [
+        "ann",
+        "bob",
+        "cas",
+        "odd",
+    ]
+    assert {row["value"] for row in rows if row["stratum"] == "relevant from"} == {"1", "2"}
+
+
+@pytest.mark.parametrize(
+    ("args", "says"),
+    [
+        ((*FILES[:2], "--scale", "0,1"), "grade 2 is not on the scale 0,1; expected 0, 1"),
+        ((*FILES[:2], "--scale", "low-high"), "scale is 'low-high'; expected binary, graded, detail"),
+        ((*FILES[:2], "--binary-at", "9"), "at a threshold of 9, all grades are not relevant"),
+        ((*FILES[:2], "--binary-at", "1", "--to-scale", "binary"), "--to-scale and --binary-at both map the ratings"),
+        ((*FILES[:2], "--scale", "0-4", "--rule", "majority"), "Hint: --binary-at GRADE maps each rating to 0 or 1"),
+        (("ann.qrels", "ann.qrels"), "two files would be of the rater 'ann'"),
+        (("ann.qrels", "set.yaml", "gone.qrels"), "gone.qrels"),
+        (("ann.qrels", "plain.qrels"), "no query is in two of the files ann, plain"),
+    ],
+)
+def test_several_files_that_do_not_go_together_are_refused(raters, tmp_path, args, says):
+    (tmp_path / "plain.qrels").write_text("other 0 a 1\n")
+    code, out, err = raters(*args)
+    assert (code, out) == (2, "")
+    assert says in err
+
+
+def test_files_with_ratings_keep_their_raters(raters, tmp_path):
+    (tmp_path / "more.qrels").write_text("q1 0 d1 2\nq1 0 d2 0\nq2 0 d5 3\n")
+    result = json.loads(raters("set.yaml", "eve=more.qrels", "--format", "json")[1])
+    assert result["raters"] == {"ann": 7, "bob": 7, "eve": 3}
+    assert result["testset"]["name"] == "set + eve"

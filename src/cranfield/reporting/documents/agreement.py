@@ -19,9 +19,18 @@ from cranfield.reporting.document import (
     tidy_table,
 )
 from cranfield.reporting.documents.testset import table, testset_document
+from cranfield.reporting.sections.raters import FIELDS as RATER_FIELDS
+from cranfield.reporting.sections.raters import (
+    confusion_payload,
+    confusion_section,
+    misfit_section,
+    misfit_sentence,
+    thresholds_section,
+)
 from cranfield.stats.agreement import Agreement, Coefficient, RaterPair
 from cranfield.stats.coefficients import COEFFICIENTS
 from cranfield.stats.consensus import CONSENSUS
+from cranfield.stats.misfit import Misfit
 from cranfield.testsets.raters import Disagreement, RaterReport
 
 TIDY = ("stratum", "value", "first rater", "second rater", "measure", "estimate", "ci_low", "ci_high", "pairs", "note")
@@ -36,6 +45,12 @@ def agreement_document(report: RaterReport) -> Document:
     sections = [_coverage(report), _agreement(found)]
     if found.pairs:
         sections.append(_pairs(found))
+    if report.confusion:
+        sections.append(confusion_section(report.confusion))
+    if report.misfit is not None:
+        sections.append(misfit_section(report.misfit))
+    if report.thresholds:
+        sections.append(thresholds_section(report.thresholds, found.alpha))
     if report.by:
         sections.append(_by(report))
     if report.disagreements:
@@ -161,6 +176,18 @@ def _tidy(report: RaterReport) -> Iterator[tuple[Cell, ...]]:
     for pair in report.agreement.pairs:
         for coefficient in pair.coefficients:
             yield ("", "", pair.first, pair.second, *_cells(coefficient))
+    for at, found in report.thresholds.items():
+        for coefficient in found.coefficients.values():
+            yield ("relevant from", format_plain(at), "", "", *_cells(coefficient))
+    if report.misfit is not None:
+        yield from _misfit_rows(report.misfit)
+
+
+def _misfit_rows(found: Misfit) -> Iterator[tuple[Cell, ...]]:
+    for rater in found.raters:
+        yield ("", "", rater.rater, "", "alpha-ordinal without", rater.alpha_without, None, None, rater.n, found.note)
+        change = ("alpha-ordinal change", rater.change, rater.ci_low, rater.ci_high, rater.n)
+        yield ("", "", rater.rater, "", *change, "" if rater.p_value is None else f"p = {rater.p_value:.4g}")
 
 
 def _cells(coefficient: Coefficient) -> tuple[Cell, ...]:
@@ -183,6 +210,11 @@ FIELDS: Fields = {
 """What is written of each class; see `cranfield.record`."""
 
 
+def _misfit_payload(found: Misfit) -> dict[str, Any]:
+    names = [rater.rater for rater in found.misfits]
+    return {**record_of(found, RATER_FIELDS), "misfits": names, "sentence": misfit_sentence(found)}
+
+
 def _payload(report: RaterReport) -> dict[str, Any]:
     found, ties, outcome = report.agreement, report.tie_rate, report.outcome
     return {
@@ -198,6 +230,10 @@ def _payload(report: RaterReport) -> dict[str, Any]:
             | {"measures": {coefficient.name: record_of(coefficient, FIELDS) for coefficient in pair.coefficients}}
             for pair in found.pairs
         ],
+        "levels": list(report.levels),
+        "confusion": [confusion_payload(matrix) for matrix in report.confusion],
+        "without_each_rater": None if report.misfit is None else _misfit_payload(report.misfit),
+        "thresholds": [{"binary_at": at, **record_of(on, FIELDS)} for at, on in report.thresholds.items()],
         "by": {"stratum": report.by_key or None, "values": plain(report.by, FIELDS)},
         "disagreements": plain(report.disagreements, FIELDS),
         "n_disagreements": report.n_disagreements,
