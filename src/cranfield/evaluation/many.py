@@ -10,6 +10,7 @@ from dataclasses import replace
 from itertools import combinations
 
 from cranfield.errors import Problem, UnknownNameError, UsageError
+from cranfield.evaluation.class_verdict import deciding_key
 from cranfield.evaluation.evidence.values import void_sentences
 from cranfield.evaluation.many_values import (
     ManyComparison,
@@ -31,6 +32,7 @@ from cranfield.evaluation.values import Evaluation, Summary
 from cranfield.evaluation.verdict import CompareOptions, sign_of
 from cranfield.evaluation.verdict_table import VerdictCode
 from cranfield.measures import CATALOGUE, Measure
+from cranfield.model import TestSet
 from cranfield.numbers import format_p, format_value
 from cranfield.stats.omnibus import cliques, critical_difference, friedman, mean_ranks, permutation_omnibus
 from cranfield.stats.permutation import EXACT_UP_TO
@@ -95,7 +97,15 @@ def compare_many(
         dropped=dropped_queries(evaluations, paired),
         evidence=options.limits.inspect(evaluations, primary),
     )
-    return replace(many, verdict=_verdict(many))
+    return replace(many, verdict=_with_class_note(_verdict(many), evaluations[0].testset, options))
+
+
+def _with_class_note(verdict: ManyVerdict, testset: TestSet, options: CompareOptions) -> ManyVerdict:
+    """The verdict, with a reason where classes of queries would decide between two systems."""
+    if verdict.code is VerdictCode.INVALID or not deciding_key(testset, options):
+        return verdict
+    note = "of three systems or more the mean over all queries decides; of two, the classes of queries"
+    return replace(verdict, reasons=(*verdict.reasons, note))
 
 
 def _check_names(evaluations: Sequence[Evaluation], baseline: str | None) -> list[str]:

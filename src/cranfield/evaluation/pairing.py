@@ -41,15 +41,18 @@ class PairedValues:
 
     def strata(self, testset: TestSet) -> Iterator[tuple[str, str, PairedValues]]:
         """(key, value, values) of every stratum."""
+        places = {query_id: row for row, query_id in enumerate(self.query_ids)}
         for key, value, query_ids in strata_of(testset, self.query_ids):
-            yield key, value, self._only(set(query_ids))
+            yield key, value, self._at(sorted(places[query_id] for query_id in query_ids))
 
     def without(self, query_ids: Sequence[str]) -> PairedValues:
         """The values without those of some queries."""
         return self._only(set(self.query_ids) - set(query_ids))
 
     def _only(self, kept: set[str]) -> PairedValues:
-        rows = [row for row, query_id in enumerate(self.query_ids) if query_id in kept]
+        return self._at([row for row, query_id in enumerate(self.query_ids) if query_id in kept])
+
+    def _at(self, rows: Sequence[int]) -> PairedValues:
         return PairedValues(self.measure, tuple(self.query_ids[row] for row in rows), self.values[rows])
 
 

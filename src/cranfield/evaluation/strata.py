@@ -12,7 +12,7 @@ from cranfield.errors import UnknownNameError, UsageError
 from cranfield.evaluation.evaluate import summarise
 from cranfield.evaluation.values import Comparison, Evaluation, Summary
 from cranfield.measures import CATALOGUE, Measure
-from cranfield.model import TestSet, is_in_stratum, query_strata
+from cranfield.model import TestSet, is_in_stratum
 from cranfield.model.query import CLASS
 from cranfield.ranking.value import FloatQ
 
@@ -160,7 +160,10 @@ def _ceilings(system: str, names: tuple[str, str], sides: tuple[FloatQ, FloatQ],
 def _by_stratum(testset: TestSet, query_ids: Iterable[str]) -> dict[str, dict[str, list[str]]]:
     """Key to value to query ids."""
     groups: dict[str, dict[str, list[str]]] = {}
-    for query_id in query_ids:
-        for key, value in query_strata(testset.by_id[query_id]).items():
+    if not testset.strata:
+        return groups
+    wanted = set(query_ids)
+    for query_id, strata in testset.strata.items():
+        for key, value in strata.items() if query_id in wanted else ():
             groups.setdefault(key, {}).setdefault(value, []).append(query_id)
     return groups

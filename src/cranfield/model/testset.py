@@ -17,7 +17,7 @@ from typing import Literal
 
 from cranfield.model.matching import MatchingRules
 from cranfield.model.note import Note
-from cranfield.model.query import Query, negative_of
+from cranfield.model.query import Query, negative_of, query_strata
 from cranfield.model.query_ids import IdRule, QueryIds
 from cranfield.model.target import Entity, File, Legacy, Pattern, Predicate, Source, Span, Target
 
@@ -182,6 +182,11 @@ class TestSet:
     def query_ids(self) -> tuple[str, ...]:
         """Ids in the order of the file."""
         return tuple(query.id for query in self.queries)
+
+    @cached_property
+    def strata(self) -> Mapping[str, Mapping[str, str]]:
+        """Query id to its strata, the class among them; without the queries that have none."""
+        return {query.id: strata for query in self.queries if (strata := query_strata(query))}
 
     @cached_property
     def by_id(self) -> Mapping[str, Query]:

@@ -8,6 +8,8 @@ from hypothesis import strategies as st
 
 from cranfield import Limits, Query, TestSet, compare, evaluate
 from cranfield.errors import UnknownNameError, UsageError
+from cranfield.evaluation.many import compare_many
+from cranfield.evaluation.verdict import CompareOptions
 from cranfield.evaluation.verdict_table import VerdictCode
 from cranfield.model import Negative
 from cranfield.stats.stratified import stratified_t
@@ -212,3 +214,13 @@ def test_what_cannot_decide_is_refused(options, error, message):
     sides = [evaluate(testset, {q.id: ["hit"] for q in queries}, measures=["RR"], name=name) for name in "ab"]
     with pytest.raises(error, match=message):
         compare(*sides, **options)
+
+
+def test_of_three_systems_one_mean_decides_and_a_reason_says_so():
+    queries = tuple(Query(f"{k}{i}", strata={"type": k}) for k, i in product("ab", range(8)))
+    testset = TestSet("set", queries, {q.id: {"hit": 1} for q in queries})
+    sides = [evaluate(testset, {q.id: ["hit"] for q in queries}, measures=["RR"], name=name) for name in "xyz"]
+    options = CompareOptions(strata="type")
+    note = "of three systems or more the mean over all queries decides; of two, the classes of queries"
+    assert note in compare_many(sides, options).verdict.reasons
+    assert note not in compare_many(sides).verdict.reasons
