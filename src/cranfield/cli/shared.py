@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import date
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, ParamSpec, TypeVar, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, ParamSpec, TypeVar, get_type_hints
 
 import typer
 
@@ -186,12 +186,27 @@ def today() -> date:
     return date.today()  # noqa: DTZ011
 
 
+TESTSETS = ("testset", "old", "new")
+"""Arguments of commands that are test sets."""
+
+
+def _resolve_names(arguments: dict[str, Any]) -> None:
+    """Put the path of a test set in the place of its name."""
+    for name in TESTSETS:
+        given = arguments.get(name)
+        if isinstance(given, Path) and not given.exists():
+            from cranfield.project.named_testset import named_testset
+
+            arguments[name] = named_testset(given)
+
+
 def handled(command: Callable[P, R]) -> Callable[P, R]:
     """Turn our errors into lines on stderr and an exit code; anything else is a bug and shows its traceback."""
 
     @functools.wraps(command)
     def wrapper(*args: P.args, **kwargs: P.kwargs) -> R:
         try:
+            _resolve_names(kwargs)
             return command(*args, **kwargs)
         except CranfieldError as error:
             if State.debug:

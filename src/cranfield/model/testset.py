@@ -108,6 +108,8 @@ class Meta:
     """Changes, a sentence each, the latest last."""
     ids: IdRule | Literal[""] = ""
     """Rule that made the ids of the queries; empty: they stand in the file."""
+    task_types: tuple[str, ...] = ()
+    """Values that the stratum `task_type` may have; empty: the common ones."""
 
     def days_overdue(self, today: date) -> int:
         """Days since it should have been refreshed; 0 where it is not overdue, or its date is not known."""

@@ -11,11 +11,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from cranfield.errors import Problem, TestSetError, UsageError, shorten
-from cranfield.formats.io.files import meta_path
+from cranfield.formats.io.files import meta_path, shown
 from cranfield.formats.sniff import read_testset
 from cranfield.model import LETTERS, QUERY_CLASSES, Query, TestSet, class_named
 from cranfield.model.note import info
 from cranfield.model.query import NEGATIVE
+from cranfield.project.named_testset import named_testset
 from cranfield.words import first_of
 
 if TYPE_CHECKING:
@@ -118,17 +119,21 @@ def load(
     Predicates are evaluated on their databases, and ratings become grades.
 
     Args:
-        source: the file; or a mapping of query id to document id to grade; or a data frame with a row per judgment.
+        source: the file, or the name of a test set in the folder of the config; or a mapping of query id to document id to grade; or a data frame with a row per judgment.
         format: name of a file's format, to say so instead. Qrels whose second column says something have to be named:
             `subtopics`, `judges` or `preferences`.
         columns: what a frame's columns are called, where the names are unusual: `{"query_id": "topic"}`.
         options: what else is done to it: other judgments, strata, classes, a consensus, a repository it must be true of.
 
     Raises:
-        TestSetError: with every problem of the file, each with its line.
+        TestSetError: with every problem of the file, each with its line; grades that are not on the declared scale, and
+            unknown task types, are problems too.
     """
     if isinstance(source, str | Path):
-        return apply_options(read_stored(Path(source), format, options.ids), options, Path(source).parent)
+        path = named_testset(Path(source))
+        stored = read_stored(path, format, options.ids)
+        refuse_undeclared(stored, path)
+        return apply_options(stored, options, path.parent)
     for name, value in (("format", format), ("ids", options.ids)):
         if value is not None:
             raise UsageError(f"{name} is {shorten(value)}", expected="none: it is about files, and this is none")
@@ -136,6 +141,26 @@ def load(
 
     read = qrels_from_mapping(source) if isinstance(source, Mapping) else qrels_from_frame(source, columns=columns)
     return apply_options(read, options)
+
+
+def refuse_undeclared(testset: TestSet, path: Path) -> None:
+    """Refuse grades that are not on the declared scale, and unknown task types.
+
+    Raises:
+        TestSetError: with all of them, each at its line where that is found.
+    """
+    from cranfield.testsets.declared import undeclared
+
+    found = undeclared(testset)
+    if found:
+        from cranfield.formats.splice.places import place_of_item
+
+        texts = {query.id: query.text for query in testset.queries}
+        problems = []
+        for each in found:
+            names = tuple(name for name in (each.query_id, texts.get(each.query_id, "")) if name)
+            problems.append(each.problem(shown(path), *place_of_item(path, names, each.item)))
+        raise TestSetError(problems)
 
 
 def read_stored(path: Path, format: str | None = None, ids: str | None = None) -> TestSet:  # noqa: A002 - as above

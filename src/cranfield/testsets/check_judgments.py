@@ -10,6 +10,7 @@ from itertools import combinations
 from cranfield.matching.place import entity_of, overlap, path_of, place_of
 from cranfield.model import Absence, Entity, Hit, Legacy, Pattern, Span, Target, TestSet
 from cranfield.model.query import negative_of
+from cranfield.testsets import declared
 from cranfield.testsets.expected import is_relevant, kind_of, paths_of
 from cranfield.words import n_of
 
@@ -32,27 +33,13 @@ def without_relevant(testset: TestSet) -> Iterator[Complaint]:
 
 
 def off_the_scale(testset: TestSet) -> Iterator[Complaint]:
-    """Grades that the declared scale does not have; what is only pooled (under 0) has none."""
-    scale = set(testset.meta.scale)
-    if not scale:
-        return
-    written = ", ".join(f"{grade:g}" for grade in testset.meta.scale)
-    low, high = min(scale), max(scale)
-    for query_id in testset.query_ids:
-        ratings = testset.ratings.get(query_id, ())
-        between = {rating.doc_id for rating in ratings}  # what raters came to may lie between two grades
-        for doc_id, grade in testset.grades.get(query_id, {}).items():
-            if grade >= 0 and grade not in scale and not (doc_id in between and low <= grade <= high):
-                yield query_id, f"grade {grade:g} of {doc_id} is not on the scale {written}"
-        for target in testset.targets.get(query_id, ()):
-            if target.grade not in scale:
-                yield query_id, f"grade {target.grade:g} of {target.label} is not on the scale {written}"
-        for rating in ratings:
-            if rating.grade is not None and rating.grade not in scale:
-                yield (
-                    query_id,
-                    f"grade {rating.grade:g} of {rating.doc_id} by {rating.rater} is not on the scale {written}",
-                )
+    """Grades that the declared scale does not have."""
+    yield from ((found.query_id, found.sentence) for found in declared.off_the_scale(testset))
+
+
+def unknown_task_types(testset: TestSet) -> Iterator[Complaint]:
+    """Values of the stratum `task_type` that are not declared."""
+    yield from ((found.query_id, found.sentence) for found in declared.unknown_task_types(testset))
 
 
 def negative_with_judgments(testset: TestSet) -> Iterator[Complaint]:

@@ -10,6 +10,7 @@ from datetime import date
 from cranfield.errors import Problem, UsageError
 from cranfield.model import Negative, Query, Target, TestSet, class_named, content_id
 from cranfield.model.query import negative_of
+from cranfield.testsets.declared import undeclared
 from cranfield.words import n_of
 
 _DATE = re.compile(r"\d{4}-\d{2}(-\d{2})?")
@@ -73,7 +74,7 @@ def added(testset: TestSet, addition: Addition, today: date) -> TestSet:
 
     Raises:
         UsageError: with everything that does not fit: a query without a text or anything expected, judgments that are
-            there already, graded ids beside targets, a negative query that expects something.
+            there already, graded ids beside targets, a negative query that expects something, a grade off the scale.
     """
     problems = list(_problems(testset, addition))
     if problems:
@@ -96,6 +97,11 @@ def added(testset: TestSet, addition: Addition, today: date) -> TestSet:
     if addition.targets:
         targets = (*testset.targets.get(query.id, ()), *addition.targets)
         changed = replace(changed, targets={**testset.targets, query.id: targets})
+    wrong = [found for found in undeclared(changed) if found.query_id == query.id]
+    if wrong:
+        raise UsageError(
+            [Problem(each.sentence, expected=each.expected, got=each.got, hint=each.hint) for each in wrong]
+        )
     n = len(addition.grades) + len(addition.targets)
     judged = "negative" if addition.negative else n_of(n, "judgments")
     sentence = (

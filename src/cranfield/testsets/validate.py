@@ -66,6 +66,12 @@ CHECKS: Mapping[str, Check] = {
         ),
         Check("scale", "error", "Grades are on the declared scale.", _of_set(judgments.off_the_scale)),
         Check(
+            "task types",
+            "error",
+            "Task types are declared, or locate, explain, debug, extend, review or general.",
+            _of_set(judgments.unknown_task_types),
+        ),
+        Check(
             "negative",
             "error",
             "Nothing is relevant to a negative query.",

@@ -18,12 +18,14 @@ from pydantic import Field
 from cranfield.errors import TestSetError, shorten
 from cranfield.formats.io.delimited import write_unicode
 from cranfield.formats.io.files import STDIN, stem, unpacked_name
+from cranfield.formats.io.located import load_located
 from cranfield.formats.io.records import OpenModel
 from cranfield.formats.io.validation import Text, load_model
 from cranfield.formats.testsets.native import meta_of, rules_of
 from cranfield.formats.testsets.native_fields import Strict
 from cranfield.formats.testsets.native_models import MatchingModel, MetaModel
 from cranfield.formats.testsets.native_write import document_of
+from cranfield.formats.testsets.vocabulary import version_problems
 from cranfield.model import MatchingRules, Meta, Note, NoteKind, TestSet
 from cranfield.model.note import info
 
@@ -58,6 +60,7 @@ class _Facts(OpenModel):
     human_reviewed_count: int | None = None
     strata_counts: dict[str, int] = Field(default_factory=dict)
     source_file_hashes: dict[str, str] = Field(default_factory=dict)
+    task_types: list[Text] = Field(default_factory=list)
     known_limitations: list[Text] = Field(default_factory=list)
     cranfield: _More | None = None
 
@@ -81,6 +84,9 @@ def with_facts(testset: TestSet, path: Path, n_reviewed: int | None) -> TestSet:
     review = "" if n_reviewed is None else f"{n_reviewed} of {n} records reviewed by a person"
     if str(path) == STDIN or not facts_file.is_file():
         return replace(testset, matching=RULES, meta=Meta(review=review))
+    located = load_located(facts_file, TestSetError)
+    if problems := list(version_problems(located)):
+        raise TestSetError(problems)
     facts = load_model(facts_file, _Facts, TestSetError)
     more = facts.cranfield or _More()
     return replace(
@@ -102,6 +108,7 @@ def _about(facts: _Facts, more: _More, review: str = "") -> Meta:
         commit=facts.source_sha or facts.commit,
         source_files=dict(facts.source_file_hashes),
         counts=_marginals(facts),
+        task_types=tuple(facts.task_types),
     )
     if more.meta is None:
         return own
@@ -162,6 +169,8 @@ def write_facts(testset: TestSet, path: Path) -> None:
         facts["strata_counts"] = dict(sorted(_cells(testset).items()))
     if REVIEWED in meta.counts:
         facts["human_reviewed_count"] = meta.counts[REVIEWED]
+    if meta.task_types:
+        facts["task_types"] = list(meta.task_types)
     if meta.source_files:
         facts["source_file_hashes"] = dict(meta.source_files)
     if more := _more(testset, path, facts):

@@ -15,7 +15,7 @@ from typing import Annotated, Any
 
 from pydantic import Field, JsonValue
 
-from cranfield.errors import ProblemList, TestSetError
+from cranfield.errors import ProblemList, TestSetError, shorten
 from cranfield.formats.io.cells import whole
 from cranfield.formats.io.located import Located
 from cranfield.formats.io.records import RECORDS, OpenModel, indexed_objects, load_records, write_records
@@ -24,8 +24,10 @@ from cranfield.formats.io.validation import Text, validate
 from cranfield.formats.testsets.builder import TestSetBuilder, UnknownFields
 from cranfield.formats.testsets.golden_facts import RULES, STRATA, with_facts, write_facts
 from cranfield.formats.testsets.native_fields import FilledText, Grade, Id, Strict
+from cranfield.formats.testsets.vocabulary import task_type_problems, version_problems
 from cranfield.model import Entity, File, Query, Span, Target, TestSet
 from cranfield.model.note import not_carried
+from cranfield.model.vocabulary import TASK_TYPE, TASK_TYPES
 from cranfield.words import n_of
 
 Line = Annotated[int, Field(ge=1, le=999_999_999)]
@@ -88,7 +90,10 @@ def read_golden_json(path: Path | str) -> TestSet:
     path = Path(path)
     located = load_records(path)
     testset, n_reviewed = _testset(located)
-    return with_facts(testset, path, n_reviewed)
+    testset = with_facts(testset, path, n_reviewed)
+    if problems := [*version_problems(located), *task_type_problems(located, testset.meta.task_types)]:
+        raise TestSetError(problems)
+    return testset
 
 
 def _testset(located: Located) -> tuple[TestSet, int | None]:
@@ -225,6 +230,13 @@ def write_golden_json(testset: TestSet, path: Path | str) -> None:
         if others or testset.grades.get(query.id) or query.negative is not None:
             message = f"not written: query {query.id!r} is judged by something else than places in code"
             problems.add(message, path=str(path), expected="entities, spans of lines or files")
+    types = {name.casefold() for name in testset.meta.task_types or TASK_TYPES}
+    for query in testset.queries:
+        value = query.strata.get(TASK_TYPE, "")
+        if value and value.casefold() not in types:
+            message = f"not written: query {query.id!r} has an unknown task type"
+            hint = "`task_types` of the metadata declares others"
+            problems.add(message, path=str(path), expected=", ".join(TASK_TYPES), got=shorten(value), hint=hint)
     problems.raise_if_any()
     write_records(path, [_entry(testset, query) for query in testset.queries], lambda located: _testset(located)[0])
     write_facts(testset, path)

@@ -20,6 +20,7 @@ from cranfield.formats.io.tree import Loc, source_text
 from cranfield.formats.io.validation import Text, validate
 from cranfield.formats.testsets.builder import TestSetBuilder, UnknownFields, check_graded
 from cranfield.formats.testsets.native_fields import FilledText, Grade, Id
+from cranfield.formats.testsets.vocabulary import version_problems
 from cranfield.model import Query, TestSet
 from cranfield.model.note import not_carried
 
@@ -64,6 +65,7 @@ def _testset(located: Located) -> TestSet:
     model = validate(located, _File, builder.problems)
     for index, raw in indexed_objects(located.sourced.get(RECORDS)):
         _judge(builder, raw, (RECORDS, index))
+    builder.problems.problems += version_problems(located)
     builder.problems.raise_if_any()
     if model is None:
         raise TestSetError("not a test set", path=str(located.path))

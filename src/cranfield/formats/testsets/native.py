@@ -206,6 +206,7 @@ def meta_of(model: MetaModel) -> Meta:
         previous=model.previous,
         history=tuple(model.history),
         ids=model.ids,
+        task_types=tuple(model.task_types),
     )
 
 

@@ -291,6 +291,8 @@ class MetaModel(Strict):
     """Review status, such as `agent curated, pending human review` or `reviewed`."""
     scale: list[Grade] = Field(default_factory=list)
     """Grades that judgments may have; empty: any grade."""
+    task_types: list[FilledText] = Field(default_factory=list)
+    """Values of the stratum `task_type`; empty: `locate`, `explain`, `debug`, `extend`, `review` and `general`."""
     made: Date | None = None
     """Date of this version."""
     refresh_days: Annotated[int, Field(ge=1, le=100_000)] = DEFAULT_REFRESH_DAYS

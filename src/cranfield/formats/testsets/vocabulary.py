@@ -1,0 +1,45 @@
+"""What records of a golden set, and files like it, may say: task types, and versions of the schema."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator
+
+from cranfield.errors import Problem, did_you_mean, shorten
+from cranfield.formats.io.located import Located
+from cranfield.formats.io.records import RECORDS, indexed_objects
+from cranfield.formats.io.tree import Loc, source_text
+from cranfield.model.vocabulary import TASK_TYPE, TASK_TYPES
+
+VERSION = "schema_version"
+_KNOWN = re.compile(r"1(\.\d+){0,2}")
+KNOWN_VERSIONS = "1, or 1.x.y such as 1.0.0"
+
+
+def version_problems(located: Located) -> Iterator[Problem]:
+    """Unknown versions of the schema, of the file and of its records."""
+    yield from _version_problem(located, located.sourced.get(VERSION), (VERSION,))
+    for index, record in indexed_objects(located.sourced.get(RECORDS)):
+        yield from _version_problem(located, record.get(VERSION), (RECORDS, index, VERSION))
+
+
+def _version_problem(located: Located, value: object, loc: Loc) -> Iterator[Problem]:
+    text = source_text(value)
+    if value is not None and (not isinstance(text, str) or _KNOWN.fullmatch(text) is None):
+        got = shorten(text) if isinstance(text, str) else "no text"
+        yield located.problem("unknown schema version", loc, expected=KNOWN_VERSIONS, got=got)
+
+
+def task_type_problems(located: Located, declared: Collection[str] = ()) -> Iterator[Problem]:
+    """Records whose task type is none of the declared ones, by default those of the format."""
+    known = [*(declared or TASK_TYPES)]
+    folded = {name.casefold() for name in known}
+    for index, record in indexed_objects(located.sourced.get(RECORDS)):
+        text = source_text(record.get(TASK_TYPE))
+        if isinstance(text, str) and text.casefold() not in folded:
+            yield located.problem(
+                f"unknown task type {shorten(text)}",
+                (RECORDS, index, TASK_TYPE),
+                expected=", ".join(known),
+                hint=did_you_mean(text.casefold(), known) or "`task_types` of the metadata declares others",
+            )
