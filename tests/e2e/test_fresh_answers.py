@@ -172,6 +172,23 @@ def test_the_first_caveat_says_how_many_answers_were_kept_and_how_old_they_are(p
     assert "were kept" not in project.run("--refresh").stdout
 
 
+@pytest.mark.parametrize("how", ["files", "command", "field"])
+@pytest.mark.parametrize("hours", [None, 24])
+def test_an_index_that_is_built_while_it_is_asked_is_a_caveat_and_keeps_nothing(
+    project: Project, how: str, hours: float | None
+) -> None:
+    project.config(DEPENDS[how], hours=hours)
+    build = "if sys.argv[2] == 'word7': Path('index.json').write_text(json.dumps({**index, 'version': 'new'}))\n"
+    (project.folder / "search.py").write_text(SEARCH + build)
+    done = project.run()
+    assert "old: what it depends on changed while it was asked: the answers may be of two" in " ".join(
+        done.stdout.split()
+    )
+    assert not list((project.folder / ".cranfield").glob("answers/*.jsonl"))
+    (project.folder / "search.py").write_text(SEARCH)
+    assert "changed while it was asked" not in project.run().stdout
+
+
 def test_the_sidecar_has_the_time_and_the_age_of_every_kept_answer(project: Project) -> None:
     project.config("[index.json]", hours=24)
     runs = project.folder / "cranfield-out" / "runs"

@@ -105,6 +105,8 @@ class Run:
     """Stamped as not for the record."""
     config: Mapping[str, Any] = field(default_factory=dict)
     """The system's configuration as written, for the provenance of a report; holds no secret."""
+    changed: bool = False
+    """What the system depends on changed while it was asked: the answers may be of two versions of its index."""
     says_empty: bool = True
     """False where it was read from a table of results, which has no row for an answer without a result."""
 

@@ -183,10 +183,11 @@ def _last_report(folder: Path, evaluation: Evaluation) -> str | None:
     of_system = [
         point for point in points if (point.testset, point.system) == (evaluation.testset.name, evaluation.name)
     ]
-    if not of_system or run is None:
+    if not of_system:
         return None
     last = of_system[-1]
-    now = (evaluation.run_digest, evaluation.testset.digest, run.config_digest, run.depth, evaluation.pilot)
+    config_digest, depth = (None, None) if run is None else (run.config_digest, run.depth)
+    now = (evaluation.run_digest, evaluation.testset.digest, config_digest, depth, evaluation.pilot)
     then = (last.run_digest, last.digest, last.config_digest, last.k, last.pilot)
     is_same = now == then and last.convention == evaluation.ranking.convention.name
     return last.report if is_same and inside(folder / FOLDER, last.report) else None

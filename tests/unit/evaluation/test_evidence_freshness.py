@@ -8,6 +8,7 @@ from cranfield.evaluation.compare import compare
 from cranfield.evaluation.evidence.values import Consequence, Setting
 from cranfield.evaluation.values import Limits
 from cranfield.evaluation.verdict import CompareOptions
+from cranfield.formats.runs.jsonl import write_run
 from cranfield.model import Answer, CallLog, Hit, Outcome, Query, Run, TestSet
 from cranfield.project.recipe import evaluate
 
@@ -71,6 +72,14 @@ def test_answers_that_were_asked_for_or_resumed_soon_are_no_caveat(logs):
 def test_the_answers_of_a_run_file_are_not_kept_answers():
     assert found(*[CallLog(1.0, cached=True)] * 4, config={"run": "old.run"}) == []
     assert found(*[KEPT] * 4, config={"run": "old.jsonl"}), "they were kept when the file was made"
+
+
+def test_a_run_whose_index_changed_meanwhile_is_a_caveat(tmp_path):
+    answers = {query: Answer(Outcome.ANSWERED, (Hit("a"),)) for query in QUERIES}
+    for changed in (True, False):
+        write_run(Run("old", answers, logs=dict.fromkeys(QUERIES, ASKED), changed=changed), tmp_path / "old.jsonl")
+        found = evaluate(TESTSET, tmp_path / "old.jsonl", measures=["RR"]).evidence
+        assert ("changed-meanwhile" in {finding.check for finding in found}) is changed
 
 
 def test_both_checks_can_be_changed_by_name():

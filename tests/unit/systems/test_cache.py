@@ -299,7 +299,7 @@ def test_answers_of_a_system_that_changed_while_it_was_asked_are_not_kept(again,
             return super().search(query, k)
 
     _, _, told = again(Changing(depends=[index]))
-    assert told.notes == ["old: answers are not cached: what it depends on changed meanwhile"]
+    assert told.notes == ["old: what it depends on changed while it was asked"]
     assert entries() == []
 
 

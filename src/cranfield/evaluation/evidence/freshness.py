@@ -1,4 +1,4 @@
-"""Checks of the age of answers: those that were kept from an earlier collection, and those of a call that was interrupted."""
+"""Checks of the age of answers: kept from an earlier collection, of a call that was interrupted, of two versions of an index."""
 
 from __future__ import annotations
 
@@ -41,6 +41,16 @@ def resumed_answers(system: Scored, _primary: Measure | None, limit_h: float) ->
             tuple(old),
             len(old),
             len(system.query_ids),
+        )
+
+
+def changed_meanwhile(system: Scored, _primary: Measure | None, _limit: float) -> Iterator[Found]:
+    """What the system depends on was another when the last query had been sent than before the first."""
+    if system.run is not None and system.run.changed:
+        yield Found(
+            f"{system.name}: what it depends on changed while it was asked: the answers may be of two versions of its index",
+            count=1,
+            total=1,
         )
 
 

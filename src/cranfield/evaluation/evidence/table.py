@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from cranfield.evaluation.evidence.answers import broken_answer_rules
 from cranfield.evaluation.evidence.family import missing_family
-from cranfield.evaluation.evidence.freshness import kept_answers, resumed_answers
+from cranfield.evaluation.evidence.freshness import changed_meanwhile, kept_answers, resumed_answers
 from cranfield.evaluation.evidence.inspected import Inspected
 from cranfield.evaluation.evidence.intact import left_out_queries
 from cranfield.evaluation.evidence.likeness import id_form
@@ -69,6 +69,15 @@ _ROWS = (
         Consequence.CAVEAT,
         system=resumed_answers,
         cause="Remove the folder .partial in the output folder before a run is repeated, to ask every query again.",
+    ),
+    Check(
+        "changed-meanwhile",
+        "What the system depends on changed while it was asked.",
+        "digest of `depends` after the last query != digest before the first",
+        0,
+        Consequence.CAVEAT,
+        system=changed_meanwhile,
+        cause="Run again, when nothing builds the index.",
     ),
     Check(
         "failed-queries",

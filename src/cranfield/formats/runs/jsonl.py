@@ -51,7 +51,8 @@ def write_run(run: Run, path: Path | str) -> None:
     lines += [json_line(answer_record(query_id, answer)) for query_id, answer in run.answers.items()]
     logs = [json_line({"query_id": query_id, **log_record(log)}) for query_id, log in run.logs.items()]
     if logs:
-        write_text(log_path(path), [json_line({LOG_KEY: VERSION, "name": run.name}), *logs], errors="surrogatepass")
+        header = {LOG_KEY: VERSION, "name": run.name, **({"changed": True} if run.changed else {})}
+        write_text(log_path(path), [json_line(header), *logs], errors="surrogatepass")
     else:
         log_path(path).unlink(missing_ok=True)
     write_text(path, lines, errors="surrogatepass")
@@ -87,22 +88,26 @@ def read_run(path: Path | str) -> Run:
         raise RunFormatError(
             "the file is empty", path=shown(path), expected=f'a header line {{"{RUN_KEY}":{VERSION},…}}'
         )
+    logs, changed = _read_logs(log_path(path))
     return Run(
         name=header["name"],
         answers=answers,
         depth=header.get("depth"),
         order=header.get("order", "given"),
-        logs=_read_logs(log_path(path)),
+        logs=logs,
         testset_digest=header.get("testset_digest"),
         config_digest=header.get("config_digest"),
         pilot=header.get("pilot", False),
         config=header.get("config", {}),
+        changed=changed,
     )
 
 
-def _read_logs(path: Path) -> dict[str, CallLog]:
+def _read_logs(path: Path) -> tuple[dict[str, CallLog], bool]:
+    """The log of each query, and whether what the system depends on changed meanwhile."""
     if not path.exists():
-        return {}
+        return {}, False
+    changed = False
     logs: dict[str, CallLog] = {}
     reader = _LineReader(
         path, hint="it holds latencies and raw output only; without the file the run can still be read"
@@ -120,8 +125,10 @@ def _read_logs(path: Path) -> dict[str, CallLog]:
     for line, record in reader.records():
         if LOG_KEY not in record:
             reader.take(line, record, take_log)
+        else:
+            changed = record.get("changed") is True
     reader.problems.raise_if_any()
-    return logs
+    return logs, changed
 
 
 def _check_version(header: dict[str, Any]) -> bool:

@@ -59,7 +59,7 @@ class CollectOptions:
         """Reject invalid numbers."""
         for name, least in (("warm_up", 0), ("repeats", 1), ("cache_h", 0)):
             given = getattr(self, name)
-            if not given >= least:
+            if given is None or not given >= least:
                 raise UsageError(f"{name} is too small", expected=f"{least} or more", got=str(given))
 
 
@@ -215,6 +215,8 @@ class _Collection:
     progress: Progress
     answers: Mapping[str, Answers] = field(default_factory=dict)
     """System name to the answers so far."""
+    changed: frozenset[str] = frozenset()
+    """Systems whose dependencies changed while they were asked."""
 
     @property
     def n_collected(self) -> int:
@@ -252,6 +254,7 @@ class _Collection:
     def ask(self, answers: Mapping[str, Answers]) -> dict[str, Run]:
         """Make the calls whose answers are missing, and add them to `answers`."""
         self.answers = answers
+        _ = self.dependency_digests  # before the first query
         if self.cache is not None:
             self._note_undeclared()
         if self.cache is not None and not self.options.refresh:
@@ -268,6 +271,7 @@ class _Collection:
             self.progress.finish()
         for system in self.systems:
             self._report_unstable(system)
+        self.changed = self._find_changed()
         if self.cache is not None:
             self._write_cache(self.cache)
         return {system.name: self._run(system) for system in self.systems}
@@ -295,7 +299,7 @@ class _Collection:
             answers.append_again(query_id, log.latency_ms, differs)
         else:
             now = time.time()
-            answers.append(query_id, KeptAnswer(answer, replace(log, at=log.at or utc_time(now)), now))
+            answers.append(query_id, KeptAnswer(answer, log if log.cached else replace(log, at=utc_time(now)), now))
         self.progress.advance(call.system.name, call.query, answer, log)
 
     def _report_unstable(self, system: System) -> None:
@@ -334,15 +338,27 @@ class _Collection:
             oldest = oldest_time(used.values())
             self.progress.note(f"{system.name}: {how_many}, the oldest from {oldest}")
 
+    def _find_changed(self) -> frozenset[str]:
+        """Names of the systems whose dependencies are not those from before the first query."""
+        known: dict[Path, str] = {}
+        asked = [system for system in self.systems if self._is_cacheable(system) and not self._is_all_cached(system)]
+        changed = [
+            system.name
+            for system in asked
+            if self._dependency_digest(system, known) != self.dependency_digests[system.name]
+        ]
+        for name in changed:
+            self.progress.note(f"{name}: what it depends on changed while it was asked")
+        return frozenset(changed)
+
+    def _is_all_cached(self, system: System) -> bool:
+        return all(kept.log.cached for kept in self.answers[system.name].kept.values())
+
     def _write_cache(self, cache: Cache) -> None:
         """Cache the answers of each system whose dependencies did not change meanwhile."""
-        known: dict[Path, str] = {}
         for system in self.systems:
             name, kept = system.name, self.answers[system.name].kept
-            if not self._is_cacheable(system) or all(entry.log.cached for entry in kept.values()):
-                continue
-            if self._dependency_digest(system, known) != self.dependency_digests[name]:
-                self.progress.note(f"{name}: answers are not cached: what it depends on changed meanwhile")
+            if name in self.changed or not self._is_cacheable(system) or self._is_all_cached(system):
                 continue
             try:
                 cache.write(name, self._key(system), kept.items())
@@ -365,6 +381,7 @@ class _Collection:
             config_digest=system.config_digest,
             pilot=self.pilot or getattr(system, "is_pilot", False),
             config=system.public_config(),
+            changed=system.name in self.changed,
         )
 
 
