@@ -341,10 +341,10 @@ class _Collection:
     def _find_changed(self) -> frozenset[str]:
         """Names of the systems whose dependencies are not those from before the first query."""
         known: dict[Path, str] = {}
-        asked = [system for system in self.systems if self._is_cacheable(system) and not self._is_all_cached(system)]
+        queried = [system for system in self.systems if self._is_cacheable(system) and not self._is_all_cached(system)]
         changed = [
             system.name
-            for system in asked
+            for system in queried
             if self._dependency_digest(system, known) != self.dependency_digests[system.name]
         ]
         for name in changed:
