@@ -1,6 +1,7 @@
 """Systems under test: preflight checks, calls, and collection of runs."""
 
-from cranfield.systems.collect.collection import CollectOptions, Interrupted, collect_all
+from cranfield.systems.collect.collection import Interrupted, collect_all
+from cranfield.systems.collect.options import CollectOptions
 from cranfield.systems.collect.preflight import PassedCheck, preflight
 from cranfield.systems.collect.progress import Progress, progress_on
 from cranfield.systems.configured import ConfiguredSystem

@@ -23,6 +23,7 @@ from cranfield.systems.collect.cache import Cache, DamagedError, cache_key
 from cranfield.systems.collect.dependencies import UndigestedError, dependency_digest, is_declared
 from cranfield.systems.collect.dispatch import Call, Dispatcher, interleave
 from cranfield.systems.collect.journal import Answers, Journal, KeptAnswer, difference, oldest_time, utc_time
+from cranfield.systems.collect.options import CollectOptions
 from cranfield.systems.collect.progress import Progress, Silent
 from cranfield.systems.system import System
 from cranfield.words import n_of, printable
@@ -35,32 +36,6 @@ RUNS = "runs"
 """Folder of the finished runs, under the output folder."""
 
 _FILE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
-
-
-@dataclass(frozen=True, slots=True)
-class CollectOptions:
-    """Options of a collection: warm-up, repetitions, use of cached answers."""
-
-    warm_up: int = 0
-    """Number of queries sent to each system beforehand, the first of the test set; their answers are discarded."""
-    repeats: int = 1
-    """Number of calls per query. The first answer counts; differences of the others are noted in its log."""
-    seed: int = 0
-    """Seed of the order in which systems take turns."""
-    cache_dir: Path | None = None
-    """Folder of cached answers; None: no cache."""
-    cache_h: float = 0
-    """Hours for which cached answers are valid; 0, the default: no cache. Only answers of a system that says what they depend
-    on are cached."""
-    refresh: bool = False
-    """Replace cached answers by new ones."""
-
-    def __post_init__(self) -> None:
-        """Reject invalid numbers."""
-        for name, least in (("warm_up", 0), ("repeats", 1), ("cache_h", 0)):
-            given = getattr(self, name)
-            if given is None or not given >= least:
-                raise UsageError(f"{name} is too small", expected=f"{least} or more", got=str(given))
 
 
 _USUAL = CollectOptions()

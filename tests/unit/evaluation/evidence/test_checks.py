@@ -423,6 +423,18 @@ def unpaired(n: int, where: str) -> Callable[[], list[Evaluation]]:
     return build
 
 
+def changed(names: Sequence[str]) -> Callable[[], list[Evaluation]]:
+    """Runs of systems whose index was built while they were asked."""
+
+    def build() -> list[Evaluation]:
+        ids = corpus("paths")
+        testset = judged_queries(ids)
+        runs = {"old": run_of(lists_of(testset, ids, seed=4)), "new": run_of(lists_of(testset, ids))}
+        return [of(testset, replace(run, changed=name in names), name) for name, run in runs.items()]
+
+    return build
+
+
 APPLE = "apple-docs"
 BROKEN: Mapping[str, Sequence[Callable[[], list[Evaluation]]]] = {
     "kept-answers": [logged(CallLog(1.0, cached=True), n) for n in (1, 5, 40)],
@@ -430,6 +442,7 @@ BROKEN: Mapping[str, Sequence[Callable[[], list[Evaluation]]]] = {
         logged(CallLog(1.0, age_s=age_s, at="2026-11-21T20:51:00Z"), n)
         for age_s, n in ((3700, 1), (86_400, 5), (1e6, 40))
     ],
+    "changed-meanwhile": [changed(names) for names in (("new",), ("old",), ("old", "new"))],
     "answer-rules": [
         ruled("mode = semantic", {"mode": "text", "confidence": 0.9}, 1),
         ruled("confidence >= 0.5", {"mode": "semantic", "confidence": 0.1}, 9),
