@@ -423,7 +423,7 @@ def unpaired(n: int, where: str) -> Callable[[], list[Evaluation]]:
     return build
 
 
-def changed(names: Sequence[str]) -> Callable[[], list[Evaluation]]:
+def rebuilt(names: Sequence[str]) -> Callable[[], list[Evaluation]]:
     """Runs of systems whose index was built while they were asked."""
 
     def build() -> list[Evaluation]:
@@ -442,7 +442,7 @@ BROKEN: Mapping[str, Sequence[Callable[[], list[Evaluation]]]] = {
         logged(CallLog(1.0, age_s=age_s, at="2026-11-21T20:51:00Z"), n)
         for age_s, n in ((3700, 1), (86_400, 5), (1e6, 40))
     ],
-    "changed-meanwhile": [changed(names) for names in (("new",), ("old",), ("old", "new"))],
+    "changed-meanwhile": [rebuilt(names) for names in (("new",), ("old",), ("old", "new"))],
     "answer-rules": [
         ruled("mode = semantic", {"mode": "text", "confidence": 0.9}, 1),
         ruled("confidence >= 0.5", {"mode": "semantic", "confidence": 0.1}, 9),
