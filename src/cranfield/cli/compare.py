@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import date
 from functools import partial
 from pathlib import Path
@@ -18,19 +18,24 @@ from cranfield.cli.shared import (
     Format,
     FormatOption,
     HtmlOption,
+    MeansOption,
     MeasureOption,
     SeedOption,
     TestSetFormatOption,
+    check_means_file,
     contrasts_of,
     deliver,
     load_and_evaluate,
+    pair_progress,
     today,
     verdict_exit_code,
+    write_means,
 )
 from cranfield.errors import Problem, UsageError
 from cranfield.evaluation.verdict_table import VerdictCode
 
 if TYPE_CHECKING:
+    from cranfield.evaluation.many_values import ManyComparison
     from cranfield.evaluation.sensitivity import Sensitivity
     from cranfield.evaluation.values import Comparison, Evaluation
     from cranfield.evaluation.verdict import CompareOptions
@@ -80,9 +85,30 @@ VerdictStrataOption = Annotated[
         help="Key of the strata that are the classes of the verdict; default: the query classes, if any.",
     ),
 ]
+AdjustOption = Annotated[
+    str | None,
+    typer.Option(
+        "--adjust",
+        metavar="NAME",
+        help="Adjustment of all pairs of three or more runs: {adjustments}; default: max-t for the test permutation, else holm.",
+    ),
+]
+DrawsOption = Annotated[
+    int,
+    typer.Option("--draws", metavar="N", min=2, help="Random sign patterns, where not all can be counted."),
+]
+SortOption = Annotated[
+    str,
+    typer.Option(
+        "--sort", metavar="KEY", help="Order of three or more runs: mean, rank (mean rank), name, given or a measure."
+    ),
+]
+PairsOption = Annotated[
+    bool, typer.Option("--pairs", help="List all pairs of three or more runs; default: up to 45 pairs.")
+]
 MoreArgument = Annotated[
     list[Path] | None,
-    typer.Argument(metavar="[MORE]...", help="More runs: all pairs are compared, with Holm adjustment."),
+    typer.Argument(metavar="[MORE]...", help="More runs: all pairs are compared, with adjusted p-values."),
 ]
 
 
@@ -106,6 +132,11 @@ def compare_command(
     verdict_strata: VerdictStrataOption = None,
     alpha: Annotated[float, typer.Option("--alpha", metavar="X", help="Significance level (alpha).")] = 0.05,
     seed: SeedOption = 0,
+    draws: DrawsOption = 100_000,
+    adjust: AdjustOption = None,
+    sort: SortOption = "mean",
+    pairs: PairsOption = False,
+    means: MeansOption = None,
     contrast: ContrastOption = None,
     scoring: ScoringOptions,
     max_failed: Annotated[
@@ -132,35 +163,31 @@ def compare_command(
     from cranfield.measures import parse
 
     runs = [baseline, candidate, *(more or ())]
-    _refuse(
-        many=len(runs) > 2,
-        baseline_less=baseline_less,
-        sensitivity=sensitivity,
-        strata=verdict_strata,
-        fail_on=fail_on,
-    )
-    shown: Shown = {"contrasts": contrasts_of(contrast), "today": today()}
+    of_many = {"--baseline-less": baseline_less, "--adjust": adjust, "--pairs": pairs, "--sort": sort != "mean"}
+    _refuse(many=len(runs) > 2, of_many=of_many, sensitivity=sensitivity, strata=verdict_strata, fail_on=fail_on)
+    shown: Shown = {"contrasts": contrasts_of(contrast), "today": today(), "sort": sort, "show_pairs": pairs}
+    if means is not None:
+        check_means_file(means)
     evaluations = load_and_evaluate(
         testset, runs, measures, testset_format=testset_format, options=options, scoring=scoring, primary=primary
     )
     settings = {} if scoring.limits is None else scoring.limits.evidence
     measure, limits = parse(primary) if primary is not None else None, Limits(max_failed, min_judged, settings)
     declared = CompareOptions(
-        measure,
-        test,
-        alpha,
-        margin,
-        seed,
-        limits=limits,
+        *(measure, test, alpha, margin, seed, draws, limits),
         verdict=rule_of(verdict),
         strata=verdict_strata or "",
+        adjust=adjust or "",
     )
     if more:
-        document, verdicts = _compare_many(evaluations, declared, shown, baseline_less=baseline_less)
+        many, document, verdicts = _compare_many(evaluations, declared, shown, baseline_less=baseline_less)
     else:
         repeat = partial(_sensitivity, runs=(baseline, candidate), options=options, scoring=scoring)
         document, verdicts = _compare_two(evaluations, declared, shown, repeat if sensitivity else None)
+        many = None
     deliver(document, output, html)
+    if means is not None:
+        write_means(many or evaluations, means, sort)
     invalid = EXIT_SYSTEM if VerdictCode.INVALID in verdicts else 0
     raise typer.Exit(verdict_exit_code(verdicts, fail_on) or invalid)
 
@@ -170,19 +197,26 @@ class Shown(TypedDict):
 
     contrasts: Sequence[tuple[str, str, str]]
     today: date
+    sort: str
+    show_pairs: bool
 
 
 def _refuse(
-    *, many: bool, baseline_less: bool, sensitivity: bool, strata: str | None, fail_on: Sequence[VerdictCode] | None
+    *,
+    many: bool,
+    of_many: Mapping[str, object],
+    sensitivity: bool,
+    strata: str | None,
+    fail_on: Sequence[VerdictCode] | None,
 ) -> None:
     """Raise every option that does not fit the number of runs."""
     problems = []
+    baseline_less = bool(of_many["--baseline-less"])
     if many and sensitivity:
         problems.append(Problem("--sensitivity is about two runs", hint="compare the two in question alone"))
-    if baseline_less and not many:
-        problems.append(
-            Problem("--baseline-less is about three runs or more", hint="of two, the first is the baseline")
-        )
+    if not many:
+        hint = "of two, the first is the baseline"
+        problems += [Problem(f"{name} is about three runs or more", hint=hint) for name, on in of_many.items() if on]
     if many and baseline_less and {VerdictCode.BETTER, VerdictCode.WORSE} & set(fail_on or ()):
         problems.append(Problem("--fail-on better and worse are about a baseline", hint="leave out --baseline-less"))
     if many and strata is not None:
@@ -221,10 +255,11 @@ def _sensitivity(
 
 def _compare_many(
     evaluations: Sequence[Evaluation], declared: CompareOptions, shown: Shown, *, baseline_less: bool
-) -> tuple[Document, list[VerdictCode]]:
-    """The report of three systems or more, and the verdict overall and of each against the baseline."""
+) -> tuple[ManyComparison, Document, list[VerdictCode]]:
+    """The comparison of three systems or more, its report, and the verdict overall and of each against the baseline."""
     from cranfield.evaluation.many import compare_many
     from cranfield.reporting import comparison_document
 
-    many = compare_many(evaluations, declared, baseline=None if baseline_less else evaluations[0].name)
-    return comparison_document(many, **shown), list(many.claims)
+    first = None if baseline_less else evaluations[0].name
+    many = compare_many(evaluations, declared, baseline=first, progress=pair_progress())
+    return many, comparison_document(many, **shown), list(many.claims)

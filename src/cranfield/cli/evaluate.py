@@ -13,14 +13,17 @@ from cranfield.cli.shared import (
     Format,
     FormatOption,
     HtmlOption,
+    MeansOption,
     MeasureOption,
     TestSetFormatOption,
+    check_means_file,
     contrasts_of,
     deliver,
     load_and_evaluate,
     require_evidence,
     show,
     today,
+    write_means,
 )
 
 if TYPE_CHECKING:
@@ -43,6 +46,7 @@ def evaluate_command(
     scoring: ScoringOptions,
     output: FormatOption = Format.TEXT,
     html: HtmlOption = None,
+    means: MeansOption = None,
     history: Annotated[
         Path | None,
         typer.Option("--history", metavar="DIR", help="Append the means to the history in this folder."),
@@ -52,6 +56,8 @@ def evaluate_command(
 ) -> None:
     """Score runs against a test set: means with confidence intervals, failures and judged share."""
     contrasts = contrasts_of(contrast)
+    if means is not None:
+        check_means_file(means)
     only_numbers = output is Format.JSON and html is None and not contrasts and history is None
     evaluations = load_and_evaluate(
         testset,
@@ -61,6 +67,8 @@ def evaluate_command(
         options=options,
         scoring=scoring,
     )
+    if means is not None:
+        write_means(evaluations, means)
     if only_numbers:
         from cranfield.reporting.payload import json_parts, payload_of
 

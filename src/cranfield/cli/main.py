@@ -90,7 +90,14 @@ def _tests() -> str:
     return or_list([name for name, spec in TESTS.items() if spec.can_declare])
 
 
+def _adjustments() -> str:
+    from cranfield.stats.table import ADJUSTMENTS
+
+    return or_list(list(ADJUSTMENTS))
+
+
 LISTS: dict[str, Callable[[], str]] = {
+    "{adjustments}": _adjustments,
     "{conventions}": _conventions,
     "{id_rules}": _id_rules,
     "{parts}": _parts,

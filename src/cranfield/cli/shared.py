@@ -27,6 +27,7 @@ from cranfield.errors import (
 from cranfield.evaluation.verdict_table import VerdictCode, is_former, parse_verdict
 
 if TYPE_CHECKING:
+    from cranfield.evaluation.many_values import ManyComparison
     from cranfield.evaluation.values import Evaluation
     from cranfield.project.experiment import AnswerCache
     from cranfield.project.inputs import ScoringOptions
@@ -39,6 +40,9 @@ EXIT_VERDICT = 1
 EXIT_SYSTEM = 3
 EXIT_INCONCLUSIVE = 4
 EXIT_INTERRUPTED = 130
+
+MANY_PAIRS = 500
+"""Testing fewer pairs one by one takes no time worth counting."""
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -112,6 +116,10 @@ AllowDriftOption = Annotated[
 FormatOption = Annotated[Format, typer.Option("--format", help="Output format on stdout.")]
 HtmlOption = Annotated[
     Path | None, typer.Option("--html", metavar="FILE", help="Also write the report to this HTML file.")
+]
+MeansOption = Annotated[
+    Path | None,
+    typer.Option("--means", metavar="FILE", help="Also write a CSV of means to this file, one line a system."),
 ]
 MeasureOption = Annotated[
     list[str] | None,
@@ -339,6 +347,33 @@ def require_evidence(evaluations: Iterable[Evaluation]) -> None:
         typer.echo(f"error: void: {sentence}", err=True)
     if void:
         raise typer.Exit(EXIT_SYSTEM)
+
+
+def check_means_file(path: Path) -> None:
+    """Refuse a file of means that is no CSV, before anything is computed."""
+    if path.suffix.lower() != ".csv":
+        raise UsageError("--means writes CSV", path=str(path), expected="a file whose name ends in .csv")
+
+
+def write_means(result: ManyComparison | Sequence[Evaluation], path: Path, sort: str = "mean") -> None:
+    """Write the means of every system as CSV, and name the file on stderr."""
+    from cranfield.reporting.renderers.table import save_table
+    from cranfield.reporting.sections.leaderboard import means_table
+
+    save_table(means_table(result, sort), path)
+    typer.echo(f"wrote {path}", err=True)
+
+
+def pair_progress() -> Callable[[int, int], None] | None:
+    """Count pairs on stderr, where a person watches; None elsewhere."""
+    if not sys.stderr.isatty():
+        return None
+
+    def count(done: int, total: int) -> None:
+        if total >= MANY_PAIRS:
+            typer.echo(f"\r{done:,} of {total:,} pairs" + ("\n" if done == total else ""), nl=False, err=True)
+
+    return count
 
 
 def show(parts: Iterable[str]) -> None:

@@ -15,7 +15,7 @@ from pydantic import AfterValidator, ConfigDict, Field, PrivateAttr, ValidationI
 
 from cranfield.config.evidence import EvidenceConfig
 from cranfield.config.gate import GateConfig
-from cranfield.config.names import DEFAULT_TEST, ConventionName, MeasureName, TestName
+from cranfield.config.names import DEFAULT_TEST, AdjustmentName, ConventionName, MeasureName, TestName
 from cranfield.config.strict import Finding, Strict, checked, raise_findings
 from cranfield.config.systems import FusionConfig, Name, Params, SystemConfig, SystemName
 from cranfield.config.testset_options import SetOptions
@@ -181,6 +181,10 @@ class Config(Strict):
     """Scoring convention."""
     test: TestName = DEFAULT_TEST
     """Test for the verdict on the primary measure."""
+    adjust: AdjustmentName | None = None
+    """Adjustment of all pairs of three or more systems: max-t or holm; default: max-t for the test permutation, else holm."""
+    draws: Annotated[int, Field(ge=2)] = 100_000
+    """Random sign patterns of the test, where not all can be counted."""
     alpha: Annotated[float, Field(gt=0, lt=1)] = 0.05
     """Significance level."""
     verdict: VerdictRule = "classes"

@@ -38,6 +38,13 @@ def _check_test(name: str) -> Iterator[Finding]:
         yield (), unknown_name("test", name, TESTS)
 
 
+def _check_adjustment(name: str) -> Iterator[Finding]:
+    from cranfield.stats.table import ADJUSTMENTS
+
+    if name not in ADJUSTMENTS:
+        yield (), unknown_name("adjustment", name, ADJUSTMENTS)
+
+
 def _check_convention(name: str) -> Iterator[Finding]:
     if name not in CONVENTIONS:
         yield (), unknown_name("convention", name, CONVENTIONS)
@@ -47,4 +54,5 @@ MeasureName = Annotated[str, checked(_check_measure)]
 MeanMeasureName = Annotated[str, checked(_check_mean)]
 """A measure that is averaged over queries."""
 TestName = Annotated[str, checked(_check_test)]
+AdjustmentName = Annotated[str, checked(_check_adjustment)]
 ConventionName = Annotated[str, checked(_check_convention)]

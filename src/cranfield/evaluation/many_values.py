@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from cranfield.evaluation.evidence.values import Finding
-from cranfield.evaluation.pairing import random_draws
+from cranfield.evaluation.procedure import Procedure
 from cranfield.evaluation.values import Evaluation, Summary
 from cranfield.evaluation.verdict import CompareOptions, sign_of
 from cranfield.evaluation.verdict_table import VerdictCode
@@ -22,13 +24,27 @@ class PairComparison:
     second: str
     delta: float
     result: TestResult
-    """The declared test; its p-value is adjusted within its family, its interval is not."""
+    """The declared test, with its p-value adjusted within its family. Of max-T the interval is adjusted too, and excludes zero
+    exactly where the adjusted p is at most alpha; other intervals are of the pair alone."""
     wins: int
     """Queries on which `second` does better."""
     ties: int
     losses: int
     verdict: VerdictCode
-    """Of `second` against `first`, by the adjusted p: better, worse or not significant."""
+    """Of `second` against `first`, by the adjusted p: better, worse or not significant; invalid where no pair could have been
+    significant."""
+    p_tukey: float | None = None
+    """Adjusted p of Tukey's honestly significant difference, which does not decide."""
+
+    @property
+    def is_significant(self) -> bool:
+        """Whether one of the two is better."""
+        return self.verdict in {VerdictCode.BETTER, VerdictCode.WORSE}
+
+    @property
+    def winner(self) -> str | None:
+        """The better system; None where neither is significantly better."""
+        return {VerdictCode.BETTER: self.second, VerdictCode.WORSE: self.first}.get(self.verdict)
 
     @property
     def estimate(self) -> float:
@@ -100,7 +116,7 @@ class ManyComparison:
     summaries: Mapping[Measure, tuple[Summary, ...]]
     """Of each measure, every system's, over the queries that all systems have a value of it for."""
     pairs: tuple[PairComparison, ...]
-    """All pairs, in the order of the systems; p adjusted by Holm over all of them."""
+    """All pairs, in the order of the systems; p adjusted over all of them."""
     omnibus: Mapping[str, TestResult]
     """Omnibus tests: `permutation` and `friedman`."""
     ranks: Ranks | None
@@ -108,9 +124,11 @@ class ManyComparison:
     agreements: tuple[OrderAgreement, ...]
     """Every pair of quality measures."""
     strata: tuple[StratumRow, ...]
+    procedure: Procedure
+    """How the pairs were tested."""
     baseline: str | None = None
     against: tuple[PairComparison, ...] = ()
-    """Every other system minus the baseline; p adjusted by Holm over these alone. Empty without a baseline."""
+    """Every other system minus the baseline; p adjusted over these alone. Empty without a baseline."""
     dropped: Mapping[str, str] = field(default_factory=dict)
     """Query id to why it does not count for the primary measure."""
     evidence: tuple[Finding, ...] = ()
@@ -137,10 +155,44 @@ class ManyComparison:
     @property
     def n_draws(self) -> int:
         """Random sign patterns of a permutation test; 0 where all of them were counted."""
-        return random_draws(len(self.query_ids), len(self.query_ids), self.options)
+        return self.procedure.n_draws
 
     @property
     def best_first(self) -> tuple[int, ...]:
         """Places of the systems, by the mean of the primary measure."""
         means = [summary.mean or 0.0 for summary in self.summaries[self.primary]]
         return tuple(sorted(range(len(means)), key=lambda place: (-sign_of(self.primary) * means[place], place)))
+
+    @cached_property
+    def groups(self) -> tuple[tuple[str, ...], ...]:
+        """Neighbours in the order of the means of whom no two differ significantly: the largest runs, from the best on.
+
+        A system that differs from all its neighbours is a group of its own. None where nothing could be significant.
+        """
+        if self.verdict.code is VerdictCode.INVALID:
+            return ()
+        apart = {frozenset((pair.first, pair.second)) for pair in self.pairs if pair.is_significant}
+        order = [self.names[place] for place in self.best_first]
+        found: list[tuple[str, ...]] = []
+        start = reached = 0
+        for stop in range(1, len(order) + 1):
+            while stop < len(order) and start < stop and self._differs(order[stop], order[start:stop], apart):
+                if stop > reached:
+                    found.append(tuple(order[start:stop]))
+                    reached = stop
+                start += 1
+        return (*found, tuple(order[start:])) if order else ()
+
+    @staticmethod
+    def _differs(name: str, others: Sequence[str], apart: AbstractSet[frozenset[str]]) -> bool:
+        return any(frozenset((name, other)) in apart for other in others)
+
+    @cached_property
+    def wins(self) -> Mapping[str, tuple[int, int]]:
+        """Of each system, how many others it is significantly better than, and how many are significantly better than it."""
+        better, worse = dict.fromkeys(self.names, 0), dict.fromkeys(self.names, 0)
+        for pair in self.pairs:
+            if pair.winner is not None:
+                better[pair.winner] += 1
+                worse[pair.first if pair.winner == pair.second else pair.second] += 1
+        return {name: (better[name], worse[name]) for name in self.names}

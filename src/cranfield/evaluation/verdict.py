@@ -13,9 +13,10 @@ from cranfield.evaluation.verdict_table import VerdictCode
 from cranfield.measures import CATALOGUE, Measure
 from cranfield.numbers import format_delta, format_delta_interval, format_level, format_p, format_value
 from cranfield.stats.result import TestResult
-from cranfield.stats.table import DEFAULT_DRAWS, MEAN_DIFFERENCE, TESTS
+from cranfield.stats.table import ADJUSTMENTS, DEFAULT_DRAWS, MEAN_DIFFERENCE, TESTS, adjustment_for
 
 DEFAULT_TEST = "permutation"
+FEWEST_DRAWS = 2
 SMALLEST_ALPHA = 1e-12
 """Below this, 1 - alpha loses its digits."""
 
@@ -54,11 +55,20 @@ class CompareOptions:
     """Largest difference that does not matter; without one nothing is called equivalent."""
     seed: int = 0
     n_draws: int = DEFAULT_DRAWS
+    """Random sign patterns and resamples."""
     limits: Limits = field(default_factory=Limits)
     verdict: Rule = "classes"
     """`classes`: each class of queries has its verdict, where there are classes; `pooled`: the mean over all queries decides."""
     strata: str = ""
     """Key of the strata that are the classes; empty: the query classes, where queries have them."""
+
+    adjust: str = ""
+    """How all pairs of many systems are adjusted: a name of `cranfield.stats.table.ADJUSTMENTS`; empty is that of the test."""
+
+    @property
+    def adjustment(self) -> str:
+        """The adjustment of many systems, declared or that of the test."""
+        return self.adjust or adjustment_for(self.test)
 
     def __post_init__(self) -> None:
         declarable = [name for name, spec in TESTS.items() if spec.can_declare]
@@ -82,10 +92,24 @@ class CompareOptions:
             )
         if rule_of(self.verdict) == "pooled" and self.strata:
             problems.append(Problem(f"verdict pooled and strata {self.strata}", hint="leave one of them out"))
+        problems += self._adjustment_problems()
+        if self.n_draws < FEWEST_DRAWS:
+            problems.append(Problem(f"{self.n_draws} random draws", expected=f"{FEWEST_DRAWS} or more"))
         if self.seed < 0:
             problems.append(Problem(f"seed is {self.seed}", expected="a whole number of 0 or more"))
         if problems:
             raise UsageError(problems)
+
+    def _adjustment_problems(self) -> list[Problem]:
+        if not self.adjust:
+            return []
+        if self.adjust not in ADJUSTMENTS:
+            raise UnknownNameError.among("adjustment", self.adjust, ADJUSTMENTS)
+        tests = ADJUSTMENTS[self.adjust].tests
+        if not tests or self.test in tests:
+            return []
+        expected = f"the test {' or '.join(tests)}, or the adjustment {adjustment_for(self.test)}"
+        return [Problem(f"adjustment {self.adjust} does not go with the test {self.test}", expected=expected)]
 
 
 def decide(

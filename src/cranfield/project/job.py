@@ -42,6 +42,8 @@ if TYPE_CHECKING:
     from cranfield.project.multi_testset import CollectedSets, SetResult
 
 _, REPORT, MARKDOWN = REPORT_FILES
+MEANS_FILE = "means.csv"
+"""Written where three systems or more are compared."""
 
 
 @dataclass(frozen=True)
@@ -229,12 +231,23 @@ def _finish(config: Config, experiment: Experiment, runs: dict[str, Run], extras
     written = save_reports(document, out, REPORT_FILES)
     if why := remember(config.folder, evaluations, experiment.primary, report=out / REPORT, declared=options):
         progress_on(sys.stderr).note(why)
+    if many is not None:
+        written = (*written, _save_means(many, out))
     result = comparison or many or evaluations[0]
     void = void_sentences(result.evidence)
     rescore = rescore_command(config, experiment, list(runs), out, allow_drift=extras.allow_drift)
     return Job(
         document, evaluations, comparison, void, written, out / REPORT, experiment.primary, many, rescore=rescore
     )
+
+
+def _save_means(many: ManyComparison, out: Path) -> Path:
+    """Write the means of many systems as CSV, one line a system."""
+    from cranfield.reporting.renderers.table import save_table
+    from cranfield.reporting.sections.leaderboard import means_table
+
+    save_table(means_table(many), out / MEANS_FILE)
+    return out / MEANS_FILE
 
 
 def _sensitivity(comparison: Comparison, extras: Extras) -> Sensitivity | None:

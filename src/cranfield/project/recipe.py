@@ -124,6 +124,7 @@ def compare(  # noqa: PLR0913 - each is a choice that changes the verdict, and i
     alpha: float = 0.05,
     margin: float | None = None,
     seed: int = 0,
+    draws: int = 100_000,
     limits: Limits | None = None,
     verdict: Rule = "classes",
     strata: str | None = None,
@@ -138,6 +139,7 @@ def compare(  # noqa: PLR0913 - each is a choice that changes the verdict, and i
         alpha: significance level.
         margin: largest difference that does not matter; without one nothing is called equivalent.
         seed: of everything random; the same seed gives the same answer.
+        draws: random sign patterns, where not all can be counted.
         limits: when a comparison does not count, and how evidence checks differ from their table; None: those of the
             evaluations.
         verdict: `classes`: where queries have classes, each class is tested, and the verdict follows from theirs; `pooled`: the
@@ -154,19 +156,14 @@ def compare(  # noqa: PLR0913 - each is a choice that changes the verdict, and i
 
     measure = None if primary is None else parse(str(primary))
     options = CompareOptions(
-        measure,
-        test,
-        alpha,
-        margin,
-        seed,
-        limits=limits or _limits_of((baseline, candidate)),
+        *(measure, test, alpha, margin, seed, draws, limits or _limits_of((baseline, candidate))),
         verdict=verdict,
         strata=strata or "",
     )
     return compare_evaluations(baseline, candidate, options)
 
 
-def compare_many(
+def compare_many(  # noqa: PLR0913 - one keyword for each thing that is declared
     evaluations: Sequence[Evaluation],
     *,
     baseline: str | None = None,
@@ -175,6 +172,8 @@ def compare_many(
     alpha: float = 0.05,
     margin: float | None = None,
     seed: int = 0,
+    draws: int = 100_000,
+    adjust: str | None = None,
     limits: Limits | None = None,
 ) -> ManyComparison:
     """Compare three evaluations or more of one test set, every pair of them, and say which systems are best.
@@ -183,10 +182,12 @@ def compare_many(
         evaluations: what `evaluate` returned for each run, under different names.
         baseline: name of the baseline system, if any: each of the others is also compared with it.
         primary: measure that decides, declared beforehand; None is the first one evaluated.
-        test: procedure of every pair; its p-values are adjusted by Holm over all pairs.
+        test: procedure of every pair.
         alpha: significance level, over the whole family of pairs.
         margin: largest difference that does not matter; it is shown and decides nothing.
         seed: of everything random; the same seed gives the same answer.
+        draws: random sign patterns, where not all can be counted.
+        adjust: adjustment over all pairs: `max-t` or `holm`; None is max-t for the test permutation, else holm.
         limits: when a comparison does not count, and how evidence checks differ from their table; None: those of the
             evaluations.
 
@@ -199,7 +200,8 @@ def compare_many(
     from cranfield.evaluation.verdict import CompareOptions
 
     measure = None if primary is None else parse(str(primary))
-    options = CompareOptions(measure, test, alpha, margin, seed, limits=limits or _limits_of(evaluations))
+    declared = (measure, test, alpha, margin, seed, draws, limits or _limits_of(evaluations))
+    options = CompareOptions(*declared, adjust=adjust or "")
     return compare_evaluations(evaluations, options, baseline=baseline)
 
 

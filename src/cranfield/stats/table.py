@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -11,7 +12,17 @@ from cranfield.stats.result import DEFAULT_DRAWS, TestResult
 if TYPE_CHECKING:
     from cranfield.stats.vectors import FloatN, Values
 
-__all__ = ["DEFAULT_DRAWS", "MEAN_DIFFERENCE", "TESTS", "Paired", "TestSpec", "run_tests"]
+__all__ = [
+    "ADJUSTMENTS",
+    "DEFAULT_DRAWS",
+    "MEAN_DIFFERENCE",
+    "TESTS",
+    "Adjustment",
+    "Paired",
+    "TestSpec",
+    "adjustment_for",
+    "run_tests",
+]
 
 MEAN_DIFFERENCE = "mean difference"
 """What the interval of most tests estimates."""
@@ -54,6 +65,8 @@ class TestSpec:
     """Runs only where all values are 0 or 1."""
     needs_margin: bool = False
     """Runs only where a margin is declared."""
+    smallest_p: Callable[[int, int], float] = lambda n, _: 0.0 if n > 1 else 1.0
+    """The smallest two-sided p-value that so many queries and so many random draws can give."""
 
     @property
     def is_of_mean(self) -> bool:
@@ -67,6 +80,29 @@ class TestSpec:
 
 
 # The table is read for help, where numpy is not imported.
+
+
+def _smallest_of_signs(n: int, _: int) -> float:
+    """Of all 2^n sign patterns the most extreme, and its mirror image."""
+    return min(1.0, math.ldexp(2.0, -n))
+
+
+def _smallest_of_ranks(n: int, _: int) -> float:
+    from cranfield.stats.wilcoxon import FEWEST_PAIRS
+
+    return _smallest_of_signs(n, 0) if n >= FEWEST_PAIRS else 1.0
+
+
+def _smallest_of_draws(n: int, n_draws: int) -> float:
+    from cranfield.stats.permutation import is_enumerated
+
+    return _smallest_of_signs(n, 0) if is_enumerated(n, n) else 2 / (n_draws + n_draws % 2)
+
+
+def _smallest_of_resamples(n: int, n_draws: int) -> float:
+    from cranfield.stats.bootstrap import DEFAULT_RESAMPLES, FEWEST_QUERIES
+
+    return 2 / min(n_draws, DEFAULT_RESAMPLES) if n >= FEWEST_QUERIES else 1.0
 
 
 def _permutation(given: Paired) -> TestResult:
@@ -126,6 +162,7 @@ TESTS: Mapping[str, TestSpec] = {
             source="Fisher 1935, The Design of Experiments; Hartigan 1969, JASA 64(328); "
             "Smucker, Allan & Carterette 2007, CIKM",
             run=_permutation,
+            smallest_p=_smallest_of_draws,
         ),
         TestSpec(
             name="wilcoxon",
@@ -136,6 +173,7 @@ TESTS: Mapping[str, TestSpec] = {
             interval="inverted Wilcoxon test",
             source="Wilcoxon 1945, Biometrics Bulletin 1(6); Hodges & Lehmann 1963, Ann. Math. Stat. 34(2)",
             run=_wilcoxon,
+            smallest_p=_smallest_of_ranks,
         ),
         TestSpec(
             name="t",
@@ -156,6 +194,7 @@ TESTS: Mapping[str, TestSpec] = {
             interval="order statistics",
             source="Arbuthnot 1710, Phil. Trans. 27; Conover 1999, Practical Nonparametric Statistics",
             run=_sign_test,
+            smallest_p=_smallest_of_signs,
         ),
         TestSpec(
             name="mcnemar",
@@ -178,6 +217,7 @@ TESTS: Mapping[str, TestSpec] = {
             interval="BCa percentiles of resampled means",
             source="Efron 1987, JASA 82(397)",
             run=_bootstrap,
+            smallest_p=_smallest_of_resamples,
         ),
         TestSpec(
             name="tost",
@@ -195,6 +235,48 @@ TESTS: Mapping[str, TestSpec] = {
     )
 }
 """Name to spec, in the order help, docs and reports list them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Adjustment:
+    """How the p-values of all pairs of many systems are adjusted together."""
+
+    name: str
+    title: str
+    sentence: str
+    source: str
+    tests: tuple[str, ...] = ()
+    """Tests that it goes with; empty is all."""
+    counts_pairs: bool = True
+    """Whether the smallest p-value that it can give grows with the number of pairs."""
+
+
+ADJUSTMENTS: Mapping[str, Adjustment] = {
+    adjustment.name: adjustment
+    for adjustment in (
+        Adjustment(
+            name="max-t",
+            title="single-step max-T",
+            sentence="One set of sign patterns for all pairs; the adjusted p of a pair is the share of patterns whose largest "
+            "t of all pairs is at least its own. Any number of pairs can be told apart.",
+            source="Westfall & Young 1993, Resampling-Based Multiple Testing",
+            tests=("permutation",),
+            counts_pairs=False,
+        ),
+        Adjustment(
+            name="holm",
+            title="Holm's adjustment",
+            sentence="The i-th smallest of m p-values is multiplied by m - i + 1. Needs p-values under alpha / m.",
+            source="Holm 1979, Scand. J. Stat. 6(2)",
+        ),
+    )
+}
+"""Name to adjustment, in the order help, docs and reports list them."""
+
+
+def adjustment_for(test: str) -> str:
+    """The adjustment of a test where none is declared: the first that goes with it."""
+    return next(name for name, spec in ADJUSTMENTS.items() if not spec.tests or test in spec.tests)
 
 
 def run_tests(

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 import random
 from dataclasses import replace
+from itertools import combinations
+from typing import Any
 
 import numpy as np
 import pytest
@@ -73,7 +75,7 @@ def test_a_pair_has_the_numbers_of_comparing_the_two_alone(many: ManyComparison)
 @pytest.mark.parametrize("test", ["permutation", "wilcoxon", "t", "sign", "bootstrap"])
 def test_each_test_that_can_be_declared_gives_the_p_of_comparing_two(test: str) -> None:
     evaluations = four()
-    pair = compare_many(evaluations, test=test).pairs[0]
+    pair = compare_many(evaluations, test=test, adjust="holm").pairs[0]
     alone = compare(evaluations[0], evaluations[1], test=test).measures[RR].tests[test]
     assert pair.result.p_two_sided == alone.p_two_sided
     assert pair.result.ci_low == alone.ci_low
@@ -124,7 +126,7 @@ def test_one_system_is_best() -> None:
     assert found.verdict.name == "one best"
     assert found.verdict.best == ("c",)
     assert found.verdict.sentence == (
-        "c (1.0000) is best of 3 systems: better than each of the others (RR, n = 20, permutation, 3 pairs, Holm)."
+        "c (1.0000) is best of 3 systems: better than each of the others (RR, n = 20, permutation, 3 pairs, max-T)."
     )
 
 
@@ -148,29 +150,89 @@ def test_none_is_distinguished_where_all_are_the_same() -> None:
 
 
 @pytest.mark.parametrize(
-    ("n", "draws", "told"),
+    ("n", "options", "why"),
     [
-        (1, 10_000, "fewer than two queries have a value for every system: nothing can be tested"),
-        (2, 10_000, "2 queries give no p under .5000, and one of 3 pairs needs .0167 to be significant"),
-        # 2 of 2^6 sign patterns are as extreme as the most extreme one: .0313, and .05 / 3 pairs is .0167.
-        (6, 10_000, "6 queries give no p under .0312, and one of 3 pairs needs .0167 to be significant"),
-        (7, 10_000, None),  # 2 / 2^7 is .0156
-        (24, 40, "40 draws give no p under .0500, and one of 3 pairs needs .0167 to be significant"),  # 2 / 40
-        (24, 120, None),  # 2 / 120 is .05 / 3
+        (1, {}, "fewer than two queries have a value for every system: nothing can be tested"),
+        # 2 of 2^5 sign patterns are as extreme as the most extreme one: .0625; with 6 queries .0313
+        (5, {}, "5 queries cannot make any of 3 pairs significant at alpha 0.05: the smallest p"),
+        (5, {}, "p that permutation with single-step max-T can reach is 0.0625; use the test t"),
+        (6, {}, None),
+        # Holm: 3 * 2 / 2^6 is .0938, and 3 * 2 / 2^7 is .0469
+        (6, {"adjust": "holm"}, "can reach is 0.09375; use the test permutation with the adjustment max-t"),
+        (7, {"adjust": "holm"}, None),
+        (24, {"adjust": "holm", "n_draws": 40}, "24 queries and 40 draws cannot make any of 3 pairs significant at alpha 0.05"),
+        (24, {"adjust": "holm", "n_draws": 40}, "use 120 draws or the test permutation with the adjustment max-t"),
+        (24, {"adjust": "holm", "n_draws": 120}, None),  # 3 * 2 / 120 is .05
+        (24, {"n_draws": 40}, None),  # 2 / 40, whatever the number of pairs
+        (24, {"n_draws": 38}, "use 40 draws"),
+        (6, {"test": "sign"}, "the smallest p that sign with Holm's adjustment can reach is 0.09375"),
+        (5, {"test": "wilcoxon"}, "the smallest p that wilcoxon with Holm's adjustment can reach is 1"),
+        (24, {"test": "bootstrap", "n_draws": 100}, "24 queries and 100 draws cannot make any of 3 pairs"),
+        (2, {"test": "t"}, None),
     ],
-)
-def test_where_no_pair_could_have_been_found_it_is_said(n: int, draws: int, told: str | None) -> None:
+)  # fmt: skip
+def test_where_no_pair_could_have_been_found_the_verdict_is_invalid(
+    n: int, options: dict[str, Any], why: str | None
+) -> None:
     three = systems(a=[1] * n, b=[1] * n, c=[2] * n)
-    found = compared(three, CompareOptions(n_draws=draws))
-    if told is None:
+    found = compared(three, CompareOptions(**options))
+    if why is None:
         assert found.verdict.best == ("a", "b")
-    else:
-        assert found.verdict.name == "no significant difference"
-        (reason,) = found.verdict.reasons
-        assert found.evidence[0].sentence.startswith("the runs of a and b are identical (sha256:")
-        assert reason == told
-    if n > 1:  # a t test of differences without spread has no such bound
-        assert compared(three, CompareOptions(test="t")).verdict.best == ("a", "b")
+        return
+    assert found.verdict.name == "invalid"
+    assert why in found.verdict.reasons[0]
+    assert {pair.verdict for pair in found.pairs} <= {"invalid"}
+    assert all(pair.result.p_adjusted is None for pair in found.pairs)
+    assert found.groups == ()
+    assert found.claims == ("invalid",)
+
+
+def test_the_suggested_number_of_draws_is_enough() -> None:
+    three = systems(a=[1] * 24, b=[1] * 24, c=[2] * 24)
+    for draws in (118, 120):
+        options = CompareOptions(adjust="holm", n_draws=draws)
+        assert (compared(three, options).verdict.name == "invalid") == (draws < 120)
+
+
+def test_max_t_and_holm_are_declared_and_in_the_sentence() -> None:
+    assert "permutation, 6 pairs, max-T, 2000 draws)" in compare_many(four(), draws=2000).verdict.sentence
+    assert "permutation, 6 pairs, Holm, 2000 draws)" in compare_many(four(), draws=2000, adjust="holm").verdict.sentence
+    assert "t, 6 pairs, Holm)" in compare_many(four(), test="t").verdict.sentence
+    with pytest.raises(UsageError, match="adjustment max-t does not go with the test t"):
+        compare_many(four(), test="t", adjust="max-t")
+    with pytest.raises(UnknownNameError, match="unknown adjustment 'hulm'"):
+        compare_many(four(), adjust="hulm")
+    with pytest.raises(UsageError, match="1 random draws; expected 2 or more"):
+        compare_many(four(), draws=1)
+
+
+def test_an_adjusted_interval_excludes_zero_exactly_where_its_pair_is_significant() -> None:
+    for seed in range(4):
+        ranks = {name: random_ranks(7 * seed + place, 30, place % 3 + 1) for place, name in enumerate("abcd")}
+        for pair in compare_many(systems(**ranks), draws=2000).pairs:
+            low, high = pair.result.ci_low, pair.result.ci_high
+            assert low is not None
+            assert high is not None
+            assert pair.is_significant == (low > 0 or high < 0)
+            assert low <= pair.estimate == pair.delta <= high
+
+
+def test_groups_are_runs_of_neighbours_of_whom_no_two_differ() -> None:
+    draw = random.Random(5)
+    ranks = {f"s{place:02}": [draw.randrange(1, 3 + place // 3) for _ in range(40)] for place in range(15)}
+    found = compare_many(systems(**ranks), draws=2000)
+    order = [found.names[place] for place in found.best_first]
+    apart = {frozenset((pair.first, pair.second)) for pair in found.pairs if pair.is_significant}
+    assert 1 < len(found.groups) < 15
+    for group in found.groups:
+        start = order.index(group[0])
+        assert order[start : start + len(group)] == list(group)
+        assert not any(frozenset(two) in apart for two in combinations(group, 2))
+        for more in (order[start - 1 : start] if start else [], order[start + len(group) : start + len(group) + 1]):
+            assert not more or any(frozenset((more[0], name)) in apart for name in group)  # none can be longer
+    assert set(order) == {name for group in found.groups for name in group}
+    assert sum(better for better, _ in found.wins.values()) == len(apart)
+    assert sum(worse for _, worse in found.wins.values()) == len(apart)
 
 
 def test_a_best_system_is_never_beaten_and_the_best_are_not_told_apart() -> None:
@@ -218,7 +280,7 @@ def test_too_many_dropped_queries_make_it_invalid() -> None:
     found = compare_many(evaluations)
     assert found.verdict.name == "invalid"
     assert "9 of 12 queries have a value of RR for some systems only (75.0 %)" in found.verdict.reasons[0]
-    assert compare_many(evaluations, limits=Limits(max_failed_share=None)).verdict.name != "invalid"
+    assert compare_many(evaluations, test="t", limits=Limits(max_failed_share=None)).verdict.name != "invalid"
 
 
 def test_strata_are_means_of_every_system(many: ManyComparison) -> None:

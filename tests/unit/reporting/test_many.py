@@ -105,9 +105,10 @@ def test_the_verdict_comes_first_and_the_best_system_leads_the_table(many: ManyC
     assert document.verdict is not None
     assert document.verdict.sentence == many.verdict.sentence
     first = tables(document, "systems")[0]
-    means = [row[1] for row in first.rows]
+    means = [row[2] for row in first.rows]
     assert means == sorted(means, reverse=True)
-    assert {row[0][2:] for row in first.rows if "best" in row[-1]} == set(many.verdict.best)
+    assert [row[0] for row in first.rows] == list(range(1, len(many.names) + 1))
+    assert {row[1][2:] for row in first.rows if "best" in row[-1]} == set(many.verdict.best)
 
 
 def test_the_table_of_pairs_has_the_adjusted_p_that_decides(many: ManyComparison) -> None:

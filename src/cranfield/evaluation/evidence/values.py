@@ -37,6 +37,8 @@ class Setting:
     """None: that of the table."""
 
 
+MOST_LISTED = 4
+"""Findings of one check that each have their own sentence."""
 Settings = Mapping[str, Setting]
 """Name of a check to its setting; a check that is missing is as in the table."""
 
@@ -121,9 +123,24 @@ class Sides:
 
 def void_sentences(findings: Iterable[Finding]) -> tuple[str, ...]:
     """The sentences of what makes scores void; empty where they count."""
-    return tuple(finding.sentence for finding in findings if finding.is_void)
+    return _counted_once(finding for finding in findings if finding.is_void)
 
 
 def caveat_sentences(findings: Iterable[Finding]) -> tuple[str, ...]:
     """The sentences of caveats, each once."""
-    return tuple(dict.fromkeys(finding.sentence for finding in findings if not finding.is_void))
+    return _counted_once(finding for finding in findings if not finding.is_void)
+
+
+def _counted_once(findings: Iterable[Finding]) -> tuple[str, ...]:
+    """The sentences, each once; where one check found something in many systems, one of them with their number."""
+    by_check: dict[str, dict[str, Finding]] = {}
+    for finding in findings:
+        by_check.setdefault(finding.check, {}).setdefault(finding.sentence, finding)
+    sentences: list[str] = []
+    for found in by_check.values():
+        systems = {finding.system for finding in found.values()}
+        if len(systems) <= MOST_LISTED:
+            sentences += found
+        else:
+            sentences.append(f"{len(systems)} systems, for example {next(iter(found))}")
+    return tuple(sentences)

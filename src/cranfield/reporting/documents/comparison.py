@@ -13,6 +13,7 @@ from cranfield.evaluation.sensitivity import Sensitivity
 from cranfield.evaluation.strata import ContrastSpec
 from cranfield.evaluation.values import Comparison, Evaluation
 from cranfield.model import TestSet, query_strata
+from cranfield.numbers import format_count
 from cranfield.plugins import plugins
 from cranfield.reporting.document import MADE_BY, PILOT_STAMP, Bullets, Cell, Document, Section, Table, tidy_table
 from cranfield.reporting.payload import payload_of, results_payload
@@ -23,6 +24,7 @@ from cranfield.reporting.sections.collection import collection, warnings
 from cranfield.reporting.sections.confusion import confusion
 from cranfield.reporting.sections.labels import lettered, testset_label
 from cranfield.reporting.sections.latency import latencies
+from cranfield.reporting.sections.leaderboard import leaderboard
 from cranfield.reporting.sections.many import against_baseline, measure_agreement, pairs, ranks
 from cranfield.reporting.sections.measures import measures
 from cranfield.reporting.sections.movement import bucket_of, movement, query_differences
@@ -32,10 +34,13 @@ from cranfield.reporting.sections.subject import Preflight, Subject
 from cranfield.reporting.sections.verdict import paired_tests, sensitivity_section, verdict_block
 from cranfield.words import and_list
 
+MOST_LISTED = 12
+"""Systems that are listed under the title."""
 EXPECTED_OF_PLUGINS = "a function of a Subject that returns a Section or None"
 
 SECTIONS: tuple[Callable[[Subject], Section | None], ...] = (
     class_verdicts,
+    leaderboard,
     measures,
     warnings,
     sensitivity_section,
@@ -66,6 +71,8 @@ def comparison_document(
     contrasts: Sequence[ContrastSpec] = (),
     today: date | None = None,
     sensitivity: Sensitivity | None = None,
+    sort: str = "mean",
+    show_pairs: bool = False,
 ) -> Document:
     """The report of a comparison of two systems or many, verdict first.
 
@@ -75,6 +82,8 @@ def comparison_document(
         contrasts: (key, value, value) of strata to contrast; within each of many systems on its first measure.
         today: to say when the test set is overdue for new queries; None does not say.
         sensitivity: the verdicts of alternative analyses of two systems, where requested.
+        sort: order of the leaderboard of many systems: mean, name, given, rank (mean rank) or a measure.
+        show_pairs: list all pairs of many systems, however many.
 
     Raises:
         UsageError: a contrast of strata that are not there.
@@ -89,7 +98,8 @@ def comparison_document(
         title = f"Which of {len(evaluations)} systems is best?"
         roles = ["baseline" if name == result.baseline else "" for name in result.names]
     systems = tuple(zip(lettered(evaluations), evaluations, strict=True))
-    return _document(Subject(systems, result, found, sensitivity, preflight, today), title, roles)
+    subject = Subject(systems, result, found, sensitivity, preflight, today, sort=sort, show_pairs=show_pairs)
+    return _document(subject, title, roles)
 
 
 def evaluation_document(
@@ -125,7 +135,7 @@ def _document(subject: Subject, title: str, roles: Sequence[str] | None = None) 
     return Document(
         title=title,
         subtitle=(
-            *(f"{label} ({role})" if role else label for label, role in labels),
+            *_listed([f"{label} ({role})" if role else label for label, role in labels]),
             test_set_line(subject.evaluations[0]),
         ),
         sections=(
@@ -140,6 +150,14 @@ def _document(subject: Subject, title: str, roles: Sequence[str] | None = None) 
         stamp=PILOT_STAMP if subject.pilot else "",
         made_by=MADE_BY,
     )
+
+
+def _listed(labels: Sequence[str]) -> tuple[str, ...]:
+    """A line for each system; of many one line with their number."""
+    if len(labels) <= MOST_LISTED:
+        return tuple(labels)
+    roles = [label for label in labels if label.endswith(" (baseline)")]
+    return (", ".join([f"{format_count(len(labels))} systems", *roles]),)
 
 
 def sections_of(subject: Subject, builders: Sequence[Callable[[Subject], Section | None]]) -> tuple[Section, ...]:

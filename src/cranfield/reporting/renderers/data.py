@@ -10,7 +10,7 @@ import csv
 import io
 import re
 
-from cranfield.reporting.document import Cell, Document, cell_value
+from cranfield.reporting.document import Cell, Document, Table, cell_value
 from cranfield.reporting.payload import to_json
 from cranfield.words import printable
 
@@ -26,11 +26,15 @@ def guard(text: str) -> str:
 
 def render_csv(document: Document) -> str:
     """A heading line, then a line for every row of the tidy table."""
+    return csv_text(document.tidy())
+
+
+def csv_text(table: Table) -> str:
+    """A table as CSV: a heading line, then a line for every row."""
     stream = io.StringIO()
     writer = csv.writer(stream, lineterminator="\n")
-    tidy = document.tidy()
-    writer.writerow([column.title for column in tidy.columns])
-    writer.writerows([_plain(cell) for cell in row] for row in tidy.rows)
+    writer.writerow([column.title for column in table.columns])
+    writer.writerows([_plain(cell) for cell in row] for row in table.rows)
     return stream.getvalue()
 
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from cranfield.errors import UnknownNameError, UsageError
 from cranfield.formats.io.files import write_text
-from cranfield.reporting.document import Document
-from cranfield.reporting.renderers.data import render_csv, render_json, render_record
+from cranfield.reporting.document import Document, Table
+from cranfield.reporting.renderers.data import csv_text, render_csv, render_json, render_record
 from cranfield.reporting.renderers.html import render_html
 from cranfield.reporting.renderers.markdown import render_markdown
 from cranfield.reporting.renderers.text import render_text
@@ -64,7 +64,19 @@ def save_report(document: Document, path: str | Path) -> None:
         raise UsageError(
             "the suffix does not say what to write", path=str(path), expected=f"one of {', '.join(by_suffix)}"
         )
-    text = (renderer.save or renderer.render)(document)
+    _write(path, (renderer.save or renderer.render)(document))
+
+
+def save_table(table: Table, path: Path) -> None:
+    """Write a table as CSV.
+
+    Raises:
+        UsageError: the file cannot be written.
+    """
+    _write(path, csv_text(table))
+
+
+def _write(path: Path, text: str) -> None:
     try:
         write_text(path, [text])
     except OSError as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from datetime import date
 from statistics import fmean
@@ -31,6 +32,11 @@ from cranfield.reporting.document import (
 from cranfield.reporting.sections.subject import Subject, Systems
 from cranfield.words import and_list, first_line, first_of, last_lines, n_of, shorten_to
 
+MOST_LISTED = 8
+"""Systems of which each has its own warnings; of more, warnings that are alike are given once."""
+SHOWN_SYSTEMS = 3
+NUMBERS_AND_IDS = re.compile(r"\d[\d,.]*|: [^:]*$")
+"""What differs between warnings of one kind: numbers, and the list of queries at the end."""
 SHOWN_FAILURES = SHOWN_CHANGES = 10
 HEAD_CHARS = 800
 """Shown of each stream of a failed call; the log of the run keeps more."""
@@ -50,10 +56,29 @@ def warnings(subject: Subject) -> Section | None:
     sentences = [*_overdue(first.testset, subject.today), *(line for line in first.warnings if line in shared)]
     if subject.result is None:  # the verdict shows them
         sentences = [*(line for each in subject.evaluations for line in caveat_sentences(each.evidence)), *sentences]
-    for label, evaluation in subject.systems:
-        own = (*_failed(evaluation), *_unsteady(evaluation), *evaluation.warnings)
-        sentences += [f"{label}: {line}" for line in own if line not in shared]
+    own = [
+        (label, line)
+        for label, evaluation in subject.systems
+        for line in (*_failed(evaluation), *_unsteady(evaluation), *evaluation.warnings)
+        if line not in shared
+    ]
+    sentences += _counted_once(own) if len(subject.systems) > MOST_LISTED else [f"{of}: {line}" for of, line in own]
     return Section("warnings", "Caveats", (Bullets(tuple(sentences), "warning"),)) if sentences else None
+
+
+def _counted_once(own: Sequence[tuple[str, str]]) -> list[str]:
+    """Warnings of many systems, those alike but for their numbers and ids once, with the systems that have them."""
+    alike: dict[str, list[tuple[str, str]]] = {}
+    for label, line in own:
+        alike.setdefault(NUMBERS_AND_IDS.sub("", line), []).append((label, line))
+    sentences = []
+    for found in alike.values():
+        labels = [label for label, _ in found]
+        same = len({line for _, line in found}) == 1
+        of = f"{len(found)} systems ({first_of(labels, SHOWN_SYSTEMS)})" if len(found) > 1 else labels[0]
+        example = "" if same else f", for example {labels[0]}"
+        sentences.append(f"{of}{example}: {found[0][1]}")
+    return sentences
 
 
 def collection(subject: Subject) -> Section:
@@ -113,7 +138,10 @@ def _failed(evaluation: Evaluation) -> list[str]:
 def _outcomes(systems: Systems) -> Table:
     counts = [outcome_counts(evaluation) for _, evaluation in systems]
     rows: list[tuple[Cell, ...]] = []
-    for (label, evaluation), counted in zip(systems, counts, strict=True):
+    listed = list(zip(systems, counts, strict=True))
+    if len(systems) > MOST_LISTED:  # those with queries that have no answer first
+        listed.sort(key=lambda one: not any(one[1].get(name) for name in NO_ANSWER))
+    for (label, evaluation), counted in listed:
         cells: list[Cell] = [TonedCell(n, "bad") if n and name in NO_ANSWER else n for name, n in counted.items()]
         rows.append((label, *cells, len(evaluation.query_ids)))
     columns = (Column("system"), *(Column(name, "count") for name in counts[0]), Column("queries", "count"))

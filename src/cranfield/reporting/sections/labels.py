@@ -27,8 +27,15 @@ def sides(comparison: Comparison) -> tuple[tuple[str, Evaluation], ...]:
     return tuple(zip(SIDES, comparison.evaluations, strict=True))
 
 
+def short_names(names: Sequence[str]) -> list[str]:
+    """Letters, or the names where there are more systems than letters."""
+    return letters(len(names)) if len(names) <= len(ascii_uppercase) else list(names)
+
+
 def lettered(evaluations: Sequence[Evaluation]) -> list[str]:
-    """`A plain`, `B weighted`, in the order given."""
+    """`A plain`, `B weighted`, in the order given; the names alone where there are more systems than letters."""
+    if len(evaluations) > len(ascii_uppercase):
+        return [each.name for each in evaluations]
     return [f"{letter} {each.name}" for letter, each in zip(letters(len(evaluations)), evaluations, strict=True)]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
@@ -26,14 +27,19 @@ from cranfield.reporting.document import (
     Table,
     TonedCell,
 )
-from cranfield.reporting.sections.labels import letters, news_of
-from cranfield.reporting.sections.measures import CLAIMS, interval_figure, margin_legend
+from cranfield.reporting.sections.labels import news_of, short_names
+from cranfield.reporting.sections.leaderboard import group_letters
+from cranfield.reporting.sections.measures import CLAIMS, interval_figure, margin_legend, why_mean_differs
 from cranfield.reporting.sections.subject import Subject
 from cranfield.stats.table import TESTS
 from cranfield.words import and_list
 
 MOST_PAIRS_DRAWN = 45
-"""Ten systems have as many."""
+"""Ten systems have as many. More are listed on request only."""
+MOST_RANKS_DRAWN = 40
+"""Systems in the picture of mean ranks; of more there is a table."""
+MOST_IN_MATRIX = 12
+"""Systems in the matrix of wins."""
 
 
 def against_baseline(subject: Subject) -> Section | None:
@@ -44,52 +50,119 @@ def against_baseline(subject: Subject) -> Section | None:
     labels = dict(zip(many.names, subject.labels, strict=True))
     others = [labels[pair.second] for pair in many.against]
     caption = f"Each system minus {labels[many.baseline or '']}, {many.primary}"
+    if len(others) > MOST_PAIRS_DRAWN and not subject.show_pairs:
+        table = _pair_table(many.against, many, others, caption, with_tukey=False)
+        found = Paragraph(f"{_against_counts(many)}. `--pairs` lists them.")
+        return Section("against", f"Against {many.baseline}", (found, Details("Each system", (table,))))
     blocks: tuple[Block, ...] = (
-        Paragraph(f"p Holm is adjusted over these {len(many.against)} comparisons, not over all pairs."),
+        Paragraph(
+            f"p {many.procedure.adjusted} is adjusted over these {len(many.against)} comparisons, not over all pairs. "
+            f"{_of_intervals(many)}"
+        ),
         *_forest("against", many.against, many, others, "minus the baseline"),
-        _pair_table(many.against, many, others, caption),
+        _pair_table(many.against, many, others, caption, with_tukey=False),
     )
     return Section("against", f"Against {many.baseline}", blocks)
 
 
+def _against_counts(many: ManyComparison) -> str:
+    """`Of 142 systems 120 are better than sys000, 0 worse; no significant difference: 22`."""
+    found = Counter(pair.verdict for pair in many.against)
+    better, worse = found[VerdictCode.BETTER], found[VerdictCode.WORSE]
+    rest = len(many.against) - better - worse
+    return f"Of {len(many.against)} systems {better} are better than {many.baseline}, {worse} worse; no significant difference: {rest}"
+
+
 def pairs(subject: Subject) -> Section | None:
-    """All pairs: differences, adjusted p, wins and losses."""
+    """All pairs: differences, adjusted p, wins and losses; only their number where they are many and not requested."""
     many = subject.many
     if many is None:
         return None
-    short = dict(zip(many.names, letters(len(many.names)), strict=True))
+    n = len(many.pairs)
+    n_significant = sum(pair.is_significant for pair in many.pairs)
+    if n > MOST_PAIRS_DRAWN and not subject.show_pairs:
+        what = f"{format_count(n_significant)} of {format_count(n)} pairs differ significantly ({many.procedure.text})."
+        tukey = f" {_tukey_count(many)}" if many.procedure.can_find else ""
+        return Section(
+            "pairs", "Pairs", (Paragraph(f"{what}{tukey} `--pairs` lists them; results.json has them all."),)
+        )
+    short = dict(zip(many.names, short_names(many.names), strict=True))
     labels = [f"{short[pair.second]} minus {short[pair.first]}" for pair in many.pairs]
     note = (
-        f"p Holm is adjusted over all {len(many.pairs)} pairs and decides. The CI is of each pair alone "
-        f"({TESTS[many.options.test].estimates}) and is not adjusted: it can exclude zero where p Holm is not significant."
+        f"p {many.procedure.adjusted} is adjusted over all {format_count(n)} pairs and decides. {_of_intervals(many)}"
     )
     blocks: tuple[Block, ...] = (
-        Paragraph(note),
+        Paragraph(f"{note} {_tukey_count(many)}"),
         *_forest("pairs", many.pairs, many, labels, "second minus first"),
         _pair_table(many.pairs, many, labels, f"All pairs on {many.primary}"),
-        Details("Wins, ties and losses as a matrix", (_wins(many, subject.labels),)),
+        *_matrix(many, subject.labels),
     )
     return Section("pairs", "Pairs", blocks)
 
 
-def _pair_table(pairs: Sequence[PairComparison], many: ManyComparison, labels: Sequence[str], caption: str) -> Table:
+def _of_intervals(many: ManyComparison) -> str:
+    """What the intervals of pairs are, and how they go with the adjusted p."""
+    level = format_level(many.options.alpha)
+    if many.options.adjustment == "max-t":
+        return (
+            f"The {level} CIs are simultaneous (max-T): all hold together, and one excludes zero exactly where p max-T is at "
+            f"most {many.options.alpha:g}."
+        )
+    return (
+        f"The CI is of each pair alone ({TESTS[many.options.test].estimates}) and is not adjusted: it can exclude zero where "
+        f"p Holm is not significant{why_mean_differs(many.options.test)}."
+    )
+
+
+def _tukey_count(many: ManyComparison) -> str:
+    """How many pairs Tukey's test finds, beside the declared procedure."""
+    known = [pair.p_tukey for pair in many.pairs if pair.p_tukey is not None]
+    n = sum(p <= many.options.alpha for p in known)
+    return (
+        f"Beside it, Tukey's HSD finds {format_count(n)} of {format_count(len(known))}: it assumes normal residuals with one "
+        "variance, and does not decide."
+    )
+
+
+def _matrix(many: ManyComparison, labels: Sequence[str]) -> tuple[Block, ...]:
+    if len(many.names) > MOST_IN_MATRIX:
+        return ()
+    return (Details("Wins, ties and losses as a matrix", (_wins(many, labels),)),)
+
+
+def _pair_table(
+    pairs: Sequence[PairComparison],
+    many: ManyComparison,
+    labels: Sequence[str],
+    caption: str,
+    *,
+    with_tukey: bool = True,
+) -> Table:
+    """A row for each pair. Simultaneous intervals stand with the adjusted p alone; Tukey's family is always all systems."""
+    alone = many.options.adjustment != "max-t"
+    spec = TESTS[many.options.test]
+    estimate = () if spec.is_of_mean else (Column(spec.estimate, "delta"),)
     columns = (
         Column("pair"),
         Column("verdict"),
-        Column("difference", "delta"),
+        *estimate,
+        Column("difference" if spec.is_of_mean else "mean diff.", "delta"),
         Column(f"{format_level(many.options.alpha)} CI", "delta interval"),
-        Column("p", "p"),
-        Column("p Holm", "p"),
+        *((Column("p", "p"),) if alone else ()),
+        Column(f"p {many.procedure.adjusted}", "p"),
+        *((Column("p Tukey", "p"),) if with_tukey else ()),
         Column("wins / ties / losses", "count"),
     )
     rows: list[tuple[Cell, ...]] = [
         (
             label,
             TonedCell(pair.verdict.text, news_of(pair.verdict)),
+            *((TonedCell(pair.estimate, news_of(pair.verdict)),) if estimate else ()),
             TonedCell(pair.delta, news_of(pair.verdict)),
             (pair.result.ci_low, pair.result.ci_high),
-            pair.result.p_two_sided,
+            *((pair.result.p_two_sided,) if alone else ()),
             pair.result.p_adjusted,
+            *((pair.p_tukey,) if with_tukey else ()),
             f"{pair.wins} / {pair.ties} / {pair.losses}",
         )
         for label, pair in zip(labels, pairs, strict=True)
@@ -122,7 +195,11 @@ def _forest(
         _pair_table(pairs, many, labels, "Differences and their CIs"),
         alt=f"Differences with CIs: {verdicts}.",
         axis=f"{many.primary}, {what}",
-        legend=(*CLAIMS, ("same", f"{VerdictCode.NOT_SIGNIFICANT.text}, by p Holm"), *margin_legend(margin)),
+        legend=(
+            *CLAIMS,
+            ("same", f"{VerdictCode.NOT_SIGNIFICANT.text}, by p {many.procedure.adjusted}"),
+            *margin_legend(margin),
+        ),
         margin=margin,
     )
     return (figure,)
@@ -134,7 +211,7 @@ def _wins(many: ManyComparison, labels: Sequence[str]) -> Table:
     for pair in many.pairs:
         found[pair.second, pair.first] = f"{pair.wins} / {pair.ties} / {pair.losses}"
         found[pair.first, pair.second] = f"{pair.losses} / {pair.ties} / {pair.wins}"
-    short = letters(len(many.names))
+    short = short_names(many.names)
     columns = (Column("wins / ties / losses"), *(Column(letter, "count") for letter in short))
     rows: list[tuple[Cell, ...]] = [
         (label, *(found.get((name, other), UNKNOWN) for other in many.names))
@@ -165,6 +242,9 @@ def ranks(subject: Subject) -> Section | None:
         columns, rows, "Omnibus tests. A small p: not all systems are equal; it does not say which differ", shown=None
     )
     about = Details("About the tests", (Bullets(ABOUT_THE_TESTS),))
+    if len(many.names) > MOST_RANKS_DRAWN:
+        table = _rank_table(many, many.ranks, subject.labels)
+        return Section("ranks", "Omnibus tests and ranks", (alike, Details("Mean ranks", (table,)), about))
     return Section("ranks", "Omnibus tests and ranks", (alike, _rank_figure(many, many.ranks, subject.labels), about))
 
 
@@ -181,6 +261,28 @@ ABOUT_THE_TESTS = (
 )
 
 
+def _rank_table(many: ManyComparison, ranks: Ranks, labels: Sequence[str]) -> Table:
+    order = sorted(range(len(many.names)), key=lambda place: (ranks.means[place], place))
+    joined: dict[str, list[str]] = {name: [] for name in many.names}
+    for number, group in enumerate(ranks.groups, start=1):
+        for name in group:
+            joined[name].append(str(number))
+    rows: list[tuple[Cell, ...]] = [
+        (labels[place], f"{ranks.means[place]:.2f}", _bars(joined[many.names[place]])) for place in order
+    ]
+    return Table(
+        (Column("system"), Column("mean rank", "average"), Column("bars")),
+        rows,
+        f"Mean ranks. Systems that share a bar are within the critical difference of {ranks.critical_difference:.2f}",
+        shown=None,
+    )
+
+
+def _bars(numbers: Sequence[str]) -> str:
+    """Numbers of bars, which are neighbours: `1, 2`, or `3 to 9`."""
+    return ", ".join(numbers) or UNKNOWN if len(numbers) < 3 else f"{numbers[0]} to {numbers[-1]}"
+
+
 def _rank_figure(many: ManyComparison, ranks: Ranks, labels: Sequence[str]) -> Figure:
     order = sorted(range(len(many.names)), key=lambda place: (ranks.means[place], place))
     names = [many.names[place] for place in order]
@@ -189,13 +291,6 @@ def _rank_figure(many: ManyComparison, ranks: Ranks, labels: Sequence[str]) -> F
         (min(names.index(name) for name in group), max(names.index(name) for name in group)) for group in ranks.groups
     ]
     spec, narrow = (mean_ranks(drawn, groups, ranks.critical_difference, screen) for screen in SCREENS)
-    joined: dict[str, list[str]] = {name: [] for name in names}
-    for number, group in enumerate(ranks.groups, start=1):
-        for name in group:
-            joined[name].append(str(number))
-    rows: list[tuple[Cell, ...]] = [
-        (labels[place], f"{ranks.means[place]:.2f}", ", ".join(joined[many.names[place]]) or UNKNOWN) for place in order
-    ]
     means = "; ".join(f"{labels[place]} {ranks.means[place]:.2f}" for place in order)
     bars = "; ".join(f"no significant difference between {and_list(group)}" for group in ranks.groups) or "all differ"
     return Figure(
@@ -204,12 +299,7 @@ def _rank_figure(many: ManyComparison, ranks: Ranks, labels: Sequence[str]) -> F
         f"Mean ranks: {means}. Critical difference {format_value(ranks.critical_difference)}: {bars}.",
         spec,
         narrow,
-        Table(
-            (Column("system"), Column("mean rank", "average"), Column("bars")),
-            rows,
-            f"Mean ranks. Systems that share a bar are within the critical difference of {ranks.critical_difference:.2f}",
-            shown=None,
-        ),
+        _rank_table(many, ranks, labels),
         (
             ("good", "among the best (pairwise tests)"),
             ("same", "not among the best"),
@@ -250,7 +340,7 @@ FIELDS: Fields = {
         "omnibus ranks orders=agreements strata unpaired=dropped"
     ),
     OrderAgreement: "a b kendall_tau=tau",
-    PairComparison: "first second delta wins ties losses verdict test=result",
+    PairComparison: "first second delta estimate wins ties losses verdict p_tukey test=result",
     Ranks: "means critical_difference not_told_apart=groups",
     StratumRow: "key value n means=summaries",
     Summary: "mean ci_low ci_high n",
@@ -269,6 +359,13 @@ def many_record(many: ManyComparison, fields: Fields) -> dict[str, Any]:
         record["means"][measure] = dict(zip(many.names, row, strict=True))
     for row in record["strata"]:
         row["means"] = {name: summary["mean"] for name, summary in zip(many.names, row["means"], strict=True)}
+    groups = group_letters(many)
+    record["leaderboard"] = [
+        {"rank": rank, "system": name, "group": groups[name], "better_than": wins[0], "worse_than": wins[1]}
+        for rank, (name, wins) in enumerate(
+            ((many.names[place], many.wins[many.names[place]]) for place in many.best_first), 1
+        )
+    ]
     if record["ranks"] is not None:
         record["ranks"]["means"] = dict(zip(many.names, record["ranks"]["means"], strict=True))
     return record

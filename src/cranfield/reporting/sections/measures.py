@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from cranfield.evaluation.many_values import ManyComparison
 from cranfield.evaluation.values import Comparison, Evaluation, MeasureComparison, Summary
 from cranfield.measures import CATALOGUE, Measure
-from cranfield.numbers import UNKNOWN, format_delta, format_delta_interval, format_level
+from cranfield.numbers import format_delta, format_delta_interval, format_level
 from cranfield.reporting.charts.differences import Whisker, whiskers
 from cranfield.reporting.charts.spec import SCREENS
 from cranfield.reporting.derived import judged_share
@@ -23,7 +22,7 @@ from cranfield.reporting.document import (
     Table,
     TonedCell,
 )
-from cranfield.reporting.sections.labels import interval_tone, lettered, mean_cells, sides
+from cranfield.reporting.sections.labels import interval_tone, mean_cells, sides
 from cranfield.reporting.sections.subject import Subject
 from cranfield.stats.table import TESTS
 
@@ -39,15 +38,11 @@ HOW_TO_READ = (
 )
 
 
-def measures(subject: Subject) -> Section:
-    """Every measure of every system; of a pair with differences, of many systems with mean ranks."""
+def measures(subject: Subject) -> Section | None:
+    """Every measure of every system, of a pair with differences; None for many systems, which have a leaderboard."""
     if subject.pair is not None:
         return compared_measures(subject.pair)
-    return (
-        _ranked_systems(subject.many)
-        if subject.many is not None
-        else _side_by_side(subject.evaluations, subject.measures)
-    )
+    return None if subject.many is not None else _side_by_side(subject.evaluations, subject.measures)
 
 
 def compared_measures(comparison: Comparison) -> Section:
@@ -187,38 +182,6 @@ def _summary_columns(level: str) -> tuple[Column, ...]:
 
 def _summary_cells(summary: Summary) -> tuple[Cell, ...]:
     return (summary.mean, (summary.ci_low, summary.ci_high), summary.median, summary.std, summary.n)
-
-
-def _ranked_systems(many: ManyComparison) -> Section:
-    """Every system with its mean and mean rank, the best first; then all measures."""
-    labels = lettered(many.evaluations)
-    ranks = many.ranks.means if many.ranks is not None else None
-    rows: list[tuple[Cell, ...]] = []
-    for place in many.best_first:
-        name = many.names[place]
-        roles = {"best": name in many.verdict.best, "baseline": name == many.baseline}
-        rank = UNKNOWN if ranks is None else f"{ranks[place]:.2f}"
-        cells = _summary_cells(many.summaries[many.primary][place])[:-1]
-        rows.append((labels[place], *cells, rank, ", ".join(role for role, holds in roles.items() if holds)))
-    columns = (
-        Column("system"),
-        *_summary_columns(format_level(many.options.alpha))[:-1],
-        Column("mean rank", "average"),
-        Column("role"),
-    )
-    n = len(many.query_ids)
-    first = Table(columns, rows, f"{many.primary} on the {n} queries that every system has a value for", shown=None)
-    means: list[tuple[Cell, ...]] = [
-        (
-            f"* {measure}" if measure == many.primary else str(measure),
-            *mean_cells([summary.mean for summary in row], measure),
-            row[0].n,
-        )
-        for measure, row in many.summaries.items()
-    ]
-    columns = (Column("measure"), *(Column(label, "value") for label in labels), Column("n", "count"))
-    second = Table(columns, means, "Means of every measure. * primary measure", shown=None)
-    return Section("systems", "Systems", (first, second))
 
 
 def _side_by_side(evaluations: Sequence[Evaluation], measures: Sequence[Measure]) -> Section:

@@ -43,6 +43,8 @@ from cranfield.reporting.sections.subject import Subject
 
 MOST_ROWS_DRAWN = 30
 OTHERS = "Other measures by stratum"
+MOST_COLUMNS = 12
+"""Systems that have a column each; of more each has a row."""
 CONTRASTS = "The queries of two strata are not paired: Welch's interval, and p of a permutation test over labellings."
 
 R = TypeVar("R", StratumComparison, StratumRow)
@@ -153,6 +155,8 @@ def _many_blocks(
     many: ManyComparison, labels: Sequence[str], place: int, key: str, strata: Sequence[StratumRow]
 ) -> Sequence[Block]:
     """The means of a stratum key as a table, behind a heat map where they are few enough to be drawn."""
+    if len(labels) > MOST_COLUMNS:
+        return (Details(f"By {key}", (_systems_by_stratum(many, labels, key, strata),)),)
     columns = (Column(key), Column("n", "count"), *(Column(label, "value") for label in labels))
     rows: list[tuple[Cell, ...]] = [(row.value, row.n, *mean_cells(_means(row), many.primary)) for row in strata]
     table = Table(columns, rows, f"Mean {many.primary} by {key}")
@@ -176,6 +180,14 @@ def _many_blocks(
         table_follows=True,
     )
     return figure, table
+
+
+def _systems_by_stratum(many: ManyComparison, labels: Sequence[str], key: str, strata: Sequence[StratumRow]) -> Table:
+    """A row for each system, the best first, and a column for each stratum."""
+    cells = [mean_cells(_means(row), many.primary) for row in strata]
+    rows: list[tuple[Cell, ...]] = [(labels[place], *(column[place] for column in cells)) for place in many.best_first]
+    columns = (Column("system"), *(Column(f"{row.value} ({row.n})", "value") for row in strata))
+    return Table(columns, rows, f"Mean {many.primary} by {key}", shown=None)
 
 
 def _means(row: StratumRow) -> tuple[float | None, ...]:

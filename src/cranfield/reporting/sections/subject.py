@@ -34,6 +34,11 @@ class Subject:
     measure: Measure | None = None
     """The primary measure, where there is no comparison; None is the first."""
 
+    sort: str = "mean"
+    """Order of the leaderboard of many systems."""
+    show_pairs: bool = False
+    """Show all pairs of many systems, however many."""
+
     @property
     def evaluations(self) -> tuple[Evaluation, ...]:
         """The evaluations, in order."""

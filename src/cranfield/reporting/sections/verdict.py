@@ -84,10 +84,11 @@ def _void_block(subject: Subject) -> VerdictBlock | None:
 
 def _many_facts(many: ManyComparison) -> tuple[Fact, ...]:
     tests, best = many.omnibus, many.verdict.best
-    n_claims = sum(pair.verdict is not VerdictCode.NOT_SIGNIFICANT for pair in many.pairs)
+    n_claims = sum(pair.is_significant for pair in many.pairs)
+    claims = f"{format_count(n_claims)} of {format_count(len(many.pairs))}" if many.procedure.can_find else UNKNOWN
     return (
         Fact("Systems", str(len(many.names)), f"{len(best)} best" if best else ""),
-        Fact("Significant pairs", f"{n_claims} of {len(many.pairs)}", f"{many.options.test}, Holm"),
+        Fact("Significant pairs", claims, f"{many.options.test}, {many.procedure.adjusted}"),
         Fact("Queries", str(len(many.query_ids)), f"{len(many.dropped)} left out" if many.dropped else "all of them"),
         Fact("Omnibus test", format_p(tests["permutation"].p_two_sided), "p, permutation"),
         Fact("Friedman test", format_p(tests["friedman"].p_two_sided), "p"),

@@ -1,0 +1,111 @@
+"""All pairs of many systems: the test of each pair, adjusted over them all."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from itertools import combinations
+
+import numpy as np
+
+from cranfield.evaluation.many_values import PairComparison
+from cranfield.evaluation.pairing import PairedValues
+from cranfield.evaluation.procedure import procedure_of
+from cranfield.evaluation.verdict import CompareOptions, sign_of
+from cranfield.evaluation.verdict_table import VerdictCode
+from cranfield.ranking.value import FloatQ
+from cranfield.stats.permutation import permutations
+from cranfield.stats.result import TestResult, holm, untested
+from cranfield.stats.simultaneous import max_t, tukey_hsd
+from cranfield.stats.table import TESTS, Paired
+from cranfield.stats.vectors import differences
+
+Places = Sequence[tuple[int, int]]
+"""Places of the first and the second system of each pair."""
+Progress = Callable[[int, int], None]
+"""Called with the number of pairs that are done, and of all."""
+
+AT_ONCE = 64
+"""Pairs whose sign patterns are processed together: 50,000 patterns of so many pairs are 26 MB."""
+
+
+def all_pairs(n: int) -> list[tuple[int, int]]:
+    """Every pair of n systems once, in their order."""
+    return list(combinations(range(n), 2))
+
+
+def compare_pairs(
+    paired: PairedValues,
+    places: Places,
+    names: Sequence[str],
+    options: CompareOptions,
+    progress: Progress | None = None,
+) -> tuple[PairComparison, ...]:
+    """The declared test on each pair, adjusted over them all; without a p-value where none could be significant."""
+    if not paired.query_ids or not places:
+        return ()
+    procedure = procedure_of(paired.values, len(places), options)
+    if not procedure.can_find:
+        results = [untested("no pair of this family could be significant")] * len(places)
+        code: VerdictCode | None = VerdictCode.INVALID
+    else:
+        results, code = _tested(paired, places, options, progress), None
+    sign = sign_of(paired.measure)
+    tukey = tukey_hsd(paired.values, places).tolist() if len(paired.query_ids) > 1 else [None] * len(places)
+    rows = []
+    for (first, second), result, p_tukey in zip(places, results, tukey, strict=True):
+        delta = _difference(paired, first, second)
+        wins, losses = int((delta * sign > 0).sum()), int((delta * sign < 0).sum())
+        rows.append(
+            PairComparison(
+                first=names[first],
+                second=names[second],
+                delta=float(delta.mean()),
+                result=result,
+                wins=wins,
+                ties=len(delta) - wins - losses,
+                losses=losses,
+                verdict=code or _verdict_of_p(result, sign, options.alpha),
+                p_tukey=p_tukey,
+            )
+        )
+    return tuple(rows)
+
+
+def _tested(
+    paired: PairedValues, places: Places, options: CompareOptions, progress: Progress | None
+) -> list[TestResult]:
+    if options.adjustment == "max-t":
+        return max_t(paired.values, places, alpha=options.alpha, seed=options.seed, n_draws=options.n_draws)
+    results: list[TestResult] = []
+    for start in range(0, len(places), AT_ONCE):
+        results += _each_alone(paired, places[start : start + AT_ONCE], options)
+        if progress is not None:
+            progress(len(results), len(places))
+    adjusted = holm([result.p_two_sided for result in results])
+    return [replace(result, p_adjusted=p) for result, p in zip(results, adjusted, strict=True)]
+
+
+def _each_alone(paired: PairedValues, places: Places, options: CompareOptions) -> list[TestResult]:
+    deltas = [_difference(paired, *place) for place in places]
+    drawn = (options.alpha, options.seed, options.n_draws)
+    if options.test == "permutation":
+        alpha, seed, n_draws = drawn
+        return permutations(np.column_stack(deltas), alpha=alpha, seed=seed, n_draws=n_draws)
+    run = TESTS[options.test].run
+    return [
+        run(Paired(paired.values[:, first], paired.values[:, second], delta, *drawn))
+        for (first, second), delta in zip(places, deltas, strict=True)
+    ]
+
+
+def _difference(paired: PairedValues, first: int, second: int) -> FloatQ:
+    return differences(paired.values[:, first], paired.values[:, second])
+
+
+def _verdict_of_p(result: TestResult, sign: int, alpha: float) -> VerdictCode:
+    """By the adjusted p-value; the direction is that of the one-sided p-value."""
+    if result.p_adjusted is None or result.p_adjusted > alpha or result.p_one_sided is None:
+        return VerdictCode.NOT_SIGNIFICANT
+    up = result.p_one_sided < 0.5
+    return VerdictCode.BETTER if up == (sign > 0) else VerdictCode.WORSE

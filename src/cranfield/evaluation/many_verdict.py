@@ -1,0 +1,99 @@
+"""The verdict of a comparison of many systems: a sentence, its reasons, and what disagrees with it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from cranfield.evaluation.evidence.values import void_sentences
+from cranfield.evaluation.many_values import ManyComparison, ManyVerdict
+from cranfield.evaluation.verdict import sign_of
+from cranfield.evaluation.verdict_table import VerdictCode
+from cranfield.measures import CATALOGUE
+from cranfield.numbers import format_count, format_p, format_value
+from cranfield.words import and_list, first_of, n_of
+
+NAMED = 5
+"""Systems that a sentence names; of more it gives the number."""
+
+
+def verdict_of_many(many: ManyComparison) -> ManyVerdict:
+    """Which systems are best; invalid where the evidence is void, or where nothing could have been found."""
+    k = len(many.evaluations)
+    void = void_sentences(many.evidence)
+    if void:
+        return ManyVerdict(
+            VerdictCode.INVALID, f"No verdict on these {k} systems: the comparison does not count.", (), void
+        )
+    if not many.procedure.can_find:
+        sentence = f"No verdict on these {k} systems: no difference could have been significant."
+        return ManyVerdict(VerdictCode.INVALID, sentence, (), (many.procedure.why_not,))
+    names = many.names
+    best = tuple(names[place] for place in many.best_first if not many.wins[names[place]][1])
+    how = f"({many.primary}, n = {len(many.query_ids)}, {many.procedure.text})"
+    if len(best) == k:
+        sentence = f"No significant difference between any two of the {k} systems {how}."
+        notes = (*_against_baseline(many), *_few_moving(many))
+        return ManyVerdict(VerdictCode.NOT_SIGNIFICANT, sentence, (), notes, _disagreements(many, best))
+    means = dict(zip(names, many.summaries[many.primary], strict=True))
+    shown = [f"{name} ({format_value(means[name].mean)})" for name in best]
+    if not best:
+        sentence = f"No system is best: each of the {k} is significantly worse than another {how}."
+        return ManyVerdict(VerdictCode.SEVERAL_BEST, sentence, (), (), _disagreements(many, best))
+    if len(best) == 1:
+        over = many.wins[best[0]][0]
+        others = (
+            "each of the others"
+            if over == k - 1
+            else f"{over} of the {k - 1} others, which are not worse than the rest"
+        )
+        sentence = f"{shown[0]} is best of {k} systems: better than {others} {how}."
+        return ManyVerdict(VerdictCode.ONE_BEST, sentence, best, _against_baseline(many), _disagreements(many, best))
+    leaders = and_list(shown) if len(shown) <= NAMED else first_of(shown, NAMED)
+    sentence = f"{leaders} are best of {k} systems, with no significant difference between them {how}."
+    return ManyVerdict(VerdictCode.SEVERAL_BEST, sentence, best, _against_baseline(many), _disagreements(many, best))
+
+
+def _against_baseline(many: ManyComparison) -> tuple[str, ...]:
+    """Each system against the baseline, by verdict; empty without a baseline."""
+    found = {
+        code: [pair.second for pair in many.against if pair.verdict is code]
+        for code in (VerdictCode.BETTER, VerdictCode.WORSE, VerdictCode.NOT_SIGNIFICANT)
+    }
+    notes = [f"{code.text}: {_named(names)}" for code, names in found.items() if names]
+    return (f"against {many.baseline}, {'; '.join(notes)}",) if notes else ()
+
+
+def _named(names: Sequence[str]) -> str:
+    return ", ".join(names) if len(names) <= NAMED else f"{len(names)} ({first_of(names, NAMED)})"
+
+
+def _few_moving(many: ManyComparison) -> tuple[str, ...]:
+    """How many queries tell systems apart, where most do not."""
+    n, moving = many.procedure.n_queries, many.procedure.n_moving
+    return () if 2 * moving >= n else (f"the systems differ on {moving} of {n_of(n, 'queries')}",)
+
+
+def _disagreements(many: ManyComparison, best: Sequence[str]) -> tuple[str, ...]:
+    """Omnibus tests and measures that disagree with the verdict, a sentence each."""
+    notes = []
+    some_pair = len(best) < len(many.evaluations)
+    n_pairs = sum(pair.is_significant for pair in many.pairs)
+    pairs = {0: "no pair is", 1: "one pair is"}.get(n_pairs, f"{format_count(n_pairs)} pairs are")
+    for name, result in many.omnibus.items():
+        p = result.p_two_sided
+        if p is not None and (p <= many.options.alpha) != some_pair:
+            word = "not significant" if some_pair else "significant"
+            notes.append(f"{name.capitalize()} test of all systems {word} (p {format_p(p)}), although {pairs}")
+    leader = many.names[many.best_first[0]]
+    for measure, row in many.summaries.items():
+        if measure == many.primary or CATALOGUE[measure.name].diagnostic:
+            continue
+        means = [(about.mean or 0.0) * sign_of(measure) for about in row]
+        first = many.names[means.index(max(means))]
+        if means[many.best_first[0]] < max(means) and first not in best:
+            notes.append(f"{measure} puts {first} first, and {leader} is first by {many.primary}")
+    if many.dropped:
+        n = len(many.dropped)
+        count = "1 query does not count" if n == 1 else f"{n} queries do not count"
+        notes.append(f"{count}, as not every system has a value of {many.primary} there")
+    return tuple(notes)

@@ -1,0 +1,211 @@
+"""Many systems as a ranked list: a line each, with the groups that do not differ significantly; and the CSV of means."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from string import ascii_lowercase
+
+from cranfield.errors import UnknownNameError
+from cranfield.evaluation.many_values import ManyComparison
+from cranfield.evaluation.values import Evaluation
+from cranfield.evaluation.verdict import sign_of
+from cranfield.measures import CATALOGUE, Measure
+from cranfield.numbers import UNKNOWN, format_count, format_level
+from cranfield.reporting.document import Block, Cell, Column, Details, Section, Table, tidy_table
+from cranfield.reporting.sections.labels import lettered, mean_cells
+from cranfield.reporting.sections.subject import Subject
+
+SORTS = ("mean", "name", "given", "rank")
+"""Orders of a leaderboard, besides every measure: `rank` is the mean rank."""
+SHOWN_MEASURES = 3
+"""Measures beside the primary one in the leaderboard; all are in the table below it and in the CSV of means."""
+FEW_SYSTEMS = 8
+"""Up to so many systems the means of every measure have a column for each system, and are in plain text too."""
+
+
+def leaderboard(subject: Subject) -> Section | None:
+    """Every system with its mean, interval and group, the best first; then all measures. None without many systems."""
+    many = subject.many
+    if many is None:
+        return None
+    blocks: list[Block] = [_board(many, subject.sort)]
+    few = len(many.names) <= FEW_SYSTEMS
+    blocks.append(_means(many) if few else Details("Means of every measure", (_means_by_system(many, subject.sort),)))
+    blocks.append(Details("Median, standard deviation and mean rank", (_spread(many, subject.sort),), in_text=few))
+    return Section("systems", "Systems", tuple(blocks))
+
+
+def group_letters(many: ManyComparison) -> dict[str, str]:
+    """The groups of each system: `a`, `b`, or `b-d` for several; empty where nothing could be significant."""
+    found: dict[str, list[str]] = {name: [] for name in many.names}
+    for place, group in enumerate(many.groups):
+        for name in group:
+            found[name].append(_letter(place))
+    return {name: _span(letters) for name, letters in found.items()}
+
+
+def _letter(place: int) -> str:
+    """`a` to `z`, then `aa`, `ab`."""
+    most = len(ascii_lowercase)
+    return (_letter(place // most - 1) if place >= most else "") + ascii_lowercase[place % most]
+
+
+def _span(letters: Sequence[str]) -> str:
+    """Groups of one system are neighbours: the first and the last say which."""
+    return "" if not letters else letters[0] if len(letters) == 1 else f"{letters[0]}-{letters[-1]}"
+
+
+def order_of(many: ManyComparison, sort: str) -> tuple[int, ...]:
+    """Places of the systems in the order asked for.
+
+    Args:
+        many: the comparison.
+        sort: one of `SORTS`, or a measure.
+
+    Raises:
+        UnknownNameError: neither.
+    """
+    places = range(len(many.names))
+    if sort == "mean":
+        return many.best_first
+    if sort == "given":
+        return tuple(places)
+    if sort == "name":
+        return tuple(sorted(places, key=lambda place: many.names[place]))
+    if sort == "rank":
+        means = many.ranks.means if many.ranks is not None else (0.0,) * len(many.names)
+        return tuple(sorted(places, key=lambda place: (means[place], place)))
+    measure = next((measure for measure in many.summaries if str(measure).lower() == sort.lower()), None)
+    if measure is None:
+        raise UnknownNameError.among("order", sort, (*SORTS, *map(str, many.summaries)))
+    means = tuple((row.mean or 0.0) * sign_of(measure) for row in many.summaries[measure])
+    return tuple(sorted(places, key=lambda place: (-means[place], place)))
+
+
+def _beside(many: ManyComparison) -> list[Measure]:
+    """The measures of the leaderboard after the primary one."""
+    return [m for m in many.summaries if m != many.primary and not CATALOGUE[m.name].diagnostic][:SHOWN_MEASURES]
+
+
+def _board(many: ManyComparison, sort: str) -> Table:
+    labels, groups, beside = lettered(many.evaluations), group_letters(many), _beside(many)
+    rank = {place: number for number, place in enumerate(many.best_first, start=1)}
+    others = [mean_cells([row.mean for row in many.summaries[measure]], measure) for measure in beside]
+    rows: list[tuple[Cell, ...]] = []
+    for place in order_of(many, sort):
+        name, summary = many.names[place], many.summaries[many.primary][place]
+        better, worse = many.wins[name] if groups[name] else (None, None)
+        role = {"best": name in many.verdict.best, "baseline": name == many.baseline}
+        rows.append(
+            (
+                *(rank[place], labels[place], summary.mean, (summary.ci_low, summary.ci_high)),
+                *(groups[name] or UNKNOWN, better, worse),
+                *(cells[place] for cells in others),
+                ", ".join(word for word, holds in role.items() if holds),
+            )
+        )
+    columns = (
+        Column("#", "count"),
+        Column("system"),
+        Column(str(many.primary), "value"),
+        Column(f"{format_level(many.options.alpha)} CI", "interval"),
+        Column("group"),
+        Column("better than", "count"),
+        Column("worse than", "count"),
+        *(Column(str(measure), "value") for measure in beside),
+        Column("role"),
+    )
+    return Table(columns, rows, _caption(many, sort), shown=None)
+
+
+def _caption(many: ManyComparison, sort: str) -> str:
+    queries = f"{format_count(len(many.query_ids))} queries that every system has a value for"
+    ordered = "" if sort == "mean" else f", by {sort}"
+    groups = (
+        "Systems of one group (a letter, b-d is b, c and d) do not differ significantly from each other; better and worse "
+        "than: number of systems, by the adjusted p. The CI is of each mean alone"
+        if many.groups
+        else "No groups: no difference could have been significant"
+    )
+    return f"{many.primary} on the {queries}{ordered}. {groups}"
+
+
+def _means(many: ManyComparison) -> Table:
+    """A row for each measure, a column for each system."""
+    rows: list[tuple[Cell, ...]] = [
+        (_starred(many, measure), *mean_cells([summary.mean for summary in row], measure), row[0].n)
+        for measure, row in many.summaries.items()
+    ]
+    systems = (Column(label, "value") for label in lettered(many.evaluations))
+    columns = (Column("measure"), *systems, Column("n", "count"))
+    return Table(columns, rows, "Means of every measure. * primary measure", shown=None)
+
+
+def _means_by_system(many: ManyComparison, sort: str) -> Table:
+    """A row for each system, a column for each measure."""
+    labels = lettered(many.evaluations)
+    cells = [mean_cells([summary.mean for summary in row], measure) for measure, row in many.summaries.items()]
+    rows: list[tuple[Cell, ...]] = [
+        (labels[place], *(column[place] for column in cells)) for place in order_of(many, sort)
+    ]
+    columns = (Column("system"), *(Column(_starred(many, measure), "value") for measure in many.summaries))
+    return Table(columns, rows, "Means of every measure. * primary measure", shown=None)
+
+
+def _starred(many: ManyComparison, measure: Measure) -> str:
+    return f"* {measure}" if measure == many.primary else str(measure)
+
+
+def _spread(many: ManyComparison, sort: str) -> Table:
+    labels = lettered(many.evaluations)
+    ranks = many.ranks.means if many.ranks is not None else None
+    rows: list[tuple[Cell, ...]] = []
+    for place in order_of(many, sort):
+        summary = many.summaries[many.primary][place]
+        rank = UNKNOWN if ranks is None else f"{ranks[place]:.2f}"
+        rows.append((labels[place], summary.median, summary.std, rank))
+    columns = (
+        Column("system"),
+        Column("median", "value"),
+        Column("std. dev.", "value"),
+        Column("mean rank", "average"),
+    )
+    return Table(columns, rows, f"{many.primary} over the queries. Mean rank: 1 is best", shown=None)
+
+
+def means_table(result: ManyComparison | Sequence[Evaluation], sort: str = "mean") -> Table:
+    """A line for each system, for CSV: its rank and group where many were compared, and every mean with its interval.
+
+    Raises:
+        UnknownNameError: no such order.
+    """
+    if isinstance(result, ManyComparison):
+        return _compared_means(result, sort)
+    measures = list(dict.fromkeys(measure for each in result for measure in each.measures))
+    rows: list[tuple[Cell, ...]] = []
+    for each in result:
+        cells: list[Cell] = [each.name]
+        for measure in measures:
+            summary = each.summaries.get(measure)
+            cells += [None] * 3 if summary is None else [summary.mean, summary.ci_low, summary.ci_high]
+        rows.append(tuple(cells))
+    return tidy_table(("system", *_mean_headings(measures)), rows)
+
+
+def _compared_means(many: ManyComparison, sort: str) -> Table:
+    rank = {place: number for number, place in enumerate(many.best_first, start=1)}
+    groups = group_letters(many)
+    rows: list[tuple[Cell, ...]] = []
+    for place in order_of(many, sort):
+        name = many.names[place]
+        better, worse = many.wins[name] if groups[name] else (None, None)
+        cells: list[Cell] = [rank[place], name, groups[name], better, worse, int(name in many.verdict.best)]
+        for row in many.summaries.values():
+            cells += [row[place].mean, row[place].ci_low, row[place].ci_high]
+        rows.append(tuple(cells))
+    headings = ("rank", "system", "group", "better_than", "worse_than", "best")
+    return tidy_table((*headings, *_mean_headings(list(many.summaries))), rows)
+
+
+def _mean_headings(measures: Sequence[Measure]) -> list[str]:
+    return [heading for measure in measures for heading in (str(measure), f"{measure} ci_low", f"{measure} ci_high")]
