@@ -36,7 +36,7 @@ from cranfield.reporting.documents.catalogue import trec_names
 from cranfield.stats.coefficients import COEFFICIENTS
 from cranfield.stats.consensus import CONSENSUS, DEFAULT_RULE
 from cranfield.stats.scale import MAPS
-from cranfield.stats.table import TESTS
+from cranfield.stats.table import ADJUSTMENTS, TESTS
 
 OF_MODULES = {
     "cranfield.measures.own": ("define", "QueryView", "forget"),
@@ -186,6 +186,12 @@ def tests_page() -> str:
             ("source", spec.source),
         ]
         sections += [f"## {name}", f"{spec.title[0].upper()}{spec.title[1:]}. {spec.sentence}", table(("", ""), facts)]
+    rows = [
+        (f"`{spec.name}`", f"{spec.title}. {spec.sentence}", ", ".join(spec.tests) or "all", spec.source)
+        for spec in ADJUSTMENTS.values()
+    ]
+    about = "Of three systems or more, the p-values of all pairs are adjusted together: `--adjust`, or `adjust:` in the config."
+    sections += ["## Adjustments of many systems", about, table(("name", "adjustment", "tests", "source"), rows)]
     return "\n\n".join(sections)
 
 

@@ -104,7 +104,7 @@ SortOption = Annotated[
     ),
 ]
 PairsOption = Annotated[
-    bool, typer.Option("--pairs", help="List all pairs of three or more runs; default: up to 45 pairs.")
+    bool, typer.Option("--pairs", help="List all pairs of three or more runs; default: up to 15 pairs.")
 ]
 MoreArgument = Annotated[
     list[Path] | None,

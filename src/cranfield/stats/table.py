@@ -258,7 +258,7 @@ ADJUSTMENTS: Mapping[str, Adjustment] = {
             name="max-t",
             title="single-step max-T",
             sentence="One set of sign patterns for all pairs; the adjusted p of a pair is the share of patterns whose largest "
-            "t of all pairs is at least its own. Any number of pairs can be told apart.",
+            "t of all pairs is at least its own. The p-value does not grow with the number of pairs.",
             source="Westfall & Young 1993, Resampling-Based Multiple Testing",
             tests=("permutation",),
             counts_pairs=False,

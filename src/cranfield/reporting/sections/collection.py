@@ -140,7 +140,7 @@ def _outcomes(systems: Systems) -> Table:
     rows: list[tuple[Cell, ...]] = []
     listed = list(zip(systems, counts, strict=True))
     if len(systems) > MOST_LISTED:  # those with queries that have no answer first
-        listed.sort(key=lambda one: not any(one[1].get(name) for name in NO_ANSWER))
+        listed.sort(key=lambda row: not any(row[1].get(name) for name in NO_ANSWER))
     for (label, evaluation), counted in listed:
         cells: list[Cell] = [TonedCell(n, "bad") if n and name in NO_ANSWER else n for name, n in counted.items()]
         rows.append((label, *cells, len(evaluation.query_ids)))

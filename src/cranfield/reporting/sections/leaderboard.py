@@ -82,15 +82,15 @@ def order_of(many: ManyComparison, sort: str) -> tuple[int, ...]:
     return tuple(sorted(places, key=lambda place: (-means[place], place)))
 
 
-def _beside(many: ManyComparison) -> list[Measure]:
+def _other_measures(many: ManyComparison) -> list[Measure]:
     """The measures of the leaderboard after the primary one."""
     return [m for m in many.summaries if m != many.primary and not CATALOGUE[m.name].diagnostic][:SHOWN_MEASURES]
 
 
 def _board(many: ManyComparison, sort: str) -> Table:
-    labels, groups, beside = lettered(many.evaluations), group_letters(many), _beside(many)
+    labels, groups, measures = lettered(many.evaluations), group_letters(many), _other_measures(many)
     rank = {place: number for number, place in enumerate(many.best_first, start=1)}
-    others = [mean_cells([row.mean for row in many.summaries[measure]], measure) for measure in beside]
+    others = [mean_cells([row.mean for row in many.summaries[measure]], measure) for measure in measures]
     rows: list[tuple[Cell, ...]] = []
     for place in order_of(many, sort):
         name, summary = many.names[place], many.summaries[many.primary][place]
@@ -112,7 +112,7 @@ def _board(many: ManyComparison, sort: str) -> Table:
         Column("group"),
         Column("better than", "count"),
         Column("worse than", "count"),
-        *(Column(str(measure), "value") for measure in beside),
+        *(Column(str(measure), "value") for measure in measures),
         Column("role"),
     )
     return Table(columns, rows, _caption(many, sort), shown=None)

@@ -34,8 +34,8 @@ from cranfield.reporting.sections.subject import Subject
 from cranfield.stats.table import TESTS
 from cranfield.words import and_list
 
-MOST_PAIRS_DRAWN = 45
-"""Ten systems have as many. More are listed on request only."""
+MOST_PAIRS_LISTED, MOST_PAIRS_DRAWN = 15, 45
+"""Six systems have 15 pairs, ten have 45. More are listed on request only, and more are not drawn."""
 MOST_RANKS_DRAWN = 40
 """Systems in the picture of mean ranks; of more there is a table."""
 MOST_IN_MATRIX = 12
@@ -80,7 +80,7 @@ def pairs(subject: Subject) -> Section | None:
         return None
     n = len(many.pairs)
     n_significant = sum(pair.is_significant for pair in many.pairs)
-    if n > MOST_PAIRS_DRAWN and not subject.show_pairs:
+    if n > MOST_PAIRS_LISTED and not subject.show_pairs:
         what = f"{format_count(n_significant)} of {format_count(n)} pairs differ significantly ({many.procedure.text})."
         tukey = f" {_tukey_count(many)}" if many.procedure.can_find else ""
         return Section(
