@@ -38,6 +38,7 @@ from cranfield.systems import ConfiguredSystem, progress_on
 from cranfield.systems.kinds.fusion import FusionSystem
 from cranfield.systems.kinds.run_file import RunFileSystem
 from cranfield.version import __version__
+from cranfield.words import first_of, n_of
 
 GATE_FILES = ("gate.json", "gate.html", "gate.md")
 WORST_FIRST: tuple[GateStatus, ...] = ("invalid", "failed", "inconclusive", "passed")
@@ -317,6 +318,9 @@ def _differences(baseline: Baseline, evaluation: Evaluation, experiment: Experim
     digest = digest_of(evaluation, experiment)
     if baseline.matched is not None:
         yield f"the baseline {baseline.matched.sentence}"
+    if baseline.added:
+        n, names = len(baseline.added), first_of(baseline.added)
+        yield f"{n_of(n, 'queries')} added since the baseline was accepted, not compared with it: {names}"
     if baseline.system != evaluation.name:
         yield f"the baseline is of the system {baseline.system}, and this is {evaluation.name}"
     if baseline.config_digest and digest and baseline.config_digest != digest:

@@ -241,7 +241,7 @@ def read_history(folder: Path) -> History:
     except OSError as error:
         raise UsageError(refusal(path, error)) from error
     points: list[HistoryPoint] = []
-    same: dict[tuple[str, str], str] = {}
+    same = _SameSets()
     damaged: list[tuple[int, str]] = []
     for number, line in enumerate(text.split(b"\n"), start=1):
         if not line.strip():
@@ -250,13 +250,33 @@ def read_history(folder: Path) -> History:
             record = json.loads(line.decode("utf-8"), parse_constant=_no_number)
             point = _past(record)
             points.append(point)
-            same |= {(point.testset, digest): point.digest for digest in _same_digests(record)}
+            same.add(point.digest, _same_digests(record))
         except _DamagedError as error:
             damaged.append((number, str(error)))
         except (ValueError, OverflowError, RecursionError):
             damaged.append((number, "not JSON"))
-    points = [replace(point, digest=same.get((point.testset, point.digest), point.digest)) for point in points]
+    points = [replace(point, digest=same.latest(point.digest)) for point in points]
     return History(path, tuple(points), tuple(damaged))
+
+
+class _SameSets:
+    """Digests of one test set under several rules of ids."""
+
+    def __init__(self) -> None:
+        self._group: dict[str, list[str]] = {}
+        """Digest to all digests of its set; the first one is that of the latest point."""
+
+    def add(self, digest: str, others: Sequence[str]) -> None:
+        """Put the digest of a point, and those that it has under other rules, in one group."""
+        if not others:
+            return
+        known = [name for given in (digest, *others) for name in self._group.get(given, [given])]
+        group = list(dict.fromkeys((digest, *known)))
+        self._group |= dict.fromkeys(group, group)
+
+    def latest(self, digest: str) -> str:
+        """The digest that the set of a point had last."""
+        return self._group.get(digest, [digest])[0]
 
 
 def _same_digests(record: Mapping[str, Any]) -> list[str]:

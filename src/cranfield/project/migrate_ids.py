@@ -41,7 +41,8 @@ class Carried(NamedTuple):
         """`run old.jsonl: 50 queries carried over from the rule row`."""
         if self.state == "unchanged":
             return f"{self.kind} {self.path}: has the ids of the set, unchanged"
-        text = f"{self.kind} {self.path}: {n_of(self.n_queries, 'queries')} carried over from the rule {self.rule}"
+        what = "lines of the test set" if self.kind == "history" else n_of(self.n_queries, "queries")
+        text = f"{self.kind} {self.path}: {what} carried over from the rule {self.rule}"
         return f"{text}; {len(self.gone)} not in the set: {first_of(self.gone)}" if self.gone else text
 
 

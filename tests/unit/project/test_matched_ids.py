@@ -114,7 +114,27 @@ def test_a_baseline_by_row_is_compared_query_by_query(rated):
     assert [same.values_of("RR")[name] for name in NAMES] == RRS
     assert same.matched is not None
     assert same.matched.rule == "row"
+    rated.write_text(RATED.replace("blue,d2,1", "blue,d2,2"))
+    assert with_ids_of(old, load(rated)) is old
+
+
+@pytest.mark.parametrize("rule", ["row", "content"])
+def test_a_baseline_holds_for_the_queries_that_it_has_after_others_were_added(rated, rule):
+    before = load(rated, options=TestSetOptions(ids=rule))
+    old = baseline_of(
+        evaluate(before, BY_ROW, measures=["RR"]), k=10, accepted="2026-11-21", commit="", reason="", config_digest=""
+    )
     rated.write_text(RATED + "more,d4,1\n")
+    new = load(rated)
+    same = with_ids_of(old, new)
+    assert same.added == (content_id("more"),)
+    assert same.testset_digest == new.digest
+    assert [same.values_of("RR")[name] for name in NAMES] == RRS
+    rated.write_text(RATED.replace("red boots", "more,d4,1\nred boots", 1))
+    moved = with_ids_of(old, load(rated))
+    assert (moved.added == (content_id("more"),)) == (rule == "content")
+    assert (moved is old) == (rule == "row")
+    rated.write_text("".join(RATED.splitlines(keepends=True)[:-1]))
     assert with_ids_of(old, load(rated)) is old
 
 
@@ -126,5 +146,7 @@ def test_a_history_by_row_goes_on_under_content_ids(rated, tmp_path):
     append(tmp_path, line, history_record(evaluate(load(rated), BY_ROW, measures=["RR"]), when=when))
     old, new = read_history(tmp_path).points
     assert old.digest == new.digest == load(rated).digest
+    append(tmp_path, history_record(by_row, when=when))
+    assert len({point.digest for point in read_history(tmp_path).points}) == 1
     lines = (tmp_path / ".cranfield" / "history.jsonl").read_text().splitlines()
     assert json.loads(lines[1])["testset"]["same"]["row"] == by_row.testset.digest
