@@ -264,8 +264,12 @@ def _reasons(found: ClassVerdict, code: VerdictCode, comparison: Comparison) -> 
         reasons.append(f"{why}; {mean}" if why else mean)
     elif code is VerdictCode.NOT_SIGNIFICANT and any(found.with_code(of) for of in CHANGED):
         reasons.append("classes differ significantly, and the mean over all queries does not")
-    silent = [row.name for row in found.rows if not row.can_decide]
-    if silent:
-        needed = smallest_n(comparison.alpha)
-        reasons.append(f"too few queries to decide, fewer than {needed}: {first_of(silent)}")
+    needed = smallest_n(comparison.alpha)
+    silent = [row for row in found.rows if not row.can_decide]
+    few = [row.name for row in silent if row.n < needed]
+    if few:
+        reasons.append(f"too few queries to decide, fewer than {needed}: {first_of(few)}")
+    if len(few) < len(silent):
+        untested = first_of(row.name for row in silent if row.n >= needed)
+        reasons.append(f"too few queries that differ for the {comparison.test} test: {untested}")
     return tuple(reasons)

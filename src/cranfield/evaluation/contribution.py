@@ -85,7 +85,7 @@ def contributions(
     """Compare each all-but-one variant with the whole, Holm-adjusted over the components.
 
     A component helps or hurts where the declared test rejects after Holm's adjustment over the components; with a margin it
-    is equivalent where the whole interval lies within it.
+    is equivalent where the whole interval lies within it. The mean over all queries decides, also where queries have classes.
 
     Args:
         name: of the system.
@@ -100,7 +100,7 @@ def contributions(
     if list(alone) != list(without) or not alone:
         raise UsageError("each component needs a variant alone and one without it", got=", ".join(without) or "none")
     primary = options.primary or whole.measures[0]
-    options = replace(options, primary=primary)
+    options = replace(options, primary=primary, verdict="pooled", strata="")
     compared = {
         component: compare(on_primary(evaluation, primary), on_primary(whole, primary), options)
         for component, evaluation in without.items()
@@ -159,7 +159,7 @@ def _p(comparison: Comparison) -> float | None:
 
 
 def _verdict(comparison: Comparison, p_adjusted: float | None) -> VerdictCode:
-    code = comparison.pooled_code
+    code = comparison.verdict.code
     if code not in {VerdictCode.BETTER, VerdictCode.WORSE}:
         return code
     if p_adjusted is not None and p_adjusted > comparison.alpha:

@@ -187,6 +187,13 @@ def test_every_test_that_can_be_declared_decides_the_classes(test):
     assert codes(result) == {"a": BETTER, "b": WORSE}
 
 
+def test_a_class_whose_test_has_no_p_does_not_decide_and_says_why():
+    result = compared({"a": [UP] * 12, "b": [DOWN] * 3 + [SAME] * 9}, strata="type", test="wilcoxon")
+    assert [row.can_decide for row in result.by_class.rows] == [True, False]
+    assert "too few queries that differ for the wilcoxon test: b" in result.verdict.reasons
+    assert not any("fewer than 6" in reason for reason in result.verdict.reasons)
+
+
 def test_a_class_shows_the_estimate_that_its_interval_is_about():
     # differences of a: .5 six times, -.9 and -.9: mean .15, median of the eight .5; b: -.5 and 0
     ranks = {"a": [UP] * 7 + [(1, 10)] * 3, "b": [DOWN] * 4 + [SAME] * 8}
