@@ -62,7 +62,8 @@ def plain(value: object, fields: Fields = NO_FIELDS) -> Any:
         return [plain(entry, fields) for entry in value]
     if is_dataclass(value):
         has_text = type(value) not in fields and "__str__" in vars(type(value))  # a measure, a note
-        return str(value) if has_text else record_of(value, fields)
+        text = getattr(value, "canonical", None)  # a measure, whatever its convention prints
+        return text or str(value) if has_text else record_of(value, fields)
     return value.tolist() if hasattr(value, "tolist") else value  # numpy: a scalar gives a number, an array a list
 
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from cranfield.errors import UsageError
 from cranfield.evaluation.evaluate import summarise
 from cranfield.evaluation.strata import strata_of
-from cranfield.evaluation.values import Evaluation, Summary
+from cranfield.evaluation.values import Evaluation, Summary, among
 from cranfield.evaluation.verdict import CompareOptions
 from cranfield.measures import CATALOGUE, Measure
 from cranfield.model import TestSet
@@ -137,7 +137,7 @@ def primary_measure(shared: Sequence[Measure], options: CompareOptions) -> Measu
     Raises:
         UsageError: it was not evaluated on every system, or is a diagnostic measure.
     """
-    primary = options.primary or shared[0]
+    primary = among(options.primary or shared[0], shared)
     if primary not in shared:
         known = ", ".join(map(str, shared))
         raise UsageError(f"primary measure {primary} was not evaluated on every system", expected=f"one of {known}")

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, TypeVar
 
@@ -41,6 +41,12 @@ def scale_for(measure: Measure) -> Scale | None:
     if spec.diagnostic or spec.needs is not None:
         return None
     return "graded" if names & GAINS or "rel" not in names else "binary"
+
+
+def among(measure: Measure, measures: Iterable[Measure]) -> Measure:
+    """The measure as it is among others: with the name that is printed there, and on the detail scale where it is there alone."""
+    found = {known: known for known in measures}
+    return found.get(measure) or found.get(replace(measure, on_detail=True)) or measure
 
 
 def known_mean(values: FloatQ) -> float | None:
@@ -107,7 +113,7 @@ class ByMeasure(Mapping[Measure, Value]):
         from cranfield.measures.parse import parse
 
         known = next((measure for measure in self._items if str(measure) == spelling), None)
-        return known or parse(spelling)
+        return known or among(parse(spelling), self._items)
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,6 +238,22 @@ class Evaluation:
     def index(self) -> Mapping[str, int]:
         """Query id to its position in the arrays."""
         return {query_id: i for i, query_id in enumerate(self.ranking.query_ids)}
+
+
+def with_printed_names(evaluation: Evaluation) -> Evaluation:
+    """The evaluation with the names of measures that its convention prints."""
+    names = dict(evaluation.ranking.convention.names)
+    if not names:
+        return evaluation
+    shown = {measure: replace(measure, shown=names.get(measure.name, "")) for measure in evaluation.measures}
+    return replace(
+        evaluation,
+        measures=tuple(shown.values()),
+        values={measure: evaluation.values[measure] for measure in shown.values()},
+        scored={measure: evaluation.scored[measure] for measure in shown.values()},
+        unscored={measure: evaluation.unscored[measure] for measure in shown.values()},
+        summaries=ByMeasure({measure: evaluation.summaries[measure] for measure in shown.values()}),
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -91,7 +91,9 @@ def baseline_of(
     evaluation: Evaluation, *, k: int, accepted: str, commit: str, reason: str, config_digest: str
 ) -> Baseline:
     """An evaluation as a baseline: every measure that is averaged over queries."""
-    measures = {str(measure): measure for measure in evaluation.measures if CATALOGUE[measure.name].aggregate == "mean"}
+    measures = {
+        measure.canonical: measure for measure in evaluation.measures if CATALOGUE[measure.name].aggregate == "mean"
+    }
     names = tuple(sorted(measures))
     outcomes = dict(zip(evaluation.query_ids, (outcome.value for outcome in evaluation.ranking.outcomes), strict=True))
     return Baseline(

@@ -58,11 +58,11 @@ def judge_all(evidence: Evidence, terms: GateTerms) -> GateResult:
         explanation=_explanation(status, results, broken),
         rules=results,
         evaluation=evidence.evaluation,
-        primary=str(terms.primary),
+        primary=terms.primary.canonical,
         baseline=terms.facts,
         measures=tuple(_measure_changes(evidence, terms)),
-        strata=tuple(_stratum_changes(evidence, str(terms.primary))),
-        worse=tuple(failing_queries(evidence, str(terms.primary), terms.rules, results)),
+        strata=tuple(_stratum_changes(evidence, terms.primary.canonical)),
+        worse=tuple(failing_queries(evidence, terms.primary.canonical, terms.rules, results)),
         by_stratum=tuple(
             change for measure in _measures(evidence, terms) for change in _stratum_changes(evidence, measure)
         ),
@@ -120,8 +120,8 @@ def _explanation(status: GateStatus, results: Sequence[RuleResult], broken: Sequ
 def _measures(evidence: Evidence, terms: GateTerms) -> list[str]:
     """The measures that have a mean: the primary one, those evaluated, and those of the rules."""
     spelled = [str(parse(measure)) for rule in terms.rules if (measure := measure_of(rule)) is not None]
-    averaged = [str(found) for found in evidence.evaluation.measures if CATALOGUE[found.name].aggregate == "mean"]
-    return list(dict.fromkeys((str(terms.primary), *averaged, *spelled)))
+    averaged = [found.canonical for found in evidence.evaluation.measures if CATALOGUE[found.name].aggregate == "mean"]
+    return list(dict.fromkeys((terms.primary.canonical, *averaged, *spelled)))
 
 
 def _measure_changes(evidence: Evidence, terms: GateTerms) -> Iterator[MeasureChange]:

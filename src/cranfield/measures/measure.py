@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import cached_property
 from typing import Literal
@@ -33,14 +33,26 @@ class Measure:
     params: tuple[tuple[str, Parameter], ...] = ()
     cutoff: int | float | None = None
     """A rank, or a share of the recall where the catalogue says so."""
+    on_detail: bool = False
+    """On grades of SearchTweak's detail scale: `nDCG(d)@10`."""
+    shown: str = field(default="", compare=False)
+    """Name that the convention prints in its place, `MAP` for `AP`; the same measure."""
 
     def __str__(self) -> str:
-        text = self.name
+        return self._spelled(self.shown or self.name)
+
+    __repr__ = __str__
+
+    @property
+    def canonical(self) -> str:
+        """Its spelling under every convention, for files and for comparisons of text."""
+        return self._spelled(self.name)
+
+    def _spelled(self, name: str) -> str:
+        text = f"{name}(d)" if self.on_detail else name
         if self.params:
             text += "(" + ", ".join(f"{key}={spell(value)}" for key, value in self.params) + ")"
         return text if self.cutoff is None else f"{text}@{spell(self.cutoff)}"
-
-    __repr__ = __str__
 
     def __lt__(self, other: Measure) -> bool:
         return str(self) < str(other)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from cranfield.errors import CranfieldError, MeasureError, Problem, UsageError, shorten, unknown_name
 from cranfield.measures.catalogue import ALIASES, CATALOGUE, PRESETS, TREC_CUTS
@@ -64,8 +65,12 @@ def _parse(text: str) -> Measure:
     known = name in CATALOGUE or name in ALIASES
     if not known and cutoff is None and trec is not None and known_cut(trec["name"]) in TREC_CUTS:
         return _measure(text, TREC_CUTS[known_cut(trec["name"])], params, trec["cutoff"])
-    if params is not None and f"{name}({params.strip()})" in ALIASES:
-        name, params = f"{name}({params.strip()})", None
+    if (
+        params is not None
+        and params.strip() == "d"
+        and f"{ALIASES.get(known_name(name), known_name(name))}(d)" in ALIASES
+    ):
+        return replace(_parse(name + (f"@{cutoff}" if cutoff is not None else "")), on_detail=True)
     if params is None and name in PRESETS:
         name, params = PRESETS[name]
     if cutoff is not None and name in TREC_CUTS:  # recall@10, success@5

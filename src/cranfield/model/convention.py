@@ -63,11 +63,15 @@ class Convention:
     """A query the system answered with no result."""
     no_relevant: Scored = "zero"
     """A query for which nothing relevant is judged."""
+    names: tuple[tuple[str, str], ...] = ()
+    """Names of measures that its users know: the catalogue's name, and the one that is printed. No choice: values are the same."""
     decimals: int | None = None
     """Each query's value is rounded to so many decimals, halves up, before the mean; None does not round."""
 
 
-CHOICES: tuple[str, ...] = tuple(field.name for field in fields(Convention) if field.name not in {"name", "sentence"})
+CHOICES: tuple[str, ...] = tuple(
+    field.name for field in fields(Convention) if field.name not in {"name", "sentence", "names"}
+)
 """Fields of a convention that are choices, in the order they apply: run, results, measure, mean."""
 
 RANKING_CHOICES = frozenset(
@@ -118,6 +122,7 @@ CONVENTIONS = {
             average_precision_over="found",
             failed="skip",
             empty="skip",
+            names=(("AP", "MAP"), ("RR", "MRR")),
         ),
         Convention(
             "cupertino",

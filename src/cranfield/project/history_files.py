@@ -39,7 +39,7 @@ def keep_values(folder: Path, evaluation: Evaluation) -> str:
         evaluation: of one system.
     """
     values = {
-        str(measure): [
+        measure.canonical: [
             float(value) if is_scored else None
             for value, is_scored in zip(column.tolist(), evaluation.scored[measure].tolist(), strict=True)
         ]

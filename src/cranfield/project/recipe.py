@@ -9,7 +9,15 @@ from typing import TYPE_CHECKING, Any, cast
 
 from cranfield.errors import UsageError
 from cranfield.evaluation.evaluate import evaluate_ranking
-from cranfield.evaluation.values import RATED_BY_SLOT, ByMeasure, Comparison, Evaluation, Limits
+from cranfield.evaluation.values import (
+    RATED_BY_SLOT,
+    ByMeasure,
+    Comparison,
+    Evaluation,
+    Limits,
+    among,
+    with_printed_names,
+)
 from cranfield.measures import DEFAULT_MEASURES, Measure, parse, parse_all
 from cranfield.model import DEFAULT_CONVENTION, Convention, TestSet, convention_named
 from cranfield.project.function import K, is_function, run_of_function
@@ -101,12 +109,15 @@ def evaluate_with_options(
         evaluation = evaluate_on_scales(testset, run, spelled, options, rule=testset.consensus or None)
     else:
         chosen = None if requested is None else parse_all([str(measure) for measure in requested])
+        if chosen is not None:  # grades of one scale: there is no other one to be on
+            chosen = tuple(dict.fromkeys(replace(measure, on_detail=False) for measure in chosen))
         if convention_named(options.convention).orders == "one" or isinstance(run, FileReading):
             evaluation = score(testset, run, chosen, options)
         else:
             from cranfield.project.orders import evaluate_in_orders
 
             evaluation = evaluate_in_orders(testset, run, chosen, options)
+    evaluation = with_printed_names(evaluation)
     if evaluation.run is not None or options.confusion:
         from cranfield.evaluation.confusion import confusions_of
 
@@ -219,16 +230,19 @@ def with_measure(evaluation: Evaluation, spelling: str | Measure | None) -> Eval
     if spelling is None:
         return evaluation
     measure = parse(str(spelling))
+    measure = among(measure if evaluation.scales else replace(measure, on_detail=False), evaluation.measures)
+    if measure in evaluation.measures and not evaluation.scales:
+        return evaluation
     ranking, scales, warnings = evaluation.ranking, dict(evaluation.scales), []
     if evaluation.scales:
         from cranfield.project.scales import on_its_scale
 
-        ranking, scales[measure] = on_its_scale(evaluation, spelling)
+        ranking, scales[measure] = on_its_scale(evaluation, measure)
         warnings = [f"on the {scales[measure]} scale: {measure}"]
     if measure in evaluation.measures:
         return evaluation
     more = evaluate_ranking(evaluation.testset, ranking, [measure], name=evaluation.name, run_digest="")
-    return replace(
+    grown = replace(
         evaluation,
         measures=(*evaluation.measures, measure),
         values={**evaluation.values, **more.values},
@@ -238,6 +252,7 @@ def with_measure(evaluation: Evaluation, spelling: str | Measure | None) -> Eval
         scales=scales,
         warnings=tuple(dict.fromkeys((*evaluation.warnings, *warnings, *more.warnings))),
     )
+    return with_printed_names(grown)
 
 
 def report(

@@ -6,7 +6,6 @@ consensus makes of the ratings after each rating was mapped to the scale of the 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -23,9 +22,6 @@ from cranfield.stats.consensus import rule_named
 from cranfield.stats.scale import LEVELS, Scale, scale_named, scale_of
 from cranfield.testsets.consensus import rated_pairs, ratings_of, with_consensus
 
-ON_DETAIL = re.compile(r"\w+\(d\)\s*(@.*)?")
-"""How SearchTweak writes a graded measure of the detail scale: `nDCG(d)@10`."""
-
 
 def scales_of(measures: Sequence[str | Measure]) -> dict[Measure, Scale | None]:
     """The scale of each measure: `binary` where relevant or not is all it asks, `graded` where gains count.
@@ -35,23 +31,15 @@ def scales_of(measures: Sequence[str | Measure]) -> dict[Measure, Scale | None]:
 
     Raises:
         MeasureError: a measure that is not there.
-        UsageError: one measure is asked for on two scales.
 
     Example:
         >>> scales_of(["nDCG@10", "P@5", "DCG(d)@10"])
-        {nDCG@10: 'graded', P@5: 'binary', DCG@10: 'detail'}
+        {nDCG@10: 'graded', P@5: 'binary', DCG(d)@10: 'detail'}
     """
-    parse_all([str(measure) for measure in measures])  # every bad one is named at once
-    found: dict[Measure, Scale | None] = {}
-    for text in map(str, measures):
-        (measure,) = parse_all([text])
-        scale: Scale | None = "detail" if ON_DETAIL.fullmatch(text.strip()) else scale_for(measure)
-        if found.setdefault(measure, scale) != scale:
-            raise UsageError(
-                f"{measure} is asked for on two scales, {found[measure]} and {scale}",
-                hint="one evaluation has one value of a measure: make two",
-            )
-    return found
+    return {
+        measure: "detail" if measure.on_detail else scale_for(measure)
+        for measure in parse_all([str(measure) for measure in measures])
+    }
 
 
 def evaluate_on_scales(

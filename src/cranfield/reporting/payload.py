@@ -235,7 +235,7 @@ def _system(evaluation: Evaluation) -> dict[str, Any]:
     return {
         **record_of(evaluation, FIELDS),
         "strata": [
-            {"key": stratum.key, "value": stratum.value, "measure": str(measure)}
+            {"key": stratum.key, "value": stratum.value, "measure": measure.canonical if measure else None}
             | record_of(stratum.summary, IN_STRATUM)
             for stratum in strata
         ],
@@ -266,7 +266,7 @@ class _Queries(Mapping[str, dict[str, Any]]):
     def __init__(self, evaluation: Evaluation) -> None:
         self.evaluation = evaluation
         self.columns = [
-            (str(measure), evaluation.values[measure], evaluation.scored[measure], evaluation.unscored[measure])
+            (measure.canonical, evaluation.values[measure], evaluation.scored[measure], evaluation.unscored[measure])
             for measure in evaluation.measures
         ]
 

@@ -270,7 +270,7 @@ def test_a_convention_holds_still_and_every_choice_is_one_of_its_literals():
             allowed = get_args(hints[choice])
             held = getattr(convention, choice)
             assert held in allowed or any(isinstance(kind, type) and isinstance(held, kind) for kind in allowed)
-    assert {field.name for field in fields(Convention)} == {"name", "sentence", *CHOICES}
+    assert {field.name for field in fields(Convention)} == {"name", "sentence", "names", *CHOICES}
     assert set(CHOICES) > RANKING_CHOICES
 
 

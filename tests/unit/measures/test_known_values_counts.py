@@ -93,8 +93,8 @@ def test_value(measure, grades, retrieved, expected):
         ("hits@5", "Hits@5"),
         ("f1", "F1"),
         ("dcg", "DCG"),
-        ("DCG(d)@5", "DCG@5"),
-        ("CG(d)", "CG"),
+        ("DCG(d)@5", "dcg(d)@5"),
+        ("CG(d)", "cg(d)"),
     ],
 )
 def test_other_names_are_understood(name, meant):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from math import log2
 
@@ -12,8 +13,9 @@ from cranfield.evaluation.classes import by_class
 from cranfield.evaluation.values import NOT_ON_ITS_SCALE
 from cranfield.measures import parse
 from cranfield.model import Query, Rating, TestSet
-from cranfield.project.recipe import compare, with_measure
+from cranfield.project.recipe import compare, evaluate, with_measure
 from cranfield.project.scales import evaluate_on_scales, scales_of
+from cranfield.reporting import evaluation_document, render
 
 
 def rated(*slots_by_query):
@@ -186,9 +188,37 @@ def test_the_scale_of_each_measure():
     assert list(scales_of(["nDCG(d)@10", "DCG(d)@5"]).values()) == ["detail", "detail"]
 
 
-def test_one_measure_on_two_scales_is_refused():
-    with pytest.raises(UsageError, match="nDCG@10 is asked for on two scales, graded and detail"):
-        scales_of(["nDCG@10", "nDCG(d)@10"])
+def test_one_measure_on_two_scales_is_two_measures():
+    scales = scales_of(["nDCG@10", "nDCG(d)@10", "CG(d)@3"])
+    assert {str(measure): scale for measure, scale in scales.items()} == {
+        "nDCG@10": "graded",
+        "nDCG(d)@10": "detail",
+        "CG(d)@3": "detail",
+    }
+
+
+def test_both_scales_are_in_one_evaluation():
+    both = evaluate_on_scales(TWO_SCALES, LISTS, ["nDCG@3", "nDCG(d)@3", "CG(d)@3", "CG@3"], scale="detail")
+    for spelling in ("nDCG@3", "nDCG(d)@3", "CG(d)@3", "CG@3"):
+        alone = evaluate_on_scales(TWO_SCALES, LISTS, [spelling], scale="detail")
+        assert [both.value(spelling, query_id) for query_id in ("q1", "q2")] == [
+            alone.value(spelling, query_id) for query_id in ("q1", "q2")
+        ]
+    # q1 begins d2 (mean of 4, 5, 5), d1 (10, 9, 1) and x; a detail rating of 5 is a graded 2, of 8 or more 3
+    assert both.value("CG(d)@3", "q1") == pytest.approx(14 / 3 + 20 / 3)
+    assert both.value("CG@3", "q1") == pytest.approx((1 + 2 + 2) / 3 + (3 + 3 + 0) / 3)
+
+
+def test_measures_are_printed_as_their_users_know_them():
+    evaluation = evaluate(TWO_SCALES, LISTS, measures=["AP@3", "RR@3", "CG(d)@3", "P@3"], convention="searchtweak")
+    assert list(map(str, evaluation.measures)) == ["MAP@3", "MRR@3", "CG(d)@3", "P@3"]
+    assert evaluation.value("AP@3", "q1") == evaluation.value("MAP@3", "q1")
+    assert "MAP@3" in render(evaluation_document([evaluation]), "text")
+    keys = json.loads(render(evaluation_document([evaluation]), "json"))["systems"][0]["measures"]
+    assert list(keys) == ["AP@3", "RR@3", "CG(d)@3", "P@3"]  # files have one spelling under every convention
+    result = compare(evaluation, evaluation, primary="AP@3")
+    assert str(result.primary) == "MAP@3"
+    assert str(evaluate({"q1": {"d1": 1}}, LISTS, measures=["AP@3"]).measures[0]) == "AP@3"
 
 
 def test_where_nobody_rated_anything_no_measure_has_a_value():
@@ -222,7 +252,6 @@ def test_a_measure_added_later_is_on_its_own_scale_whatever_the_first_one_is(fir
     [
         (["P@3"], "nDCG(d)@10", "the run was not ranked on the detail scale"),
         (["P@3"], "nDCG@10", "the run was not ranked on the graded scale"),
-        (["nDCG@10", "DCG(d)@5"], "nDCG(d)@10", "it is there on the graded scale"),
     ],
 )
 def test_a_measure_is_not_added_on_a_scale_that_is_not_its_own(measures, primary, why):
@@ -231,14 +260,21 @@ def test_a_measure_is_not_added_on_a_scale_that_is_not_its_own(measures, primary
         with_measure(evaluation, primary)
 
 
-def test_a_measure_on_two_scales_is_not_compared():
+def test_a_measure_is_added_on_another_scale_than_it_has():
+    evaluation = with_measure(
+        evaluate_on_scales(TWO_SCALES, LISTS, ["nDCG@10", "DCG(d)@5"], scale="detail"), "nDCG(d)@10"
+    )
+    both = evaluate_on_scales(TWO_SCALES, LISTS, ["nDCG@10", "nDCG(d)@10"], scale="detail")
+    assert evaluation.mean("nDCG(d)@10") == both.mean("nDCG(d)@10") != both.mean("nDCG@10")
+
+
+def test_only_measures_on_one_scale_are_compared():
     one, other = (
         evaluate_on_scales(TWO_SCALES, LISTS, ["P@3", spelling], scale="detail")
         for spelling in ("nDCG(d)@10", "nDCG@10")
     )
     assert one.testset.digest == other.testset.digest
-    with pytest.raises(UsageError, match="nDCG@10 is on two scales, detail and graded"):
-        compare(one, other)
+    assert list(map(str, compare(one, other).measures)) == ["P@3"]
 
 
 def test_the_table_of_a_class_has_each_measure_on_its_own_scale():

@@ -199,7 +199,7 @@ def tidy_evaluations(evaluations: Sequence[Evaluation]) -> Table:
     rows: list[tuple[Cell, ...]] = []
     for evaluation in evaluations:
         stamp = ((PILOT_STAMP if evaluation.pilot else ""),) if pilot else ()
-        names = [str(measure) for measure in evaluation.measures]
+        names = [measure.canonical for measure in evaluation.measures]
         columns = [
             [value if scored else None for value, scored in zip(values.tolist(), known.tolist(), strict=True)]
             for values, known in ((evaluation.values[m], evaluation.scored[m]) for m in evaluation.measures)
@@ -245,7 +245,7 @@ def tidy_comparison(comparison: Comparison) -> Table:
         for query_id, delta in about.differences.items():
             before, after = (side.value(measure, query_id) for side in comparison.evaluations)
             ends = (side[query_id] for side in outcomes)
-            rows.append((query_id, str(measure), before, after, delta, buckets.get(query_id, ""), *ends, *stamp))
+            rows.append((query_id, measure.canonical, before, after, delta, buckets.get(query_id, ""), *ends, *stamp))
     for of_class in compare_classes(comparison):
         for difference in of_class.measures:
             if difference.measure in comparison.measures:
