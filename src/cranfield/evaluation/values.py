@@ -240,22 +240,6 @@ class Evaluation:
         return {query_id: i for i, query_id in enumerate(self.ranking.query_ids)}
 
 
-def with_printed_names(evaluation: Evaluation) -> Evaluation:
-    """The evaluation with the names of measures that its convention prints."""
-    names = dict(evaluation.ranking.convention.names)
-    if not names:
-        return evaluation
-    shown = {measure: replace(measure, shown=names.get(measure.name, "")) for measure in evaluation.measures}
-    return replace(
-        evaluation,
-        measures=tuple(shown.values()),
-        values={measure: evaluation.values[measure] for measure in shown.values()},
-        scored={measure: evaluation.scored[measure] for measure in shown.values()},
-        unscored={measure: evaluation.unscored[measure] for measure in shown.values()},
-        summaries=ByMeasure({measure: evaluation.summaries[measure] for measure in shown.values()}),
-    )
-
-
 @dataclass(frozen=True, slots=True)
 class MeasureComparison:
     """One measure on the queries that both systems have a value for."""

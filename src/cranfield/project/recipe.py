@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from cranfield.errors import UsageError
 from cranfield.evaluation.evaluate import evaluate_ranking
+from cranfield.evaluation.printed_names import with_printed_names
 from cranfield.evaluation.values import (
     RATED_BY_SLOT,
     ByMeasure,
@@ -16,7 +17,6 @@ from cranfield.evaluation.values import (
     Evaluation,
     Limits,
     among,
-    with_printed_names,
 )
 from cranfield.measures import DEFAULT_MEASURES, Measure, parse, parse_all
 from cranfield.model import DEFAULT_CONVENTION, Convention, TestSet, convention_named
