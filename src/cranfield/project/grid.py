@@ -12,7 +12,7 @@ from cranfield.config.models import HELD_OUT, GridConfig
 from cranfield.errors import UsageError, unknown_name
 from cranfield.evaluation.evidence.values import void_sentences
 from cranfield.evaluation.grid import GridPoint, GridResult, choose_point
-from cranfield.model import Run, TestSet
+from cranfield.model import Run, TestSet, is_in_stratum
 from cranfield.project.experiment import (
     REPORT_FILES,
     AnswerCache,
@@ -123,9 +123,9 @@ def halves_of(testset: TestSet, grid: GridConfig) -> Halves:
         key, _, value = (part.strip() for part in grid.held_out.partition("="))
         check_keys(testset, [key])
         values = {str(found) for query in testset.queries if (found := stratum(query, key)) is not None}
-        if value not in values:
+        held_out = {query.id for query in testset.queries if is_in_stratum(query, key, value)}
+        if not held_out:
             raise UsageError(unknown_name(f"value of {key} in grid.held_out", value, values))
-        held_out = {query.id for query in testset.queries if stratum(query, key) == value}
         how = f"those of stratum {key}={value}"
         if stored is not None and set(stored.held_out) - held_out:
             n = len(set(stored.held_out) - held_out)

@@ -64,3 +64,12 @@ def test_class_is_a_key_of_every_breakdown_contrast_filter_and_draw():
     assert len(scores.where(**{"class": "B"})) == 3
     assert sorted(scores.by("class")) == ["mine", "negative", "prose", "root"]
     assert cells(SET, ["class"])["prose"] == ["p1", "p2"]
+
+
+@pytest.mark.parametrize("held_out", ["class=prose", "class=G"])
+def test_a_grid_holds_out_a_class_by_name_or_letter(held_out):
+    from cranfield.config.models import GridConfig
+    from cranfield.project.grid import halves_of
+
+    grid = GridConfig(system="s", over={"k": [1]}, held_out=held_out)
+    assert {query.id for query in halves_of(SET, grid).held_out.queries} == {"p1", "p2"}
