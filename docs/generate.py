@@ -22,6 +22,7 @@ from typer.testing import CliRunner
 import cranfield
 from cranfield import errors
 from cranfield.cli.main import COMMANDS, GROUPS, command_line, requested_command
+from cranfield.evaluation.evidence.table import CHECKS
 from cranfield.formats.features import FEATURES
 from cranfield.formats.registry import never
 from cranfield.formats.sniff import FORMATS
@@ -195,6 +196,28 @@ def tests_page() -> str:
     return "\n\n".join(sections)
 
 
+def evidence_page() -> str:
+    intro = (
+        "Checks between collection and verdict. `void` makes the verdict invalid, `caveat` stands with it; `evidence:` in "
+        "the config and `--evidence NAME=VALUE` change a check by its name. In a formula `t` is the threshold. "
+        "[How to read and change them](../../how-to/evidence.md)."
+    )
+    rows = ((f"[`{check.name}`](#{check.name})", check.consequence, check.sentence) for check in CHECKS.values())
+    sections = ["# Evidence checks", intro, table(("check", "consequence", "finding"), rows)]
+    for check in CHECKS.values():
+        threshold = "none" if check.threshold is None else f"{check.threshold:g}"
+        facts = [
+            ("formula", f"`{check.formula}`"),
+            ("threshold", f"{threshold}; `limits.{check.limit}`" if check.limit else threshold),
+            ("consequence", check.consequence),
+            ("about", "each system" if check.system is not None else "the systems of a comparison"),
+            *([("left out after", ", ".join(f"`{name}`" for name in check.unless))] if check.unless else []),
+            ("what to do", check.cause),
+        ]
+        sections += [f"## {check.name}", check.sentence, table(("", ""), facts)]
+    return "\n\n".join(sections)
+
+
 def errors_page() -> str:
     tree = inspect.getdoc(errors) or ""
     classes = sorted(subclasses(errors.CranfieldError), key=lambda cls: (cls.exit_code, cls.__name__))
@@ -205,7 +228,7 @@ def errors_page() -> str:
         (2, "usage or bad input: nothing was computed"),
         (
             3,
-            "a system under test failed beyond the limit set, or was not ready for the first query; `--fail-on invalid`",
+            "scores that do not count, by a limit or an evidence check; or a system that was not ready for the first query",
         ),
         (4, "no significant difference, with `--fail-on not-significant`, or an inconclusive gate rule"),
         (70, "a bug"),
@@ -483,6 +506,7 @@ PAGES: Mapping[str, Callable[[], str]] = {
     "measures": measures_page,
     "conventions": conventions_page,
     "tests": tests_page,
+    "evidence": evidence_page,
     "errors": errors_page,
     "testset": testset_page,
     "config": config_page,

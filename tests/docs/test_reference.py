@@ -18,6 +18,7 @@ from cranfield import errors
 from cranfield.cli import shared
 from cranfield.config.gate import RULE_MODELS
 from cranfield.config.presets import PRESETS
+from cranfield.evaluation.evidence.table import CHECKS
 from cranfield.evaluation.verdict_table import VerdictCode
 from cranfield.formats.sniff import FORMATS
 from cranfield.gate.rules import RULES
@@ -78,6 +79,7 @@ def test_every_page_is_in_the_table_of_contents(generate: ModuleType) -> None:
         ("conventions", [*CONVENTIONS, *CHOICES]),
         ("formats", FORMATS),
         ("tests", TESTS),
+        ("evidence", CHECKS),
         ("classes", [*QUERY_CLASSES, *(measure for one in QUERY_CLASSES.values() for measure in one.measures)]),
         ("raters", [*CONSENSUS, *COEFFICIENTS]),
         ("library", cranfield.__all__),

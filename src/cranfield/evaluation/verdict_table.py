@@ -55,7 +55,7 @@ class VerdictCode(StrEnum):
     )
     INVALID = (
         *("invalid", "invalid", "void"),
-        "The comparison does not count: too many queries failed, or too few of the results are judged.",
+        "The scores do not count: too many queries failed, too few results are judged, or an evidence check found them void.",
     )
     ONE_BEST = (
         *("one_best", "one best", "good"),

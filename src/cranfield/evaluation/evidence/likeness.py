@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 from cranfield.evaluation.evidence.inspected import MOST_LISTS, Inspected
 from cranfield.evaluation.evidence.values import Found
 from cranfield.measures import Measure
-from cranfield.words import n_of
 
 FEWEST_QUERIES = 3
 FIRST_LISTS = 20
@@ -30,17 +29,17 @@ LEAST_SHARE = 0.5
 Form = Callable[[str], str]
 
 FORMS: Mapping[str, Form] = {
-    "upper and lower case are ignored": str.casefold,
-    "blanks at both ends are removed": str.strip,
-    "percent-encoding is decoded": unquote,
-    "backslashes are written as slashes": lambda text: text.replace("\\", "/"),
-    "leading zeros of numbers are removed": lambda text: re.sub(r"(?<!\d)0+(?=\d)", "", text),
-    "a slash at the end is removed": lambda text: text.rstrip("/"),
-    "http://, https:// and www. are removed": lambda text: re.sub(r"^https?://(www\.)?", "", text),
-    "characters are normalised (Unicode NFC)": lambda text: unicodedata.normalize("NFC", text),
-    "what follows # or ? is removed": lambda text: re.sub(r"[#?].*$", "", text, flags=re.DOTALL),
-    "the extension is removed": lambda text: re.sub(r"\.[A-Za-z][A-Za-z0-9]{0,4}$", "", text),
-    "upper and lower case, blanks and punctuation are ignored": lambda text: re.sub(r"[\W_]+", "", text.casefold()),
+    "upper and lower case were ignored": str.casefold,
+    "blanks at both ends were removed": str.strip,
+    "percent-encoding was decoded": unquote,
+    "backslashes were written as slashes": lambda text: text.replace("\\", "/"),
+    "leading zeros of numbers were removed": lambda text: re.sub(r"(?<!\d)0+(?=\d)", "", text),
+    "a slash at the end was removed": lambda text: text.rstrip("/"),
+    "http://, https:// and www. were removed": lambda text: re.sub(r"^https?://(www\.)?", "", text),
+    "characters were normalised (Unicode NFC)": lambda text: unicodedata.normalize("NFC", text),
+    "what follows # or ? was removed": lambda text: re.sub(r"[#?].*$", "", text, flags=re.DOTALL),
+    "the extension was removed": lambda text: re.sub(r"\.[A-Za-z][A-Za-z0-9]{0,4}$", "", text),
+    "upper and lower case, blanks and punctuation were ignored": lambda text: re.sub(r"[\W_]+", "", text.casefold()),
 }
 """What is done to both ids, to the function that does it; the first of those that make most queries match is named."""
 
@@ -63,8 +62,8 @@ def id_form(system: Inspected, _primary: Measure | None, limit: float) -> Iterat
     about = "about " if scale > 1 else ""
     example = _example(pairs, queries[0])
     yield Found(
-        f"{system.name}: {about}{n_of(round(len(queries) * scale), 'queries')} of {total} without a relevant result would have "
-        f"one if {form}{example}",
+        f"{system.name}: {about}{round(len(queries) * scale)} of {total} queries have no relevant result, and would have one "
+        f"if {form}{example}",
         tuple(system.query_ids[place] for place in queries),
         round(len(queries) * scale),
         total,

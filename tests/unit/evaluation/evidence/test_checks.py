@@ -684,15 +684,15 @@ def test_settings_of_the_command_line() -> None:
 
 def test_the_transformation_is_named_with_the_number_of_queries() -> None:
     for build, form in (
-        (changed(str.upper, "schemes"), "upper and lower case are ignored"),
+        (changed(str.upper, "schemes"), "upper and lower case were ignored"),
         (changed(lambda doc_id: f"/opt/site/{doc_id}", "paths"), "the prefix '/opt/site/' of results were removed"),
         (
             changed(lambda doc_id: doc_id.removeprefix("src/"), "paths"),
             "the prefix 'src/' of expected ids were removed",
         ),
         (changed(lambda doc_id: f"{doc_id}.md", "letters and numbers"), "the suffix '.md' of results were removed"),
-        (changed(lambda doc_id: doc_id.replace("doc-", "doc-00"), "padded"), "leading zeros of numbers are removed"),
-        (changed(lambda doc_id: doc_id.replace("/", "\\"), "paths"), "backslashes are written as slashes"),
+        (changed(lambda doc_id: doc_id.replace("doc-", "doc-00"), "padded"), "leading zeros of numbers were removed"),
+        (changed(lambda doc_id: doc_id.replace("/", "\\"), "paths"), "backslashes were written as slashes"),
     ):
         (finding,) = findings(build(), "id-form")
         assert form in finding.sentence
