@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import NamedTuple, TypeVar
 
 from cranfield.errors import InputError, NoCommonQueryError
-from cranfield.model import IdRule, Run, TestSet
+from cranfield.model import IdRule, Outcome, Run, TestSet
 from cranfield.model.renaming import IdMatch, match_ids, rule_of_digest, under_rule
 from cranfield.ranking import RankedRun
 from cranfield.ranking.transform import rename_queries
@@ -48,6 +48,8 @@ def by_own_ids(testset: TestSet, run: Run) -> tuple[Run, Noticed]:
             expected="the rows of this version (the digests differ)",
             hint=CARRY,
         )
+    if match.rule == "row" and not known:
+        _refuse_fewer(run.name, max(map(int, match.names)), len(testset.queries))
     warnings = (f"run {run.name!r} {match.sentence}", *((UNPROVED,) if match.rule == "row" and not known else ()))
     named = replace(
         run,
@@ -60,6 +62,21 @@ def by_own_ids(testset: TestSet, run: Run) -> tuple[Run, Noticed]:
 
 def _renamed(values: Mapping[str, T], match: IdMatch) -> dict[str, T]:
     return {match.names.get(query_id, query_id): value for query_id, value in values.items()}
+
+
+def _refuse_fewer(name: str, last: int, n_rows: int) -> None:
+    """Refuse a run of unknown version that ends before the last row: rows may have been added anywhere since.
+
+    Raises:
+        InputError: it does.
+    """
+    if last < n_rows:
+        raise InputError(
+            f"run {name!r} names queries by row up to {last}, and the test set has {n_rows} rows: they may be other queries",
+            expected=f"a result for row {n_rows}, or a run that records its test set",
+            hint="{ids=row} reads the set by row, if its rows are those of the run; else " + CARRY,
+            parameters=("ids",),
+        )
 
 
 def ranked_by_own_ids(
@@ -93,6 +110,9 @@ def ranked_by_own_ids(
                 got=first_of(beyond),
                 hint=CARRY,
             ) from error
+        if rule == "row":
+            answered = [row for row, outcome in enumerate(ranked.ranking.outcomes, 1) if outcome is not Outcome.MISSING]
+            _refuse_fewer(ranked.name, max(answered), len(ranked.ranking.outcomes))
         match = IdMatch(rule, names)
         warnings = (f"run {ranked.name!r} {match.sentence}", *((UNPROVED,) if rule == "row" else ()))
         own = replace(

@@ -86,6 +86,16 @@ def test_a_run_with_a_row_beyond_the_last_is_of_another_set(rated, tmp_path):
         evaluate(load(rated), {"7": ["d1"]}, measures=["RR"])
 
 
+@pytest.mark.parametrize("kind", ["lists", "trec"])
+def test_a_run_that_ends_before_the_last_row_needs_the_rule_to_be_named(rated, tmp_path, kind):
+    run = trec(tmp_path / "a.run", ROWS) if kind == "trec" else BY_ROW
+    rated.write_text(RATED.replace("red boots", "new,d9,1\nred boots", 1))
+    with pytest.raises(InputError, match="names queries by row up to 3, and the test set has 4 rows"):
+        evaluate(load(rated), run, measures=["RR"])
+    found = evaluate(load(rated, options=TestSetOptions(ids="row")), run, measures=["RR"])
+    assert found.value("RR", "4") == 0
+
+
 def test_a_set_by_row_takes_a_run_of_content_ids(rated):
     by_row = load(rated, options=TestSetOptions(ids="row"))
     found = evaluate(by_row, dict(zip(NAMES, BY_ROW.values(), strict=True)), measures=["RR"])

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from cranfield.errors import UsageError
+from cranfield.errors import InputError, UsageError
 from cranfield.formats.sniff import read_testset
 from cranfield.model import Entity, Legacy, Meta, Negative, Pattern, Query, Source, Span, TestSet, content_id
 from cranfield.model.renaming import renamed
@@ -177,9 +177,11 @@ def test_a_run_by_row_is_refused_where_rows_are_other_queries(tmp_path):
     (tmp_path / "old.csv").write_text("query_id,rank,doc_id,start,end\n1,1,a.rs,1,2\n2,1,b.rs,3,4\n")
     runs = {"old": tmp_path / "old.csv"}
     before = read(tmp_path, SPANS)
-    longer = read(tmp_path, SPANS + "new,c.rs:1-9:1\n")
-    (move,) = score_moves(before, longer, runs, measures=["RR"])
+    regraded = read(tmp_path, SPANS.replace("4:1", "4:2"))
+    (move,) = score_moves(before, regraded, runs, measures=["RR"])
     assert (move.old, move.common_new) == (1.0, 1.0)
-    moved = read(tmp_path, SPANS.replace("where", "new,c.rs:1-9:1\nwhere", 1))
+    with pytest.raises(InputError, match="names queries by row up to 2, and the test set has 3 rows"):
+        score_moves(before, read(tmp_path, SPANS + "new,c.rs:1-9:1\n"), runs, measures=["RR"])
+    moved = read(tmp_path, "\n".join([*SPANS.splitlines()[:1], *SPANS.splitlines()[:0:-1], ""]))
     with pytest.raises(UsageError, match="a row is another query in the other version"):
         score_moves(before, moved, runs, measures=["RR"])
