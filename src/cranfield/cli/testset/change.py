@@ -94,7 +94,10 @@ def add_command(
         stored = read_stored(testset)
         addition = replace(addition, query_id=id_for(stored, query_id, text))
         changed = added(stored, addition, day_of(today))
-        save_set(changed, testset, out)
+        saved = save_set(changed, testset, out)
+    for path in saved:
+        if path != (out or testset) and (out or testset).is_file():
+            note(f"wrote {path}: counts, date and history")
     note(
         f"wrote {out or testset}: {_summary(addition)}; {n_of(len(changed.queries), 'queries')}, {changed.digest[:19]}"
     )

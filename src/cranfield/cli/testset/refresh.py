@@ -157,7 +157,7 @@ def _finish(renewal: Renewal, kappa: float, source: Path, out: Path) -> None:
     from cranfield.formats.convert import format_after, write_testset
     from cranfield.formats.io.files import STDIN
     from cranfield.formats.testsets.meta_file import format_of
-    from cranfield.testsets.storage import save_spliced
+    from cranfield.testsets.labelled import save_renewed
     from cranfield.words import n_of
 
     note(renewal.sentence)
@@ -168,7 +168,7 @@ def _finish(renewal: Renewal, kappa: float, source: Path, out: Path) -> None:
         raise typer.Exit(EXIT_NO_AGREEMENT)
     saved = None
     if str(source) != STDIN and (entry := format_of(source)) is format_after(entry, source, out):
-        saved = save_spliced(renewal.testset, source, out, entry)
+        saved = save_renewed(renewal.testset, [query.id for query in renewal.plan.new], source, out, entry)
     for sentence in saved.notes if saved is not None else write_testset(renewal.testset, out):
         note(f"note: {sentence}")
     for sentence in renewal.strata_drift:
