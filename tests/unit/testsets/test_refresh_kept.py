@@ -75,4 +75,37 @@ def test_a_golden_set_keeps_facts_and_gets_labelled_ids_as_places(folder):
     assert again.meta.history[-1].startswith("2026-11-21: replaced 1 of 5 queries")
     drift = "warning: strata drift: the shares of task_type changed by more than 0.1: "
     assert f"{drift}debug from 0.4000 to 0.2000, without from 0.0000 to 0.2000" in noted
+    untouched = (folder / "g.json").read_text().partition('"q3"')[0]
+    assert (folder / "v2.json").read_text().startswith(untouched)
+
+
+def test_the_medical_form_keeps_its_comments(folder):
+    query_id, noted = labelled(folder, "m.yaml", {"PMC7": 2, "PMC8": 0}, "--drop", "m2")
+    kept, _, new = (folder / "v2.yaml").read_text().partition(f"- query_id: {query_id}\n")
+    assert kept == MEDICAL.partition("- query_id: m2")[0]
+    assert "doc_id: PMC7\n" in new
+    assert new.endswith('name: clinic\nversion: "2"\n')
+    assert "note: not carried over: 4 ratings by rater" in noted
+
+
+def test_a_plan_over_a_sheet_keeps_its_labels_and_columns(folder):
+    common = ("m.yaml", "--log", "log.tsv", "--n", "2", "--sample", "top", "--plan", "sheet.csv")
+    refresh(*common)
+    rows = (folder / "sheet.csv").read_text().splitlines()
+    ids = [row.split(",")[0] for row in rows[1:]]
+    sheet = [
+        "query_id,query,doc_id,remark,rater1,rater2",
+        f'{ids[0]},where are vectors kept,d1,"sure, I think",2,1',
+        "",
+        f"{ids[1]},how is a query split,,,,",
+    ]
+    (folder / "sheet.csv").write_bytes(("\ufeff" + "\r\n".join(sheet) + "\r\n").encode())
+    (folder / "a.run").write_text("".join(f"{query} Q0 {doc} 1 1.0 a\n" for query in ids for doc in ("d1", "d2")))
+    refresh(*common, "--run", "a.run", "--force")
+    text = (folder / "sheet.csv").read_bytes().decode()
+    assert text.startswith("\ufeff" + "\r\n".join(sheet[:2]) + "\r\n")
+    added = {tuple(line.split(",")[:3:2]) for line in text.splitlines()[2:] if line}
+    assert added == {(ids[0], "d2"), (ids[1], "d1"), (ids[1], "d2")}
+    (folder / "log.tsv").write_text("another thing entirely\t9\nmore of that\t8\n")
+    assert "has a label of query" in refresh(*common, "--force", code=2)
     assert (folder / "sheet.csv").read_bytes().decode() == text
