@@ -7,7 +7,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from cranfield.evaluation.values import Evaluation
 from cranfield.measures import CATALOGUE, Measure
 from cranfield.measures.kernels import expected_relevant, never_judged
 from cranfield.measures.measure import LOOKS_AT_THE_LIST
@@ -141,11 +140,6 @@ def effect_text(found: Iterable[tuple[Measure, Sequence[float | None]]]) -> str:
     if len(by_text) == 1:
         return next(iter(by_text))
     return "; ".join(f"{text} in {and_list(names)}" for text, names in by_text.items())
-
-
-def failure_effect(evaluation: Evaluation, places: NDArray[np.intp]) -> str:
-    """What queries that the system failed on count as in an evaluation."""
-    return effect_of(places, evaluation.measures, evaluation.values, evaluation.scored)
 
 
 def leaves_out(convention: Convention) -> bool:

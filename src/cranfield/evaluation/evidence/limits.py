@@ -6,9 +6,10 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from cranfield.evaluation.absence import without_judgment
 from cranfield.evaluation.evidence.values import Found, Scored, Sides
 from cranfield.measures import Measure, compute
-from cranfield.model import Outcome
+from cranfield.model import Absence, Outcome
 from cranfield.numbers import format_percent
 from cranfield.words import and_list
 
@@ -71,6 +72,20 @@ def unpaired_queries(sides: Sides, limit: float) -> Iterator[Found]:
             f"the limit is {format_percent(limit)} (limits.max_failed_share)",
             lost,
             len(lost),
+            total,
+        )
+
+
+def never_judged_queries(sides: Sides, threshold: float) -> Iterator[Found]:
+    """More queries without a judgment than the share: the means are of the others."""
+    testset = sides.systems[0].testset
+    absent, total = tuple(without_judgment(testset)), len(testset.queries)
+    if absent and len(absent) / total > threshold:
+        yield Found(
+            f"{len(absent)} of {total} queries are {Absence.NEVER_JUDGED} ({format_percent(len(absent) / total)}): "
+            f"the verdict is about the other {total - len(absent)}",
+            absent,
+            len(absent),
             total,
         )
 

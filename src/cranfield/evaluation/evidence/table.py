@@ -11,7 +11,13 @@ from cranfield.evaluation.evidence.freshness import changed_meanwhile, kept_answ
 from cranfield.evaluation.evidence.inspected import Inspected
 from cranfield.evaluation.evidence.intact import left_out_queries
 from cranfield.evaluation.evidence.likeness import id_form
-from cranfield.evaluation.evidence.limits import failed_queries, identical_runs, judged_share, unpaired_queries
+from cranfield.evaluation.evidence.limits import (
+    failed_queries,
+    identical_runs,
+    judged_share,
+    never_judged_queries,
+    unpaired_queries,
+)
 from cranfield.evaluation.evidence.order import judged_gap, reversed_order, tied_scores
 from cranfield.evaluation.evidence.repeats import duplicates, few_ids, one_id, same_list, same_results
 from cranfield.evaluation.evidence.results import (
@@ -108,6 +114,15 @@ _ROWS = (
         systems=unpaired_queries,
         limit="max_failed_share",
         cause="Run every system on all queries.",
+    ),
+    Check(
+        "never-judged",
+        "A large part of the queries have no judgment and are out of the means.",
+        "queries without a judgment / queries > t",
+        0.1,
+        Consequence.CAVEAT,
+        systems=never_judged_queries,
+        cause="Judge these queries, or score them by the test set's own judgments with --qrels-fallback.",
     ),
     Check(
         "answer-rules",

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from cranfield.evaluation.absence import failure_effect, in_brackets
+from cranfield.evaluation.absence import effect_of, in_brackets
 from cranfield.evaluation.evidence.values import caveat_sentences
 from cranfield.evaluation.values import Evaluation
 from cranfield.model import CallLog, Outcome, TestSet
@@ -131,7 +131,7 @@ def _failed(evaluation: Evaluation) -> list[str]:
     if not kinds:
         return []
     places = np.flatnonzero([outcome.is_failure for outcome in evaluation.ranking.outcomes])
-    effect = in_brackets(failure_effect(evaluation, places))
+    effect = in_brackets(effect_of(places, evaluation.measures, evaluation.values, evaluation.scored))
     return [f"{len(places)} of {len(evaluation.query_ids)} queries failed{effect}: {', '.join(kinds)}"]
 
 
@@ -187,7 +187,9 @@ def _failures_caption(systems: Systems) -> str:
     for label, evaluation in systems:
         places = np.flatnonzero([outcome.is_failure for outcome in evaluation.ranking.outcomes])
         if len(places):
-            effects.setdefault(failure_effect(evaluation, places), []).append(label)
+            effects.setdefault(effect_of(places, evaluation.measures, evaluation.values, evaluation.scored), []).append(
+                label
+            )
     if len(effects) == 1:
         return f"Failures{in_brackets(next(iter(effects)))}"
     return "Failures (" + "; ".join(f"{and_list(labels)}: {effect}" for effect, labels in effects.items()) + ")"

@@ -449,6 +449,21 @@ def rebuilt(style: str) -> Callable[[], list[Evaluation]]:
     return build
 
 
+def half_judged(n: int, where: str) -> Callable[[], list[Evaluation]]:
+    """Queries without a judgment, answered as the others are."""
+
+    def build() -> list[Evaluation]:
+        ids = corpus("paths")
+        testset = judged_queries(ids)
+        lists = [lists_of(testset, ids, seed=seed) for seed in (4, 2)]
+        names = list(testset.grades)
+        left = {"head": names[:n], "tail": names[-n:], "spread": names[::3][:n]}[where]
+        part = replace(testset, grades={key: grades for key, grades in testset.grades.items() if key not in left})
+        return [of(part, run_of(found, name)) for found, name in zip(lists, ("old", "new"), strict=True)]
+
+    return build
+
+
 APPLE = "apple-docs"
 BROKEN: Mapping[str, Sequence[Callable[[], list[Evaluation]]]] = {
     "kept-answers": [logged(CallLog(1.0, cached=True), n) for n in (1, 5, 40)],
@@ -468,6 +483,7 @@ BROKEN: Mapping[str, Sequence[Callable[[], list[Evaluation]]]] = {
         relisted(lambda _, hits: [f"x{hit}" for hit in hits[1:]] + hits[:1]),
         relisted(lambda number, hits: hits if number % 2 else [f"x{hit}" for hit in hits]),
     ],
+    "never-judged": [half_judged(5, "head"), half_judged(12, "spread"), half_judged(35, "tail")],
     "unpaired-queries": [unpaired(5, "head"), unpaired(10, "tail"), unpaired(12, "spread")],
     "empty-answers": [
         relisted(lambda _, __: []),
