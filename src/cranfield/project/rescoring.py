@@ -12,6 +12,7 @@ from cranfield.config.names import DEFAULT_TEST
 from cranfield.evaluation.absence import leaves_out
 from cranfield.evaluation.evidence.values import Setting
 from cranfield.evaluation.values import Limits
+from cranfield.measures import parse
 from cranfield.model import DEFAULT_CONVENTION, Convention, convention_named
 from cranfield.model.testset_options import config_options
 from cranfield.project.experiment import Experiment
@@ -84,8 +85,9 @@ def _counting(convention: Convention) -> Iterator[str]:
 def _comparison(experiment: Experiment) -> Iterator[str]:
     """Options of `compare`, where they differ from its defaults."""
     declared = experiment.declared
-    if experiment.primary_spelling is not None:
-        yield from ("--primary", experiment.primary_spelling)
+    first = parse((experiment.measures or [str(experiment.primary)])[0])
+    if experiment.primary != first:  # else it is the first of the measures, whatever these become
+        yield from ("--primary", str(experiment.primary))
     values: dict[str, tuple[object, object]] = {
         "--test": (declared.test, DEFAULT_TEST),
         "--margin": (declared.margin, None),
