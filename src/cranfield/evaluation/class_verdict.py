@@ -208,13 +208,18 @@ def _code(found: ClassVerdict, overall: MeasureComparison, options: CompareOptio
     better, worse = (bool(found.with_code(code)) for code in CHANGED)
     if better and worse:
         return VerdictCode.MIXED
-    direction = verdict_of_interval(overall.ci_low, overall.ci_high, sign=sign_of(overall.measure))
+    direction = _direction(overall.measure, found.overall)
     if (direction is VerdictCode.BETTER and better) or (direction is VerdictCode.WORSE and worse):
         return direction
     bounds = verdict_of_interval(overall.ci_low, overall.ci_high, sign=1, margin=options.margin)
     if bounds is VerdictCode.EQUIVALENT and not better and not worse:
         return VerdictCode.EQUIVALENT
     return VerdictCode.NOT_SIGNIFICANT
+
+
+def _direction(measure: Measure, overall: TestResult) -> VerdictCode:
+    """What the test over all queries says, without a margin."""
+    return verdict_of_interval(overall.ci_low, overall.ci_high, sign=sign_of(measure))
 
 
 def _sentence(found: ClassVerdict, code: VerdictCode, comparison: Comparison, numbers: str) -> str:
@@ -228,6 +233,8 @@ def _sentence(found: ClassVerdict, code: VerdictCode, comparison: Comparison, nu
         VerdictCode.EQUIVALENT: f"{candidate} is equivalent to {baseline} within ±{comparison.margin or 0:g}",
         VerdictCode.NOT_SIGNIFICANT: f"No significant difference between {baseline} and {candidate}",
     }[code]
+    if code is VerdictCode.NOT_SIGNIFICANT and _direction(comparison.primary, found.overall) is not code:
+        lead = f"No class confirms the difference between {baseline} and {candidate}"
     if code is VerdictCode.MIXED:
         return f"{lead}. Over all queries {numbers}. {_class_counts(found)}."
     return f"{lead}: {numbers}. {_class_counts(found)}."

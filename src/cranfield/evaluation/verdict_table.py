@@ -33,12 +33,17 @@ class VerdictCode(StrEnum):
         "better",
         "better",
         "good",
-        "The confidence interval of the difference lies wholly in favour of the candidate.",
+        "The confidence interval of the difference lies wholly in favour of the candidate; with classes, one is better and none worse.",
     )
-    WORSE = "worse", "worse", "bad", "The confidence interval of the difference lies wholly in favour of the baseline."
+    WORSE = (
+        "worse",
+        "worse",
+        "bad",
+        "The confidence interval of the difference lies wholly in favour of the baseline; with classes, one is worse and none better.",
+    )
     NOT_SIGNIFICANT = (
         *("not_significant", "no significant difference", "open"),
-        "The confidence interval contains zero. The report gives the smallest difference that this many queries could detect.",
+        "The confidence interval contains zero, or no class confirms the difference. The report gives the smallest difference that this many queries could detect.",
         "not distinguished",
     )
     EQUIVALENT = (

@@ -97,6 +97,19 @@ def test_better_and_worse_follow_the_rule_and_mirror_when_the_systems_are_swappe
     assert (result.verdict.code is WORSE) == (WORSE in found and BETTER not in found and high is not None and high < 0)
 
 
+@pytest.mark.parametrize(
+    ("groups", "lead"),
+    [
+        ({k: [UP] * 6 for k in "abc"}, "No class confirms the difference between old and new: RR 0.5000 to 1.0000"),
+        ({"b": [DOWN] * 8, **{f"s{i}": [UP] * 5 for i in range(9)}}, "No class confirms the difference between"),
+        ({"a": [UP, DOWN] * 6, "b": [SAME] * 8}, "No significant difference between old and new: RR"),
+        ({"a": [UP] * 30, "b": [DOWN] * 8}, "new against old is mixed: better in a, worse in b. Over all queries RR"),
+    ],
+)
+def test_the_sentence_does_not_deny_the_interval_that_it_shows(groups, lead):
+    assert compared(groups, strata="type").verdict.sentence.startswith(lead)
+
+
 def test_p_is_adjusted_over_the_classes_that_have_enough_queries_to_decide():
     result = compared({"a": [UP] * 8, "b": [SAME] * 7, "c": [UP] * 5, "d": [UP]}, strata="type")
     rows = {row.label: row for row in result.by_class.rows}
