@@ -31,7 +31,7 @@ from cranfield.evaluation.values import (
     StratumComparison,
     Verdict,
 )
-from cranfield.evaluation.verdict import NONINFERIORITY, CompareOptions, decide, disagreements, sign_of
+from cranfield.evaluation.verdict import NONINFERIORITY, CompareOptions, decide, disagreements, sign_of, too_few_draws
 from cranfield.measures import CATALOGUE, Measure
 from cranfield.measures.kernels import first_relevant_rank
 from cranfield.model import TestSet
@@ -68,9 +68,8 @@ def compare(baseline: Evaluation, candidate: Evaluation, options: CompareOptions
     query_ids = paired[primary].query_ids
     dropped = dropped_queries(sides, paired[primary])
     evidence = options.limits.inspect(sides, primary)
-    code, sentence, reasons = decide(
-        compared[primary], options, names=(baseline.name, candidate.name), void=void_sentences(evidence)
-    )
+    void = (*void_sentences(evidence), *too_few_draws(compared[primary], options))
+    code, sentence, reasons = decide(compared[primary], options, names=(baseline.name, candidate.name), void=void)
     notes = (
         *_unpaired(sides, primary, tuple(dropped)),
         *disagreements(code, compared, primary, options),

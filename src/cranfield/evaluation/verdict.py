@@ -11,7 +11,7 @@ from cranfield.errors import Problem, UnknownNameError, UsageError
 from cranfield.evaluation.values import Limits, MeasureComparison
 from cranfield.evaluation.verdict_table import VerdictCode
 from cranfield.measures import CATALOGUE, Measure
-from cranfield.numbers import format_delta, format_delta_interval, format_level, format_p, format_value
+from cranfield.numbers import format_count, format_delta, format_delta_interval, format_level, format_p, format_value
 from cranfield.stats.result import TestResult
 from cranfield.stats.table import ADJUSTMENTS, DEFAULT_DRAWS, MEAN_DIFFERENCE, TESTS, adjustment_for
 
@@ -268,6 +268,20 @@ def mean_note(declared: MeasureComparison, test: str) -> tuple[str, ...]:
     if declared.delta * declared.estimate < 0:
         return (f"{mean}, the other way than the {spec.estimate}: {why}",)
     return (f"{mean}, outside the CI: {why}",) if declared.mean_is_outside else ()
+
+
+def too_few_draws(declared: MeasureComparison, options: CompareOptions) -> tuple[str, ...]:
+    """Why so few random draws could not have found any difference; empty where they could, or where none were used."""
+    result = declared.tests.get(options.test)
+    if result is None or result.p_two_sided is None or result.extra.get("exact") == "yes":
+        return ()
+    smallest = TESTS[options.test].smallest_p(declared.n, options.n_draws)
+    if options.test not in {"permutation", "bootstrap"} or smallest <= options.alpha:
+        return ()
+    needed = format_count(math.ceil(2 / options.alpha))
+    return (
+        f"{format_count(options.n_draws)} draws give no p under {smallest:.2g}, above alpha {options.alpha:g}: use {needed} draws",
+    )
 
 
 def _detectable_difference(declared: MeasureComparison) -> tuple[str, ...]:

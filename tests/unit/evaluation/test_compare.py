@@ -123,6 +123,17 @@ def test_the_estimate_lies_in_its_interval(test, seed):
         assert about.estimate == about.tests[test].estimate
 
 
+@pytest.mark.parametrize("test", ["permutation", "bootstrap"])
+def test_draws_that_could_find_no_difference_make_the_verdict_invalid(test):
+    before, after = [3, 4] * 20, [1, 2] * 20
+    few, enough = (compared(before, after, test=test, draws=draws) for draws in (38, 40))
+    assert few.verdict.name == "invalid"
+    assert few.verdict.reasons == ("38 draws give no p under 0.053, above alpha 0.05: use 40 draws",)
+    assert enough.verdict.name != "invalid"
+    # 20 queries or fewer are enumerated, whatever the draws.
+    assert compared(before[:20], after[:20], draws=2).verdict.name == "better"
+
+
 def test_too_few_queries_say_how_many_differ():
     comparison = compared([2] * 3 + [1] * 27, [1] * 30, test="wilcoxon")
     assert (
