@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from cranfield.evaluation.evidence.inspected import Inspected
+from cranfield.evaluation.evidence.inspected import Inspected, inspected
 from cranfield.evaluation.evidence.values import Found, Sides
 from cranfield.measures import Measure
 from cranfield.model import Outcome
@@ -17,6 +17,8 @@ from cranfield.words import first_of, n_of
 FEWEST = 5
 """Queries below which a share of them proves nothing."""
 SHOWN_IDS = 2
+NEARLY_ALL = 0.9
+"""Share of empty answers that makes scores void."""
 
 
 def empty_answers(system: Inspected, _primary: Measure | None, limit: float) -> Iterator[Found]:
@@ -31,6 +33,31 @@ def empty_answers(system: Inspected, _primary: Measure | None, limit: float) -> 
             count,
             total,
         )
+
+
+def empty_on_one_side(sides: Sides, limit: float) -> Iterator[Found]:
+    """Many queries without a result of one system, for which another has results; nearly all are another check's."""
+    systems = [inspected(system) for system in sides.systems]
+    answered = set().union(*(system.ids_of(system.has_results) for system in systems))
+    for system in systems:
+        total = int(system.expecting.sum())
+        failed = {
+            query_id
+            for query_id, outcome in zip(system.query_ids, system.ranking.outcomes, strict=True)
+            if outcome is not Outcome.EMPTY
+        }
+        empty = [
+            query_id
+            for query_id in system.ids_of(system.expecting & ~system.has_results)
+            if query_id in answered - failed
+        ]
+        if total >= FEWEST and limit * total <= len(empty) < NEARLY_ALL * total:
+            yield Found(
+                f"{system.name}: {len(empty)} of {total} queries have no result, and another system has some ({first_of(empty)})",
+                tuple(empty),
+                len(empty),
+                total,
+            )
 
 
 def missing_queries(system: Inspected, _primary: Measure | None, limit: float) -> Iterator[Found]:

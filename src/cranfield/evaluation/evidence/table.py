@@ -22,6 +22,7 @@ from cranfield.evaluation.evidence.order import judged_gap, reversed_order, tied
 from cranfield.evaluation.evidence.repeats import duplicates, few_ids, one_id, same_list, same_results
 from cranfield.evaluation.evidence.results import (
     empty_answers,
+    empty_on_one_side,
     missing_queries,
     nothing_matched,
     nothing_relevant,
@@ -208,6 +209,16 @@ _ROWS = (
         cause="Change the extraction, the ids of the test set, or its matching rules (`strip`, `roots`).",
     ),
     Check(
+        "repeated-list",
+        "Many queries that expect different documents get the same list, as from a fallback.",
+        "different expectations with the most frequent list / all different expectations >= t, 10 or more",
+        0.3,
+        Consequence.CAVEAT,
+        system=same_list,
+        unless=("same-list", "one-id"),
+        cause="Look at the answers of these queries: a part of them fails inside the system, and a fixed list is returned.",
+    ),
+    Check(
         "few-ids",
         "The results have few distinct ids, and most of them repeat an id of their list.",
         "distinct ids / results <= t, half of the results or more repeated in their list, 30 results or more",
@@ -244,6 +255,15 @@ _ROWS = (
         Consequence.CAVEAT,
         system=reversed_order,
         cause="The scores are distances: declare `order: ascending`, or write them with the other sign.",
+    ),
+    Check(
+        "empty-on-one-side",
+        "One system has no result for many queries that another answers.",
+        "queries without a result that another system has results for / queries that expect one >= t, of 5 queries or more",
+        0.3,
+        Consequence.CAVEAT,
+        systems=empty_on_one_side,
+        cause="A part of the index is missing, or a filter or a strict parser of queries removes everything.",
     ),
     Check(
         "short-lists",

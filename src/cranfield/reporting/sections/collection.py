@@ -55,7 +55,10 @@ def warnings(subject: Subject) -> Section | None:
     shared = set(first.warnings).intersection(*(other.warnings for other in others))
     sentences = [*_overdue(first.testset, subject.today), *(line for line in first.warnings if line in shared)]
     if subject.result is None:  # the verdict shows them
-        sentences = [*(line for each in subject.evaluations for line in caveat_sentences(each.evidence)), *sentences]
+        sentences = [
+            *caveat_sentences(finding for each in subject.evaluations for finding in each.evidence),
+            *sentences,
+        ]
     own = [
         (label, line)
         for label, evaluation in subject.systems

@@ -78,7 +78,7 @@ def _void_block(subject: Subject) -> VerdictBlock | None:
         return None
     code = VerdictCode.INVALID
     sentence = f"The scores of {and_list([each.name for each in void])} do not count."
-    reasons = tuple(sentence for each in void for sentence in void_sentences(each.evidence))
+    reasons = void_sentences(finding for each in void for finding in each.evidence)
     return VerdictBlock(code.text, sentence, code.tone, (), reasons)
 
 

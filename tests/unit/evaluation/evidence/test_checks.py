@@ -536,6 +536,11 @@ BROKEN: Mapping[str, Sequence[Callable[[], list[Evaluation]]]] = {
         changed(str.lower, "mixed case", every=2),
         on_patterns(str.upper),
     ],
+    "repeated-list": [
+        relisted(lambda number, hits: hits if number % 2 else corpus("paths")[:10]),
+        relisted(lambda number, hits: hits if number < 20 else corpus("paths")[5:8], file=True),
+        relisted(lambda number, hits: hits if number % 3 == 0 else corpus("urls")[:4], "urls"),
+    ],
     "few-ids": [
         relisted(lambda number, hits: [("a", "b", "c", "d")[(number + place) % 4] for place in range(len(hits))]),
         relisted(
@@ -561,6 +566,11 @@ BROKEN: Mapping[str, Sequence[Callable[[], list[Evaluation]]]] = {
         with_scores(float, n=150),
         with_scores(lambda rank: rank / 7, style="urls", n=200),
         with_scores(lambda rank: 1 - 1 / (1 + rank), style="numbers", n=250),
+    ],
+    "empty-on-one-side": [
+        relisted(lambda number, hits: hits if number % 2 else []),
+        relisted(lambda number, hits: hits if number < 25 else [], "urls"),
+        relisted(lambda number, hits: hits if number % 3 else [], "numbers"),
     ],
     "short-lists": [
         relisted(lambda _, hits: hits[:3]),
