@@ -63,7 +63,7 @@ def put(folder: Path, records: Any = RECORDS, meta: Any = None) -> Path:
 def test_entities_come_before_line_ranges_and_those_before_files(tmp_path):
     testset = read_testset(put(tmp_path))
     assert testset.targets == {
-        "q1": (Entity("src/a.py::f", lines=((3, 9),)), Entity("src/a.py::g", lines=((3, 9),))),
+        "q1": (Entity("src/a.py::f", lines=((3, 9),)), Entity("src/a.py::g")),
         "q2": (Span("src/a.py", 3, 9),),
         "q3": (File("src/b.py"),),
     }
@@ -201,11 +201,11 @@ def lines_of(entities: list[str], *ranges: tuple[str, int, int]) -> dict[str, tu
         (
             ["src/a.py::f", "src/a.py::g", "src/b.py::h"],
             [("src/a.py", 1, 9)],
-            {"src/a.py::f": ((1, 9),), "src/a.py::g": ((1, 9),)},
+            {"src/a.py::f": ((1, 9),)},
         ),
         (["src/a.py::f"], [("src/b.py", 1, 2)], {}),
     ],
-    ids=["several of one", "one form of the path", "one each", "fewer than entities", "another file"],
+    ids=["several of one", "one form of the path", "one each", "of the first where there are fewer", "another file"],
 )
 def test_line_ranges_are_those_of_the_entities_of_their_file(entities, ranges, expected):
     assert lines_of(entities, *ranges) == expected

@@ -12,7 +12,7 @@ import pytest
 from cranfield.formats.sniff import read_testset
 from cranfield.formats.splice.files import splice_text
 from cranfield.formats.splice.parts import UnspliceableError
-from cranfield.model import Entity, Pattern, Span
+from cranfield.model import Entity, Pattern, Span, content_id
 from cranfield.testsets.edit import Addition, added
 from cranfield.testsets.storage import save
 
@@ -181,3 +181,12 @@ def test_a_text_of_another_shape_is_left_alone(text, old, new):
 )
 def test_a_change_of_a_tree(text, old, new, expected):
     assert splice_text(text, old, new, "tree") == expected
+
+
+def test_lines_from_0_stay_lines_from_0(tmp_path):
+    path = tmp_path / "s.csv"
+    text = '# line_base: 0\nquery,result1,note\n"one, or two",a.py:0-2:1,x\ntwo,a.py:3-5:2,y\n'
+    path.write_text(text)
+    three = added(read_testset(path), Addition(content_id("three"), "three", targets=[Span("a.py", 11, 13)]), TODAY)
+    save(three, path)
+    assert path.read_text() == text + "three,a.py:10-12:1,\n"

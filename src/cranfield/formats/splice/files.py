@@ -24,6 +24,7 @@ from cranfield.formats.splice.trees import splice_tree
 from cranfield.formats.testsets.golden_facts import COUNTED_REVIEW
 from cranfield.formats.testsets.id_rules import with_id_rule
 from cranfield.formats.testsets.native_write import document_of
+from cranfield.formats.testsets.span_csv import rebased
 from cranfield.model import Meta, TestSet
 
 _MARK = b"\xef\xbb\xbf"
@@ -119,7 +120,10 @@ def _file(source: Path, old: str | None, new: str | None, entry: Format) -> byte
     if old is None or new is None:
         raise UnspliceableError
     mark = _MARK if data.startswith(_MARK) else b""
-    return mark + splice_text(data[len(mark) :].decode("utf-8"), old, new, entry.layout).encode("utf-8")
+    text = data[len(mark) :].decode("utf-8")
+    if entry.name == "spans-csv":
+        old, new = rebased(old, text), rebased(new, text)
+    return mark + splice_text(text, old, new, entry.layout).encode("utf-8")
 
 
 def splice_text(text: str, old: str, new: str, layout: str) -> str:

@@ -158,7 +158,7 @@ def _file_of(name: str) -> str:
 
 
 def _lines_of(names: Sequence[str], ranges: Sequence[_Range]) -> dict[str, tuple[tuple[int, int], ...]]:
-    """Entity to its lines: the ranges of its file; one each, in their order, where a file has as many of both."""
+    """Entity to its lines: the ranges of its file, one each in their order; the last entity of a file has the remaining ones."""
     by_file: dict[str, list[tuple[int, int]]] = {}
     for lines in ranges:
         found = by_file.setdefault(_file_of(lines.file), [])
@@ -168,10 +168,10 @@ def _lines_of(names: Sequence[str], ranges: Sequence[_Range]) -> dict[str, tuple
     for name in dict.fromkeys(names):
         entities.setdefault(_file_of(name), []).append(name)
     return {
-        name: tuple(found[place : place + 1] if len(found) == len(here) else found)
+        name: own
         for path, here in entities.items()
-        if (found := by_file.get(path, []))
         for place, name in enumerate(here)
+        if (own := tuple(by_file.get(path, [])[place : place + 1 if place + 1 < len(here) else None]))
     }
 
 

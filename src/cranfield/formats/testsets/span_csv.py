@@ -23,6 +23,7 @@ from cranfield.model.note import info
 CELL = "`path:start-end:grade`"
 _RESULT = re.compile(r"result\d*", re.IGNORECASE)
 _RANGE = re.compile(r"([0-9]{1,9})-([0-9]{1,9})")
+_CELL = re.compile(r":([1-9][0-9]{0,8})-([1-9][0-9]{0,8}):(?=[-+.0-9])")
 _BASE = re.compile(r"#\s*line[ _-]base\s*[:=]\s*(.*)", re.IGNORECASE)
 
 
@@ -129,6 +130,14 @@ class _Reader:
                 yield f"the query {shorten(text)} stands in rows {rows}"
         if self.base == 0:
             yield "the lines of the file count from 0; one was added to each"
+
+
+def rebased(written: str, text: str) -> str:
+    """A written table with its lines counted as another one counts them."""
+    bases = (_BASE.fullmatch(line.strip()) for line in text.splitlines() if line.startswith("#"))
+    if not any(base is not None and base[1].strip() == "0" for base in bases):
+        return written
+    return _CELL.sub(lambda found: f":{int(found[1]) - 1}-{int(found[2]) - 1}:", written)
 
 
 def write_span_csv(testset: TestSet, path: Path | str) -> None:
