@@ -117,7 +117,7 @@ def test_a_margin_makes_equivalence_possible(files):
             r"error: unknown measure 'nDGC'.*\nHint: did you mean nDCG\?",
         ),
         (["evaluate", "qrels", "nothere.run"], r"error: nothere\.run: "),
-        (["evaluate", "nothere", "old.run"], r"error: nothere: "),
+        (["evaluate", "nothere", "old.run"], r"error: no test set 'nothere'; expected "),
         (["evaluate", "old.run", "old.run"], r"error: old\.run: "),
         (["compare", "qrels", "old.run", "new.run", "--test", "permutatoin"], r"(?s)unknown test.*permutation"),
         (["evaluate", "qrels", "old.run", "--convention", "trek"], r"(?s)unknown convention.*did you mean trec"),
