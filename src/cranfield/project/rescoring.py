@@ -47,6 +47,8 @@ def rescore_command(
         words += ["-m", measure]
     if chosen.repo is not None:
         words += ["--repo", _shown(config.folder / chosen.repo), *(["--allow-drift"] if allow_drift else [])]
+    if chosen.ids is not None:
+        words += ["--ids", chosen.ids]
     words += _options(experiment.given)
     if experiment.convention != DEFAULT_CONVENTION:
         words += ["--convention", experiment.convention, *_counting(convention_named(experiment.convention))]
