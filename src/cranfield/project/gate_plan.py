@@ -21,6 +21,7 @@ from cranfield.gate.rules import words
 OF_THE_REF = (
     "gate",
     "limits",
+    "evidence",
     "convention",
     "k",
     "measures",
