@@ -40,7 +40,7 @@ def probe_command(
 ) -> None:
     """Send one query to one system and show the request, the raw answer and the hits parsed from it.
 
-    Exits with 3 if the call failed. Nothing is stored.
+    Exits with 3 if the call failed, or the answer breaks a rule of the system. Nothing is stored.
     """
     from cranfield.project.probing import probe
 

@@ -99,6 +99,8 @@ def confusions_of(system: Scored, pairs: Mapping[str, str] | None) -> tuple[tupl
     problems = [
         unknown_name("stratum", stratum, known, path="confusion") for stratum in wanted.values() if stratum not in known
     ]
+    if problems and not known:
+        raise UsageError("the test set has no strata", path="confusion", expected="a stratum that the field predicts")
     if problems:
         raise UsageError(problems)
     answers = _answers(system)

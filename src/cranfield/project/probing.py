@@ -10,13 +10,14 @@ from typing import Any
 
 from cranfield.config import Config, SystemConfig, expand_preset, load_config, public_config, system_config
 from cranfield.config.presets import PRESETS, Preset
+from cranfield.config.reading import EveryAnswerCheck
 from cranfield.config.services import McpServer
 from cranfield.config.systems import FusionConfig, HttpConfig, McpConfig, PresetConfig
 from cranfield.errors import Problem, UnknownNameError, UsageError, shorten
 from cranfield.evaluation.evidence.repeats import repeated_ids
 from cranfield.evaluation.evidence.table import CHECKS
 from cranfield.evaluation.evidence.values import Consequence, Finding, Setting
-from cranfield.model import Query, Scalar
+from cranfield.model import Query, Scalar, parse_answer_rule
 from cranfield.record import Fields, plain, record_of
 from cranfield.reporting.document import Block, Bullets, Code, Column, Document, KeyValues, Paragraph, Section, Table
 from cranfield.systems import ConfiguredSystem, build_systems
@@ -69,7 +70,8 @@ def probe(
     finally:
         system.close()
     findings = _findings(config, system, exchange)
-    return Probe(_exchange_document(system, query, depth, exchange, findings), exchange.answer.outcome.is_failure)
+    is_failure = exchange.answer.outcome.is_failure or any(_rules(system, exchange).values())
+    return Probe(_exchange_document(system, query, depth, exchange, findings), is_failure)
 
 
 def _set_params(config: Config, testset: str | None) -> Mapping[str, Scalar]:
@@ -121,6 +123,7 @@ def _exchange_document(
         ("attempts", str(log.attempts)),
         ("order", "as returned" if system.order == "given" else f"by score, {system.order}"),
         *((f"field {name}", json.dumps(value, ensure_ascii=False)) for name, value in answer.fields.items()),
+        *((f"rule {rule}", why or "kept") for rule, why in _rules(system, exchange).items()),
     ]
     table = _hits_table(exchange)
     read: list[Block] = [KeyValues(tuple(facts)), *([table] if answer.hits else [])]
@@ -138,6 +141,14 @@ def _exchange_document(
         tidy=lambda: table,
         payload=lambda: _exchange_payload(system, query, k, exchange) | {"evidence": plain(findings)},
     )
+
+
+def _rules(system: ConfiguredSystem, exchange: Exchange) -> dict[str, str | None]:
+    """The rules on every answer, and how this one breaks each; a failed call is no answer."""
+    if exchange.answer.outcome.is_failure:
+        return {}
+    written = [check.every_answer for check in system.config.preflight if isinstance(check, EveryAnswerCheck)]
+    return {str(rule): rule.violation(exchange.answer.fields) for rule in map(parse_answer_rule, written)}
 
 
 def _raw(exchange: Exchange) -> list[Code | Paragraph]:
@@ -166,7 +177,8 @@ FIELDS: Fields = {
 def _exchange_payload(system: ConfiguredSystem, query: str, k: int, exchange: Exchange) -> dict[str, Any]:
     hits = [{key: value for key, value in record_of(hit).items() if value is not None} for hit in exchange.answer.hits]
     head = {"system": system.name, "kind": system.config.kind, "query": query, "k": k}
-    return {**head, **record_of(exchange, FIELDS), "hits": hits}
+    rules = _rules(system, exchange)
+    return {**head, **record_of(exchange, FIELDS), "hits": hits, **({"rules": rules} if rules else {})}
 
 
 def systems_document(config_path: Path) -> Document:

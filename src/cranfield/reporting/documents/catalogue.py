@@ -9,6 +9,7 @@ from typing import Any
 from cranfield.measures import ALIASES, CATALOGUE, DEFAULT_MEASURES, MeasureSpec, ParameterSpec, parse
 from cranfield.measures.catalogue import TREC_CUTS, by_family
 from cranfield.measures.measure import WHY_NEEDED, spell
+from cranfield.measures.nearest import known_name
 from cranfield.record import Fields, record_of
 from cranfield.reporting.document import Block, Cell, Column, Document, KeyValues, Paragraph, Section, Table, tidy_table
 
@@ -43,6 +44,7 @@ def measures_document(names: Sequence[str] = ()) -> Document:
 
 def _named(text: str) -> str:
     """Name of a measure that may stand without its cutoff."""
+    text = known_name(text)
     name = ALIASES.get(text, TREC_CUTS.get(text, text))
     return name if name in CATALOGUE else parse(text).name
 

@@ -79,8 +79,13 @@ def _verdict(results: Named) -> VerdictBlock:
         for name, result in results
         for sentence in caveat_sentences(result.evidence)
     )
-    sentences = [f"{name}: {result.sentence}" if name else capitalised(result.explanation) for name, result in results]
+    sentences = [f"{name}: {result.sentence}" if name else _alone(result) for name, result in results]
     return VerdictBlock(status, "; ".join(sentences) + ".", TONES[status], tuple(facts), tuple(reasons), (), caveats)
+
+
+def _alone(result: GateResult) -> str:
+    """The explanation of the only result; what makes it invalid begins with the name of the system, as that is written."""
+    return result.explanation if result.status == "invalid" else capitalised(result.explanation)
 
 
 def _worst_status(results: Named) -> GateStatus:
