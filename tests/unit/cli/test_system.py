@@ -60,7 +60,7 @@ def test_a_probe_as_json_holds_all_of_it(cranfield):
     assert (found["k"], found["outcome"], found["attempts"], found["hits"]) == (7, "answered", 1, [{"id": "doc:grid"}])
     assert list(found) == [
         *("system", "kind", "query", "k", "request", "output", "stderr", "outcome", "reason", "fields", "hits"),
-        *("latency_ms", "attempts"),
+        *("latency_ms", "attempts", "evidence"),
     ]
     assert found["output"] == "doc:grid of low\n"
     assert found["stderr"] == "${TOKEN}\n"
