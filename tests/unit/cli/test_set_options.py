@@ -44,6 +44,14 @@ systems:
   mine: {{run: a.run}}
 gate: {{rules: [floor: {{measure: RR, at_least: 0.1}}]}}
 """
+FAILING = """testset: set.yaml
+measures: [RR, P@1]
+primary: RR
+limits: {max_failed_share: 1}
+systems:
+  mine: {command: ["{python}", system.py, "{query}"], extract: {regex: "[a-z]+"}, empty: "^$"}
+gate: {rules: [floor: {measure: RR, at_least: 0.1}]}
+"""
 OPTIONS = "options: {qrels: new.qrels%s, depth: 1, strata: 'half=first:1-2,last:3-4', line_base: 0}"
 
 
@@ -207,3 +215,32 @@ def test_judgments_for_one_of_several_sets_are_given_in_the_config(folder: Path)
         for name in "ab"
     ]
     assert ns == [2, 4]
+
+
+@pytest.mark.parametrize("convention", ["trec", "octocode", "searchtweak"])
+def test_run_and_gate_count_failures_alike_and_so_does_the_command_that_scores_again(
+    folder: Path, convention: str
+) -> None:
+    (folder / "system.py").write_text(
+        "import sys\nif sys.argv[1] == 'two': sys.exit(3)\nprint({'one': 'a', 'four': 'd'}.get(sys.argv[1], ''))\n"
+    )
+    (folder / "cranfield.yaml").write_text(FAILING + f"convention: {convention}\n")
+    run = cranfield(folder, "run", "--format", "json")
+    assert run.returncode == 0, run.stderr
+    (system_found,) = json.loads(run.stdout)["systems"]
+    (gate,) = json.loads(cranfield(folder, "gate", "--format", "json").stdout)["gates"]
+    command = run.stderr.strip().splitlines()[-1].strip()
+    again = subprocess.run(
+        f"{command} --format json", shell=True, cwd=folder, capture_output=True, text=True, check=False
+    )
+    (scored,) = json.loads(again.stdout)["systems"]
+    # q1 and q4 are found; q2 failed and q3 has no result: 0 and 0
+    assert [(found["measures"]["RR"]["mean"], found["measures"]["RR"]["n"]) for found in (system_found, scored)] == [
+        (0.5, 4)
+    ] * 2
+    assert (gate["measures"][0]["current"], gate["measures"][0]["n"]) == (0.5, 4)
+    left_out = {"trec": 0, "octocode": 1, "searchtweak": 2}[convention]
+    sentence = f"the convention {convention} leaves out failed queries or empty lists; {left_out} of 4 queries counted as 0 here"
+    assert [sentence in notes for notes in (system_found["warnings"], gate["notes"], scored["warnings"])] == [
+        left_out > 0
+    ] * 3
