@@ -52,7 +52,9 @@ def notes(folder: Path) -> str:
 
 
 def test_a_ratchet_by_row_holds_under_ids_by_content(by_row: Path) -> None:
-    assert "the baseline names queries by the rule `row`" in notes(by_row)
+    found = notes(by_row)
+    assert "the baseline names queries by the rule `row`" in found
+    assert "rules name queries by another rule of ids than the test set: 1 is red-boots-" in found
 
 
 def test_a_row_more_needs_the_files_carried_over_and_then_changes_nothing_else(by_row: Path) -> None:

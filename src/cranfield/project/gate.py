@@ -27,6 +27,7 @@ from cranfield.gate.result import BaselineFacts, GateResult, GateStatus
 from cranfield.gate.rules import check_fit, compared_measures, measure_of, rules_of
 from cranfield.gate.verdict import GateTerms, judge_all
 from cranfield.model import Run
+from cranfield.model.renaming import own_id
 from cranfield.project.experiment import Experiment, prepare, prepare_all, require_folder, require_one_set
 from cranfield.project.gate_plan import Plan, planned
 from cranfield.project.history import remember
@@ -302,7 +303,11 @@ def _judged(
 ) -> GateResult:
     baseline, facts = accepted
     evidence = Evidence(evaluation, baseline, plan.config.test, plan.config.alpha)
-    notes = (*plan.notes, *(_differences(baseline, evaluation, experiment) if baseline is not None else ()))
+    notes = (
+        *plan.notes,
+        *_matched_queries(plan, experiment),
+        *(_differences(baseline, evaluation, experiment) if baseline is not None else ()),
+    )
     rules = [rule for _, rule in rules_of(plan.gate, experiment.name)]
     findings = system_evidence(experiment, evaluation)
     return judge_all(evidence, GateTerms(rules, plan.config.limits, experiment.primary, facts, notes, findings))
@@ -311,6 +316,18 @@ def _judged(
 def system_evidence(experiment: Experiment, evaluation: Evaluation) -> tuple[EvidenceFinding, ...]:
     """What the evidence checks find in a gated system, except failed queries: a rule can replace that limit."""
     return replace(experiment.options.limits, max_failed_share=None).inspect((evaluation,), experiment.primary)
+
+
+def _matched_queries(plan: Plan, experiment: Experiment) -> Iterator[str]:
+    """Queries that rules name by another rule of ids, with the ids of the set: a row may be another query one day."""
+    given = {
+        name: own_id(experiment.testset, name)
+        for _, rule in rules_of(plan.gate, experiment.name)
+        for name in getattr(rule.terms, "queries", None) or ()
+    }
+    matched = [f"{name} is {own}" for name, own in given.items() if name != own]
+    if matched:
+        yield f"rules name queries by another rule of ids than the test set: {first_of(matched)}"
 
 
 def _differences(baseline: Baseline, evaluation: Evaluation, experiment: Experiment) -> Iterator[str]:
