@@ -11,6 +11,7 @@ groups that are .10, .20 or .30 apart was found. Three populations of values:
 
 from __future__ import annotations
 
+import math
 import sys
 import time
 from collections.abc import Callable, Mapping
@@ -146,12 +147,14 @@ def main(simulations: int = 200, systems: int = 143, queries: int = 50) -> None:
     n_pairs = systems * (systems - 1) // 2
     print(f"{simulations} simulations, {systems} systems, {queries} queries, {n_pairs:,} pairs, alpha {ALPHA}\n")
     gaps = "".join(f"{f'gap {step * GAP:.2f}':>10}" for step in STEPS)
-    print(f"{'population':<12}{'procedure':<22}{'family-wise error':>18}{gaps}{'seconds':>9}")
+    print(f"{'population':<12}{'procedure':<22}{'family-wise error':>20}{gaps}{'seconds':>9}")
     for truth in TRUTHS:
         for procedure in PROCEDURES:
             row = simulate(truth, procedure, simulations, systems, queries)
             power = "".join(f"{share:>10.3f}" for share in row.power) or f"{'':>{10 * len(STEPS)}}"
-            print(f"{row.truth:<12}{procedure:<22}{row.family_wise:>18.3f}{power}{row.seconds:>9.2f}", flush=True)
+            noise = math.sqrt(max(row.family_wise, 1 / simulations) * (1 - row.family_wise) / simulations)
+            error = f"{row.family_wise:.3f} ± {noise:.3f}"
+            print(f"{row.truth:<12}{procedure:<22}{error:>20}{power}{row.seconds:>9.2f}", flush=True)
 
 
 if __name__ == "__main__":
