@@ -335,7 +335,8 @@ def measure_agreement(subject: Subject) -> Section | None:
 FIELDS: Fields = {
     ManyComparison: (
         "verdict=verdict.code verdict_sentence=verdict.sentence best=verdict.best reasons=verdict.reasons "
-        "disagreements=verdict.disagreements evidence baseline primary test=options.test alpha=options.alpha margin=options.margin "
+        "disagreements=verdict.disagreements evidence baseline primary test=options.test adjust=options.adjustment "
+        "smallest_p=procedure.smallest_p alpha=options.alpha margin=options.margin "
         "seed=options.seed n_draws limits=options.limits n=query_ids.__len__ means=summaries pairs against_baseline=against "
         "omnibus ranks orders=agreements strata unpaired=dropped"
     ),

@@ -1,0 +1,126 @@
+"""`cranfield compare` with many runs: a line each, pairs on request, means as CSV."""
+
+from __future__ import annotations
+
+import csv
+import json
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from cranfield.cli.main import command_line
+
+N, SYSTEMS = 24, 30
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """Qrels and thirty runs of rising skill; twelve of them do not answer one query each."""
+    path = tmp_path_factory.mktemp("many")
+    (path / "qrels.txt").write_text("".join(f"q{n} 0 a 1\n" for n in range(N)))
+    for system in range(SYSTEMS):
+        ranks = np.random.default_rng(system).integers(1, 10 - system // 4, N)
+        (path / f"s{system:02}.run").write_text(
+            "".join(
+                f"q{n} Q0 {'a' if rank == found else f'x{rank}'} {rank} {10 - rank} s\n"
+                for n, found in enumerate(ranks)
+                for rank in range(1, 10)
+                if not (system < 12 and n == system)
+            )
+        )
+    return path
+
+
+@pytest.fixture
+def cranfield(folder, monkeypatch):
+    monkeypatch.chdir(folder)
+    monkeypatch.setenv("COLUMNS", "110")
+
+    def run(*args, systems=SYSTEMS):
+        runs = [f"s{system:02}.run" for system in range(systems)]
+        command = ["compare", "qrels.txt", *runs, "-m", "RR", "-m", "P@5", "--draws", "2000", *args]
+        done = CliRunner().invoke(command_line("compare", "measures"), command, prog_name="cranfield")
+        return done.exit_code, done.stdout, done.stderr
+
+    return run
+
+
+def board(out):
+    """Names in the first table, in its order."""
+    lines = out.split("role\n")[1].splitlines()[1:]
+    return [line.split()[1] for line in lines[:SYSTEMS]]
+
+
+def test_a_line_a_system_first_and_pairs_on_request(cranfield):
+    code, out, _ = cranfield()
+    assert code == 0
+    assert sorted(board(out)) == [f"s{system:02}" for system in range(SYSTEMS)]
+    assert "permutation, 435 pairs, max-T, 2000 draws" in " ".join(out.split())
+    assert out.count(" minus s") <= 1  # the caption of the table against the baseline
+    assert out.index("Systems\n") < out.index("Caveats\n") < out.index("Pairs\n")
+    _, listed, _ = cranfield("--pairs")
+    assert listed.count(" minus s") >= 435
+
+
+def test_warnings_of_one_kind_are_counted_once(cranfield):
+    _, out, _ = cranfield()
+    caveats = " ".join(out[out.index("Caveats\n") : out.index("Against")].split())
+    assert caveats.count("no answer in the run") == 1
+    assert "12 systems (s00, s01, s02 and 9 more)" in caveats
+
+
+def test_the_list_is_sorted_by_name_measure_or_mean_rank(cranfield):
+    by_name = board(cranfield("--sort", "name")[1])
+    assert by_name == sorted(by_name)
+    assert board(cranfield("--sort", "given")[1]) == by_name
+    assert board(cranfield("--sort", "P@5")[1]) != by_name
+    assert board(cranfield("--sort", "rank")[1])[0] == board(cranfield()[1])[0]
+    code, _, err = cranfield("--sort", "size")
+    assert code == 2
+    assert "unknown order 'size'" in err
+
+
+def test_means_are_a_csv_with_a_line_a_system(cranfield, tmp_path):
+    code, out, err = cranfield("--means", str(tmp_path / "means.csv"))
+    assert code == 0
+    assert "means.csv" in err
+    with (tmp_path / "means.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    assert [row["system"] for row in rows] == board(out)
+    assert [int(row["rank"]) for row in rows] == list(range(1, SYSTEMS + 1))
+    assert all(float(row["RR ci_low"]) <= float(row["RR"]) <= float(row["RR ci_high"]) for row in rows)
+    code, _, err = cranfield("--means", "means.txt")
+    assert code == 2
+    assert "--means writes CSV" in err
+
+
+def test_what_the_draws_cannot_decide_is_invalid_and_exits_with_3(cranfield):
+    code, out, _ = cranfield("--adjust", "holm")
+    assert code == 3
+    assert "VERDICT: invalid" in out
+    assert "use 17,400 draws" in " ".join(out.split())  # 2 * 435 / .05
+    found = json.loads(cranfield("--adjust", "holm", "--format", "json")[1])
+    assert {pair["verdict"] for pair in found["pairs"]} == {"invalid"}
+
+
+def test_json_has_every_pair_and_the_leaderboard(cranfield):
+    _, out, _ = cranfield("--format", "json")
+    found = json.loads(out)
+    assert len(found["pairs"]) == 435
+    assert found["adjust"] == "max-t"
+    assert found["smallest_p"] == 2 / 2000
+    assert [row["rank"] for row in found["leaderboard"]] == list(range(1, SYSTEMS + 1))
+    assert {"p_tukey", "estimate"} <= set(found["pairs"][0])
+
+
+def test_options_of_many_are_refused_for_two(cranfield):
+    code, _, err = cranfield("--pairs", "--adjust", "holm", systems=2)
+    assert code == 2
+    assert "--pairs is about three runs or more" in err
+    assert "--adjust is about three runs or more" in err
+
+
+def test_the_page_of_many_systems_stays_small(cranfield, tmp_path):
+    assert cranfield("--html", str(tmp_path / "many.html"))[0] == 0
+    assert (tmp_path / "many.html").stat().st_size < 400_000
