@@ -114,7 +114,7 @@ def test_a_margin_makes_equivalence_possible(files):
     [
         (
             ["evaluate", "qrels", "old.run", "-m", "nDGC@10"],
-            r"error: unknown measure 'nDGC'.*\nHint: did you mean nDCG\?",
+            r"error: unknown measure 'nDGC'.*\nHint: did you mean nDCG@10\?",
         ),
         (["evaluate", "qrels", "nothere.run"], r"error: nothere\.run: "),
         (["evaluate", "nothere", "old.run"], r"error: no test set 'nothere'; expected "),
