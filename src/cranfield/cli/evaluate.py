@@ -77,7 +77,7 @@ def evaluate_command(
         from cranfield.reporting import evaluation_document
 
         document = evaluation_document(evaluations, by_query=by_query, contrasts=contrasts, today=today())
-        if history is not None:
+        if history is not None and not any(finding.is_void for each in evaluations for finding in each.evidence):
             _add_to_history(history, evaluations, document)
         deliver(document, output, html)
     require_evidence(evaluations)

@@ -37,6 +37,8 @@ def empty_answers(system: Inspected, _primary: Measure | None, limit: float) -> 
 
 def empty_on_one_side(sides: Sides, limit: float) -> Iterator[Found]:
     """Many queries without a result of one system, for which another has results; nearly all are another check's."""
+    if len(sides.systems) < 2:
+        return
     systems = [inspected(system) for system in sides.systems]
     answered = set().union(*(system.ids_of(system.has_results) for system in systems))
     for system in systems:
