@@ -22,11 +22,10 @@ from cranfield.formats.io.files import refusal
 from cranfield.measures import Measure
 from cranfield.model import TestSet
 from cranfield.model.renaming import under_rule
-from cranfield.project.history_files import inside, keep_report, keep_values
+from cranfield.project.history_files import inside, keep_report, keep_values, without_void
 from cranfield.record import Fields, plain, record_of
 from cranfield.repo.git import Standing, commits_between, standing
 from cranfield.reporting.derived import judged_share
-from cranfield.words import and_list
 
 if TYPE_CHECKING:
     from cranfield.evaluation.history import FirstBad, HistoryPoint, Score
@@ -38,8 +37,6 @@ FOLDER = ".cranfield"
 """Next to a config, kept on this machine: cached answers, the history."""
 _IGNORE = ".gitignore"
 FILE = "history.jsonl"
-FAILED_QUERIES = "failed-queries"
-"""The evidence check of failures, which are results of a system."""
 VERSION = 1
 IDENTITY: Fields = {
     Evaluation: "testset system=name config_digest=run.config_digest run_digest convention=ranking.convention.name k=run.depth",
@@ -136,13 +133,11 @@ def remember(
         declared: the test and the significance level.
 
     Returns:
-        Why the history was not written, or not for every system; None where it was. Write errors do not end the run, and
-        scores that evidence checks found void are left out: a point of them would be no result of the system.
+        Why the history was not written, or not for every system; None where it was. Write errors do not end the run.
     """
-    void = [evaluation.name for evaluation in evaluations if _is_void(evaluation)]
-    evaluations = [evaluation for evaluation in evaluations if evaluation.name not in void]
-    if void and not evaluations:
-        return f"the history was not written: the scores of {and_list(void)} do not count"
+    evaluations, left_out = without_void(evaluations)
+    if not evaluations:
+        return left_out
     when, commit = datetime.now(UTC), standing(folder)
     try:
         kept = _keep(folder, evaluations, report, declared, when)
@@ -153,12 +148,7 @@ def remember(
         append(folder, *records)
     except UsageError as error:
         return f"the history was not written: {error}"
-    return f"not added to the history, as the scores do not count: {and_list(void)}" if void else None
-
-
-def _is_void(evaluation: Evaluation) -> bool:
-    """Whether scores measure something else than the system; failures are a result of it."""
-    return any(finding.is_void and finding.check != FAILED_QUERIES for finding in evaluation.evidence)
+    return left_out
 
 
 def _keep(

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 
 from cranfield.evaluation.values import Evaluation
 from cranfield.measures import parse
+from cranfield.words import and_list
 
 if TYPE_CHECKING:
     from cranfield.evaluation.history import HistoryPoint
@@ -28,6 +29,8 @@ KEPT = "history"
 MAX_REPORTS, MAX_REPORT_BYTES = 200, 256 * 1024**2
 MAX_VALUES, MAX_VALUES_BYTES = 5_000, 128 * 1024**2
 VALUES_VERSION = 1
+FAILED_QUERIES = "failed-queries"
+"""The evidence check of failures."""
 _REPORT, _VALUES = ".html", ".json.gz"
 
 
@@ -158,3 +161,14 @@ def _remove_oldest(folder: Path, suffix: str, most: int, most_bytes: int) -> Non
         if place and (place >= most or total > most_bytes):
             with suppress(OSError):
                 (folder / name).unlink()
+
+
+def without_void(evaluations: Sequence[Evaluation]) -> tuple[list[Evaluation], str | None]:
+    """The evaluations without those that evidence checks found void, and a note on these; failures are a result of a system."""
+    void = [
+        each.name
+        for each in evaluations
+        if any(finding.is_void and finding.check != FAILED_QUERIES for finding in each.evidence)
+    ]
+    note = f"not added to the history, as the scores do not count: {and_list(void)}" if void else None
+    return [each for each in evaluations if each.name not in void], note
