@@ -136,11 +136,9 @@ def remember(
         Why the history was not written, or not for every system; None where it was. Write errors do not end the run.
     """
     evaluations, left_out = without_void(evaluations)
-    if not evaluations:
-        return left_out
     when, commit = datetime.now(UTC), standing(folder)
     try:
-        kept = _keep(folder, evaluations, report, declared, when)
+        kept = _keep(folder, evaluations, report, declared, when) if evaluations else []
         records = [
             history_record(evaluation, when=when, commit=commit, primary=primary, kept=files)
             for evaluation, files in zip(evaluations, kept, strict=True)
