@@ -270,7 +270,7 @@ def test_a_check_is_changed_by_name_in_the_config_and_on_the_command_line(folder
     systems = {"old": program("well"), "new": program("constant")}
     assert checks(ran(folder, systems)) == {"same-list": "void"}
     for setting, found in ((False, {}), ("off", {}), ("caveat", {"same-list": "caveat"}), (1.1, {})):
-        job = ran(folder, systems, evidence={"same-list": setting})
+        job = ran(folder, systems, evidence={"same-list": setting, "repeated-list": "off"})
         assert checks(job) == found
         assert job.comparison is not None
         assert job.comparison.verdict.code in {"worse", "not_significant"}
