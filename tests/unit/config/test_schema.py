@@ -70,8 +70,17 @@ def test_every_field_says_what_it_is():
     silent = [
         f"{part['title']}.{name}"
         for part in objects
-        for name, field in part["properties"].items()
+        for name, field in part.get("properties", {}).items()
         if len(field.get("description", "")) < 10
     ]
     assert silent == []
     assert all(part.get("description") for part in objects)
+
+
+def test_the_settings_of_evidence_checks_have_one_definition(validator, example):
+    checks = config_schema()["properties"]["evidence"]["properties"]
+    assert {row["$ref"] for row in checks.values()} == {"#/$defs/EvidenceSetting"}
+    data = yaml.safe_load(example)
+    for setting, valid in (("off", True), (0.4, True), ({"threshold": 0.4}, True), ("never", False), ({"t": 1}, False)):
+        assert validator.is_valid({**data, "evidence": {"duplicates": setting}}) is valid
+    assert not validator.is_valid({**data, "evidence": {"duplicate": "off"}})
