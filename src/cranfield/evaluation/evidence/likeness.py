@@ -1,7 +1,9 @@
 """Check of ids that are the expected ones in another form: case, blanks, padding, separators, a constant prefix or suffix.
 
 Only queries without a relevant result are searched. A form counts for a query where it makes a result equal to something
-that the query expects. A prefix or suffix counts only where at least half of all results, or of all expected ids, have it.
+that the query expects. A prefix or suffix counts only where at least half of all results, or of all expected ids, have it;
+a form that drops a part of the id, only where at least half of one side has such a part and it matches the other side as it
+is: in one corpus, `guide#1` and `guide#2` are two documents.
 """
 
 from __future__ import annotations
@@ -9,7 +11,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from urllib.parse import unquote
 
 import numpy as np
@@ -20,6 +22,8 @@ from cranfield.evaluation.evidence.values import Found
 from cranfield.measures import Measure
 
 FEWEST_QUERIES = 3
+PROVES = 2
+"""Queries that a form must make match where no result of any query matches as it is."""
 FIRST_LISTS = 20
 """Queries that are searched first; the others where half as many as needed are found in these."""
 MOST_AFFIXES = 50
@@ -27,6 +31,11 @@ MOST_AFFIXES = 50
 LEAST_SHARE = 0.5
 
 Form = Callable[[str], str]
+
+
+def _without_extension(text: str) -> str:
+    return re.sub(r"\.[A-Za-z][A-Za-z0-9]{0,4}$", "", text)
+
 
 FORMS: Mapping[str, Form] = {
     "upper and lower case were ignored": str.casefold,
@@ -37,11 +46,18 @@ FORMS: Mapping[str, Form] = {
     "a slash at the end was removed": lambda text: text.rstrip("/"),
     "http://, https:// and www. were removed": lambda text: re.sub(r"^https?://(www\.)?", "", text),
     "characters were normalised (Unicode NFC)": lambda text: unicodedata.normalize("NFC", text),
-    "what follows # or ? was removed": lambda text: re.sub(r"[#?].*$", "", text, flags=re.DOTALL),
-    "the extension was removed": lambda text: re.sub(r"\.[A-Za-z][A-Za-z0-9]{0,4}$", "", text),
     "upper and lower case, blanks and punctuation were ignored": lambda text: re.sub(r"[\W_]+", "", text.casefold()),
 }
 """What is done to both ids, to the function that does it; the first of those that make most queries match is named."""
+PARTS: Mapping[str, Form] = {
+    "what follows # or ? was removed": lambda text: re.sub(r"[#?].*$", "", text, flags=re.DOTALL),
+    "the extension was removed": _without_extension,
+    "the number of a chunk or version at the end was removed": lambda text: re.sub(
+        r"(?:[#@:_.\-]+|(?<=\w)(?=chunk))(?:chunk|part|page|v)?[_\-]?\d+(?:\.\d+)*$", "", text
+    ),
+    "the folders were removed": lambda text: re.sub(r"^.*[/\\](?=.)", "", text, flags=re.DOTALL),
+}
+"""What is removed from the ids of one side, to the function that does it."""
 
 
 def id_form(system: Inspected, _primary: Measure | None, limit: float) -> Iterator[Found]:
@@ -55,8 +71,7 @@ def id_form(system: Inspected, _primary: Measure | None, limit: float) -> Iterat
     for most in (FIRST_LISTS, MOST_LISTS):
         scale = max(len(places) / most, 1.0)
         pairs = _pairs(system, places, most)
-        by_form = _by_affix(system, pairs) | _by_form(system, pairs)
-        form, queries = max(by_form.items(), key=lambda item: len(item[1]), default=("", []))
+        form, queries = _best(_by_affix(system, pairs) | _by_form(system, pairs) | _by_part(system, pairs))
         if len(queries) * scale < (least / 2 if most < min(MOST_LISTS, len(places)) else least):
             return
     about = "about " if scale > 1 else ""
@@ -68,6 +83,18 @@ def id_form(system: Inspected, _primary: Measure | None, limit: float) -> Iterat
         round(len(queries) * scale),
         total,
     )
+
+
+def matching_form(system: Inspected, places: NDArray[np.int64]) -> str:
+    """The transformation that makes results of two or more of the queries match; empty where there is none."""
+    pairs = _pairs(system, places, FIRST_LISTS)
+    form, queries = _best(_by_affix(system, pairs) | _by_form(system, pairs) | _by_part(system, pairs))
+    return form if len(queries) >= PROVES else ""
+
+
+def _best(by_form: Mapping[str, list[int]]) -> tuple[str, list[int]]:
+    """The form that makes most queries match, and these queries."""
+    return max(by_form.items(), key=lambda item: len(item[1]), default=("", []))
 
 
 Pairs = Mapping[int, tuple[tuple[str, ...], frozenset[str]]]
@@ -104,6 +131,33 @@ def _matches_in_form(regexes: Iterable[str], results: Iterable[str], name: str, 
     if ignore:
         return any(re.search(regex, text, ignore) for regex in regexes for text in results)
     return any(form(text) != text and re.search(regex, form(text)) for regex in regexes for text in results)
+
+
+def _by_part(system: Inspected, pairs: Pairs) -> dict[str, list[int]]:
+    """Each part of the ids of one side that can be removed, to the queries that this makes match."""
+    found: dict[str, list[int]] = {}
+    returned = [system.text_of(each.query, hit) for each in system.lists for hit in each.hits]
+    for name, form in PARTS.items():
+        of_results, of_expected = (_has_part(texts, form) for texts in (returned, system.universe))
+        of_both = form is _without_extension and of_results and of_expected and _no_common(returned, system.universe)
+        for place, (results, expected) in pairs.items():
+            if (
+                (of_results and not expected.isdisjoint(map(form, results)))
+                or (of_expected and not set(results).isdisjoint(map(form, expected)))
+                or (of_both and not set(map(form, results)).isdisjoint(map(form, expected)))
+            ):
+                found.setdefault(name, []).append(place)
+    return found
+
+
+def _no_common(results: Iterable[str], expected: Iterable[str]) -> bool:
+    """Whether no result has the extension of an expected id: `.html` and `.md`, not `.h` and `.cpp` of one corpus."""
+    extensions = ({text.removeprefix(_without_extension(text)) for text in texts} for texts in (results, expected))
+    return next(extensions).isdisjoint(next(extensions))
+
+
+def _has_part(texts: Collection[str], form: Form) -> bool:
+    return sum(form(text) != text for text in texts) >= LEAST_SHARE * len(texts)
 
 
 def _by_affix(system: Inspected, pairs: Pairs) -> dict[str, list[int]]:

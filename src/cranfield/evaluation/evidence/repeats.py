@@ -16,6 +16,12 @@ from cranfield.words import and_list, first_of, n_of
 
 FEWEST_QUERIES = 10
 """Lists below which a repetition proves nothing."""
+FEWEST_LONG = 4
+"""The same for equal lists of `LONG_LIST` results or more."""
+LONG_LIST = 5
+FEWEST_SHIFTED = 5
+MOST_OWN = 4
+"""Times as many queries match their neighbour as match what they expect."""
 FEWEST_HITS = 30
 FEWEST_IN_ANSWER = 4
 
@@ -97,7 +103,7 @@ def duplicates(system: Inspected, _primary: Measure | None, limit: float) -> Ite
 
 def same_list(system: Inspected, _primary: Measure | None, limit: float) -> Iterator[Found]:
     """Queries that expect different things get the same list."""
-    if len(system.lists) < FEWEST_QUERIES:
+    if len(system.lists) < FEWEST_LONG:
         return
     groups: dict[tuple[tuple[str, str | None], ...], set[frozenset[str]]] = {}
     queries: Counter[tuple[tuple[str, str | None], ...]] = Counter()
@@ -106,13 +112,36 @@ def same_list(system: Inspected, _primary: Measure | None, limit: float) -> Iter
         queries[each.hits] += 1
     hits, truths = max(groups.items(), key=lambda group: len(group[1]))
     total = len({system.expected_of(each.query) for each in system.lists})
-    if len(truths) >= max(FEWEST_QUERIES, limit * total):
+    fewest = FEWEST_LONG if len(hits) >= LONG_LIST else FEWEST_QUERIES
+    if len(truths) >= max(fewest, limit * total):
         yield Found(
             f"{system.name}: {queries[hits]} of {len(system.lists)} queries get the same list "
             f"({first_of((doc_id for doc_id, _ in hits), 3)}): does the query reach the system?",
             count=queries[hits],
             total=len(system.lists),
         )
+
+
+def shifted_answers(system: Inspected, _primary: Measure | None, limit: float) -> Iterator[Found]:
+    """Queries have the results that the query before or after them expects, and not those that they expect."""
+    lists = [each for each in system.lists if system.expected_of(each.query)]
+    if len(lists) < FEWEST_SHIFTED or MOST_OWN * int(system.found.sum()) >= int(system.has_results.sum()):
+        return
+    for step, where in ((-1, "before"), (1, "after")):
+        places = []
+        for each in lists:
+            if 0 <= (other := each.query + step) < len(system.query_ids):
+                texts = system.expected_of(other) - system.expected_of(each.query)
+                places += [each.query] if not texts.isdisjoint(system.texts_of(each.query)) else []
+        n_own = sum(bool(system.found[each.query]) for each in lists)
+        if len(places) >= max(FEWEST_SHIFTED, limit * len(lists), MOST_OWN * n_own):
+            yield Found(
+                f"{system.name}: {len(places)} of {len(lists)} queries have results that the query {where} them expects, and "
+                f"{n_own} that they expect: answers are paired with the wrong queries",
+                tuple(system.query_ids[place] for place in places),
+                len(places),
+                len(lists),
+            )
 
 
 def same_results(sides: Sides, limit: float) -> Iterator[Found]:

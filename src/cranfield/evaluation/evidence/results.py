@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from cranfield.evaluation.evidence.inspected import Inspected, inspected
+from cranfield.evaluation.evidence.likeness import matching_form
 from cranfield.evaluation.evidence.values import Found, Sides
 from cranfield.measures import Measure
 from cranfield.model import Outcome
@@ -16,6 +17,12 @@ from cranfield.words import first_of, n_of
 
 FEWEST = 5
 """Queries below which a share of them proves nothing."""
+FEWEST_ALL = 3
+"""Queries that prove it where it is true of all of them."""
+FEWEST_EMPTY = 2
+FEWEST_IDS = 3
+FEWEST_RESULTS = 10
+"""Expected ids and results below which their characters prove nothing."""
 SHOWN_IDS = 2
 NEARLY_ALL = 0.9
 """Share of empty answers that makes scores void."""
@@ -26,7 +33,7 @@ def empty_answers(system: Inspected, _primary: Measure | None, limit: float) -> 
     total = int(system.expecting.sum())
     empty = system.expecting & ~system.has_results
     count = int(empty.sum())
-    if total >= FEWEST and count >= limit * total:
+    if total >= (FEWEST_ALL if count == total else FEWEST) and count >= limit * total:
         yield Found(
             f"{system.name}: {count} of {total} queries have no result: the score is that of an empty list",
             system.ids_of(empty),
@@ -53,7 +60,7 @@ def empty_on_one_side(sides: Sides, limit: float) -> Iterator[Found]:
             for query_id in system.ids_of(system.expecting & ~system.has_results)
             if query_id in answered - failed
         ]
-        if total >= FEWEST and limit * total <= len(empty) < NEARLY_ALL * total:
+        if max(limit * total, FEWEST_EMPTY) <= len(empty) < (NEARLY_ALL * total if total >= FEWEST else total):
             yield Found(
                 f"{system.name}: {len(empty)} of {total} queries have no result, and another system has some ({first_of(empty)})",
                 tuple(empty),
@@ -87,18 +94,46 @@ def missing_queries(system: Inspected, _primary: Measure | None, limit: float) -
 def nothing_matched(system: Inspected, _primary: Measure | None, limit: float) -> Iterator[Found]:
     """No result of any query is among all that the test set judges: ids of another kind, or of another corpus."""
     queries = system.expecting & system.has_results
-    if queries.sum() < limit or system.joined.any() or not system.lists:
+    if not queries.any() or system.joined.any() or not system.lists:
         return
     returned = {system.text_of(each.query, hit) for each in system.lists for hit in each.hits}
     if _known(system, returned):
         return
+    form = matching_form(system, np.flatnonzero(queries))
+    why = f"they would match if {form}" if form else _other_form(system, returned)
+    if queries.sum() < limit and not why:
+        return
     yield Found(
-        f"{system.name}: no result of {int(queries.sum())} queries is anything that the test set judges: results such as "
-        f"{_shown(sorted(returned))}; expected such as {_shown(sorted(system.universe))}",
+        f"{system.name}: no result of {n_of(int(queries.sum()), 'queries')} is anything that the test set judges: results such as "
+        f"{_shown(sorted(returned))}; expected such as {_shown(sorted(system.universe))}{why and '; '}{why}",
         system.ids_of(queries),
         int(queries.sum()),
         int(system.expecting.sum()),
     )
+
+
+def _other_form(system: Inspected, returned: set[str]) -> str:
+    """A character that every expected id has and no result has, or the reverse: proof of another form in a small test set."""
+    if len(system.universe) < FEWEST_IDS or sum(len(each.hits) for each in system.lists) < FEWEST_RESULTS:
+        return ""
+    if system.patterns:
+        return ""
+    expected = [_characters(text) for text in system.universe]
+    results = [_characters(text) for text in returned]
+    for all_of, none_of, sentence in (
+        (expected, results, "every expected id has {}, and no result has"),
+        (results, expected, "every result has {}, and no expected id has"),
+    ):
+        found = set.intersection(*all_of) - set().union(*none_of)
+        if found:
+            return sentence.format(min(found))
+    return ""
+
+
+def _characters(text: str) -> set[str]:
+    """The kinds of characters of an id: its punctuation and blanks, and whether it has letters."""
+    marks = {repr(character) for character in text if not character.isalnum()}
+    return marks | ({"a letter"} if any(character.isalpha() for character in text) else set())
 
 
 def _known(system: Inspected, returned: set[str]) -> bool:
@@ -145,7 +180,7 @@ def short_lists(sides: Sides, limit: float) -> Iterator[Found]:
     lengths: dict[str, float] = {}
     for system in sides.systems:
         returned = system.ranking.n_returned[system.ranking.n_returned > 0]
-        if len(returned) >= FEWEST:
+        if len(returned) >= FEWEST_ALL:
             lengths[system.name] = float((returned if depth is None else np.minimum(returned, depth)).mean())
     longest = max(lengths.values(), default=0.0)
     of = max(lengths, key=lengths.__getitem__, default="")

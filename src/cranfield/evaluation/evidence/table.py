@@ -19,7 +19,7 @@ from cranfield.evaluation.evidence.limits import (
     unpaired_queries,
 )
 from cranfield.evaluation.evidence.order import judged_gap, reversed_order, tied_scores
-from cranfield.evaluation.evidence.repeats import duplicates, few_ids, one_id, same_list, same_results
+from cranfield.evaluation.evidence.repeats import duplicates, few_ids, one_id, same_list, same_results, shifted_answers
 from cranfield.evaluation.evidence.results import (
     empty_answers,
     empty_on_one_side,
@@ -137,7 +137,7 @@ _ROWS = (
     Check(
         "empty-answers",
         "Nearly all queries have no result, because the system is empty, filters everything out or failed.",
-        "queries without a result / queries that expect one >= t, of 5 queries or more",
+        "queries without a result / queries that expect one >= t, of 5 queries or more, or all of 3 or more",
         0.9,
         Consequence.VOID,
         system=empty_answers,
@@ -146,7 +146,9 @@ _ROWS = (
     Check(
         "nothing-matched",
         "No result of any query is a document, place or symbol that the test set judges, for this query or any other.",
-        "queries with results >= t, and the ids of the results and of the test set have none in common",
+        "queries with results >= t, and the ids of the results and of the test set have none in common; of fewer queries, "
+        "where a transformation makes ids of two queries match, or where every expected id has a character that no result "
+        "has, or the reverse",
         10,
         Consequence.VOID,
         system=nothing_matched,
@@ -173,12 +175,24 @@ _ROWS = (
     Check(
         "same-list",
         "Queries that expect different documents get the same list.",
-        "different expectations with the most frequent list / all different expectations >= t, 10 or more",
+        "different expectations with the most frequent list / all different expectations >= t, 10 or more, or 4 or more with a "
+        "list of 5 results or more",
         0.9,
         Consequence.VOID,
         system=same_list,
         unless=("one-id",),
         cause="The query does not reach the system: look for `{query}` in its command, body or arguments.",
+    ),
+    Check(
+        "shifted-answers",
+        "The answers are those of the query before or after: ids and answers are paired wrongly.",
+        "queries that match only what the query before them expects (or after) / queries with results >= t, 5 or more, and four "
+        "times those that match what they expect",
+        0.4,
+        Consequence.VOID,
+        system=shifted_answers,
+        unless=("one-id", "same-list"),
+        cause="Answers are written in another order than queries: a header line, or calls that finish out of order.",
     ),
     Check(
         "tied-scores",
@@ -193,10 +207,10 @@ _ROWS = (
         "nothing-relevant",
         "No result of any query is relevant.",
         "queries with results that expect one >= t, and none has a relevant result",
-        5,
+        3,
         Consequence.CAVEAT,
         system=nothing_relevant,
-        unless=("empty-answers", "nothing-matched", "results-without-lines", "one-id", "same-list"),
+        unless=("empty-answers", "nothing-matched", "results-without-lines", "one-id", "same-list", "shifted-answers"),
         cause="Check the form of the ids, the corpus and the test set; a system that finds nothing at all is rare.",
     ),
     Check(
@@ -211,7 +225,8 @@ _ROWS = (
     Check(
         "repeated-list",
         "Many queries that expect different documents get the same list, as from a fallback.",
-        "different expectations with the most frequent list / all different expectations >= t, 10 or more",
+        "different expectations with the most frequent list / all different expectations >= t, 10 or more, or 4 or more with a "
+        "list of 5 results or more",
         0.3,
         Consequence.CAVEAT,
         system=same_list,
@@ -259,7 +274,7 @@ _ROWS = (
     Check(
         "empty-on-one-side",
         "One system has no result for many queries that another answers.",
-        "queries without a result that another system has results for / queries that expect one >= t, of 5 queries or more",
+        "queries without a result that another system has results for / queries that expect one >= t, 2 or more",
         0.3,
         Consequence.CAVEAT,
         systems=empty_on_one_side,

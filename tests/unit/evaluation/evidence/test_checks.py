@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from urllib.parse import quote
 
 import pytest
@@ -464,6 +465,16 @@ def half_judged(n: int, where: str) -> Callable[[], list[Evaluation]]:
     return build
 
 
+def misplaced(n: int, step: int) -> list[Evaluation]:
+    """A system whose answers are each written to the next query, or to the one before."""
+    ids = corpus("paths")
+    testset = judged_queries(ids, n=n)
+    lists = lists_of(testset, ids)
+    found = list(lists.values())
+    broken = dict(zip(lists, found[step:] + found[:step], strict=True))
+    return [of(testset, run_of(lists_of(testset, ids, seed=4), "old")), of(testset, run_of(broken))]
+
+
 APPLE = "apple-docs"
 BROKEN: Mapping[str, Sequence[Callable[[], list[Evaluation]]]] = {
     "kept-answers": [logged(CallLog(1.0, cached=True), n) for n in (1, 5, 40)],
@@ -512,6 +523,7 @@ BROKEN: Mapping[str, Sequence[Callable[[], list[Evaluation]]]] = {
         relisted(lambda _, __: corpus("paths")[5:8], file=True),
         relisted(lambda number, hits: hits if number == 3 else corpus("paths")[50:60]),
     ],
+    "shifted-answers": [partial(misplaced, n, step) for n, step in ((12, 1), (20, -1), (80, 1))],
     "tied-scores": [
         with_scores(lambda _: 1.0),
         with_scores(lambda _: 0.0, style="schemes"),
@@ -758,3 +770,73 @@ def test_the_regular_expression_that_reads_the_ids_is_named() -> None:
     run = replace(run_of(lists), config={"extract": {"regex": "(apple-docs|hig)://\\S+"}})
     (finding,) = findings([of(testset, run)], "one-id")
     assert "(apple-docs|hig)://" in finding.sentence
+
+
+def small(change: Callable[[str], str], n: int, style: str = "markdown files") -> list[Evaluation]:
+    """A system whose ids are changed, on few queries, next to a healthy one."""
+    ids = corpus(style)
+    testset = judged_queries(ids, n=n)
+    broken = {query_id: [change(doc_id) for doc_id in hits] for query_id, hits in lists_of(testset, ids).items()}
+    return [of(testset, run_of(lists_of(testset, ids, seed=4), "old")), of(testset, run_of(broken))]
+
+
+@pytest.mark.parametrize("n", [4, 6, 8])
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        (str.upper, "upper and lower case were ignored"),
+        (lambda doc_id: f"./{doc_id}", "the prefix './' of results were removed"),
+        (lambda doc_id: quote(doc_id, safe=""), "percent-encoding was decoded"),
+        (lambda doc_id: doc_id.removesuffix(".md"), "the suffix '.md' of expected ids were removed"),
+        (lambda doc_id: doc_id.rpartition("/")[2], "the folders were removed"),
+        (lambda doc_id: doc_id.replace(".md", ".html"), "the extension was removed"),
+        (lambda doc_id: f"{doc_id}@v{len(doc_id)}.1", "the number of a chunk or version at the end was removed"),
+        (lambda doc_id: doc_id.partition("/")[0], "every expected id has "),
+        (lambda doc_id: str(len(doc_id) * 7), "every expected id has "),
+    ],
+)
+def test_ids_of_another_form_are_void_on_few_queries(change: Callable[[str], str], why: str, n: int) -> None:
+    result = compare(*small(change, n))
+    assert result.verdict.code is VerdictCode.INVALID
+    (reason,) = (finding.sentence for finding in result.evidence if finding.check == "nothing-matched")
+    assert why in reason
+
+
+@pytest.mark.parametrize("n", [3, 4, 8])
+def test_no_result_at_all_is_void_on_few_queries(n: int) -> None:
+    ids = corpus("paths")
+    testset = judged_queries(ids, n=n)
+    sides = of(testset, run_of(lists_of(testset, ids), "old")), of(testset, run_of(dict.fromkeys(testset.grades, ())))
+    assert compare(*sides).verdict.reasons == (
+        f"new: {n} of {n} queries have no result: the score is that of an empty list",
+    )
+
+
+@pytest.mark.parametrize("style", STYLES)
+@pytest.mark.parametrize("n", [4, 8, 20])
+def test_a_system_that_finds_nothing_in_the_same_corpus_is_not_void(style: str, n: int) -> None:
+    ids = corpus(style, 3000)
+    testset = judged_queries(ids, n=n)
+    sides = [
+        of(testset, run_of(lists_of(testset, ids, skill=skill), name)) for name, skill in (("old", 0.8), ("new", 0))
+    ]
+    assert not any(finding.is_void for finding in Limits().inspect(sides, sides[0].measures[0]) if n < 10)
+
+
+@pytest.mark.parametrize(
+    "id_of", ["docs/guide{0}.md#{1}", "doc-{0}-{1}", "src/m{0}.{2}", "d{0}/{3}", "https://a.org/p{0}?n={1}"]
+)
+@pytest.mark.parametrize("n", [4, 20, 60])
+def test_parts_of_ids_that_tell_documents_apart_are_no_other_form(id_of: str, n: int) -> None:
+    ids = [
+        id_of.format(number, part, ("h", "cpp")[part % 2], ("index.md", "api.md")[part % 2])
+        for number in range(30)
+        for part in range(8)
+    ]
+    ids = list(dict.fromkeys(ids))
+    testset = judged_queries(ids, n=n)
+    sides = [
+        of(testset, run_of(lists_of(testset, ids, skill=skill, seed=seed), f"s{seed}"))
+        for seed, skill in enumerate((0.2, 0.4))
+    ]
+    assert [finding.check for finding in Limits().inspect(sides, sides[0].measures[0])] == []
