@@ -64,9 +64,14 @@ def decide_by_class(comparison: Comparison, options: CompareOptions) -> Comparis
         code,
         _sentence(found, code, comparison, numbers_of(measures[comparison.primary], options)),
         (*_reasons(found, code, comparison), *comparison.verdict.reasons),
-        comparison.verdict.disagreements,
     )
     return replace(comparison, measures=measures, verdict=verdict, by_class=found)
+
+
+def claims(comparison: Comparison) -> frozenset[VerdictCode]:
+    """The verdict, and with classes that of the declared test over all queries: what other measures and tests can contradict."""
+    code, found = comparison.verdict.code, comparison.by_class
+    return frozenset({code} if found is None else {code, _direction(comparison.primary, found.overall)})
 
 
 def deciding_key(testset: TestSet, options: CompareOptions) -> str:
@@ -235,6 +240,8 @@ def _sentence(found: ClassVerdict, code: VerdictCode, comparison: Comparison, nu
     }[code]
     if code is VerdictCode.NOT_SIGNIFICANT and _direction(comparison.primary, found.overall) is not code:
         lead = f"No class confirms the difference between {baseline} and {candidate}"
+    elif code is VerdictCode.NOT_SIGNIFICANT and (better or worse):
+        lead += f" over all queries, but {candidate} is " + (f"better in {better}" if better else f"worse in {worse}")
     if code is VerdictCode.MIXED:
         return f"{lead}. Over all queries {numbers}. {_class_counts(found)}."
     return f"{lead}: {numbers}. {_class_counts(found)}."
@@ -269,8 +276,6 @@ def _reasons(found: ClassVerdict, code: VerdictCode, comparison: Comparison) -> 
             else:
                 why = "no class has enough queries to decide"
         reasons.append(f"{why}; {mean}" if why else mean)
-    elif code is VerdictCode.NOT_SIGNIFICANT and any(found.with_code(of) for of in CHANGED):
-        reasons.append("classes differ significantly, and the mean over all queries does not")
     needed = smallest_n(comparison.alpha)
     silent = [row for row in found.rows if not row.can_decide]
     few = [row.name for row in silent if row.n < needed]

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from cranfield.evaluation.class_verdict import decide_by_class
+from cranfield.evaluation.class_verdict import claims, decide_by_class
 from cranfield.evaluation.evaluate import clipped, difference_range
 from cranfield.evaluation.evidence.values import void_sentences
 from cranfield.evaluation.pairing import (
@@ -70,10 +70,6 @@ def compare(baseline: Evaluation, candidate: Evaluation, options: CompareOptions
     evidence = options.limits.inspect(sides, primary)
     void = (*void_sentences(evidence), *too_few_draws(compared[primary], options))
     code, sentence, reasons = decide(compared[primary], options, names=(baseline.name, candidate.name), void=void)
-    notes = (
-        *_unpaired(sides, primary, tuple(dropped)),
-        *disagreements(code, compared, primary, options),
-    )
     strata = {m: _strata(values, baseline.testset, 1 - options.alpha) for m, values in paired.items()}
     comparison = Comparison(
         baseline=baseline,
@@ -85,7 +81,7 @@ def compare(baseline: Evaluation, candidate: Evaluation, options: CompareOptions
         seed=options.seed,
         limits=options.limits,
         measures=compared,
-        verdict=Verdict(code, sentence, reasons, notes),
+        verdict=Verdict(code, sentence, reasons),
         buckets=bucket_queries(baseline, candidate, primary, compared[primary].differences),
         moves=move_queries(baseline, candidate, query_ids),
         rank_one=_rank_one(sides, query_ids),
@@ -95,7 +91,12 @@ def compare(baseline: Evaluation, candidate: Evaluation, options: CompareOptions
         dropped=dropped,
         evidence=evidence,
     )
-    return decide_by_class(comparison, options)
+    decided = decide_by_class(comparison, options)
+    notes = (
+        *_unpaired(sides, primary, tuple(dropped)),
+        *disagreements(claims(decided), decided.measures, primary, options),
+    )
+    return replace(decided, verdict=replace(decided.verdict, disagreements=notes))
 
 
 def _compare_measures(

@@ -33,9 +33,9 @@ from cranfield.evaluation.values import Evaluation, Summary
 from cranfield.evaluation.verdict import CompareOptions, sign_of
 from cranfield.evaluation.verdict_table import VerdictCode
 from cranfield.measures import CATALOGUE, Measure
-from cranfield.model import TestSet
 from cranfield.stats.omnibus import cliques, critical_difference, friedman, mean_ranks, permutation_omnibus
 from cranfield.stats.rank_correlation import kendall_tau
+from cranfield.words import first_of, n_of
 
 FEWEST_SYSTEMS = 3
 
@@ -102,15 +102,25 @@ def compare_many(
         dropped=dropped_queries(evaluations, paired),
         evidence=options.limits.inspect(evaluations, primary),
     )
-    return replace(many, verdict=_with_class_note(verdict_of_many(many), evaluations[0].testset, options))
+    verdict = verdict_of_many(many)
+    key = "" if verdict.code is VerdictCode.INVALID else deciding_key(evaluations[0].testset, options)
+    reasons = (*verdict.reasons, *(_class_note(many, verdict, key) if key else ()))
+    return replace(many, verdict=replace(verdict, reasons=reasons))
 
 
-def _with_class_note(verdict: ManyVerdict, testset: TestSet, options: CompareOptions) -> ManyVerdict:
-    """The verdict, with a reason where classes of queries would decide between two systems."""
-    if verdict.code is VerdictCode.INVALID or not deciding_key(testset, options):
-        return verdict
-    note = "of three systems or more the mean over all queries decides; of two, the classes of queries"
-    return replace(verdict, reasons=(*verdict.reasons, note))
+def _class_note(many: ManyComparison, verdict: ManyVerdict, key: str) -> tuple[str, ...]:
+    """That the classes do not decide here, and the classes in which the first of the best systems is not first."""
+    rows, sign = [row for row in many.strata if row.key == key], sign_of(many.primary)
+    place = many.names.index(verdict.best[0]) if verdict.best else None
+    overtaken = []
+    for row in rows:
+        means = [sign * about.mean for about in row.summaries if about.mean is not None]
+        if place is not None and (mean := row.summaries[place].mean) is not None and sign * mean < max(means):
+            overtaken.append(row.value)
+    note = "the mean over all queries decides here; compare two of the systems for a verdict by class"
+    if overtaken:
+        note += f" ({verdict.best[0]} is not first in {len(overtaken)} of {n_of(len(rows), 'classes')}: {first_of(overtaken)})"
+    return (note,)
 
 
 def _check_names(evaluations: Sequence[Evaluation], baseline: str | None) -> list[str]:

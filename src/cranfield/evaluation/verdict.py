@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, get_args
 
@@ -191,16 +191,16 @@ def verdict_of_interval(
 
 
 def disagreements(
-    verdict: VerdictCode,
+    verdicts: Collection[VerdictCode],
     comparisons: Mapping[Measure, MeasureComparison],
     primary: Measure,
     options: CompareOptions,
 ) -> tuple[str, ...]:
-    """Each other measure and test whose result differs from the verdict, after Holm's adjustment."""
-    if verdict is VerdictCode.INVALID:
+    """Each other measure and test whose result differs from all of these verdicts, after Holm's adjustment."""
+    if VerdictCode.INVALID in verdicts:
         return ()
     test, alpha = options.test, options.alpha
-    claimed_sign = {VerdictCode.BETTER: 1, VerdictCode.WORSE: -1}.get(verdict, 0)
+    signs = {{VerdictCode.BETTER: 1, VerdictCode.WORSE: -1}.get(verdict, 0) for verdict in verdicts}
     sentences = []
     for measure, comparison in comparisons.items():
         spec = CATALOGUE[measure.name]
@@ -211,7 +211,7 @@ def disagreements(
             continue
         shown = comparison.delta if comparison.estimate is None else comparison.estimate
         direction = (1 if shown > 0 else -1) * (1 if spec.higher_is_better else -1)
-        if direction != claimed_sign:
+        if direction not in signs:
             word = "better" if direction > 0 else "worse"
             sentences.append(
                 f"{measure}: significantly {word} ({format_delta(shown)}, adjusted p {format_p(result.p_adjusted)})"
@@ -219,7 +219,7 @@ def disagreements(
     for name, result in comparisons[primary].tests.items():
         if name == test or result.p_adjusted is None or TESTS[name].needs_margin:
             continue
-        if _is_significant(result, alpha) != bool(claimed_sign):
+        if _is_significant(result, alpha) not in {sign != 0 for sign in signs}:
             word = "significant" if _is_significant(result, alpha) else "not significant"
             title = TESTS[name].title
             sentences.append(

@@ -236,11 +236,34 @@ def test_what_cannot_decide_is_refused(options, error, message):
         compare(*sides, **options)
 
 
-def test_of_three_systems_one_mean_decides_and_a_reason_says_so():
-    queries = tuple(Query(f"{k}{i}", strata={"type": k}) for k, i in product("ab", range(8)))
+def test_of_three_systems_one_mean_decides_and_a_reason_names_the_classes_in_which_the_best_is_not_first():
+    queries = tuple(Query(f"{k}{i}", strata={"type": k}) for k, n in (("a", 20), ("b", 8)) for i in range(n))
     testset = TestSet("set", queries, {q.id: {"hit": 1} for q in queries})
-    sides = [evaluate(testset, {q.id: ["hit"] for q in queries}, measures=["RR"], name=name) for name in "xyz"]
-    options = CompareOptions(strata="type")
-    note = "of three systems or more the mean over all queries decides; of two, the classes of queries"
-    assert note in compare_many(sides, options).verdict.reasons
-    assert note not in compare_many(sides).verdict.reasons
+    ranks = {"x": {"a": 4, "b": 1}, "y": {"a": 1, "b": 2}, "z": {"a": 5, "b": 3}}
+    runs = {n: {q.id: [*(f"x{i}" for i in range(1, of[q.id[0]])), "hit"] for q in queries} for n, of in ranks.items()}
+    sides = [evaluate(testset, run, measures=["RR"], name=name) for name, run in runs.items()]
+    note = "the mean over all queries decides here; compare two of the systems for a verdict by class"
+    found = compare_many(sides, CompareOptions(strata="type")).verdict
+    assert found.best == ("y",)
+    assert f"{note} (y is not first in 1 of 2 classes: b)" in found.reasons
+    assert not any(note in reason for reason in compare_many(sides).verdict.reasons)
+    alike = [evaluate(testset, runs["y"], measures=["RR"], name=name) for name in "xyz"]
+    assert note in compare_many(alike, CompareOptions(strata="type")).verdict.reasons
+
+
+def test_a_class_that_differs_alone_is_in_the_lead_of_the_sentence():
+    result = compared({"a": [DOWN] * 10, "b": [UP, DOWN] * 30 + [UP] * 6}, strata="type")
+    assert (codes(result), result.verdict.code) == ({"a": WORSE, "b": OPEN}, OPEN)
+    lead = "No significant difference between old and new over all queries, but new is worse in a: RR"
+    assert result.verdict.sentence.startswith(lead)
+
+
+def test_what_agrees_with_the_test_over_all_queries_is_no_disagreement():
+    gain = {"a": [UP] * 12, "b": [SAME] * 100}
+    within = compared(gain, strata="type", margin=0.15)
+    assert (within.by_class.pooled, within.verdict.code) == (EQUIVALENT, BETTER)
+    assert within.verdict.disagreements == ()
+    mixed = compared({"a": [UP] * 30, "b": [DOWN] * 8}, strata="type")
+    assert (mixed.verdict.code, mixed.verdict.disagreements) == (MIXED, ())
+    assert compared({k: [UP] * 6 for k in "abc"}, strata="type").verdict.disagreements == ()
+    assert compared(gain, verdict="pooled", margin=0.15).verdict.disagreements != ()

@@ -31,7 +31,7 @@ from cranfield.model import (
 from cranfield.model.note import info
 from cranfield.project.recipe import compare, evaluate
 from cranfield.reporting import RENDERERS, comparison_document, evaluation_document, render, results_payload
-from cranfield.reporting.document import Document, HitLists, Table
+from cranfield.reporting.document import Document, HitLists, Paragraph, Table
 from cranfield.reporting.sections.answers import side_by_side
 from cranfield.stats.table import TESTS
 
@@ -290,6 +290,52 @@ def test_the_verdict_table_is_first_and_says_what_every_class_does(kinds: Compar
     assert document.verdict.facts[-1].label == "Classes better"
     for form in ("text", "markdown", "html"):
         assert "Verdict by class" in render(document, form)
+
+
+def by_part(groups: dict[str, list[tuple[int, int]]], test: str) -> Comparison:
+    """Two systems on queries with a stratum; `groups` is its value to the ranks of its queries."""
+    ranks = {f"{group}{n}": pair for group, pairs in groups.items() for n, pair in enumerate(pairs)}
+    queries = tuple(Query(q, strata={"part": q.rstrip("0123456789")}) for q in ranks)
+    testset = TestSet("parts", queries, {q: {"hit": 1} for q in ranks})
+    runs = [{q: [*(f"x{n}" for n in range(1, of[place])), "hit"] for q, of in ranks.items()} for place in (0, 1)]
+    sides = [evaluate(testset, run, measures=["RR"], name=name) for run, name in zip(runs, "AB", strict=True)]
+    return compare(*sides, strata="part", test=test)
+
+
+def verdict_section(comparison: Comparison) -> tuple[Table, str]:
+    section = next(part for part in comparison_document(comparison).sections if part.name == "verdict-by-class")
+    table, notes, _ = section.blocks
+    assert isinstance(table, Table)
+    assert isinstance(notes, Paragraph)
+    return table, notes.text
+
+
+def test_difference_interval_and_p_of_a_class_are_of_the_same_quantity() -> None:
+    groups = {"a": [(2, 1)] * 7 + [(1, 10)] * 3, "b": [(1, 2)] * 3 + [(1, 1)] * 9}
+    table, notes = verdict_section(by_part(groups, "wilcoxon"))
+    assert table.columns[3].title == "Hodges-Lehmann estimate"
+    assert [row[3] for row in table.rows] == [pytest.approx(0.5), None]  # b is not tested: it has no such estimate
+    assert "RR, Hodges-Lehmann estimate" in notes
+    table, notes = verdict_section(
+        by_part({"a": [(2, 1)] * 3 + [(1, 1)] * 9, "b": [(2, 1)] * 5 + [(1, 1)] * 9}, "wilcoxon")
+    )
+    assert table.columns[3].title == "difference"  # no class is tested: the means are shown
+    assert [row[3] for row in table.rows] == [pytest.approx(0.125), pytest.approx(2.5 / 14)]
+    table, notes = verdict_section(by_part(groups, "permutation"))
+    assert (table.columns[3].title, "RR, mean difference" in notes) == ("difference", True)
+
+
+def test_query_classes_show_means_though_another_test_is_declared(kinds: Comparison) -> None:
+    table, _ = verdict_section(compare(*kinds.evaluations, test="wilcoxon"))
+    assert table.columns[3].title == "difference"
+
+
+def test_a_class_whose_interval_alone_excludes_zero_is_named() -> None:
+    rise = {k: [(2, 1)] * 6 for k in "abc"}
+    _, notes = verdict_section(by_part(rise, "permutation"))
+    assert notes.endswith("Not significant after the adjustment, although the CI alone excludes zero: a, b, c.")
+    _, notes = verdict_section(by_part({k: [(2, 1)] * 12 for k in "abc"}, "permutation"))
+    assert "excludes zero" not in notes
 
 
 def test_every_measure_by_stratum_is_in_every_form(kinds: Comparison) -> None:

@@ -195,3 +195,18 @@ def test_headings_of_numbers_fold_before_a_table_is_split() -> None:
 def test_a_link_is_its_text() -> None:
     table = Table((Column("test set"),), [(Link("code", "code/report.html"),)], "Sets")
     assert render_text(document(table)).splitlines()[-1] == "code"
+
+
+def test_cells_fold_where_they_would_be_cut_to_the_same_text() -> None:
+    names = [f"a-rather-long-name-of-a-system-of-many-{n:02d}-with-all-of-its-settings-in-the-name" for n in range(3)]
+    columns = (Column("system"), Column("AP", "value"))
+    wide = tuple(Column(f"measure{n}", "value") for n in range(6))
+    rows = [(name, 0.5, *[0.25] * 6) for name in names]
+    shown = render_text(document(Table((*columns, *wide), rows, "Systems", shown=None)))
+    folded = "".join(line.split("  ")[0] for line in shown.splitlines())
+    assert all(name in folded for name in names)
+    assert "…" not in shown
+    assert max(map(width, shown.splitlines())) <= LINE
+    rows = [(letter + "b" * 80, 0.5, *[0.25] * 6) for letter in "xyz"]
+    cut = render_text(document(Table((*columns, *wide), rows, "Systems", shown=None)))
+    assert "…" in cut  # the letter tells them apart

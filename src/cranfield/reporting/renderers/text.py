@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import zip_longest
 from typing import Any
 
@@ -107,7 +108,6 @@ def _key_values(block: KeyValues) -> Iterator[str]:
 
 
 def _table(table: Table) -> Iterator[str]:
-    yield from _wrapped(table.caption + ":")
     shown = table.rows if table.shown is None else table.rows[: table.shown]
     rows = [[column.text(cell) for column, cell in zip(table.columns, row, strict=True)] for row in shown]
     footer = None
@@ -115,6 +115,10 @@ def _table(table: Table) -> Iterator[str]:
         footer = [column.text(cell) for column, cell in zip(table.columns, table.footer, strict=True)]
     everything = [*rows, *([footer] if footer else [])]
     widths = _widths(table.columns, everything, wrap=table.wrap)
+    if not table.wrap and _are_cut_alike(rows, widths):
+        yield from _table(replace(table, wrap=True))
+        return
+    yield from _wrapped(table.caption + ":")
     headings = [
         textwrap.wrap(column.title, room, break_long_words=False) if column.is_numeric else [column.title]
         for column, room in zip(table.columns, widths, strict=True)
@@ -123,6 +127,15 @@ def _table(table: Table) -> Iterator[str]:
         yield from _lines(table, headings, rows, footer, widths, part)
     if len(shown) < len(table.rows):
         yield f"... and {len(table.rows) - len(shown)} more"
+
+
+def _are_cut_alike(rows: Sequence[Sequence[str]], widths: Sequence[int]) -> bool:
+    """Whether different cells of a column would be the same text once they are cut."""
+    columns = [{row[place] for row in rows} for place in range(len(widths))]
+    return any(
+        len({shorten_to(cell, room) for cell in cells}) < len(cells)
+        for cells, room in zip(columns, widths, strict=True)
+    )
 
 
 def _figure(figure: Figure) -> Iterator[str]:

@@ -17,8 +17,11 @@ RULE = (
     "better: the test over all queries is significant, at least one class is better and none is worse; worse: the same the "
     "other way; mixed: at least one class is better and one is worse."
 )
-OVERALL = "Over all queries: {measure} {delta}, p {p} ({test})."
+OVERALL = "Over all queries: {measure}, {estimate} {delta}, p {p} ({test})."
 ADJUSTED = " p Holm is adjusted for {n} classes; the CIs are not adjusted."
+NOT_AFTER_ADJUSTMENT = " Not significant after the adjustment, although the CI alone excludes zero: {classes}."
+BY_SIGN = " The CI is of the mean difference, and the verdict is of a test that counts gains and losses: {classes}."
+DIFFERENCE = "difference"
 TOO_FEW = "too few queries"
 LOWER = "{text}, lower"
 
@@ -29,35 +32,64 @@ def class_verdicts(subject: Subject) -> Section | None:
     if comparison is None or comparison.by_class is None:
         return None
     found = comparison.by_class
-    about, spec = comparison.measures[comparison.primary], TESTS[comparison.test]
     columns = (
         Column(found.key),
         Column("verdict"),
         Column("measure"),
-        Column("difference" if spec.is_of_mean else spec.estimate, "delta"),
+        Column(_estimate_title(found, comparison.test), "delta"),
         Column(f"{format_level(comparison.alpha)} CI", "delta interval"),
         Column("n", "count"),
         Column("p Holm", "p"),
     )
+    rows = [_row(row, columns[3].title) for row in found.rows]
+    table = Table(columns, rows, f"By {found.key}, B minus A", shown=None, wrap=True)
+    return Section(
+        "verdict-by-class", "Verdict by class", (table, Paragraph(_notes(found, comparison)), Paragraph(RULE))
+    )
+
+
+def _estimate_title(found: ClassVerdict, test: str) -> str:
+    """What the intervals are about: `difference` of the mean, the name of another estimate, or `estimate` for both."""
+    has_own = {row.estimate is not None for row in found.rows if row.ci_low is not None or row.ci_high is not None}
+    if True not in has_own:
+        return DIFFERENCE
+    return "estimate" if False in has_own else TESTS[test].estimate
+
+
+def _notes(found: ClassVerdict, comparison: Comparison) -> str:
+    """The test over all queries, and how p, CI and verdict of a class go together."""
+    about, spec = comparison.measures[comparison.primary], TESTS[comparison.test]
     notes = OVERALL.format(
         measure=comparison.primary,
-        delta=format_delta(about.delta),
+        estimate=spec.estimate,
+        delta=format_delta(about.delta if spec.is_of_mean else about.estimate),
         p=format_p(found.overall.p_two_sided),
         test=comparison.test,
     )
     if found.n_tested > 1:
         notes += ADJUSTED.format(n=found.n_tested)
-    table = Table(columns, [_row(row) for row in found.rows], f"By {found.key}, B minus A", shown=None, wrap=True)
-    return Section("verdict-by-class", "Verdict by class", (table, Paragraph(notes), Paragraph(RULE)))
+    apart = [
+        row.name
+        for row in found.rows
+        if row.code is VerdictCode.NOT_SIGNIFICANT
+        and row.can_decide
+        and ((row.ci_low or 0) > 0 or (row.ci_high or 0) < 0)
+    ]
+    if apart:
+        notes += NOT_AFTER_ADJUSTMENT.format(classes=", ".join(apart))
+    by_sign = [row for row in found.rows if row.can_decide and row.estimate is None and not TESTS[row.test].is_of_mean]
+    if by_sign:
+        notes += BY_SIGN.format(classes=", ".join(f"{row.name} ({row.test})" for row in by_sign))
+    return notes
 
 
-def _row(row: ClassRow) -> tuple[Cell, ...]:
+def _row(row: ClassRow, title: str) -> tuple[Cell, ...]:
     result = row.result
     return (
         row.name,
         _verdict_cell(row),
         str(row.measure),
-        row.shown,
+        row.shown if title in {DIFFERENCE, "estimate"} else row.estimate,
         (row.ci_low, row.ci_high),
         row.n,
         None if result is None else result.p_adjusted,
