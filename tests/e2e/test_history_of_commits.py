@@ -126,6 +126,7 @@ def test_commits_with_unchanged_answers_are_recorded_and_draw_no_point(repositor
     assert f"same answers in 2 later runs: {repository.commits['Comment'][:8]}" in " ".join(shown.split())
     assert "config of the system changed" in " ".join(shown.split())
     assert (repository.folder / "history.html").read_text().count("stroke-dasharray") == 2  # wide and narrow
+    assert "Show data" not in (repository.folder / "history.html").read_text(), "the table follows the picture"
 
 
 def test_neighbours_are_tested_pairwise_also_across_a_change_of_config(repository: Repository) -> None:
@@ -195,7 +196,7 @@ def test_a_change_of_the_test_set_is_marked_and_nothing_is_compared_across_it(re
     assert stretches[2]["points"][0]["change"] is None
     shown = " ".join(repository.cranfield("history", "--first-bad").split())
     assert "The only run on" in shown
-    assert "4 runs on earlier versions of the test set" in shown
+    assert "7 runs on earlier versions of the test set" in shown
     assert "new test set" in shown
 
 

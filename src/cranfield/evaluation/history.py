@@ -66,6 +66,11 @@ class HistoryPoint:
     """Later evaluations with the same answers: of other commits, say."""
 
 
+def n_runs(points: Iterable[HistoryPoint]) -> int:
+    """Runs recorded at points: those with unchanged answers too."""
+    return sum(1 + len(point.unchanged) for point in points)
+
+
 @dataclass(frozen=True, slots=True)
 class Line:
     """One measure of one system on the test set of one name, in order of time."""
@@ -131,7 +136,7 @@ class FirstBad:
     line: Line
     rule: Rule
     n: int
-    """Points of that test set and convention."""
+    """Runs of that test set and convention, those with unchanged answers too."""
     bad: HistoryPoint | None = None
     """None where no point is bad."""
     good: HistoryPoint | None = None
@@ -148,7 +153,7 @@ class FirstBad:
     n_untested: int = 0
     """Points that could not be tested, because values by query are not kept."""
     n_after: int = 0
-    """Later points."""
+    """Later runs."""
     n_good_after: int = 0
     """How many of these are good again."""
     latest_is_bad: bool = False

@@ -18,6 +18,7 @@ from cranfield.evaluation.history import (
     Score,
     lines,
     measure_of,
+    n_runs,
 )
 from cranfield.evaluation.verdict_table import VerdictCode
 from cranfield.measures import CATALOGUE, parse_all
@@ -67,7 +68,7 @@ def history_report(
     found = lines(kept, measure)
     rule = chosen.rule
     firsts = tuple(first_bad(line, rule, values_of, judge) for line in found) if rule is not None else ()
-    n_shown = sum(1 + len(point.unchanged) for line in found for point in line.points)
+    n_shown = sum(n_runs(line.points) for line in found)
     changed = tuple(changes(line, values_of) for line in found)
     return HistoryReport(measure, found, firsts, changed, n_pilots, len(kept) - n_shown, tuple(damaged))
 
@@ -168,19 +169,20 @@ def first_bad(line: Line, rule: Rule, values_of: ValuesOf = no_values, judge: Ju
     base = FirstBad(
         line,
         rule,
-        len(points),
+        n_runs(points),
         alpha=points[-1].alpha or DEFAULT_ALPHA,
         n_compared=finder.n_tests,
         n_untested=finder.n_untested,
     )
     if found is None:
         return base
-    after = is_bad[is_bad.index(True) + 1 :]
+    first = is_bad.index(True)
+    good_after = [point for point, bad in zip(points[first + 1 :], is_bad[first + 1 :], strict=True) if not bad]
     return replace(
         found,
         **{name: getattr(base, name) for name in ("n", "alpha", "n_compared", "n_untested")},
-        n_after=len(after),
-        n_good_after=after.count(False),
+        n_after=n_runs(points[first:]) - 1,
+        n_good_after=n_runs(good_after),
         latest_is_bad=is_bad[-1],
     )
 
@@ -219,10 +221,10 @@ class _Finder:
                 self.line, self.rule, 0, bad=point, good=self.good, best=against, change=change, reason=reason
             )
         if not bad:
-            self.good = point
+            self.good = (point, *point.unchanged)[-1]  # the last run with these answers: what broke them came after it
             self.n_good += 1
             if self.best is None or self._sign * self._mean(point) > self._sign * self._mean(self.best):
-                self.best = point
+                self.best = self.good
         return bad
 
     def _change(self, point: HistoryPoint) -> Change | None:

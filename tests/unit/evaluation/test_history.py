@@ -109,6 +109,16 @@ def test_later_runs_that_are_good_again_are_counted():
     assert (found.n_after, found.n_good_after, found.latest_is_bad) == (3, 2, False)
 
 
+def test_runs_with_unchanged_answers_count_and_the_last_of_them_is_the_last_good_run():
+    digests, means = ["r1", "r1", "r2", "r2", "r1"], [0.5, 0.5, 0.3, 0.3, 0.5]
+    points = [past(hour, means[hour], run_digest=digest) for hour, digest in enumerate(digests)]
+    (line,) = lines(points, AP)
+    found = first_bad(line, Rule(drop=0.1))
+    assert (found.n, found.n_after, found.n_good_after) == (5, 2, 1)
+    assert found.good is found.best is points[1]
+    assert found.bad.time == points[2].time
+
+
 def test_a_bad_run_never_becomes_the_best():
     # After .50 and .30, a .35 is still bad, though better than .30.
     assert first_bad(line_of(0.50, 0.30, 0.35), Rule(drop=0.1)).n_good_after == 0

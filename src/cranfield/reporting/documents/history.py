@@ -6,7 +6,7 @@ from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from cranfield.evaluation.history import Change, FirstBad, HistoryPoint, HistoryReport, Line
+from cranfield.evaluation.history import Change, FirstBad, HistoryPoint, HistoryReport, Line, n_runs
 from cranfield.evaluation.history_changes import MOST_CHANGES
 from cranfield.evaluation.verdict_table import VerdictCode
 from cranfield.numbers import format_count, format_delta, format_interval, format_p, format_plain, format_value
@@ -87,7 +87,7 @@ class _LineSection:
         dots = [self._dot(point, before) for before, point in self._pairs()]
         figure = Figure(
             name=f"history-{place}",
-            title=title,
+            title=f"{line.measure} over time",
             alt=f"{line.measure} of {len(rows)} runs in order of time, in {len(line.stretches)} stretches; see the table.",
             spec=over_time(dots, line.measure, SCREENS[0]),
             narrow_spec=over_time(dots, line.measure, SCREENS[1]),
@@ -171,7 +171,7 @@ class _LineSection:
             yield Paragraph(NEVER_JOINED, "note")
         tested = [change for change in self.changes.values() if change.p_adjusted is not None]
         if tested:
-            yield Paragraph(_aboutchanges_of(tested, len(self.changes)), "note")
+            yield Paragraph(_about_changes(tested, len(self.changes)), "note")
         missing = [point for point in self.line.points if point.values is None]
         if missing and len(self.line.points) > 1:
             n = n_of(len(missing), "runs", format_count)
@@ -181,7 +181,7 @@ class _LineSection:
             yield Paragraph(f"Kept reports are in {', '.join(sorted(folders))}, named by their time.", "note")
 
 
-def _aboutchanges_of(tested: Sequence[Change], n_all: int) -> str:
+def _about_changes(tested: Sequence[Change], n_all: int) -> str:
     """What the columns of the change are."""
     tests = ", ".join(dict.fromkeys(TESTS[change.test].title for change in tested))
     last = f"; the latest {MOST_CHANGES} are tested" if n_all == MOST_CHANGES else ""
@@ -266,7 +266,7 @@ def _untested(found: FirstBad) -> tuple[Block, ...]:
 
 
 def _not_looked_at(line: Line) -> tuple[Block, ...]:
-    n = sum(map(len, line.comparable[:-1]))
+    n = sum(map(n_runs, line.comparable[:-1]))
     if not n:
         return ()
     where = "on earlier versions of the test set or by another convention"
