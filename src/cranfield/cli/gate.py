@@ -66,8 +66,8 @@ def gate_command(
 ) -> None:
     """Check a system against the rules of the config and its baseline.
 
-    Exit codes: 0 all rules passed; 1 a rule failed; 4 no rule failed and at least one is inconclusive; 3 the system
-    exceeded the limit of failed queries; 2 invalid usage, config, baseline or run. They do not depend on the output
+    Exit codes: 0 all rules passed; 1 a rule failed; 4 no rule failed and at least one is inconclusive; 3 a preflight
+    check failed, or the scores do not count: too many failed queries, or void evidence; 2 invalid usage, config, baseline or run. They do not depend on the output
     format.
     """
     from cranfield.project.ci import append_step_summary, summary_page

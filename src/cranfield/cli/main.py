@@ -144,8 +144,8 @@ def command_line(*names: str) -> typer.Typer:
         help="Evaluate and compare search systems: measures, paired tests and a verdict with its evidence.",
         epilog=(
             "Exit codes: 0 success; 1 a gate rule failed, or the verdict matches --fail-on; 2 usage error or invalid input; "
-            "3 a system exceeded the limit of failed queries; 4 a gate rule is inconclusive, or --fail-on not-significant "
-            "applies; 70 internal error; 130 interrupted."
+            "3 a preflight check failed, or scores do not count: too many failed queries, or void evidence; "
+            "4 a gate rule is inconclusive, or --fail-on not-significant applies; 70 internal error; 130 interrupted."
         ),
         rich_markup_mode=None,
         no_args_is_help=True,

@@ -1,7 +1,7 @@
 """Rules on the fields of an answer, such as `mode = semantic`: read once, used by preflight, gate and evidence checks.
 
-A rule is FIELD OPERATOR VALUE. The value is JSON where it is (`0.8`, `true`, `null`, `"a, b"`), else text; `in` and
-`not in` take several, separated by commas. A field inside an object is written with dots.
+A rule is FIELD OPERATOR VALUE. The value is JSON where it is (`0.8`, `true`, `null`, `"a, b"`), else text, also in single
+quotes; `.5` is a number as well. `in` and `not in` take several, separated by commas. A field inside an object is written with dots.
 """
 
 from __future__ import annotations
@@ -19,6 +19,8 @@ from cranfield.model.run import Answer, Outcome, Run
 
 EXPECTED = "FIELD OPERATOR VALUE, such as mode = semantic, confidence >= 0.5, routed in local, remote, or tokens exists"
 _ABSENT = object()
+_QUOTED = re.compile(r"'([^']*)'")
+_POINT_FIRST = re.compile(r"[+-]?\.[0-9]+")
 _PLAIN = re.compile(r"[\w./:@%+-]+(?: [\w./:@%+-]+)*")
 """Text that needs no quotes."""
 _SHAPE = re.compile(
@@ -159,14 +161,19 @@ def violations(rule: AnswerRule, run: Run) -> dict[str, str]:
 def _listed(text: str) -> list[str]:
     """The parts between commas; a comma inside quotes belongs to its part."""
     inner = text.removeprefix("[").removesuffix("]") if text.startswith("[") and text.endswith("]") else text
-    return [part.strip() for part in re.findall(r'(?:"(?:[^"\\]|\\.)*"|[^,])+', inner) if part.strip()]
+    return [
+        part.strip() for part in re.findall(r"""(?:"(?:[^"\\]|\\.)*"|(?<!\w)'[^']*'|[^,])+""", inner) if part.strip()
+    ]
 
 
 def _value(text: str) -> Any:
     try:
         value = json.loads(text)
     except ValueError:
-        return text
+        if _POINT_FIRST.fullmatch(text):
+            return float(text)
+        quoted = _QUOTED.fullmatch(text)
+        return quoted[1] if quoted else text
     return text if isinstance(value, float) and not math.isfinite(value) else value
 
 

@@ -28,6 +28,9 @@ FIELDS = {
         ("mode=semantic", None),
         ("mode == semantic", None),
         ('mode = "semantic"', None),
+        ("mode = 'semantic'", None),
+        ("mode in 'a, b', 'semantic'", None),
+        ("mode in it's, semantic, that's", None),
         ("mode = Semantic", 'mode is "semantic"'),
         ("mode != lexical", None),
         ("mode != semantic", 'mode is "semantic"'),
@@ -37,7 +40,8 @@ FIELDS = {
         ("mode not  in semantic", 'mode is "semantic"'),
         ("confidence >= 0.7", None),  # compared as the numbers that are written
         ("confidence > 0.7", "confidence is 0.7"),
-        ("confidence <= .7", "cannot read"),  # JSON has no .7: the text .7 is no number
+        ("confidence <= .7", None),
+        ("confidence > .7", "confidence is 0.7"),
         ("confidence < 1", None),
         ("confidence = 0.70", None),
         ("routed = true", None),
@@ -61,10 +65,6 @@ FIELDS = {
     ],
 )
 def test_a_rule_is_kept_or_the_answer_is_named(rule, violation):
-    if violation == "cannot read":
-        with pytest.raises(UsageError, match="expected a number after <="):
-            parse_answer_rule(rule)
-        return
     assert parse_answer_rule(rule).violation(FIELDS) == violation
 
 
