@@ -102,14 +102,28 @@ def added(testset: TestSet, addition: Addition, today: date) -> TestSet:
         raise UsageError(
             [Problem(each.sentence, expected=each.expected, got=each.got, hint=each.hint) for each in wrong]
         )
+    if old is not None and changed == testset:
+        raise UsageError(
+            f"nothing to add: query {query.id!r} is in the test set as given", expected="judgments, a text or a stratum"
+        )
+    return recorded(changed, sentence_of(old, query, addition), today)
+
+
+def sentence_of(old: Query | None, query: Query, addition: Addition) -> str:
+    """What an addition does, for history and messages: `changed query q1 (2 judgments added, text)`.
+
+    Args:
+        old: the query as it was; None: it is new.
+        query: the query as it is.
+        addition: what is added.
+    """
     n = len(addition.grades) + len(addition.targets)
-    judged = "negative" if addition.negative else n_of(n, "judgments")
-    sentence = (
-        f"changed query {query.id} ({judged}{'' if addition.negative else ' added'})"
-        if old
-        else f"added query {query.id} ({judged})"
-    )
-    return recorded(changed, sentence, today)
+    if old is None:
+        return f"added query {query.id} ({'negative' if addition.negative else n_of(n, 'judgments')})"
+    parts = [f"{n_of(n, 'judgments')} added"] if n else []
+    named = {"text": "text", "strata": "strata", "query_class": "class", "negative": "negative"}
+    parts += [name for field, name in named.items() if getattr(old, field) != getattr(query, field)]
+    return f"changed query {query.id} ({', '.join(parts)})"
 
 
 def id_for(testset: TestSet, given: str, text: str) -> str:

@@ -156,7 +156,7 @@ def test_a_negative_query_is_called_so(folder):
         "cranfield_testset: 1\nname: s\nqueries:\n  - {id: a, text: one, judgments: {x: 1}}\n"
     )
     said = looked_after("add", "set.yaml", "--id", "n2", "--text", "two", "--negative").stderr
-    assert "wrote set.yaml: negative query n2 added; 2 queries" in said
+    assert "wrote set.yaml: added query n2 (negative); 2 queries" in said
     assert read_testset("set.yaml").meta.history[-1].endswith("added query n2 (negative)")
 
 
@@ -210,3 +210,28 @@ def test_convert_in_one_format_copies_the_file(folder):
     )
     looked_after("convert", "set.yaml", "copy.yml")
     assert (folder / "copy.yml").read_bytes() == (folder / "set.yaml").read_bytes()
+
+
+def test_other_words_of_a_query_keep_what_its_record_says(folder):
+    looked_after("add", "full.json", "--id", "q1", "--text", "other words")
+    assert json.loads((folder / "full.json").read_text()) == [FULL[0] | {"query_text": "other words"}, FULL[1]]
+    assert read_golden_json("full.json").meta.history[-1].endswith("changed query q1 (text)")
+    (folder / "s.csv").write_text(SPANS.replace("result1\n", "result1,why\n").replace(":1\n", ":1,sure\n"))
+    looked_after("add", "s.csv", "--id", "q1", "--text", "other words")
+    assert (folder / "s.csv").read_text().splitlines()[1] == "q1,other words,a.py:1-2:1,sure"
+
+
+def test_the_name_of_a_new_column_keeps_its_case(folder):
+    (folder / "t.csv").write_text("query_id,query_text,doc_id,grade,note\nq1,one,d1,1,sure\nq2,two,d2,0,\n")
+    looked_after("add", "t.csv", "--id", "q1", "--stratum", "Area=north")
+    assert (folder / "t.csv").read_text() == (
+        "query_id,query_text,doc_id,grade,note,stratum.Area\nq1,one,d1,1,sure,north\nq2,two,d2,0,\n"
+    )
+
+
+def test_nothing_to_add_is_an_error_and_no_history(folder):
+    before = (folder / "g.json").read_bytes()
+    for more in ((), ("--text", "one")):
+        said = looked_after("add", "g.json", "--id", "q1", *more, code=2).stderr
+        assert "nothing to add: query 'q1' is in the test set as given" in said
+    assert ((folder / "g.json").read_bytes(), (folder / "g.meta.json").exists()) == (before, False)

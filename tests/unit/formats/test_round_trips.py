@@ -345,38 +345,102 @@ def written_by_hand(draw: st.DrawFn, path: Path, layout: str) -> None:
         document = json.loads(text)
         for place, record in enumerate(document if isinstance(document, list) else document.get("queries", ())):
             if "cranfield_testset" not in document and isinstance(record, dict):
-                record["notes"] = [place]
+                record["notes"] = [place, "é"]
         how: list[Any] = [(None, (",", ":")), (None, None), (1, None), ("\t", None), (4, (",", " : "))]
         indent, separators = draw(st.sampled_from(how))
         text = json.dumps(document, ensure_ascii=draw(st.booleans()), indent=indent, separators=separators) + "\n"
     elif layout == "tree":
         text = "# by hand\n" + text.replace("queries:", "queries:  # all of them", 1) + "# end\n"
+    line_ends = ["\n", "\r\n"]
     if draw(st.booleans()):
         text = text.rstrip("\n")
+        line_ends = line_ends[: 1 if layout == "columns" else 2]  # one line of two would not say how lines end
     mark = draw(st.sampled_from([b"", b"\xef\xbb\xbf"])) if layout != "columns" else b""
-    path.write_bytes(mark + text.replace("\n", draw(st.sampled_from(["\n", "\r\n"]))).encode())
+    path.write_bytes(mark + text.replace("\n", draw(st.sampled_from(line_ends))).encode())
 
 
 def edited(draw: st.DrawFn, testset: TestSet, entry: Format) -> TestSet:
-    """A query more, with the judgments of one that is there; a judgment more; or other metadata."""
-    first = testset.queries[0]
-    how = draw(st.sampled_from(["query", "judgment", *(["meta"] if "meta" in entry.holds else [])]))
-    if how == "meta":
-        history = (*testset.meta.history, "changed")
-        return replace(testset, meta=replace(testset.meta, made="2026-11-22", history=history))
-    by_query = {name: getattr(testset, name) for name in ("grades", "targets", "groups", "ratings", "files", "legacy")}
-    if how == "judgment" and len(testset.targets.get(first.id, ())) > 1 and "levels" in entry.holds:
-        targets = (*testset.targets[first.id][:-1], replace(testset.targets[first.id][-1], grade=7.0))
-        return replace(testset, targets={**testset.targets, first.id: targets})
-    query = replace(first, id="new", text="new one" if first.text else "")
-    new = id_of(query) if testset.id_rules is not None else "new"
-    query = replace(query, id=new)
-    more = {name: {**values, new: values[first.id]} for name, values in by_query.items() if first.id in values}
-    return replace(testset, queries=(*testset.queries, query), **more)
+    """A query more, at any place; a judgment more, one less, or regraded; other words; other metadata."""
+    target = draw(st.sampled_from(testset.queries))
+    edits = [with_query, with_judgment, without_judgment, regraded]
+    edits += [with_words] if "texts" in entry.holds or "strata" in entry.holds else []
+    edits += [with_history] if "meta" in entry.holds else []
+    changed = draw(st.sampled_from(edits))(draw, testset, entry, target)
+    return testset if changed is None else changed
+
+
+BY_QUERY = ("grades", "targets", "groups", "ratings", "files", "legacy")
+
+
+def with_query(draw: st.DrawFn, testset: TestSet, entry: Format, like: Query) -> TestSet:
+    query = replace(like, id="new", text="new one" if like.text else "")
+    query = replace(query, id=id_of(query) if testset.id_rules is not None else "new")
+    more = {}
+    for name in BY_QUERY:
+        values = getattr(testset, name)
+        if like.id in values:
+            more[name] = {**values, query.id: values[like.id]}
+    place = draw(st.integers(0, len(testset.queries)))
+    queries = (*testset.queries[:place], query, *testset.queries[place:])
+    return replace(testset, queries=queries, **more)
+
+
+def with_judgment(draw: st.DrawFn, testset: TestSet, entry: Format, query: Query) -> TestSet | None:
+    if query.id in testset.targets:
+        have = {target.label for target in testset.targets[query.id]}
+        more = tuple(target for target in draw(targets(entry)) if target.label not in have)
+        return replace(testset, targets={**testset.targets, query.id: (*testset.targets[query.id], *more)})
+    if query.id in testset.grades and query.id not in testset.groups and query.id not in testset.ratings:
+        more_grades = draw(st.dictionaries(ids(entry), grades(entry), max_size=3))
+        return replace(testset, grades={**testset.grades, query.id: more_grades | testset.grades[query.id]})
+    return None
+
+
+def without_judgment(draw: st.DrawFn, testset: TestSet, entry: Format, query: Query) -> TestSet | None:
+    if len(testset.targets.get(query.id, ())) > 1:
+        gone = draw(st.sampled_from(testset.targets[query.id]))
+        left = tuple(target for target in testset.targets[query.id] if target is not gone)
+        return replace(testset, targets={**testset.targets, query.id: left})
+    judged = testset.grades.get(query.id, {})
+    if len(judged) > 1 and query.id not in testset.groups and query.id not in testset.ratings:
+        lost = draw(st.sampled_from(sorted(judged)))
+        return replace(testset, grades={**testset.grades, query.id: {d: g for d, g in judged.items() if d != lost}})
+    return None
+
+
+def regraded(draw: st.DrawFn, testset: TestSet, entry: Format, query: Query) -> TestSet | None:
+    grade = draw(grades(entry))
+    if query.id in testset.targets:
+        place = draw(st.integers(0, len(testset.targets[query.id]) - 1))
+        found = list(testset.targets[query.id])
+        found[place] = replace(found[place], grade=grade)
+        return replace(testset, targets={**testset.targets, query.id: tuple(found)})
+    judged = testset.grades.get(query.id, {})
+    if judged and query.id not in testset.groups and query.id not in testset.ratings:
+        doc_id = draw(st.sampled_from(sorted(judged)))
+        return replace(testset, grades={**testset.grades, query.id: {**judged, doc_id: grade}})
+    return None
+
+
+def with_words(draw: st.DrawFn, testset: TestSet, entry: Format, query: Query) -> TestSet | None:
+    """Another text, or other strata; not what the id is made of."""
+    changed = replace(query, **draw(about(entry)))
+    if changed.query_class != query.query_class and "negative" in {changed.query_class, query.query_class}:
+        changed = replace(changed, query_class=query.query_class)
+    own_id = testset.id_rules is None and not entry.by_text and query.id != id_of(query)
+    if not own_id:
+        changed = replace(changed, params=query.params)
+    if "texts" in entry.holds and query.text and own_id and entry.layout != "columns" and draw(st.booleans()):
+        changed = replace(changed, text="another text")
+    return replace(testset, queries=tuple(changed if q.id == query.id else q for q in testset.queries))
+
+
+def with_history(draw: st.DrawFn, testset: TestSet, entry: Format, query: Query) -> TestSet:
+    return replace(testset, meta=replace(testset.meta, made="2026-11-22", history=(*testset.meta.history, "changed")))
 
 
 @pytest.mark.parametrize("name", SPLICED)
-@settings(max_examples=10, deadline=None, phases=PHASES, suppress_health_check=list(HealthCheck))
+@settings(max_examples=20, deadline=None, phases=PHASES, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
 def test_an_edit_and_its_undo_leave_every_byte(
     name: str, tmp_path_factory: pytest.TempPathFactory, data: st.DataObject

@@ -27,7 +27,6 @@ from cranfield.words import n_of
 if TYPE_CHECKING:
     from cranfield.model import Target
     from cranfield.project.loading import TestSetOptions
-    from cranfield.testsets.edit import Addition
 
 _SPAN = re.compile(r"(?P<path>.+):(?P<start>\d+)-(?P<end>\d+)")
 
@@ -75,7 +74,7 @@ def add_command(
     The grade follows the last `=` and defaults to 1. An id that contains `=` must be followed by a grade: `a=b=1`.
     """
     from cranfield.project.loading import read_stored
-    from cranfield.testsets.edit import Addition, added, id_for
+    from cranfield.testsets.edit import Addition, added, id_for, sentence_of
     from cranfield.testsets.storage import lock_testset
 
     _refuse_repeats(relevant or ())
@@ -93,21 +92,14 @@ def add_command(
     with lock_testset(testset):
         stored = read_stored(testset)
         addition = replace(addition, query_id=id_for(stored, query_id, text))
+        old = stored.by_id.get(addition.query_id)
         changed = added(stored, addition, day_of(today))
+        what = sentence_of(old, changed.by_id[addition.query_id], addition)
         saved = save_set(changed, testset, out)
     for path in saved:
         if path != (out or testset) and (out or testset).is_file():
             note(f"wrote {path}: counts, date and history")
-    note(
-        f"wrote {out or testset}: {_summary(addition)}; {n_of(len(changed.queries), 'queries')}, {changed.digest[:19]}"
-    )
-
-
-def _summary(addition: Addition) -> str:
-    n = len(addition.grades) + len(addition.targets)
-    if addition.negative:
-        return f"negative query {addition.query_id} added"
-    return f"query {addition.query_id} with {n_of(n, 'judgments')} added"
+    note(f"wrote {out or testset}: {what}; {n_of(len(changed.queries), 'queries')}, {changed.digest[:19]}")
 
 
 def _pairs(texts: Sequence[str]) -> dict[str, str]:

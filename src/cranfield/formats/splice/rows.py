@@ -20,6 +20,9 @@ _WORD = re.compile(r"\S+")
 _RESULT = re.compile(r"result\d*")
 _OF_ROW = frozenset({"id", "query_id", "query", "query_text", "doc_id", "docid", "rater", "pattern", "keyword", "doc"})
 """Columns by which a row is known again, and their other names."""
+_IDS = frozenset({"id", "query_id"})
+_WORDS = frozenset({"query", "query_text", "keyword"})
+"""Columns of the words of a query, which may change where it has an id."""
 _OF_QUERY = frozenset({"id", "query_id", "query", "query_text", "keyword"})
 _LARGE = 1e6
 Layout = Literal["table", "columns"]
@@ -123,6 +126,8 @@ class _Patch:
         self.layout = layout
         self.edits: list[tuple[int, int, int, str]] = []
         self.added_names: list[str] = []
+        self.spelling: Mapping[str, str] = {}
+        self.width = len(there.names)
         self.line_end = "\r\n" if "\r\n" in text else "\n"
         sample = there.rows[-1] if there.rows else there.header
         written = "" if sample is None else text[sample.start : sample.end]
@@ -133,6 +138,8 @@ class _Patch:
     def change(self, old: _Rows, new: _Rows) -> str:
         """The text with the change in it."""
         before, after = old.contents(), new.contents()
+        header = new.header.cells if new.header is not None else []
+        self.spelling = dict(zip(new.names, map(str.strip, header), strict=False))
         placed = self._placed(before)
         gone = list((Counter(before) - Counter(after)).elements())
         kept = Counter(before) & Counter(after)
@@ -148,13 +155,13 @@ class _Patch:
                 anchor = places[content].pop(0)
                 continue
             pending.append((anchor, content))
+        self.width = self._width(old.names, new.names, itertools.chain(*gone_places.values()))
         self._apply(pending, gone_places, at_end=anchor)
-        self._widen()
+        self._head()
         return self._applied()
 
     def _apply(self, pending: Sequence[tuple[int, Content]], gone: Mapping[Content, list[int]], *, at_end: int) -> None:
         left = [(content, place) for content, found in gone.items() for place in found]
-        deleted: list[int] = []
         for anchor, content in pending:
             twin = next((pair for pair in left if _of_same_row(pair[0], content)), None)
             if twin is not None:
@@ -162,9 +169,12 @@ class _Patch:
                 self._rewrite(twin[1], twin[0], content)
             else:
                 self._insert(anchor if anchor != at_end else self._last(content, anchor), content)
-        deleted += [place for _, place in left]
-        for place in deleted:
-            self._delete(place)
+        first = 0
+        for place in sorted(place for _, place in left):
+            row = self.there.rows[place]
+            at_top = row.start == first  # nothing is left above it
+            first = row.stop if at_top else first
+            self._delete(row, at_top=at_top)
 
     def _last(self, content: Content, anchor: int) -> int:
         """Where a row goes that no old one follows: after the last of its query, else at the end."""
@@ -225,7 +235,7 @@ class _Patch:
         if self.layout == "columns":
             return [cell for _, cell in content]
         placed = {self._room_for(name): cell for name, cell in content}
-        n = max([len(self.there.names) - 1, *placed]) + 1
+        n = max([self.width - 1, *placed]) + 1
         return [placed.get(place, "") for place in range(n)]
 
     def _row_text(self, cells: Sequence[str]) -> str:
@@ -252,13 +262,12 @@ class _Patch:
         else:
             self._edit(row.end, row.end, self.line_end + written)
 
-    def _delete(self, place: int) -> None:
-        row = self.there.rows[place]
-        if row.start > 0:
-            start = row.start - (2 if self.text[: row.start].endswith("\r\n") else 1)
-            self._edit(start, row.end, "")
-        else:
+    def _delete(self, row: _Row, *, at_top: bool) -> None:
+        if at_top:
             self._edit(row.start, row.stop, "")
+        else:
+            start = row.start - (2 if self.text.startswith("\r\n", row.start - 2) else 1)
+            self._edit(start, row.end, "")
 
     def _rewrite(self, place: int, old: Content, new: Content) -> None:
         """Change the cells of a row that differ."""
@@ -276,7 +285,7 @@ class _Patch:
                 written[column] = cells[column] if self.layout == "columns" else self._quoted(cells[column])
         while len(written) > len(row.cells) and written[-1] == "":
             written.pop()
-        self._edit(row.start, row.end, self._joined(row, written))
+        self._edit(row.start, row.end, self._joined(row, self._cut(written)))
 
     def _written_cells(self, row: _Row) -> list[str]:
         """The cells of a row with their quotes."""
@@ -305,13 +314,29 @@ class _Patch:
             position = word.end()
         return "".join([*pieces, line[position:]])
 
-    def _widen(self) -> None:
-        """Add the names of new columns to the header."""
+    def _head(self) -> None:
+        """Add the names of new columns to the header, and take out those of columns that go."""
         header = self.there.header
+        if header is not None and self.width < len(self.there.names):
+            self._edit(header.start, header.end, self._joined(header, self._cut(self._written_cells(header))))
         if self.added_names and header is not None:
             separator = self.there.separator
-            names = "".join(separator + self._quoted(name) for name in self.added_names)
+            names = "".join(separator + self._quoted(self.spelling.get(name, name)) for name in self.added_names)
             self._edit(header.end, header.end, names)
+
+    def _width(self, old: Sequence[str], new: Sequence[str], gone: Iterable[int]) -> int:
+        """Columns that stay: a last one goes where it is not written any more, and no row that stays has a cell there."""
+        width, needed = len(self.there.names), self._columns(new)
+        if self.layout == "table" and len(needed) == len(set(new)):
+            unused = set(self._columns(set(old) - set(new)).values()) - set(needed.values())
+            places = set(gone)
+            kept = max((len(row.cells) for n, row in enumerate(self.there.rows) if n not in places), default=0)
+            while width - 1 in unused and width > kept:
+                width -= 1
+        return width
+
+    def _cut(self, cells: list[str]) -> list[str]:
+        return cells[: self.width] if self.width < len(self.there.names) else cells
 
     def _edit(self, start: int, end: int, text: str) -> None:
         self.edits.append((start, end, len(self.edits), text))
@@ -353,7 +378,8 @@ def _part_of(content: Content, names: frozenset[str]) -> tuple[tuple[str, str], 
 
 def _of_same_row(old: Content, new: Content) -> bool:
     """Whether two rows are the same one, changed."""
-    if old and old[0][0] == "0":  # columns: all but the last, which is the value
-        return len(old) == len(new) and old[:-1] == new[:-1]
-    known = _part_of(old, _OF_ROW)
-    return bool(known) and known == _part_of(new, _OF_ROW)
+    if old and old[0][0] == "0":  # columns: all but the value, which is the last or the first
+        return len(old) == len(new) and (old[:-1] == new[:-1] or old[1:] == new[1:])
+    names = _OF_ROW - _WORDS if _part_of(old, _IDS) else _OF_ROW
+    known = _part_of(old, names)
+    return bool(known) and known == _part_of(new, names)

@@ -13,7 +13,7 @@ from cranfield.formats.io.yaml_text import Dumper, yaml_text
 from cranfield.formats.splice.parts import Part
 
 _UNICODE_ESCAPE = re.compile(r"\\u[0-9a-fA-F]{4}")
-_COLON = re.compile(r'"\s*:([ \t]*)["\[{\dtfn-]')
+_COLON = re.compile(r'"([ \t]*:[ \t]*)["\[{\dtfn-]')
 _COMMA = re.compile(r'["\]}\dlse],([ \t]*)["\[{\dtfn-]')
 MAX_TEMPLATES = 40
 
@@ -28,8 +28,8 @@ class Style:
         self.ascii = text.isascii() and _UNICODE_ESCAPE.search(text) is not None
         self.is_multiline = root.style == "flow" and "\n" in text[root.start : root.end]
         colon, comma = _COLON.search(text), _COMMA.search(text)
-        self.colon = ":" + (colon[1] if colon else " ")
-        self.comma = "," + (comma[1] if comma else "" if colon and not colon[1] else " ")
+        self.colon = colon[1] if colon else ": "
+        self.comma = "," + (comma[1] if comma else "" if self.colon == ":" else " ")
         self.unit = self._unit(root)
 
     def _unit(self, root: Part) -> str:
@@ -88,14 +88,16 @@ class Style:
         between = "," + self.line_end + inner
         return first + self.line_end + inner + between.join(pieces) + self.line_end + indent + last
 
-    def rewritten(self, part: Part, value: Any, templates: Sequence[Part], indent: str) -> str:
-        """Another value in the place of one, in the same quotes."""
+    def rewritten(self, part: Part, value: Any, templates: Sequence[Part], indent: str, *, block: bool) -> str:
+        """Another value in the place of one, in the same quotes; `block`: it stands in YAML by indentation."""
         quote = self.text[part.start : part.start + 1]
         if isinstance(value, str) and self.is_yaml and part.kind == "scalar" and value.isprintable():
             if quote == '"':
                 return json.dumps(value, ensure_ascii=False)
             if quote == "'":
                 return "'" + value.replace("'", "''") + "'"
+        if block and isinstance(value, str) and (written := self.block({"x": value}, "")).startswith("x: "):
+            return written.removeprefix("x: ")
         return self.flow(value, templates, indent)
 
     def key(self, key: str) -> str:

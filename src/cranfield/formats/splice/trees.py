@@ -17,10 +17,10 @@ from cranfield.formats.io.records import RECORDS
 from cranfield.formats.splice.parts import Member, Part, UnspliceableError
 from cranfield.formats.splice.style import MAX_TEMPLATES, Style
 
-_IDENTITY = ("id", "query_id", "_id", "doc_id", "docId", "rater", "query", "query_text", "regex", "name", "description")
-"""Keys by which an entry of a list is known again."""
-
-_OF_QUERY = ("id", "query_id", "_id", "query", "query_text")
+_IDS = ("id", "query_id", "_id")
+_WORDS = ("query", "query_text", "name", "description")
+"""Keys by which an entry without an id is known again; those of an entry with one may change."""
+_PLACES = ("doc_id", "docId", "rater", "regex")
 
 
 def splice_tree(text: str, root: Part, old: Any, new: Any, *, is_yaml: bool) -> str:
@@ -101,7 +101,9 @@ class _Patch:
                 self._edit(start, part.end, block[len(indent) :])
                 return
             raise UnspliceableError
-        self._edit(part.start, part.end, self.style.rewritten(part, new, templates, self.style.indent_at(member.start)))
+        at = self.style.indent_at(member.start)
+        text = self.style.rewritten(part, new, templates, at, block=parent.style == "block")
+        self._edit(part.start, part.end, text)
 
     def _mapping(self, old: dict[str, Any], new: dict[str, Any], part: Part) -> None:
         insertions, after = [], -1
@@ -150,7 +152,8 @@ class _Patch:
     def _block_members(self, part: Part, insertions: Sequence[_Insertion], gone: Sequence[int]) -> None:
         style = self.style
         if len(gone) == len(part.members):
-            raise UnspliceableError
+            self._replace_block(part, insertions)
+            return
         for place in gone:
             member = part.members[place]
             start, stop = style.line_start(member.start), style.line_stop(member.end)
@@ -173,6 +176,15 @@ class _Patch:
                 if style.text[start : before.start].strip():
                     raise UnspliceableError
                 self._edit(start, start, block + style.line_end)
+
+    def _replace_block(self, part: Part, insertions: Sequence[_Insertion]) -> None:
+        """Put members in the place of all that are there."""
+        first = part.members[0].start
+        indent = " " * (first - self.style.line_start(first))
+        if not insertions or self.style.text[first - len(indent) : first].strip():
+            raise UnspliceableError
+        blocks = [self.style.block([i.value] if i.key is None else {i.key: i.value}, indent) for i in insertions]
+        self._edit(first - len(indent), part.members[-1].end, self.style.line_end.join(blocks))
 
     def _flow_members(self, part: Part, insertions: Sequence[_Insertion], gone: Sequence[int]) -> None:
         members, n = part.members, len(part.members)
@@ -251,7 +263,7 @@ def _is_rewrite(old: list[Any], new: list[Any]) -> bool:
     if len(old) != len(new):
         return False
     pairs = ((i, j) for i, j in zip(old, new, strict=True) if isinstance(i, dict) and isinstance(j, dict))
-    return all(i.get(key) == j.get(key) for i, j in pairs for key in _OF_QUERY)
+    return all(i.get(key) == j.get(key) for i, j in pairs for key in {*_keys(i), *_keys(j)}.difference(_PLACES))
 
 
 def _runs(places: Sequence[int]) -> list[tuple[int, int]]:
@@ -265,9 +277,16 @@ def _runs(places: Sequence[int]) -> list[tuple[int, int]]:
     return runs
 
 
+def _keys(item: Any) -> tuple[str, ...]:
+    """The keys by which an entry of a list is known again."""
+    if not isinstance(item, dict):
+        return ()
+    return tuple(key for key in (*(_IDS if item.keys() & set(_IDS) else _WORDS), *_PLACES) if key in item)
+
+
 def _identity(item: Any) -> str:
     if isinstance(item, dict):
-        found = {key: item[key] for key in _IDENTITY if isinstance(item.get(key), str | int | float)}
+        found = {key: item[key] for key in _keys(item) if isinstance(item[key], str | int | float)}
         if found:
             return json.dumps(found, sort_keys=True)
     return json.dumps(item, sort_keys=True)
@@ -288,7 +307,7 @@ def _aligned(old: list[Any], part: Part) -> list[int]:
     by_keys: dict[tuple[str, ...], dict[str, list[int]]] = {}
     places: list[int] = []
     for item in old:
-        keys = tuple(key for key in _IDENTITY if key in item) if isinstance(item, dict) else ()
+        keys = _keys(item)
         if keys not in by_keys:
             table: dict[str, list[int]] = {}
             for place in range(len(part.members) - 1, -1, -1):
