@@ -11,7 +11,7 @@ from cranfield.measures import CATALOGUE, Measure
 from cranfield.measures.kernels import expected_relevant, never_judged
 from cranfield.measures.measure import LOOKS_AT_THE_LIST
 from cranfield.model import Absence, Convention, Outcome, TestSet
-from cranfield.ranking.value import FloatQ, Ranking, Silence
+from cranfield.ranking.value import FloatQ, Ranking
 from cranfield.words import and_list, first_of
 
 Values = Mapping[Measure, FloatQ]
@@ -79,7 +79,7 @@ def _is_rated(testset: TestSet, query_id: str) -> bool:
 
 def without_relevant(ranking: Ranking) -> dict[Absence, NDArray[np.intp]]:
     """Positions of the judged queries without a relevant document: those only pooled, and the others."""
-    barren = (expected_relevant(ranking, rel=1) == 0) & ~never_judged(ranking) & ~is_negative(ranking)
+    barren = (expected_relevant(ranking, rel=1) == 0) & ~never_judged(ranking) & ~ranking.is_negative
     judged = ranking.closed_world.copy()
     judged[ranking.expected_query[ranking.expected_level >= 0]] = True
     return {
@@ -88,19 +88,12 @@ def without_relevant(ranking: Ranking) -> dict[Absence, NDArray[np.intp]]:
     }
 
 
-def is_negative(ranking: Ranking) -> NDArray[np.bool_]:
-    """bool[Q]: where nothing should be found."""
-    if ranking.silence is None:
-        return np.zeros(ranking.n_queries, dtype=np.bool_)
-    negative: NDArray[np.bool_] = ranking.silence != Silence.NOT_NEGATIVE
-    return negative
-
-
 def unanswered(ranking: Ranking) -> tuple[list[str], list[str]]:
     """Judged queries without an answer in the run: those that are no silence, and those that count as silence."""
-    kept = is_negative(ranking) if ranking.silence is None else ranking.silence == Silence.KEPT
     missing: tuple[list[str], list[str]] = ([], [])
-    rows = zip(ranking.query_ids, ranking.outcomes, kept.tolist(), never_judged(ranking).tolist(), strict=True)
+    rows = zip(
+        ranking.query_ids, ranking.outcomes, ranking.keeps_silence.tolist(), never_judged(ranking).tolist(), strict=True
+    )
     for query_id, outcome, is_silent, is_unjudged in rows:
         if outcome is Outcome.MISSING and not is_unjudged:
             missing[is_silent].append(query_id)

@@ -21,7 +21,7 @@ from cranfield.evaluation.class_values import CHANGED, WITHOUT, ClassRow, ClassV
 from cranfield.evaluation.classes import ClassComparison, compare_classes, run_test, smallest_n, too_few_note
 from cranfield.evaluation.pairing import pair_values
 from cranfield.evaluation.values import Comparison, MeasureComparison, Verdict
-from cranfield.evaluation.verdict import CompareOptions, numbers_of, sign_of, verdict_of_interval
+from cranfield.evaluation.verdict import CompareOptions, numbers_of, sign_of, verdict_of_interval, verdict_of_p
 from cranfield.evaluation.verdict_table import VerdictCode
 from cranfield.measures import Measure
 from cranfield.model import query_strata
@@ -167,10 +167,7 @@ def _code_of_row(row: ClassRow, comparison: Comparison, n_tested: int) -> Verdic
         margin = comparison.margin
         if verdict_of_interval(wide.ci_low, wide.ci_high, sign=1, margin=margin) is VerdictCode.EQUIVALENT:
             return VerdictCode.EQUIVALENT
-    if result.p_adjusted > comparison.alpha:
-        return VerdictCode.NOT_SIGNIFICANT
-    is_gain = (result.p_one_sided < 0.5) == (sign_of(row.measure) > 0)
-    return VerdictCode.BETTER if is_gain else VerdictCode.WORSE
+    return verdict_of_p(result.p_adjusted, result.direction * sign_of(row.measure), comparison.alpha)
 
 
 def _labels(comparison: Comparison, key: str, *, by_class: bool) -> Mapping[str, str]:

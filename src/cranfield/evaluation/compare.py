@@ -35,7 +35,7 @@ from cranfield.evaluation.verdict import NONINFERIORITY, CompareOptions, decide,
 from cranfield.measures import CATALOGUE, Measure
 from cranfield.measures.kernels import first_relevant_rank
 from cranfield.model import TestSet
-from cranfield.ranking.value import FloatQ, Silence
+from cranfield.ranking.value import FloatQ
 from cranfield.stats.describe import describe
 from cranfield.stats.interval import t_interval
 from cranfield.stats.paired import mcnemar, noninferiority
@@ -283,8 +283,7 @@ def _failed(evaluation: Evaluation, query_id: str) -> bool:
 
 def _is_negative(evaluation: Evaluation, query_id: str) -> bool:
     """Whether nothing should be found."""
-    silence = evaluation.ranking.silence
-    return silence is not None and bool(silence[evaluation.index[query_id]] != Silence.NOT_NEGATIVE)
+    return bool(evaluation.ranking.is_negative[evaluation.index[query_id]])
 
 
 def _ranks(baseline: Evaluation, candidate: Evaluation, ranks: Sequence[FloatQ], query_id: str) -> tuple[float, float]:

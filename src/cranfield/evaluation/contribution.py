@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from cranfield.errors import UsageError
+from cranfield.evaluation.columns import with_columns
 from cranfield.evaluation.compare import compare
-from cranfield.evaluation.values import ByMeasure, Comparison, Evaluation, MeasureComparison, Summary
+from cranfield.evaluation.values import Comparison, Evaluation, MeasureComparison, Summary
 from cranfield.evaluation.verdict import CompareOptions, sign_of
 from cranfield.evaluation.verdict_table import VerdictCode
 from cranfield.measures import Measure
@@ -143,14 +144,7 @@ def on_primary(evaluation: Evaluation, primary: Measure) -> Evaluation:
     """
     if primary not in evaluation.values:
         raise UsageError(f"{primary} was not evaluated", expected=", ".join(map(str, evaluation.measures)))
-    return replace(
-        evaluation,
-        measures=(primary,),
-        values={primary: evaluation.values[primary]},
-        scored={primary: evaluation.scored[primary]},
-        unscored={primary: evaluation.unscored.get(primary, {})},
-        summaries=ByMeasure({primary: evaluation.summaries[primary]}),
-    )
+    return with_columns(evaluation, {primary: evaluation})
 
 
 def _p(comparison: Comparison) -> float | None:

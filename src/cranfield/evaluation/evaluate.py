@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cranfield.errors import MeasureError, Problem
-from cranfield.evaluation.absence import absence_sentences, is_negative, without_judgment
+from cranfield.evaluation.absence import absence_sentences, without_judgment
 from cranfield.evaluation.margins import tie_margin
 from cranfield.evaluation.values import ByMeasure, Evaluation, Summary
 from cranfield.measures import CATALOGUE, DEFAULT_MEASURES, Measure, compute, parse_all
@@ -71,7 +71,7 @@ def evaluate_ranking(
         for measure, reasons in impossible.items():
             notes.append(f"{measure} is left out: {'; '.join(dict.fromkeys(reasons.values()))}")
         requested = tuple(measure for measure in requested if measure not in impossible)
-        if not requested and ranking.silence is not None and is_negative(ranking).all():
+        if not requested and ranking.n_queries and ranking.is_negative.all():
             requested = parse_all(("Silence",))
             results |= {measure: compute(measure, ranking) for measure in requested}
     return Evaluation(
@@ -212,7 +212,7 @@ def _warnings(
     testset: TestSet, ranking: Ranking, measures: Sequence[Measure], results: Mapping[Measure, Scored]
 ) -> list[str]:
     """Caveats of the numbers."""
-    total, negative = ranking.n_queries, is_negative(ranking)
+    total, negative = ranking.n_queries, ranking.is_negative
     values = {measure: results[measure][0] for measure in measures}
     scored = {measure: results[measure][1] for measure in measures}
     sentences = [*absence_sentences(testset, ranking, measures, values, scored)]
@@ -262,7 +262,7 @@ def _unscored(ranking: Ranking, measures: Sequence[Measure], results: Mapping[Me
 def _unbounded(testset: TestSet, ranking: Ranking, run: Run | None) -> list[str]:
     """Warn where results break a silence because they lack the score or field that its bound is about."""
     bare = []
-    for place in np.flatnonzero(is_negative(ranking)).tolist():
+    for place in np.flatnonzero(ranking.is_negative).tolist():
         query_id = ranking.query_ids[place]
         negative = negative_of(testset.by_id[query_id])
         if negative is None or negative.below is None or not ranking.n_returned[place]:

@@ -20,6 +20,7 @@ from cranfield.evaluation.history import (
     measure_of,
     n_runs,
 )
+from cranfield.evaluation.verdict import DEFAULT_TEST, verdict_of_p
 from cranfield.evaluation.verdict_table import VerdictCode
 from cranfield.measures import CATALOGUE, parse_all
 from cranfield.stats.result import holm
@@ -29,7 +30,7 @@ ValuesOf = Callable[[HistoryPoint, str], Mapping[str, float] | None]
 Judge = Callable[[HistoryPoint, HistoryPoint | None], str | None]
 """The rule of the gate that a point breaks, given the last good point; empty where it breaks none, None where it cannot be
 applied."""
-DEFAULT_TEST, DEFAULT_ALPHA = "permutation", 0.05
+DEFAULT_ALPHA = 0.05
 MOST_CHANGES = 100
 """Neighbours of a line that are tested, the latest."""
 LEAST_DRAWS, MOST_DRAWS = 10_000, 1_000_000
@@ -147,9 +148,7 @@ def _decided(change: Change, p: float | None, measure: str) -> Change:
     if change.delta is None:
         return change
     sign = 1 if higher_is_better(measure) else -1
-    verdict = VerdictCode.NOT_SIGNIFICANT
-    if p is not None and p < (change.point.alpha or DEFAULT_ALPHA):
-        verdict = VerdictCode.BETTER if sign * change.delta > 0 else VerdictCode.WORSE
+    verdict = verdict_of_p(p, sign * change.delta, change.point.alpha or DEFAULT_ALPHA)
     return replace(change, p_adjusted=p, verdict=verdict)
 
 

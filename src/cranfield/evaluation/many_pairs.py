@@ -11,7 +11,7 @@ import numpy as np
 from cranfield.evaluation.many_values import PairComparison
 from cranfield.evaluation.pairing import PairedValues
 from cranfield.evaluation.procedure import procedure_of
-from cranfield.evaluation.verdict import CompareOptions, sign_of
+from cranfield.evaluation.verdict import CompareOptions, sign_of, verdict_of_p
 from cranfield.evaluation.verdict_table import VerdictCode
 from cranfield.ranking.value import FloatQ
 from cranfield.stats.permutation import permutations
@@ -65,7 +65,7 @@ def compare_pairs(
                 wins=wins,
                 ties=len(delta) - wins - losses,
                 losses=losses,
-                verdict=code or _verdict_of_p(result, sign, options.alpha),
+                verdict=code or verdict_of_p(result.p_adjusted, result.direction * sign, options.alpha),
                 p_tukey=p_tukey,
             )
         )
@@ -101,11 +101,3 @@ def _each_alone(paired: PairedValues, places: Places, options: CompareOptions) -
 
 def _difference(paired: PairedValues, first: int, second: int) -> FloatQ:
     return differences(paired.values[:, first], paired.values[:, second])
-
-
-def _verdict_of_p(result: TestResult, sign: int, alpha: float) -> VerdictCode:
-    """By the adjusted p-value; the direction is that of the one-sided p-value."""
-    if result.p_adjusted is None or result.p_adjusted > alpha or result.p_one_sided is None:
-        return VerdictCode.NOT_SIGNIFICANT
-    up = result.p_one_sided < 0.5
-    return VerdictCode.BETTER if up == (sign > 0) else VerdictCode.WORSE

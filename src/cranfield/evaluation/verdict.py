@@ -190,6 +190,13 @@ def verdict_of_interval(
     return VerdictCode.NOT_SIGNIFICANT
 
 
+def verdict_of_p(p: float | None, gain: float, alpha: float) -> VerdictCode:
+    """The verdict that an adjusted p-value supports; `gain` is above 0 where the candidate does better."""
+    if p is None or p > alpha or not gain:
+        return VerdictCode.NOT_SIGNIFICANT
+    return VerdictCode.BETTER if gain > 0 else VerdictCode.WORSE
+
+
 def disagreements(
     verdicts: Collection[VerdictCode],
     comparisons: Mapping[Measure, MeasureComparison],

@@ -16,7 +16,6 @@ from cranfield.gate.decimals import exact
 from cranfield.measures import CATALOGUE, Measure, compute, parse
 from cranfield.measures.kernels import expected_relevant, first_relevant_rank
 from cranfield.model import Outcome, is_in_stratum, query_strata
-from cranfield.ranking.value import Silence
 
 Values = Mapping[str, Fraction]
 """Query id to the exact value of a measure; queries without a value are missing."""
@@ -112,8 +111,7 @@ class Evidence:
         A query without relevant documents that is missing from a run file counts as answered.
         """
         ranking = self.evaluation.ranking
-        kept = np.zeros(ranking.n_queries, dtype=bool) if ranking.silence is None else ranking.silence == Silence.KEPT
-        rows = zip(ranking.query_ids, ranking.outcomes, kept.tolist(), strict=True)
+        rows = zip(ranking.query_ids, ranking.outcomes, ranking.keeps_silence.tolist(), strict=True)
         return {
             query_id: outcome.value
             for query_id, outcome, silent in rows

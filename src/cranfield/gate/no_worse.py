@@ -9,6 +9,7 @@ import numpy as np
 
 from cranfield.config.gate import NoWorse
 from cranfield.evaluation.classes import smallest_n
+from cranfield.evaluation.verdict import verdict_of_p
 from cranfield.evaluation.verdict_table import VerdictCode
 from cranfield.gate.decimals import as_text, mean
 from cranfield.gate.evidence import Evidence, direction, named
@@ -16,7 +17,7 @@ from cranfield.gate.judge import lowest
 from cranfield.gate.result import RuleResult, Status
 from cranfield.model import query_strata
 from cranfield.numbers import format_count, format_p
-from cranfield.stats.result import TestResult, holm
+from cranfield.stats.result import holm
 from cranfield.stats.table import DEFAULT_DRAWS, TESTS, Paired
 from cranfield.stats.vectors import differences
 from cranfield.words import first_of
@@ -32,7 +33,6 @@ class _Tested:
 
     label: str
     pairs: Sequence[str]
-    result: TestResult
     p: float | None
     """Adjusted over the classes; None where the class has too few queries to decide."""
     code: VerdictCode
@@ -86,10 +86,7 @@ def _tested(rule: NoWorse, evidence: Evidence, groups: Mapping[str, Sequence[str
     ]
     found = []
     for (label, pairs), result, p in zip(groups.items(), results, holm(counted), strict=True):
-        code = VerdictCode.NOT_SIGNIFICANT
-        if p is not None and p <= alpha and result.p_one_sided is not None:
-            code = VerdictCode.BETTER if (result.p_one_sided < 0.5) == (sign > 0) else VerdictCode.WORSE
-        found.append(_Tested(label, pairs, result, p, code))
+        found.append(_Tested(label, pairs, p, verdict_of_p(p, result.direction * sign, alpha)))
     return found
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from cranfield.config.gate import Rule
 from cranfield.config.models import Limits as LimitsConfig
+from cranfield.config.names import DEFAULT_TEST
 from cranfield.evaluation.absence import counted_after_all
 from cranfield.evaluation.evidence.values import Finding, void_sentences
 from cranfield.evaluation.strata import strata_of
@@ -28,8 +29,6 @@ from cranfield.model import query_strata
 from cranfield.numbers import format_count, format_percent
 from cranfield.stats.table import MEAN_DIFFERENCE, TESTS
 from cranfield.words import n_of
-
-DEFAULT_TEST = "permutation"
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from cranfield.evaluation.values import ByMeasure, Evaluation
+from cranfield.evaluation.columns import with_columns
+from cranfield.evaluation.values import Evaluation
 from cranfield.measures import Measure
 from cranfield.measures.orders import by_convention
 from cranfield.model import TestSet
@@ -31,12 +32,5 @@ def evaluate_in_orders(
         return score(testset, run, measures, options)
     of = {measure: part for part in parts for measure in part.measures}
     warnings = dict.fromkeys(warning for part in parts for warning in part.warnings)
-    return replace(
-        of[measures[0]],
-        measures=tuple(measures),
-        values={measure: of[measure].values[measure] for measure in measures},
-        scored={measure: of[measure].scored[measure] for measure in measures},
-        unscored={measure: of[measure].unscored[measure] for measure in measures},
-        summaries=ByMeasure({measure: of[measure].summaries[measure] for measure in measures}),
-        warnings=tuple(warnings),
-    )
+    joined = with_columns(of[measures[0]], {measure: of[measure] for measure in measures})
+    return replace(joined, warnings=tuple(warnings))

@@ -8,11 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from cranfield.errors import UsageError
+from cranfield.evaluation.columns import with_columns, with_printed_names
 from cranfield.evaluation.evaluate import evaluate_ranking
-from cranfield.evaluation.printed_names import with_printed_names
 from cranfield.evaluation.values import (
     RATED_BY_SLOT,
-    ByMeasure,
     Comparison,
     Evaluation,
     Limits,
@@ -243,12 +242,7 @@ def with_measure(evaluation: Evaluation, spelling: str | Measure | None) -> Eval
         return evaluation
     more = evaluate_ranking(evaluation.testset, ranking, [measure], name=evaluation.name, run_digest="")
     grown = replace(
-        evaluation,
-        measures=(*evaluation.measures, measure),
-        values={**evaluation.values, **more.values},
-        scored={**evaluation.scored, **more.scored},
-        unscored={**evaluation.unscored, **more.unscored},
-        summaries=ByMeasure({**evaluation.summaries, **more.summaries}),
+        with_columns(evaluation, {**dict.fromkeys(evaluation.measures, evaluation), measure: more}),
         scales=scales,
         warnings=tuple(dict.fromkeys((*evaluation.warnings, *warnings, *more.warnings))),
     )

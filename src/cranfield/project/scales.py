@@ -12,7 +12,8 @@ from dataclasses import replace
 import numpy as np
 
 from cranfield.errors import InternalError, UsageError
-from cranfield.evaluation.values import RATED_BY_SLOT, ByMeasure, Evaluation, scale_for
+from cranfield.evaluation.columns import with_columns
+from cranfield.evaluation.values import RATED_BY_SLOT, Evaluation, scale_for
 from cranfield.measures import Measure, parse_all
 from cranfield.model import NoteKind, Rating, TestSet
 from cranfield.project.inputs import RunLike, ScoringOptions
@@ -154,12 +155,5 @@ def _joined(measures: tuple[Measure, ...], parts: dict[Scale, Evaluation], scale
     if any(part.query_ids != main.query_ids for part in parts.values()):
         raise InternalError("the same run has other queries on another scale")
     warnings = dict.fromkeys(warning for part in parts.values() for warning in part.warnings)
-    return replace(
-        main,
-        measures=measures,
-        values={measure: of[measure].values[measure] for measure in measures},
-        scored={measure: of[measure].scored[measure] for measure in measures},
-        unscored={measure: of[measure].unscored[measure] for measure in measures},
-        summaries=ByMeasure({measure: of[measure].summaries[measure] for measure in measures}),
-        warnings=(*scale_notes, *warnings),
-    )
+    joined = with_columns(main, {measure: of[measure] for measure in measures})
+    return replace(joined, warnings=(*scale_notes, *warnings))

@@ -157,7 +157,7 @@ class RankingBuilder:
             classes=judgments.classes,
         )
         # No answer is the right answer to a query that expects nothing, unless the run can state that.
-        kept = answered if ranking.silence is None else answered | (ranking.silence == Silence.KEPT)
+        kept = answered | ranking.keeps_silence
         return ranking if missing == "zero" or kept.all() else _without_empty_columns(only_queries(ranking, kept))
 
     def _match(

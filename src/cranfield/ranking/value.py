@@ -146,6 +146,19 @@ class Ranking:
         return len(self.query_ids)
 
     @cached_property
+    def is_negative(self) -> NDArray[np.bool_]:
+        """bool[Q]: where nothing should be found."""
+        if self.silence is None:
+            return np.zeros(self.n_queries, dtype=np.bool_)
+        negative: NDArray[np.bool_] = self.silence != Silence.NOT_NEGATIVE
+        return negative
+
+    @cached_property
+    def keeps_silence(self) -> NDArray[np.bool_]:
+        """bool[Q]: where nothing should be found, and nothing was returned, or nothing above the bound."""
+        return self.is_negative if self.silence is None else self.is_negative & (self.silence == Silence.KEPT)
+
+    @cached_property
     def expected_start(self) -> NDArray[np.int64]:
         """int64[Q + 1]: the expected items of query q are entries start[q] to start[q + 1]."""
         return np.searchsorted(self.expected_query, np.arange(self.n_queries + 1)).astype(np.int64)

@@ -31,6 +31,11 @@ class TestResult:
     extra: Mapping[str, float | int | str | None] = field(default_factory=dict)
     """Values specific to this test: discordant counts, the exact p-value."""
 
+    @property
+    def direction(self) -> int:
+        """1 where the candidate is above the baseline by the one-sided p-value, -1 where it is below; 0 without one."""
+        return 0 if self.p_one_sided is None else 1 if self.p_one_sided < 0.5 else -1
+
 
 def untested(note: str) -> TestResult:
     """An empty result with the reason."""

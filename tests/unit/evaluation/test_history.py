@@ -180,6 +180,13 @@ def test_the_declared_test_and_level_of_the_later_point_are_used():
     assert (change.test, change.verdict) == ("wilcoxon", VerdictCode.NOT_SIGNIFICANT)
 
 
+def test_a_p_value_of_exactly_alpha_is_significant_as_in_a_comparison():
+    points, values_of = kept([0.5] * 20, FALL, alpha=2 / 2**20)  # the smallest p that twenty queries can give
+    (change,) = changes(lines(points, AP)[0], values_of)
+    assert change.p_adjusted == change.point.alpha
+    assert change.verdict is VerdictCode.WORSE
+
+
 def test_points_without_values_or_of_another_test_set_are_not_compared():
     points, _ = kept([0.5] * 20, FALL)
     (change,) = changes(lines(points, AP)[0], lambda *_: None)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from cranfield.evaluation.evidence.inspected import MOST_LISTS, Inspected, inspected
+from cranfield.evaluation.evidence.inspected import MOST_LISTS, Inspected, inspected, sample
 from cranfield.evaluation.evidence.values import Found, Sides
 from cranfield.words import and_list, n_of
 
@@ -71,9 +71,7 @@ def missing_family(sides: Sides, limit: float) -> Iterator[Found]:
 
 def _queries_by_family(system: Inspected) -> dict[str, list[str]]:
     """Family to the queries whose every expected id is in it; those of a sample of the queries."""
-    places = np.flatnonzero(system.expecting)
-    if len(places) > 2 * MOST_LISTS:
-        places = places[np.linspace(0, len(places) - 1, 2 * MOST_LISTS).astype(np.int64)]
+    places = sample(np.flatnonzero(system.expecting), 2 * MOST_LISTS)
     queries: dict[str, list[str]] = {}
     for place in places.tolist():
         regexes = system.targets.get(place, ())

@@ -14,7 +14,7 @@ from cranfield.matching.place import entity_of, path_of, place_of
 from cranfield.measures import Measure
 from cranfield.measures.kernels import expected_relevant
 from cranfield.model import Entity, File, Hit, MatchingRules, Pattern, Predicate, Run, Span, TestSet
-from cranfield.ranking.value import FloatQ, RankedHit, Ranking, Silence
+from cranfield.ranking.value import FloatQ, RankedHit, Ranking
 
 MOST_LISTS = 100
 """Queries of a run file whose results are looked at; of more, this many are taken at equal distances."""
@@ -49,12 +49,8 @@ class Inspected:
     @cached_property
     def expecting(self) -> NDArray[np.bool_]:
         """bool[Q]: something relevant is expected."""
-        silence = self.ranking.silence
-        negative = (
-            np.zeros(self.ranking.n_queries, dtype=np.bool_) if silence is None else silence != Silence.NOT_NEGATIVE
-        )
         # NaN, an unknown number, is not 0.
-        expecting: NDArray[np.bool_] = ~(expected_relevant(self.ranking, 1) == 0) & ~negative
+        expecting: NDArray[np.bool_] = ~(expected_relevant(self.ranking, 1) == 0) & ~self.ranking.is_negative
         return expecting
 
     @cached_property
@@ -86,8 +82,7 @@ class Inspected:
     def lists(self) -> tuple[ReturnedList, ...]:
         """The first results of the queries that have any; of a run file, of a sample of them and without duplicates."""
         places = np.flatnonzero(self.has_results)
-        if self.run is None and len(places) > MOST_LISTS:
-            places = places[np.linspace(0, len(places) - 1, MOST_LISTS).astype(np.int64)]
+        places = sample(places, MOST_LISTS) if self.run is None else places
         lists = (ReturnedList(place, self.hits_of(place)) for place in places.tolist())
         return tuple(each for each in lists if each.hits)
 
@@ -144,6 +139,11 @@ class Inspected:
             for place, query_id in enumerate(self.query_ids)
         }
         return {place: regexes for place, regexes in found.items() if regexes}
+
+
+def sample(places: NDArray[np.int64], most: int) -> NDArray[np.int64]:
+    """So many of the places at most, at equal distances."""
+    return places if len(places) <= most else places[np.linspace(0, len(places) - 1, most).astype(np.int64)]
 
 
 def expected_texts(testset: TestSet, query_id: str) -> frozenset[str]:

@@ -17,7 +17,7 @@ from urllib.parse import unquote
 import numpy as np
 from numpy.typing import NDArray
 
-from cranfield.evaluation.evidence.inspected import MOST_LISTS, Inspected
+from cranfield.evaluation.evidence.inspected import MOST_LISTS, Inspected, sample
 from cranfield.evaluation.evidence.values import Found
 from cranfield.measures import Measure
 
@@ -103,10 +103,8 @@ Pairs = Mapping[int, tuple[tuple[str, ...], frozenset[str]]]
 
 def _pairs(system: Inspected, places: NDArray[np.int64], most: int) -> Pairs:
     """Some of the queries, at equal distances."""
-    if len(places) > most:
-        places = places[np.linspace(0, len(places) - 1, most).astype(np.int64)]
     pairs = {}
-    for place in places.tolist():
+    for place in sample(places, most).tolist():
         expected = system.expected_of(place)
         pairs[place] = tuple(text for text in system.texts_of(place) if text not in expected), expected
     return pairs

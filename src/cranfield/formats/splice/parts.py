@@ -34,6 +34,32 @@ class UnspliceableError(Exception):
     """The change cannot be made in the text: the caller writes the whole file, or refuses."""
 
 
+class Edits:
+    """Replacements of stretches of a text, which do not overlap."""
+
+    def __init__(self) -> None:
+        self._edits: list[tuple[int, int, str]] = []
+
+    def add(self, start: int, end: int, text: str) -> None:
+        """Replace what stands from `start` to `end`."""
+        self._edits.append((start, end, text))
+
+    def applied(self, text: str) -> str:
+        """The text with the replacements; at one place in the order that they were added.
+
+        Raises:
+            UnspliceableError: two overlap.
+        """
+        pieces, position = [], 0
+        # Before new lines at one place comes what ends the line there.
+        for start, end, new in sorted(self._edits, key=lambda edit: (edit[0], edit[1], edit[2][:1] in "\r\n")):
+            if start < position:
+                raise UnspliceableError
+            pieces += [text[position:start], new]
+            position = end
+        return "".join([*pieces, text[position:]])
+
+
 @dataclass(slots=True, eq=False)
 class Part:
     """A value in a text."""

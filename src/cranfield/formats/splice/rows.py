@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from cranfield.formats.io.delimited import STRATUM, separator_of
-from cranfield.formats.splice.parts import ALIASES, UnspliceableError
+from cranfield.formats.splice.parts import ALIASES, Edits, UnspliceableError
 
 _LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n|\Z)")
 _NEEDS_QUOTES = re.compile(r'["\r\n]|^\s|\s$')
@@ -124,7 +124,7 @@ class _Patch:
         self.text = text
         self.there = there
         self.layout = layout
-        self.edits: list[tuple[int, int, int, str]] = []
+        self.edits = Edits()
         self.added_names: list[str] = []
         self.spelling: Mapping[str, str] = {}
         self.width = len(there.names)
@@ -158,7 +158,7 @@ class _Patch:
         self.width = self._width(old.names, new.names, itertools.chain(*gone_places.values()))
         self._apply(pending, gone_places, at_end=anchor)
         self._head()
-        return self._applied()
+        return self.edits.applied(self.text)
 
     def _apply(self, pending: Sequence[tuple[int, Content]], gone: Mapping[Content, list[int]], *, at_end: int) -> None:
         left = [(content, place) for content, found in gone.items() for place in found]
@@ -258,16 +258,16 @@ class _Patch:
         row = self.there.rows[after] if after >= 0 else self.there.header
         written = self._row_text(self._cells_of(content))
         if row is None:
-            self._edit(0, 0, written + self.line_end)
+            self.edits.add(0, 0, written + self.line_end)
         else:
-            self._edit(row.end, row.end, self.line_end + written)
+            self.edits.add(row.end, row.end, self.line_end + written)
 
     def _delete(self, row: _Row, *, at_top: bool) -> None:
         if at_top:
-            self._edit(row.start, row.stop, "")
+            self.edits.add(row.start, row.stop, "")
         else:
             start = row.start - (2 if self.text.startswith("\r\n", row.start - 2) else 1)
-            self._edit(start, row.end, "")
+            self.edits.add(start, row.end, "")
 
     def _rewrite(self, place: int, old: Content, new: Content) -> None:
         """Change the cells of a row that differ."""
@@ -285,7 +285,7 @@ class _Patch:
                 written[column] = cells[column] if self.layout == "columns" else self._quoted(cells[column])
         while len(written) > len(row.cells) and written[-1] == "":
             written.pop()
-        self._edit(row.start, row.end, self._joined(row, self._cut(written)))
+        self.edits.add(row.start, row.end, self._joined(row, self._cut(written)))
 
     def _written_cells(self, row: _Row) -> list[str]:
         """The cells of a row with their quotes."""
@@ -318,11 +318,11 @@ class _Patch:
         """Add the names of new columns to the header, and take out those of columns that go."""
         header = self.there.header
         if header is not None and self.width < len(self.there.names):
-            self._edit(header.start, header.end, self._joined(header, self._cut(self._written_cells(header))))
+            self.edits.add(header.start, header.end, self._joined(header, self._cut(self._written_cells(header))))
         if self.added_names and header is not None:
             separator = self.there.separator
             names = "".join(separator + self._quoted(self.spelling.get(name, name)) for name in self.added_names)
-            self._edit(header.end, header.end, names)
+            self.edits.add(header.end, header.end, names)
 
     def _width(self, old: Sequence[str], new: Sequence[str], gone: Iterable[int]) -> int:
         """Columns that stay: a last one goes where it is not written any more, and no row that stays has a cell there."""
@@ -337,21 +337,6 @@ class _Patch:
 
     def _cut(self, cells: list[str]) -> list[str]:
         return cells[: self.width] if self.width < len(self.there.names) else cells
-
-    def _edit(self, start: int, end: int, text: str) -> None:
-        self.edits.append((start, end, len(self.edits), text))
-
-    def _applied(self) -> str:
-        pieces, position = [], 0
-        # At one place, the names of new columns come before a first row.
-        for start, end, _, text in sorted(
-            self.edits, key=lambda edit: (edit[0], edit[1], edit[3][:1] in "\r\n", edit[2])
-        ):
-            if start < position:
-                raise UnspliceableError
-            pieces += [self.text[position:start], text]
-            position = end
-        return "".join([*pieces, self.text[position:]])
 
 
 def _cell(row: _Row, place: int) -> str:

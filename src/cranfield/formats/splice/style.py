@@ -44,8 +44,7 @@ class Style:
 
     def indent_at(self, position: int) -> str:
         """The blanks that the line of a position begins with."""
-        first = self.text.rfind("\n", 0, position) + 1
-        line = self.text[first:position]
+        line = self.text[self.line_start(position) : position]
         return line[: len(line) - len(line.lstrip(" \t"))]
 
     def line_start(self, position: int) -> int:

@@ -14,7 +14,7 @@ from difflib import SequenceMatcher
 from typing import Any
 
 from cranfield.formats.io.records import RECORDS
-from cranfield.formats.splice.parts import Member, Part, UnspliceableError
+from cranfield.formats.splice.parts import Edits, Member, Part, UnspliceableError
 from cranfield.formats.splice.style import MAX_TEMPLATES, Style
 
 _IDS = ("id", "query_id", "_id")
@@ -38,7 +38,7 @@ def splice_tree(text: str, root: Part, old: Any, new: Any, *, is_yaml: bool) -> 
     """
     patch = _Patch(Style(text, root, is_yaml=is_yaml))
     patch.value(old, new, root)
-    return patch.applied(text)
+    return patch.edits.applied(text)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,19 +52,7 @@ class _Insertion:
 class _Patch:
     def __init__(self, style: Style) -> None:
         self.style = style
-        self.edits: list[tuple[int, int, int, str]] = []
-
-    def applied(self, text: str) -> str:
-        pieces, position = [], 0
-        for start, end, _, replacement in sorted(self.edits):
-            if start < position:
-                raise UnspliceableError
-            pieces += [text[position:start], replacement]
-            position = end
-        return "".join([*pieces, text[position:]])
-
-    def _edit(self, start: int, end: int, text: str) -> None:
-        self.edits.append((start, end, len(self.edits), text))
+        self.edits = Edits()
 
     def value(self, old: Any, new: Any, part: Part) -> None:
         """Change a part that holds `old` into one that holds `new`."""
@@ -98,12 +86,12 @@ class _Patch:
             if not self.style.text[self.style.line_start(start) : start].strip():
                 indent = self.style.indent_at(start)
                 block = self.style.block(entry, indent)
-                self._edit(start, part.end, block[len(indent) :])
+                self.edits.add(start, part.end, block[len(indent) :])
                 return
             raise UnspliceableError
         at = self.style.indent_at(member.start)
         text = self.style.rewritten(part, new, templates, at, block=parent.style == "block")
-        self._edit(part.start, part.end, text)
+        self.edits.add(part.start, part.end, text)
 
     def _mapping(self, old: dict[str, Any], new: dict[str, Any], part: Part) -> None:
         insertions, after = [], -1
@@ -160,9 +148,9 @@ class _Patch:
             if style.text[start : member.start].strip():
                 raise UnspliceableError
             if start > 0:
-                self._edit(start - len(style.line_end), stop, "")
+                self.edits.add(start - len(style.line_end), stop, "")
             else:
-                self._edit(start, stop + len(style.line_end), "")
+                self.edits.add(start, stop + len(style.line_end), "")
         for insertion in insertions:
             entry = [insertion.value] if insertion.key is None else {insertion.key: insertion.value}
             before = part.members[max(insertion.after, 0)]
@@ -170,12 +158,12 @@ class _Patch:
             block = style.block(entry, indent)
             if insertion.after >= 0:
                 stop = style.line_stop(before.end)
-                self._edit(stop, stop, style.line_end + block)
+                self.edits.add(stop, stop, style.line_end + block)
             else:
                 start = style.line_start(before.start)
                 if style.text[start : before.start].strip():
                     raise UnspliceableError
-                self._edit(start, start, block + style.line_end)
+                self.edits.add(start, start, block + style.line_end)
 
     def _replace_block(self, part: Part, insertions: Sequence[_Insertion]) -> None:
         """Put members in the place of all that are there."""
@@ -184,7 +172,7 @@ class _Patch:
         if not insertions or self.style.text[first - len(indent) : first].strip():
             raise UnspliceableError
         blocks = [self.style.block([i.value] if i.key is None else {i.key: i.value}, indent) for i in insertions]
-        self._edit(first - len(indent), part.members[-1].end, self.style.line_end.join(blocks))
+        self.edits.add(first - len(indent), part.members[-1].end, self.style.line_end.join(blocks))
 
     def _flow_members(self, part: Part, insertions: Sequence[_Insertion], gone: Sequence[int]) -> None:
         members, n = part.members, len(part.members)
@@ -194,27 +182,27 @@ class _Patch:
         if len(gone) == n and insertions:
             between = self._between(part, 0)
             text = between.join(self._entry(part, insertion, between) for insertion in insertions)
-            self._edit(members[0].start, members[-1].end, text)
+            self.edits.add(members[0].start, members[-1].end, text)
             return
         if len(gone) == n:
             inside = self.style.text[part.start + 1 : members[0].start], self.style.text[members[-1].end : part.end - 1]
             multiline = all("\n" in blanks for blanks in inside) and part.style == "flow"
             span = (part.start + 1, part.end - 1) if multiline else (members[0].start, members[-1].end)
-            self._edit(*span, "")
+            self.edits.add(*span, "")
             return
         for first, last in _runs(gone):
             if first == 0:
-                self._edit(members[0].start, members[last + 1].start, "")
+                self.edits.add(members[0].start, members[last + 1].start, "")
             else:
-                self._edit(members[first - 1].end, members[last].end, "")
+                self.edits.add(members[first - 1].end, members[last].end, "")
         for insertion in insertions:
             between = self._between(part, insertion.after)
             text = self._entry(part, insertion, between)
             if insertion.after < 0:
-                self._edit(members[0].start, members[0].start, text + between)
+                self.edits.add(members[0].start, members[0].start, text + between)
             else:
                 end = members[insertion.after].end
-                self._edit(end, end, between + text)
+                self.edits.add(end, end, between + text)
 
     def _fill(self, part: Part, insertions: Sequence[_Insertion]) -> None:
         """Put members into what is empty."""
@@ -226,9 +214,9 @@ class _Patch:
         text = between.join(self._entry(part, insertion, between) for insertion in insertions)
         if "\n" in between:
             blanks = between[1:]
-            self._edit(part.start + 1, part.end - 1, blanks + text + style.line_end + own)
+            self.edits.add(part.start + 1, part.end - 1, blanks + text + style.line_end + own)
         else:
-            self._edit(part.start + 1, part.start + 1, text)
+            self.edits.add(part.start + 1, part.start + 1, text)
 
     def _between(self, part: Part, after: int) -> str:
         """What stands between two members there."""

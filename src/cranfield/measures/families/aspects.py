@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from cranfield.measures import kernels
 from cranfield.measures.measure import JUDGED_ONLY, REL, MeasureSpec, Reason
 from cranfield.ranking.value import UNKNOWN_COUNT, Aspect, Aspects, FloatQ, Ranking
-from cranfield.ranking.value import Silence as State
 
 NO_FILE = "it names no file to cover"
 NO_LEGACY = "it names no legacy form"
@@ -132,10 +131,7 @@ def silence(ranking: Ranking, _cutoff: None) -> FloatQ:
     Conventions:
         a query the system failed on: 0.
     """
-    if ranking.silence is None:  # `needs` keeps such a ranking away
-        return np.full(ranking.n_queries, np.nan)
-    negative = ranking.silence != State.NOT_NEGATIVE
-    return np.where(negative, (ranking.silence == State.KEPT).astype(np.float64), np.nan)
+    return np.where(ranking.is_negative, ranking.keeps_silence.astype(np.float64), np.nan)
 
 
 def _met(ranking: Ranking, kind: Aspect, column: str) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
