@@ -156,7 +156,8 @@ class FirstBad:
     """Later runs."""
     n_good_after: int = 0
     """How many of these are good again."""
-    latest_is_bad: bool = False
+    latest_is_bad: bool | None = False
+    """None where it could not be tested."""
     commits: tuple[str, ...] | None = None
     """Between good and bad, as git lists them; None where it cannot."""
 

@@ -201,25 +201,26 @@ class _Finder:
     n_untested: int = 0
     n_good: int = 0
 
-    def is_bad(self, point: HistoryPoint) -> bool:
-        """Whether a point is bad; the first that is becomes `found`."""
-        change, reason = None, ""
+    def is_bad(self, point: HistoryPoint) -> bool | None:
+        """Whether a point is bad, None where it could not be tested; the first that is bad becomes `found`."""
+        change, reason, bad = None, "", None
         if self.rule.gate:
             broken = self.judge(point, self.good) if self.judge is not None else None
-            self.n_untested += broken is None
-            reason = broken or ""
-            bad = bool(reason)
+            bad, reason = None if broken is None else bool(broken), broken or ""
         elif self.rule.below is not None or self.rule.drop is not None:
             bad = self._is_beyond(self.line.score(point))
         else:
             change = self._change(point)
-            bad = change is not None and change.verdict is VerdictCode.WORSE
+            is_tested = change is not None and change.delta is not None
+            is_first = self.best is None and self.values_of(point, self.line.measure) is not None
+            bad = change is not None and change.verdict is VerdictCode.WORSE if is_tested or is_first else None
+        self.n_untested += bad is None
         if bad and self.found is None:
             against = None if self.rule.below is not None else self.good if self.rule.gate else self.best
             self.found = FirstBad(
                 self.line, self.rule, 0, bad=point, good=self.good, best=against, change=change, reason=reason
             )
-        if not bad:
+        if bad is False:
             self.good = (point, *point.unchanged)[-1]  # the last run with these answers: what broke them came after it
             self.n_good += 1
             if self.best is None or self._sign * self._mean(point) > self._sign * self._mean(self.best):
@@ -234,8 +235,6 @@ class _Finder:
         change = compare_points(self.best, point, self.line.measure, self.values_of, n_tests=1)
         if change.p is not None and change.p < CLEAR / LEAST_DRAWS:  # random draws do not resolve it
             change = compare_points(self.best, point, self.line.measure, self.values_of, n_tests=n_tests)
-        if change.delta is None:
-            self.n_untested += 1
         p = None if change.p is None else min(1.0, change.p * n_tests)
         return _decided(change, p, self.line.measure)
 

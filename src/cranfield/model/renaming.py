@@ -44,6 +44,11 @@ def match_ids(testset: TestSet, given: Collection[str]) -> IdMatch | None:
     return None
 
 
+def ids_by_content(testset: TestSet) -> Mapping[str, str]:
+    """Ids of the queries by content to those of the set; empty where its ids stand in the file, or content cannot name all."""
+    return {} if testset.id_rules is None else testset.id_rules.names.get("content", {})
+
+
 def own_id(testset: TestSet, given: str) -> str:
     """The id in a set of a query that is given by the id of another rule; the given id where there is no such query."""
     match = match_ids(testset, [given])

@@ -198,10 +198,8 @@ def prepare(
         UnknownNameError: there is no such system.
     """
     chosen = config.sets[name]
-    repo = None if chosen.repo is None else config.folder / chosen.repo
     given = options_of(chosen.options, config.folder, overrides)
-    options = replace(given.options, repo=repo, allow_drift=allow_drift and repo is not None, ids=chosen.ids)
-    testset = load(config.folder / chosen.path, options=options)
+    testset = load_configured(config, name, given, allow_drift=allow_drift)
     built = {system.name: system for system in build_systems(config, systems, chosen.params)}
     limits = Limits(config.limits.max_failed_share, config.limits.min_judged_share, config.evidence)
     experiment = Experiment(
@@ -228,6 +226,22 @@ def prepare(
     _ = experiment.dry, experiment.primary  # refuses measures that the test set does not allow
     deciding_key(testset, experiment.declared)  # refuses strata that the test set does not have
     return experiment
+
+
+def load_configured(config: Config, name: str, given: SetOverrides | None = None, *, allow_drift: bool) -> TestSet:
+    """A test set of a config, with its rule of ids, its repository and its options.
+
+    Args:
+        config: from `load_config`.
+        name: of the test set; empty where the config has one.
+        given: its options; None: those of the config.
+        allow_drift: accept a test set that no longer matches its repository.
+    """
+    chosen = config.sets[name]
+    given = options_of(chosen.options, config.folder) if given is None else given
+    repo = None if chosen.repo is None else config.folder / chosen.repo
+    options = replace(given.options, repo=repo, allow_drift=allow_drift and repo is not None, ids=chosen.ids)
+    return load(config.folder / chosen.path, options=options)
 
 
 def require_one_set(config: Config, overrides: SetOverrides) -> None:

@@ -16,9 +16,10 @@ from cranfield.gate.decimals import exact
 from cranfield.gate.evidence import Evidence, Values
 from cranfield.gate.rules import RULES, measure_of, rules_of
 from cranfield.measures import parse
+from cranfield.model.renaming import ids_by_content
+from cranfield.project.experiment import load_configured
 from cranfield.project.gate_plan import EXAMPLE
 from cranfield.project.history_files import KeptValues
-from cranfield.project.loading import load
 
 if TYPE_CHECKING:
     from cranfield.evaluation.values import Evaluation
@@ -98,19 +99,21 @@ class GateJudge:
             )
 
     def _load(self) -> Iterable[tuple[str, TestSet]]:
-        for name, chosen in self._config.sets.items():
-            yield name, load(self._config.folder / chosen.path)
+        for name in self._config.sets:
+            yield name, load_configured(self._config, name, allow_drift=True)
 
     def __call__(self, point: HistoryPoint, before: HistoryPoint | None) -> str | None:
         """The sentence of the first rule that a point breaks; empty where it breaks none.
 
         None where it cannot be applied: no values are kept, or the test set of the config is another version of it.
         """
-        kept = self._values.all_of(point)
-        if kept is None or point.digest not in self._testsets:
+        if point.digest not in self._testsets:
             return None
         name, testset = self._testsets[point.digest]
-        kept_before = None if before is None else self._values.all_of(before)
+        kept = self._kept(point, testset)
+        if kept is None:
+            return None
+        kept_before = None if before is None else self._kept(before, testset)
         recorded = cast("Evaluation", _Recorded(testset, tuple(kept.get(self._measure, {}))))
         alpha, test = self._config.alpha, self._config.test
         evidence = _KeptEvidence(recorded, None, test, alpha, kept=kept, kept_before=kept_before or {})
@@ -119,6 +122,16 @@ class GateJudge:
             if result.status == "failed":
                 return result.sentence
         return ""
+
+    def _kept(self, point: HistoryPoint, testset: TestSet) -> Mapping[str, Mapping[str, float]] | None:
+        """Measure to the kept values by the ids of the test set."""
+        kept, names = self._values.all_of(point), ids_by_content(testset)
+        if kept is None:
+            return None
+        return {
+            measure: {names.get(query_id, query_id): value for query_id, value in values.items()}
+            for measure, values in kept.items()
+        }
 
     def _rules(self, name: str, *, compares: bool) -> Iterable[Rule]:
         for _, rule in rules_of(self._gate, name):

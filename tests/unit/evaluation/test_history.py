@@ -260,8 +260,18 @@ def test_p_of_the_first_bad_run_is_multiplied_by_the_runs_tested_and_the_good_on
 
 def test_what_has_no_values_is_not_called_bad_and_is_counted():
     found = first_bad(line_of(0.9, 0.1, 0.2), Rule())
-    assert (found.bad, found.n_untested) == (None, 2)
+    assert (found.bad, found.n_untested) == (None, 3)
     assert first_bad(line_of(0.9, 0.1, 0.2), Rule(drop=0.1)).bad is not None
+
+
+def test_what_could_not_be_tested_is_neither_good_again_nor_what_others_are_compared_with():
+    points, values_of = kept(0.9, [0.5] * 20, FALL, 0.4)
+    unknown = {points[0].values, points[-1].values}
+    found = first_bad(
+        lines(points, AP)[0], Rule(), lambda point, m: None if point.values in unknown else values_of(point, m)
+    )
+    assert (found.bad, found.best) == (points[2], points[1])
+    assert (found.n_after, found.n_good_after, found.latest_is_bad, found.n_untested) == (1, 0, None, 2)
 
 
 def test_a_gate_is_asked_about_every_point_with_the_last_good_one():
@@ -272,7 +282,7 @@ def test_a_gate_is_asked_about_every_point_with_the_last_good_one():
         return None if point.time.hour == 10 else "too low" if point.time.hour in {11, 12} else ""
 
     found = first_bad(line_of(0.5, 0.5, 0.5, 0.5, 0.5), Rule(gate=True), judge=judge)
-    assert asked == [(0, None), (1, 0), (2, 1), (3, 1), (4, 1)]
+    assert asked == [(0, None), (1, 0), (2, 0), (3, 0), (4, 0)], "what could not be tested is not the last good one"
     assert (found.bad.time.hour - 9, found.reason, found.n_untested, found.n_good_after) == (2, "too low", 1, 1)
 
 

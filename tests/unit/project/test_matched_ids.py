@@ -12,7 +12,9 @@ from cranfield.errors import InputError, NoCommonQueryError
 from cranfield.formats.testsets.overlay import with_judgments, with_strata
 from cranfield.gate.baseline import baseline_of, misfits, with_ids_of
 from cranfield.model import Answer, Hit, Outcome, Run, TestSet, content_id
-from cranfield.project.history import append, history_record, read_history
+from cranfield.project.history import append, history_record, read_history, remember
+from cranfield.project.history_files import KeptValues
+from cranfield.project.history_gate import GateJudge
 from cranfield.project.loading import TestSetOptions
 
 RATED = "query,docid,rating\nred boots,d1,3\nblue,d2,1\ngreen,d3,1\n"
@@ -160,3 +162,21 @@ def test_a_history_by_row_goes_on_under_content_ids(rated, tmp_path):
     assert len({point.digest for point in read_history(tmp_path).points}) == 1
     lines = (tmp_path / ".cranfield" / "history.jsonl").read_text().splitlines()
     assert json.loads(lines[1])["testset"]["same"]["row"] == by_row.testset.digest
+
+
+def test_the_values_of_a_history_are_those_of_the_same_queries_under_another_rule(rated, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    config = "systems: {s: {command: [s, '{query}'], extract: {regex: x}}}\ntestset: rated.csv\nids: row\n"
+    (tmp_path / "cranfield.yaml").write_text(config + "gate: {rules: [{ratchet: {measure: RR, queries: ['2']}}]}\n")
+    worse = {"1": ["d1"], "2": ["x"], "3": ["x"]}
+    for options, run in ((TestSetOptions(ids="row"), BY_ROW), (None, worse), (TestSetOptions(ids="row"), worse)):
+        testset = load(rated, options=options) if options else load(rated)
+        named = dict(zip(testset.query_ids, run.values(), strict=True))
+        assert remember(tmp_path, [evaluate(testset, named, measures=["RR"])]) is None
+    points, kept = read_history(tmp_path).points, KeptValues(tmp_path / ".cranfield")
+    assert [kept(point, "RR") for point in points] == [
+        dict(zip(NAMES, column, strict=True)) for column in (RRS, [1.0, 0.0, 0.0], [1.0, 0.0, 0.0])
+    ]
+    judge = GateJudge(tmp_path / "cranfield.yaml", "RR", kept)
+    assert judge(points[0], None) == judge(points[0], points[0]) == ""
+    assert "2 0.5000 to 0.0000" in judge(points[1], points[0])

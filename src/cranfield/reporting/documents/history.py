@@ -236,8 +236,8 @@ def _found(found: FirstBad, place: int) -> Section:
     if found.good is not None and found.good.config_digest != found.bad.config_digest:
         items.append("the config of the system changed between the last good run and the first bad one")
     if found.n_after:
-        now = "bad" if found.latest_is_bad else "good again"
-        items.append(f"{found.n_good_after} of {found.n_after} later runs are good again; the latest is {now}")
+        now = {True: "is bad", False: "is good again", None: "could not be tested"}[found.latest_is_bad]
+        items.append(f"{found.n_good_after} of {found.n_after} later runs are good again; the latest {now}")
     blocks: list[Block] = [
         Paragraph(f"Of {among}, {_rule(found)}:"),
         Bullets(tuple(items)),
