@@ -176,7 +176,7 @@ def first_bad(line: Line, rule: Rule, values_of: ValuesOf = no_values, judge: Ju
     if found is None:
         return base
     first = is_bad.index(True)
-    good_after = [point for point, bad in zip(points[first + 1 :], is_bad[first + 1 :], strict=True) if not bad]
+    good_after = [point for point, bad in zip(points[first + 1 :], is_bad[first + 1 :], strict=True) if bad is False]
     return replace(
         found,
         **{name: getattr(base, name) for name in ("n", "alpha", "n_compared", "n_untested")},
@@ -214,7 +214,7 @@ class _Finder:
             is_tested = change is not None and change.delta is not None
             is_first = self.best is None and self.values_of(point, self.line.measure) is not None
             bad = change is not None and change.verdict is VerdictCode.WORSE if is_tested or is_first else None
-        self.n_untested += bad is None
+        self.n_untested += n_runs([point]) if bad is None else 0
         if bad and self.found is None:
             against = None if self.rule.below is not None else self.good if self.rule.gate else self.best
             self.found = FirstBad(
