@@ -69,6 +69,13 @@ class Confusion:
         """Accuracy of always predicting the commonest expected value; None where the accuracy is None."""
         return max(map(sum, self.counts)) / self.n if self.is_prediction else None
 
+    @property
+    def differs_by_case(self) -> Mapping[str, str]:
+        """Predicted values that are none of the stratum, to the one they are in another case: `Help` to `help`."""
+        folded = {label.casefold(): label for label in self.expected}
+        others = [label for label in self.predicted if label not in self.expected and label != NO_VALUE]
+        return {label: folded[label.casefold()] for label in others if label.casefold() in folded}
+
     def recall(self, label: str) -> float | None:
         """Share of the answers of an expected value that are right; None where the accuracy is None."""
         row = self.counts[self.expected.index(label)]
@@ -118,7 +125,7 @@ def confusions_of(system: Scored, pairs: Mapping[str, str] | None) -> tuple[tupl
     ]
     own = [confusion(system, name, name) for name in stated if name in known and wanted.get(name) != name]
     found = [confusion(system, field, stratum) for field, stratum in there]
-    return (*found, *(table for table in own if table.is_prediction)), missing
+    return (*found, *(table for table in own if table.is_prediction or table.differs_by_case)), missing
 
 
 def confusion(system: Scored, field: str, stratum: str, level: float = 0.95) -> Confusion:

@@ -16,6 +16,8 @@ MAX_CUTOFF = 2**31 - 1
 LONGEST = 1000
 """No measure is written in more characters."""
 _SHAPE = re.compile(r"\s*(?P<name>\w[\w-]*)(?:\s*\((?P<params>[^()]*)\))?(?:\s*@\s*(?P<cutoff>[^@\s]+))?\s*")
+_SWAPPED = re.compile(r"\s*(?P<name>\w[\w-]*)\s*@\s*(?P<cutoff>[^@()\s]+)\s*\((?P<params>[^()]*)\)\s*")
+"""`nDCG@10(dcg=log2)`: the parameters after the cutoff."""
 _PARAM = re.compile(
     r"""\s*(?P<name>\w+)\s*=\s*(?:'(?P<single>[^']*)'|"(?P<double>[^"]*)"|(?P<map>\{[^{}]*\})|(?P<bare>[^\s'",{}]+))\s*(?:,|$)"""
 )
@@ -52,6 +54,10 @@ def parse_all(texts: Sequence[str]) -> tuple[Measure, ...]:
 def _parse(text: str) -> Measure:
     if len(text) > LONGEST:
         raise MeasureError(f"cannot read the measure {shorten(text)}", expected=f"at most {LONGEST} characters")
+    swapped = _SWAPPED.fullmatch(text)
+    if swapped is not None:
+        meant = _parse(f"{swapped['name']}({swapped['params']})@{swapped['cutoff']}")
+        raise MeasureError(f"{text}: the parameters stand after the cutoff", expected=str(meant))
     match = _SHAPE.fullmatch(text)
     if match is None:
         trec = _TREC.fullmatch(text.strip())  # a share holds a point, which no name does: iprec_at_recall_0.10

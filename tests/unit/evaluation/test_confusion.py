@@ -56,6 +56,17 @@ def test_a_field_with_the_name_of_a_stratum_needs_no_option():
     assert len(scored(TYPES, field="task_type").confusions) == 1  # once, where it is named too
 
 
+@pytest.mark.parametrize("spell", [str.upper, lambda kind: kind.replace("d", "D")])
+def test_a_value_in_another_case_is_named(spell):
+    evaluation = scored([spell(kind) for kind in TYPES], field="task_type", pairs={})
+    (found,) = evaluation.confusions
+    assert found.differs_by_case == {spell(kind): kind for kind in sorted(set(TYPES)) if spell(kind) != kind}
+    page = " ".join(render(evaluation_document([evaluation]), "text").split())
+    assert f"new: {spell('debug')} is debug" in page
+    assert "in another case, and counts as another value." in page
+    assert scored(["x"] * 6).confusions[0].differs_by_case == {}
+
+
 def test_values_of_another_kind_are_counted_without_an_accuracy():
     (found,) = scored([True, True, False, True, False, False]).confusions
     assert found.predicted == ("false", "true")

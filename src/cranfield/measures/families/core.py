@@ -63,7 +63,7 @@ SPECS = (
         cutoff="required",
         kernel=kernels.precision,
         parameters=(REL, JUDGED_ONLY),
-        aliases=("Precision", "precision", "MP"),
+        aliases=("Precision", "precision", "Prec", "MP"),
         trec_cut_name="P",
         source="Kent et al. 1955; trec_eval P",
     ),

@@ -9,7 +9,7 @@ from cranfield.evaluation.values import Evaluation
 from cranfield.numbers import format_count, format_level
 from cranfield.reporting.document import Block, Cell, Column, Paragraph, Section, Table
 from cranfield.reporting.sections.subject import Subject
-from cranfield.words import n_of
+from cranfield.words import and_list, n_of
 
 MOST_LABELS = 12
 """Predicted values that have a column; the others are one column together."""
@@ -64,6 +64,9 @@ def _counts(label: str, found: Confusion) -> list[Block]:
     if not found.is_prediction:
         sentence = f"{label}: no value of {found.field} is a value of {found.stratum}, so there is no accuracy."
         blocks.append(Paragraph(sentence, "note"))
+    if found.differs_by_case:
+        pairs = and_list([f"{theirs} is {ours}" for theirs, ours in found.differs_by_case.items()])
+        blocks.append(Paragraph(f"{label}: {pairs} in another case, and counts as another value.", "warning"))
     if found.n_unanswered:
         left_out = n_of(found.n_unanswered, "queries", format_count)
         have, are = ("has", "is") if found.n_unanswered == 1 else ("have", "are")
