@@ -65,7 +65,7 @@ def _counts(label: str, found: Confusion) -> list[Block]:
         sentence = f"{label}: no value of {found.field} is a value of {found.stratum}, so there is no accuracy."
         blocks.append(Paragraph(sentence, "note"))
     if found.differs_by_case:
-        pairs = and_list([f"{theirs} is {ours}" for theirs, ours in found.differs_by_case.items()])
+        pairs = and_list([f"{value} is {expected}" for value, expected in found.differs_by_case.items()])
         blocks.append(Paragraph(f"{label}: {pairs} in another case, and counts as another value.", "warning"))
     if found.n_unanswered:
         left_out = n_of(found.n_unanswered, "queries", format_count)
