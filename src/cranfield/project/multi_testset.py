@@ -86,7 +86,9 @@ def summary_document(results: Sequence[SetResult]) -> Document:
         sections=(Section("sets", "Test sets", (_table(results), Bullets(sentences))),),
         tidy=lambda: _tidy(results),
         payload=lambda: {"testsets": {result.name: result.document.payload() for result in results}},
-        stamp=PILOT_STAMP if any(document.stamp for document in documents) else "",
+        stamps=tuple(
+            dict.fromkeys(stamp for document in documents for stamp in document.stamps if stamp == PILOT_STAMP)
+        ),
         made_by=documents[0].made_by,
     )
 

@@ -7,7 +7,7 @@ come from the systems measured; every renderer escapes it in its own way.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal
 from urllib.parse import quote
 
@@ -16,6 +16,7 @@ from cranfield.version import __version__
 from cranfield.words import printable
 
 PILOT_STAMP = "PILOT: not for the record"
+VOID_STAMP = "invalid: the tables show scores that do not count"
 MADE_BY = f"Cranfield {__version__}"
 
 Tone = Literal["", "good", "bad", "even", "open", "void"]
@@ -204,6 +205,20 @@ class Details:
 Block = Paragraph | Bullets | Table | Figure | Code | KeyValues | HitLists | Details
 
 
+def without_tones(blocks: Iterable[Block]) -> tuple[Block, ...]:
+    """The blocks without the colours of good and bad news, for scores that do not count."""
+    return tuple(map(_without_tones, blocks))
+
+
+def _without_tones(block: Block) -> Block:
+    if isinstance(block, Table):
+        return replace(
+            block,
+            rows=[tuple(cell.value if isinstance(cell, TonedCell) else cell for cell in row) for row in block.rows],
+        )
+    return replace(block, blocks=without_tones(block.blocks)) if isinstance(block, Details) else block
+
+
 @dataclass(frozen=True, slots=True)
 class Section:
     """A heading and its blocks."""
@@ -253,7 +268,12 @@ class Document:
     record: Callable[[], Payload] | None = None
     """Content of a saved .json file: the payload, and every query with its hits."""
     verdict: VerdictBlock | None = None
-    stamp: str = ""
-    """`PILOT_STAMP`, or nothing."""
+    stamps: tuple[str, ...] = ()
+    """`PILOT_STAMP`, `VOID_STAMP`: shown above the verdict and at the end."""
     made_by: str = ""
     """Program and version."""
+
+    @property
+    def stamp(self) -> str:
+        """The stamps in one line."""
+        return " · ".join(self.stamps)

@@ -287,3 +287,23 @@ def test_mcnemar_is_told_in_a_sentence(comparison: Comparison) -> None:
         block.text for block in section(comparison_document(comparison), "movement") if isinstance(block, Paragraph)
     ]
     assert said == ["A relevant result at rank 1: 1 query only on B, 2 queries only on A (exact McNemar, p 1)."]
+
+
+def test_scores_that_do_not_count_have_a_stamp_and_no_colours() -> None:
+    queries = [f"q{number}" for number in range(12)]
+    judged = {query: {f"guide/{query}": 1.0} for query in queries}
+    old = {query: {f"guide/{query}": 2.0, "guide/x": 1.0} for query in queries}
+    wrong = {query: {f"Guide/{query}": 2.0, "Guide/x": 1.0} for query in queries}
+    counts, void = (
+        comparison_document(compare(*(evaluate(judged, run, measures=["RR@10"]) for run in (old, new))))
+        for new in (dict.fromkeys(queries, {"guide/x": 1.0}), wrong)
+    )
+
+    def tones(document: Document) -> list[str]:
+        cells = [cell for table in tables(document, "measures") for row in table.rows for cell in row]
+        return [cell.tone for cell in cells if isinstance(cell, TonedCell)]
+
+    assert counts.stamp == ""
+    assert "bad" in tones(counts)
+    assert void.stamp == "invalid: the tables show scores that do not count"
+    assert not tones(void)

@@ -120,7 +120,9 @@ def test_any_text_in_any_place_comes_out_as_itself(text: str) -> None:
         Details(text, (Code(text, "code"),)),
     )
     verdict = VerdictBlock("better", text, "good", (Fact(text, text, text),), (text,), (text,))
-    page = render_html(Document(text, (text,), (Section("one", text, blocks),), table, {}, verdict=verdict, stamp=text))
+    page = render_html(
+        Document(text, (text,), (Section("one", text, blocks),), table, {}, verdict=verdict, stamps=(text,))
+    )
     plain = render_html(
         Document("x", ("x",), (Section("one", "x", ()),), table, {}, verdict=replace(verdict, sentence="x"))
     )

@@ -29,7 +29,13 @@ NOTHING = Table((Column("query"),), [], "nothing")
 
 def document(*blocks: object, verdict: VerdictBlock | None = None, stamp: str = "") -> Document:
     return Document(
-        "Title", ("what it is",), (Section("one", "One", blocks),), NOTHING, {}, verdict=verdict, stamp=stamp
+        "Title",
+        ("what it is",),
+        (Section("one", "One", blocks),),
+        NOTHING,
+        {},
+        verdict=verdict,
+        stamps=(stamp,) if stamp else (),
     )  # type: ignore[arg-type]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from datetime import date
 from functools import partial
 
@@ -15,7 +16,18 @@ from cranfield.evaluation.values import Comparison, Evaluation
 from cranfield.model import TestSet, query_strata
 from cranfield.numbers import format_count
 from cranfield.plugins import plugins
-from cranfield.reporting.document import MADE_BY, PILOT_STAMP, Bullets, Cell, Document, Section, Table, tidy_table
+from cranfield.reporting.document import (
+    MADE_BY,
+    PILOT_STAMP,
+    VOID_STAMP,
+    Bullets,
+    Cell,
+    Document,
+    Section,
+    Table,
+    tidy_table,
+    without_tones,
+)
 from cranfield.reporting.payload import payload_of, results_payload
 from cranfield.reporting.sections.answers import answers, by_query
 from cranfield.reporting.sections.class_verdict import class_verdicts
@@ -132,22 +144,25 @@ def _document(subject: Subject, title: str, roles: Sequence[str] | None = None) 
     """The report of a subject; systems with a role, or compared, are listed under the title."""
     labels = () if roles is None else zip(subject.labels, roles, strict=True)
     result = subject.result or subject.evaluations
+    sections = (
+        *sections_of(subject, SECTIONS[:-1]),
+        *plugin_sections(subject),
+        *sections_of(subject, SECTIONS[-1:]),
+    )
+    if subject.is_void:
+        sections = tuple(replace(section, blocks=without_tones(section.blocks)) for section in sections)
     return Document(
         title=title,
         subtitle=(
             *_listed([f"{label} ({role})" if role else label for label, role in labels]),
             test_set_line(subject.evaluations[0]),
         ),
-        sections=(
-            *sections_of(subject, SECTIONS[:-1]),
-            *plugin_sections(subject),
-            *sections_of(subject, SECTIONS[-1:]),
-        ),
+        sections=sections,
         tidy=partial(tidy_comparison, subject.pair) if subject.pair else partial(tidy_evaluations, subject.evaluations),
         payload=partial(payload_of, result, subject.contrasts, subject.sensitivity),
         record=partial(results_payload, result, subject.contrasts, subject.sensitivity),
         verdict=verdict_block(subject),
-        stamp=PILOT_STAMP if subject.pilot else "",
+        stamps=((PILOT_STAMP,) if subject.pilot else ()) + ((VOID_STAMP,) if subject.is_void else ()),
         made_by=MADE_BY,
     )
 

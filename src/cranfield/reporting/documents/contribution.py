@@ -87,7 +87,7 @@ def contribution_document(found: Contributions, *, preflight: Preflight = ()) ->
         tidy=partial(_tidy, found),
         payload=lambda: payload_of(found.variants) | record_of(found, FIELDS),
         record=lambda: results_payload(found.variants) | record_of(found, FIELDS),
-        stamp=PILOT_STAMP if found.pilot else "",
+        stamps=(PILOT_STAMP,) if found.pilot else (),
         made_by=MADE_BY,
     )
 

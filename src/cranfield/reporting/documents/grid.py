@@ -74,7 +74,7 @@ def grid_document(found: GridResult, *, preflight: Preflight = ()) -> Document:
         tidy=partial(_tidy, found),
         payload=partial(_payload, found),
         verdict=_verdict(found, subject),
-        stamp=PILOT_STAMP if found.pilot else "",
+        stamps=(PILOT_STAMP,) if found.pilot else (),
         made_by=MADE_BY,
     )
 

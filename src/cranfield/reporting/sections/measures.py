@@ -130,11 +130,13 @@ def _interval_figure(comparison: Comparison, level: str) -> Figure | None:
         for about in rows
     )
     spec = TESTS[comparison.test]
+    is_void = any(finding.is_void for finding in comparison.evidence)
     marks = [
         Whisker(
             str(about.measure),
             drawn_estimate(about),
-            *(about.ci_low, about.ci_high, interval_tone(about, about.measure)),
+            *(about.ci_low, about.ci_high),
+            "" if is_void else interval_tone(about, about.measure),
         )
         for about in rows
     ]

@@ -75,3 +75,9 @@ class Subject:
     def pilot(self) -> bool:
         """True when any system is not for the record."""
         return any(evaluation.pilot for evaluation in self.evaluations)
+
+    @property
+    def is_void(self) -> bool:
+        """True when scores of a system do not count."""
+        sources = self.evaluations if self.result is None else (self.result,)
+        return any(finding.is_void for source in sources for finding in source.evidence)
