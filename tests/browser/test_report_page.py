@@ -25,6 +25,7 @@ from cranfield.model import (
     Source,
     TestSet,
 )
+from cranfield.model.note import info
 from cranfield.project.recipe import compare, evaluate
 from cranfield.reporting import comparison_document, evaluation_document, save_report
 from cranfield.reporting.documents.agreement import agreement_document
@@ -86,7 +87,7 @@ def of_every_class() -> Comparison:
         legacy={q.id: Legacy((LONG,)) for q in queries if q.query_class == "deprecation"},
         sources=(Source(EVIL, "^<"), Source(LONG, "^r")),
         meta=Meta(review=f"{EVIL} {LONG}"),
-        notes=(EVIL + LONG,),
+        notes=info(EVIL + LONG),
     )
 
     def run(name: str, *ids: str) -> Run:

@@ -43,7 +43,7 @@ def content_id(text: str, params: Mapping[str, Scalar] | None = None) -> str:
 
     Example:
         >>> content_id("smart merging of single line declarations into blocks")
-        'smart-merging-of-single-line-5c9a2b3dfe'
+        'smart-merging-of-single-line-fdf72d8da4'
     """
     question = question_of(text)
     content = question if not params else json.dumps([question, dict(params)], sort_keys=True, ensure_ascii=False)

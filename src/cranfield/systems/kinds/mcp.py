@@ -102,9 +102,10 @@ class McpSystem(ConfiguredSystem):
             yield f"command {' '.join(self._mcp.command)}", partial(check_command, self, self._mcp.command)
 
     def depends_on(self) -> Iterator[Path]:
-        """Besides `depends`, the program of the server and every file named by an argument."""
+        """Besides `depends`, the program of a server that is started, and every file named by an argument."""
         yield from super().depends_on()
-        yield from argument_files(self, self._argv())
+        if isinstance(self._mcp, McpProgram):
+            yield from argument_files(self, self._argv())
 
     def close(self) -> None:
         """Close the session and the server that was started for it; called at exit."""

@@ -14,9 +14,16 @@ from importlib.machinery import PathFinder
 from pathlib import Path
 from threading import RLock
 from types import ModuleType
+from typing import TYPE_CHECKING, Any
 
 from cranfield.systems.configured import CheckFailedError
 from cranfield.systems.kinds.in_process import error_text, error_text_with_place
+
+if TYPE_CHECKING:
+    from modulefinder import ModuleFinder
+
+PACKAGE = 5
+"""Kind of a package in the triples of `ModuleFinder`."""
 
 _lock = RLock()
 _own: dict[tuple[str, ...], dict[str, ModuleType]] = {}
@@ -53,9 +60,7 @@ def module_files(module: str, folders: Sequence[Path]) -> Iterator[Path]:
 
     For a module outside of the folders, only its own file.
     """
-    from modulefinder import ModuleFinder
-
-    inside = ModuleFinder(path=[str(folder) for folder in folders])
+    inside = _module_finder([str(folder) for folder in folders])
     with suppress(ImportError, SyntaxError, OSError, ValueError, RecursionError):
         inside.import_hook(module)
     named = (getattr(found, "__file__", None) for found in inside.modules.values())
@@ -69,6 +74,27 @@ def module_files(module: str, folders: Sequence[Path]) -> Iterator[Path]:
                 files = {file}
                 break
     yield from sorted(files)
+
+
+def _module_finder(folders: list[str]) -> ModuleFinder:
+    """A finder that also follows packages without an `__init__.py`, at which `ModuleFinder` raises AttributeError."""
+    from modulefinder import ModuleFinder
+
+    class Finder(ModuleFinder):
+        def find_module(self, name: str, path: Any, parent: Any = None) -> Any:
+            spec = PathFinder.find_spec(name, self.path if path is None else path)
+            if spec is not None and spec.loader is None and spec.submodule_search_locations:
+                return None, next(iter(spec.submodule_search_locations)), ("", "", PACKAGE)
+            return super().find_module(name, path, parent)
+
+        def load_package(self, fqname: str, pathname: str) -> Any:
+            if (Path(pathname) / "__init__.py").is_file():
+                return super().load_package(fqname, pathname)
+            package: Any = self.add_module(fqname)
+            package.__path__ = [pathname]
+            return package
+
+    return Finder(path=folders)
 
 
 def _imported(module: str, folders: Sequence[Path]) -> ModuleType:
