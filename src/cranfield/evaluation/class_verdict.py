@@ -28,8 +28,8 @@ from cranfield.model import query_strata
 from cranfield.model.query import CLASS
 from cranfield.ranking.value import FloatQ
 from cranfield.stats.result import TestResult, holm
-from cranfield.stats.stratified import STRATIFIED, stratified
-from cranfield.stats.table import TESTS, Paired
+from cranfield.stats.stratified import WITHIN, stratified_t
+from cranfield.stats.table import TESTS
 from cranfield.stats.vectors import differences
 from cranfield.words import first_of, n_of
 
@@ -180,14 +180,12 @@ def _labels(comparison: Comparison, key: str, *, by_class: bool) -> Mapping[str,
 
 def _overall(comparison: Comparison, key: str) -> TestResult:
     """The declared test on the primary measure, over all queries, with the classes as strata."""
+    if comparison.test != "t":  # the others are stratified as they are: see `cranfield.stats.stratified`
+        return comparison.measures[comparison.primary].tests[comparison.test]
     labels = _labels(comparison, key, by_class=key == CLASS and bool(comparison.baseline.ranking.classes))
     paired = pair_values(comparison.evaluations, comparison.primary)
-    about = comparison.measures[comparison.primary].tests[comparison.test]
-    if comparison.test != "t":
-        return about  # the same test: see STRATIFIED
-    a, b = paired.values.T
-    given = Paired(a, b, differences(a, b), comparison.alpha, comparison.seed, comparison.n_draws)
-    result = stratified(comparison.test, given, [labels[query_id] for query_id in paired.query_ids])
+    of_queries = [labels[query_id] for query_id in paired.query_ids]
+    result = stratified_t(differences(*paired.values.T), of_queries, alpha=comparison.alpha)
     return replace(result, p_adjusted=result.p_two_sided)
 
 
@@ -200,7 +198,7 @@ def _with_overall(comparison: Comparison, overall: TestResult) -> Mapping[Measur
         about,
         ci_low=overall.ci_low,
         ci_high=overall.ci_high,
-        interval_method=f"{about.interval_method}, {STRATIFIED[comparison.test]}",
+        interval_method=f"{about.interval_method}, {WITHIN}",
         tests={**about.tests, comparison.test: overall},
     )
     return {**comparison.measures, comparison.primary: changed}

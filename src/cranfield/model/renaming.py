@@ -31,16 +31,25 @@ class IdMatch:
 
 
 def match_ids(testset: TestSet, given: Collection[str]) -> IdMatch | None:
-    """Find the rule under which given ids are those of a set; None where one of them is an id of the set, or none fits.
+    """Find the rule under which given ids are those of a set; None where one of them is an id of the set, or none fits."""
+    if testset.id_rules is None or not given or any(name in testset.by_id for name in given):
+        return None
+    rule = fitting_rule(testset.id_rules.names, set(given))
+    if rule is None:
+        return None
+    names = testset.id_rules.names[rule]
+    return IdMatch(rule, {name: names[name] for name in given if name in names})
+
+
+def fitting_rule(names: Mapping[IdRule, Mapping[str, str]], given: Collection[str]) -> IdRule | None:
+    """The first rule under which given ids name queries; None where none does.
 
     Row numbers fit only where every given id is a row: a number beyond the last row means that the rows are others.
     """
-    if testset.id_rules is None or not given or any(name in testset.by_id for name in given):
-        return None
-    for rule, names in testset.id_rules.names.items():
-        found = {name: names[name] for name in given if name in names}
-        if found and (rule != "row" or len(found) == len(set(given))):
-            return IdMatch(rule, found)
+    for rule, known in names.items():
+        n = sum(name in known for name in given)
+        if n and (rule != "row" or n == len(given)):
+            return rule
     return None
 
 

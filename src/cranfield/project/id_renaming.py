@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from cranfield.errors import InputError, TestSetError
 from cranfield.model import IdRule, TestSet
 from cranfield.model.query_ids import id_of
-from cranfield.model.renaming import renamed, rule_of_digest
+from cranfield.model.renaming import fitting_rule, renamed, rule_of_digest
 from cranfield.words import first_of
 
 
@@ -32,10 +32,9 @@ class Renaming:
         own = {*self.old.query_ids, *self.known}
         if not ids or any(query_id in own for query_id in ids):
             return None
-        fits = {rule: [query_id for query_id in ids if query_id in names] for rule, names in self.names.items()}
-        for rule, found in fits.items():
-            if found and (rule != "row" or len(found) == len(ids)):
-                return rule
+        rule = fitting_rule(self.names, ids)
+        if rule is not None:
+            return rule
         raise InputError(
             "its queries are not those of the test set under any rule of ids",
             expected=f"such as {first_of(self.old.query_ids[:2])}, or rows from 1 to {len(self.old.queries)}",

@@ -8,7 +8,7 @@ spread within classes. The bootstrap draws queries of all classes: within a clas
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -17,30 +17,10 @@ from cranfield.stats.describe import describe
 from cranfield.stats.interval import align_with_test, t_quantile, t_tail
 from cranfield.stats.paired import paired_t
 from cranfield.stats.result import TestResult
-from cranfield.stats.table import TESTS, Paired
 from cranfield.stats.vectors import FloatN, Values, as_vector, check_alpha
 
-STRATIFIED: Mapping[str, str] = {
-    "permutation": "signs are flipped within queries, and so within classes",
-    "wilcoxon": "signs are flipped within queries, and so within classes",
-    "sign": "signs are flipped within queries, and so within classes",
-    "t": "standard error from the spread within classes, Satterthwaite's degrees of freedom",
-    "bootstrap": "queries of all classes are drawn together",
-}
-"""Declared test to what it does with classes."""
-
-
-def stratified(test: str, given: Paired, labels: Sequence[str]) -> TestResult:
-    """The declared test of the difference over all queries, with classes as strata.
-
-    Args:
-        test: a name of `STRATIFIED`.
-        given: what the test is run on.
-        labels: the class of each query, in the same order.
-    """
-    if test == "t":
-        return stratified_t(given.difference, labels, alpha=given.alpha)
-    return TESTS[test].run(given)
+WITHIN = "standard error from the spread within classes, Satterthwaite's degrees of freedom"
+"""What `stratified_t` does, for a report."""
 
 
 def stratified_t(difference: Values, labels: Sequence[str], *, alpha: float = 0.05) -> TestResult:

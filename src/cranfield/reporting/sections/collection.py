@@ -133,9 +133,14 @@ def _failed(evaluation: Evaluation) -> list[str]:
     kinds = [f"{counted[kind.value]} {kind.value}" for kind in Outcome if kind.is_failure and counted[kind.value]]
     if not kinds:
         return []
+    effect = in_brackets(_effect_of_failures(evaluation))
+    return [f"{len(evaluation.failures)} of {len(evaluation.query_ids)} queries failed{effect}: {', '.join(kinds)}"]
+
+
+def _effect_of_failures(evaluation: Evaluation) -> str:
+    """What failed queries count as."""
     places = np.flatnonzero([outcome.is_failure for outcome in evaluation.ranking.outcomes])
-    effect = in_brackets(effect_of(places, evaluation.measures, evaluation.values, evaluation.scored))
-    return [f"{len(places)} of {len(evaluation.query_ids)} queries failed{effect}: {', '.join(kinds)}"]
+    return effect_of(places, evaluation.measures, evaluation.values, evaluation.scored)
 
 
 def _outcomes(systems: Systems) -> Table:
@@ -188,11 +193,8 @@ def _failures_caption(systems: Systems) -> str:
     """`Failures (counted as 0)`, or by system where they count differently."""
     effects: dict[str, list[str]] = {}
     for label, evaluation in systems:
-        places = np.flatnonzero([outcome.is_failure for outcome in evaluation.ranking.outcomes])
-        if len(places):
-            effects.setdefault(effect_of(places, evaluation.measures, evaluation.values, evaluation.scored), []).append(
-                label
-            )
+        if evaluation.failures:
+            effects.setdefault(_effect_of_failures(evaluation), []).append(label)
     if len(effects) == 1:
         return f"Failures{in_brackets(next(iter(effects)))}"
     return "Failures (" + "; ".join(f"{and_list(labels)}: {effect}" for effect, labels in effects.items()) + ")"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from string import ascii_lowercase
+from typing import NamedTuple
 
 from cranfield.errors import UnknownNameError
 from cranfield.evaluation.many_values import ManyComparison
@@ -35,13 +36,31 @@ def leaderboard(subject: Subject) -> Section | None:
     return Section("systems", "Systems", tuple(blocks))
 
 
-def group_letters(many: ManyComparison) -> dict[str, str]:
-    """The groups of each system: `a`, `b`, or `b-d` for several; empty where nothing could be significant."""
-    found: dict[str, list[str]] = {name: [] for name in many.names}
-    for place, group in enumerate(many.groups):
+class Ranked(NamedTuple):
+    """A line of the leaderboard."""
+
+    rank: int
+    """By the mean of the primary measure."""
+    system: str
+    group: str
+    """`a`, `b`, or `b-d` for several; empty where nothing could be significant."""
+    better_than: int | None
+    worse_than: int | None
+    """Number of systems; None where nothing could be significant."""
+
+
+def ranked_systems(many: ManyComparison) -> dict[int, Ranked]:
+    """Place of each system to its line, the best first."""
+    letters: dict[str, list[str]] = {name: [] for name in many.names}
+    for number, group in enumerate(many.groups):
         for name in group:
-            found[name].append(_letter(place))
-    return {name: _span(letters) for name, letters in found.items()}
+            letters[name].append(_letter(number))
+    lines: dict[int, Ranked] = {}
+    for rank, place in enumerate(many.best_first, start=1):
+        name = many.names[place]
+        wins = many.wins[name] if letters[name] else (None, None)
+        lines[place] = Ranked(rank, name, _span(letters[name]), *wins)
+    return lines
 
 
 def _letter(place: int) -> str:
@@ -88,18 +107,16 @@ def _other_measures(many: ManyComparison) -> list[Measure]:
 
 
 def _board(many: ManyComparison, sort: str) -> Table:
-    labels, groups, measures = lettered(many.evaluations), group_letters(many), _other_measures(many)
-    rank = {place: number for number, place in enumerate(many.best_first, start=1)}
+    labels, lines, measures = lettered(many.evaluations), ranked_systems(many), _other_measures(many)
     others = [mean_cells([row.mean for row in many.summaries[measure]], measure) for measure in measures]
     rows: list[tuple[Cell, ...]] = []
     for place in order_of(many, sort):
-        name, summary = many.names[place], many.summaries[many.primary][place]
-        better, worse = many.wins[name] if groups[name] else (None, None)
-        role = {"best": name in many.verdict.best, "baseline": name == many.baseline}
+        line, summary = lines[place], many.summaries[many.primary][place]
+        role = {"best": line.system in many.verdict.best, "baseline": line.system == many.baseline}
         rows.append(
             (
-                *(rank[place], labels[place], summary.mean, (summary.ci_low, summary.ci_high)),
-                *(groups[name] or UNKNOWN, better, worse),
+                *(line.rank, labels[place], summary.mean, (summary.ci_low, summary.ci_high)),
+                *(line.group or UNKNOWN, line.better_than, line.worse_than),
                 *(cells[place] for cells in others),
                 ", ".join(word for word, holds in role.items() if holds),
             )
@@ -193,18 +210,14 @@ def means_table(result: ManyComparison | Sequence[Evaluation], sort: str = "mean
 
 
 def _compared_means(many: ManyComparison, sort: str) -> Table:
-    rank = {place: number for number, place in enumerate(many.best_first, start=1)}
-    groups = group_letters(many)
+    lines = ranked_systems(many)
     rows: list[tuple[Cell, ...]] = []
     for place in order_of(many, sort):
-        name = many.names[place]
-        better, worse = many.wins[name] if groups[name] else (None, None)
-        cells: list[Cell] = [rank[place], name, groups[name], better, worse, int(name in many.verdict.best)]
+        cells: list[Cell] = [*lines[place], int(lines[place].system in many.verdict.best)]
         for row in many.summaries.values():
             cells += [row[place].mean, row[place].ci_low, row[place].ci_high]
         rows.append(tuple(cells))
-    headings = ("rank", "system", "group", "better_than", "worse_than", "best")
-    return tidy_table((*headings, *_mean_headings(list(many.summaries))), rows)
+    return tidy_table((*Ranked._fields, "best", *_mean_headings(list(many.summaries))), rows)
 
 
 def _mean_headings(measures: Sequence[Measure]) -> list[str]:

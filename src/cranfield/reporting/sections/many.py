@@ -28,7 +28,7 @@ from cranfield.reporting.document import (
     TonedCell,
 )
 from cranfield.reporting.sections.labels import news_of, short_names
-from cranfield.reporting.sections.leaderboard import group_letters
+from cranfield.reporting.sections.leaderboard import ranked_systems
 from cranfield.reporting.sections.measures import CLAIMS, interval_figure, margin_legend, why_mean_differs
 from cranfield.reporting.sections.subject import Subject
 from cranfield.stats.table import TESTS
@@ -360,13 +360,7 @@ def many_record(many: ManyComparison, fields: Fields) -> dict[str, Any]:
         record["means"][measure] = dict(zip(many.names, row, strict=True))
     for row in record["strata"]:
         row["means"] = {name: summary["mean"] for name, summary in zip(many.names, row["means"], strict=True)}
-    groups = group_letters(many)
-    record["leaderboard"] = [
-        {"rank": rank, "system": name, "group": groups[name], "better_than": wins[0], "worse_than": wins[1]}
-        for rank, (name, wins) in enumerate(
-            ((many.names[place], many.wins[many.names[place]]) for place in many.best_first), 1
-        )
-    ]
+    record["leaderboard"] = [line._asdict() for line in ranked_systems(many).values()]
     if record["ranks"] is not None:
         record["ranks"]["means"] = dict(zip(many.names, record["ranks"]["means"], strict=True))
     return record
