@@ -16,6 +16,7 @@ from cranfield.gate.decimals import exact
 from cranfield.measures import CATALOGUE, Measure, compute, parse
 from cranfield.measures.kernels import expected_relevant, first_relevant_rank
 from cranfield.model import Outcome, is_in_stratum, query_strata
+from cranfield.stats.result import DEFAULT_DRAWS
 
 Values = Mapping[str, Fraction]
 """Query id to the exact value of a measure; queries without a value are missing."""
@@ -32,6 +33,8 @@ class Evidence:
     """Test of the intervals, unless the rule names one."""
     alpha: float = 0.05
     seed: int = 0
+    n_draws: int = DEFAULT_DRAWS
+    """Random sign patterns and resamples."""
     _known: dict[str, Values] = field(default_factory=dict, compare=False)
 
     def values(self, measure: str) -> Values:

@@ -20,7 +20,7 @@ from cranfield.gate.result import RuleResult, Status
 from cranfield.measures import CATALOGUE, parse
 from cranfield.model.renaming import own_id
 from cranfield.numbers import format_count, format_level
-from cranfield.stats.table import DEFAULT_DRAWS, TESTS, Paired
+from cranfield.stats.table import TESTS, Paired
 from cranfield.stats.vectors import differences
 from cranfield.words import first_of, n_of
 
@@ -191,7 +191,7 @@ def _surely(rule: Drop, falls: Mapping[str, Fraction], margin: Fraction, evidenc
     """Status and text of the interval of the mean drop: above the margin, below it, or overlapping it."""
     alpha = rule.alpha if rule.alpha is not None else evidence.alpha
     test = rule.test or evidence.test
-    low, high = interval_of([float(fall) for fall in falls.values()], test, alpha, evidence.seed)
+    low, high = interval_of([float(fall) for fall in falls.values()], test, alpha, evidence.seed, evidence.n_draws)
     ends = ["unbounded" if end is None else as_text(exact(end), signed=True) for end in (low, high)]
     interval = f"{format_level(alpha)} CI of the drop {ends[0]} to {ends[1]} ({test})"
     if low is not None and exact(low) > margin:
@@ -202,7 +202,7 @@ def _surely(rule: Drop, falls: Mapping[str, Fraction], margin: Fraction, evidenc
 
 
 def interval_of(
-    change: Sequence[float], test: str, alpha: float, seed: int, n_draws: int = DEFAULT_DRAWS
+    change: Sequence[float], test: str, alpha: float, seed: int, n_draws: int
 ) -> tuple[float | None, float | None]:
     """The interval of a mean difference by one of the tests; None where an end is not bounded."""
     after = np.asarray(change, dtype=np.float64)

@@ -1,4 +1,7 @@
-"""The rule `no_worse`: the verdict against the baseline may not be worse or mixed, and no class may be worse."""
+"""The rule `no_worse`: the verdict against the baseline may not be worse or mixed, and no class may be worse.
+
+A loss that so few queries or draws could not make significant is inconclusive.
+"""
 
 from __future__ import annotations
 
@@ -16,11 +19,11 @@ from cranfield.gate.evidence import Evidence, direction, named
 from cranfield.gate.judge import lowest
 from cranfield.gate.result import RuleResult, Status
 from cranfield.model import query_strata
-from cranfield.numbers import format_count, format_p
+from cranfield.numbers import format_count, format_p, format_plain
 from cranfield.stats.result import holm
-from cranfield.stats.table import DEFAULT_DRAWS, TESTS, Paired
+from cranfield.stats.table import TESTS, Paired
 from cranfield.stats.vectors import differences
-from cranfield.words import first_of
+from cranfield.words import first_of, n_of
 
 EXPECTED = "neither worse nor mixed"
 OVERALL = ""
@@ -34,7 +37,7 @@ class _Tested:
     label: str
     pairs: Sequence[str]
     p: float | None
-    """Adjusted over the classes; None where the class has too few queries to decide."""
+    """Adjusted over the classes; None where the class has too few queries to decide, or the test gives none."""
     code: VerdictCode
 
 
@@ -74,12 +77,12 @@ def _classes(rule: NoWorse, evidence: Evidence, pairs: Sequence[str]) -> Mapping
 
 def _tested(rule: NoWorse, evidence: Evidence, groups: Mapping[str, Sequence[str]]) -> list[_Tested]:
     now, before, sign = evidence.values(rule.measure), evidence.before(rule.measure), direction(rule.measure)
-    alpha = evidence.alpha if rule.alpha is None else rule.alpha
+    alpha = _alpha(rule, evidence)
     spec, results = TESTS[rule.test or evidence.test], []
     for pairs in groups.values():
         a, b = (np.array([float(side[query_id]) for query_id in pairs]) for side in (before, now))
-        results.append(spec.run(Paired(a, b, differences(a, b), alpha, evidence.seed, DEFAULT_DRAWS)))
-    needed = smallest_n(alpha)
+        results.append(spec.run(Paired(a, b, differences(a, b), alpha, evidence.seed, evidence.n_draws)))
+    needed = 0 if OVERALL in groups else smallest_n(alpha)
     counted = [
         result.p_two_sided if len(pairs) >= needed else None
         for result, pairs in zip(results, groups.values(), strict=True)
@@ -109,7 +112,26 @@ def _judged(rule: NoWorse, evidence: Evidence, overall: _Tested, classes: Sequen
     losses = {q: loss for each in of for q in each.pairs if (loss := sign * (now[q] - before[q])) < 0}
     queries = lowest(losses, 1) if is_broken else ()
     status: Status = "failed" if is_broken else "passed"
+    if not is_broken and (why := _undetectable_loss(rule, evidence, overall.pairs)):
+        status, sentence = "inconclusive", f"{sentence}; {why}"
     return RuleResult("no_worse", no_worse_words(rule), status, got, EXPECTED, sentence, queries)
+
+
+def _undetectable_loss(rule: NoWorse, evidence: Evidence, pairs: Sequence[str]) -> str:
+    """Why a mean that fell could not have been significant; empty where it could, or where it did not fall."""
+    now, before, sign = evidence.values(rule.measure), evidence.before(rule.measure), direction(rule.measure)
+    test, alpha = rule.test or evidence.test, _alpha(rule, evidence)
+    fell = sign * (mean([now[query_id] for query_id in pairs]) - mean([before[query_id] for query_id in pairs])) < 0
+    if not fell or TESTS[test].smallest_p(len(pairs), evidence.n_draws) <= alpha:
+        return ""
+    counts = [n_of(len(pairs), "queries", format_count)]
+    if TESTS[test].smallest_p(len(pairs), 2**31) <= alpha:
+        counts.append(f"{format_count(evidence.n_draws)} draws")
+    return f"{' and '.join(counts)} cannot show any loss at alpha {format_plain(alpha)}"
+
+
+def _alpha(rule: NoWorse, evidence: Evidence) -> float:
+    return evidence.alpha if rule.alpha is None else rule.alpha
 
 
 def _sentence(rule: NoWorse, evidence: Evidence, tested: _Tested) -> str:

@@ -134,7 +134,7 @@ def _measure_changes(evidence: Evidence, terms: GateTerms) -> Iterator[MeasureCh
             continue
         after, then = (mean([side[query_id] for query_id in pairs]) for side in (now, before))
         change = [float(now[query_id] - before[query_id]) for query_id in pairs]
-        low, high = interval_of(change, test, evidence.alpha, evidence.seed)
+        low, high = interval_of(change, test, evidence.alpha, evidence.seed, evidence.n_draws)
         yield MeasureChange(measure, float(after), float(then), float(after - then), low, high, len(pairs))
 
 

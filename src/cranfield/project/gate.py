@@ -302,7 +302,8 @@ def _judged(
     accepted: tuple[Baseline | None, BaselineFacts | None],
 ) -> GateResult:
     baseline, facts = accepted
-    evidence = Evidence(evaluation, baseline, plan.config.test, plan.config.alpha)
+    config = plan.config
+    evidence = Evidence(evaluation, baseline, config.test, config.alpha, n_draws=config.draws)
     notes = (
         *plan.notes,
         *_matched_queries(plan, experiment),

@@ -115,8 +115,9 @@ class GateJudge:
             return None
         kept_before = None if before is None else self._kept(before, testset)
         recorded = cast("Evaluation", _Recorded(testset, tuple(kept.get(self._measure, {}))))
-        alpha, test = self._config.alpha, self._config.test
-        evidence = _KeptEvidence(recorded, None, test, alpha, kept=kept, kept_before=kept_before or {})
+        alpha, test, draws = self._config.alpha, self._config.test, self._config.draws
+        sides = (kept, kept_before or {})
+        evidence = _KeptEvidence(recorded, None, test, alpha, n_draws=draws, kept=sides[0], kept_before=sides[1])
         for rule in self._rules(name, compares=kept_before is not None):
             result = RULES[rule.kind].judge(rule.terms, evidence)
             if result.status == "failed":

@@ -387,8 +387,12 @@ def by_type(**letters: str) -> tuple[dict[str, str], dict[str, dict[str, str]]]:
     [
         # 6 of 6 down: p = 2 / 2^6 = .031
         ("{measure: RR}", {"a": "R" * 6}, {"a": "S" * 6}, "failed", "worse"),
-        ("{measure: RR, alpha: 0.01}", {"a": "R" * 6}, {"a": "S" * 6}, "passed", "no significant difference"),
-        ("{measure: RR}", {"a": "R" * 5}, {"a": "S" * 5}, "passed", "no significant difference"),
+        # No loss of so few queries could be significant
+        ("{measure: RR, alpha: 0.01}", {"a": "R" * 6}, {"a": "S" * 6}, "inconclusive", "no significant difference"),
+        ("{measure: RR}", {"a": "R" * 5}, {"a": "S" * 5}, "inconclusive", "no significant difference"),
+        ("{measure: RR}", {"a": "S" * 5}, {"a": "R" * 5}, "passed", "no significant difference"),
+        ("{measure: RR}", {"a": "R" * 5}, {"a": "R" * 5}, "passed", "no significant difference"),
+        ("{measure: RR}", {"a": "R" * 20}, {"a": "S" + "R" * 19}, "passed", "no significant difference"),
         ("{measure: RR}", {"a": "S" * 6}, {"a": "R" * 6}, "passed", "better"),
         # The mean rises, and one class falls: 8 of 8, p = 2 * 2 / 2^8 = .016 over two classes
         ("{measure: RR}", {"a": "S" * 20, "b": "R" * 8}, {"a": "R" * 20, "b": "S" * 8}, "passed", "better"),
@@ -419,6 +423,16 @@ def test_no_worse_looks_at_the_mean_and_at_each_class(
     (before, strata), (after, _) = by_type(**then), by_type(**now)
     result = judged(f"no_worse: {rule}", answered(after, strata=strata), accepted(answered(before, strata=strata)))
     assert (result.status, result.got, result.expected) == (status, got, "neither worse nor mixed")
+
+
+def test_no_worse_is_inconclusive_where_the_declared_draws_find_nothing(answered: Found, accepted: Accepted) -> None:
+    (before, strata), (after, _) = by_type(a="R" * 40), by_type(a="S" * 40)
+    now, then = answered(after, strata=strata), accepted(answered(before, strata=strata))
+    few = judged("no_worse: {measure: RR}", now, then, n_draws=10)
+    assert (few.status, few.sentence.rpartition("; ")[2]) == (
+        *("inconclusive", "40 queries and 10 draws cannot show any loss at alpha 0.05"),
+    )
+    assert judged("no_worse: {measure: RR}", now, then).status == "failed"
 
 
 def test_no_worse_names_the_queries_of_the_class_that_lost_and_the_classes_that_cannot_decide(
