@@ -18,6 +18,8 @@ class NoteKind(StrEnum):
     """Grades were made from ratings."""
     INTACT = "intact"
     """Queries were left out because a place that they expect is not as it was."""
+    DRIFT = "drift"
+    """Queries stay although a place that they expect is not as it was."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +29,7 @@ class Note:
     kind: NoteKind
     text: str
     query_ids: tuple[str, ...] = ()
-    """Queries that were left out."""
+    """Queries that were left out, or that stay in spite of drift."""
     total: int = 0
     """Queries before that."""
 

@@ -50,7 +50,7 @@ def check_repository(
     if intact:
         left_out = {query_id for finding in report.drifted for query_id in finding.queries}
         return _intact(healed, left_out, report)
-    return replace(healed, notes=(*testset.notes, *info(*_notes(report))))
+    return replace(healed, notes=(*testset.notes, *info(*_notes(report)), *_allowed(testset, report)))
 
 
 def _intact(testset: TestSet, left_out: set[str], report: DriftReport) -> TestSet:
@@ -61,7 +61,7 @@ def _intact(testset: TestSet, left_out: set[str], report: DriftReport) -> TestSe
             f"test set {testset.name!r}: each of {n_of(n, 'queries')} expects a place that is not as it was in {report.where}",
             hint=f"{REVIEW}, then rehash it (`cranfield testset rehash`)",
         )
-    notes = _notes(report, is_allowed=False)
+    notes = _notes(report)
     if not left_out:
         return replace(testset, notes=(*testset.notes, *info(*notes)))
     states = Counter(finding.state for finding in report.drifted if finding.queries)
@@ -174,17 +174,25 @@ def state_text(finding: Finding) -> str:
     return f"{finding.state}{now}" + (f" ({finding.detail})" if finding.detail else "")
 
 
-def _notes(report: DriftReport, *, is_allowed: bool = True) -> list[str]:
+def _allowed(testset: TestSet, report: DriftReport) -> tuple[Note, ...]:
+    """A note on places that were accepted although they drifted; none where none did."""
+    if not report.drifted:
+        return ()
+    queries = {query_id for finding in report.drifted for query_id in finding.queries}
+    drifted = [f"{finding.label} {state_text(finding)}" for finding in report.drifted]
+    of = n_of(len(report.findings), "expected places")
+    text = f"Drift was allowed: {len(drifted)} of {of} not as they were: {_some(drifted)}."
+    named = tuple(query_id for query_id in testset.query_ids if query_id in queries)
+    return (Note(NoteKind.DRIFT, text, named, len(testset.queries)),)
+
+
+def _notes(report: DriftReport) -> list[str]:
     notes = []
     if not report.findings:
         notes.append("Nothing is expected in a file: the repository says nothing about this test set.")
     if report.moved:
         pairs = [f"{finding.label} to {finding.now}" for finding in report.moved]
         notes.append(f"{n_of(len(pairs), 'places')} moved to where the text is now: {_some(pairs)}.")
-    if report.drifted and is_allowed:
-        drifted = [f"{finding.label} {state_text(finding)}" for finding in report.drifted]
-        of = n_of(len(report.findings), "expected places")
-        notes.append(f"Drift was allowed: {len(drifted)} of {of} not as they were: {_some(drifted)}.")
     if unanchored := report.counts["unanchored"]:
         count = n_of(unanchored, "expected places")
         notes.append(f"{count} without an anchor: edits there go unseen until `cranfield testset rehash`.")

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from cranfield.errors import TestSetError
-from cranfield.model import Entity, File, Query, Span, Target, TestSet
+from cranfield.model import Entity, File, NoteKind, Query, Span, Target, TestSet
 from cranfield.project.drift import check_repository, rehash
 from cranfield.repo.drift import verify
 from cranfield.repo.snapshot import take
@@ -93,8 +93,9 @@ def test_drift_that_is_allowed_is_said(folder: Path) -> None:
     (folder / "src/a.py").write_text(CODE.replace("return 1", "return 11"))
     held = check_repository(tied, folder, allow_drift=True)
     assert held.targets == tied.targets
-    note = str(*held.notes)
-    assert note.startswith("Drift was allowed: 1 of 3 expected places not as they were: src/a.py::one edited (")
+    (note,) = held.notes
+    assert (note.kind, note.query_ids, note.total) == (NoteKind.DRIFT, ("q1",), len(tied.queries))
+    assert str(note).startswith("Drift was allowed: 1 of 3 expected places not as they were: src/a.py::one edited (")
 
 
 def test_a_set_that_was_never_tied_says_what_goes_unseen(folder: Path) -> None:

@@ -1,4 +1,4 @@
-"""Queries that were left out because the repository has changed."""
+"""Queries whose expected places are not as they were in the repository: left out, or accepted."""
 
 from __future__ import annotations
 
@@ -12,6 +12,16 @@ from cranfield.model import NoteKind
 def left_out_queries(system: Scored, measure: Measure | None, threshold: float) -> Iterator[Found]:
     """Queries that `--intact` left out of the test set."""
     del measure
+    yield from _noted(system, NoteKind.INTACT, threshold)
+
+
+def drifted_queries(system: Scored, measure: Measure | None, threshold: float) -> Iterator[Found]:
+    """Queries that `--allow-drift` kept in the test set."""
+    del measure
+    yield from _noted(system, NoteKind.DRIFT, threshold)
+
+
+def _noted(system: Scored, kind: NoteKind, threshold: float) -> Iterator[Found]:
     for note in system.testset.notes:
-        if note.kind is NoteKind.INTACT and len(note.query_ids) > threshold:
+        if note.kind is kind and len(note.query_ids) > threshold:
             yield Found(note.text, note.query_ids, len(note.query_ids), note.total)

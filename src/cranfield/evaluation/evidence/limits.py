@@ -9,7 +9,7 @@ import numpy as np
 from cranfield.evaluation.absence import without_judgment
 from cranfield.evaluation.evidence.values import Found, Scored, Sides
 from cranfield.measures import Measure, compute
-from cranfield.model import Absence, Outcome
+from cranfield.model import Outcome
 from cranfield.numbers import format_percent
 from cranfield.words import and_list
 
@@ -82,8 +82,8 @@ def never_judged_queries(sides: Sides, threshold: float) -> Iterator[Found]:
     absent, total = tuple(without_judgment(testset)), len(testset.queries)
     if absent and len(absent) / total > threshold:
         yield Found(
-            f"{len(absent)} of {total} queries are {Absence.NEVER_JUDGED} ({format_percent(len(absent) / total)}): "
-            f"the verdict is about the other {total - len(absent)}",
+            f"{len(absent)} of {total} queries have no judgment ({format_percent(len(absent) / total)}): "
+            "the means are of the others",
             absent,
             len(absent),
             total,

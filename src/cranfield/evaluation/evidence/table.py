@@ -9,7 +9,7 @@ from cranfield.evaluation.evidence.answers import broken_answer_rules
 from cranfield.evaluation.evidence.family import missing_family
 from cranfield.evaluation.evidence.freshness import changed_meanwhile, kept_answers, resumed_answers
 from cranfield.evaluation.evidence.inspected import Inspected
-from cranfield.evaluation.evidence.intact import left_out_queries
+from cranfield.evaluation.evidence.intact import drifted_queries, left_out_queries
 from cranfield.evaluation.evidence.likeness import id_form
 from cranfield.evaluation.evidence.limits import (
     failed_queries,
@@ -323,6 +323,15 @@ _ROWS = (
         0,
         Consequence.CAVEAT,
         system=left_out_queries,
+        cause="Look at the places that changed, correct the test set, and rehash it (cranfield testset rehash).",
+    ),
+    Check(
+        "drifted-queries",
+        "Queries expect places that have changed, which was accepted (--allow-drift).",
+        "queries with a changed place > t",
+        0,
+        Consequence.CAVEAT,
+        system=drifted_queries,
         cause="Look at the places that changed, correct the test set, and rehash it (cranfield testset rehash).",
     ),
     Check(

@@ -425,13 +425,13 @@ def unpaired(n: int, where: str) -> Callable[[], list[Evaluation]]:
     return build
 
 
-def left_out(n: int) -> Callable[[], list[Evaluation]]:
-    """A test set without some of its queries, whose places have changed."""
+def left_out(n: int, kind: NoteKind = NoteKind.INTACT) -> Callable[[], list[Evaluation]]:
+    """A test set without some of its queries, or with them, whose places have changed."""
 
     def build() -> list[Evaluation]:
         ids = corpus("paths")
         testset = judged_queries(ids)
-        note = Note(NoteKind.INTACT, f"{n} queries are left out", tuple(f"gone{number}" for number in range(n)), 40 + n)
+        note = Note(kind, f"{n} queries expect places that changed", tuple(f"gone{number}" for number in range(n)), 40 + n)
         testset = replace(testset, notes=(note,))
         return [of(testset, run_of(lists_of(testset, ids, seed=seed), name)) for seed, name in ((4, "old"), (5, "new"))]
 
@@ -602,10 +602,11 @@ BROKEN: Mapping[str, Sequence[Callable[[], list[Evaluation]]]] = {
     ],
     "judged-gap": [pooled("paths", 1.0), pooled("urls", 0.9), pooled("numbers", 0.7)],
     "intact-queries": [left_out(1), left_out(7), left_out(40)],
+    "drifted-queries": [left_out(n, NoteKind.DRIFT) for n in (1, 7, 40)],
     "identical-runs": [twice(("a", "b"), "paths"), twice(("a", "b", "c"), "urls"), twice(("x", "y"), "numbers")],
 }
 """Check to comparisons that it must find something in."""
-OF_THE_TEST_SET = {"intact-queries"}
+OF_THE_TEST_SET = {"intact-queries", "drifted-queries"}
 """Checks that find the same in every system."""
 LIMITS = {"judged-share": 0.99}
 """Thresholds of checks that have none by default."""
