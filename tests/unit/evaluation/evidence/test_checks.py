@@ -431,7 +431,7 @@ def left_out(n: int, kind: NoteKind = NoteKind.INTACT) -> Callable[[], list[Eval
     def build() -> list[Evaluation]:
         ids = corpus("paths")
         testset = judged_queries(ids)
-        note = Note(kind, f"{n} queries expect places that changed", tuple(f"gone{number}" for number in range(n)), 40 + n)
+        note = Note(kind, f"{n} queries have changed places", tuple(f"gone{number}" for number in range(n)), 40 + n)
         testset = replace(testset, notes=(note,))
         return [of(testset, run_of(lists_of(testset, ids, seed=seed), name)) for seed, name in ((4, "old"), (5, "new"))]
 
