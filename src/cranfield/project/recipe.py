@@ -25,6 +25,7 @@ from cranfield.project.loading import load
 from cranfield.project.scoring import score
 from cranfield.ranking import REPORTED_HITS, Duplicates, Missing
 from cranfield.ranking.file import FileReading
+from cranfield.words import and_list
 
 if TYPE_CHECKING:
     from cranfield.evaluation.many_values import ManyComparison
@@ -108,6 +109,7 @@ def evaluate_with_options(
         evaluation = evaluate_on_scales(testset, run, spelled, options, rule=testset.consensus or None)
     else:
         chosen = None if requested is None else parse_all([str(measure) for measure in requested])
+        on_detail = [str(measure) for measure in chosen or () if measure.on_detail]
         if chosen is not None:  # grades of one scale: there is no other one to be on
             chosen = tuple(dict.fromkeys(replace(measure, on_detail=False) for measure in chosen))
         if convention_named(options.convention).orders == "one" or isinstance(run, FileReading):
@@ -116,6 +118,8 @@ def evaluate_with_options(
             from cranfield.project.orders import evaluate_in_orders
 
             evaluation = evaluate_in_orders(testset, run, chosen, options)
+        if on_detail:
+            evaluation = replace(evaluation, warnings=(*evaluation.warnings, _not_on_detail(on_detail, testset)))
     evaluation = with_printed_names(evaluation)
     if evaluation.run is not None or options.confusion:
         from cranfield.evaluation.confusion import confusions_of
@@ -123,6 +127,12 @@ def evaluate_with_options(
         tables, missing = confusions_of(evaluation, options.confusion)
         evaluation = replace(evaluation, confusions=tables, warnings=(*evaluation.warnings, *missing))
     return evaluation if options.limits is None else replace(evaluation, limits=options.limits)
+
+
+def _not_on_detail(spellings: Sequence[str], testset: TestSet) -> str:
+    """Why measures of the detail scale are printed without their `(d)`."""
+    why = f"the convention is not {RATED_BY_SLOT}" if testset.ratings else "the test set has no ratings"
+    return f"{and_list(spellings)} computed on the grades as they are, not on the detail scale: {why}"
 
 
 def compare(  # noqa: PLR0913 - each is a choice that changes the verdict, and is typed by name

@@ -221,6 +221,17 @@ def test_measures_are_printed_as_their_users_know_them():
     assert str(evaluate({"q1": {"d1": 1}}, LISTS, measures=["AP@3"]).measures[0]) == "AP@3"
 
 
+def test_without_ratings_a_measure_of_the_detail_scale_says_that_it_is_not_on_it():
+    plain = replace(TWO_SCALES, ratings={}, grades={"q1": {"a": 2}, "q2": {"b": 1}})
+    evaluation = evaluate(plain, LISTS, measures=["nDCG(d)@3", "nDCG@3"])
+    assert list(map(str, evaluation.measures)) == ["nDCG@3"]
+    sentence = "nDCG(d)@3 computed on the grades as they are, not on the detail scale: "
+    assert sentence + "the test set has no ratings" in evaluation.warnings
+    rated = evaluate(TWO_SCALES, LISTS, measures=["nDCG(d)@3"], convention="trec")
+    assert sentence + "the convention is not searchtweak" in rated.warnings
+    assert not [each for each in evaluate(plain, LISTS, measures=["nDCG@3"]).warnings if "detail" in each]
+
+
 def test_where_nobody_rated_anything_no_measure_has_a_value():
     with pytest.raises(MeasureError, match="nothing within the cutoff is judged"):
         scored(single(None, None), "P@2")
