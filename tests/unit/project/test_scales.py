@@ -227,7 +227,7 @@ def test_without_ratings_a_measure_of_the_detail_scale_says_that_it_is_not_on_it
     assert list(map(str, evaluation.measures)) == ["nDCG@3"]
     sentence = "nDCG(d)@3 computed on the grades as they are, not on the detail scale: "
     assert sentence + "the test set has no ratings" in evaluation.warnings
-    rated = evaluate(TWO_SCALES, LISTS, measures=["nDCG(d)@3"], convention="trec")
+    rated = evaluate(replace(TWO_SCALES, grades=plain.grades), LISTS, measures=["nDCG(d)@3"])
     assert sentence + "the convention is not searchtweak" in rated.warnings
     assert not [each for each in evaluate(plain, LISTS, measures=["nDCG@3"]).warnings if "detail" in each]
 
