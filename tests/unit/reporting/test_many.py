@@ -63,6 +63,11 @@ def many() -> ManyComparison:
     return made_up(["plain", EVIL, "a | b `c`", "=1+1", "a name that is much longer than any column of a phone"])
 
 
+def test_of_many_systems_the_baseline_alone_has_a_line_under_the_title_whatever_they_are_called():
+    names = ["plain", "mean of 3 (baseline)", *(f"s{place}" for place in range(12))]
+    assert comparison_document(made_up(names, 5)).subtitle[0] == "14 systems, A plain (baseline)"
+
+
 def blocks_of(document: Document, name: str) -> tuple[Block, ...]:
     return next(section.blocks for section in document.sections if section.name == name)
 

@@ -154,7 +154,7 @@ def _document(subject: Subject, title: str, roles: Sequence[str] | None = None) 
     return Document(
         title=title,
         subtitle=(
-            *_listed([f"{label} ({role})" if role else label for label, role in labels]),
+            *_listed(list(labels)),
             test_set_line(subject.evaluations[0]),
         ),
         sections=sections,
@@ -167,12 +167,13 @@ def _document(subject: Subject, title: str, roles: Sequence[str] | None = None) 
     )
 
 
-def _listed(labels: Sequence[str]) -> tuple[str, ...]:
-    """A line for each system; of many one line with their number."""
+def _listed(labels: Sequence[tuple[str, str]]) -> tuple[str, ...]:
+    """A line for each system with its role; of many one line with their number and the baseline."""
+    lines = [f"{label} ({role})" if role else label for label, role in labels]
     if len(labels) <= MOST_LISTED:
-        return tuple(labels)
-    roles = [label for label in labels if label.endswith(" (baseline)")]
-    return (", ".join([f"{format_count(len(labels))} systems", *roles]),)
+        return tuple(lines)
+    baselines = [line for line, (_, role) in zip(lines, labels, strict=True) if role == "baseline"]
+    return (", ".join([f"{format_count(len(labels))} systems", *baselines]),)
 
 
 def sections_of(subject: Subject, builders: Sequence[Callable[[Subject], Section | None]]) -> tuple[Section, ...]:

@@ -91,11 +91,9 @@ def misfit_sentence(found: Misfit) -> str:
 def _change(found: Misfit, rater: RaterFit) -> str:
     interval = None if rater.ci_low is None or rater.ci_high is None else (rater.ci_low, rater.ci_high)
     ci = f", {format_level(found.level)} CI {format_delta_interval(interval)}" if interval else ""
-    p = format_p(rater.p_value)
-    equals = "" if p.startswith("<") else "= "
     return (
         f"alpha is {format_value(rater.alpha_without)} without {rater.rater} and {format_value(found.alpha_all)} with all "
-        f"raters ({format_delta(rater.change)}{ci}; p {equals}{p})"
+        f"raters ({format_delta(rater.change)}{ci}; p {format_p(rater.p_value)})"
     )
 
 
