@@ -58,4 +58,4 @@ def components_command(
         overrides=overrides,
     )
     deliver(job.document, output, written=job.written)
-    raise typer.Exit(EXIT_SYSTEM if job.broken_limits else 0)
+    raise typer.Exit(EXIT_SYSTEM if job.void_reasons else 0)

@@ -61,7 +61,7 @@ def grid_command(
         overrides=overrides,
     )
     deliver(job.document, output, written=job.written)
-    if job.broken_limits:
+    if job.void_reasons:
         raise typer.Exit(EXIT_SYSTEM)
     if job.result.comparison is not None:
         raise typer.Exit(verdict_exit_code([job.result.comparison.verdict.code], fail_on))

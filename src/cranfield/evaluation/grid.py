@@ -26,7 +26,7 @@ class GridPoint:
     held_out: Evaluation
     same: tuple[Mapping[str, Any], ...] = ()
     """Other points that give the same system."""
-    broken_limits: tuple[str, ...] = ()
+    void_reasons: tuple[str, ...] = ()
     """Why it cannot be chosen."""
 
 
@@ -120,18 +120,17 @@ def choose_point(
     if shared:
         raise UsageError("a query is in both parts", got=", ".join(sorted(shared)[:3]))
     checked = [
-        replace(point, broken_limits=void_sentences(options.limits.inspect([point.tuning], primary)))
-        for point in points
+        replace(point, void_reasons=void_sentences(options.limits.inspect([point.tuning], primary))) for point in points
     ]
     sign = sign_of(primary)
 
     def rank(point: GridPoint) -> tuple[bool, float]:
         mean = point.tuning.summaries[primary].mean
-        return bool(point.broken_limits) or mean is None, -sign * (mean or 0.0)
+        return bool(point.void_reasons) or mean is None, -sign * (mean or 0.0)
 
     ordered = sorted(checked, key=lambda point: (*rank(point), point.name != written.name))
     if rank(ordered[0])[0]:
-        reasons = list(dict.fromkeys(reason for point in ordered for reason in point.broken_limits))
+        reasons = list(dict.fromkeys(reason for point in ordered for reason in point.void_reasons))
         raise UsageError("no point of the grid can be chosen", got=reasons[0] if reasons else "no query has a value")
     best = [point for point in ordered if rank(point) == rank(ordered[0])]
     all_notes = list(notes)

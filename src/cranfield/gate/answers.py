@@ -5,7 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 
 from cranfield.config.gate import EveryAnswer
-from cranfield.gate.evidence import Evidence, named
+from cranfield.gate.gate_input import GateInput, named
 from cranfield.gate.result import RuleResult, Status
 from cranfield.model import parse_answer_rule
 from cranfield.model.answer_rule import answers_with_fields, violations
@@ -16,7 +16,7 @@ SHOWN = 3
 """Violating answers quoted in the sentence; all are in `queries`."""
 
 
-def every_answer(terms: EveryAnswer, evidence: Evidence) -> RuleResult:
+def every_answer(terms: EveryAnswer, evidence: GateInput) -> RuleResult:
     """A rule on a field, over the answers of the queries that it is about."""
     rule, run = parse_answer_rule(terms.rule), evidence.evaluation.run
     expected, of = str(rule), _of(terms)

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from cranfield.config.gate import Rule
 from cranfield.gate.decimals import as_text
-from cranfield.gate.evidence import Evidence, direction
+from cranfield.gate.gate_input import GateInput, direction
 from cranfield.gate.result import QueryChange, RuleResult
 from cranfield.gate.rules import measure_of
 from cranfield.measures import CATALOGUE, parse
@@ -17,7 +17,7 @@ from cranfield.words import noun
 
 
 def failing_queries(
-    evidence: Evidence, primary: str, rules: Sequence[Rule], results: Sequence[RuleResult]
+    evidence: GateInput, primary: str, rules: Sequence[Rule], results: Sequence[RuleResult]
 ) -> Iterator[QueryChange]:
     """Queries that lost on the measure of a broken rule or on the primary one, that a broken rule names, or that failed."""
     broken = [pair for pair in zip(rules, results, strict=True) if pair[1].status != "passed"]
@@ -44,7 +44,7 @@ def _ranked_by(primary: str, broken: Sequence[tuple[Rule, RuleResult]]) -> Mappi
     return {**found, primary: found.get(primary, [])}
 
 
-def _lost(evidence: Evidence, measure: str) -> set[str]:
+def _lost(evidence: GateInput, measure: str) -> set[str]:
     """Queries with a lower value than in the baseline, or with none now; none by a diagnostic measure."""
     if CATALOGUE[parse(measure).name].diagnostic:
         return set()
@@ -52,7 +52,7 @@ def _lost(evidence: Evidence, measure: str) -> set[str]:
     return {query for query in before if query not in now or sign * now[query] < sign * before[query]}
 
 
-def _badness(evidence: Evidence, measure: str) -> Callable[[str], tuple[bool, float, str]]:
+def _badness(evidence: GateInput, measure: str) -> Callable[[str], tuple[bool, float, str]]:
     """Sorts by the loss; without a value in the baseline by the value, after those."""
     now, before, sign = evidence.values(measure), evidence.before(measure), direction(measure)
 
@@ -65,7 +65,7 @@ def _badness(evidence: Evidence, measure: str) -> Callable[[str], tuple[bool, fl
     return badness
 
 
-def _why(evidence: Evidence, primary: str, query_id: str, broken: Sequence[tuple[Rule, RuleResult]]) -> str:
+def _why(evidence: GateInput, primary: str, query_id: str, broken: Sequence[tuple[Rule, RuleResult]]) -> str:
     """The values of a query under the broken rules that name it, or on the primary measure."""
     rules: dict[str, list[str]] = {}
     for rule, result in broken:
@@ -78,13 +78,13 @@ def _why(evidence: Evidence, primary: str, query_id: str, broken: Sequence[tuple
     return "; ".join(f"{value} ({noun(len(of), 'rules')}: {'; '.join(of)})" for value, of in rules.items())
 
 
-def _value_text(evidence: Evidence, measure: str, query_id: str) -> str:
+def _value_text(evidence: GateInput, measure: str, query_id: str) -> str:
     """`AP 0.3333, baseline 0.6667`."""
     now, before = evidence.values(measure), evidence.before(measure)
     value = as_text(now[query_id], before.get(query_id)) if query_id in now else "no value"
     return f"{measure} {value}" + (f", baseline {as_text(before[query_id])}" if query_id in before else "")
 
 
-def _outcomes(evidence: Evidence) -> Mapping[str, str]:
+def _outcomes(evidence: GateInput) -> Mapping[str, str]:
     ranking = evidence.evaluation.ranking
     return dict(zip(ranking.query_ids, (outcome.value for outcome in ranking.outcomes), strict=True))

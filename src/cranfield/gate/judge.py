@@ -1,4 +1,4 @@
-"""One function per kind of rule: from the rule and the evidence to its result.
+"""One function per kind of rule: from the rule and its input to its result.
 
 Numbers are compared as exact fractions. A rule that applies to no query fails.
 """
@@ -15,7 +15,7 @@ import numpy as np
 from cranfield.config.amount import Amount
 from cranfield.config.gate import Drop, Failures, Floor, JudgedShare, LatencyCeiling, Ratchet
 from cranfield.gate.decimals import as_text, exact, mean, percent_text
-from cranfield.gate.evidence import Evidence, Values, direction, named
+from cranfield.gate.gate_input import GateInput, Values, direction, named
 from cranfield.gate.result import RuleResult, Status
 from cranfield.measures import CATALOGUE, parse
 from cranfield.model.renaming import own_id
@@ -43,7 +43,7 @@ class GroupResult:
     """Distance to the bound; of several groups that passed, the one with the smallest is reported."""
 
 
-def floor(rule: Floor, evidence: Evidence) -> RuleResult:
+def floor(rule: Floor, evidence: GateInput) -> RuleResult:
     """A bound on a mean, stratum by stratum or over all; or on every query."""
     if rule.every_query is not None:
         return _every_query(rule, rule.every_query, evidence)
@@ -75,7 +75,7 @@ def floor(rule: Floor, evidence: Evidence) -> RuleResult:
     return _result("floor", floor_words(rule), how, groups)
 
 
-def _lost_now(measure: str, queries: Sequence[str], evidence: Evidence) -> tuple[str, ...]:
+def _lost_now(measure: str, queries: Sequence[str], evidence: GateInput) -> tuple[str, ...]:
     """Queries without a value that failed, or that have a value in the baseline: leaving them out would bias the mean.
 
     A query that finds nothing is left out of the mean where the measure is defined so.
@@ -113,7 +113,7 @@ def floor_words(rule: Floor) -> str:
     return f"{rule.measure} is {_bound(rule)[0]}{within}{_of(named(rule.where))}"
 
 
-def _every_query(rule: Floor, bound: Decimal, evidence: Evidence) -> RuleResult:
+def _every_query(rule: Floor, bound: Decimal, evidence: GateInput) -> RuleResult:
     values, sign = evidence.values(rule.measure), direction(rule.measure)
     queries = evidence.queries(rule.where)
     scored = {query_id: values[query_id] for query_id in queries if query_id in values}
@@ -131,7 +131,7 @@ def _every_query(rule: Floor, bound: Decimal, evidence: Evidence) -> RuleResult:
     return _result("floor", floor_words(rule), expected, [group])
 
 
-def drop(rule: Drop, evidence: Evidence) -> RuleResult:
+def drop(rule: Drop, evidence: GateInput) -> RuleResult:
     """Drop of a mean below the baseline, over the queries with both values."""
     now, before, sign = evidence.values(rule.measure), evidence.before(rule.measure), direction(rule.measure)
     groups = []
@@ -161,7 +161,7 @@ def drop_words(rule: Drop) -> str:
 
 
 def _fall(
-    rule: Drop, label: str, means: tuple[Fraction, Fraction], falls: Mapping[str, Fraction], evidence: Evidence
+    rule: Drop, label: str, means: tuple[Fraction, Fraction], falls: Mapping[str, Fraction], evidence: GateInput
 ) -> GroupResult:
     """One group: the means before and now, and by how much each query fell."""
     before, now = means
@@ -187,7 +187,7 @@ def _fall_text(at_most: Amount, before: Fraction, fall: Fraction, margin: Fracti
     return as_text(change, bound, signed=True)
 
 
-def _surely(rule: Drop, falls: Mapping[str, Fraction], margin: Fraction, evidence: Evidence) -> tuple[Status, str]:
+def _surely(rule: Drop, falls: Mapping[str, Fraction], margin: Fraction, evidence: GateInput) -> tuple[Status, str]:
     """Status and text of the interval of the mean drop: above the margin, below it, or overlapping it."""
     alpha = rule.alpha if rule.alpha is not None else evidence.alpha
     test = rule.test or evidence.test
@@ -211,7 +211,7 @@ def interval_of(
     return found.ci_low, found.ci_high
 
 
-def ratchet(rule: Ratchet, evidence: Evidence) -> RuleResult:
+def ratchet(rule: Ratchet, evidence: GateInput) -> RuleResult:
     """No query may get worse than in the baseline."""
     now, before, sign = evidence.values(rule.measure), evidence.before(rule.measure), direction(rule.measure)
     testset = evidence.evaluation.testset
@@ -246,7 +246,7 @@ def ratchet_words(rule: Ratchet) -> str:
     return f"{rule.measure} does not get worse on {first_of(rule.queries, MOST_QUERIES)}"
 
 
-def judged(rule: JudgedShare, evidence: Evidence) -> RuleResult:
+def judged(rule: JudgedShare, evidence: GateInput) -> RuleResult:
     """The mean share of judged results."""
     measure, bound, label = f"Judged@{rule.k}", rule.at_least.share, named(rule.where)
     values, expected = evidence.values(measure), f"at least {rule.at_least}"
@@ -267,7 +267,7 @@ def judged_words(rule: JudgedShare) -> str:
     return f"Judged@{rule.k} is at least {rule.at_least}{_of(named(rule.where))}"
 
 
-def failures(rule: Failures, evidence: Evidence) -> RuleResult:
+def failures(rule: Failures, evidence: GateInput) -> RuleResult:
     """Number of queries that failed or have no answer."""
     total, broken = evidence.evaluation.ranking.n_queries, evidence.unanswered
     if not total:
@@ -291,7 +291,7 @@ def failures_words(rule: Failures) -> str:
     return f"at most {which} no answer"
 
 
-def latency(rule: LatencyCeiling, evidence: Evidence) -> RuleResult:
+def latency(rule: LatencyCeiling, evidence: GateInput) -> RuleResult:
     """Percentiles of the latency of calls."""
     times, words = evidence.latencies, latency_words(rule)
     expected = ", ".join(f"p{percentile} at most {bound:f} ms" for percentile, bound in rule.bounds.items())

@@ -15,7 +15,7 @@ from cranfield.evaluation.classes import smallest_n
 from cranfield.evaluation.verdict import verdict_of_p
 from cranfield.evaluation.verdict_table import VerdictCode
 from cranfield.gate.decimals import as_text, mean
-from cranfield.gate.evidence import Evidence, direction, named
+from cranfield.gate.gate_input import GateInput, direction, named
 from cranfield.gate.judge import lowest
 from cranfield.gate.result import RuleResult, Status
 from cranfield.model import query_strata
@@ -41,7 +41,7 @@ class _Tested:
     code: VerdictCode
 
 
-def no_worse(rule: NoWorse, evidence: Evidence) -> RuleResult:
+def no_worse(rule: NoWorse, evidence: GateInput) -> RuleResult:
     """A paired test against the baseline; with `by`, one of each class, adjusted by Holm."""
     now, before = evidence.values(rule.measure), evidence.before(rule.measure)
     queries = evidence.queries(rule.where)
@@ -65,7 +65,7 @@ def no_worse_words(rule: NoWorse) -> str:
     return f"{rule.measure} is not significantly worse{within}{of}"
 
 
-def _classes(rule: NoWorse, evidence: Evidence, pairs: Sequence[str]) -> Mapping[str, Sequence[str]]:
+def _classes(rule: NoWorse, evidence: GateInput, pairs: Sequence[str]) -> Mapping[str, Sequence[str]]:
     """Value of the stratum to its queries; those without one are a class of their own."""
     by_id = evidence.evaluation.testset.by_id
     groups: dict[str, list[str]] = {}
@@ -75,7 +75,7 @@ def _classes(rule: NoWorse, evidence: Evidence, pairs: Sequence[str]) -> Mapping
     return dict(sorted(groups.items()))
 
 
-def _tested(rule: NoWorse, evidence: Evidence, groups: Mapping[str, Sequence[str]]) -> list[_Tested]:
+def _tested(rule: NoWorse, evidence: GateInput, groups: Mapping[str, Sequence[str]]) -> list[_Tested]:
     now, before, sign = evidence.values(rule.measure), evidence.before(rule.measure), direction(rule.measure)
     alpha = _alpha(rule, evidence)
     spec, results = TESTS[rule.test or evidence.test], []
@@ -93,7 +93,7 @@ def _tested(rule: NoWorse, evidence: Evidence, groups: Mapping[str, Sequence[str
     return found
 
 
-def _judged(rule: NoWorse, evidence: Evidence, overall: _Tested, classes: Sequence[_Tested]) -> RuleResult:
+def _judged(rule: NoWorse, evidence: GateInput, overall: _Tested, classes: Sequence[_Tested]) -> RuleResult:
     better, worse = (
         [each for each in classes if each.code is code] for code in (VerdictCode.BETTER, VerdictCode.WORSE)
     )
@@ -117,7 +117,7 @@ def _judged(rule: NoWorse, evidence: Evidence, overall: _Tested, classes: Sequen
     return RuleResult("no_worse", no_worse_words(rule), status, got, EXPECTED, sentence, queries)
 
 
-def _undetectable_loss(rule: NoWorse, evidence: Evidence, pairs: Sequence[str]) -> str:
+def _undetectable_loss(rule: NoWorse, evidence: GateInput, pairs: Sequence[str]) -> str:
     """Why a mean that fell could not have been significant; empty where it could, or where it did not fall."""
     now, before, sign = evidence.values(rule.measure), evidence.before(rule.measure), direction(rule.measure)
     test, alpha = rule.test or evidence.test, _alpha(rule, evidence)
@@ -130,11 +130,11 @@ def _undetectable_loss(rule: NoWorse, evidence: Evidence, pairs: Sequence[str]) 
     return f"{' and '.join(counts)} cannot show any loss at alpha {format_plain(alpha)}"
 
 
-def _alpha(rule: NoWorse, evidence: Evidence) -> float:
+def _alpha(rule: NoWorse, evidence: GateInput) -> float:
     return evidence.alpha if rule.alpha is None else rule.alpha
 
 
-def _sentence(rule: NoWorse, evidence: Evidence, tested: _Tested) -> str:
+def _sentence(rule: NoWorse, evidence: GateInput, tested: _Tested) -> str:
     """`nDCG@10 was 0.4120 and is 0.3510 of class: prose: worse (p Holm .0021, n = 24, permutation)`."""
     then, after = (
         mean([side[query_id] for query_id in tested.pairs])

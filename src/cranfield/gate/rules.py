@@ -14,7 +14,7 @@ from cranfield.config.strict import Finding
 from cranfield.errors import unknown_name
 from cranfield.formats.io.tree import Loc
 from cranfield.gate import answers, judge, no_worse
-from cranfield.gate.evidence import Evidence
+from cranfield.gate.gate_input import GateInput
 from cranfield.gate.result import RuleResult
 from cranfield.measures import parse
 from cranfield.model import TestSet, is_in_stratum, query_strata
@@ -30,7 +30,7 @@ class RuleSpec:
     """Description for the docs."""
     examples: tuple[str, ...]
     """In YAML, as under `rules:`."""
-    judge: Callable[[Any, Evidence], RuleResult]
+    judge: Callable[[Any, GateInput], RuleResult]
     words: Callable[[Any], str]
     """The rule in a line."""
 

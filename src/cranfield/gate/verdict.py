@@ -12,8 +12,8 @@ from cranfield.evaluation.absence import counted_after_all
 from cranfield.evaluation.evidence.values import Finding, void_sentences
 from cranfield.evaluation.strata import strata_of
 from cranfield.gate.decimals import exact, mean
-from cranfield.gate.evidence import Evidence
 from cranfield.gate.failing import failing_queries
+from cranfield.gate.gate_input import GateInput
 from cranfield.gate.judge import interval_of, is_silent
 from cranfield.gate.result import (
     BaselineFacts,
@@ -44,7 +44,7 @@ class GateTerms:
     """What the evidence checks found, except failed queries: a rule can replace that limit."""
 
 
-def judge_all(evidence: Evidence, terms: GateTerms) -> GateResult:
+def judge_all(evidence: GateInput, terms: GateTerms) -> GateResult:
     """Judge an evaluation by its rules.
 
     Invalid comes before failed, failed before inconclusive, and inconclusive before passed.
@@ -72,7 +72,7 @@ def judge_all(evidence: Evidence, terms: GateTerms) -> GateResult:
     )
 
 
-def failed_too_often(evidence: Evidence, rules: Sequence[Rule], limits: LimitsConfig) -> list[str]:
+def failed_too_often(evidence: GateInput, rules: Sequence[Rule], limits: LimitsConfig) -> list[str]:
     """Message if failures exceed the limit of the config; a rule on failures replaces that limit."""
     total, broken = evidence.evaluation.ranking.n_queries, len(evidence.unanswered)
     most = limits.max_failed_share
@@ -83,7 +83,7 @@ def failed_too_often(evidence: Evidence, rules: Sequence[Rule], limits: LimitsCo
 
 
 def no_baseline(
-    evidence: Evidence, rules: Sequence[Rule], limits: LimitsConfig, findings: Sequence[Finding] = ()
+    evidence: GateInput, rules: Sequence[Rule], limits: LimitsConfig, findings: Sequence[Finding] = ()
 ) -> list[str]:
     """Reasons why a run is no baseline: too many failures, or void scores. Every later run would be compared with it."""
     failure_rules = [rule for rule in rules if rule.kind == "failures"]
@@ -116,14 +116,14 @@ def _explanation(status: GateStatus, results: Sequence[RuleResult], broken: Sequ
     return f"{counts['failed']} of {total} broken{unclear}"
 
 
-def _measures(evidence: Evidence, terms: GateTerms) -> list[str]:
+def _measures(evidence: GateInput, terms: GateTerms) -> list[str]:
     """The measures that have a mean: the primary one, those evaluated, and those of the rules."""
     spelled = [str(parse(measure)) for rule in terms.rules if (measure := measure_of(rule)) is not None]
     averaged = [found.canonical for found in evidence.evaluation.measures if CATALOGUE[found.name].aggregate == "mean"]
     return list(dict.fromkeys((terms.primary.canonical, *averaged, *spelled)))
 
 
-def _measure_changes(evidence: Evidence, terms: GateTerms) -> Iterator[MeasureChange]:
+def _measure_changes(evidence: GateInput, terms: GateTerms) -> Iterator[MeasureChange]:
     test = _mean_test(evidence.test)
     for measure in _measures(evidence, terms):
         now, before = evidence.values(measure), evidence.before(measure)
@@ -143,7 +143,7 @@ def _mean_test(test: str) -> str:
     return test if TESTS[test].estimates == MEAN_DIFFERENCE else DEFAULT_TEST
 
 
-def _stratum_changes(evidence: Evidence, measure: str) -> Iterator[StratumChange]:
+def _stratum_changes(evidence: GateInput, measure: str) -> Iterator[StratumChange]:
     now, before = evidence.values(measure), evidence.before(measure)
     evaluation = evidence.evaluation
     for key, value, query_ids in strata_of(evaluation.testset, evaluation.query_ids):
@@ -157,7 +157,7 @@ def _stratum_changes(evidence: Evidence, measure: str) -> Iterator[StratumChange
         yield StratumChange(key, value, len(pairs), float(after), float(then), float(after - then), measure)
 
 
-def _noticed(evidence: Evidence, terms: GateTerms) -> Iterator[str]:
+def _noticed(evidence: GateInput, terms: GateTerms) -> Iterator[str]:
     """Notes for the reader."""
     testset, run = evidence.evaluation.testset, evidence.evaluation.run
     for rule in terms.rules:

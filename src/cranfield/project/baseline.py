@@ -11,7 +11,7 @@ from cranfield.errors import Problem, SystemUnderTestError, UsageError
 from cranfield.evaluation.values import Evaluation
 from cranfield.formats.io.files import refusal, shown
 from cranfield.gate.baseline import Baseline, baseline_of, misfits, read_baseline, with_ids_of, write_baseline
-from cranfield.gate.evidence import Evidence, direction
+from cranfield.gate.gate_input import GateInput, direction
 from cranfield.gate.ref import ref_named
 from cranfield.gate.result import BaselineChange, MeasureChange, QueryChange
 from cranfield.gate.rules import rules_of
@@ -122,7 +122,7 @@ def show(config_path: Path, baseline_ref: str | None = None) -> Document:
 def _refusals(plan: Plan, experiment: Experiment, evaluation: Evaluation) -> Iterator[Problem]:
     rules = [rule for _, rule in rules_of(plan.gate, experiment.name)]
     findings = system_evidence(experiment, evaluation)
-    for sentence in no_baseline(Evidence(evaluation), rules, plan.config.limits, findings):
+    for sentence in no_baseline(GateInput(evaluation), rules, plan.config.limits, findings):
         where = f"test set {experiment.name}" if experiment.name else None
         yield Problem(f"this is no baseline: {sentence}", path=where, hint="fix what fails, and run it again")
 
@@ -163,7 +163,7 @@ def _moved(
     evaluation: Evaluation, old: Baseline | None, primary: str
 ) -> tuple[tuple[QueryChange, ...], tuple[QueryChange, ...]]:
     """Queries that got worse and better on the primary measure, those that moved most first."""
-    evidence = Evidence(evaluation, old)
+    evidence = GateInput(evaluation, old)
     now, before, sign = evidence.values(primary), evidence.before(primary), direction(primary)
     ranking = evaluation.ranking
     outcomes = dict(zip(ranking.query_ids, (outcome.value for outcome in ranking.outcomes), strict=True))

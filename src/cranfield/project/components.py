@@ -44,7 +44,7 @@ class ComponentsJob:
 
     document: Document
     result: Contributions
-    broken_limits: tuple[str, ...]
+    void_reasons: tuple[str, ...]
     """Of the whole system."""
     written: tuple[Path, ...]
 

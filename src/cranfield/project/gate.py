@@ -21,7 +21,7 @@ from cranfield.evaluation.values import Evaluation
 from cranfield.formats.io.files import refusal, shown
 from cranfield.formats.runs.jsonl import read_run
 from cranfield.gate.baseline import Baseline, misfits, parse_baseline, read_baseline, with_ids_of
-from cranfield.gate.evidence import Evidence
+from cranfield.gate.gate_input import GateInput
 from cranfield.gate.ref import Ref
 from cranfield.gate.result import BaselineFacts, GateResult, GateStatus
 from cranfield.gate.rules import check_fit, compared_measures, measure_of, rules_of
@@ -303,7 +303,7 @@ def _judged(
 ) -> GateResult:
     baseline, facts = accepted
     config = plan.config
-    evidence = Evidence(evaluation, baseline, config.test, config.alpha, n_draws=config.draws)
+    evidence = GateInput(evaluation, baseline, config.test, config.alpha, n_draws=config.draws)
     notes = (
         *plan.notes,
         *_matched_queries(plan, experiment),

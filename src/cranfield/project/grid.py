@@ -44,7 +44,7 @@ class GridJob:
 
     document: Document
     result: GridResult
-    broken_limits: tuple[str, ...]
+    void_reasons: tuple[str, ...]
     """Of the winner and of the config as written, on the held-out queries."""
     written: tuple[Path, ...]
 

@@ -13,7 +13,7 @@ from cranfield.errors import ConfigError, UsageError
 from cranfield.evaluation.history import HistoryPoint
 from cranfield.formats.io.files import shown
 from cranfield.gate.decimals import exact
-from cranfield.gate.evidence import Evidence, Values
+from cranfield.gate.gate_input import GateInput, Values
 from cranfield.gate.rules import RULES, measure_of, rules_of
 from cranfield.measures import parse
 from cranfield.model.renaming import ids_by_content
@@ -38,8 +38,8 @@ class _Recorded:
 
 
 @dataclass(frozen=True)
-class _KeptEvidence(Evidence):
-    """Evidence of a point, and of the one it is compared with."""
+class _KeptInput(GateInput):
+    """The input of the rules for a point, and for the one it is compared with."""
 
     kept: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     kept_before: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
@@ -117,7 +117,7 @@ class GateJudge:
         recorded = cast("Evaluation", _Recorded(testset, tuple(kept.get(self._measure, {}))))
         alpha, test, draws = self._config.alpha, self._config.test, self._config.draws
         sides = (kept, kept_before or {})
-        evidence = _KeptEvidence(recorded, None, test, alpha, n_draws=draws, kept=sides[0], kept_before=sides[1])
+        evidence = _KeptInput(recorded, None, test, alpha, n_draws=draws, kept=sides[0], kept_before=sides[1])
         for rule in self._rules(name, compares=kept_before is not None):
             result = RULES[rule.kind].judge(rule.terms, evidence)
             if result.status == "failed":

@@ -154,7 +154,7 @@ def test_a_point_that_breaks_a_limit_is_not_chosen() -> None:
     options = CompareOptions(parse("P@1"), limits=Limits(0.5))
     found = choose_point("s", [bad, written], written, options, split="", keys=[])
     assert found.winner.name == "s"
-    assert "3 of 4 queries failed" in found.points[1].broken_limits[0]
+    assert "3 of 4 queries failed" in found.points[1].void_reasons[0]
     with pytest.raises(UsageError, match="no point of the grid can be chosen"):
         choose_point("s", [bad], written, options, split="", keys=[])
 

@@ -10,7 +10,7 @@ import pytest
 from cranfield import Query, TestSet, evaluate
 from cranfield.evaluation.values import Evaluation
 from cranfield.gate.baseline import Baseline, baseline_of
-from cranfield.gate.evidence import Evidence
+from cranfield.gate.gate_input import GateInput
 from cranfield.model import Answer, CallLog, Hit, Outcome, Run
 
 Found = Callable[..., Evaluation]
@@ -81,6 +81,6 @@ def accepted() -> Callable[..., Baseline]:
 
 
 @pytest.fixture
-def against() -> Callable[[Evaluation, Baseline | None], Evidence]:
+def against() -> Callable[[Evaluation, Baseline | None], GateInput]:
     """An evaluation beside a baseline."""
-    return lambda evaluation, baseline=None: Evidence(evaluation, baseline)
+    return lambda evaluation, baseline=None: GateInput(evaluation, baseline)

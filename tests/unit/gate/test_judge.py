@@ -14,7 +14,7 @@ from cranfield.config.gate import Rule
 from cranfield.evaluation.values import Evaluation
 from cranfield.formats.io.located import located_text
 from cranfield.gate.baseline import Baseline
-from cranfield.gate.evidence import Evidence
+from cranfield.gate.gate_input import GateInput
 from cranfield.gate.result import RuleResult
 from cranfield.gate.rules import RULES, words
 from cranfield.model import Answer, Hit, Outcome, Run
@@ -27,7 +27,7 @@ Accepted = Callable[..., Baseline]
 def judged(text: str, evaluation: Evaluation, baseline: Baseline | None = None, **more: Any) -> RuleResult:
     """What comes of a rule as it stands in YAML."""
     rule = TypeAdapter(Rule).validate_python(located_text(text, Path("rule.yaml"), is_json=False).top)
-    return RULES[rule.kind].judge(rule.terms, Evidence(evaluation, baseline, **more))
+    return RULES[rule.kind].judge(rule.terms, GateInput(evaluation, baseline, **more))
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from cranfield.evaluation import values
 from cranfield.evaluation.values import Evaluation
 from cranfield.formats.io.located import located_text
 from cranfield.gate.baseline import Baseline
-from cranfield.gate.evidence import Evidence
+from cranfield.gate.gate_input import GateInput
 from cranfield.gate.result import GateResult
 from cranfield.gate.verdict import GateTerms, judge_all
 from cranfield.measures import parse
@@ -34,7 +34,7 @@ def gate(
     limits = limits or Limits()
     findings = values.Limits(None, limits.min_judged_share).inspect((evaluation,), parse("RR"))
     terms = GateTerms(made, limits, parse("RR"), evidence=findings)
-    return judge_all(Evidence(evaluation, baseline), terms)
+    return judge_all(GateInput(evaluation, baseline), terms)
 
 
 @pytest.mark.parametrize(

@@ -150,7 +150,7 @@ def _row(point: GridPoint, found: GridResult) -> tuple[Cell, ...]:
         notes.append("as written")
     if point.same:
         notes.append(f"{len(point.same)} identical")
-    notes += point.broken_limits
+    notes += point.void_reasons
     tuning, held_out = (each.summaries[found.primary] for each in (point.tuning, point.held_out))
     return (
         point.name,
@@ -205,7 +205,7 @@ def _tidy(found: GridResult) -> Table:
                     *(str(found.primary), part, summary.mean, summary.n),
                     "yes" if point.name == found.winner.name else "no",
                     "yes" if point.name == found.written.name else "no",
-                    "; ".join(point.broken_limits),
+                    "; ".join(point.void_reasons),
                 )
             )
     return tidy_table(columns, rows)
@@ -230,7 +230,7 @@ def _payload(found: GridResult) -> dict[str, Any]:
                 **record_of(point, FIELDS),
                 "tuning_mean": found.tuning_mean(point),
                 "held_out_mean": found.held_out_mean(point),
-                "broken_limits": list(point.broken_limits),
+                "broken_limits": list(point.void_reasons),
             }
             for point in found.all_points
         ],

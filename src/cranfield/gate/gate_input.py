@@ -24,7 +24,7 @@ Where = Mapping[str, str] | None
 
 
 @dataclass(frozen=True)
-class Evidence:
+class GateInput:
     """An evaluation, its baseline, and the defaults of rules."""
 
     evaluation: Evaluation
