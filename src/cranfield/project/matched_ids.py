@@ -25,10 +25,6 @@ class Noticed(NamedTuple):
 
 
 CARRY = "`cranfield testset migrate-ids` writes files of an earlier version with the ids of this one"
-UNPROVED = (
-    "the file does not say which version of the test set it was made with: rows that were inserted, removed or moved "
-    "since then would be other queries"
-)
 
 
 def by_own_ids(testset: TestSet, run: Run) -> tuple[Run, Noticed]:
@@ -50,14 +46,13 @@ def by_own_ids(testset: TestSet, run: Run) -> tuple[Run, Noticed]:
         )
     if match.rule == "row" and not known:
         _refuse_fewer(run.name, max(map(int, match.names)), len(testset.queries))
-    warnings = (f"run {run.name!r} {match.sentence}", *((UNPROVED,) if match.rule == "row" and not known else ()))
     named = replace(
         run,
         answers=_renamed(run.answers, match),
         logs=_renamed(run.logs, match),
         testset_digest=testset.digest if known else run.testset_digest,
     )
-    return named, Noticed(match.rule, warnings)
+    return named, Noticed(match.rule, (f"run {run.name!r} {match.sentence}",))
 
 
 def _renamed(values: Mapping[str, T], match: IdMatch) -> dict[str, T]:
@@ -113,13 +108,11 @@ def ranked_by_own_ids(
         if rule == "row":
             answered = [row for row, outcome in enumerate(ranked.ranking.outcomes, 1) if outcome is not Outcome.MISSING]
             _refuse_fewer(ranked.name, max(answered), len(ranked.ranking.outcomes))
-        match = IdMatch(rule, names)
-        warnings = (f"run {ranked.name!r} {match.sentence}", *((UNPROVED,) if rule == "row" else ()))
         own = replace(
             ranked,
             ranking=rename_queries(ranked.ranking, names),
             extra_queries=tuple(names.get(name, name) for name in ranked.extra_queries),
             misranked=tuple(names.get(name, name) for name in ranked.misranked),
         )
-        return own, Noticed(rule, warnings)
+        return own, Noticed(rule, (f"run {ranked.name!r} {IdMatch(rule, names).sentence}",))
     raise error

@@ -38,8 +38,9 @@ def found(*logs, config=None, settings=None):
         ([KEPT, ASKED, ASKED, ASKED], "kept-answers", 1, "1 of 4 answers were kept"),
         ([CallLog(1.0, cached=True), ASKED], "kept-answers", 1, "(their time is unknown)"),
         ([resumed(18_000)] * 3 + [ASKED], "resumed-answers", 3, "3 of 4 answers are of the interrupted part of the run (the oldest from 2026-11-21 20:51 UTC, 5 h before)"),
-        ([resumed(3601), resumed(60), ASKED], "resumed-answers", 1, "1 of 4 answers are of the interrupted part"),
+        ([resumed(3601), resumed(0), ASKED], "resumed-answers", 1, "1 of 4 answers are of the interrupted part"),
         ([resumed(86_400 * 9)], "resumed-answers", 1, "9 days before"),
+        ([resumed(20.0), ASKED], "resumed-answers", 1, "1 of 4 answers are of the interrupted part of the run (the oldest from 2026-11-21 20:51 UTC, 20 s before)"),
     ],
 )  # fmt: skip
 def test_answers_that_were_not_asked_for_are_a_caveat(logs, check, count, words):
@@ -66,7 +67,13 @@ def test_answers_that_were_not_asked_for_are_a_caveat(logs, check, count, words)
     ],
 )
 def test_answers_that_were_asked_for_or_resumed_soon_are_no_caveat(logs):
-    assert found(*logs) == []
+    assert found(*logs, config={"depends": ["index"]}) == []
+
+
+def test_resumed_answers_are_old_after_an_hour_although_what_they_depend_on_is_unchanged():
+    assert found(resumed(3601.0), config={"depends": ["index"]})
+    assert found(resumed(3601.0), config={"run": "old.run"})
+    assert found(resumed(59.0), config={"run": "old.run"}) == []
 
 
 def test_the_answers_of_a_run_file_are_not_kept_answers():

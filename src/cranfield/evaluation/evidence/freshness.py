@@ -10,6 +10,8 @@ from cranfield.model import CallLog
 from cranfield.numbers import format_duration
 
 HOUR_S = 3600
+VERIFIED_H = 1
+"""Hours for which resumed answers of a system whose `depends` is unchanged are as good as new."""
 
 
 def kept_answers(system: Scored, _primary: Measure | None, limit: float) -> Iterator[Found]:
@@ -28,11 +30,16 @@ def kept_answers(system: Scored, _primary: Measure | None, limit: float) -> Iter
 
 
 def resumed_answers(system: Scored, _primary: Measure | None, limit_h: float) -> Iterator[Found]:
-    """Answers of an interrupted call that were older than the limit when it was resumed."""
+    """Answers of an interrupted call that were older than the limit when it was resumed.
+
+    A journal is resumed only where what the system depends on is unchanged; without `depends` nobody knows that.
+    """
+    config = system.run.config if system.run is not None else {}
+    limit_s = HOUR_S * (max(limit_h, VERIFIED_H) if {"depends", "run"} & config.keys() else limit_h)
     old = {
         query_id: log
         for query_id, log in _logs(system).items()
-        if not log.cached and log.age_s is not None and log.age_s > limit_h * HOUR_S
+        if not log.cached and log.age_s is not None and log.age_s > limit_s
     }
     if old:
         yield Found(
@@ -51,6 +58,19 @@ def changed_meanwhile(system: Scored, _primary: Measure | None, _limit: float) -
             f"{system.name}: what it depends on changed while it was asked: the answers may be of two versions of its index",
             count=1,
             total=1,
+        )
+
+
+def row_ids(system: Scored, _primary: Measure | None, limit: float) -> Iterator[Found]:
+    """A run of an unknown version of the test set, whose queries are matched by row number."""
+    known = system.run is not None and system.run.testset_digest == system.testset.digest
+    if system.reading.get("ids") == "row" and not known and (n := len(system.query_ids)) > limit:
+        yield Found(
+            f"{system.name}: its queries are matched by row number, and the run does not say which version of the test set it "
+            "was made with: where rows were inserted, removed or moved since, they are other queries",
+            system.query_ids,
+            n,
+            n,
         )
 
 

@@ -42,6 +42,7 @@ class Inspected:
         self.ranking: Ranking = system.ranking
         self.run: Run | None = system.run
         self.run_digest: str = system.run_digest
+        self.reading: Mapping[str, str | int | None] = system.reading
         self.query_ids: tuple[str, ...] = system.query_ids
         self.values: Mapping[Measure, FloatQ] = system.values
         self.scored: Mapping[Measure, NDArray[np.bool_]] = system.scored

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from cranfield.evaluation.evidence.answers import broken_answer_rules
 from cranfield.evaluation.evidence.family import missing_family
-from cranfield.evaluation.evidence.freshness import changed_meanwhile, kept_answers, resumed_answers
+from cranfield.evaluation.evidence.freshness import changed_meanwhile, kept_answers, resumed_answers, row_ids
 from cranfield.evaluation.evidence.inspected import Inspected
 from cranfield.evaluation.evidence.intact import drifted_queries, left_out_queries
 from cranfield.evaluation.evidence.likeness import id_form
@@ -70,12 +70,13 @@ _ROWS = (
     ),
     Check(
         "resumed-answers",
-        "Answers of a run that was interrupted were old when it was resumed.",
-        "answers of the interrupted part that are older than t hours > 0",
-        1,
+        "Answers were given before the run was interrupted, and the system may have changed until it was resumed.",
+        "answers of the interrupted part that are older than t hours, or 1 hour where `depends` is unchanged > 0",
+        0,
         Consequence.CAVEAT,
         system=resumed_answers,
-        cause="Remove the folder .partial in the output folder before a run is repeated, to ask every query again.",
+        cause="Remove the folder .partial in the output folder before a run is repeated, to ask every query again; or name in "
+        "`depends` what the answers depend on.",
     ),
     Check(
         "changed-meanwhile",
@@ -85,6 +86,15 @@ _ROWS = (
         Consequence.CAVEAT,
         system=changed_meanwhile,
         cause="Run again, when nothing builds the index.",
+    ),
+    Check(
+        "row-ids",
+        "Queries of a run are matched by row number, and may be those of another version of the test set.",
+        "queries matched by row, of a run that does not record its test set > t",
+        0,
+        Consequence.CAVEAT,
+        system=row_ids,
+        cause="Collect the run again, or give it the ids of the set with `cranfield testset migrate-ids --old`.",
     ),
     Check(
         "failed-queries",

@@ -101,6 +101,10 @@ class Scored(Protocol):
         """Identity of the run."""
 
     @property
+    def reading(self) -> Mapping[str, str | int | None]:
+        """Options of the reader; `ids` is the rule of the run's ids, where it is another than the set's."""
+
+    @property
     def query_ids(self) -> tuple[str, ...]:
         """Q."""
 
