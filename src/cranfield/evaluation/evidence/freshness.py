@@ -32,7 +32,7 @@ def kept_answers(system: Scored, _primary: Measure | None, limit: float) -> Iter
 def resumed_answers(system: Scored, _primary: Measure | None, limit_h: float) -> Iterator[Found]:
     """Answers of an interrupted call that were older than the limit when it was resumed.
 
-    A journal is resumed only where what the system depends on is unchanged; without `depends` nobody knows that.
+    A journal is resumed only where what the system depends on is unchanged; without `depends` that is unknown.
     """
     config = system.run.config if system.run is not None else {}
     limit_s = HOUR_S * (max(limit_h, VERIFIED_H) if {"depends", "run"} & config.keys() else limit_h)
