@@ -235,3 +235,11 @@ def test_nothing_to_add_is_an_error_and_no_history(folder):
         said = looked_after("add", "g.json", "--id", "q1", *more, code=2).stderr
         assert "nothing to add: query 'q1' is in the test set as given" in said
     assert ((folder / "g.json").read_bytes(), (folder / "g.meta.json").exists()) == (before, False)
+
+
+def test_convert_to_another_format_of_the_same_ending_names_the_one_that_keeps_all(folder):
+    said = looked_after("convert", "full.json", "new.json").stderr
+    assert "hint: --to golden-json keeps the format of full.json" in said
+    said = looked_after("convert", "full.json", "same.json", "--to", "golden-json").stderr
+    assert "hint" not in said
+    assert (folder / "same.json").read_bytes() == (folder / "full.json").read_bytes()

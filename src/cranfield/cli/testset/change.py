@@ -257,6 +257,9 @@ def convert_command(
     noticed = [item for item in testset.notes if copied is None or item.kind is not NoteKind.NOT_CARRIED]
     for sentence in (*noticed, *losses):
         note(f"note: {sentence}")
+    is_lossy = bool(losses) or any(item.kind is NoteKind.NOT_CARRIED for item in noticed)
+    if is_lossy and copied is None and str(source) != STDIN and source.suffix == out.suffix and entry.writer:
+        note(f"hint: --to {entry.name} keeps the format of {source}, and everything that it says")
     n, n_read = len(written.queries), len(testset.queries)
     of = "" if n == n_read else f"{n} of "
     note(f"wrote {out}: {of}{n_of(n_read, 'queries')}, {written.digest[:19]}")
