@@ -47,6 +47,9 @@ def evaluate_command(
     output: FormatOption = Format.TEXT,
     html: HtmlOption = None,
     means: MeansOption = None,
+    sort: Annotated[
+        str, typer.Option("--sort", metavar="KEY", help="Order of several runs: given, name or a measure.")
+    ] = "given",
     history: Annotated[
         Path | None,
         typer.Option("--history", metavar="DIR", help="Append the means to the history in this folder."),
@@ -67,6 +70,10 @@ def evaluate_command(
         options=options,
         scoring=scoring,
     )
+    if sort != "given":
+        from cranfield.reporting.sections.leaderboard import sorted_evaluations
+
+        evaluations = sorted_evaluations(evaluations, sort)
     if means is not None:
         write_means(evaluations, means)
     if only_numbers:

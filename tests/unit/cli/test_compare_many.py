@@ -95,6 +95,28 @@ def test_means_are_a_csv_with_a_line_a_system(cranfield, tmp_path):
     assert "--means writes CSV" in err
 
 
+def test_evaluate_sorts_its_systems_and_their_means_too(folder, monkeypatch, tmp_path):
+    monkeypatch.chdir(folder)
+
+    def evaluated(sort, *measures):
+        runs = [f"s{system:02}.run" for system in (29, 3, 16, 9)]
+        options = [part for measure in measures for part in ("-m", measure)]
+        command = ["evaluate", "qrels.txt", *runs, *options, "--sort", sort, "--means", str(tmp_path / "means.csv")]
+        done = CliRunner().invoke(command_line("evaluate", "measures"), command, prog_name="cranfield")
+        if done.exit_code:
+            return done.stderr
+        with (tmp_path / "means.csv").open() as file:
+            return [(row["system"], float(row[measures[0]])) for row in csv.DictReader(file)]
+
+    assert [name for name, _ in evaluated("given", "RR")] == ["s29", "s03", "s16", "s09"]
+    assert [name for name, _ in evaluated("name", "RR")] == ["s03", "s09", "s16", "s29"]
+    means = [mean for _, mean in evaluated("rr", "RR")]
+    assert means == sorted(means, reverse=True)
+    ranks = [mean for _, mean in evaluated("RankOfFirst", "RankOfFirst", "RR")]
+    assert ranks == sorted(ranks)  # less is better
+    assert "unknown order 'mean'; expected RR, given, name" in evaluated("mean", "RR")
+
+
 def test_what_the_draws_cannot_decide_is_invalid_and_exits_with_3(cranfield):
     code, out, _ = cranfield("--adjust", "holm")
     assert code == 3

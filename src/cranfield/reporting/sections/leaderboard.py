@@ -106,6 +106,26 @@ def _other_measures(many: ManyComparison) -> list[Measure]:
     return [m for m in many.summaries if m != many.primary and not CATALOGUE[m.name].diagnostic][:SHOWN_MEASURES]
 
 
+def sorted_evaluations(evaluations: Sequence[Evaluation], sort: str) -> list[Evaluation]:
+    """Systems that are not compared, by name or by the mean of a measure, the best first; without a mean last.
+
+    Raises:
+        UnknownNameError: neither.
+    """
+    if sort == "name":
+        return sorted(evaluations, key=lambda each: each.name)
+    measures = list(dict.fromkeys(measure for each in evaluations for measure in each.measures))
+    measure = next((measure for measure in measures if str(measure).lower() == sort.lower()), None)
+    if measure is None:
+        raise UnknownNameError.among("order", sort, ("given", "name", *map(str, measures)))
+
+    def badness(each: Evaluation) -> tuple[bool, float]:
+        mean = each.summaries[measure].mean if measure in each.summaries else None
+        return mean is None, -sign_of(measure) * (mean or 0.0)
+
+    return sorted(evaluations, key=badness)
+
+
 def _board(many: ManyComparison, sort: str) -> Table:
     labels, lines, measures = lettered(many.evaluations), ranked_systems(many), _other_measures(many)
     others = [mean_cells([row.mean for row in many.summaries[measure]], measure) for measure in measures]
