@@ -63,12 +63,7 @@ def evaluate_command(
         check_means_file(means)
     only_numbers = output is Format.JSON and html is None and not contrasts and history is None
     evaluations = load_and_evaluate(
-        testset,
-        runs,
-        measures,
-        testset_format=testset_format,
-        options=options,
-        scoring=scoring,
+        testset, runs, measures, testset_format=testset_format, options=options, scoring=scoring
     )
     if sort != "given":
         from cranfield.reporting.sections.leaderboard import sorted_evaluations
