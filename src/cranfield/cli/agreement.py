@@ -94,6 +94,8 @@ def _rated(files: Sequence[str], testset_format: str | None) -> TestSet:
         name, equals, place = spec.partition("=")
         path = Path(spec) if not equals or Path(spec).exists() else Path(place)
         name = stem(path) if not equals or Path(spec).exists() else name
+        if not name:
+            raise UsageError("a rater without a name", got=spec, expected="NAME=FILE")
         if name in named:
             hint = "NAME=FILE names a rater"
             raise UsageError(f"two files would be of the rater {name!r}", got=f"{named[name]} and {path}", hint=hint)

@@ -83,9 +83,8 @@ def binary_map(grades: Sequence[float], at: float) -> GradeMap:
     """
     rules = {grade: float(grade >= at) for grade in grades}
     if len(set(rules.values())) < 2:
-        listed = ", ".join(f"{grade:g}" for grade in grades)
         message = f"at a threshold of {at:g}, all grades are {'relevant' if at <= min(grades) else 'not relevant'}"
-        raise UsageError(message, expected=f"a grade above the lowest of {listed}")
+        raise UsageError(message, expected=f"a grade above {min(grades):g}, up to {max(grades):g}")
     return rules
 
 

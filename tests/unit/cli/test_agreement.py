@@ -216,6 +216,7 @@ def test_csv_has_the_agreement_without_each_rater_and_at_each_threshold(raters):
         ((*FILES[:2], "--binary-at", "1", "--to-scale", "binary"), "--to-scale and --binary-at both map the ratings"),
         ((*FILES[:2], "--scale", "0-4", "--rule", "majority"), "Hint: --binary-at GRADE maps each rating to 0 or 1"),
         (("ann.qrels", "ann.qrels"), "two files would be of the rater 'ann'"),
+        (("=ann.qrels", "bob.qrels"), "a rater without a name"),
         (("ann.qrels", "set.yaml", "gone.qrels"), "gone.qrels"),
         (("ann.qrels", "plain.qrels"), "no query is in two of the files ann, plain"),
     ],
