@@ -5,7 +5,8 @@
     mixed    at least one class is better, and at least one is worse
     else     equivalent, where the pooled verdict is that and no class is better or worse; else no significant difference
 
-A class is better or worse by its own test, with Holm's adjustment over the classes that can decide.
+A class is better or worse by its own test, with Holm's adjustment over the classes that can decide. Where none can, the
+test over all queries decides.
 """
 
 from __future__ import annotations
@@ -205,6 +206,9 @@ def _with_overall(comparison: Comparison, overall: TestResult) -> Mapping[Measur
 
 
 def _code(found: ClassVerdict, overall: MeasureComparison, options: CompareOptions) -> VerdictCode:
+    if not found.n_tested:
+        sign = sign_of(overall.measure)
+        return verdict_of_interval(overall.ci_low, overall.ci_high, sign=sign, margin=options.margin)
     better, worse = (bool(found.with_code(code)) for code in CHANGED)
     if better and worse:
         return VerdictCode.MIXED
@@ -266,11 +270,11 @@ def _reasons(found: ClassVerdict, code: VerdictCode, comparison: Comparison) -> 
             why = f"no class is {found.pooled.text}"
             if opposite:
                 why += f", and {first_of(row.name for row in opposite)} {opposite[0].code.text}"
-            elif found.n_tested:
-                why += f" on its own, by p adjusted over {n_of(found.n_tested, 'classes')}"
             else:
-                why = "no class has enough queries to decide"
+                why += f" on its own, by p adjusted over {n_of(found.n_tested, 'classes')}"
         reasons.append(f"{why}; {mean}" if why else mean)
+    if not found.n_tested:
+        reasons.append("no class has enough queries to decide: the test over all queries decides")
     needed = smallest_n(comparison.alpha)
     silent = [row for row in found.rows if not row.can_decide]
     few = [row.name for row in silent if row.n < needed]

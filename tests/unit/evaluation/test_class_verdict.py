@@ -267,3 +267,10 @@ def test_what_agrees_with_the_test_over_all_queries_is_no_disagreement():
     assert (mixed.verdict.code, mixed.verdict.disagreements) == (MIXED, ())
     assert compared({k: [UP] * 6 for k in "abc"}, strata="type").verdict.disagreements == ()
     assert compared(gain, verdict="pooled", margin=0.15).verdict.disagreements != ()
+
+
+@pytest.mark.parametrize(("ranks", "code"), [(DOWN, VerdictCode.WORSE), (UP, VerdictCode.BETTER)])
+def test_where_no_class_can_decide_the_test_over_all_queries_does(ranks, code):
+    result = compared({group: [ranks] * 4 for group in "abcdefgh"})
+    assert (result.by_class.n_tested, result.verdict.code) == (0, code)
+    assert "no class has enough queries to decide: the test over all queries decides" in result.verdict.reasons
