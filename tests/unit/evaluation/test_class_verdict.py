@@ -93,8 +93,11 @@ def test_better_and_worse_follow_the_rule_and_mirror_when_the_systems_are_swappe
     assert mirrored.verdict.code is SWAPPED.get(result.verdict.code, result.verdict.code)
     found, low, high = set(codes(result).values()), result.by_class.overall.ci_low, result.by_class.overall.ci_high
     assert (result.verdict.code is MIXED) == (found >= {BETTER, WORSE})
-    assert (result.verdict.code is BETTER) == (BETTER in found and WORSE not in found and low is not None and low > 0)
-    assert (result.verdict.code is WORSE) == (WORSE in found and BETTER not in found and high is not None and high < 0)
+    nothing_decides = result.by_class.n_tested == 0
+    confirmed = {code: nothing_decides or found >= {code} for code in (BETTER, WORSE)}
+    rises, falls = low is not None and low > 0, high is not None and high < 0
+    assert (result.verdict.code is BETTER) == (confirmed[BETTER] and WORSE not in found and rises)
+    assert (result.verdict.code is WORSE) == (confirmed[WORSE] and BETTER not in found and falls)
 
 
 @pytest.mark.parametrize(
@@ -271,6 +274,6 @@ def test_what_agrees_with_the_test_over_all_queries_is_no_disagreement():
 
 @pytest.mark.parametrize(("ranks", "code"), [(DOWN, VerdictCode.WORSE), (UP, VerdictCode.BETTER)])
 def test_where_no_class_can_decide_the_test_over_all_queries_does(ranks, code):
-    result = compared({group: [ranks] * 4 for group in "abcdefgh"})
+    result = compared({group: [ranks] * 4 for group in "abcdefgh"}, strata="type")
     assert (result.by_class.n_tested, result.verdict.code) == (0, code)
     assert "no class has enough queries to decide: the test over all queries decides" in result.verdict.reasons
