@@ -141,36 +141,37 @@ class _Patch:
         header = new.header.cells if new.header is not None else []
         self.spelling = dict(zip(new.names, map(str.strip, header), strict=False))
         placed = self._placed(before)
-        gone = list((Counter(before) - Counter(after)).elements())
+        gone = Counter(before) - Counter(after)
         kept = Counter(before) & Counter(after)
         places: dict[Content, list[int]] = {}
         for content, place in zip(before, placed, strict=True):
             places.setdefault(content, []).append(place)
-        gone_places = {content: places[content] for content in gone}
+        left = [(content, place) for content, n in gone.items() for place in places[content][-n:]]
+        self.width = self._width(old.names, new.names, [place for _, place in left])
         anchor = -1
-        pending: list[tuple[int, Content]] = []
+        rewritten: list[tuple[int, Content, Content]] = []
+        inserted: list[tuple[int, Content]] = []
         for content in after:
             if kept[content] > 0:
                 kept[content] -= 1
                 anchor = places[content].pop(0)
-                continue
-            pending.append((anchor, content))
-        self.width = self._width(old.names, new.names, itertools.chain(*gone_places.values()))
-        self._apply(pending, gone_places, at_end=anchor)
+            elif (twin := next((pair for pair in left if _of_same_row(pair[0], content)), None)) is not None:
+                left.remove(twin)
+                anchor = twin[1]
+                rewritten.append((anchor, twin[0], content))
+            else:
+                inserted.append((anchor, content))
+        for place, was, content in rewritten:
+            self._rewrite(place, was, content)
+        for after_row, content in inserted:
+            self._insert(after_row if after_row != anchor else self._last(content, anchor), content)
+        self._delete_all(sorted(place for _, place in left))
         self._head()
         return self.edits.applied(self.text)
 
-    def _apply(self, pending: Sequence[tuple[int, Content]], gone: Mapping[Content, list[int]], *, at_end: int) -> None:
-        left = [(content, place) for content, found in gone.items() for place in found]
-        for anchor, content in pending:
-            twin = next((pair for pair in left if _of_same_row(pair[0], content)), None)
-            if twin is not None:
-                left.remove(twin)
-                self._rewrite(twin[1], twin[0], content)
-            else:
-                self._insert(anchor if anchor != at_end else self._last(content, anchor), content)
+    def _delete_all(self, places: Sequence[int]) -> None:
         first = 0
-        for place in sorted(place for _, place in left):
+        for place in places:
             row = self.there.rows[place]
             at_top = row.start == first  # nothing is left above it
             first = row.stop if at_top else first
