@@ -440,7 +440,7 @@ def with_history(draw: st.DrawFn, testset: TestSet, entry: Format, query: Query)
 
 
 @pytest.mark.parametrize("name", SPLICED)
-@settings(max_examples=20, deadline=None, phases=PHASES, suppress_health_check=list(HealthCheck))
+@settings(max_examples=20, deadline=None, phases=PHASES, derandomize=True, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
 def test_an_edit_and_its_undo_leave_every_byte(
     name: str, tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
