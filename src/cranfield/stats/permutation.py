@@ -105,6 +105,46 @@ def permutations(
     return [results[place] for place in range(len(columns))]
 
 
+def permutation_p_values(
+    differences: NDArray[np.float64], *, seed: int = 0, n_draws: int = DEFAULT_DRAWS
+) -> NDArray[np.float64]:
+    """The two-sided p-values of `permutations`, float64[M], without their intervals: much faster where all patterns count.
+
+    Args:
+        differences: float64[n, M], n of 1 or more.
+        seed: of the random sign patterns.
+        n_draws: sign patterns to use where not all are enumerated.
+    """
+    columns = [fixed_point(column) for column in as_matrix(differences, "differences").T]
+    n, p_values = len(differences), np.ones(len(columns))
+    drawn = [place for place, column in enumerate(columns) if not is_enumerated(n, len(_moving(column)))]
+    for place in set(range(len(columns))) - set(drawn):
+        p_values[place] = _two_sided(_exact_tails(columns[place]))
+    if drawn:
+        units = np.column_stack([columns[place].units for place in drawn])
+        sums, _ = _subset_sums(units, (n_draws + 1) // 2, seed)
+        for index, place in enumerate(drawn):
+            both = np.concatenate([sums[:, index], columns[place].total - sums[:, index]])
+            p_values[place] = _two_sided(_tails(columns[place].zero_rounding(both)))
+    return p_values
+
+
+def _exact_tails(column: FixedPoint) -> tuple[float, float]:
+    """Shares of all sign patterns whose sum is at most 0, and at least 0: counted over the sorted sums of two halves."""
+    moving = _moving(column)
+    middle = len(moving) // 2
+    halves = [np.zeros(1), np.zeros(1)]
+    for half, members in enumerate((moving[:middle], moving[middle:])):
+        for units in members:
+            halves[half] = np.concatenate([halves[half], halves[half] + units])
+    left, right = np.sort(halves[0]), halves[1]
+    n_patterns = len(left) * len(right)
+    zero = math.floor(column.tolerance)
+    greater = int(np.searchsorted(left, zero - right, side="right").sum())
+    less = n_patterns - int(np.searchsorted(left, -zero - right, side="left").sum())
+    return greater / n_patterns, less / n_patterns
+
+
 def is_enumerated(n: int, n_nonzero: int) -> bool:
     """Whether all sign patterns of n queries are counted, of which `n_nonzero` differ."""
     return n_nonzero <= EXACT_UP_TO and (n - n_nonzero + 1) << n_nonzero <= EXACT_VALUES
@@ -122,13 +162,11 @@ def _enumerated(column: FixedPoint, mean: float | None, alpha: float) -> TestRes
     for units in moving:
         sums, sizes = np.concatenate([sums, sums + units]), np.concatenate([sizes, sizes + 1])
     sums = column.zero_rounding(sums)
-    p_greater = int(np.count_nonzero(sums <= 0)) / len(sums)
-    p_less = int(np.count_nonzero(sums >= 0)) / len(sums)
     weights, total = _zero_weights(n, n - len(moving))
     values = np.concatenate([np.divide(sums, np.maximum(sizes + extra, 1)) for extra in range(len(weights))])[1:]
     repeated = np.repeat(weights, len(sums))[1:]  # the first is the empty set, which is what was observed
     low, high = _weighted_ends(values, repeated, tail_rank(alpha, total))
-    return _result(column, mean, (p_greater, p_less), (low, high), len(sums), is_exact=True)
+    return _result(column, mean, _tails(sums), (low, high), len(sums), is_exact=True)
 
 
 def _zero_weights(n: int, n_zero: int) -> tuple[NDArray[np.float64], int]:
@@ -194,12 +232,18 @@ def _drawn(
     both_sizes = np.concatenate([sizes, n - sizes])
     is_set = both_sizes > 0
     means = both_sums[is_set] / both_sizes[is_set]
-    # The empty set is the observed pattern, so it counts on both sides; it may be drawn again.
     n_empty = n_patterns - len(means)
-    p_greater = (n_empty + int(np.count_nonzero(means <= 0))) / n_patterns
-    p_less = (n_empty + int(np.count_nonzero(means >= 0))) / n_patterns
     ends = _ends(means, tail_rank(alpha, n_patterns) - (n_empty - 1))
-    return _result(column, mean, (p_greater, p_less), ends, n_patterns, is_exact=False)
+    return _result(column, mean, _tails(both_sums), ends, n_patterns, is_exact=False)
+
+
+def _tails(sums: FloatN) -> tuple[float, float]:
+    """Shares of the sums that are at most 0, and at least 0; the empty set is the observed pattern, and counts in both."""
+    return int(np.count_nonzero(sums <= 0)) / len(sums), int(np.count_nonzero(sums >= 0)) / len(sums)
+
+
+def _two_sided(tails: tuple[float, float]) -> float:
+    return min(1.0, 2 * min(tails))
 
 
 def _result(
@@ -214,7 +258,7 @@ def _result(
     low, high = ends
     return TestResult(
         statistic=mean,
-        p_two_sided=min(1.0, 2 * min(tails)),
+        p_two_sided=_two_sided(tails),
         p_one_sided=tails[0],
         ci_low=None if low is None else column.value(low),
         ci_high=None if high is None else column.value(high),

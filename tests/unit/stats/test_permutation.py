@@ -357,3 +357,10 @@ def test_the_enumerated_interval_of_many_that_do_not_differ_is_that_of_many_draw
     means = np.sort((rows @ d) / rows.sum(axis=1))
     assert counted.ci_low == pytest.approx(means[4_999], abs=0.01 * d.mean())
     assert counted.ci_high == pytest.approx(means[-5_000], abs=0.01 * d.mean())
+
+
+@given(st.lists(st.lists(st.integers(-6, 6), min_size=9, max_size=9), min_size=1, max_size=24))
+def test_p_values_alone_are_those_of_the_results(rows):
+    differences = np.array(rows, dtype=np.float64) / 10
+    alone = module.permutation_p_values(differences, seed=3, n_draws=100)
+    assert alone.tolist() == [result.p_two_sided for result in permutations(differences, seed=3, n_draws=100)]

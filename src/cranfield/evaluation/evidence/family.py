@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from cranfield.evaluation.evidence.inspected import MOST_LISTS, Inspected, inspected, sample
-from cranfield.evaluation.evidence.values import Found, Sides
+from cranfield.evaluation.evidence.inspected import MOST_LISTS, Inspected, Sides, sample
+from cranfield.evaluation.evidence.values import Found
 from cranfield.words import and_list, n_of
 
 FEWEST_QUERIES = 3
@@ -42,7 +42,7 @@ def literal(regex: str) -> str:
 
 def missing_family(sides: Sides, limit: float) -> Iterator[Found]:
     """A family that several queries expect alone, and that is in no result, while the other queries are answered."""
-    systems = [inspected(system) for system in sides.systems]
+    systems = sides.systems
     by_family = _queries_by_family(systems[0])
     if not by_family:
         return
@@ -82,7 +82,7 @@ def _queries_by_family(system: Inspected) -> dict[str, list[str]]:
     return dict(sorted(queries.items(), key=lambda item: (len(item[0]), item[0])))
 
 
-def _is_returned(systems: list[Inspected], family: str, queries: list[str]) -> bool:
+def _is_returned(systems: Sequence[Inspected], family: str, queries: list[str]) -> bool:
     """Whether any of the first results is of a family."""
     wanted = set(queries)
     for system in systems:

@@ -142,6 +142,14 @@ class Inspected:
         return {place: regexes for place, regexes in found.items() if regexes}
 
 
+@dataclass(frozen=True, slots=True)
+class Sides:
+    """What a check of a comparison reads: the systems, and the measure that decides."""
+
+    systems: Sequence[Inspected]
+    primary: Measure
+
+
 def sample(places: NDArray[np.int64], most: int) -> NDArray[np.int64]:
     """So many of the places at most, at equal distances."""
     return places if len(places) <= most else places[np.linspace(0, len(places) - 1, most).astype(np.int64)]
@@ -164,8 +172,3 @@ def expected_texts(testset: TestSet, query_id: str) -> frozenset[str]:
     if texts:
         return frozenset(texts)
     return frozenset(doc_id for doc_id, grade in testset.grades.get(query_id, {}).items() if grade > 0)
-
-
-def inspected(system: Scored) -> Inspected:
-    """A system as the checks read it; the same one where it is that already."""
-    return system if isinstance(system, Inspected) else Inspected(system)

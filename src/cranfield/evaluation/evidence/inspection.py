@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from cranfield.errors import CranfieldError, Problem, UnknownNameError, UsageError, shorten
-from cranfield.evaluation.evidence.inspected import Inspected, inspected
+from cranfield.evaluation.evidence.inspected import Inspected, Sides
 from cranfield.evaluation.evidence.table import CHECKS, Check
-from cranfield.evaluation.evidence.values import Consequence, Finding, Found, Scored, Setting, Settings, Sides
+from cranfield.evaluation.evidence.values import Consequence, Finding, Found, Scored, Setting, Settings
 from cranfield.measures import Measure
 
 
@@ -23,7 +23,7 @@ def inspect_systems(
         limits: the thresholds that `limits:` sets, by key.
     """
     findings: list[Finding] = []
-    views = [inspected(system) for system in systems]
+    views = [Inspected(system) for system in systems]
     for check in CHECKS.values():
         consequence, threshold = _rule(check, settings.get(check.name, Setting()), limits)
         if consequence is Consequence.OFF or threshold is None:

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 import numpy as np
 
 from cranfield.evaluation.absence import without_judgment
-from cranfield.evaluation.evidence.values import Found, Scored, Sides
+from cranfield.evaluation.evidence.inspected import Sides
+from cranfield.evaluation.evidence.values import Found, Scored
 from cranfield.measures import Measure, compute
 from cranfield.model import Outcome
 from cranfield.numbers import format_percent

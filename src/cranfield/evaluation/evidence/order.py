@@ -7,9 +7,9 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from cranfield.evaluation.evidence.inspected import Inspected
+from cranfield.evaluation.evidence.inspected import Inspected, Sides
 from cranfield.evaluation.evidence.limits import JUDGED_DEPTH
-from cranfield.evaluation.evidence.values import Found, Sides
+from cranfield.evaluation.evidence.values import Found
 from cranfield.measures import Measure, compute
 from cranfield.numbers import format_percent, format_value
 

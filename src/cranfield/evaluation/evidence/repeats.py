@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping
 
 import numpy as np
 
-from cranfield.evaluation.evidence.inspected import Inspected, inspected
-from cranfield.evaluation.evidence.values import Found, Sides
+from cranfield.evaluation.evidence.inspected import Inspected, Sides
+from cranfield.evaluation.evidence.values import Found
 from cranfield.measures import Measure
 from cranfield.model import Answer
 from cranfield.numbers import format_percent
@@ -149,7 +149,7 @@ def same_results(sides: Sides, limit: float) -> Iterator[Found]:
     if len(sides.systems) < 2:
         return
     groups: dict[tuple[bytes, ...], list[Inspected]] = {}
-    for system in map(inspected, sides.systems):
+    for system in sides.systems:
         if len(system.query_ids) >= limit:
             ranking = system.ranking
             columns = (ranking.query, ranking.rank, ranking.item, ranking.n_returned)

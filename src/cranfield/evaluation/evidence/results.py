@@ -7,9 +7,9 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from cranfield.evaluation.evidence.inspected import Inspected, inspected
+from cranfield.evaluation.evidence.inspected import Inspected, Sides
 from cranfield.evaluation.evidence.likeness import matching_form
-from cranfield.evaluation.evidence.values import Found, Sides
+from cranfield.evaluation.evidence.values import Found
 from cranfield.measures import Measure
 from cranfield.model import Outcome
 from cranfield.numbers import format_percent
@@ -46,7 +46,7 @@ def empty_on_one_side(sides: Sides, limit: float) -> Iterator[Found]:
     """Many queries without a result of one system, for which another has results; nearly all are another check's."""
     if len(sides.systems) < 2:
         return
-    systems = [inspected(system) for system in sides.systems]
+    systems = sides.systems
     answered = set().union(*(system.ids_of(system.has_results) for system in systems))
     for system in systems:
         total = int(system.expecting.sum())

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from cranfield.evaluation.evidence.answers import broken_answer_rules
 from cranfield.evaluation.evidence.family import missing_family
 from cranfield.evaluation.evidence.freshness import changed_meanwhile, kept_answers, resumed_answers, row_ids
-from cranfield.evaluation.evidence.inspected import Inspected
+from cranfield.evaluation.evidence.inspected import Inspected, Sides
 from cranfield.evaluation.evidence.intact import drifted_queries, left_out_queries
 from cranfield.evaluation.evidence.likeness import id_form
 from cranfield.evaluation.evidence.limits import (
@@ -29,7 +29,7 @@ from cranfield.evaluation.evidence.results import (
     results_without_lines,
     short_lists,
 )
-from cranfield.evaluation.evidence.values import Consequence, Found, Sides
+from cranfield.evaluation.evidence.values import Consequence, Found
 from cranfield.measures import Measure
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Protocol
@@ -115,14 +115,6 @@ class Scored(Protocol):
     @property
     def scored(self) -> Mapping[Measure, NDArray[np.bool_]]:
         """bool[Q] of each measure: where it has a value."""
-
-
-@dataclass(frozen=True, slots=True)
-class Sides:
-    """What a check of a comparison reads: the systems, and the measure that decides."""
-
-    systems: Sequence[Scored]
-    primary: Measure
 
 
 def void_sentences(findings: Iterable[Finding]) -> tuple[str, ...]:
