@@ -78,7 +78,7 @@ def unjudged_margin(measure: Measure, ranking: Ranking) -> Margin:
     if not why:
         unknown = int((scored & np.isnan(low)).sum())
         why = TOO_MANY.format(n=unknown, total=ranking.n_queries) if unknown else ""
-    return Margin(low, high, len(query), len(np.unique(query)), why)
+    return Margin(low, high, len(query), len(set(query.tolist())), why)
 
 
 def why_unbounded(measure: Measure, ranking: Ranking) -> str:

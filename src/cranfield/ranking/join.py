@@ -346,7 +346,7 @@ def _narrow(query_ids: Sequence[str], top: TopHits) -> tuple[str, ...]:
     pairs = np.flatnonzero((single[1:] == single[:-1]) & (top.score[1:] != top.score[:-1]))
     queries = np.searchsorted(top.start, pairs, side="right") - 1
     inside = pairs + 1 < top.start[queries + 1]  # both of one query
-    return tuple(query_ids[query] for query in np.unique(queries[inside]).tolist())
+    return tuple(query_ids[query] for query in dict.fromkeys(queries[inside].tolist()))
 
 
 def no_common_query(testset: TestSet, examples: Sequence[str] = ()) -> NoCommonQueryError:

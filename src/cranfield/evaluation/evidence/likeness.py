@@ -8,6 +8,7 @@ is: in one corpus, `guide#1` and `guide#2` are two documents.
 
 from __future__ import annotations
 
+import operator
 import re
 import unicodedata
 from collections import Counter
@@ -134,18 +135,27 @@ def _matches_in_form(regexes: Iterable[str], results: Iterable[str], name: str, 
 def _by_part(system: Inspected, pairs: Pairs) -> dict[str, list[int]]:
     """Each part of the ids of one side that can be removed, to the queries that this makes match."""
     found: dict[str, list[int]] = {}
-    returned = [system.text_of(each.query, hit) for each in system.lists for hit in each.hits]
     for name, form in PARTS.items():
+        matching = [(place, sides) for place, pair in pairs.items() if any(sides := _sides_without(form, *pair))]
+        if not matching:
+            continue
+        returned = [system.text_of(each.query, hit) for each in system.lists for hit in each.hits]
         of_results, of_expected = (_has_part(texts, form) for texts in (returned, system.universe))
         of_both = form is _without_extension and of_results and of_expected and _no_common(returned, system.universe)
-        for place, (results, expected) in pairs.items():
-            if (
-                (of_results and not expected.isdisjoint(map(form, results)))
-                or (of_expected and not set(results).isdisjoint(map(form, expected)))
-                or (of_both and not set(map(form, results)).isdisjoint(map(form, expected)))
-            ):
-                found.setdefault(name, []).append(place)
+        allowed = (of_results, of_expected, of_both)
+        if places := [place for place, sides in matching if any(map(operator.and_, sides, allowed))]:
+            found[name] = places
     return found
+
+
+def _sides_without(form: Form, results: Collection[str], expected: Collection[str]) -> tuple[bool, bool, bool]:
+    """Whether a result is an expected id once the part is removed from the results, the expected ids, or both."""
+    results_without, expected_without = set(map(form, results)), set(map(form, expected))
+    return (
+        not results_without.isdisjoint(expected),
+        not expected_without.isdisjoint(results),
+        not results_without.isdisjoint(expected_without),
+    )
 
 
 def _no_common(results: Iterable[str], expected: Iterable[str]) -> bool:
@@ -170,9 +180,11 @@ def _by_affix(system: Inspected, pairs: Pairs) -> dict[str, list[int]]:
     returned = [system.text_of(each.query, hit) for each in system.lists for hit in each.hits]
     for affix, count in common:
         what, side, text = affix
+        if count < FEWEST_QUERIES:
+            break
         texts = returned if what == "removed" else system.universe
         has = sum(each.startswith(text) if side == "prefix" else each.endswith(text) for each in texts)
-        if count >= FEWEST_QUERIES and has >= LEAST_SHARE * len(texts):
+        if has >= LEAST_SHARE * len(texts):
             of = "results" if what == "removed" else "expected ids"
             kept[f"the {side} {text!r} of {of} were removed"] = found[affix]
     return kept
