@@ -14,19 +14,16 @@ import pytest
 
 from cranfield.formats.runs.jsonl import read_run
 
-SEARCH = """
-import json, sys
-from pathlib import Path
-with open("asked.txt", "a") as log:
-    log.write(sys.argv[2] + "\\n")
-index = json.loads(Path("index.json").read_text())
-if sys.argv[1] == "--version":
-    print(index["version"])
-    sys.exit()
-hits = [doc for doc, words in index["docs"].items() if set(sys.argv[2].split()) & set(words)]
-if sys.argv[1] == "backwards":
-    hits.reverse()
-print(json.dumps({"hits": hits, "index": index["version"]}))
+SEARCH = """\
+echo "$1" >> asked.txt
+exec < index.txt || exit 1
+read -r version
+hit=
+while read -r word; do [ "$word" = "$1" ] && hit="\\"doc-$word\\""; done
+case $1 in
+--version) echo "$version" ;;
+*) printf '{"hits": [%s], "index": "%s"}' "$hit" "$version" ;;
+esac
 """
 WORDS = [f"word{number}" for number in range(12)]
 CONFIG = """\
@@ -36,13 +33,13 @@ measures: [RR, R@10]
 baseline: old
 candidate: new
 systems:
-  old: {{command: ["{{python}}", -I, -S, search.py, forwards, "{{query}}"], extract: {{json: hits, fields: {{index: index, build: build}}}}{depends}}}
-  new: {{command: ["{{python}}", -I, -S, search.py, backwards, "{{query}}"], extract: {{json: hits, fields: {{index: index, build: build}}}}{depends}}}
+  old: {{command: [sh, search.sh, "{{query}}"], extract: {{json: hits, fields: {{index: index, build: build}}}}{depends}}}
+  new: {{command: [sh, ./search.sh, "{{query}}"], extract: {{json: hits, fields: {{index: index, build: build}}}}{depends}}}
 """
 DEPENDS = {
-    "files": "[index.json]",
+    "files": "[index.txt]",
     "folder": "[.data]",
-    "command": '[{command: ["{python}", -I, -S, search.py, --version, "-"]}]',
+    "command": "[{command: [sh, search.sh, --version]}]",
     "field": "[{field: index}]",
 }
 
@@ -52,7 +49,7 @@ class Project:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        (folder / "search.py").write_text(SEARCH)
+        (folder / "search.sh").write_text(SEARCH)
         (folder / ".data").mkdir()
         self.index(12, "2026-11-01")
         queries = "".join(f"  - {{id: {word}, text: {word}, judgments: {{doc-{word}: 1}}}}\n" for word in WORDS)
@@ -66,9 +63,9 @@ class Project:
 
     def index(self, n: int, version: str) -> None:
         """Build the index of the first `n` documents."""
-        docs = {f"doc-{word}": [word] for word in WORDS[:n]}
-        (self.folder / "index.json").write_text(json.dumps({"version": version, "docs": docs}))
-        (self.folder / ".data" / "part").write_text(json.dumps(docs))
+        text = "".join(f"{line}\n" for line in (version, *WORDS[:n]))
+        (self.folder / "index.txt").write_text(text)
+        (self.folder / ".data" / "part").write_text(text)
 
     def run(self, *arguments: str, code: int = 0) -> subprocess.CompletedProcess[str]:
         done = subprocess.run(
@@ -80,7 +77,7 @@ class Project:
     def n_asked(self) -> int:
         """Queries that were sent since the last call; calls for a version are not counted."""
         path = self.folder / "asked.txt"
-        words = [line for line in path.read_text().split() if line != "-"] if path.exists() else []
+        words = [line for line in path.read_text().split() if line != "--version"] if path.exists() else []
         path.unlink(missing_ok=True)
         return len(words)
 
@@ -101,7 +98,7 @@ def test_every_run_asks_and_the_figures_are_those_of_the_index_as_it_is(project:
     project.index(6, "2026-11-02")
     project.run()
     assert (project.n_asked(), project.mean()) == (24, 0.5)
-    (project.folder / "index.json").unlink()
+    (project.folder / "index.txt").unlink()
     assert "invalid" in project.run(code=3).stdout.lower()
     assert project.n_asked() == 24
 
@@ -133,7 +130,7 @@ def test_kept_answers_are_used_only_while_what_the_system_depends_on_is_the_same
 @pytest.mark.parametrize(
     ("depends", "why"),
     [
-        ("[indx.json]", "indx.json, named in its `depends`, does not exist"),
+        ("[indx.txt]", "indx.txt, named in its `depends`, does not exist"),
         ("[{command: [no-such-program]}]", "`no-such-program`, named in its `depends`, could not be started"),
         ("[{command: [sh, -c, exit 3]}]", "`sh -c 'exit 3'`, named in its `depends`, ended with exit status 3"),
         ("[{command: ['true']}]", "`true`, named in its `depends`, printed nothing"),
@@ -150,14 +147,14 @@ def test_what_cannot_be_read_keeps_no_answer_and_says_why(project: Project, depe
 
 
 def test_a_store_that_was_deleted_is_asked_and_fails_whatever_was_kept(project: Project) -> None:
-    project.config("[index.json]", hours=24)
+    project.config("[index.txt]", hours=24)
     project.run()
-    (project.folder / "index.json").unlink()
+    (project.folder / "index.txt").unlink()
     assert "invalid" in project.run(code=3).stdout.lower()
 
 
 def test_the_first_caveat_says_how_many_answers_were_kept_and_how_old_they_are(project: Project) -> None:
-    project.config("[index.json]", hours=24)
+    project.config("[index.txt]", hours=24)
     assert "were kept" not in project.run().stdout
     done = project.run()
     caveats = " ".join(done.stdout.split()).partition("Caveats")[2]
@@ -178,19 +175,19 @@ def test_an_index_that_is_built_while_it_is_asked_is_a_caveat_and_keeps_nothing(
     project: Project, how: str, hours: float | None
 ) -> None:
     project.config(DEPENDS[how], hours=hours)
-    build = "if sys.argv[2] == 'word7': Path('index.json').write_text(json.dumps({**index, 'version': 'new'}))\n"
-    (project.folder / "search.py").write_text(SEARCH + build)
+    build = "[ $1 != word7 ] || sed -i 1s/.*/rebuilt/ index.txt\n"
+    (project.folder / "search.sh").write_text(SEARCH + build)
     done = project.run()
     assert "old: what it depends on changed while it was asked: the answers may be of two" in " ".join(
         done.stdout.split()
     )
     assert not list((project.folder / ".cranfield").glob("answers/*.jsonl"))
-    (project.folder / "search.py").write_text(SEARCH)
+    (project.folder / "search.sh").write_text(SEARCH)
     assert "changed while it was asked" not in project.run().stdout
 
 
 def test_the_sidecar_has_the_time_and_the_age_of_every_kept_answer(project: Project) -> None:
-    project.config("[index.json]", hours=24)
+    project.config("[index.txt]", hours=24)
     runs = project.folder / "cranfield-out" / "runs"
     project.run()
     first = read_run(runs / "old.jsonl").logs
@@ -201,14 +198,11 @@ def test_the_sidecar_has_the_time_and_the_age_of_every_kept_answer(project: Proj
     assert all(log.cached and log.age_s is not None for log in second.values())
 
 
-SLOW = "import json, sys, time, os\nif os.path.exists('slow'): time.sleep(.2)\n"
-
-
 @pytest.fixture
 def interrupted(project: Project) -> Path:
     """A run of the project that was interrupted after some answers; its journal of the system `old`."""
-    project.config("[index.json]")
-    (project.folder / "search.py").write_text(SEARCH.replace("import json, sys\n", SLOW))
+    project.config("[index.txt]")
+    (project.folder / "search.sh").write_text("[ ! -e slow ] || sleep .2\n" + SEARCH)
     (project.folder / "slow").touch()
     journal = project.folder / "cranfield-out" / ".partial" / "old.jsonl"
     command = [sys.executable, "-m", "cranfield", "run"]

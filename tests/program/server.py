@@ -5,6 +5,7 @@
 
 import array
 import atexit
+import contextlib
 import gc
 import importlib
 import json
@@ -13,6 +14,7 @@ import pkgutil
 import signal
 import socket
 import sys
+import tempfile
 import threading
 import time
 import traceback
@@ -22,6 +24,8 @@ os.environ["OPENBLAS_NUM_THREADS"] = "1"  # a process with threads must not fork
 
 import cranfield
 from cranfield.cli import main as command_line
+from cranfield.config.load import load_config
+from cranfield.reporting.renderers import html
 
 IDLE_S = 600
 LIBRARIES = ("scipy.special", "scipy.stats", "narwhals", "jinja2", "rich.progress", "yaml", "httpx2", "jmespath")
@@ -40,6 +44,19 @@ def try_import(name):
         importlib.import_module(name)
     except ImportError as missing:  # an extra that is not installed: commands say so themselves
         print(f"{name}: {missing}")
+
+
+def prepare(address):
+    """Make what nearly every command makes when it starts: the models of the config, the template of the page."""
+    with contextlib.suppress(ImportError):  # an extra that is not installed
+        from drawing import draw_in_one_process
+
+        draw_in_one_process(f"{address}.drawing")
+        html._template()
+    with tempfile.NamedTemporaryFile(suffix=".yaml", mode="w") as config:
+        config.write('testset: t.yaml\nsystems:\n  a: {command: [a, "{query}"], extract: {json: hits}}\n')
+        config.flush()
+        load_config(config.name)
 
 
 def receive(connection):
@@ -124,6 +141,7 @@ def run():
 
 if __name__ == "__main__":
     import_everything()
+    prepare(sys.argv[1])
     sys.path[0] = str(Path(sys.executable).parent)  # as where the console script is run
     gc.freeze()
     wait_for_request(sys.argv[1])
