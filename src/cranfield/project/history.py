@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from cranfield.errors import UsageError
+from cranfield.evaluation.judged import judged_share
 from cranfield.evaluation.latency import LatencySummary, latency_summary
 from cranfield.evaluation.values import Evaluation, Summary
 from cranfield.formats.io.files import refusal
@@ -25,7 +26,6 @@ from cranfield.model.renaming import under_rule
 from cranfield.project.history_files import inside, keep_report, keep_values, without_void
 from cranfield.record import Fields, plain, record_of
 from cranfield.repo.git import Standing, commits_between, standing
-from cranfield.reporting.derived import judged_share
 
 if TYPE_CHECKING:
     from cranfield.evaluation.history import FirstBad, HistoryPoint, Score
@@ -87,7 +87,7 @@ def history_record(
         primary: the measure that decides.
         kept: names of its files, and what was declared.
     """
-    judged = judged_share(evaluation, primary.depth if primary is not None else None)
+    judged = judged_share(evaluation.ranking, primary.depth if primary is not None else None)
     return {
         "cranfield_history": VERSION,
         "time": when.astimezone(UTC).isoformat(timespec="seconds").replace("+00:00", "Z"),

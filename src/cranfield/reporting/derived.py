@@ -1,4 +1,4 @@
-"""Counts that reports derive from an evaluation: outcomes, judged share, first relevant ranks, duplicates, versions.
+"""Counts that reports derive from an evaluation: outcomes, first relevant ranks, duplicates, versions.
 
 JSON and pages both take them from here.
 """
@@ -8,41 +8,16 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from cranfield.evaluation.values import Evaluation
-from cranfield.measures import Measure, compute
 from cranfield.measures.kernels import first_relevant_rank
 from cranfield.model import Outcome
-
-JUDGED_DEPTH = 10
-"""Depth of the judged share where no measure has a depth."""
-
-
-@dataclass(frozen=True, slots=True)
-class JudgedShare:
-    """Mean share of the results that are judged."""
-
-    measure: Measure
-    mean: float | None
-    """None where the question has no meaning: see `why`."""
-    n: int
-    why: str = ""
 
 
 def outcome_counts(evaluation: Evaluation) -> dict[str, int]:
     """Every outcome and how many queries had it, zeros included."""
     counts = Counter(evaluation.ranking.outcomes)
     return {outcome.value: counts[outcome] for outcome in Outcome}
-
-
-def judged_share(evaluation: Evaluation, depth: int | None) -> JudgedShare:
-    """Mean share of the first `depth` results that are judged, over the queries where anything can be unjudged."""
-    measure = Measure("Judged", (), depth or JUDGED_DEPTH)
-    values, scored, reasons = compute(measure, evaluation.ranking)
-    if not scored.any():
-        return JudgedShare(measure, None, 0, next(iter(reasons.values()), "no query"))
-    return JudgedShare(measure, float(values[scored].mean()), int(scored.sum()))
 
 
 def first_ranks(evaluation: Evaluation, rel: int = 1) -> dict[str, int | None]:

@@ -14,13 +14,14 @@ import numpy as np
 
 from cranfield.errors import InternalError
 from cranfield.evaluation.evidence.values import Finding
+from cranfield.evaluation.judged import JudgedShare, judged_share
 from cranfield.evaluation.strata import StratumSummary, summaries_by_stratum
 from cranfield.evaluation.values import Comparison, Evaluation, Limits, MeasureComparison, StratumComparison, Summary
 from cranfield.model import OtherJudgments, Query, TestSet
 from cranfield.model.query import class_of
 from cranfield.ranking.value import RankedHit, State
 from cranfield.record import Fields, plain, record_of
-from cranfield.reporting.derived import JudgedShare, duplicates, first_ranks, judged_share, outcome_counts, versions
+from cranfield.reporting.derived import duplicates, first_ranks, outcome_counts, versions
 from cranfield.stats.result import TestResult
 from cranfield.words import UNPRINTABLE
 
@@ -229,7 +230,7 @@ def _payload(evaluations: Sequence[Evaluation], libraries: Sequence[str]) -> dic
 def _system(evaluation: Evaluation) -> dict[str, Any]:
     failures = [{"query": query, "outcome": out, "reason": reason} for query, out, reason in evaluation.failures]
     measure = evaluation.measures[0] if evaluation.measures else None
-    judged = judged_share(evaluation, None if measure is None else measure.depth)
+    judged = judged_share(evaluation.ranking, None if measure is None else measure.depth)
     by_measure = {each: summaries_by_stratum(evaluation, each) for each in evaluation.measures}
     strata = () if measure is None else by_measure[measure]
     return {

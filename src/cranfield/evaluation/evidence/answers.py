@@ -7,7 +7,6 @@ from typing import Any
 
 from cranfield.errors import CranfieldError
 from cranfield.evaluation.evidence.values import Found, Scored
-from cranfield.measures import Measure
 from cranfield.model import AnswerRule, parse_answer_rule
 from cranfield.model.answer_rule import answers_with_fields, violations
 from cranfield.words import first_of, n_of
@@ -16,7 +15,7 @@ SHOWN = 3
 """Violating answers that a sentence quotes."""
 
 
-def broken_answer_rules(system: Scored, _primary: Measure | None, limit: float) -> Iterator[Found]:
+def broken_answer_rules(system: Scored, limit: float) -> Iterator[Found]:
     """A sentence for each declared rule that a larger share of the answers breaks than the limit."""
     run = system.run
     if run is None:
@@ -28,11 +27,10 @@ def broken_answer_rules(system: Scored, _primary: Measure | None, limit: float) 
         if broken and len(broken) / total > limit:
             quoted = first_of([f"{query_id} ({why})" for query_id, why in broken.items()], SHOWN)
             verb = "breaks" if len(broken) == 1 else "break"
-            yield Found(
+            yield Found.of(
                 f"{system.name}: {len(broken)} of {n_of(total, 'answers')} {verb} the rule that its config declares for "
                 f"every answer, {rule}: {quoted}",
-                tuple(broken),
-                len(broken),
+                broken,
                 total,
             )
 

@@ -59,12 +59,11 @@ def missing_family(sides: Sides, limit: float) -> Iterator[Found]:
             continue
         reported.append(family)
         names = and_list([system.name for system in systems])
-        yield Found(
+        yield Found.of(
             f"{n_of(len(queries), 'queries')} expect ids under {family!r} only, and {names} never "
             f"{'returns' if len(systems) == 1 else 'return'} one, while {len(found & others)} of the {len(others)} other queries are "
             "answered: is that part of the corpus indexed?",
-            tuple(queries),
-            len(queries),
+            queries,
             len(expecting),
         )
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from cranfield.evaluation.evidence.values import Found, Scored
-from cranfield.measures import Measure
 from cranfield.model import CallLog
 from cranfield.numbers import format_duration
 
@@ -14,22 +13,21 @@ VERIFIED_H = 1
 """Hours for which resumed answers of a system whose `depends` is unchanged are as good as new."""
 
 
-def kept_answers(system: Scored, _primary: Measure | None, limit: float) -> Iterator[Found]:
+def kept_answers(system: Scored, limit: float) -> Iterator[Found]:
     """More answers than the limit that the system was not asked for: they were kept from an earlier collection."""
     logs = _logs(system)
     is_file = system.run is not None and "run" in system.run.config  # a run file is not asked
     kept = {query_id: log for query_id, log in logs.items() if log.cached and not (is_file and log.age_s is None)}
     if len(kept) > limit:
-        yield Found(
+        yield Found.of(
             f"{system.name}: {len(kept)} of {len(system.query_ids)} answers were kept from an earlier run{_since(kept)}, and "
             "not asked for again",
-            tuple(kept),
-            len(kept),
+            kept,
             len(system.query_ids),
         )
 
 
-def resumed_answers(system: Scored, _primary: Measure | None, limit_h: float) -> Iterator[Found]:
+def resumed_answers(system: Scored, limit_h: float) -> Iterator[Found]:
     """Answers of an interrupted call that were older than the limit when it was resumed.
 
     A journal is resumed only where what the system depends on is unchanged; without `depends` that is unknown.
@@ -42,16 +40,15 @@ def resumed_answers(system: Scored, _primary: Measure | None, limit_h: float) ->
         if not log.cached and log.age_s is not None and log.age_s > limit_s
     }
     if old:
-        yield Found(
+        yield Found.of(
             f"{system.name}: {len(old)} of {len(system.query_ids)} answers are of the interrupted part of the run{_since(old)}: "
             "the system may have changed since",
-            tuple(old),
-            len(old),
+            old,
             len(system.query_ids),
         )
 
 
-def changed_meanwhile(system: Scored, _primary: Measure | None, _limit: float) -> Iterator[Found]:
+def changed_meanwhile(system: Scored, _limit: float) -> Iterator[Found]:
     """What the system depends on was another when the last query had been sent than before the first."""
     if system.run is not None and system.run.changed:
         yield Found(
@@ -61,7 +58,7 @@ def changed_meanwhile(system: Scored, _primary: Measure | None, _limit: float) -
         )
 
 
-def row_ids(system: Scored, _primary: Measure | None, limit: float) -> Iterator[Found]:
+def row_ids(system: Scored, limit: float) -> Iterator[Found]:
     """A run of an unknown version of the test set, whose queries are matched by row number."""
     known = system.run is not None and system.run.testset_digest == system.testset.digest
     if system.reading.get("ids") == "row" and not known and (n := len(system.query_ids)) > limit:

@@ -35,7 +35,9 @@ class ReturnedList:
 class Inspected:
     """A `Scored` with cached facts. Checks of the table get one of these."""
 
-    def __init__(self, system: Scored) -> None:
+    def __init__(self, system: Scored, depth: int | None = None) -> None:
+        """Read a system; `depth` is that of the primary measure."""
+        self.depth = depth
         self._expected: dict[int, frozenset[str]] = {}
         self.name: str = system.name
         self.testset: TestSet = system.testset

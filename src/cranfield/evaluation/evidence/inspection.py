@@ -23,7 +23,7 @@ def inspect_systems(
         limits: the thresholds that `limits:` sets, by key.
     """
     findings: list[Finding] = []
-    views = [Inspected(system) for system in systems]
+    views = [Inspected(system, None if primary is None else primary.depth) for system in systems]
     for check in CHECKS.values():
         consequence, threshold = _rule(check, settings.get(check.name, Setting()), limits)
         if consequence is Consequence.OFF or threshold is None:
@@ -48,7 +48,7 @@ def _apply(
 ) -> Iterator[tuple[str, Found]]:
     if check.system is not None:
         for system in systems:
-            for found in check.system(system, primary, threshold):
+            for found in check.system(system, threshold):
                 yield system.name, found
     if check.systems is not None and primary is not None:
         for found in check.systems(Sides(systems, primary), threshold):

@@ -5,19 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from cranfield.evaluation.evidence.values import Found, Scored
-from cranfield.measures import Measure
 from cranfield.model import NoteKind
 
 
-def left_out_queries(system: Scored, measure: Measure | None, threshold: float) -> Iterator[Found]:
+def left_out_queries(system: Scored, threshold: float) -> Iterator[Found]:
     """Queries that `--intact` left out of the test set."""
-    del measure
     yield from _noted(system, NoteKind.INTACT, threshold)
 
 
-def drifted_queries(system: Scored, measure: Measure | None, threshold: float) -> Iterator[Found]:
+def drifted_queries(system: Scored, threshold: float) -> Iterator[Found]:
     """Queries that `--allow-drift` kept in the test set."""
-    del measure
     yield from _noted(system, NoteKind.DRIFT, threshold)
 
 

@@ -20,7 +20,6 @@ from numpy.typing import NDArray
 
 from cranfield.evaluation.evidence.inspected import MOST_LISTS, Inspected, sample
 from cranfield.evaluation.evidence.values import Found
-from cranfield.measures import Measure
 
 FEWEST_QUERIES = 3
 PROVES = 2
@@ -61,7 +60,7 @@ PARTS: Mapping[str, Form] = {
 """What is removed from the ids of one side, to the function that does it."""
 
 
-def id_form(system: Inspected, _primary: Measure | None, limit: float) -> Iterator[Found]:
+def id_form(system: Inspected, limit: float) -> Iterator[Found]:
     """Results that would be relevant if their ids had the form of the expected ones."""
     unmatched = system.expecting & system.has_results & ~system.found
     total = int(system.expecting.sum())

@@ -7,20 +7,18 @@ from collections.abc import Iterator
 import numpy as np
 
 from cranfield.evaluation.absence import without_judgment
-from cranfield.evaluation.evidence.inspected import Sides
+from cranfield.evaluation.evidence.inspected import Inspected, Sides
 from cranfield.evaluation.evidence.values import Found, Scored
-from cranfield.measures import Measure, compute
+from cranfield.evaluation.judged import judged_share
 from cranfield.model import Outcome
 from cranfield.numbers import format_percent
 from cranfield.words import and_list
 
 DECIMALS = 12
 """Decimals to which a share is rounded before it is compared with a limit."""
-JUDGED_DEPTH = 10
-"""Depth of the judged share when the primary measure has no cutoff."""
 
 
-def failed_queries(system: Scored, _primary: Measure | None, limit: float) -> Iterator[Found]:
+def failed_queries(system: Scored, limit: float) -> Iterator[Found]:
     """More failed or unanswered queries than the limit."""
     outcomes = system.ranking.outcomes
     # A run file has no line for an empty answer, so a missing query is no failure there.
@@ -33,25 +31,23 @@ def failed_queries(system: Scored, _primary: Measure | None, limit: float) -> It
         if outcome.is_failure or (is_collected and outcome is Outcome.MISSING)
     ]
     if bad and len(bad) / len(outcomes) > limit:
-        yield Found(
+        yield Found.of(
             f"{system.name}: {len(bad)} of {len(outcomes)} queries failed or have no answer "
             f"({format_percent(len(bad) / len(outcomes))}); the limit is {format_percent(limit)} (limits.max_failed_share)",
-            tuple(bad),
-            len(bad),
+            bad,
             len(outcomes),
         )
 
 
-def judged_share(system: Scored, primary: Measure | None, limit: float) -> Iterator[Found]:
+def little_judged(system: Inspected, limit: float) -> Iterator[Found]:
     """A smaller judged share than the limit."""
-    measure = Measure("Judged", (), (primary and primary.cutoff) or JUDGED_DEPTH)
-    values, scored, _ = compute(measure, system.ranking)
-    if not scored.any():
+    found = judged_share(system.ranking, system.depth)
+    if found.mean is None:
         return
-    share = round(float(values[scored].mean()), DECIMALS)
+    share = round(found.mean, DECIMALS)
     if share < limit:
         yield Found(
-            f"{system.name}: {measure} is {format_percent(share)}; the limit is {format_percent(limit)} (limits.min_judged_share)"
+            f"{system.name}: {found.measure} is {format_percent(share)}; the limit is {format_percent(limit)} (limits.min_judged_share)"
         )
 
 
@@ -68,11 +64,10 @@ def unpaired_queries(sides: Sides, limit: float) -> Iterator[Found]:
     lost = tuple(sorted(some - every))
     if lost and len(lost) / total > limit:
         where = "on one side only" if len(systems) == 2 else "for some systems only"
-        yield Found(
+        yield Found.of(
             f"{len(lost)} of {total} queries have a value of {primary} {where} ({format_percent(len(lost) / total)}); "
             f"the limit is {format_percent(limit)} (limits.max_failed_share)",
             lost,
-            len(lost),
             total,
         )
 
@@ -82,11 +77,10 @@ def never_judged_queries(sides: Sides, threshold: float) -> Iterator[Found]:
     testset = sides.systems[0].testset
     absent, total = tuple(without_judgment(testset)), len(testset.queries)
     if absent and len(absent) / total > threshold:
-        yield Found(
+        yield Found.of(
             f"{len(absent)} of {total} queries have no judgment ({format_percent(len(absent) / total)}): "
             "the means are of the others",
             absent,
-            len(absent),
             total,
         )
 

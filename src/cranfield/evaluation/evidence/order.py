@@ -8,9 +8,8 @@ from collections.abc import Iterator
 import numpy as np
 
 from cranfield.evaluation.evidence.inspected import Inspected, Sides
-from cranfield.evaluation.evidence.limits import JUDGED_DEPTH
 from cranfield.evaluation.evidence.values import Found
-from cranfield.measures import Measure, compute
+from cranfield.evaluation.judged import judged_share
 from cranfield.numbers import format_percent, format_value
 
 FEWEST_QUERIES = 10
@@ -20,7 +19,7 @@ LEAST_LENGTH = 5
 """Results that a list must have for a place in it to mean something."""
 
 
-def tied_scores(system: Inspected, _primary: Measure | None, limit: float) -> Iterator[Found]:
+def tied_scores(system: Inspected, limit: float) -> Iterator[Found]:
     """All results of a query have one score, so that the order is that of the document ids."""
     ranking = system.ranking
     if ranking.convention.ties == "given" or not len(ranking.query):
@@ -32,16 +31,15 @@ def tied_scores(system: Inspected, _primary: Measure | None, limit: float) -> It
     several = np.flatnonzero(np.bincount(ranking.query[length > 1], minlength=ranking.n_queries))
     tied = np.flatnonzero(np.bincount(ranking.query[whole], minlength=ranking.n_queries))
     if len(several) >= FEWEST_QUERIES and len(tied) >= limit * len(several):
-        yield Found(
+        yield Found.of(
             f"{system.name}: all results of a query have the same score in {len(tied)} of {len(several)} queries: the order "
             "is that of the document ids, not of the system",
-            tuple(system.query_ids[place] for place in tied.tolist()),
-            len(tied),
+            [system.query_ids[place] for place in tied.tolist()],
             len(several),
         )
 
 
-def reversed_order(system: Inspected, _primary: Measure | None, limit: float) -> Iterator[Found]:
+def reversed_order(system: Inspected, limit: float) -> Iterator[Found]:
     """Relevant results are nearer to the end of their list than to its beginning, beyond chance."""
     ranking = system.ranking
     length = ranking.n_returned[ranking.query]
@@ -67,17 +65,13 @@ def judged_gap(sides: Sides, limit: float) -> Iterator[Found]:
     first = sides.systems[0].ranking
     if not ((first.expected_level < 1) & (first.expected_gain == 0)).any() or first.closed_world.all():
         return  # only relevant documents are judged: a better system has more judged results
-    measure = Measure("Judged", (), sides.primary.cutoff or JUDGED_DEPTH)
-    shares: dict[str, float] = {}
-    for system in sides.systems:
-        values, scored, _ = compute(measure, system.ranking)
-        if scored.sum() >= FEWEST_QUERIES:
-            shares[system.name] = float(values[scored].mean())
+    found = {system.name: judged_share(system.ranking, sides.primary.depth) for system in sides.systems}
+    shares = {name: each.mean for name, each in found.items() if each.mean is not None and each.n >= FEWEST_QUERIES}
     if len(shares) < 2:
         return
     low, high = min(shares, key=shares.__getitem__), max(shares, key=shares.__getitem__)
     if shares[high] - shares[low] >= limit:
         yield Found(
-            f"{measure} is {format_value(shares[high])} for {high} and {format_value(shares[low])} for {low}: unjudged "
+            f"{found[high].measure} is {format_value(shares[high])} for {high} and {format_value(shares[low])} for {low}: unjudged "
             f"results count as not relevant, and {low} has more of them",
         )

@@ -9,7 +9,6 @@ import numpy as np
 
 from cranfield.evaluation.evidence.inspected import Inspected, Sides
 from cranfield.evaluation.evidence.values import Found
-from cranfield.measures import Measure
 from cranfield.model import Answer
 from cranfield.numbers import format_percent
 from cranfield.words import and_list, first_of, n_of
@@ -26,7 +25,7 @@ FEWEST_HITS = 30
 FEWEST_IN_ANSWER = 4
 
 
-def one_id(system: Inspected, _primary: Measure | None, limit: float) -> Iterator[Found]:
+def one_id(system: Inspected, limit: float) -> Iterator[Found]:
     """One id is a large part of all results, repeats in their lists, and is not what the queries expect."""
     if len(system.lists) < FEWEST_QUERIES:
         return
@@ -49,7 +48,7 @@ def one_id(system: Inspected, _primary: Measure | None, limit: float) -> Iterato
         )
 
 
-def few_ids(system: Inspected, _primary: Measure | None, limit: float) -> Iterator[Found]:
+def few_ids(system: Inspected, limit: float) -> Iterator[Found]:
     """The results of many queries take few distinct ids, mostly as duplicates within a list."""
     hits = [hit for each in system.lists for hit in each.hits]
     if system.run is None or len(system.lists) < FEWEST_QUERIES or len(hits) < FEWEST_HITS:
@@ -87,7 +86,7 @@ def _regex_of(config: Mapping[str, object]) -> str:
     return "" if regex is None else f"; the group of extract.regex may hold a part of the id only: {regex}"
 
 
-def duplicates(system: Inspected, _primary: Measure | None, limit: float) -> Iterator[Found]:
+def duplicates(system: Inspected, limit: float) -> Iterator[Found]:
     """A large part of the results repeat an id of their list, and were dropped."""
     dropped = int(system.ranking.n_duplicates.sum())
     total = dropped + int(system.ranking.n_returned.sum())
@@ -101,7 +100,7 @@ def duplicates(system: Inspected, _primary: Measure | None, limit: float) -> Ite
         )
 
 
-def same_list(system: Inspected, _primary: Measure | None, limit: float) -> Iterator[Found]:
+def same_list(system: Inspected, limit: float) -> Iterator[Found]:
     """Queries that expect different things get the same list."""
     if len(system.lists) < FEWEST_LONG:
         return
@@ -122,7 +121,7 @@ def same_list(system: Inspected, _primary: Measure | None, limit: float) -> Iter
         )
 
 
-def shifted_answers(system: Inspected, _primary: Measure | None, limit: float) -> Iterator[Found]:
+def shifted_answers(system: Inspected, limit: float) -> Iterator[Found]:
     """Queries have the results that the query before or after them expects, and not those that they expect."""
     lists = [each for each in system.lists if system.expected_of(each.query)]
     if len(lists) < FEWEST_SHIFTED or MOST_OWN * int(system.found.sum()) >= int(system.has_results.sum()):
@@ -135,11 +134,10 @@ def shifted_answers(system: Inspected, _primary: Measure | None, limit: float) -
                 places += [each.query] if not texts.isdisjoint(system.texts_of(each.query)) else []
         n_own = sum(bool(system.found[each.query]) for each in lists)
         if len(places) >= max(FEWEST_SHIFTED, limit * len(lists), MOST_OWN * n_own):
-            yield Found(
+            yield Found.of(
                 f"{system.name}: {len(places)} of {len(lists)} queries have results that the query {where} them expects, and "
                 f"{n_own} that they expect: answers are paired with the wrong queries",
-                tuple(system.query_ids[place] for place in places),
-                len(places),
+                [system.query_ids[place] for place in places],
                 len(lists),
             )
 

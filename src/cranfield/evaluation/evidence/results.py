@@ -10,7 +10,6 @@ import numpy as np
 from cranfield.evaluation.evidence.inspected import Inspected, Sides
 from cranfield.evaluation.evidence.likeness import matching_form
 from cranfield.evaluation.evidence.values import Found
-from cranfield.measures import Measure
 from cranfield.model import Outcome
 from cranfield.numbers import format_percent
 from cranfield.words import first_of, n_of
@@ -28,16 +27,15 @@ NEARLY_ALL = 0.9
 """Share of empty answers that makes scores void."""
 
 
-def empty_answers(system: Inspected, _primary: Measure | None, limit: float) -> Iterator[Found]:
+def empty_answers(system: Inspected, limit: float) -> Iterator[Found]:
     """Nearly all queries without a result."""
     total = int(system.expecting.sum())
     empty = system.expecting & ~system.has_results
     count = int(empty.sum())
     if total >= (FEWEST_ALL if count == total else FEWEST) and count >= limit * total:
-        yield Found(
+        yield Found.of(
             f"{system.name}: {count} of {total} queries have no result: the score is that of an empty list",
             system.ids_of(empty),
-            count,
             total,
         )
 
@@ -61,15 +59,14 @@ def empty_on_one_side(sides: Sides, limit: float) -> Iterator[Found]:
             if query_id in answered - failed
         ]
         if max(limit * total, FEWEST_EMPTY) <= len(empty) < (NEARLY_ALL * total if total >= FEWEST else total):
-            yield Found(
+            yield Found.of(
                 f"{system.name}: {len(empty)} of {total} queries have no result, and another system has some ({first_of(empty)})",
-                tuple(empty),
-                len(empty),
+                empty,
                 total,
             )
 
 
-def missing_queries(system: Inspected, _primary: Measure | None, limit: float) -> Iterator[Found]:
+def missing_queries(system: Inspected, limit: float) -> Iterator[Found]:
     """Queries that a run file has no line for."""
     if system.run is not None and system.run.says_empty:
         return
@@ -83,15 +80,14 @@ def missing_queries(system: Inspected, _primary: Measure | None, limit: float) -
     places = np.flatnonzero(missing)
     is_tail = count > 1 and bool((places == np.flatnonzero(system.expecting)[-count:]).all())
     cut = ": the last ones of the test set, as in a file that was cut short" if is_tail else ""
-    yield Found(
+    yield Found.of(
         f"{system.name}: the run has no line for {count} of {total} queries ({first_of(system.ids_of(missing))}){cut}; they count as 0",
         system.ids_of(missing),
-        count,
         total,
     )
 
 
-def nothing_matched(system: Inspected, _primary: Measure | None, limit: float) -> Iterator[Found]:
+def nothing_matched(system: Inspected, limit: float) -> Iterator[Found]:
     """No result of any query is among all that the test set judges: ids of another kind, or of another corpus."""
     queries = system.expecting & system.has_results
     if not queries.any() or system.joined.any() or not system.lists:
@@ -103,11 +99,10 @@ def nothing_matched(system: Inspected, _primary: Measure | None, limit: float) -
     why = f"they would match if {form}" if form else _other_form(system, returned)
     if queries.sum() < limit and not why:
         return
-    yield Found(
+    yield Found.of(
         f"{system.name}: no result of {n_of(int(queries.sum()), 'queries')} is anything that the test set judges: results such as "
         f"{_shown(sorted(returned))}; expected such as {_shown(sorted(system.universe))}{why and '; '}{why}",
         system.ids_of(queries),
-        int(queries.sum()),
         int(system.expecting.sum()),
     )
 
@@ -143,20 +138,19 @@ def _known(system: Inspected, returned: set[str]) -> bool:
     return any(re.search(regex, doc_id) for regex in system.patterns for doc_id in returned)
 
 
-def nothing_relevant(system: Inspected, _primary: Measure | None, limit: float) -> Iterator[Found]:
+def nothing_relevant(system: Inspected, limit: float) -> Iterator[Found]:
     """No relevant result on any query."""
     queries = system.expecting & system.has_results
     count = int(queries.sum())
     if count >= max(limit, 1) and not system.found.any():
-        yield Found(
+        yield Found.of(
             f"{system.name}: no result of {count} queries is relevant; check the form of the ids, the corpus and the test set",
             system.ids_of(queries),
-            count,
             int(system.expecting.sum()),
         )
 
 
-def results_without_lines(system: Inspected, _primary: Measure | None, limit: float) -> Iterator[Found]:
+def results_without_lines(system: Inspected, limit: float) -> Iterator[Found]:
     """Lines are expected, and nearly no result says which lines it is."""
     unplaced = system.ranking.unplaced
     if unplaced is None:

@@ -14,7 +14,7 @@ from cranfield.evaluation.evidence.likeness import id_form
 from cranfield.evaluation.evidence.limits import (
     failed_queries,
     identical_runs,
-    judged_share,
+    little_judged,
     never_judged_queries,
     unpaired_queries,
 )
@@ -30,7 +30,6 @@ from cranfield.evaluation.evidence.results import (
     short_lists,
 )
 from cranfield.evaluation.evidence.values import Consequence, Found
-from cranfield.measures import Measure
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,8 +45,8 @@ class Check:
     threshold: float | None
     """`t`; None where a limit of the config sets it, and the check is off without."""
     consequence: Consequence
-    system: Callable[[Inspected, Measure | None, float], Iterator[Found]] | None = None
-    """Of one system; the measure is the primary one, None where no measure has a value."""
+    system: Callable[[Inspected, float], Iterator[Found]] | None = None
+    """Of one system."""
     systems: Callable[[Sides, float], Iterator[Found]] | None = None
     """Of the systems of a comparison together."""
     limit: str = ""
@@ -112,7 +111,7 @@ _ROWS = (
         "mean Judged@k < t, k the cutoff of the primary measure or 10",
         None,
         Consequence.VOID,
-        system=judged_share,
+        system=little_judged,
         limit="min_judged_share",
         cause="Judge the results of every system to the depth of the primary measure.",
     ),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Protocol
@@ -55,6 +55,11 @@ class Found:
     """How many queries, results or systems it is about."""
     total: int = 0
     """Of how many."""
+
+    @classmethod
+    def of(cls, sentence: str, query_ids: Collection[str], total: int) -> Found:
+        """Some queries of a total."""
+        return cls(sentence, tuple(query_ids), len(query_ids), total)
 
 
 @dataclass(frozen=True, slots=True)

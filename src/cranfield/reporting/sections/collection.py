@@ -12,10 +12,11 @@ import numpy as np
 
 from cranfield.evaluation.absence import effect_of, in_brackets
 from cranfield.evaluation.evidence.values import caveat_sentences
+from cranfield.evaluation.judged import judged_share
 from cranfield.evaluation.values import Evaluation
 from cranfield.model import CallLog, Outcome, TestSet
 from cranfield.numbers import format_count, format_percent, format_value
-from cranfield.reporting.derived import duplicates, judged_share, outcome_counts
+from cranfield.reporting.derived import duplicates, outcome_counts
 from cranfield.reporting.document import (
     Block,
     Bullets,
@@ -226,7 +227,7 @@ def _excerpt(text: str, stream: str) -> str:
 
 def _coverage(systems: Systems, depth: int | None) -> list[Block]:
     rows: list[tuple[Cell, ...]] = []
-    shares = [judged_share(evaluation, depth) for _, evaluation in systems]
+    shares = [judged_share(evaluation.ranking, depth) for _, evaluation in systems]
     for (label, evaluation), share in zip(systems, shares, strict=True):
         returned = evaluation.ranking.n_returned
         mean = float(returned.mean()) if returned.size else None

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from cranfield.evaluation.judged import judged_share
 from cranfield.evaluation.values import Comparison, Evaluation, MeasureComparison, Summary
 from cranfield.measures import CATALOGUE, Measure
 from cranfield.numbers import format_delta, format_delta_interval, format_level
 from cranfield.reporting.charts.differences import Whisker, whiskers
 from cranfield.reporting.charts.spec import SCREENS
-from cranfield.reporting.derived import judged_share
 from cranfield.reporting.document import (
     Block,
     Bullets,
@@ -243,7 +243,7 @@ def _matrix(evaluations: Sequence[Evaluation], measures: Sequence[Measure]) -> T
     means = [mean_cells([_mean(each, measure) for each in evaluations], measure) for measure in measures]
     rows = []
     for evaluation, cells in zip(evaluations, zip(*means, strict=True), strict=True):
-        share = judged_share(evaluation, measures[0].depth)
+        share = judged_share(evaluation.ranking, measures[0].depth)
         rows.append((evaluation.name, *cells, len(evaluation.query_ids), len(evaluation.failures), share.mean))
     return Table(tuple(columns), rows, "Means of every system", shown=None)
 
