@@ -78,7 +78,7 @@ def by_max_t(values: Values, seed: int) -> Values:
     return np.array([result.p_adjusted for result in found])
 
 
-def by_t(values: Values, seed: int) -> Values:  # noqa: ARG001 - nothing is drawn
+def by_t(values: Values, _seed: int) -> Values:
     """Paired t tests, adjusted by Holm."""
     from scipy.special import stdtr
 
@@ -89,7 +89,7 @@ def by_t(values: Values, seed: int) -> Values:  # noqa: ARG001 - nothing is draw
     return np.array(holm((2 * stdtr(n - 1, -np.abs(t))).tolist()), dtype=np.float64)
 
 
-def by_tukey(values: Values, seed: int) -> Values:  # noqa: ARG001 - nothing is drawn
+def by_tukey(values: Values, _seed: int) -> Values:
     """Tukey's honestly significant difference."""
     return tukey_hsd(values, all_pairs(values.shape[1]))
 

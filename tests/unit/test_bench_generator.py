@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import importlib.util
 import re
-import sys
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
@@ -16,14 +15,8 @@ import pytest
 
 
 @pytest.fixture(scope="module")
-def generate(checkout: Path) -> ModuleType:
-    spec = importlib.util.spec_from_file_location("bench_generate", checkout / "bench" / "generate.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module  # dataclasses look themselves up there
-    spec.loader.exec_module(module)
-    return module
+def generate(checkout: Path, load_script: Callable[[Path], ModuleType]) -> ModuleType:
+    return load_script(checkout / "bench" / "generate.py")
 
 
 def tiny(generate: ModuleType, name: str):

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import importlib.util
-import sys
+from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 
@@ -17,14 +16,8 @@ MOST = 0.05 + 3 * float(np.sqrt(0.05 * 0.95 / SIMULATIONS))
 
 
 @pytest.fixture(scope="module")
-def bench(checkout: Path) -> ModuleType:
-    spec = importlib.util.spec_from_file_location("bench_many_systems", checkout / "bench" / "many_systems.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module  # dataclasses look themselves up there
-    spec.loader.exec_module(module)
-    return module
+def bench(checkout: Path, load_script: Callable[[Path], ModuleType]) -> ModuleType:
+    return load_script(checkout / "bench" / "many_systems.py")
 
 
 def test_the_true_means_are_the_gap_apart(bench: ModuleType) -> None:

@@ -16,11 +16,11 @@ SHOWN = 3
 """Violating answers quoted in the sentence; all are in `queries`."""
 
 
-def every_answer(terms: EveryAnswer, evidence: GateInput) -> RuleResult:
+def every_answer(terms: EveryAnswer, given: GateInput) -> RuleResult:
     """A rule on a field, over the answers of the queries that it is about."""
-    rule, run = parse_answer_rule(terms.rule), evidence.evaluation.run
+    rule, run = parse_answer_rule(terms.rule), given.evaluation.run
     expected, of = str(rule), _of(terms)
-    queries = set(evidence.queries(terms.where))
+    queries = set(given.queries(terms.where))
     answered = [query for query, _ in answers_with_fields(run) if query in queries] if run is not None else []
     words = every_answer_words(terms)
     if run is None or not answered:

@@ -17,20 +17,20 @@ from cranfield.words import noun
 
 
 def failing_queries(
-    evidence: GateInput, primary: str, rules: Sequence[Rule], results: Sequence[RuleResult]
+    given: GateInput, primary: str, rules: Sequence[Rule], results: Sequence[RuleResult]
 ) -> Iterator[QueryChange]:
     """Queries that lost on the measure of a broken rule or on the primary one, that a broken rule names, or that failed."""
     broken = [pair for pair in zip(rules, results, strict=True) if pair[1].status != "passed"]
-    outcomes, by_id = _outcomes(evidence), evidence.evaluation.testset.by_id
+    outcomes, by_id = _outcomes(given), given.evaluation.testset.by_id
     shown: set[str] = set()
     for measure, named in _ranked_by(primary, broken).items():
-        found = set(named) | _lost(evidence, measure)
+        found = set(named) | _lost(given, measure)
         if measure == primary:
-            found |= {query for _, result in broken for query in result.queries} | set(evidence.unanswered)
-        now, before = evidence.values(measure), evidence.before(measure)
-        for query_id in sorted((found - shown) & set(outcomes), key=_badness(evidence, measure)):
+            found |= {query for _, result in broken for query in result.queries} | set(given.unanswered)
+        now, before = given.values(measure), given.before(measure)
+        for query_id in sorted((found - shown) & set(outcomes), key=_badness(given, measure)):
             current, then = (float(side[query_id]) if query_id in side else None for side in (now, before))
-            why = _why(evidence, measure, query_id, [pair for pair in broken if query_id in pair[1].queries])
+            why = _why(given, measure, query_id, [pair for pair in broken if query_id in pair[1].queries])
             yield QueryChange(query_id, by_id[query_id].text, current, then, outcomes[query_id], why, measure)
         shown |= found
 
@@ -44,17 +44,17 @@ def _ranked_by(primary: str, broken: Sequence[tuple[Rule, RuleResult]]) -> Mappi
     return {**found, primary: found.get(primary, [])}
 
 
-def _lost(evidence: GateInput, measure: str) -> set[str]:
+def _lost(given: GateInput, measure: str) -> set[str]:
     """Queries with a lower value than in the baseline, or with none now; none by a diagnostic measure."""
     if CATALOGUE[parse(measure).name].diagnostic:
         return set()
-    now, before, sign = evidence.values(measure), evidence.before(measure), direction(measure)
+    now, before, sign = given.values(measure), given.before(measure), direction(measure)
     return {query for query in before if query not in now or sign * now[query] < sign * before[query]}
 
 
-def _badness(evidence: GateInput, measure: str) -> Callable[[str], tuple[bool, float, str]]:
+def _badness(given: GateInput, measure: str) -> Callable[[str], tuple[bool, float, str]]:
     """Sorts by the loss; without a value in the baseline by the value, after those."""
-    now, before, sign = evidence.values(measure), evidence.before(measure), direction(measure)
+    now, before, sign = given.values(measure), given.before(measure), direction(measure)
 
     def badness(query_id: str) -> tuple[bool, float, str]:
         if query_id not in now:
@@ -65,26 +65,26 @@ def _badness(evidence: GateInput, measure: str) -> Callable[[str], tuple[bool, f
     return badness
 
 
-def _why(evidence: GateInput, primary: str, query_id: str, broken: Sequence[tuple[Rule, RuleResult]]) -> str:
+def _why(given: GateInput, primary: str, query_id: str, broken: Sequence[tuple[Rule, RuleResult]]) -> str:
     """The values of a query under the broken rules that name it, or on the primary measure."""
     rules: dict[str, list[str]] = {}
     for rule, result in broken:
         measure = measure_of(rule)
-        outcome = result.reasons.get(query_id) or _outcomes(evidence)[query_id]
-        value = outcome if measure is None else _value_text(evidence, measure, query_id)
+        outcome = result.reasons.get(query_id) or _outcomes(given)[query_id]
+        value = outcome if measure is None else _value_text(given, measure, query_id)
         rules.setdefault(value, []).append(result.rule)
     if not rules:
-        return _value_text(evidence, primary, query_id)
+        return _value_text(given, primary, query_id)
     return "; ".join(f"{value} ({noun(len(of), 'rules')}: {'; '.join(of)})" for value, of in rules.items())
 
 
-def _value_text(evidence: GateInput, measure: str, query_id: str) -> str:
+def _value_text(given: GateInput, measure: str, query_id: str) -> str:
     """`AP 0.3333, baseline 0.6667`."""
-    now, before = evidence.values(measure), evidence.before(measure)
+    now, before = given.values(measure), given.before(measure)
     value = as_text(now[query_id], before.get(query_id)) if query_id in now else "no value"
     return f"{measure} {value}" + (f", baseline {as_text(before[query_id])}" if query_id in before else "")
 
 
-def _outcomes(evidence: GateInput) -> Mapping[str, str]:
-    ranking = evidence.evaluation.ranking
+def _outcomes(given: GateInput) -> Mapping[str, str]:
+    ranking = given.evaluation.ranking
     return dict(zip(ranking.query_ids, (outcome.value for outcome in ranking.outcomes), strict=True))

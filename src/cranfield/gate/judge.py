@@ -43,16 +43,16 @@ class GroupResult:
     """Distance to the bound; of several groups that passed, the one with the smallest is reported."""
 
 
-def floor(rule: Floor, evidence: GateInput) -> RuleResult:
+def floor(rule: Floor, given: GateInput) -> RuleResult:
     """A bound on a mean, stratum by stratum or over all; or on every query."""
     if rule.every_query is not None:
-        return _every_query(rule, rule.every_query, evidence)
-    values, sign = evidence.values(rule.measure), direction(rule.measure)
+        return _every_query(rule, rule.every_query, given)
+    values, sign = given.values(rule.measure), direction(rule.measure)
     how, bound, keeps = _bound(rule)
     groups = []
-    for label, queries in evidence.groups(rule.where, rule.by):
+    for label, queries in given.groups(rule.where, rule.by):
         scored = {query_id: values[query_id] for query_id in queries if query_id in values}
-        lost = _lost_now(rule.measure, queries, evidence)
+        lost = _lost_now(rule.measure, queries, given)
         if lost:
             sentence = (
                 f"{n_of(len(lost), 'queries')} without a value of {rule.measure} failed, or had a value in the baseline"
@@ -75,13 +75,13 @@ def floor(rule: Floor, evidence: GateInput) -> RuleResult:
     return _result("floor", floor_words(rule), how, groups)
 
 
-def _lost_now(measure: str, queries: Sequence[str], evidence: GateInput) -> tuple[str, ...]:
+def _lost_now(measure: str, queries: Sequence[str], given: GateInput) -> tuple[str, ...]:
     """Queries without a value that failed, or that have a value in the baseline: leaving them out would bias the mean.
 
     A query that finds nothing is left out of the mean where the measure is defined so.
     """
-    compared = evidence.before(measure).keys() | evidence.unanswered.keys()
-    return tuple(query_id for query_id in evidence.lost(measure, queries) if query_id in compared)
+    compared = given.before(measure).keys() | given.unanswered.keys()
+    return tuple(query_id for query_id in given.lost(measure, queries) if query_id in compared)
 
 
 def _n_text(measure: str, scored: Values, queries: Sequence[str]) -> str:
@@ -113,15 +113,15 @@ def floor_words(rule: Floor) -> str:
     return f"{rule.measure} is {_bound(rule)[0]}{within}{_of(named(rule.where))}"
 
 
-def _every_query(rule: Floor, bound: Decimal, evidence: GateInput) -> RuleResult:
-    values, sign = evidence.values(rule.measure), direction(rule.measure)
-    queries = evidence.queries(rule.where)
+def _every_query(rule: Floor, bound: Decimal, given: GateInput) -> RuleResult:
+    values, sign = given.values(rule.measure), direction(rule.measure)
+    queries = given.queries(rule.where)
     scored = {query_id: values[query_id] for query_id in queries if query_id in values}
     label, expected = named(rule.where), f"{bound:f} or better on every query"
     if not scored:
         return _result("floor", floor_words(rule), expected, [_nothing(label, rule.measure, queries)])
     # A query that has no value because of what the system returned has not met what every query must.
-    lost = evidence.lost(rule.measure, queries)
+    lost = given.lost(rule.measure, queries)
     under = [query_id for query_id, value in scored.items() if sign * value < sign * Fraction(bound)]
     broken = (*under, *lost)
     total = len(scored) + len(lost)
@@ -131,11 +131,11 @@ def _every_query(rule: Floor, bound: Decimal, evidence: GateInput) -> RuleResult
     return _result("floor", floor_words(rule), expected, [group])
 
 
-def drop(rule: Drop, evidence: GateInput) -> RuleResult:
+def drop(rule: Drop, given: GateInput) -> RuleResult:
     """Drop of a mean below the baseline, over the queries with both values."""
-    now, before, sign = evidence.values(rule.measure), evidence.before(rule.measure), direction(rule.measure)
+    now, before, sign = given.values(rule.measure), given.before(rule.measure), direction(rule.measure)
     groups = []
-    for label, queries in evidence.groups(rule.where, rule.by):
+    for label, queries in given.groups(rule.where, rule.by):
         lost = tuple(query_id for query_id in queries if query_id in before and query_id not in now)
         pairs = [query_id for query_id in queries if query_id in before and query_id in now]
         if lost:
@@ -149,7 +149,7 @@ def drop(rule: Drop, evidence: GateInput) -> RuleResult:
                 mean([before[query_id] for query_id in pairs]),
                 mean([now[query_id] for query_id in pairs]),
             )
-            groups.append(_fall(rule, label, compared, falls, evidence))
+            groups.append(_fall(rule, label, compared, falls, given))
     return _result("drop", drop_words(rule), f"a drop of at most {rule.at_most}", groups)
 
 
@@ -161,7 +161,7 @@ def drop_words(rule: Drop) -> str:
 
 
 def _fall(
-    rule: Drop, label: str, means: tuple[Fraction, Fraction], falls: Mapping[str, Fraction], evidence: GateInput
+    rule: Drop, label: str, means: tuple[Fraction, Fraction], falls: Mapping[str, Fraction], given: GateInput
 ) -> GroupResult:
     """One group: the means before and now, and by how much each query fell."""
     before, now = means
@@ -170,7 +170,7 @@ def _fall(
     numbers = f"{rule.measure} was {as_text(before)} and is {as_text(now)}{_of(label)}: {got}"
     status: Status = "passed" if fall <= margin else "failed"
     if rule.significant:
-        status, interval = _surely(rule, falls, margin, evidence)
+        status, interval = _surely(rule, falls, margin, given)
         numbers += f", {interval}"
     sentence = f"{numbers}; a drop of at most {rule.at_most} is allowed (n = {format_count(len(falls))})"
     lost_most = (
@@ -187,11 +187,11 @@ def _fall_text(at_most: Amount, before: Fraction, fall: Fraction, margin: Fracti
     return as_text(change, bound, signed=True)
 
 
-def _surely(rule: Drop, falls: Mapping[str, Fraction], margin: Fraction, evidence: GateInput) -> tuple[Status, str]:
+def _surely(rule: Drop, falls: Mapping[str, Fraction], margin: Fraction, given: GateInput) -> tuple[Status, str]:
     """Status and text of the interval of the mean drop: above the margin, below it, or overlapping it."""
-    alpha = rule.alpha if rule.alpha is not None else evidence.alpha
-    test = rule.test or evidence.test
-    low, high = interval_of([float(fall) for fall in falls.values()], test, alpha, evidence.seed, evidence.n_draws)
+    alpha = rule.alpha if rule.alpha is not None else given.alpha
+    test = rule.test or given.test
+    low, high = interval_of([float(fall) for fall in falls.values()], test, alpha, given.seed, given.n_draws)
     ends = ["unbounded" if end is None else as_text(exact(end), signed=True) for end in (low, high)]
     interval = f"{format_level(alpha)} CI of the drop {ends[0]} to {ends[1]} ({test})"
     if low is not None and exact(low) > margin:
@@ -211,11 +211,11 @@ def interval_of(
     return found.ci_low, found.ci_high
 
 
-def ratchet(rule: Ratchet, evidence: GateInput) -> RuleResult:
+def ratchet(rule: Ratchet, given: GateInput) -> RuleResult:
     """No query may get worse than in the baseline."""
-    now, before, sign = evidence.values(rule.measure), evidence.before(rule.measure), direction(rule.measure)
-    testset = evidence.evaluation.testset
-    queries = evidence.queries(rule.where)
+    now, before, sign = given.values(rule.measure), given.before(rule.measure), direction(rule.measure)
+    testset = given.evaluation.testset
+    queries = given.queries(rule.where)
     if rule.queries is not None:
         queries = tuple(own_id(testset, query_id) for query_id in rule.queries)
     compared = [query_id for query_id in queries if query_id in before]
@@ -246,11 +246,11 @@ def ratchet_words(rule: Ratchet) -> str:
     return f"{rule.measure} does not get worse on {first_of(rule.queries, MOST_QUERIES)}"
 
 
-def judged(rule: JudgedShare, evidence: GateInput) -> RuleResult:
+def judged(rule: JudgedShare, given: GateInput) -> RuleResult:
     """The mean share of judged results."""
     measure, bound, label = f"Judged@{rule.k}", rule.at_least.share, named(rule.where)
-    values, expected = evidence.values(measure), f"at least {rule.at_least}"
-    queries = evidence.queries(rule.where)
+    values, expected = given.values(measure), f"at least {rule.at_least}"
+    queries = given.queries(rule.where)
     scored = {query_id: values[query_id] for query_id in queries if query_id in values}
     if not scored:
         return _result("judged", judged_words(rule), expected, [_nothing(label, measure, queries)])
@@ -267,9 +267,9 @@ def judged_words(rule: JudgedShare) -> str:
     return f"Judged@{rule.k} is at least {rule.at_least}{_of(named(rule.where))}"
 
 
-def failures(rule: Failures, evidence: GateInput) -> RuleResult:
+def failures(rule: Failures, given: GateInput) -> RuleResult:
     """Number of queries that failed or have no answer."""
-    total, broken = evidence.evaluation.ranking.n_queries, evidence.unanswered
+    total, broken = given.evaluation.ranking.n_queries, given.unanswered
     if not total:
         return _result("failures", failures_words(rule), f"at most {rule.at_most}", [_nothing("", "answer", ())])
     kept = len(broken) <= rule.at_most.of(Fraction(total))
@@ -291,9 +291,9 @@ def failures_words(rule: Failures) -> str:
     return f"at most {which} no answer"
 
 
-def latency(rule: LatencyCeiling, evidence: GateInput) -> RuleResult:
+def latency(rule: LatencyCeiling, given: GateInput) -> RuleResult:
     """Percentiles of the latency of calls."""
-    times, words = evidence.latencies, latency_words(rule)
+    times, words = given.latencies, latency_words(rule)
     expected = ", ".join(f"p{percentile} at most {bound:f} ms" for percentile, bound in rule.bounds.items())
     if not times:
         group = GroupResult("", "failed", "no time", "no call has a time: a run file of another tool has none")

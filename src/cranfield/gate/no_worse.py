@@ -41,10 +41,10 @@ class _Tested:
     code: VerdictCode
 
 
-def no_worse(rule: NoWorse, evidence: GateInput) -> RuleResult:
+def no_worse(rule: NoWorse, given: GateInput) -> RuleResult:
     """A paired test against the baseline; with `by`, one of each class, adjusted by Holm."""
-    now, before = evidence.values(rule.measure), evidence.before(rule.measure)
-    queries = evidence.queries(rule.where)
+    now, before = given.values(rule.measure), given.before(rule.measure)
+    queries = given.queries(rule.where)
     lost = tuple(query_id for query_id in queries if query_id in before and query_id not in now)
     pairs = [query_id for query_id in queries if query_id in before and query_id in now]
     if lost:
@@ -53,9 +53,9 @@ def no_worse(rule: NoWorse, evidence: GateInput) -> RuleResult:
     if not pairs:
         sentence = f"{rule.measure} applies to no query: the rule was not tested"
         return RuleResult("no_worse", no_worse_words(rule), "failed", "no query", EXPECTED, sentence)
-    (overall,) = _tested(rule, evidence, {OVERALL: pairs})
-    classes = _tested(rule, evidence, _classes(rule, evidence, pairs)) if rule.by is not None else []
-    return _judged(rule, evidence, overall, classes)
+    (overall,) = _tested(rule, given, {OVERALL: pairs})
+    classes = _tested(rule, given, _classes(rule, given, pairs)) if rule.by is not None else []
+    return _judged(rule, given, overall, classes)
 
 
 def no_worse_words(rule: NoWorse) -> str:
@@ -65,9 +65,9 @@ def no_worse_words(rule: NoWorse) -> str:
     return f"{rule.measure} is not significantly worse{within}{of}"
 
 
-def _classes(rule: NoWorse, evidence: GateInput, pairs: Sequence[str]) -> Mapping[str, Sequence[str]]:
+def _classes(rule: NoWorse, given: GateInput, pairs: Sequence[str]) -> Mapping[str, Sequence[str]]:
     """Value of the stratum to its queries; those without one are a class of their own."""
-    by_id = evidence.evaluation.testset.by_id
+    by_id = given.evaluation.testset.by_id
     groups: dict[str, list[str]] = {}
     for query_id in pairs:
         value = query_strata(by_id[query_id]).get(rule.by or "")
@@ -75,13 +75,13 @@ def _classes(rule: NoWorse, evidence: GateInput, pairs: Sequence[str]) -> Mappin
     return dict(sorted(groups.items()))
 
 
-def _tested(rule: NoWorse, evidence: GateInput, groups: Mapping[str, Sequence[str]]) -> list[_Tested]:
-    now, before, sign = evidence.values(rule.measure), evidence.before(rule.measure), direction(rule.measure)
-    alpha = _alpha(rule, evidence)
-    spec, results = TESTS[rule.test or evidence.test], []
+def _tested(rule: NoWorse, given: GateInput, groups: Mapping[str, Sequence[str]]) -> list[_Tested]:
+    now, before, sign = given.values(rule.measure), given.before(rule.measure), direction(rule.measure)
+    alpha = _alpha(rule, given)
+    spec, results = TESTS[rule.test or given.test], []
     for pairs in groups.values():
         a, b = (np.array([float(side[query_id]) for query_id in pairs]) for side in (before, now))
-        results.append(spec.run(Paired(a, b, differences(a, b), alpha, evidence.seed, evidence.n_draws)))
+        results.append(spec.run(Paired(a, b, differences(a, b), alpha, given.seed, given.n_draws)))
     needed = 0 if OVERALL in groups else smallest_n(alpha)
     counted = [
         result.p_two_sided if len(pairs) >= needed else None
@@ -93,7 +93,7 @@ def _tested(rule: NoWorse, evidence: GateInput, groups: Mapping[str, Sequence[st
     return found
 
 
-def _judged(rule: NoWorse, evidence: GateInput, overall: _Tested, classes: Sequence[_Tested]) -> RuleResult:
+def _judged(rule: NoWorse, given: GateInput, overall: _Tested, classes: Sequence[_Tested]) -> RuleResult:
     better, worse = (
         [each for each in classes if each.code is code] for code in (VerdictCode.BETTER, VerdictCode.WORSE)
     )
@@ -103,44 +103,44 @@ def _judged(rule: NoWorse, evidence: GateInput, overall: _Tested, classes: Seque
         lead = f"{VerdictCode.MIXED.text}: better in {first_of(each.label for each in better)}, " if better else ""
         got = f"{lead}worse in {first_of(each.label for each in worse)}"
     shown = [overall, *worse]
-    sentence = "; ".join(_sentence(rule, evidence, each) for each in shown)
+    sentence = "; ".join(_sentence(rule, given, each) for each in shown)
     silent = [each.label for each in classes if each.p is None]
     if silent:
         sentence += f"; too few queries to decide: {first_of(silent)}"
-    now, before, sign = evidence.values(rule.measure), evidence.before(rule.measure), direction(rule.measure)
+    now, before, sign = given.values(rule.measure), given.before(rule.measure), direction(rule.measure)
     of = worse or [overall]
     losses = {q: loss for each in of for q in each.pairs if (loss := sign * (now[q] - before[q])) < 0}
     queries = lowest(losses, 1) if is_broken else ()
     status: Status = "failed" if is_broken else "passed"
-    if not is_broken and (why := _undetectable_loss(rule, evidence, overall.pairs)):
+    if not is_broken and (why := _undetectable_loss(rule, given, overall.pairs)):
         status, sentence = "inconclusive", f"{sentence}; {why}"
     return RuleResult("no_worse", no_worse_words(rule), status, got, EXPECTED, sentence, queries)
 
 
-def _undetectable_loss(rule: NoWorse, evidence: GateInput, pairs: Sequence[str]) -> str:
+def _undetectable_loss(rule: NoWorse, given: GateInput, pairs: Sequence[str]) -> str:
     """Why a mean that fell could not have been significant; empty where it could, or where it did not fall."""
-    now, before, sign = evidence.values(rule.measure), evidence.before(rule.measure), direction(rule.measure)
-    test, alpha = rule.test or evidence.test, _alpha(rule, evidence)
+    now, before, sign = given.values(rule.measure), given.before(rule.measure), direction(rule.measure)
+    test, alpha = rule.test or given.test, _alpha(rule, given)
     fell = sign * (mean([now[query_id] for query_id in pairs]) - mean([before[query_id] for query_id in pairs])) < 0
-    if not fell or TESTS[test].smallest_p(len(pairs), evidence.n_draws) <= alpha:
+    if not fell or TESTS[test].smallest_p(len(pairs), given.n_draws) <= alpha:
         return ""
     counts = [n_of(len(pairs), "queries", format_count)]
     if TESTS[test].smallest_p(len(pairs), 2**31) <= alpha:
-        counts.append(f"{format_count(evidence.n_draws)} draws")
+        counts.append(f"{format_count(given.n_draws)} draws")
     return f"{' and '.join(counts)} cannot show any loss at alpha {format_plain(alpha)}"
 
 
-def _alpha(rule: NoWorse, evidence: GateInput) -> float:
-    return evidence.alpha if rule.alpha is None else rule.alpha
+def _alpha(rule: NoWorse, given: GateInput) -> float:
+    return given.alpha if rule.alpha is None else rule.alpha
 
 
-def _sentence(rule: NoWorse, evidence: GateInput, tested: _Tested) -> str:
+def _sentence(rule: NoWorse, given: GateInput, tested: _Tested) -> str:
     """`nDCG@10 was 0.4120 and is 0.3510 of class: prose: worse (p Holm .0021, n = 24, permutation)`."""
     then, after = (
         mean([side[query_id] for query_id in tested.pairs])
-        for side in (evidence.before(rule.measure), evidence.values(rule.measure))
+        for side in (given.before(rule.measure), given.values(rule.measure))
     )
     of = f" of {tested.label}" if tested.label else ""
     p = f"{'p Holm' if tested.label else 'p'} {format_p(tested.p)}, " if tested.p is not None else ""
-    numbers = f"{p}n = {format_count(len(tested.pairs))}, {rule.test or evidence.test}"
+    numbers = f"{p}n = {format_count(len(tested.pairs))}, {rule.test or given.test}"
     return f"{rule.measure} was {as_text(then)} and is {as_text(after)}{of}: {tested.code.text} ({numbers})"

@@ -44,37 +44,35 @@ class GateTerms:
     """What the evidence checks found, except failed queries: a rule can replace that limit."""
 
 
-def judge_all(evidence: GateInput, terms: GateTerms) -> GateResult:
+def judge_all(given: GateInput, terms: GateTerms) -> GateResult:
     """Judge an evaluation by its rules.
 
     Invalid comes before failed, failed before inconclusive, and inconclusive before passed.
     """
-    results = tuple(RULES[rule.kind].judge(rule.terms, evidence) for rule in terms.rules)
-    broken = [*failed_too_often(evidence, terms.rules, terms.limits), *void_sentences(terms.evidence)]
+    results = tuple(RULES[rule.kind].judge(rule.terms, given) for rule in terms.rules)
+    broken = [*failed_too_often(given, terms.rules, terms.limits), *void_sentences(terms.evidence)]
     status = _status(results, broken)
     return GateResult(
         status=status,
         explanation=_explanation(status, results, broken),
         rules=results,
-        evaluation=evidence.evaluation,
+        evaluation=given.evaluation,
         primary=terms.primary.canonical,
         baseline=terms.facts,
-        measures=tuple(_measure_changes(evidence, terms)),
-        strata=tuple(_stratum_changes(evidence, terms.primary.canonical)),
-        worse=tuple(failing_queries(evidence, terms.primary.canonical, terms.rules, results)),
-        by_stratum=tuple(
-            change for measure in _measures(evidence, terms) for change in _stratum_changes(evidence, measure)
-        ),
-        notes=(*broken, *terms.notes, *_noticed(evidence, terms)),
+        measures=tuple(_measure_changes(given, terms)),
+        strata=tuple(_stratum_changes(given, terms.primary.canonical)),
+        worse=tuple(failing_queries(given, terms.primary.canonical, terms.rules, results)),
+        by_stratum=tuple(change for measure in _measures(given, terms) for change in _stratum_changes(given, measure)),
+        notes=(*broken, *terms.notes, *_noticed(given, terms)),
         evidence=terms.evidence,
-        alpha=evidence.alpha,
-        test=_mean_test(evidence.test),
+        alpha=given.alpha,
+        test=_mean_test(given.test),
     )
 
 
-def failed_too_often(evidence: GateInput, rules: Sequence[Rule], limits: LimitsConfig) -> list[str]:
+def failed_too_often(given: GateInput, rules: Sequence[Rule], limits: LimitsConfig) -> list[str]:
     """Message if failures exceed the limit of the config; a rule on failures replaces that limit."""
-    total, broken = evidence.evaluation.ranking.n_queries, len(evidence.unanswered)
+    total, broken = given.evaluation.ranking.n_queries, len(given.unanswered)
     most = limits.max_failed_share
     if any(rule.kind == "failures" for rule in rules) or most is None or not total or broken <= exact(most) * total:
         return []
@@ -83,13 +81,13 @@ def failed_too_often(evidence: GateInput, rules: Sequence[Rule], limits: LimitsC
 
 
 def no_baseline(
-    evidence: GateInput, rules: Sequence[Rule], limits: LimitsConfig, findings: Sequence[Finding] = ()
+    given: GateInput, rules: Sequence[Rule], limits: LimitsConfig, findings: Sequence[Finding] = ()
 ) -> list[str]:
     """Reasons why a run is no baseline: too many failures, or void scores. Every later run would be compared with it."""
     failure_rules = [rule for rule in rules if rule.kind == "failures"]
-    results = [RULES[rule.kind].judge(rule.terms, evidence) for rule in failure_rules]
+    results = [RULES[rule.kind].judge(rule.terms, given) for rule in failure_rules]
     broken = [result.sentence for result in results if result.status != "passed"]
-    return [*broken, *failed_too_often(evidence, rules, limits), *void_sentences(findings)]
+    return [*broken, *failed_too_often(given, rules, limits), *void_sentences(findings)]
 
 
 def _status(results: Sequence[RuleResult], broken: Sequence[str]) -> GateStatus:
@@ -116,17 +114,17 @@ def _explanation(status: GateStatus, results: Sequence[RuleResult], broken: Sequ
     return f"{counts['failed']} of {total} broken{unclear}"
 
 
-def _measures(evidence: GateInput, terms: GateTerms) -> list[str]:
+def _measures(given: GateInput, terms: GateTerms) -> list[str]:
     """The measures that have a mean: the primary one, those evaluated, and those of the rules."""
     spelled = [str(parse(measure)) for rule in terms.rules if (measure := measure_of(rule)) is not None]
-    averaged = [found.canonical for found in evidence.evaluation.measures if CATALOGUE[found.name].aggregate == "mean"]
+    averaged = [found.canonical for found in given.evaluation.measures if CATALOGUE[found.name].aggregate == "mean"]
     return list(dict.fromkeys((terms.primary.canonical, *averaged, *spelled)))
 
 
-def _measure_changes(evidence: GateInput, terms: GateTerms) -> Iterator[MeasureChange]:
-    test = _mean_test(evidence.test)
-    for measure in _measures(evidence, terms):
-        now, before = evidence.values(measure), evidence.before(measure)
+def _measure_changes(given: GateInput, terms: GateTerms) -> Iterator[MeasureChange]:
+    test = _mean_test(given.test)
+    for measure in _measures(given, terms):
+        now, before = given.values(measure), given.before(measure)
         pairs = [query_id for query_id in now if query_id in before]
         if not pairs:
             current = float(mean(now.values())) if now else None
@@ -134,7 +132,7 @@ def _measure_changes(evidence: GateInput, terms: GateTerms) -> Iterator[MeasureC
             continue
         after, then = (mean([side[query_id] for query_id in pairs]) for side in (now, before))
         change = [float(now[query_id] - before[query_id]) for query_id in pairs]
-        low, high = interval_of(change, test, evidence.alpha, evidence.seed, evidence.n_draws)
+        low, high = interval_of(change, test, given.alpha, given.seed, given.n_draws)
         yield MeasureChange(measure, float(after), float(then), float(after - then), low, high, len(pairs))
 
 
@@ -143,9 +141,9 @@ def _mean_test(test: str) -> str:
     return test if TESTS[test].estimates == MEAN_DIFFERENCE else DEFAULT_TEST
 
 
-def _stratum_changes(evidence: GateInput, measure: str) -> Iterator[StratumChange]:
-    now, before = evidence.values(measure), evidence.before(measure)
-    evaluation = evidence.evaluation
+def _stratum_changes(given: GateInput, measure: str) -> Iterator[StratumChange]:
+    now, before = given.values(measure), given.before(measure)
+    evaluation = given.evaluation
     for key, value, query_ids in strata_of(evaluation.testset, evaluation.query_ids):
         scored = [query_id for query_id in query_ids if query_id in now]
         pairs = [query_id for query_id in scored if query_id in before]
@@ -157,9 +155,9 @@ def _stratum_changes(evidence: GateInput, measure: str) -> Iterator[StratumChang
         yield StratumChange(key, value, len(pairs), float(after), float(then), float(after - then), measure)
 
 
-def _noticed(evidence: GateInput, terms: GateTerms) -> Iterator[str]:
+def _noticed(given: GateInput, terms: GateTerms) -> Iterator[str]:
     """Notes for the reader."""
-    testset, run = evidence.evaluation.testset, evidence.evaluation.run
+    testset, run = given.evaluation.testset, given.evaluation.run
     for rule in terms.rules:
         by = getattr(rule.terms, "by", None)
         without = [query.id for query in testset.queries if by is not None and by not in query_strata(query)]
@@ -167,11 +165,11 @@ def _noticed(evidence: GateInput, terms: GateTerms) -> Iterator[str]:
             yield f"queries without {by}: {format_count(len(without))}; not covered by: {words(rule)}"
         measure = measure_of(rule)
         if measure is not None and is_silent(measure, by):
-            values = evidence.values(measure)
-            for label, queries in evidence.groups(getattr(rule.terms, "where", None), by):
+            values = given.values(measure)
+            for label, queries in given.groups(getattr(rule.terms, "where", None), by):
                 if not any(query_id in values for query_id in queries):
                     yield f"{measure} has a value for no query of {label}: not covered by: {words(rule)}"
-    ranking = evidence.evaluation.ranking
+    ranking = given.evaluation.ranking
     yield from counted_after_all(ranking.convention, ranking)
     cached = sum(log.cached for log in run.logs.values()) if run is not None else 0
     if cached:
@@ -180,4 +178,4 @@ def _noticed(evidence: GateInput, terms: GateTerms) -> Iterator[str]:
     unstable = [query_id for query_id, log in run.logs.items() if log.unstable] if run is not None else []
     if unstable:
         yield f"{format_count(len(unstable))} queries had different answers in repeated calls"
-    yield from evidence.evaluation.warnings
+    yield from given.evaluation.warnings

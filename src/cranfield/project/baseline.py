@@ -163,8 +163,8 @@ def _moved(
     evaluation: Evaluation, old: Baseline | None, primary: str
 ) -> tuple[tuple[QueryChange, ...], tuple[QueryChange, ...]]:
     """Queries that got worse and better on the primary measure, those that moved most first."""
-    evidence = GateInput(evaluation, old)
-    now, before, sign = evidence.values(primary), evidence.before(primary), direction(primary)
+    given = GateInput(evaluation, old)
+    now, before, sign = given.values(primary), given.before(primary), direction(primary)
     ranking = evaluation.ranking
     outcomes = dict(zip(ranking.query_ids, (outcome.value for outcome in ranking.outcomes), strict=True))
     gains = {query_id: sign * (now[query_id] - before[query_id]) for query_id in before if query_id in now}

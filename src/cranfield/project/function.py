@@ -76,7 +76,7 @@ def _with_k(function: Callable[..., Any]) -> Callable[..., Any]:
             return _cut(function(query), k)
 
         answer = ask
-    del answer.__wrapped__  # type: ignore[attr-defined]  # its signature is another
+    answer.__dict__.pop("__wrapped__")  # its signature is another
     return answer
 
 

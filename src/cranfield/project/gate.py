@@ -303,7 +303,7 @@ def _judged(
 ) -> GateResult:
     baseline, facts = accepted
     config = plan.config
-    evidence = GateInput(evaluation, baseline, config.test, config.alpha, n_draws=config.draws)
+    given = GateInput(evaluation, baseline, config.test, config.alpha, n_draws=config.draws)
     notes = (
         *plan.notes,
         *_matched_queries(plan, experiment),
@@ -311,7 +311,7 @@ def _judged(
     )
     rules = [rule for _, rule in rules_of(plan.gate, experiment.name)]
     findings = system_evidence(experiment, evaluation)
-    return judge_all(evidence, GateTerms(rules, plan.config.limits, experiment.primary, facts, notes, findings))
+    return judge_all(given, GateTerms(rules, plan.config.limits, experiment.primary, facts, notes, findings))
 
 
 def system_evidence(experiment: Experiment, evaluation: Evaluation) -> tuple[EvidenceFinding, ...]:

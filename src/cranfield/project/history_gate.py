@@ -117,9 +117,9 @@ class GateJudge:
         recorded = cast("Evaluation", _Recorded(testset, tuple(kept.get(self._measure, {}))))
         alpha, test, draws = self._config.alpha, self._config.test, self._config.draws
         sides = (kept, kept_before or {})
-        evidence = _KeptInput(recorded, None, test, alpha, n_draws=draws, kept=sides[0], kept_before=sides[1])
+        given = _KeptInput(recorded, None, test, alpha, n_draws=draws, kept=sides[0], kept_before=sides[1])
         for rule in self._rules(name, compares=kept_before is not None):
-            result = RULES[rule.kind].judge(rule.terms, evidence)
+            result = RULES[rule.kind].judge(rule.terms, given)
             if result.status == "failed":
                 return result.sentence
         return ""

@@ -10,6 +10,7 @@ from datetime import date
 from cranfield.errors import Problem, UsageError
 from cranfield.model import Negative, Query, Target, TestSet, class_named, content_id
 from cranfield.model.query import negative_of
+from cranfield.model.query_ids import question_of
 from cranfield.testsets.declared import undeclared
 from cranfield.words import n_of
 
@@ -82,9 +83,10 @@ def added(testset: TestSet, addition: Addition, today: date) -> TestSet:
     old = testset.by_id.get(addition.query_id)
     name = class_named(addition.query_class).name if addition.query_class else ""
     query = old or Query(addition.query_id)
+    is_same = testset.id_rules is not None and question_of(addition.text) == question_of(query.text)
     query = replace(
         query,
-        text=addition.text or query.text,
+        text=query.text if is_same else addition.text or query.text,  # other white space is no other question
         strata={**query.strata, **addition.strata},
         query_class=name or query.query_class,
         negative=query.negative or (Negative() if addition.negative else None),

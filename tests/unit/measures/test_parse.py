@@ -56,20 +56,17 @@ def test_a_wrong_measure_suggests_the_whole_spelling(text, suggestion):
     assert str(parse(suggestion)) == suggestion
 
 
+UNKNOWN = (
+    f"unknown measure '{{}}'; expected one of {len(CATALOGUE)} measures.\n"
+    "Hint: did you mean {}? `cranfield measures` lists them."
+)
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        (
-            "nDGC@10",
-            f"unknown measure 'nDGC'; expected one of {len(CATALOGUE)} measures.\nHint: did you mean nDCG@10? `cranfield measures` lists them.",
-        ),
-        (
-            "Precison@5",  # near an alias, which is understood and not listed
-            (
-                f"unknown measure 'Precison'; expected one of {len(CATALOGUE)} measures.\n"
-                "Hint: did you mean P@5? `cranfield measures` lists them."
-            ),
-        ),
+        ("nDGC@10", UNKNOWN.format("nDGC", "nDCG@10")),
+        ("Precison@5", UNKNOWN.format("Precison", "P@5")),  # near an alias, which is understood and not listed
         ("P@0", "P@0: cutoff is 0; expected a whole number of 1 or more."),
         ("P@-1", "P@-1: cutoff is -1; expected a whole number of 1 or more."),
         ("P@1.5", "P@1.5: cutoff is 1.5; expected a whole number of 1 or more."),

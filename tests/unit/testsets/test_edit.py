@@ -8,8 +8,9 @@ from datetime import date
 import pytest
 
 from cranfield.errors import UsageError
-from cranfield.model import Entity, Meta, Negative, Query, TestSet
-from cranfield.testsets.edit import Addition, added, counts_of, next_version
+from cranfield.formats.sniff import read_testset
+from cranfield.model import Entity, Meta, Negative, Pattern, Query, TestSet
+from cranfield.testsets.edit import Addition, added, counts_of, id_for, next_version
 
 TODAY = date(2026, 11, 21)
 SET = TestSet(
@@ -36,6 +37,19 @@ def test_judgments_are_added_to_a_query_that_is_there():
     assert (new.by_id["q1"], new.grades["q1"]) == (SET.by_id["q1"], {"a": 1, "b": 0})
     new = added(SET, Addition("q2", targets=(Entity("x.py::G"),)), TODAY)
     assert new.targets["q2"] == (Entity("x.py::F"), Entity("x.py::G"))
+
+
+def test_a_question_with_other_white_space_keeps_its_text(tmp_path):
+    path = tmp_path / "set.csv"
+    path.write_text("query,pattern\nhow to  sort,^a$\n")
+    testset = read_testset(path)
+    (query,) = testset.queries
+    text = " how to sort "
+    new = added(testset, Addition(id_for(testset, "", text), text, targets=(Pattern("^b$"),)), TODAY)
+    assert new.queries == (query,)
+    assert len(new.targets[query.id]) == 2
+    with pytest.raises(UsageError, match="nothing to add"):
+        added(testset, Addition(id_for(testset, "", text), text), TODAY)
 
 
 @pytest.mark.parametrize(

@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from cranfield.evaluation.evidence.values import Found, Scored
 from cranfield.model import NoteKind
 
 
-def left_out_queries(system: Scored, threshold: float) -> Iterator[Found]:
-    """Queries that `--intact` left out of the test set."""
-    yield from _noted(system, NoteKind.INTACT, threshold)
+def queries_noted(kind: NoteKind) -> Callable[[Scored, float], Iterator[Found]]:
+    """The check of queries that a note on the test set names: left out by `--intact`, or kept by `--allow-drift`."""
 
+    def check(system: Scored, threshold: float) -> Iterator[Found]:
+        for note in system.testset.notes:
+            if note.kind is kind and len(note.query_ids) > threshold:
+                yield Found.of(note.text, note.query_ids, note.total)
 
-def drifted_queries(system: Scored, threshold: float) -> Iterator[Found]:
-    """Queries that `--allow-drift` kept in the test set."""
-    yield from _noted(system, NoteKind.DRIFT, threshold)
-
-
-def _noted(system: Scored, kind: NoteKind, threshold: float) -> Iterator[Found]:
-    for note in system.testset.notes:
-        if note.kind is kind and len(note.query_ids) > threshold:
-            yield Found(note.text, note.query_ids, len(note.query_ids), note.total)
+    return check

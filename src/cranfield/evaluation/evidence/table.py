@@ -9,7 +9,7 @@ from cranfield.evaluation.evidence.answers import broken_answer_rules
 from cranfield.evaluation.evidence.family import missing_family
 from cranfield.evaluation.evidence.freshness import changed_meanwhile, kept_answers, resumed_answers, row_ids
 from cranfield.evaluation.evidence.inspected import Inspected, Sides
-from cranfield.evaluation.evidence.intact import drifted_queries, left_out_queries
+from cranfield.evaluation.evidence.intact import queries_noted
 from cranfield.evaluation.evidence.likeness import id_form
 from cranfield.evaluation.evidence.limits import (
     failed_queries,
@@ -30,6 +30,7 @@ from cranfield.evaluation.evidence.results import (
     short_lists,
 )
 from cranfield.evaluation.evidence.values import Consequence, Found
+from cranfield.model import NoteKind
 
 
 @dataclass(frozen=True, slots=True)
@@ -331,7 +332,7 @@ _ROWS = (
         "queries left out > t",
         0,
         Consequence.CAVEAT,
-        system=left_out_queries,
+        system=queries_noted(NoteKind.INTACT),
         cause="Look at the places that changed, correct the test set, and rehash it (cranfield testset rehash).",
     ),
     Check(
@@ -340,7 +341,7 @@ _ROWS = (
         "queries with a changed place > t",
         0,
         Consequence.CAVEAT,
-        system=drifted_queries,
+        system=queries_noted(NoteKind.DRIFT),
         cause="Look at the places that changed, correct the test set, and rehash it (cranfield testset rehash).",
     ),
     Check(

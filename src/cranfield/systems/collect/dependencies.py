@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 import shlex
 import stat
 import sys
@@ -176,7 +175,7 @@ class _Contents:
             if real in self.folders:
                 return
             self.folders.add(real)
-            for name in sorted(set(os.listdir(path)) - PASSED_OVER):  # noqa: PTH208 - names alone, to be sorted
+            for name in sorted({entry.name for entry in path.iterdir()} - PASSED_OVER):
                 yield from self.of(path / name)
             self.folders.discard(real)
         else:

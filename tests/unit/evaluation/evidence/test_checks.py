@@ -6,6 +6,7 @@ import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from typing import Any
 from urllib.parse import quote
 
 import pytest
@@ -83,7 +84,7 @@ def lists_of(
     return lists
 
 
-def run_of(lists: Mapping[str, Sequence[Hit | str]], name: str = "new", **more: object) -> Run:
+def run_of(lists: Mapping[str, Sequence[Hit | str]], name: str = "new", **more: Any) -> Run:
     """A collected run."""
     answers = {
         query_id: Answer(
@@ -92,7 +93,7 @@ def run_of(lists: Mapping[str, Sequence[Hit | str]], name: str = "new", **more: 
         )
         for query_id, hits in lists.items()
     }
-    return Run(name, answers, **more)  # type: ignore[arg-type]  # fields of a Run
+    return Run(name, answers, **more)
 
 
 def scored(lists: Lists) -> dict[str, dict[str, float]]:
@@ -107,11 +108,11 @@ def of(
     testset: TestSet,
     run: Run | Mapping[str, Sequence[str]] | Mapping[str, Mapping[str, float]],
     name: str | None = None,
-    **more: object,
+    **more: Any,
 ) -> Evaluation:
     """The evaluation of a run."""
     name = name or (run.name if isinstance(run, Run) else "new")
-    return evaluate(testset, run, measures=["nDCG@10", "AP"], name=name, **more)  # type: ignore[arg-type]  # options
+    return evaluate(testset, run, measures=["nDCG@10", "AP"], name=name, **more)
 
 
 def spans(n: int = 30) -> tuple[TestSet, dict[str, list[Hit]]]:
@@ -235,7 +236,7 @@ def relisted(
     *,
     file: bool = False,
     k: int = 10,
-    **more: object,
+    **more: Any,
 ) -> Callable[[], list[Evaluation]]:
     """A system whose lists are changed by their position, next to a healthy one."""
 
@@ -249,7 +250,7 @@ def relisted(
         healthy_lists = lists_of(testset, ids, seed=4, k=k)
         if file:
             kept = {query_id: hits for query_id, hits in broken.items() if hits}
-            return [of(testset, scored(healthy_lists), "old"), of(testset, scored(kept))]  # type: ignore[arg-type]  # ids
+            return [of(testset, scored(healthy_lists), "old"), of(testset, scored(kept))]
         return [of(testset, run_of(healthy_lists, "old")), of(testset, run_of(broken, **more))]
 
     return build
@@ -732,9 +733,9 @@ def test_an_evaluation_has_its_own_findings_and_settings() -> None:
         ({"same-list": {"level": 1}}, "evidence check same-list is set to {'level': 1}", None),
     ],
 )
-def test_a_wrong_setting_is_named(evidence: dict[str, object], message: str, hint: str | None) -> None:
+def test_a_wrong_setting_is_named(evidence: dict[str, Any], message: str, hint: str | None) -> None:
     with pytest.raises(UsageError) as error:
-        Limits(evidence=evidence)  # type: ignore[arg-type]  # a user's mistake
+        Limits(evidence=evidence)
     assert (error.value.problems[0].message, error.value.problems[0].hint) == (message, hint)
 
 
