@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -95,7 +96,7 @@ def scaled(ranking: Ranking, min_rel: float, max_rel: float) -> Floats:
     return result
 
 
-def gain_rate(gained: Gained, weights: Weights, depth: float) -> FloatQ:
+def gain_rate(gained: Gained, depth: float, weights: Weights) -> FloatQ:
     """Gain per result inspected when the weights do not depend on what is found: sum of w_i g_i over the sum of w_i."""
     rate: FloatQ = gained.per_query(weights.at(gained.rank) * gained.gain) / weights.to(
         np.array([depth], dtype=np.float64)
@@ -103,8 +104,12 @@ def gain_rate(gained: Gained, weights: Weights, depth: float) -> FloatQ:
     return rate
 
 
-def satisfied_rate(gained: Gained, weights: Weights, depth: float) -> FloatQ:
-    """The same when the user also stops at each result with a chance that is its gain."""
+def satisfied_rate(gained: Gained, depth: float, weights: Weights) -> FloatQ:
+    """The same when the user also stops at each result with a chance that is its gain.
+
+    Source:
+        Azzopardi, Mackenzie & Moffat 2021, ICTIR: equation 8 (every rank weighs the same) and 9 (rank i weighs 1 / i).
+    """
     query, rank = gained.query, gained.rank
     reading_on = running(np.multiply, query, 1.0 - gained.gain)
     reading = before(query, reading_on, 1.0)
@@ -116,9 +121,25 @@ def satisfied_rate(gained: Gained, weights: Weights, depth: float) -> FloatQ:
     return gained.per_query(weights.at(rank) * reading * gained.gain) / inspected
 
 
-def scaled_dcg(
-    ranking: Ranking, cutoff: int, *, dcg: str = "log2", min_rel: float = 0.0, max_rel: float = 1.0
-) -> FloatQ:
+def kernel_of(rate: Callable[..., FloatQ]) -> Callable[..., FloatQ]:
+    """The kernel of a measure whose rate follows from the rows with gain, down to its cutoff or its parameter `depth`."""
+
+    def kernel(
+        ranking: Ranking,
+        cutoff: int | None,
+        *,
+        min_rel: float = 0.0,
+        max_rel: float = 1.0,
+        depth: int = 1000,
+        **parameters: Any,
+    ) -> FloatQ:
+        end = (depth or np.inf) if cutoff is None else cutoff
+        return rate(Gained.of(ranking, end, min_rel, max_rel), end, **parameters)
+
+    return kernel
+
+
+def scaled_dcg(gained: Gained, depth: float, *, dcg: str = "log2") -> FloatQ:
     """DCG over that of k results of the highest grade.
 
         SDCG = sum_{i<=k} g_i / log2(i + 1), over sum_{i<=k} 1 / log2(i + 1)
@@ -127,17 +148,14 @@ def scaled_dcg(
         float64[Q] in [0, 1]; 0 where nothing relevant is found.
     """
     del dcg  # one formulation, which is named where a measure of ir_measures is written out
-    gained = Gained.of(ranking, cutoff, min_rel, max_rel)
-    return gained.per_query(gained.gain / np.log2(gained.rank + 1.0)) / log_discounts(cutoff)
+    return gained.per_query(gained.gain / np.log2(gained.rank + 1.0)) / log_discounts(int(depth))
 
 
 def bejewelled_player(
-    ranking: Ranking,
-    cutoff: int,
+    gained: Gained,
+    depth: float,
     *,
     T: float = 1.0,  # noqa: N803 - its name in the papers and in ir_measures
-    min_rel: float = 0.0,
-    max_rel: float = 1.0,
 ) -> FloatQ:
     """Gain per result for a user who stops at the rank that brings the gain to T, at the latest at k.
 
@@ -149,22 +167,18 @@ def bejewelled_player(
     Source:
         Zhang, Liu, Li, Zhang, Xu & Ma 2017, SIGIR: the static model.
     """
-    gained = Gained.of(ranking, cutoff, min_rel, max_rel)
     enough = running(np.add, gained.query, gained.gain) >= T
-    stop = np.full(gained.n_queries, float(cutoff))
+    stop = np.full(gained.n_queries, float(depth))
     np.minimum.at(stop, gained.query[enough], gained.rank[enough])
     rate: FloatQ = gained.per_query(np.where(gained.rank <= stop[gained.query], gained.gain, 0.0)) / stop
     return rate
 
 
 def insq(
-    ranking: Ranking,
-    _cutoff: None,
+    gained: Gained,
+    depth: float,
     *,
     T: float = 1.0,  # noqa: N803 - its name in the papers and in ir_measures
-    min_rel: float = 0.0,
-    max_rel: float = 1.0,
-    depth: int = 1000,
 ) -> FloatQ:
     """Gain per result for a user who expects to look for T relevant ones, and is patient in proportion.
 
@@ -173,18 +187,14 @@ def insq(
     Source:
         Moffat, Scholer & Thomas 2012, ADCS.
     """
-    end = depth or np.inf
-    return gain_rate(Gained.of(ranking, end, min_rel, max_rel), inverse_square(T), end)
+    return gain_rate(gained, depth, inverse_square(T))
 
 
 def inst(
-    ranking: Ranking,
-    _cutoff: None,
+    gained: Gained,
+    depth: float,
     *,
     T: float = 1.0,  # noqa: N803 - its name in the papers and in ir_measures
-    min_rel: float = 0.0,
-    max_rel: float = 1.0,
-    depth: int = 1000,
 ) -> FloatQ:
     """INSQ for a user who adapts: the more of the T was found, the less reason to go on.
 
@@ -196,17 +206,15 @@ def inst(
     Source:
         Moffat, Bailey, Scholer & Thomas 2015, ADCS.
     """
-    end = depth or np.inf
-    gained = Gained.of(ranking, end, min_rel, max_rel)
     query, rank = gained.query, gained.rank
     # From the first rank to the first row with gain, or to the end.
     first = starts(query)
     goal = np.array([2.0 * T])
-    inspected = np.repeat(goal**2 * (inverse_squares(goal) - inverse_squares(goal + end)), gained.n_queries)
+    inspected = np.repeat(goal**2 * (inverse_squares(goal) - inverse_squares(goal + depth)), gained.n_queries)
     inspected[query[first]] = goal**2 * (inverse_squares(goal) - inverse_squares(goal + rank[first] - 1.0))
     # From each row with gain to the rank before the next.
     a = goal - running(np.add, query, gained.gain)
-    following = after(query, rank, end + 1.0)
+    following = after(query, rank, depth + 1.0)
     at = rank + a - 1.0
     seen = 1.0 + at**2 * (inverse_squares(at + 1.0) - inverse_squares(following - 1.0 + a))
     reach = before(query, (at / (following - 1.0 + a)) ** 2, 1.0)
@@ -215,43 +223,19 @@ def inst(
     return gained.per_query(reading * gained.gain) / (inspected + gained.per_query(reading * seen))
 
 
-def nerr_to_cutoff(
-    ranking: Ranking, cutoff: int, *, weights: Weights, min_rel: float = 0.0, max_rel: float = 1.0
-) -> FloatQ:
-    """Gain per result for a user who stops where satisfied, and at rank k in any case.
-
-    Source:
-        Azzopardi, Mackenzie & Moffat 2021, ICTIR: equation 8 (every rank weighs the same) and 9 (rank i weighs 1 / i).
-    """
-    return satisfied_rate(Gained.of(ranking, cutoff, min_rel, max_rel), weights, cutoff)
-
-
-def nerr10(
-    ranking: Ranking,
-    _cutoff: None,
-    *,
-    p: float = 0.9,
-    min_rel: float = 0.0,
-    max_rel: float = 1.0,
-    depth: int = 1000,
-) -> FloatQ:
+def nerr10(gained: Gained, depth: float, *, p: float = 0.9) -> FloatQ:
     """Gain per result for a user who stops where satisfied, and otherwise goes on with chance p: equation 10."""
-    end = depth or np.inf
-    return satisfied_rate(Gained.of(ranking, end, min_rel, max_rel), geometric(p), end)
+    return satisfied_rate(gained, depth, geometric(p))
 
 
 def nerr11(
-    ranking: Ranking,
-    _cutoff: None,
+    gained: Gained,
+    depth: float,
     *,
     T: float = 1.0,  # noqa: N803 - its name in the papers and in ir_measures
-    min_rel: float = 0.0,
-    max_rel: float = 1.0,
-    depth: int = 1000,
 ) -> FloatQ:
     """Gain per result for a user who stops where satisfied, and otherwise goes on as in INSQ: equation 11."""
-    end = depth or np.inf
-    return satisfied_rate(Gained.of(ranking, end, min_rel, max_rel), inverse_square(T), end)
+    return satisfied_rate(gained, depth, inverse_square(T))
 
 
 GOAL = ParameterSpec("T", 1.0, "target gain, in results of the highest grade", minimum=0.001)
@@ -272,7 +256,7 @@ SPECS = (
         sentence="Discounted cumulative gain, divided by that of k results of the highest grade, even if fewer exist.",
         formula="sum_{i<=k} g_i / log2(i + 1), over sum_{i<=k} 1 / log2(i + 1); g from 0 (min_rel) to 1 (max_rel)",
         cutoff="required",
-        kernel=scaled_dcg,
+        kernel=kernel_of(scaled_dcg),
         parameters=(
             ParameterSpec("dcg", "log2", "discount and gain; log2 is the only choice", choices=("log2",)),
             *SCALE,
@@ -287,7 +271,7 @@ SPECS = (
         formula="(1 / s) * sum_{i<=s} g_i, s = min(k, first rank with sum_{j<=i} g_j >= T); g from 0 (min_rel) to 1 "
         "(max_rel)",
         cutoff="required",
-        kernel=bejewelled_player,
+        kernel=kernel_of(bejewelled_player),
         parameters=(GOAL, *SCALE),
         source="Zhang, Liu, Li, Zhang, Xu & Ma 2017, SIGIR; ir_measures BPM",
     ),
@@ -298,7 +282,7 @@ SPECS = (
         "results wanted.",
         formula="sum_i W_i g_i, W_i ~ 1 / (i + 2T - 1)^2, sum of the W_i = 1; g from 0 (min_rel) to 1 (max_rel)",
         cutoff="none",
-        kernel=insq,
+        kernel=kernel_of(insq),
         parameters=(GOAL, *SCALE, DEPTH),
         source="Moffat, Scholer & Thomas 2012, ADCS; ir_measures INSQ",
     ),
@@ -310,7 +294,7 @@ SPECS = (
         formula="sum_i W_i g_i, W_(i+1) = W_i ((i + T + T_i - 1) / (i + T + T_i))^2, T_i = T - sum_{j<=i} g_j, sum of "
         "the W_i = 1; g from 0 (min_rel) to 1 (max_rel)",
         cutoff="none",
-        kernel=inst,
+        kernel=kernel_of(inst),
         parameters=(GOAL, *SCALE, DEPTH),
         source="Bailey, Moffat, Scholer & Thomas 2015, SIGIR; Moffat, Bailey, Scholer & Thomas 2015, ADCS; ir_measures INST",
     ),
@@ -321,7 +305,7 @@ SPECS = (
         "rank k.",
         formula="sum_i W_i g_i, W_(i+1) = W_i (1 - g_i) for i < k, sum of the W_i = 1; g from 0 (min_rel) to 1 (max_rel)",
         cutoff="required",
-        kernel=partial(nerr_to_cutoff, weights=EVERY_RANK),
+        kernel=kernel_of(partial(satisfied_rate, weights=EVERY_RANK)),
         parameters=SCALE,
         source=f"{AZZOPARDI}, equation 8; ir_measures NERR8",
     ),
@@ -333,7 +317,7 @@ SPECS = (
         formula="sum_i W_i g_i, W_(i+1) = W_i (1 - g_i) i / (i + 1) for i < k, sum of the W_i = 1; g from 0 (min_rel) to 1 "
         "(max_rel)",
         cutoff="required",
-        kernel=partial(nerr_to_cutoff, weights=BY_RANK),
+        kernel=kernel_of(partial(satisfied_rate, weights=BY_RANK)),
         parameters=SCALE,
         source=f"{AZZOPARDI}, equation 9; ir_measures NERR9",
     ),
@@ -344,7 +328,7 @@ SPECS = (
         "continues with probability p.",
         formula="sum_i W_i g_i, W_(i+1) = W_i p (1 - g_i), sum of the W_i = 1; g from 0 (min_rel) to 1 (max_rel)",
         cutoff="none",
-        kernel=nerr10,
+        kernel=kernel_of(nerr10),
         parameters=(with_default(PERSISTENCE, 0.9), *SCALE, DEPTH),
         source=f"{AZZOPARDI}, equation 10; ir_measures NERR10",
     ),
@@ -356,7 +340,7 @@ SPECS = (
         formula="sum_i W_i g_i, W_(i+1) = W_i (1 - g_i) ((i + 2T - 1) / (i + 2T))^2, sum of the W_i = 1; g from 0 (min_rel) "
         "to 1 (max_rel)",
         cutoff="none",
-        kernel=nerr11,
+        kernel=kernel_of(nerr11),
         parameters=(GOAL, *SCALE, DEPTH),
         source=f"{AZZOPARDI}, equation 11; ir_measures NERR11",
     ),
