@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import json
+from dataclasses import replace
 from datetime import date
 from pathlib import Path
 
@@ -190,3 +191,24 @@ def test_lines_from_0_stay_lines_from_0(tmp_path):
     three = added(read_testset(path), Addition(content_id("three"), "three", targets=[Span("a.py", 11, 13)]), TODAY)
     save(three, path)
     assert path.read_text() == text + "three,a.py:10-12:1,\n"
+
+
+@pytest.mark.parametrize("indent", [None, 2])
+def test_queries_that_get_another_group_keep_what_only_their_text_says(tmp_path, indent):
+    path = tmp_path / "ratings.json"
+    first, second = (
+        {"note": ["mine"], "placeholders": {"$b": 1, "$query": text, "$a": 2}, "template": "template.json"}
+        for text in ("one", "two")
+    )
+    groups = [{"name": "g", "queries": [first, second], "relevant_documents": {"d": {"gain": 2}}}]
+    path.write_text(json.dumps({"topics": [{"query_groups": groups}], "index": "i"}, indent=indent))
+    before, testset = path.read_text(), read_testset(path, "rre")
+    query = testset.queries[0]
+    other = replace(testset, queries=(replace(query, strata=query.strata | {"query_group": "h"}), testset.queries[1]))
+    save(other, path)
+    kept = [json.dumps(entry, indent=indent) for entry in (first, second)]
+    assert [query.strata["query_group"] for query in read_testset(path, "rre").queries] == ["h", "g"]
+    squeezed = "".join(path.read_text().split())
+    assert all("".join(entry.split()) in squeezed for entry in kept)
+    save(testset, path)
+    assert path.read_text() == before

@@ -124,6 +124,8 @@ class _Patch:
                         self._put(old[i], new[j], part.members[places[i]], part, templates)
                 continue
             gone += [places[i] for i in range(first, last)]
+            for i in range(first, last):
+                self.style.remember(old[i], part.members[places[i]].part)
             after = places[first - 1] if first else places[0] - 1 if places else -1
             after = len(part.members) - 1 if last == len(old) else after
             insertions += [_Insertion(after, value) for value in new[start:stop]]
