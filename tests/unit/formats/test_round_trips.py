@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -80,6 +81,8 @@ ODD = st.sampled_from(
 PLAIN = st.sampled_from(["q1", "q2", "q3", "7", "url-session", "docs://a/b"])
 
 
+# Strategies are built once for each format: building and checking them takes longer than drawing from them.
+@cache
 def matching(pattern: str) -> st.SearchStrategy[str]:
     """Ids or texts that a pattern takes whole: plain, odd, strange in Unicode, of one word and of several."""
     words = PLAIN | ODD | SINGLE
@@ -87,10 +90,12 @@ def matching(pattern: str) -> st.SearchStrategy[str]:
     return (words | several).filter(lambda text: re.fullmatch(pattern, text) is not None)
 
 
+@cache
 def ids(entry: Format) -> st.SearchStrategy[str]:
     return matching(entry.ids)
 
 
+@cache
 def grades(entry: Format) -> st.SearchStrategy[float]:
     low, high = entry.grades
     pools = [st.just(1.0)]
@@ -105,6 +110,7 @@ def grades(entry: Format) -> st.SearchStrategy[float]:
     return st.one_of(pools).filter(lambda grade: low <= grade <= high)
 
 
+@cache
 def targets(entry: Format) -> st.SearchStrategy[tuple[Target, ...]]:
     """Kind by kind, each expected place once."""
     graded = grades(entry)
@@ -140,35 +146,61 @@ def targets(entry: Format) -> st.SearchStrategy[tuple[Target, ...]]:
     return st.tuples(*held).map(lambda lists: tuple(target for one in lists for target in one))
 
 
+@cache
+def some_targets(entry: Format) -> st.SearchStrategy[tuple[Target, ...]]:
+    return targets(entry).filter(bool)
+
+
+@cache
+def query_ids(entry: Format) -> st.SearchStrategy[list[str]]:
+    return st.lists(ids(entry), min_size=1, max_size=4, unique=True)
+
+
+@cache
+def four_texts(entry: Format) -> st.SearchStrategy[list[str]]:
+    return st.lists(matching(entry.texts), min_size=4, max_size=4, unique=True)
+
+
+@cache
+def judgments(entry: Format) -> st.SearchStrategy[dict[str, float]]:
+    return st.dictionaries(ids(entry), grades(entry), min_size=1, max_size=4)
+
+
+@cache
+def kinds_of_truth(entry: Format) -> st.SearchStrategy[str]:
+    kinds = [kind for kind in ("grades", "negative") if kind in entry.holds]
+    return st.sampled_from([*kinds, "targets"] if entry.holds & KINDS else kinds)
+
+
+FILES = st.lists(PATHS, min_size=1, max_size=2, unique=True)
+LEGACY = st.builds(Legacy, st.just(("old",)), st.sampled_from([(), ("^old",)]))
+NEGATIVE = st.just(Negative())
+BOUNDED = NEGATIVE | st.builds(Negative, st.just(0.5) | st.none(), st.sampled_from(["", "confidence"]))
+
+
 @st.composite
 def held_testset(draw: st.DrawFn, entry: Format) -> TestSet:
     """A test set made of exactly what a format holds."""
     holds = entry.holds
-    query_ids = draw(st.lists(ids(entry), min_size=1, max_size=4, unique=True))
-    texts = draw(st.lists(matching(entry.texts), min_size=4, max_size=4, unique=True))
     parts: dict[str, dict[str, Any]] = {
         name: {} for name in ("grades", "targets", "files", "legacy", "ratings", "groups")
     }
     queries = []
-    for query_id, text in zip(query_ids, texts, strict=False):
+    for query_id, text in zip(draw(query_ids(entry)), draw(four_texts(entry)), strict=False):
         query_id = text if entry.by_text else query_id  # noqa: PLW2901  it goes by its text
         query = Query(query_id, text if "texts" in holds else "", **draw(about(entry)))
-        kinds = [kind for kind in ("grades", "negative") if kind in holds] + (["targets"] if holds & KINDS else [])
-        kind = draw(st.sampled_from(kinds))
+        kind = draw(kinds_of_truth(entry))
         if kind == "targets":
-            parts["targets"][query_id] = draw(targets(entry).filter(bool))
+            parts["targets"][query_id] = draw(some_targets(entry))
         elif kind == "negative":
-            bound = st.just(Negative())
-            if "bounds" in holds:
-                bound |= st.builds(Negative, st.just(0.5) | st.none(), st.sampled_from(["", "confidence"]))
             named = "negative" if "classes" in holds else ""  # some tell a negative query by its class
-            query = replace(query, negative=draw(bound), query_class=named)
+            query = replace(query, negative=draw(BOUNDED if "bounds" in holds else NEGATIVE), query_class=named)
         else:
             draw_judgments(draw, entry, query_id, parts)
         if kind != "negative" and "files" in holds and draw(st.booleans()):
-            parts["files"][query_id] = tuple(draw(st.lists(PATHS, min_size=1, max_size=2, unique=True)))
+            parts["files"][query_id] = tuple(draw(FILES))
         if "legacy" in holds and draw(st.booleans()):
-            parts["legacy"][query_id] = draw(st.builds(Legacy, st.just(("old",)), st.sampled_from([(), ("^old",)])))
+            parts["legacy"][query_id] = draw(LEGACY)
         queries.append(query)
     return TestSet(
         draw(ids(entry)) if "name" in holds else "set",
@@ -181,7 +213,7 @@ def held_testset(draw: st.DrawFn, entry: Format) -> TestSet:
 
 
 def draw_judgments(draw: st.DrawFn, entry: Format, query_id: str, parts: dict[str, dict[str, Any]]) -> None:
-    judged = draw(st.dictionaries(ids(entry), grades(entry), min_size=1, max_size=4))
+    judged = draw(judgments(entry))
     if entry.grouping is not None or ("groups" in entry.holds and draw(st.booleans())):
         kind = entry.grouping or "subtopic"
         said = [GroupedJudgment(doc, "1", grade, "s" if kind == "preference" else "") for doc, grade in judged.items()]
@@ -199,6 +231,7 @@ def draw_judgments(draw: st.DrawFn, entry: Format, query_id: str, parts: dict[st
         parts["grades"][query_id] = judged
 
 
+@cache
 def about(entry: Format) -> st.SearchStrategy[dict[str, Any]]:
     """What a query says beside its id, text and truth."""
     fields: dict[str, st.SearchStrategy[Any]] = {}
@@ -216,6 +249,7 @@ def about(entry: Format) -> st.SearchStrategy[dict[str, Any]]:
     return st.fixed_dictionaries(fields)
 
 
+@cache
 def about_set(entry: Format) -> st.SearchStrategy[dict[str, Any]]:
     fields: dict[str, st.SearchStrategy[Any]] = {
         "version": WORDS,
