@@ -162,9 +162,9 @@ class UnknownNameError(UsageError):
     """An unknown name."""
 
     @classmethod
-    def among(cls, kind: str, got: str, known: Iterable[str], *, command: str | None = None) -> UnknownNameError:
+    def among(cls, kind: str, got: str, known: Iterable[str]) -> UnknownNameError:
         """The error for an unknown name `got`, with the nearest known name."""
-        return cls(unknown_name(kind, got, known, command=command))
+        return cls(unknown_name(kind, got, known))
 
 
 class MeasureError(UsageError):

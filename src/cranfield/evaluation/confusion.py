@@ -76,20 +76,32 @@ class Confusion:
         others = [label for label in self.predicted if label not in self.expected and label != NO_VALUE]
         return {label: folded[label.casefold()] for label in others if label.casefold() in folded}
 
-    def recall(self, label: str) -> float | None:
-        """Share of the answers of an expected value that are right; None where the accuracy is None."""
-        row = self.counts[self.expected.index(label)]
-        return self._right(label) / sum(row) if self.is_prediction else None
+    @property
+    def recall(self) -> Mapping[str, float | None]:
+        """Share of the answers of each expected value that are right; None where the accuracy is None."""
+        return {
+            label: self._right[label] / sum(row) if self.is_prediction else None
+            for label, row in zip(self.expected, self.counts, strict=True)
+        }
 
-    def precision(self, label: str) -> float | None:
-        """Share of the answers with a predicted value that are right; None where there is none."""
-        column = [row[self.predicted.index(label)] for row in self.counts] if label in self.predicted else []
-        return self._right(label) / sum(column) if sum(column) else None
+    @property
+    def precision(self) -> Mapping[str, float | None]:
+        """Share of the answers with each predicted value of the stratum that are right; None where there is none."""
+        totals = map(sum, zip(*self.counts, strict=True))
+        return {
+            label: self._right[label] / total if total else None
+            for label, total in zip(self.predicted, totals, strict=True)
+            if label in self.expected
+        }
 
-    def _right(self, label: str) -> int:
-        if label not in self.predicted or label not in self.expected:
-            return 0
-        return self.counts[self.expected.index(label)][self.predicted.index(label)]
+    @property
+    def _right(self) -> Mapping[str, int]:
+        """Right answers of each expected value."""
+        places = {label: place for place, label in enumerate(self.predicted)}
+        return {
+            label: row[places[label]] if label in places else 0
+            for label, row in zip(self.expected, self.counts, strict=True)
+        }
 
 
 def confusions_of(system: Scored, pairs: Mapping[str, str] | None) -> tuple[tuple[Confusion, ...], list[str]]:
@@ -128,14 +140,13 @@ def confusions_of(system: Scored, pairs: Mapping[str, str] | None) -> tuple[tupl
     return (*found, *(table for table in own if table.is_prediction or table.differs_by_case)), missing
 
 
-def confusion(system: Scored, field: str, stratum: str, level: float = 0.95) -> Confusion:
+def confusion(system: Scored, field: str, stratum: str) -> Confusion:
     """Count the values of a field against a stratum, over the answers of the queries that have it.
 
     Args:
         system: an evaluation with its collected run.
         field: of the answers, with dots where it is inside an object.
         stratum: key of a stratum, or `class`.
-        level: of the interval of the accuracy.
     """
     by_id = system.testset.by_id
     expected = {
@@ -161,7 +172,6 @@ def confusion(system: Scored, field: str, stratum: str, level: float = 0.95) -> 
         tuple(tuple(pairs[row, column] for column in columns) for row in rows),
         {query_id: (expected[query_id], label) for query_id, label in predicted.items() if label != expected[query_id]},
         len(expected) - len(predicted),
-        level,
     )
 
 

@@ -114,11 +114,11 @@ class MeasureExplanation:
         """The choices that change one query, in the order they are switched."""
         return tuple(part for part in self.parts if part.changed[place])
 
-    def most_changed(self, n: int | None = None) -> list[int]:
+    def most_changed(self) -> list[int]:
         """Places of the queries that changed, most first; those with a value under one convention only come before all."""
         places = np.flatnonzero(self.changed)
         size = np.nan_to_num(np.abs(self.b - self.a)[places], nan=np.inf)
-        return [int(place) for place in places[np.argsort(-size, kind="stable")][:n]]
+        return [int(place) for place in places[np.argsort(-size, kind="stable")]]
 
 
 @dataclass(frozen=True, slots=True)

@@ -82,7 +82,7 @@ def compare_many(
         evaluations=tuple(evaluations),
         primary=primary,
         options=options,
-        verdict=ManyVerdict(VerdictCode.NOT_SIGNIFICANT, "", ()),
+        verdict=ManyVerdict(VerdictCode.NOT_SIGNIFICANT, ""),
         query_ids=paired.query_ids,
         summaries=summaries,
         pairs=compare_pairs(paired, places, names, options, progress),

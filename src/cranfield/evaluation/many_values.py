@@ -9,7 +9,7 @@ from functools import cached_property
 
 from cranfield.evaluation.evidence.values import Finding
 from cranfield.evaluation.procedure import Procedure
-from cranfield.evaluation.values import Evaluation, Summary
+from cranfield.evaluation.values import Evaluation, Summary, Verdict
 from cranfield.evaluation.verdict import CompareOptions, sign_of
 from cranfield.evaluation.verdict_table import VerdictCode
 from cranfield.measures import Measure
@@ -85,22 +85,12 @@ class OrderAgreement:
 
 
 @dataclass(frozen=True, slots=True)
-class ManyVerdict:
-    """Which systems are best, and why."""
+class ManyVerdict(Verdict):
+    """Which systems are best, and why: `one_best`, `several_best`, `not_significant` or `invalid`."""
 
-    code: VerdictCode
-    """`one_best`, `several_best`, `not_significant` or `invalid`."""
-    sentence: str
-    best: tuple[str, ...]
+    best: tuple[str, ...] = ()
     """Systems that no other is significantly better than, the best mean first; empty where no pair differs significantly, and
     where the comparison is invalid."""
-    reasons: tuple[str, ...] = ()
-    disagreements: tuple[str, ...] = ()
-
-    @property
-    def name(self) -> str:
-        """The verdict as text: `several best`."""
-        return self.code.text
 
 
 @dataclass(frozen=True)

@@ -21,24 +21,23 @@ def verdict_of_many(many: ManyComparison) -> ManyVerdict:
     k = len(many.evaluations)
     void = void_sentences(many.evidence)
     if void:
-        return ManyVerdict(
-            VerdictCode.INVALID, f"No verdict on these {k} systems: the comparison does not count.", (), void
-        )
+        sentence = f"No verdict on these {k} systems: the comparison does not count."
+        return ManyVerdict(VerdictCode.INVALID, sentence, void)
     if not many.procedure.can_find:
         sentence = f"No verdict on these {k} systems: no difference could have been significant."
-        return ManyVerdict(VerdictCode.INVALID, sentence, (), (many.procedure.why_not,))
+        return ManyVerdict(VerdictCode.INVALID, sentence, (many.procedure.why_not,))
     names = many.names
     best = tuple(names[place] for place in many.best_first if not many.wins[names[place]][1])
     how = f"({many.primary}, n = {len(many.query_ids)}, {many.procedure.text})"
     if len(best) == k:
         sentence = f"No significant difference between any two of the {k} systems {how}."
         notes = (*_against_baseline(many), *_few_moving(many))
-        return ManyVerdict(VerdictCode.NOT_SIGNIFICANT, sentence, (), notes, _disagreements(many, best))
+        return ManyVerdict(VerdictCode.NOT_SIGNIFICANT, sentence, notes, _disagreements(many, best))
     means = dict(zip(names, many.summaries[many.primary], strict=True))
     shown = [f"{name} ({format_value(means[name].mean)})" for name in best]
     if not best:
         sentence = f"No system is best: each of the {k} is significantly worse than another {how}."
-        return ManyVerdict(VerdictCode.SEVERAL_BEST, sentence, (), (), _disagreements(many, best))
+        return ManyVerdict(VerdictCode.SEVERAL_BEST, sentence, (), _disagreements(many, best))
     if len(best) == 1:
         over = many.wins[best[0]][0]
         others = (
@@ -47,10 +46,10 @@ def verdict_of_many(many: ManyComparison) -> ManyVerdict:
             else f"{over} of the {k - 1} others, which are not worse than the rest"
         )
         sentence = f"{shown[0]} is best of {k} systems: better than {others} {how}."
-        return ManyVerdict(VerdictCode.ONE_BEST, sentence, best, _against_baseline(many), _disagreements(many, best))
+        return ManyVerdict(VerdictCode.ONE_BEST, sentence, _against_baseline(many), _disagreements(many, best), best)
     leaders = and_list(shown) if len(shown) <= NAMED else first_of(shown, NAMED)
     sentence = f"{leaders} are best of {k} systems, with no significant difference between them {how}."
-    return ManyVerdict(VerdictCode.SEVERAL_BEST, sentence, best, _against_baseline(many), _disagreements(many, best))
+    return ManyVerdict(VerdictCode.SEVERAL_BEST, sentence, _against_baseline(many), _disagreements(many, best), best)
 
 
 def _against_baseline(many: ManyComparison) -> tuple[str, ...]:

@@ -15,9 +15,6 @@ from cranfield.stats.simultaneous import max_t_patterns, moving_queries
 from cranfield.stats.table import ADJUSTMENTS, TESTS
 from cranfield.words import n_of
 
-SHORT = {"max-t": "max-T", "holm": "Holm"}
-"""How a sentence names an adjustment."""
-
 
 @dataclass(frozen=True, slots=True)
 class Procedure:
@@ -56,7 +53,7 @@ class Procedure:
     @property
     def adjusted(self) -> str:
         """`max-T`: how tables name the adjustment."""
-        return SHORT[self.options.adjustment]
+        return ADJUSTMENTS[self.options.adjustment].short
 
     @property
     def text(self) -> str:

@@ -20,9 +20,9 @@ def outcome_counts(evaluation: Evaluation) -> dict[str, int]:
     return {outcome.value: counts[outcome] for outcome in Outcome}
 
 
-def first_ranks(evaluation: Evaluation, rel: int = 1) -> dict[str, int | None]:
+def first_ranks(evaluation: Evaluation) -> dict[str, int | None]:
     """Query id to the rank of its first relevant result in the whole list kept; None where there is none."""
-    ranks = first_relevant_rank(evaluation.ranking, rel=rel)
+    ranks = first_relevant_rank(evaluation.ranking)
     return {
         query_id: int(rank) if math.isfinite(rank) else None
         for query_id, rank in zip(evaluation.query_ids, ranks.tolist(), strict=True)

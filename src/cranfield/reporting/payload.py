@@ -183,9 +183,9 @@ def _class_verdict(comparison: Comparison) -> dict[str, Any]:
     """The verdict of each class; nothing where one mean decides."""
     if comparison.by_class is None:
         return {}
-    from cranfield.reporting.sections.class_verdict import class_verdict_record
+    from cranfield.reporting.sections.class_verdict import FIELDS
 
-    return {"verdict_by_class": class_verdict_record(comparison.by_class)}
+    return {"verdict_by_class": record_of(comparison.by_class, FIELDS)}
 
 
 def _contrasts(contrasts: Sequence[StrataContrast]) -> dict[str, Any]:
@@ -256,9 +256,9 @@ def _system(evaluation: Evaluation) -> dict[str, Any]:
 def _confusion(evaluation: Evaluation) -> dict[str, Any]:
     if not evaluation.confusions:
         return {}
-    from cranfield.reporting.sections.confusion import confusion_payload
+    from cranfield.reporting.sections.confusion import confusion_record
 
-    return confusion_payload(evaluation)
+    return {"confusion": [confusion_record(found) for found in evaluation.confusions]}
 
 
 class _Queries(Mapping[str, dict[str, Any]]):

@@ -242,6 +242,8 @@ class Adjustment:
     """How the p-values of all pairs of many systems are adjusted together."""
 
     name: str
+    short: str
+    """How a sentence or a heading names it."""
     title: str
     sentence: str
     source: str
@@ -256,6 +258,7 @@ ADJUSTMENTS: Mapping[str, Adjustment] = {
     for adjustment in (
         Adjustment(
             name="max-t",
+            short="max-T",
             title="single-step max-T",
             sentence="One set of sign patterns for all pairs; the adjusted p of a pair is the share of patterns whose largest "
             "t of all pairs is at least its own. The p-value does not grow with the number of pairs.",
@@ -265,6 +268,7 @@ ADJUSTMENTS: Mapping[str, Adjustment] = {
         ),
         Adjustment(
             name="holm",
+            short="Holm",
             title="Holm's adjustment",
             sentence="The i-th smallest of m p-values is multiplied by m - i + 1. Needs p-values under alpha / m.",
             source="Holm 1979, Scand. J. Stat. 6(2)",

@@ -39,8 +39,8 @@ def test_counts_accuracy_and_rates():
     )
     assert (found.n, found.n_right, found.accuracy) == (6, 3, 0.5)
     assert found.commonest == 3 / 6
-    assert [found.recall(name) for name in found.expected] == [0, 1 / 2, 2 / 3]
-    assert [found.precision(name) for name in found.expected] == [None, 1 / 2, 1]
+    assert [found.recall[name] for name in found.expected] == [0, 1 / 2, 2 / 3]
+    assert [found.precision.get(name) for name in found.expected] == [None, 1 / 2, 1]
     assert found.wrong == {"q2": ("locate", "explain"), "q4": ("explain", "lookup"), "q5": ("debug", NO_VALUE)}
 
 
@@ -71,7 +71,7 @@ def test_values_of_another_kind_are_counted_without_an_accuracy():
     (found,) = scored([True, True, False, True, False, False]).confusions
     assert found.predicted == ("false", "true")
     assert found.counts[2] == (1, 2)
-    assert (found.accuracy, found.interval, found.commonest, found.recall("locate")) == (None, None, None, None)
+    assert (found.accuracy, found.interval, found.commonest, found.recall["locate"]) == (None, None, None, None)
 
 
 def test_numbers_classes_and_nested_fields():

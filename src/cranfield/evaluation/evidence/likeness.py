@@ -118,16 +118,15 @@ def _by_form(system: Inspected, pairs: Pairs) -> dict[str, list[int]]:
         for name, form in FORMS.items():
             formed = {form(text) for text in results}
             if formed & {form(text) for text in expected if text not in regexes} or (
-                regexes and _matches_in_form(regexes, results, name, form)
+                regexes and _matches_in_form(regexes, results, form)
             ):
                 found.setdefault(name, []).append(place)
     return found
 
 
-def _matches_in_form(regexes: Iterable[str], results: Iterable[str], name: str, form: Form) -> bool:
-    ignore = re.IGNORECASE if name == next(iter(FORMS)) else 0
-    if ignore:
-        return any(re.search(regex, text, ignore) for regex in regexes for text in results)
+def _matches_in_form(regexes: Iterable[str], results: Iterable[str], form: Form) -> bool:
+    if form is str.casefold:
+        return any(re.search(regex, text, re.IGNORECASE) for regex in regexes for text in results)
     return any(form(text) != text and re.search(regex, form(text)) for regex in regexes for text in results)
 
 

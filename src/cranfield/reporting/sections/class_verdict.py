@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from cranfield.evaluation.class_values import ClassRow, ClassVerdict
 from cranfield.evaluation.values import Comparison
 from cranfield.evaluation.verdict_table import VerdictCode
 from cranfield.numbers import format_delta, format_level, format_p
-from cranfield.record import Fields, record_of
+from cranfield.record import Fields
 from cranfield.reporting.document import Cell, Column, Fact, Paragraph, Section, Table, TonedCell
 from cranfield.reporting.sections.subject import Subject
 from cranfield.stats.table import TESTS
@@ -32,16 +30,18 @@ def class_verdicts(subject: Subject) -> Section | None:
     if comparison is None or comparison.by_class is None:
         return None
     found = comparison.by_class
+    title = _estimate_title(found, comparison.test)
     columns = (
         Column(found.key),
         Column("verdict"),
         Column("measure"),
-        Column(_estimate_title(found, comparison.test), "delta"),
+        Column(title, "delta"),
         Column(f"{format_level(comparison.alpha)} CI", "delta interval"),
         Column("n", "count"),
         Column("p Holm", "p"),
     )
-    rows = [_row(row, columns[3].title) for row in found.rows]
+    is_own = title == TESTS[comparison.test].estimate
+    rows = [_row(row, row.estimate if is_own else row.shown) for row in found.rows]
     table = Table(columns, rows, f"By {found.key}, B minus A", shown=None, wrap=True)
     return Section(
         "verdict-by-class", "Verdict by class", (table, Paragraph(_notes(found, comparison)), Paragraph(RULE))
@@ -83,13 +83,13 @@ def _notes(found: ClassVerdict, comparison: Comparison) -> str:
     return notes
 
 
-def _row(row: ClassRow, title: str) -> tuple[Cell, ...]:
+def _row(row: ClassRow, estimate: float | None) -> tuple[Cell, ...]:
     result = row.result
     return (
         row.name,
         _verdict_cell(row),
         str(row.measure),
-        row.shown if title in {DIFFERENCE, "estimate"} else row.estimate,
+        estimate,
         (row.ci_low, row.ci_high),
         row.n,
         None if result is None else result.p_adjusted,
@@ -121,8 +121,3 @@ FIELDS: Fields = {
     ),
 }
 """What is written of each class; see `cranfield.record`."""
-
-
-def class_verdict_record(found: ClassVerdict) -> dict[str, Any]:
-    """The verdict of each class, for JSON."""
-    return record_of(found, FIELDS)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from cranfield.evaluation.confusion import Confusion
-from cranfield.evaluation.values import Evaluation
 from cranfield.numbers import format_count, format_level
+from cranfield.record import Fields, record_of
 from cranfield.reporting.document import Block, Cell, Column, Paragraph, Section, Table
 from cranfield.reporting.sections.subject import Subject
 from cranfield.words import and_list, n_of
@@ -46,7 +46,7 @@ def _counts(label: str, found: Confusion) -> list[Block]:
             name,
             *counts[:MOST_LABELS],
             *([sum(counts[MOST_LABELS:])] if others else []),
-            *(sum(counts), found.recall(name)),
+            *(sum(counts), found.recall[name]),
         )
         for name, counts in zip(found.expected, found.counts, strict=True)
     ]
@@ -54,7 +54,7 @@ def _counts(label: str, found: Confusion) -> list[Block]:
         Table(columns, rows, f"{label}: {found.stratum} expected (rows), {found.field} predicted (columns)")
     ]
     precisions: list[tuple[Cell, ...]] = [
-        (name, sum(row[place] for row in found.counts), found.precision(name))
+        (name, sum(row[place] for row in found.counts), found.precision[name])
         for place, name in enumerate(found.predicted)
         if name in found.expected and found.is_prediction
     ]
@@ -74,30 +74,16 @@ def _counts(label: str, found: Confusion) -> list[Block]:
     return blocks
 
 
-def confusion_payload(evaluation: Evaluation) -> dict[str, Any]:
-    """`confusion` of one system in JSON; nothing where there is no table."""
-    if not evaluation.confusions:
-        return {}
-    return {"confusion": [_record(found) for found in evaluation.confusions]}
+FIELDS: Fields = {
+    Confusion: (
+        "field stratum accuracy ci_low=interval.0 ci_high=interval.1 ci_level=level commonest n n_right n_unanswered expected "
+        "predicted counts recall precision"
+    ),
+}
+"""What is written of each class; see `cranfield.record`."""
 
 
-def _record(found: Confusion) -> dict[str, Any]:
-    low, high = found.interval or (None, None)
-    return {
-        "field": found.field,
-        "stratum": found.stratum,
-        "accuracy": found.accuracy,
-        "ci_low": low,
-        "ci_high": high,
-        "ci_level": found.level,
-        "commonest": found.commonest,
-        "n": found.n,
-        "n_right": found.n_right,
-        "n_unanswered": found.n_unanswered,
-        "expected": list(found.expected),
-        "predicted": list(found.predicted),
-        "counts": [list(row) for row in found.counts],
-        "recall": {label: found.recall(label) for label in found.expected},
-        "precision": {label: found.precision(label) for label in found.predicted if label in found.expected},
-        "wrong": {query_id: {"expected": e, "predicted": p} for query_id, (e, p) in found.wrong.items()},
-    }
+def confusion_record(found: Confusion) -> dict[str, Any]:
+    """A table in JSON."""
+    wrong = {query_id: {"expected": e, "predicted": p} for query_id, (e, p) in found.wrong.items()}
+    return record_of(found, FIELDS) | {"wrong": wrong}
