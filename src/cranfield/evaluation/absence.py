@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from cranfield.evaluation.caveat import Caveat, CaveatKind
 from cranfield.measures import CATALOGUE, Measure
 from cranfield.measures.kernels import expected_relevant, never_judged
 from cranfield.measures.measure import LOOKS_AT_THE_LIST
@@ -25,43 +26,43 @@ OUT_OF_THE_MEANS = "out of the means"
 
 def absence_sentences(
     testset: TestSet, ranking: Ranking, measures: Sequence[Measure], values: Values, scored: Scored
-) -> Iterator[str]:
+) -> Iterator[Caveat]:
     """One sentence for each kind of absence, with the number of queries and what they count as."""
     n_queries, total = len(testset.queries), ranking.n_queries
     source = testset.other_judgments
     if source is not None and source.n_own:
-        yield (
+        yield Caveat(
             f"not judged in {source.name}, scored by the judgments of the test set: {source.n_own} of "
-            f"{source.n_judged + source.n_own + source.n_unjudged} queries"
+            f"{source.n_judged + source.n_own + source.n_unjudged} queries",
+            CaveatKind.OTHER_JUDGMENTS,
         )
     unjudged = without_judgment(testset)
     for absence in dict.fromkeys(unjudged.values()):
         named = [query_id for query_id, why in unjudged.items() if why is absence]
-        yield f"{absence}: {len(named)} of {n_queries} queries ({OUT_OF_THE_MEANS}): {first_of(named)}"
+        sentence = f"{absence}: {len(named)} of {n_queries} queries ({OUT_OF_THE_MEANS}): {first_of(named)}"
+        yield Caveat(sentence, CaveatKind.ABSENT, absence)
     for absence, places in without_relevant(ranking).items():
         if len(places):
             effect = in_brackets(effect_of(places, measures, values, scored))
             names = first_of(ranking.query_ids[place] for place in places)
-            yield f"{absence}: {len(places)} of {total} queries{effect}: {names}"
+            yield Caveat(f"{absence}: {len(places)} of {total} queries{effect}: {names}", CaveatKind.ABSENT, absence)
     missing, silent = unanswered(ranking)
     if silent:
-        yield (
+        yield Caveat(
             "a run of this kind has no line for an answer without a result: no line counts as silence where nothing "
-            f"should be found: {first_of(silent)}"
+            f"should be found: {first_of(silent)}",
+            CaveatKind.SILENT,
         )
     if missing:
         places = np.array([i for i, q in enumerate(ranking.query_ids) if q in set(missing)], dtype=np.intp)
         effect = in_brackets(effect_of(places, measures, values, scored))
-        yield (
-            f"{Absence.NOT_RETURNED}: no answer in the run for {len(missing)} of {total} queries{effect}: {first_of(missing)}"
-        )
+        sentence = f"no answer in the run for {len(missing)} of {total} queries{effect}: {first_of(missing)}"
+        yield Caveat(f"{Absence.NOT_RETURNED}: {sentence}", CaveatKind.ABSENT, Absence.NOT_RETURNED)
     known = {*ranking.query_ids, *unjudged}
     skipped = [query_id for query_id in testset.query_ids if query_id not in known]
     if skipped:
-        yield (
-            f"{Absence.NOT_RETURNED}: no answer in the run for {len(skipped)} of {n_queries} queries "
-            f"({OUT_OF_THE_MEANS}): {first_of(skipped)}"
-        )
+        sentence = f"no answer in the run for {len(skipped)} of {n_queries} queries ({OUT_OF_THE_MEANS})"
+        yield Caveat(f"{Absence.NOT_RETURNED}: {sentence}: {first_of(skipped)}", CaveatKind.ABSENT, OUT_OF_THE_MEANS)
 
 
 def without_judgment(testset: TestSet) -> dict[str, Absence]:

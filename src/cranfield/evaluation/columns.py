@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from cranfield.evaluation.values import ByMeasure, Evaluation
@@ -23,6 +23,15 @@ def with_columns(evaluation: Evaluation, columns: Mapping[Measure, Evaluation]) 
         scored={measure: of.scored[measure] for measure, of in columns.items()},
         unscored={measure: of.unscored.get(measure, {}) for measure, of in columns.items()},
         summaries=ByMeasure({measure: of.summaries[measure] for measure, of in columns.items()}),
+    )
+
+
+def joined(measures: Sequence[Measure], parts: Sequence[Evaluation]) -> Evaluation:
+    """Evaluations of one run with other measures as one, with the ranking of the first measure's and the warnings of all."""
+    of = {measure: part for part in parts for measure in part.measures}
+    warnings = dict.fromkeys(warning for part in parts for warning in part.warnings)
+    return replace(
+        with_columns(of[measures[0]], {measure: of[measure] for measure in measures}), warnings=tuple(warnings)
     )
 
 

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from cranfield.errors import MeasureError, Problem
 from cranfield.evaluation.absence import absence_sentences, without_judgment
+from cranfield.evaluation.caveat import Caveat, CaveatKind
 from cranfield.evaluation.margins import tie_margin
 from cranfield.evaluation.values import ByMeasure, Evaluation, Summary
 from cranfield.measures import CATALOGUE, DEFAULT_MEASURES, Measure, compute, parse_all
@@ -215,29 +216,28 @@ def _warnings(
     total, negative = ranking.n_queries, ranking.is_negative
     values = {measure: results[measure][0] for measure in measures}
     scored = {measure: results[measure][1] for measure in measures}
-    sentences = [*absence_sentences(testset, ranking, measures, values, scored)]
+    sentences: list[str] = [*absence_sentences(testset, ranking, measures, values, scored)]
     surplus = _surplus(ranking)
     if surplus:
-        sentences.append(_about_surplus(ranking, surplus))
+        sentences.append(Caveat(_about_surplus(ranking, surplus), CaveatKind.SURPLUS))
     if negative.any():
         named = first_of(itertools.compress(ranking.query_ids, negative.tolist()))
-        sentences.append(
-            f"nothing should be found for {int(negative.sum())} of {total} queries (Silence alone has a value): {named}"
-        )
+        about = f"nothing should be found for {int(negative.sum())} of {total} queries (Silence alone has a value)"
+        sentences.append(Caveat(f"{about}: {named}", CaveatKind.NEGATIVE))
     if ranking.unplaced is not None:
         vague = list(itertools.compress(ranking.query_ids, (ranking.unplaced > 0).tolist()))
-        sentences.append(
-            f"{int(ranking.unplaced.sum())} results in {len(vague)} of {total} queries do not say which lines they are, "
-            f"and can be no place that is expected: {first_of(vague)}"
+        about = (
+            f"{int(ranking.unplaced.sum())} results in {len(vague)} of {total} queries do not say which lines they are"
         )
+        text = f"{about}, and can be no place that is expected: {first_of(vague)}"
+        sentences.append(Caveat(text, CaveatKind.NO_LINES))
     n_duplicates = int(ranking.n_duplicates.sum())
     if n_duplicates:
         where = int((ranking.n_duplicates > 0).sum())
-        sentences.append(
-            f"duplicate results dropped, the first of each kept: {n_duplicates} in {where} of {total} queries"
-        )
+        text = f"duplicate results dropped, the first of each kept: {n_duplicates} in {where} of {total} queries"
+        sentences.append(Caveat(text, CaveatKind.DUPLICATES))
     if measures and (tied := _tied(ranking, measures[0])):
-        sentences.append(tied)
+        sentences.append(Caveat(tied, CaveatKind.TIES))
     return [*sentences, *_unscored(ranking, measures, results)]
 
 
@@ -253,9 +253,10 @@ def _unscored(ranking: Ranking, measures: Sequence[Measure], results: Mapping[Me
                 shared.setdefault((why, tuple(query_ids)), []).append(measure)
     for (why, unscored), same in shared.items():
         have = "has" if len(same) == 1 else "have"
-        yield (
+        yield Caveat(
             f"{', '.join(map(str, same))} {have} no value for {len(unscored)} of {ranking.n_queries} queries "
-            f"({why}): {first_of(unscored)}"
+            f"({why}): {first_of(unscored)}",
+            *(CaveatKind.NO_VALUE, tuple(same), why),
         )
 
 
@@ -277,7 +278,7 @@ def _unbounded(testset: TestSet, ranking: Ranking, run: Run | None) -> list[str]
     if not bare:
         return []
     what = "the bound of a query where nothing should be found is on a score or a field that this run does not give"
-    return [f"{what}, so any result counts: {first_of(bare)}"]
+    return [Caveat(f"{what}, so any result counts: {first_of(bare)}", CaveatKind.NO_BOUND)]
 
 
 def _tied(ranking: Ranking, primary: Measure) -> str:

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from cranfield.evaluation.caveat import Caveat, CaveatKind
 from cranfield.evaluation.values import Evaluation, known_mean
 from cranfield.measures import compute
 from cranfield.model import Convention, Run
@@ -62,4 +63,4 @@ def narrow_caveat(evaluation: Evaluation, rank: Callable[[Convention], Ranking])
         "scores that differ at 64 bits are equal at 32 bits, and tie in trec_eval 9 and pytrec_eval (convention trec9): "
         f"{first_of(changes, SHOWN)} in {n_of(int(changed.sum()), 'queries')} ({named})"
     )
-    return (sentence,)
+    return (Caveat(sentence, CaveatKind.NARROW_SCORES),)

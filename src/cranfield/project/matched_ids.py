@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import NamedTuple, TypeVar
 
 from cranfield.errors import InputError, NoCommonQueryError
+from cranfield.evaluation.caveat import Caveat, CaveatKind
 from cranfield.model import IdRule, Outcome, Run, TestSet
 from cranfield.model.renaming import IdMatch, match_ids, rule_of_digest, under_rule
 from cranfield.ranking import RankedRun
@@ -52,7 +53,11 @@ def by_own_ids(testset: TestSet, run: Run) -> tuple[Run, Noticed]:
         logs=_renamed(run.logs, match),
         testset_digest=testset.digest if known else run.testset_digest,
     )
-    return named, Noticed(match.rule, (f"run {run.name!r} {match.sentence}",))
+    return named, Noticed(match.rule, (_caveat(run.name, match),))
+
+
+def _caveat(name: str, match: IdMatch) -> Caveat:
+    return Caveat(f"run {name!r} {match.sentence}", CaveatKind.OTHER_IDS, match.rule)
 
 
 def _renamed(values: Mapping[str, T], match: IdMatch) -> dict[str, T]:
@@ -114,5 +119,5 @@ def ranked_by_own_ids(
             extra_queries=tuple(names.get(name, name) for name in ranked.extra_queries),
             misranked=tuple(names.get(name, name) for name in ranked.misranked),
         )
-        return own, Noticed(rule, (f"run {ranked.name!r} {IdMatch(rule, names).sentence}",))
+        return own, Noticed(rule, (_caveat(ranked.name, IdMatch(rule, names)),))
     raise error

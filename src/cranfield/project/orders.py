@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from cranfield.evaluation.columns import with_columns
+from cranfield.evaluation.columns import joined
 from cranfield.evaluation.values import Evaluation
 from cranfield.measures import Measure
 from cranfield.measures.orders import by_convention
@@ -30,7 +30,4 @@ def evaluate_in_orders(
     ]
     if not parts:
         return score(testset, run, measures, options)
-    of = {measure: part for part in parts for measure in part.measures}
-    warnings = dict.fromkeys(warning for part in parts for warning in part.warnings)
-    joined = with_columns(of[measures[0]], {measure: of[measure] for measure in measures})
-    return replace(joined, warnings=tuple(warnings))
+    return joined(measures, parts)

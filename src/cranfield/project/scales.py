@@ -12,7 +12,7 @@ from dataclasses import replace
 import numpy as np
 
 from cranfield.errors import InternalError, UsageError
-from cranfield.evaluation.columns import with_columns
+from cranfield.evaluation.columns import joined
 from cranfield.evaluation.values import RATED_BY_SLOT, Evaluation, scale_for
 from cranfield.measures import Measure, parse_all
 from cranfield.model import NoteKind, Rating, TestSet
@@ -88,12 +88,15 @@ def evaluate_on_scales(
         scale_notes.append(f"on the {to} scale: {', '.join(map(str, group))}; {'; '.join(map(str, on_scale.notes))}")
         on_scale = replace(on_scale, ratings={})  # its grades are all that this part is about
         parts[to] = score(on_scale, run, group, options or ScoringOptions(RATED_BY_SLOT))
-    joined = _joined(tuple(scales), parts, scale_notes)
+    if len({part.query_ids for part in parts.values()}) > 1:
+        raise InternalError("the same run has other queries on another scale")
+    found = joined(tuple(scales), tuple(parts.values()))
     # What was made of the ratings when the set was read is not what is scored here.
     notes = tuple(note for note in testset.notes if note.kind is not NoteKind.CONSENSUS)
     return replace(
-        joined,
-        testset=replace(testset, grades=joined.testset.grades, notes=notes),
+        found,
+        warnings=(*scale_notes, *found.warnings),
+        testset=replace(testset, grades=found.testset.grades, notes=notes),
         scales={measure: own or first for measure, own in scales.items()},
         on_scales={to: part.ranking for to, part in parts.items()},
     )
@@ -146,14 +149,3 @@ def _given(testset: TestSet, scale: str | None) -> Scale:
             got=", ".join(f"{grade:g}" for grade in np.unique(grades)[:10].tolist()),
         )
     return found
-
-
-def _joined(measures: tuple[Measure, ...], parts: dict[Scale, Evaluation], scale_notes: Sequence[str]) -> Evaluation:
-    """One evaluation of all parts, with the ranking of the first measure's."""
-    of = {measure: part for part in parts.values() for measure in part.measures}
-    main = of[measures[0]]
-    if any(part.query_ids != main.query_ids for part in parts.values()):
-        raise InternalError("the same run has other queries on another scale")
-    warnings = dict.fromkeys(warning for part in parts.values() for warning in part.warnings)
-    joined = with_columns(main, {measure: of[measure] for measure in measures})
-    return replace(joined, warnings=(*scale_notes, *warnings))

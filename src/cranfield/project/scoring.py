@@ -10,6 +10,7 @@ from typing import Any, TypeGuard
 
 from cranfield.errors import NoCommonQueryError, UsageError, shorten
 from cranfield.evaluation.absence import counted_after_all
+from cranfield.evaluation.caveat import Caveat, CaveatKind
 from cranfield.evaluation.evaluate import evaluate_ranking
 from cranfield.evaluation.values import Evaluation
 from cranfield.formats.sniff import sniff_run
@@ -84,12 +85,11 @@ def _noticed_while_read(ranked: RankedRun, rules: Convention) -> Iterable[str]:
     """Caveats of a run file or table."""
     yield from _extra_queries(ranked.extra_queries)
     if ranked.misranked:
-        yield (
-            f"the rank column disagrees with the order by score in {len(ranked.misranked)} queries "
-            f"({first_of(ranked.misranked)}); the score counts"
-        )
+        text = f"the rank column disagrees with the order by score in {len(ranked.misranked)} queries"
+        yield Caveat(f"{text} ({first_of(ranked.misranked)}); the score counts", CaveatKind.RANK_COLUMN)
     if ranked.n_tied:
-        yield (f"{ranked.n_tied} results tie with the one before; ties fall {TIES[rules.ties]}")
+        text = f"{ranked.n_tied} results tie with the one before; ties fall {TIES[rules.ties]}"
+        yield Caveat(text, CaveatKind.TIES, rules.ties)
 
 
 def _with_narrow(evaluation: Evaluation, queries: Sequence[str], rank: Callable[[Convention], Ranking]) -> Evaluation:
@@ -168,7 +168,8 @@ def _score_collected(
 
 def _extra_queries(extra: Sequence[str]) -> Iterable[str]:
     if extra:
-        yield f"queries of the run that are not in the test set, ignored: {len(extra)} ({first_of(extra)})"
+        text = f"queries of the run that are not in the test set, ignored: {len(extra)} ({first_of(extra)})"
+        yield Caveat(text, CaveatKind.EXTRA_QUERIES)
 
 
 def _reading(given: ScoringOptions, noticed: Noticed) -> dict[str, str | int | None]:

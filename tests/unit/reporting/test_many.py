@@ -16,7 +16,7 @@ import pytest
 from cranfield import Answer, Hit, ManyComparison, Outcome, Query, Run, TestSet, compare, compare_many, evaluate, report
 from cranfield.evaluation.sensitivity import sensitivity
 from cranfield.model import CallLog
-from cranfield.reporting import comparison_document, render
+from cranfield.reporting import comparison_document, evaluation_document, render
 from cranfield.reporting.charts.spec import PAGE, PHONE, SCREENS, Screen
 from cranfield.reporting.charts.systems import FAINTEST, STRONGEST, HeatRow, RankedSystem, heat_map, mean_ranks
 from cranfield.reporting.document import Block, Details, Document, Figure, Table
@@ -283,3 +283,13 @@ def test_a_margin_says_whether_a_loss_as_large_is_ruled_out() -> None:
     rows = {row[0]: row for row in tables(comparison_document(better), "tests")[0].rows}
     assert "non-inferior: p " in rows["noninferiority"][-1]
     assert "within the margin: p " in rows["tost"][-1]
+
+
+def test_warnings_of_one_kind_are_counted_once_whatever_the_ids_of_their_queries() -> None:
+    queries = [f"{letter}: question" for letter in "abcdefghij"]
+    grades = {query: {"d": 1} for query in queries}
+    runs = [{query: ["d"] for query in queries if query != left_out} for left_out in queries]
+    evaluations = [evaluate(grades, run, measures=["P@1"], name=f"s{n}") for n, run in enumerate(runs)]
+    text = " ".join(render(evaluation_document(evaluations), "text").split())
+    assert "10 systems (s0, s1, s2 and 7 more), for example s0: not returned: no answer in the run for 1 of 10" in text
+    assert text.count("no answer in the run") == 1

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from datetime import date
 from statistics import fmean
@@ -11,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from cranfield.evaluation.absence import effect_of, in_brackets
+from cranfield.evaluation.caveat import Caveat, CaveatKind
 from cranfield.evaluation.evidence.values import caveat_sentences
 from cranfield.evaluation.judged import judged_share
 from cranfield.evaluation.values import Evaluation
@@ -36,8 +36,6 @@ from cranfield.words import and_list, first_line, first_of, last_lines, n_of, sh
 MOST_LISTED = 8
 """Systems of which each has its own warnings; of more, warnings that are alike are given once."""
 SHOWN_SYSTEMS = 3
-NUMBERS_AND_IDS = re.compile(r"\d[\d,.]*|: [^:]*$")
-"""What differs between warnings of one kind: numbers, and the list of queries at the end."""
 SHOWN_FAILURES = SHOWN_CHANGES = 10
 HEAD_CHARS = 800
 """Shown of each stream of a failed call; the log of the run keeps more."""
@@ -71,10 +69,10 @@ def warnings(subject: Subject) -> Section | None:
 
 
 def _counted_once(own: Sequence[tuple[str, str]]) -> list[str]:
-    """Warnings of many systems, those alike but for their numbers and ids once, with the systems that have them."""
-    alike: dict[str, list[tuple[str, str]]] = {}
+    """Warnings of many systems, those of one kind once, with the systems that have them."""
+    alike: dict[object, list[tuple[str, str]]] = {}
     for label, line in own:
-        alike.setdefault(NUMBERS_AND_IDS.sub("", line), []).append((label, line))
+        alike.setdefault(line.kind if isinstance(line, Caveat) else line, []).append((label, line))
     sentences = []
     for found in alike.values():
         labels = [label for label, _ in found]
@@ -135,7 +133,8 @@ def _failed(evaluation: Evaluation) -> list[str]:
     if not kinds:
         return []
     effect = in_brackets(_effect_of_failures(evaluation))
-    return [f"{len(evaluation.failures)} of {len(evaluation.query_ids)} queries failed{effect}: {', '.join(kinds)}"]
+    text = f"{len(evaluation.failures)} of {len(evaluation.query_ids)} queries failed{effect}: {', '.join(kinds)}"
+    return [Caveat(text, CaveatKind.FAILED)]
 
 
 def _effect_of_failures(evaluation: Evaluation) -> str:
@@ -277,7 +276,8 @@ def _unsteady(evaluation: Evaluation) -> list[str]:
     again, changed = _repeated(evaluation)
     if not changed:
         return []
-    return [f"{len(changed)} of {len(again)} repeated queries changed their answer; the first answer counts"]
+    text = f"{len(changed)} of {len(again)} repeated queries changed their answer; the first answer counts"
+    return [Caveat(text, CaveatKind.UNSTEADY)]
 
 
 def _repeated(evaluation: Evaluation) -> tuple[dict[str, CallLog], dict[str, CallLog]]:
