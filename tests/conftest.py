@@ -156,15 +156,16 @@ PROGRAM = pytest.StashKey[Path]()
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Refuse to test the sources in place of the wheel; put a `cranfield` that starts fast on the PATH."""
+    """Refuse to test the sources in place of the wheel; put a `cranfield` and a pytest that start fast on the PATH."""
     if os.environ.get("CRANFIELD_INSTALLED") and "site-packages" not in Path(cranfield.__file__).parts:
         raise pytest.UsageError(f"CRANFIELD_INSTALLED is set, and cranfield was imported from {cranfield.__file__}")
     if not hasattr(config, "workerinput"):  # workers inherit the PATH
         config.stash[PROGRAM] = folder = Path(tempfile.mkdtemp(prefix="cranfield-"))
         sources = Path(__file__).parent / "program"
         words = [sys.executable, "-I", "-S", sources / "client.py", folder / "socket", sources / "server.py"]
-        (folder / "cranfield").write_text(f'#!/bin/sh\nexec {shlex.join(map(str, words))} "$@"\n')
-        (folder / "cranfield").chmod(0o755)
+        for name in ("cranfield", "quick-pytest"):
+            (folder / name).write_text(f'#!/bin/sh\nexec {shlex.join(map(str, words))} {name} "$@"\n')
+            (folder / name).chmod(0o755)
         os.environ["PATH"] = os.pathsep.join((str(folder), str(Path(sys.executable).parent), os.environ["PATH"]))
 
 

@@ -29,7 +29,7 @@ confusion: {{routed: task_type}}
 {more}
 systems:
   shop:
-    command: ["{{python}}", system.py, "{{query}}", {mode}]
+    command: ["{{python}}", -I, -S, system.py, "{{query}}", {mode}]
     extract: {{json: results, fields: {{mode: mode, routed: type}}}}
     preflight: [{{every_answer: mode = {rule}}}]
 """

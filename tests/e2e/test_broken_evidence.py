@@ -7,6 +7,7 @@ command that scores ends with void, a caveat or an error.
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import threading
@@ -73,6 +74,8 @@ class Service(BaseHTTPRequestHandler):
         ids.insert(number % 3, f"apple-docs://swiftui/item{number}")
         if how == "empty":
             ids = []
+        if how == "constant":
+            ids = [f"apple-docs://swiftui/item{place}" for place in range(8)]
         if how == "foreign":
             ids = [f"doc-{number}-{place}" for place in range(8)]
         if how == "chunks":
@@ -99,7 +102,7 @@ def service() -> Iterator[str]:
 
 def program(how: str, regex: str = WHOLE) -> dict[str, Any]:
     """A program that prints a list of results."""
-    command = [sys.executable, "program.py", how, "{query}"]
+    command = [sys.executable, "-I", "-S", "program.py", how, "{query}"]
     return {"command": command, "extract": {"regex": regex}, "empty": "no results", "concurrency": 2}
 
 
@@ -266,8 +269,8 @@ def test_every_command_ends_with_3_and_its_reason(folder: Path, service: str) ->
     assert (more.returncode, "VERDICT" in more.stdout) == (0, False)
 
 
-def test_a_check_is_changed_by_name_in_the_config_and_on_the_command_line(folder: Path) -> None:
-    systems = {"old": program("well"), "new": program("constant")}
+def test_a_check_is_changed_by_name_in_the_config_and_on_the_command_line(folder: Path, service: str) -> None:
+    systems = {"old": http(service, "well"), "new": http(service, "constant")}
     assert checks(ran(folder, systems)) == {"same-list": "void"}
     for setting, found in ((False, {}), ("off", {}), ("caveat", {"same-list": "caveat"}), (1.1, {})):
         job = ran(folder, systems, evidence={"same-list": setting, "repeated-list": "off"})
@@ -318,8 +321,9 @@ def test_the_pytest_plugin_fails_the_fixture(folder: Path) -> None:
         "@pytest.mark.cranfield(system='new', evidence={'same-list': 'off'})\n"
         "def test_as_it_is(evaluation):\n    assert evaluation.mean('RR@10') >= 0\n"
     )
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:randomly", "-p", "no:cacheprovider", "test_search.py"]
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=120, check=False)
+    command = ["quick-pytest", "-q", "-p", "cranfield.pytest_plugin", "-p", "no:cacheprovider"]
+    alone = {**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+    done = subprocess.run(command, cwd=folder, env=alone, capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 1
     assert "queries get the same list" in done.stdout
     assert "1 passed, 1 error" in done.stdout

@@ -9,7 +9,7 @@ import shlex
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from threading import Thread
@@ -27,6 +27,7 @@ CI, SUITE = CHECKOUT / "examples" / "ci", CHECKOUT / "examples" / "pytest"
 WORKFLOWS = ("github-actions.yml", "gitlab-ci.yml")
 ALONE = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
 LOADED = ("-p", "cranfield.pytest_plugin")
+Once = Callable[[str, Callable[[Path], object]], Path]
 JOB_VARIABLES = re.compile(r"GITHUB_.*|GITLAB_.*|CI(_.*)?|.*_proxy|GIT_.*|PYTEST_.*", re.IGNORECASE)
 
 
@@ -129,9 +130,13 @@ def git(folder: Path, *arguments: str) -> None:
 
 
 @pytest.fixture
-def pull_request(tmp_path: Path) -> Path:
+def pull_request(tmp_path: Path, make_once: Once) -> Path:
     """A clone, on a branch, of a repository with a gate and an accepted baseline on main."""
-    origin, clone = tmp_path / "origin", tmp_path / "clone"
+    return Path(shutil.copytree(make_once("pull request", fill_pull_request) / "clone", tmp_path / "clone"))
+
+
+def fill_pull_request(folder: Path) -> None:
+    origin, clone = folder / "origin", folder / "clone"
     shutil.copytree(CHECKOUT / "examples" / "handbook", origin, ignore=shutil.ignore_patterns(".cranfield"))
     config = (origin / "cranfield.yaml").read_text()
     (origin / "cranfield.yaml").write_text(config + "candidate: titles\n" + GATE)
@@ -141,9 +146,8 @@ def pull_request(tmp_path: Path) -> Path:
     git(origin, "init", "-q")
     git(origin, "add", "cranfield.yaml", "cranfield-baseline.json", "handbook.json", "queries.yaml", "search.py")
     git(origin, "commit", "-q", "-m", "search")
-    git(tmp_path, "clone", "-q", str(origin), str(clone))
+    git(folder, "clone", "-q", str(origin), str(clone))
     git(clone, "checkout", "-q", "-b", "change")
-    return clone
 
 
 def test_the_steps_of_the_workflow_pass_an_equal_search(pull_request: Path, tmp_path: Path) -> None:
@@ -249,16 +253,21 @@ def test_the_step_that_comments_takes_the_report_of_the_gate(pull_request: Path)
 
 
 @pytest.fixture
-def suite(tmp_path: Path) -> Path:
-    folder = tmp_path / "suite"
-    shutil.copytree(SUITE, folder, ignore=shutil.ignore_patterns("index.db", "__pycache__", ".pytest_cache"))
-    (folder / "pytest.ini").write_text("[pytest]\n")
-    return folder
+def suite(tmp_path: Path, make_once: Once) -> Path:
+    """A copy of the suite, with its index."""
+
+    def fill(folder: Path) -> None:
+        ignored = shutil.ignore_patterns("index.db", "__pycache__", ".pytest_cache")
+        shutil.copytree(SUITE, folder, ignore=ignored, dirs_exist_ok=True)
+        (folder / "pytest.ini").write_text("[pytest]\n")
+        built(folder)
+
+    return Path(shutil.copytree(make_once("suite of examples", fill), tmp_path / "suite"))
 
 
 def run_suite(folder: Path, *more: str) -> subprocess.CompletedProcess[str]:
     options = ["-q", *LOADED, "-p", "no:randomly", "-p", "no:cacheprovider", "--strict-markers"]
-    command = [sys.executable, "-m", "pytest", *options, *more]
+    command = ["quick-pytest", *options, *more]
     return subprocess.run(command, cwd=folder, env=environment(**ALONE), capture_output=True, text=True, timeout=120)
 
 
@@ -269,7 +278,6 @@ def built(folder: Path) -> None:
 
 
 def test_the_six_assertions_of_the_suite_hold(suite: Path) -> None:
-    built(suite)
     done = run_suite(suite)
     assert done.returncode == 0, done.stdout
     assert "6 passed" in done.stdout
@@ -288,7 +296,6 @@ def test_the_six_assertions_of_the_suite_hold(suite: Path) -> None:
     ids=["the worst results first", "one result for every query"],
 )
 def test_each_of_the_six_assertions_can_fail(suite: Path, line: str, changed: str, messages: list[str]) -> None:
-    built(suite)
     search = suite / "search.py"
     search.write_text(search.read_text().replace(line, changed))
     done = run_suite(suite)
@@ -304,7 +311,6 @@ def test_each_of_the_six_assertions_can_fail(suite: Path, line: str, changed: st
     ],
 )
 def test_without_its_data_the_suite_is_red_and_skips_nothing(suite: Path, missing: str, said: str) -> None:
-    built(suite)
     (suite / missing).unlink()
     done = run_suite(suite)
     assert done.returncode == 1
@@ -314,6 +320,7 @@ def test_without_its_data_the_suite_is_red_and_skips_nothing(suite: Path, missin
 
 
 def test_the_same_six_are_rules_of_a_gate(suite: Path) -> None:
+    (suite / "index.db").unlink()
     unbuilt = bash(suite, "cranfield gate")
     assert (unbuilt.returncode, "index.db" in unbuilt.stderr) == (3, True)
     built(suite)
@@ -334,7 +341,7 @@ testset: {testsets}
 primary: RR
 systems:
   routed:
-    command: ["{{python}}", answer.py, "{{query}}"]
+    command: ["{{python}}", -I, -S, answer.py, "{{query}}"]
     extract: {{json: hits, id: id, fields: {{confidence: confidence, answered_locally: local, tokens: usage.tokens}}}}
 """
 ANSWER = """

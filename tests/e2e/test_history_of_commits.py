@@ -14,19 +14,18 @@ import pytest
 from cranfield.project import history_files
 from cranfield.project.history import read_history
 
-SEARCH = """
-import json, sys
-SHIFT = 0
-docs = [f"d{number}" for number in range(12)]
-place = int(sys.argv[1][1:])
-print(json.dumps([docs[(place + shift) % 12] for shift in range(SHIFT, SHIFT + 5)]))
+SEARCH = """\
+SHIFT=0
+found=
+for place in 0 1 2 3 4; do found="$found, \\"d$(((${1#q} + SHIFT + place + 12) % 12))\\""; done
+echo "[${found#, }]"
 """
 CONFIG = """\
 testset: queries.yaml
 primary: RR
 measures: [RR, R@5]
 systems:
-  search: {command: ["{python}", -I, -S, search.py, "{query}"], extract: {json: "@"}}
+  search: {command: [sh, search.sh, "{query}"], extract: {json: "@"}}
 gate:
   rules:
     - floor: {measure: RR, at_least: 0.1}
@@ -43,7 +42,7 @@ class Repository:
         self.folder = folder
         self.git("init", "--quiet", ".")
         (folder / ".gitignore").write_text("cranfield-out/\n")
-        (folder / "search.py").write_text(SEARCH)
+        (folder / "search.sh").write_text(SEARCH)
         (folder / "cranfield.yaml").write_text(CONFIG)
         (folder / "queries.yaml").write_text(
             "cranfield_testset: 1\nname: shop\nqueries:\n"
@@ -88,13 +87,13 @@ def seven_commits(tmp_path_factory: pytest.TempPathFactory) -> Repository:
     """Three commits with the same answers, a fall, the same answers, the fix, another config."""
     made = Repository(tmp_path_factory.mktemp("repository"))
     made.commit("Search")
-    made.change("search.py", "import json", "import json  # a comment\nimport os")
+    made.change("search.sh", "found=\n", "found=  # a comment\n")
     made.commit("Comment")
     made.commit("Empty")
-    made.change("search.py", "SHIFT = 0", "SHIFT = -3")
+    made.change("search.sh", "SHIFT=0", "SHIFT=-3")
     made.commit("Shorter")
     made.commit("Notes")
-    made.change("search.py", "SHIFT = -3", "SHIFT = 0")
+    made.change("search.sh", "SHIFT=-3", "SHIFT=0")
     made.commit("Fix")
     made.change("cranfield.yaml", "extract:", "timeout_s: 20, extract:")
     made.commit("Timeout")

@@ -20,7 +20,7 @@ k: 5
 measures: [RR@5]
 systems:
   words:
-    command: ["{python}", search.py, "{query}"]
+    command: ["{python}", -I, -S, search.py, "{query}"]
     extract: {json: "@", id: id, span: span}
 gate:
   system: words

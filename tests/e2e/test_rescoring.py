@@ -8,18 +8,18 @@ from pathlib import Path
 
 import pytest
 
-SEARCH = """
-import json, sys
-open("asked.txt", "a").write("asked\\n")
-docs = [f"d{number}" for number in range(6)]
-shift = {"old": 0, "new": 1, "other": 2}[sys.argv[1]] * (len(sys.argv[2]) % 3)
-print(json.dumps(docs[shift:] + docs[:shift]))
+SEARCH = """\
+echo asked >> asked.txt
+case $1 in old) shift=0 ;; new) shift=$((${#2} % 3)) ;; other) shift=$((${#2} % 3 * 2)) ;; esac
+found=
+for place in 0 1 2 3 4 5; do found="$found, \\"d$(((place + shift) % 6))\\""; done
+echo "[${found#, }]"
 """
-SYSTEM = '{command: ["{python}", -I, -S, search.py, NAME, "{query}"], extract: {json: "@"}}'
+SYSTEM = '{command: [sh, search.sh, NAME, "{query}"], extract: {json: "@"}}'
 
 
 def project(folder: Path, text: str, systems: tuple[str, ...], config: str = "cranfield.yaml") -> None:
-    (folder / "search.py").write_text(SEARCH)
+    (folder / "search.sh").write_text(SEARCH)
     queries = "".join(
         f"  - {{id: q{number}, text: {'x' * number}, judgments: {{d{number % 5 + 1}: {number % 2 + 1}, d0: 1}}}}\n"
         for number in range(1, 13)

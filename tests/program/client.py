@@ -1,4 +1,4 @@
-"""Run one command line in a fork of the server's process: what `cranfield` on the PATH of the tests does.
+"""Run one command line in a fork of the server's process: what `cranfield` and `quick-pytest` on the PATH of the tests do.
 
 The server has imported the package, so a command starts in some milliseconds. It gets this process's arguments, folder,
 environment and standard streams; its exit code becomes this one's. The first client starts the server.
@@ -47,12 +47,12 @@ def start(address, server):
     sys.exit(f"the server of the tests did not start: see {address}.log")
 
 
-def main(address, server, *arguments):
+def main(address, server, program, *arguments):
     try:
         connection = connect(address)
     except OSError:
         connection = start(address, server)
-    request = {"arguments": arguments, "folder": os.getcwd(), "environment": dict(os.environ)}
+    request = {"program": program, "arguments": arguments, "folder": os.getcwd(), "environment": dict(os.environ)}
     streams = array.array("i", (0, 1, 2))
     with connection, connection.makefile("rwb") as stream:
         connection.sendmsg([b"s"], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, streams)])

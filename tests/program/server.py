@@ -1,4 +1,4 @@
-"""Answer each connection with a fork that runs one command line of cranfield: see `client.py`.
+"""Answer each connection with a fork that runs one command line of cranfield or of pytest: see `client.py`.
 
 `server.py ADDRESS` ends when its socket is removed, or after ten minutes without a request.
 """
@@ -28,7 +28,17 @@ from cranfield.config.load import load_config
 from cranfield.reporting.renderers import html
 
 IDLE_S = 600
-LIBRARIES = ("scipy.special", "scipy.stats", "narwhals", "jinja2", "rich.progress", "yaml", "httpx2", "jmespath")
+LIBRARIES = (
+    "scipy.special",
+    "scipy.stats",
+    "narwhals",
+    "jinja2",
+    "rich.progress",
+    "yaml",
+    "httpx2",
+    "jmespath",
+    "pytest",
+)
 
 
 def import_everything():
@@ -81,7 +91,7 @@ def become(request, streams):
     os.environ.clear()
     os.environ.update(request["environment"])
     time.tzset()
-    sys.argv = ["cranfield", *request["arguments"]]
+    sys.argv = [request["program"], *request["arguments"]]
 
 
 def wait_for_request(address):
@@ -117,11 +127,22 @@ def wait_for_request(address):
     os._exit(0)
 
 
+def run_pytest():
+    """Run `python -m pytest`, but for the import of pytest and of cranfield."""
+    import pytest
+
+    sys.path.insert(0, os.getcwd())  # noqa: PTH109
+    sys.exit(pytest.console_main())
+
+
+PROGRAMS = {"cranfield": command_line.main, "quick-pytest": run_pytest}
+
+
 def run():
     """Run the command line, and end the process without taking the modules apart, which takes longer than most commands."""
     status = 0
     try:
-        command_line.main()
+        PROGRAMS[sys.argv[0]]()
     except SystemExit as ended:
         status = ended.code if isinstance(ended.code, int) else bool(ended.code)
         if isinstance(ended.code, str):

@@ -57,7 +57,9 @@ def suite(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> pytest.
 
 def run(suite: pytest.Pytester, *arguments: str) -> pytest.RunResult:
     quiet = ("-p", "no:randomly", "-p", "no:cacheprovider", "--strict-markers", "-W", "error")
-    loaded = () if IS_INSTALLED and ALONE not in os.environ else ("-p", "cranfield.pytest_plugin")
+    if ALONE in os.environ:
+        return suite.run("quick-pytest", "-p", "cranfield.pytest_plugin", *quiet, *arguments)
+    loaded = () if IS_INSTALLED else ("-p", "cranfield.pytest_plugin")
     return suite.runpytest_subprocess(*loaded, *quiet, *arguments)
 
 
