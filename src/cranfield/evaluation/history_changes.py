@@ -20,9 +20,9 @@ from cranfield.evaluation.history import (
     measure_of,
     n_runs,
 )
-from cranfield.evaluation.verdict import DEFAULT_TEST, verdict_of_p
+from cranfield.evaluation.verdict import DEFAULT_TEST, sign_of, verdict_of_p
 from cranfield.evaluation.verdict_table import VerdictCode
-from cranfield.measures import CATALOGUE, parse_all
+from cranfield.measures import parse, parse_all
 from cranfield.stats.result import holm
 
 ValuesOf = Callable[[HistoryPoint, str], Mapping[str, float] | None]
@@ -147,7 +147,7 @@ def changes(line: Line, values_of: ValuesOf) -> tuple[Change, ...]:
 def _decided(change: Change, p: float | None, measure: str) -> Change:
     if change.delta is None:
         return change
-    sign = 1 if higher_is_better(measure) else -1
+    sign = sign_of(parse(measure))
     verdict = verdict_of_p(p, sign * change.delta, change.point.alpha or DEFAULT_ALPHA)
     return replace(change, p_adjusted=p, verdict=verdict)
 
@@ -162,24 +162,20 @@ def first_bad(line: Line, rule: Rule, values_of: ValuesOf = no_values, judge: Ju
     more than 9 of 10.
     """
     points = line.comparable[-1]
-    finder = _Finder(line, rule, values_of, judge, len(points) - 1)
+    finder = _Finder(line, rule, values_of, judge, len(points) - 1, FirstBad(line, rule, n_runs(points)))
     is_bad = [finder.is_bad(point) for point in points]
-    found = finder.found
-    base = FirstBad(
-        line,
-        rule,
-        n_runs(points),
+    found = replace(
+        finder.found,
         alpha=points[-1].alpha or DEFAULT_ALPHA,
         n_compared=finder.n_tests,
         n_untested=finder.n_untested,
     )
-    if found is None:
-        return base
+    if found.bad is None:
+        return found
     first = is_bad.index(True)
     good_after = [point for point, bad in zip(points[first + 1 :], is_bad[first + 1 :], strict=True) if bad is False]
     return replace(
         found,
-        **{name: getattr(base, name) for name in ("n", "alpha", "n_compared", "n_untested")},
         n_after=n_runs(points[first:]) - 1,
         n_good_after=n_runs(good_after),
         latest_is_bad=is_bad[-1],
@@ -195,9 +191,9 @@ class _Finder:
     values_of: ValuesOf
     judge: Judge | None
     n_tests: int
+    found: FirstBad
     best: HistoryPoint | None = None
     good: HistoryPoint | None = None
-    found: FirstBad | None = None
     n_untested: int = 0
     n_good: int = 0
 
@@ -215,11 +211,9 @@ class _Finder:
             is_first = self.best is None and self.values_of(point, self.line.measure) is not None
             bad = change is not None and change.verdict is VerdictCode.WORSE if is_tested or is_first else None
         self.n_untested += n_runs([point]) if bad is None else 0
-        if bad and self.found is None:
+        if bad and self.found.bad is None:
             against = None if self.rule.below is not None else self.good if self.rule.gate else self.best
-            self.found = FirstBad(
-                self.line, self.rule, 0, bad=point, good=self.good, best=against, change=change, reason=reason
-            )
+            self.found = replace(self.found, bad=point, good=self.good, best=against, change=change, reason=reason)
         if bad is False:
             self.good = (point, *point.unchanged)[-1]  # the last run with these answers: what broke them came after it
             self.n_good += 1
@@ -240,7 +234,7 @@ class _Finder:
 
     @property
     def _sign(self) -> int:
-        return 1 if higher_is_better(self.line.measure) else -1
+        return sign_of(parse(self.line.measure))
 
     def _mean(self, point: HistoryPoint) -> float:
         return self.line.score(point).mean or 0.0
@@ -254,9 +248,3 @@ class _Finder:
         if self.best is None or self.rule.drop is None:
             return False
         return round(self._sign * (self._mean(self.best) - score.mean), DECIMALS) > self.rule.drop
-
-
-def higher_is_better(measure: str) -> bool:
-    """The direction of a measure by its spelling."""
-    (parsed,) = parse_all([measure])
-    return CATALOGUE[parsed.name].higher_is_better

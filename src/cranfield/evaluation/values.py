@@ -271,6 +271,11 @@ class MeasureComparison:
     """Name of that: `mean difference`, `Hodges-Lehmann estimate`, `median difference`."""
 
     @property
+    def shown(self) -> float | None:
+        """The estimate that the interval is about; the mean difference where none is known."""
+        return self.delta if self.estimate is None else self.estimate
+
+    @property
     def mean_is_outside(self) -> bool:
         """Whether the mean difference lies outside the interval, which is of another quantity then."""
         low, high, delta = self.ci_low, self.ci_high, self.delta

@@ -216,7 +216,7 @@ def disagreements(
         result = comparison.tests.get(test)
         if result is None or not _is_significant(result, alpha):
             continue
-        shown = comparison.delta if comparison.estimate is None else comparison.estimate
+        shown = comparison.shown or 0.0
         direction = (1 if shown > 0 else -1) * (1 if spec.higher_is_better else -1)
         if direction not in signs:
             word = "better" if direction > 0 else "worse"

@@ -1,6 +1,6 @@
 """Frozen values that all other packages use. Imports only the errors."""
 
-from cranfield.model.absence import ABSENCES, Absence
+from cranfield.model.absence import Absence
 from cranfield.model.answer_rule import AnswerRule, parse_answer_rule
 from cranfield.model.convention import CONVENTIONS, DEFAULT_CONVENTION, Convention, convention_named
 from cranfield.model.matching import MatchingRules
@@ -22,7 +22,6 @@ from cranfield.model.target import Credit, Entity, File, Legacy, Pattern, Predic
 from cranfield.model.testset import Anchor, GroupedJudgment, Grouping, Meta, OtherJudgments, Rating, Split, TestSet
 
 __all__ = [
-    "ABSENCES",
     "CONVENTIONS",
     "DEFAULT_CONVENTION",
     "ID_RULES",

@@ -1,8 +1,7 @@
-"""Why a query has no relevant result, before anything is measured: one table of words, for notes, reasons and reports."""
+"""Why a query has no relevant result, before anything is measured: the words of notes, reasons and reports."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from enum import StrEnum
 
 
@@ -19,13 +18,3 @@ class Absence(StrEnum):
     """The query has judgments, and none is relevant."""
     NOT_RETURNED = "not returned"
     """The run has no answer for the query."""
-
-
-ABSENCES: Mapping[Absence, str] = {
-    Absence.NEVER_JUDGED: "the test set has no judgment of the query",
-    Absence.NO_CONSENSUS: "raters judged the query, and the consensus rule gives no document a grade",
-    Absence.ONLY_POOLED: "every document of the query is in the pool and unjudged",
-    Absence.NONE_RELEVANT: "the query has judgments, and no document is relevant",
-    Absence.NOT_RETURNED: "the run has no answer for the query",
-}
-"""Absence to its definition."""

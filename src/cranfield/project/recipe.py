@@ -71,7 +71,6 @@ def evaluate(  # noqa: PLR0913 - each is a choice that changes the numbers, and 
         keep: hits per query of a file, mapping or table that are kept for reports; scores need none.
         limits: what makes scores void, and how evidence checks differ from their table.
         confusion: field of the answers to the stratum that it predicts, `{"routed": "task_type"}`; see `Evaluation.confusions`.
-
         k: results requested of a function.
 
     Raises:

@@ -104,8 +104,8 @@ def _signed_ranks(kept: FloatN, alpha: float) -> TestResult:
     exact = None
     averages = WalshAverages(kept)
     if n <= EXACT_UP_TO:
-        shares = _rank_sum_shares(doubled)
-        exact = _tails(shares, round(2 * w_plus))
+        shares = rank_sum_shares(doubled)
+        exact = tails(shares, round(2 * w_plus))
         rank = _exact_rank(shares, alpha)
     else:
         rank = _normal_rank(averages.size, spread, alpha)
@@ -135,21 +135,8 @@ def _signed_ranks(kept: FloatN, alpha: float) -> TestResult:
     )
 
 
-def exact_p_values(doubled_ranks: NDArray[np.int64], doubled_w_plus: int) -> tuple[float, float]:
-    """Count how many of the 2^n sign patterns have a rank sum as extreme as the observed one, ties included.
-
-    Args:
-        doubled_ranks: twice the (mean) ranks, so that they are whole.
-        doubled_w_plus: twice the rank sum of the positive differences.
-
-    Returns:
-        Two-sided and one-sided (as large or larger) p-value.
-    """
-    return _tails(_rank_sum_shares(doubled_ranks), doubled_w_plus)
-
-
-def _rank_sum_shares(doubled_ranks: NDArray[np.int64]) -> FloatN:
-    """Share of all sign patterns with each doubled rank sum, from 0."""
+def rank_sum_shares(doubled_ranks: NDArray[np.int64]) -> FloatN:
+    """Share of all 2^n sign patterns with each doubled rank sum, from 0; doubled ranks are whole, of ties too."""
     shares = np.zeros(int(doubled_ranks.sum()) + 1)
     shares[0] = 1.0
     reached = 0
@@ -161,8 +148,8 @@ def _rank_sum_shares(doubled_ranks: NDArray[np.int64]) -> FloatN:
     return shares
 
 
-def _tails(shares: FloatN, doubled_w_plus: int) -> tuple[float, float]:
-    """Two-sided and one-sided p-value of a doubled rank sum."""
+def tails(shares: FloatN, doubled_w_plus: int) -> tuple[float, float]:
+    """Two-sided and one-sided (as large or larger) p-value of the doubled rank sum of the positive differences."""
     total = len(shares) - 1
     # Sums are symmetric about total / 2, and a small tail is summed more exactly than 1 minus a large one.
     tail = float(shares[: min(doubled_w_plus, total - doubled_w_plus) + 1].sum())

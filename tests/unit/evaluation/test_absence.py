@@ -9,7 +9,6 @@ import pytest
 from cranfield import Answer, Outcome, Query, Run, TestSet, compare, evaluate
 from cranfield.evaluation.absence import effect_text
 from cranfield.measures import parse
-from cranfield.model import ABSENCES, Absence
 from cranfield.model.testset import Rating
 
 QUERIES = tuple(Query(f"q{n}") for n in range(1, 6))
@@ -17,10 +16,6 @@ HALF = TestSet("half", QUERIES, {"q1": {"a": 1}, "q2": {"a": 1}, "q3": {"a": 0}}
 """q1 and q2 are judged, q3 has nothing relevant, q4 and q5 are never judged."""
 FOUND = {"q1": ["a"], "q3": ["a"], "q4": ["a"], "q5": ["x"]}
 """q2 is not returned."""
-
-
-def test_every_absence_has_a_definition() -> None:
-    assert set(ABSENCES) == set(Absence)
 
 
 @pytest.mark.parametrize("convention", ["trec", "trec10", "ir_measures", "ranx", "quepid", "knowcode", "octocode"])

@@ -30,7 +30,7 @@ from cranfield.reporting.payload import payload_of, results_payload
 from cranfield.reporting.sections.collection import collection, warnings
 from cranfield.reporting.sections.labels import news_of, testset_label
 from cranfield.reporting.sections.latency import latencies
-from cranfield.reporting.sections.measures import drawn_estimate, interval_figure, measures
+from cranfield.reporting.sections.measures import interval_figure, measures
 from cranfield.reporting.sections.provenance import provenance
 from cranfield.reporting.sections.subject import Preflight, Subject
 from cranfield.stats.table import TESTS
@@ -127,7 +127,7 @@ def _row(row: Contribution) -> tuple[Cell, ...]:
     return (
         row.component,
         TonedCell(row.verdict.text, tone),
-        TonedCell(drawn_estimate(about), news_of(row.verdict)),
+        TonedCell(about.shown, news_of(row.verdict)),
         (about.ci_low, about.ci_high),
         row.p_adjusted,
         alone.mean,
@@ -159,7 +159,7 @@ def _effect(row: Contribution, found: Contributions) -> str:
     about, spec = row.effect, TESTS[found.options.test]
     if spec.is_of_mean:
         return format_delta(about.delta)
-    return f"{spec.estimate} {format_delta(drawn_estimate(about))} (mean difference {format_delta(about.delta)})"
+    return f"{spec.estimate} {format_delta(about.shown)} (mean difference {format_delta(about.delta)})"
 
 
 def _figure(found: Contributions, level: str) -> tuple[Figure, ...]:
@@ -170,18 +170,18 @@ def _figure(found: Contributions, level: str) -> tuple[Figure, ...]:
     marks = [
         Whisker(
             row.component,
-            drawn_estimate(about),
+            about.shown,
             *(about.ci_low, about.ci_high, news_of(row.verdict)),
         )
         for row, about in rows
     ]
     intervals = "; ".join(
-        f"{row.component} {format_delta(drawn_estimate(about))} ({format_delta_interval((about.ci_low, about.ci_high))})"
+        f"{row.component} {format_delta(about.shown)} ({format_delta_interval((about.ci_low, about.ci_high))})"
         for row, about in rows
     )
     table = Table(
         (Column("component"), Column("effect", "delta"), Column(f"{level} CI", "delta interval")),
-        [(row.component, drawn_estimate(about), (about.ci_low, about.ci_high)) for row, about in rows],
+        [(row.component, about.shown, (about.ci_low, about.ci_high)) for row, about in rows],
         "Effect of each component",
     )
     figure = interval_figure(

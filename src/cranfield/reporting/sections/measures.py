@@ -126,7 +126,7 @@ def _interval_figure(comparison: Comparison, level: str) -> Figure | None:
     if not rows:
         return None
     intervals = "; ".join(
-        f"{about.measure} {format_delta(drawn_estimate(about))} ({format_delta_interval((about.ci_low, about.ci_high))})"
+        f"{about.measure} {format_delta(about.shown)} ({format_delta_interval((about.ci_low, about.ci_high))})"
         for about in rows
     )
     spec = TESTS[comparison.test]
@@ -134,7 +134,7 @@ def _interval_figure(comparison: Comparison, level: str) -> Figure | None:
     marks = [
         Whisker(
             str(about.measure),
-            drawn_estimate(about),
+            about.shown,
             *(about.ci_low, about.ci_high),
             "" if is_void else interval_tone(about, about.measure),
         )
@@ -283,11 +283,6 @@ def interval_figure(
     """
     spec, narrow = (whiskers(marks, axis, screen, margin) for screen in SCREENS)
     return Figure(name, title, alt, spec, narrow, table, tuple(legend), table_follows=True)
-
-
-def drawn_estimate(about: MeasureComparison) -> float | None:
-    """The dot of an interval: the estimate that it is about; the mean difference where none is known."""
-    return about.delta if about.estimate is None else about.estimate
 
 
 def margin_legend(margin: float | None) -> tuple[tuple[Swatch, str], ...]:
