@@ -141,7 +141,7 @@ def leaves_out(convention: Convention) -> bool:
     return "skip" in (convention.failed, convention.empty)
 
 
-def counted_after_all(convention: Convention, ranking: Ranking) -> Iterator[str]:
+def forced_zeros(convention: Convention, ranking: Ranking) -> Iterator[str]:
     """How many queries count as 0 that the convention would leave out; nothing where there is none."""
     failed = [outcome.is_failure for outcome in ranking.outcomes]
     empty = [outcome is Outcome.EMPTY for outcome in ranking.outcomes]

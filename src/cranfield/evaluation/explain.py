@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cranfield.errors import UsageError
+from cranfield.evaluation.evaluate import SAME
 from cranfield.evaluation.values import RATED_BY_SLOT, known_mean, subtract
 from cranfield.measures import Measure, compute
 from cranfield.measures.orders import convention_for
@@ -25,7 +26,6 @@ from cranfield.ranking.value import FloatQ, Ranking
 Rank = Callable[[Convention], Ranking]
 """The run under a convention."""
 
-SAME = 1e-12
 """Values closer than this are equal."""
 
 
@@ -253,7 +253,7 @@ def _single(score: float | None) -> float:
 def differ(before: FloatQ, after: FloatQ) -> NDArray[np.bool_]:
     """bool[Q]: different values, or a value on one side only."""
     with np.errstate(invalid="ignore"):
-        moved = np.abs(after - before) > SAME
+        moved: NDArray[np.bool_] = np.abs(after - before) > SAME
     there: NDArray[np.bool_] = np.isnan(before) != np.isnan(after)
     return there | moved
 

@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from cranfield.evaluation.caveat import Caveat, CaveatKind
+from cranfield.evaluation.explain import differ
 from cranfield.evaluation.values import Evaluation, known_mean
 from cranfield.measures import compute
 from cranfield.model import Convention, Run
@@ -15,8 +16,6 @@ from cranfield.numbers import format_value
 from cranfield.ranking.value import Ranking
 from cranfield.words import first_of, n_of
 
-SAME = 1e-12
-"""Values closer than this are equal."""
 SHOWN = 3
 """Measures that a sentence names."""
 
@@ -52,7 +51,7 @@ def narrow_caveat(evaluation: Evaluation, rank: Callable[[Convention], Ranking])
         values, scored, _ = compute(measure, replace(narrow, convention=convention))
         here = np.where(evaluation.scored[measure], evaluation.values[measure], np.nan)
         there = np.where(scored, values, np.nan)
-        differs = (np.isnan(here) != np.isnan(there)) | (np.abs(np.nan_to_num(here) - np.nan_to_num(there)) > SAME)
+        differs = differ(here, there)
         if differs.any():
             changed |= differs
             changes.append(f"{measure} {format_value(known_mean(there))} instead of {format_value(known_mean(here))}")

@@ -23,7 +23,7 @@ from cranfield.errors import (
 from cranfield.formats.entries import CODE_SETS, OTHER_TOOLS
 from cranfield.formats.features import FEATURES
 from cranfield.formats.foreign import broken_json, is_log, report_problem, short_run
-from cranfield.formats.io.files import STDIN, opened, shown
+from cranfield.formats.io.files import BYTE_ORDER_MARK, STDIN, opened, shown
 from cranfield.formats.registry import COLUMN_ID, HEAD_BYTES, Format, Head, Kind, is_number, never
 from cranfield.model import TestSet
 
@@ -348,7 +348,7 @@ def _head(path: Path, kind: Kind, error: type[CranfieldError]) -> Head:
             expected = f"a file, or a folder of the format {', '.join(entry.name for entry in folders)}"
             raise error(Problem("this is a folder", path=shown(path), expected=expected))
     with opened(path, error) as stream:
-        return Head(stream.read(HEAD_BYTES).removeprefix(b"\xef\xbb\xbf"), path)
+        return Head(stream.read(HEAD_BYTES).removeprefix(BYTE_ORDER_MARK), path)
 
 
 WHAT: dict[Kind, str] = {"testset": "test set", "run": "run", "queries": "query file"}

@@ -8,12 +8,9 @@ from cranfield.config.gate import EveryAnswer
 from cranfield.gate.gate_input import GateInput, named
 from cranfield.gate.result import RuleResult, Status
 from cranfield.model import parse_answer_rule
-from cranfield.model.answer_rule import answers_with_fields, violations
+from cranfield.model.answer_rule import answers_with_fields, quoted, violations
 from cranfield.numbers import format_count
-from cranfield.words import first_of, n_of
-
-SHOWN = 3
-"""Violating answers quoted in the sentence; all are in `queries`."""
+from cranfield.words import n_of
 
 
 def every_answer(terms: EveryAnswer, given: GateInput) -> RuleResult:
@@ -37,7 +34,7 @@ def every_answer(terms: EveryAnswer, given: GateInput) -> RuleResult:
     counted = f"{format_count(len(broken))} of {n_of(len(answered), 'answers', format_count)}"
     sentence = f"{counted}{of} {'breaks' if len(broken) == 1 else 'break'} the rule {rule}"
     if broken:
-        sentence += f": {first_of([f'{query} ({why})' for query, why in broken.items()], SHOWN)}"
+        sentence += f": {quoted(broken)}"
     if terms.at_most is not None:
         sentence += f"; at most {terms.at_most} may"
     status: Status = "passed" if kept else "failed"

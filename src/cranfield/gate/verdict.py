@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from cranfield.config.gate import Rule
 from cranfield.config.models import Limits as LimitsConfig
 from cranfield.config.names import DEFAULT_TEST
-from cranfield.evaluation.absence import counted_after_all
+from cranfield.evaluation.absence import forced_zeros
 from cranfield.evaluation.evidence.values import Finding, void_sentences
 from cranfield.evaluation.strata import strata_of
 from cranfield.gate.decimals import exact, mean
@@ -170,7 +170,7 @@ def _noticed(given: GateInput, terms: GateTerms) -> Iterator[str]:
                 if not any(query_id in values for query_id in queries):
                     yield f"{measure} has a value for no query of {label}: not covered by: {words(rule)}"
     ranking = given.evaluation.ranking
-    yield from counted_after_all(ranking.convention, ranking)
+    yield from forced_zeros(ranking.convention, ranking)
     cached = sum(log.cached for log in run.logs.values()) if run is not None else 0
     if cached:
         total = len(run.logs) if run is not None else 0

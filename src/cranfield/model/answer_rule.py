@@ -16,8 +16,11 @@ from typing import Any
 
 from cranfield.errors import UsageError, shorten
 from cranfield.model.run import Answer, Outcome, Run
+from cranfield.words import first_of
 
 EXPECTED = "FIELD OPERATOR VALUE, such as mode = semantic, confidence >= 0.5, routed in local, remote, or tokens exists"
+SHOWN = 3
+"""Violating answers that a sentence quotes."""
 _ABSENT = object()
 _QUOTED = re.compile(r"'([^']*)'")
 _POINT_FIRST = re.compile(r"[+-]?\.[0-9]+")
@@ -156,6 +159,11 @@ def violations(rule: AnswerRule, run: Run) -> dict[str, str]:
     """Query id to how its answer breaks the rule, in the order of the run."""
     found = ((query_id, rule.violation(answer.fields)) for query_id, answer in answers_with_fields(run))
     return {query_id: why for query_id, why in found if why is not None}
+
+
+def quoted(broken: Mapping[str, str]) -> str:
+    """The first few violating answers of a rule: `q1 (mode is "lexical"), q2 (no field mode)`."""
+    return first_of([f"{query_id} ({why})" for query_id, why in broken.items()], SHOWN)
 
 
 def _listed(text: str) -> list[str]:

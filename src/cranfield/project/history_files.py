@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cranfield.evaluation.values import Evaluation
+from cranfield.formats.io.files import write_bytes
 from cranfield.measures import parse
 from cranfield.model.renaming import ids_by_content
 from cranfield.words import and_list
@@ -60,7 +61,7 @@ def keep_values(folder: Path, evaluation: Evaluation) -> str:
     if path.exists():
         path.touch()
     else:
-        write_whole(path, gzip.compress(data, mtime=0))
+        write_bytes(path, [data])
         _remove_oldest(path.parent, _VALUES, MAX_VALUES, MAX_VALUES_BYTES)
     return f"{KEPT}/{path.name}"
 
@@ -83,13 +84,6 @@ def keep_report(folder: Path, report: Path, when: datetime) -> str:
     shutil.copyfile(report, path)
     _remove_oldest(kept, _REPORT, MAX_REPORTS, MAX_REPORT_BYTES)
     return f"{KEPT}/{path.name}"
-
-
-def write_whole(path: Path, data: bytes) -> None:
-    """Write a file that other processes see whole or not at all."""
-    part = path.with_name(f".{path.name}.part")
-    part.write_bytes(data)
-    part.replace(path)
 
 
 class KeptValues:

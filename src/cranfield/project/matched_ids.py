@@ -17,7 +17,7 @@ from cranfield.words import first_of
 T = TypeVar("T")
 
 
-class Noticed(NamedTuple):
+class RunMatch(NamedTuple):
     """How a run was matched."""
 
     rule: IdRule | None = None
@@ -28,7 +28,7 @@ class Noticed(NamedTuple):
 CARRY = "`cranfield testset migrate-ids` writes files of an earlier version with the ids of this one"
 
 
-def by_own_ids(testset: TestSet, run: Run) -> tuple[Run, Noticed]:
+def by_own_ids(testset: TestSet, run: Run) -> tuple[Run, RunMatch]:
     """A collected run with the ids of a test set, and how it was matched; unchanged where it has them, or fits no rule.
 
     Raises:
@@ -36,7 +36,7 @@ def by_own_ids(testset: TestSet, run: Run) -> tuple[Run, Noticed]:
     """
     match = match_ids(testset, run.answers)
     if match is None:
-        return run, Noticed()
+        return run, RunMatch()
     known = run.testset_digest is not None and rule_of_digest(testset, run.testset_digest) == match.rule
     if match.rule == "row" and run.testset_digest is not None and not known:
         raise InputError(
@@ -53,7 +53,7 @@ def by_own_ids(testset: TestSet, run: Run) -> tuple[Run, Noticed]:
         logs=_renamed(run.logs, match),
         testset_digest=testset.digest if known else run.testset_digest,
     )
-    return named, Noticed(match.rule, (_caveat(run.name, match),))
+    return named, RunMatch(match.rule, (_caveat(run.name, match),))
 
 
 def _caveat(name: str, match: IdMatch) -> Caveat:
@@ -81,7 +81,7 @@ def _refuse_fewer(name: str, last: int, n_rows: int) -> None:
 
 def ranked_by_own_ids(
     testset: TestSet, rank: Callable[[TestSet], RankedRun], error: NoCommonQueryError
-) -> tuple[RankedRun, Noticed]:
+) -> tuple[RankedRun, RunMatch]:
     """A run file that shares no query with a test set, ranked under the rule of ids that it follows.
 
     Args:
@@ -119,5 +119,5 @@ def ranked_by_own_ids(
             extra_queries=tuple(names.get(name, name) for name in ranked.extra_queries),
             misranked=tuple(names.get(name, name) for name in ranked.misranked),
         )
-        return own, Noticed(rule, (_caveat(ranked.name, IdMatch(rule, names)),))
+        return own, RunMatch(rule, (_caveat(ranked.name, IdMatch(rule, names)),))
     raise error

@@ -8,10 +8,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from cranfield.config import Config
-from cranfield.config.names import DEFAULT_TEST
 from cranfield.evaluation.absence import leaves_out
 from cranfield.evaluation.evidence.values import Setting
-from cranfield.evaluation.values import Limits
+from cranfield.evaluation.verdict import CompareOptions
 from cranfield.measures import parse
 from cranfield.model import DEFAULT_CONVENTION, Convention, convention_named
 from cranfield.model.testset_options import config_options
@@ -19,8 +18,7 @@ from cranfield.project.experiment import Experiment
 from cranfield.project.loading import SetOverrides
 from cranfield.systems.collect.collection import RUNS
 
-_DEFAULT_ALPHA = 0.05
-_USUAL = Limits()
+_USUAL = CompareOptions()
 
 
 def rescore_command(
@@ -91,13 +89,16 @@ def _comparison(experiment: Experiment) -> Iterator[str]:
     if experiment.primary != first:  # else it is the first of the measures, whatever these become
         yield from ("--primary", str(experiment.primary))
     values: dict[str, tuple[object, object]] = {
-        "--test": (declared.test, DEFAULT_TEST),
-        "--margin": (declared.margin, None),
-        "--alpha": (declared.alpha, _DEFAULT_ALPHA),
-        "--seed": (declared.seed, 0),
+        "--test": (declared.test, _USUAL.test),
+        "--margin": (declared.margin, _USUAL.margin),
+        "--alpha": (declared.alpha, _USUAL.alpha),
+        "--seed": (declared.seed, _USUAL.seed),
         # `compare` has no spelling for no limit: a share of 1 is never exceeded
-        "--max-failed": (1.0 if (most := declared.limits.max_failed_share) is None else most, _USUAL.max_failed_share),
-        "--min-judged": (declared.limits.min_judged_share, _USUAL.min_judged_share),
+        "--max-failed": (
+            1.0 if (most := declared.limits.max_failed_share) is None else most,
+            _USUAL.limits.max_failed_share,
+        ),
+        "--min-judged": (declared.limits.min_judged_share, _USUAL.limits.min_judged_share),
     }
     for option, (value, usual) in values.items():
         if value != usual:

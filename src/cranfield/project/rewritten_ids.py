@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 from cranfield.errors import InputError
 from cranfield.formats.io.delimited import RUN_COLUMNS, separator_of
-from cranfield.formats.io.files import META_SUFFIX, decode, shown
+from cranfield.formats.io.files import BYTE_ORDER_MARK, META_SUFFIX, decode, shown
 from cranfield.formats.registry import HEAD_BYTES, Head
 from cranfield.formats.runs.record import json_line
 from cranfield.formats.sniff import FORMATS
@@ -55,7 +55,7 @@ def kind_of(path: Path, data: bytes) -> Kind | None:
             return "baseline"
         keys = _object(data.lstrip().split(b"\n", 1)[0])
         return next((kind for key, kind in _LINE_KEYS.items() if key in keys), None)
-    head = Head(data[:HEAD_BYTES].removeprefix(b"\xef\xbb\xbf"), path)
+    head = Head(data[:HEAD_BYTES].removeprefix(BYTE_ORDER_MARK), path)
     is_run = FORMATS["trec"].fits(head) or FORMATS["run-table"].fits(head)
     return "run" if is_run else None
 
@@ -67,7 +67,7 @@ def rewrite(path: Path, kind: Kind, data: bytes, plan: Renaming) -> Rewritten:
         InputError: it is damaged, or is of another version of the set.
     """
     if kind == "run" and not data.lstrip().startswith(b"{"):
-        head = Head(data[:HEAD_BYTES].removeprefix(b"\xef\xbb\xbf"), path)
+        head = Head(data[:HEAD_BYTES].removeprefix(BYTE_ORDER_MARK), path)
         return _table(data, plan, path) if FORMATS["run-table"].fits(head) else _trec(data, plan)
     if kind == "baseline":
         return _baseline(path, data, plan)

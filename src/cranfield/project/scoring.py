@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, TypeGuard
 
 from cranfield.errors import NoCommonQueryError, UsageError, shorten
-from cranfield.evaluation.absence import counted_after_all
+from cranfield.evaluation.absence import forced_zeros
 from cranfield.evaluation.caveat import Caveat, CaveatKind
 from cranfield.evaluation.evaluate import evaluate_ranking
 from cranfield.evaluation.values import Evaluation
@@ -17,7 +17,7 @@ from cranfield.formats.sniff import sniff_run
 from cranfield.measures import Measure
 from cranfield.model import Answer, Convention, Hit, Outcome, Run, TestSet, convention_named
 from cranfield.project.inputs import RunLike, ScoringOptions
-from cranfield.project.matched_ids import Noticed, by_own_ids, ranked_by_own_ids
+from cranfield.project.matched_ids import RunMatch, by_own_ids, ranked_by_own_ids
 from cranfield.ranking import RankedRun, rank_file, rank_run
 from cranfield.ranking.file import FileReading
 from cranfield.ranking.value import Ranking
@@ -55,16 +55,16 @@ def score(
     if isinstance(run, Run):
         return _score_collected(testset, run, measures, given, rules)
     given_run, trec_file = run, path if found is not None and found.name == "trec" else None
-    noticed = Noticed()
+    match = RunMatch()
     try:
         ranked = _rank(testset, given_run, given, rules, trec_file=trec_file)
     except NoCommonQueryError as error:
         trec_file = run.path if isinstance(run, FileReading) else trec_file
         again = trec_file or given_run
-        ranked, noticed = ranked_by_own_ids(
+        ranked, match = ranked_by_own_ids(
             testset, lambda named: _rank(named, again, given, rules, trec_file=trec_file), error
         )
-    warnings = [*noticed.warnings, *_noticed_while_read(ranked, rules)]
+    warnings = [*match.warnings, *_reader_caveats(ranked, rules)]
     evaluation = evaluate_ranking(
         testset,
         ranked.ranking,
@@ -72,16 +72,16 @@ def score(
         name=given.name or ranked.name,
         run_digest=ranked.digest,
         warnings=warnings,
-        reading=_reading(given, noticed),
+        reading=_reading(given, match),
     )
     trec_file = run.path if isinstance(run, FileReading) else trec_file
-    if not ranked.narrow or noticed.rule is not None or trec_file is None or not trec_file.is_file():
+    if not ranked.narrow or match.rule is not None or trec_file is None or not trec_file.is_file():
         return evaluation
     rank = partial(_rank, testset, trec_file, replace(given, keep=0), trec_file=trec_file)
     return _with_narrow(evaluation, ranked.narrow, lambda narrow: rank(rules=narrow).ranking)
 
 
-def _noticed_while_read(ranked: RankedRun, rules: Convention) -> Iterable[str]:
+def _reader_caveats(ranked: RankedRun, rules: Convention) -> Iterable[str]:
     """Caveats of a run file or table."""
     yield from _extra_queries(ranked.extra_queries)
     if ranked.misranked:
@@ -134,7 +134,7 @@ def _score_collected(
     testset: TestSet, run: Run, measures: Sequence[Measure] | None, given: ScoringOptions, rules: Convention
 ) -> Evaluation:
     digest = run.digest
-    run, noticed = by_own_ids(testset, run)
+    run, match = by_own_ids(testset, run)
     extra = [query_id for query_id in run.answers if query_id not in testset.by_id]
     if extra and len(extra) == len(run.answers):
         raise NoCommonQueryError(
@@ -142,13 +142,13 @@ def _score_collected(
             expected=f"ids such as {first_of(testset.query_ids)}",
             got=first_of(extra),
         )
-    warnings = [*noticed.warnings, *_extra_queries(extra)]
+    warnings = [*match.warnings, *_extra_queries(extra)]
     if run.testset_digest is not None and run.testset_digest != testset.digest:
         warnings.append("the run was collected on another version of this test set (the digests differ)")
     rank = partial(rank_run, testset, run, missing=given.missing or "zero", depth=given.depth)
     ranking = rank(convention=rules)
     if given.failed == "zero":
-        warnings += counted_after_all(convention_named(given.convention), ranking)
+        warnings += forced_zeros(convention_named(given.convention), ranking)
     evaluation = evaluate_ranking(
         testset,
         ranking,
@@ -157,7 +157,7 @@ def _score_collected(
         run_digest=digest,
         run=run,
         warnings=warnings,
-        reading=_reading(given, noticed),
+        reading=_reading(given, match),
     )
     if run.order == "given":
         return evaluation
@@ -172,9 +172,9 @@ def _extra_queries(extra: Sequence[str]) -> Iterable[str]:
         yield Caveat(text, CaveatKind.EXTRA_QUERIES)
 
 
-def _reading(given: ScoringOptions, noticed: Noticed) -> dict[str, str | int | None]:
+def _reading(given: ScoringOptions, match: RunMatch) -> dict[str, str | int | None]:
     """The options that an evaluation records, and the rule of the run's ids where it is another than the set's."""
-    ids = {} if noticed.rule is None else {"ids": noticed.rule}
+    ids = {} if match.rule is None else {"ids": match.rule}
     rules = convention_named(given.convention)
     is_default = given.failed is None or {rules.failed, rules.empty} == {given.failed}
     failed = {} if is_default else {"failed": given.failed}

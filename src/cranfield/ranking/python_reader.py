@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cranfield.errors import SHOWN_PROBLEMS, Problem, ProblemList, RunFormatError
-from cranfield.formats.io.files import from_here, opened, seekable, shown
+from cranfield.formats.io.files import BYTE_ORDER_MARK, from_here, opened, seekable, shown
 from cranfield.ranking import problems
 from cranfield.ranking.query_ranker import rank_query
 from cranfield.ranking.scan import (
@@ -39,7 +39,6 @@ from cranfield.ranking.scan import (
 
 PIECE_BYTES = 1 << 20
 """Bytes read at a time."""
-BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 Opener = Callable[[], AbstractContextManager[BinaryIO]]
 WHOLE_NUMBER = re.compile(rb"[+-]?[0-9]{1,18}")
 

@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
 from cranfield.errors import Problem, TestSetError
-from cranfield.formats.io.files import decode, read_bytes, shown
+from cranfield.formats.io.files import BYTE_ORDER_MARK, decode, read_bytes, shown
 from cranfield.formats.splice.files import splice_text
 from cranfield.formats.splice.parts import UnspliceableError
 
@@ -83,7 +83,7 @@ def _is_labelled(row: Mapping[str, str], keys: Collection[str]) -> bool:
 
 
 def _with_mark(data: bytes, text: str) -> str:
-    return "\ufeff" + text if data.startswith(b"\xef\xbb\xbf") else text
+    return "\ufeff" + text if data.startswith(BYTE_ORDER_MARK) else text
 
 
 def _written(header: Sequence[str], rows: Sequence[dict[str, str]]) -> str:

@@ -8,11 +8,8 @@ from typing import Any
 from cranfield.errors import CranfieldError
 from cranfield.evaluation.evidence.values import Found, Scored
 from cranfield.model import AnswerRule, parse_answer_rule
-from cranfield.model.answer_rule import answers_with_fields, violations
-from cranfield.words import first_of, n_of
-
-SHOWN = 3
-"""Violating answers that a sentence quotes."""
+from cranfield.model.answer_rule import answers_with_fields, quoted, violations
+from cranfield.words import n_of
 
 
 def broken_answer_rules(system: Scored, limit: float) -> Iterator[Found]:
@@ -25,11 +22,10 @@ def broken_answer_rules(system: Scored, limit: float) -> Iterator[Found]:
     for rule in declared_rules(run.config):
         broken = {query_id: why for query_id, why in violations(rule, run).items() if query_id in known}
         if broken and len(broken) / total > limit:
-            quoted = first_of([f"{query_id} ({why})" for query_id, why in broken.items()], SHOWN)
             verb = "breaks" if len(broken) == 1 else "break"
             yield Found.of(
                 f"{system.name}: {len(broken)} of {n_of(total, 'answers')} {verb} the rule that its config declares for "
-                f"every answer, {rule}: {quoted}",
+                f"every answer, {rule}: {quoted(broken)}",
                 broken,
                 total,
             )

@@ -39,7 +39,7 @@ def failed_queries(system: Scored, limit: float) -> Iterator[Found]:
         )
 
 
-def little_judged(system: Inspected, limit: float) -> Iterator[Found]:
+def low_judged_share(system: Inspected, limit: float) -> Iterator[Found]:
     """A smaller judged share than the limit."""
     found = judged_share(system.ranking, system.depth)
     if found.mean is None:

@@ -14,7 +14,7 @@ from cranfield.evaluation.evidence.likeness import id_form
 from cranfield.evaluation.evidence.limits import (
     failed_queries,
     identical_runs,
-    little_judged,
+    low_judged_share,
     never_judged_queries,
     unpaired_queries,
 )
@@ -112,7 +112,7 @@ _ROWS = (
         "mean Judged@k < t, k the cutoff of the primary measure or 10",
         None,
         Consequence.VOID,
-        system=little_judged,
+        system=low_judged_share,
         limit="min_judged_share",
         cause="Judge the results of every system to the depth of the primary measure.",
     ),

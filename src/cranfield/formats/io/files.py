@@ -33,6 +33,10 @@ STDIN = "-"
 """The path that stands for standard input."""
 
 
+BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+"""Of UTF-8: some editors begin a file with it."""
+
+
 class DamagedZstdError(EOFError):
     """Zstandard data that cannot be unpacked, or end too soon."""
 

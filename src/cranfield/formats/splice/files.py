@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from cranfield.errors import CranfieldError
-from cranfield.formats.io.files import GZIP_MAGIC, ZSTD_MAGIC, meta_path, unpacked_name
+from cranfield.formats.io.files import BYTE_ORDER_MARK, GZIP_MAGIC, ZSTD_MAGIC, meta_path, unpacked_name
 from cranfield.formats.io.located import located_text
 from cranfield.formats.io.tree import Unreadable, plain_number
 from cranfield.formats.registry import Format
@@ -27,7 +27,6 @@ from cranfield.formats.testsets.native_write import document_of
 from cranfield.formats.testsets.span_csv import rebased
 from cranfield.model import Meta, TestSet
 
-_MARK = b"\xef\xbb\xbf"
 _CORPUS = "corpus.jsonl"
 SAME = ("digest", "version", "description", "matching", "databases", "sources", "consensus")
 """What has to be equal when a spliced file is read back, beside metadata and name."""
@@ -119,7 +118,7 @@ def _file(source: Path, old: str | None, new: str | None, entry: Format) -> byte
         return data
     if old is None or new is None:
         raise UnspliceableError
-    mark = _MARK if data.startswith(_MARK) else b""
+    mark = BYTE_ORDER_MARK if data.startswith(BYTE_ORDER_MARK) else b""
     text = data[len(mark) :].decode("utf-8")
     if entry.name == "spans-csv":
         old, new = rebased(old, text), rebased(new, text)

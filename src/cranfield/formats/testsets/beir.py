@@ -16,7 +16,7 @@ from typing import Any
 from cranfield.errors import Problem, ProblemList, TestSetError, shorten
 from cranfield.formats.io.cells import short
 from cranfield.formats.io.delimited import read_sheet, write_sheet, write_unicode
-from cranfield.formats.io.files import opened, shown, stem
+from cranfield.formats.io.files import BYTE_ORDER_MARK, opened, shown, stem
 from cranfield.formats.io.json_text import json_objects
 from cranfield.formats.testsets.builder import UnknownFields, check_graded
 from cranfield.formats.testsets.judgment_table import read_judgment_table
@@ -108,7 +108,7 @@ def _split_of(folder: Path) -> tuple[Path, tuple[Path, ...]]:
 def _judgments(qrels: Path) -> TestSet:
     """Judgments of a split: with BEIR's header, or TREC qrels."""
     with opened(qrels, TestSetError) as stream:
-        first = stream.readline(1000).removeprefix(b"\xef\xbb\xbf").decode("utf-8", "replace")
+        first = stream.readline(1000).removeprefix(BYTE_ORDER_MARK).decode("utf-8", "replace")
     if len(first.split()) == 4 and not first.startswith(HEADER[0]):
         from cranfield.formats.testsets.trec import read_qrels
 
@@ -197,7 +197,7 @@ def _objects(path: Path, problems: ProblemList) -> Iterator[tuple[int, dict[str,
 
 def _without_mark(lines: Iterable[bytes]) -> Iterator[bytes]:
     for number, line in enumerate(lines):
-        yield line if number else line.removeprefix(b"\xef\xbb\xbf")
+        yield line if number else line.removeprefix(BYTE_ORDER_MARK)
 
 
 def _unknown_documents(judged: TestSet, corpus: Path | None) -> Iterator[str]:

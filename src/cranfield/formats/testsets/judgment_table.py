@@ -16,7 +16,7 @@ from typing import Any
 from cranfield.errors import ProblemList, TestSetError, shorten
 from cranfield.formats.io.cells import as_number, is_id, number_of, whole
 from cranfield.formats.io.delimited import JUDGMENT_COLUMNS, STRATUM, Sheet, read_sheet, write_sheet, write_unicode
-from cranfield.formats.io.files import decode, opened, read_bytes, shown, suffix_of
+from cranfield.formats.io.files import BYTE_ORDER_MARK, decode, opened, read_bytes, shown, suffix_of
 from cranfield.formats.io.json_text import json_objects, parse_json
 from cranfield.formats.io.tree import Unreadable, describe
 from cranfield.formats.testsets.builder import TestSetBuilder, check_graded
@@ -249,7 +249,7 @@ def read_judgment_table(path: Path | str) -> TestSet:
 
 def _is_json(path: Path) -> bool:
     with opened(path, TestSetError) as stream:
-        return stream.read(1 << 16).removeprefix(b"\xef\xbb\xbf").lstrip().startswith(b"{")
+        return stream.read(1 << 16).removeprefix(BYTE_ORDER_MARK).lstrip().startswith(b"{")
 
 
 def _judgments(

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from cranfield.errors import ProblemList, TestSetError, shorten
 from cranfield.formats.io.cells import check_column, column_line, id_text, number_of, short
-from cranfield.formats.io.files import opened, shown, write_bytes
+from cranfield.formats.io.files import BYTE_ORDER_MARK, opened, shown, write_bytes
 from cranfield.formats.registry import NO_SUBGROUP
 from cranfield.formats.testsets.builder import HINT_RULES, TestSetBuilder
 from cranfield.formats.testsets.preferences import preference_problems
@@ -30,7 +30,6 @@ HEADER_WORDS: tuple[frozenset[bytes], ...] = (
     frozenset({b"relevance", b"rel", b"grade", b"label", b"judgment", b"judgement", b"qrel", b"score", b"relevant"}),
 )
 """Usual words of a header row over qrels, by column."""
-BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 KEEP_EITHER = "keep one of the two lines"
 SEVERAL_GROUPS = (
     "column 2 has several values, as where several raters or subtopics are in one file: keep one of them, or read them "

@@ -177,7 +177,7 @@ def truncate(text: str, chars: int) -> str:
     return text if len(text) <= chars else text[: chars - 1] + "…"
 
 
-def wrote(text: str) -> str | None:
+def output_hint(text: str) -> str | None:
     """`it wrote '…'`: the last lines of an output that is redacted already, where programs state a cause; None if blank."""
     found = last_lines(text, _WRITTEN_LINES)
     if not found:

@@ -16,7 +16,7 @@ from cranfield.concurrency.loop import sigterm_interrupts
 from cranfield.config.reading import BinaryCheck, EveryAnswerCheck, FileCheck, JsonValue, ProbeCheck, compile_path
 from cranfield.errors import PreflightError, Problem, shorten
 from cranfield.model import Answer, AnswerRule, Query, parse_answer_rule
-from cranfield.systems.calls.answer_schema import wrote
+from cranfield.systems.calls.answer_schema import output_hint
 from cranfield.systems.configured import CheckFailedError, ConfiguredSystem, Step, in_stages
 from cranfield.systems.kinds.command import check_program
 from cranfield.words import n_of
@@ -176,7 +176,7 @@ def _probe(system: ConfiguredSystem, text: str, k: int, answers: dict[str, Answe
         answers[text] = answer
         return n_of(len(answer.hits), "results")
     found = answer.outcome.value + (f" ({answer.reason})" if answer.reason else "")
-    raise CheckFailedError("at least one result", found, wrote(log.stderr_head) or wrote(log.stdout_head))
+    raise CheckFailedError("at least one result", found, output_hint(log.stderr_head) or output_hint(log.stdout_head))
 
 
 def _read(path: Path) -> bytes:

@@ -21,7 +21,7 @@ from cranfield.config.systems import McpConfig
 from cranfield.config.template import ENV, fill, fill_value, placeholders, request_values, texts
 from cranfield.errors import MissingExtraError, shorten, unknown_name
 from cranfield.model import Outcome, Scalar
-from cranfield.systems.calls.answer_schema import first_line, wrote
+from cranfield.systems.calls.answer_schema import first_line, output_hint
 from cranfield.systems.configured import CheckFailedError, ConfiguredSystem, Received, Reply, Step, failed, in_stages
 from cranfield.systems.kinds.command import argument_files, check_command
 from cranfield.systems.kinds.mcp_session import BrokenError, NoSessionError, Session, SessionOptions, ToolFailedError
@@ -189,7 +189,7 @@ class McpSystem(ConfiguredSystem):
 
     def _wrote(self) -> str | None:
         """The end of the stderr of the server that was started last, without secrets."""
-        return None if self._started is None else wrote(self.redactor.redact(self._started.stderr_from(0)))
+        return None if self._started is None else output_hint(self.redactor.redact(self._started.stderr_from(0)))
 
     async def _tools(self) -> dict[str, Tool]:
         return await (await self._open()).tools()
