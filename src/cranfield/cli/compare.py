@@ -82,7 +82,7 @@ VerdictStrataOption = Annotated[
     typer.Option(
         "--verdict-strata",
         metavar="KEY",
-        help="Key of the strata that are the classes of the verdict; default: the query classes, if any.",
+        help="Key of the strata that are the classes of the verdict of two runs; default: the query classes, if any.",
     ),
 ]
 AdjustOption = Annotated[
@@ -164,7 +164,7 @@ def compare_command(
 
     runs = [baseline, candidate, *(more or ())]
     of_many = {"--baseline-less": baseline_less, "--adjust": adjust, "--pairs": pairs, "--sort": sort != "mean"}
-    _refuse(many=len(runs) > 2, of_many=of_many, sensitivity=sensitivity, strata=verdict_strata, fail_on=fail_on)
+    _refuse(many=len(runs) > 2, of_many=of_many, sensitivity=sensitivity, fail_on=fail_on)
     shown: Shown = {"contrasts": contrasts_of(contrast), "today": today(), "sort": sort, "show_pairs": pairs}
     if means is not None:
         check_means_file(means)
@@ -206,7 +206,6 @@ def _refuse(
     many: bool,
     of_many: Mapping[str, object],
     sensitivity: bool,
-    strata: str | None,
     fail_on: Sequence[VerdictCode] | None,
 ) -> None:
     """Raise every option that does not fit the number of runs."""
@@ -219,8 +218,6 @@ def _refuse(
         problems += [Problem(f"{name} is about three runs or more", hint=hint) for name, on in of_many.items() if on]
     if many and baseline_less and {VerdictCode.BETTER, VerdictCode.WORSE} & set(fail_on or ()):
         problems.append(Problem("--fail-on better and worse are about a baseline", hint="leave out --baseline-less"))
-    if many and strata is not None:
-        problems.append(Problem("--verdict-strata is about two runs", hint="compare the two in question alone"))
     if many and VerdictCode.MIXED in (fail_on or ()):
         problems.append(Problem("--fail-on mixed is about two runs", expected="better, worse or not-significant"))
     if many and VerdictCode.EQUIVALENT in (fail_on or ()):

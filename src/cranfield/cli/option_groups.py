@@ -73,6 +73,14 @@ FailedOption = Annotated[
         "convention's rule. `run` and `gate` count 0.",
     ),
 ]
+ConfusionOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--confusion",
+        metavar="FIELD=STRATUM",
+        help="Table of a field of the answers against the stratum that it predicts; repeat for more.",
+    ),
+]
 
 SCORING_OPTIONS: Mapping[str, Any] = {
     "convention": ConventionOption,
@@ -86,14 +94,6 @@ SCORING_OPTIONS: Mapping[str, Any] = {
     ],
     "run_format": RunFormatOption,
     "evidence": EvidenceOption,
-    "confusion": Annotated[
-        list[str] | None,
-        typer.Option(
-            "--confusion",
-            metavar="FIELD=STRATUM",
-            help="Table of a field of the answers against the stratum that it predicts; repeat for more.",
-        ),
-    ],
 }
 """Field of `ScoringOptions` to its option."""
 DEFAULTS = {"convention": "trec"}
@@ -118,7 +118,7 @@ def _scoring_options(values: dict[str, Any]) -> ScoringOptions:
         from cranfield.evaluation.values import Limits
 
         limits = Limits(evidence=parse_settings(evidence))
-    if confusion := values.pop("confusion"):
+    if confusion := values.pop("confusion", None):
         from cranfield.evaluation.confusion import parse_pairs
 
         confusion = parse_pairs(confusion)
@@ -142,7 +142,8 @@ class Group(NamedTuple):
 GROUPS = {
     "options": Group({name: _annotation(name, row) for name, row in TESTSET_OPTIONS.items()}, _testset_options),
     "overrides": Group({name: _annotation(name, row) for name, row in config_options().items()}, _overrides),
-    "scoring": Group(SCORING_OPTIONS, _scoring_options),
+    "scoring": Group(SCORING_OPTIONS | {"confusion": ConfusionOption}, _scoring_options),
+    "scores": Group(SCORING_OPTIONS, _scoring_options),
 }
 """Keyword of a command to the group that it takes."""
 
@@ -150,7 +151,7 @@ GROUPS = {
 def option_groups(command: Callable[..., R]) -> Callable[..., R]:
     """Give a command the options of every group that it has a keyword of.
 
-    `options` are those of a test set, `scoring` those of runs; `overrides` take the place of the block `options` of a config.
+    `options` are those of a test set, `scoring` those of runs, `scores` the same where no answers are reported; `overrides` take the place of the block `options` of a config.
     """
     signature = inspect.signature(command)
     # The classes of the groups are imported when a command runs.

@@ -54,7 +54,7 @@ def power_command(
     ] = 0.8,
     alpha: Annotated[float, typer.Option("--alpha", metavar="X", help="Significance level (alpha).")] = 0.05,
     seed: SeedOption = 0,
-    scoring: ScoringOptions,
+    scores: ScoringOptions,
     output: FormatOption = Format.TEXT,
     html: HtmlOption = None,
     testset_format: TestSetFormatOption = None,
@@ -70,7 +70,7 @@ def power_command(
         [measure] if measure else None,
         testset_format=testset_format,
         options=options,
-        scoring=scoring,
+        scoring=scores,
     )
     found = plan(first, second, difference=difference, queries=n_queries, alpha=alpha, power=power, seed=seed)
     deliver(power_document(found), output, html)

@@ -122,7 +122,8 @@ class NoWorse(Strict):
     measure: MeanMeasureName
     """A measure that is averaged over queries."""
     by: Text | None = None
-    """Key of the strata that are the classes: `class`, or a stratum. Without it, the mean over all queries alone is tested."""
+    """Key of the strata that are the classes: `class`, or a stratum; default: the classes of the verdict, which are `strata` of the
+    config or the query classes, and none under `verdict: pooled`."""
     alpha: Annotated[float, Field(gt=0, lt=1)] | None = None
     """Significance level, over all classes; default: that of the config."""
     test: TestName | None = None

@@ -42,7 +42,7 @@ class _Tested:
 
 
 def no_worse(rule: NoWorse, given: GateInput) -> RuleResult:
-    """A paired test against the baseline; with `by`, one of each class, adjusted by Holm."""
+    """A paired test against the baseline; with `by`, one of each class, adjusted by Holm, where there are several."""
     now, before = given.values(rule.measure), given.before(rule.measure)
     queries = given.queries(rule.where)
     lost = tuple(query_id for query_id in queries if query_id in before and query_id not in now)
@@ -54,8 +54,18 @@ def no_worse(rule: NoWorse, given: GateInput) -> RuleResult:
         sentence = f"{rule.measure} applies to no query: the rule was not tested"
         return RuleResult("no_worse", no_worse_words(rule), "failed", "no query", EXPECTED, sentence)
     (overall,) = _tested(rule, given, {OVERALL: pairs})
-    classes = _tested(rule, given, _classes(rule, given, pairs)) if rule.by is not None else []
-    return _judged(rule, given, overall, classes)
+    groups = _classes(rule, given, pairs) if rule.by is not None else {}
+    return _judged(rule, given, overall, _tested(rule, given, groups) if len(groups) > 1 else [])
+
+
+def in_classes(rule: NoWorse, key: str) -> NoWorse:
+    """The rule with the classes of the verdict, where it names none itself.
+
+    Args:
+        rule: of the config.
+        key: of the classes that decide the verdict; empty where one mean decides.
+    """
+    return rule if not key or rule.by is not None or key in (rule.where or {}) else rule.model_copy(update={"by": key})
 
 
 def no_worse_words(rule: NoWorse) -> str:

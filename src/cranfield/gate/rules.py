@@ -131,6 +131,12 @@ def rules_of(gate: GateConfig, testset: str) -> list[tuple[int, Rule]]:
     ]
 
 
+def in_classes(rule: Rule, key: str) -> Rule:
+    """The rule with the classes of the verdict, where it goes by classes and names none; `key` is empty for no classes."""
+    terms = rule.terms
+    return rule.model_copy(update={rule.kind: no_worse.in_classes(terms, key)}) if isinstance(terms, NoWorse) else rule
+
+
 def measure_of(rule: Rule) -> str | None:
     """The measure of a rule, as written; None if it has none."""
     terms = rule.terms

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from cranfield.errors import CranfieldError, Problem, nearest_name, shorten
 from cranfield.measures.catalogue import ALIASES, CATALOGUE, TREC_CUTS
-from cranfield.measures.measure import Measure
+from cranfield.measures.measure import Measure, MeasureSpec
 
 _GLUED = re.compile(r"(?P<name>.*?[A-Za-z])[._]?(?P<cutoff>[0-9]+)")
 """`p5`, `ndcg_10`: a name and a cutoff without the @."""
@@ -73,3 +73,17 @@ def _whole(name: str, params: str | None, cutoff: str | None, parse: Callable[[s
             except CranfieldError:
                 continue
     return name
+
+
+def with_name(text: str, spec: MeasureSpec, given: str, parse: Callable[[str], Measure]) -> str:
+    """The spelling of a measure whose only parameter has no name: `RBP(p=0.5)` for `rbp(.5)`; empty where none parses."""
+    value, after = given.strip(), text.rpartition(")")[2].strip()
+    spellings = [f"{spec.name}({parameter.name}={value}){after}" for parameter in spec.parameters]
+    if value.isdecimal() and not after:
+        spellings.insert(0, f"{spec.name}@{value}")
+    for spelling in spellings if "=" not in value else ():
+        try:
+            return str(parse(spelling))
+        except CranfieldError:
+            continue
+    return ""

@@ -10,7 +10,7 @@ from dataclasses import replace
 from cranfield.errors import CranfieldError, MeasureError, Problem, UsageError, shorten, unknown_name
 from cranfield.measures.catalogue import ALIASES, CATALOGUE, PRESETS, TREC_CUTS
 from cranfield.measures.measure import Gains, Measure, MeasureSpec, Parameter, ParameterSpec, spell
-from cranfield.measures.nearest import EXAMPLE, known_cut, known_name, unknown_measure
+from cranfield.measures.nearest import EXAMPLE, known_cut, known_name, unknown_measure, with_name
 
 MAX_CUTOFF = 2**31 - 1
 LONGEST = 1000
@@ -125,7 +125,7 @@ def _cutoff(text: str, spec: MeasureSpec, cutoff: str | None) -> int | float | N
 def _parameters(text: str, spec: MeasureSpec, given: str | None) -> tuple[tuple[str, Parameter], ...]:
     values: dict[str, Parameter] = {}
     known = {parameter.name: parameter for parameter in spec.parameters}
-    for match in _split(text, given or ""):
+    for match in _split(text, spec, given or ""):
         if match["name"] not in known:
             raise UsageError(unknown_name(f"parameter of {spec.name}", match["name"], known))
         if match["name"] in values:
@@ -135,14 +135,17 @@ def _parameters(text: str, spec: MeasureSpec, given: str | None) -> tuple[tuple[
     return tuple((p.name, values[p.name]) for p in spec.parameters if values.get(p.name, p.default) != p.default)
 
 
-def _split(text: str, given: str) -> Iterator[re.Match[str]]:
+def _split(text: str, spec: MeasureSpec, given: str) -> Iterator[re.Match[str]]:
     """The parameters between the brackets, one match each."""
     position = 0
     while given[position:].strip():
         match = _PARAM.match(given, position)
         if match is None:
             raise MeasureError(
-                f"{text}: cannot read the parameter {shorten(given[position:].strip())}", expected="key=value"
+                f"{text}: cannot read the parameter {shorten(given[position:].strip())}",
+                expected=f"key=value, as in {named}"
+                if (named := with_name(text, spec, given, _parse))
+                else "key=value",
             )
         yield match
         position = match.end()

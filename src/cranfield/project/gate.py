@@ -16,6 +16,7 @@ from pathlib import Path
 from cranfield.config.load import placed
 from cranfield.config.strict import Finding
 from cranfield.errors import ConfigError, CranfieldError, InputError, Problem, UsageError
+from cranfield.evaluation.class_verdict import deciding_key
 from cranfield.evaluation.evidence.values import Finding as EvidenceFinding
 from cranfield.evaluation.values import Evaluation
 from cranfield.formats.io.files import refusal, shown
@@ -24,7 +25,7 @@ from cranfield.gate.baseline import Baseline, misfits, parse_baseline, read_base
 from cranfield.gate.gate_input import GateInput
 from cranfield.gate.ref import Ref
 from cranfield.gate.result import BaselineFacts, GateResult, GateStatus
-from cranfield.gate.rules import check_fit, compared_measures, measure_of, rules_of
+from cranfield.gate.rules import check_fit, compared_measures, in_classes, measure_of, rules_of
 from cranfield.gate.verdict import GateTerms, judge_all
 from cranfield.model import Run
 from cranfield.model.renaming import own_id
@@ -309,7 +310,8 @@ def _judged(
         *_matched_queries(plan, experiment),
         *(_differences(baseline, evaluation, experiment) if baseline is not None else ()),
     )
-    rules = [rule for _, rule in rules_of(plan.gate, experiment.name)]
+    classes = deciding_key(experiment.testset, experiment.declared)
+    rules = [in_classes(rule, classes) for _, rule in rules_of(plan.gate, experiment.name)]
     findings = system_evidence(experiment, evaluation)
     return judge_all(given, GateTerms(rules, plan.config.limits, experiment.primary, facts, notes, findings))
 

@@ -90,3 +90,9 @@ def test_what_cannot_be_is_refused(cranfield, args, words):
     code, out, err = cranfield(*args)
     assert (code, out) == (2, "")
     assert words in err
+
+
+def test_the_fields_of_answers_are_no_option(cranfield):
+    code, _, err = cranfield("--confusion", "routed=kind")
+    assert code == 2
+    assert "No such option" in err

@@ -92,10 +92,12 @@ def test_compare_takes_the_same_options(tmp_path: Path) -> None:
     call = ("compare", "queries.yaml", "old.run", "new.run", "-m", "RR")
     assert "VERDICT: mixed" in cranfield(tmp_path, *call, "--verdict-strata", "kind").stdout
     assert "VERDICT: better" in cranfield(tmp_path, *call, "--verdict", "pooled").stdout
-    many = cranfield(tmp_path, *call[:4], "old.run", "--verdict-strata", "kind", "--fail-on", "mixed")
-    assert many.returncode == 2
-    assert "--verdict-strata is about two runs" in many.stderr
-    assert "--fail-on mixed is about two runs" in many.stderr
+    (tmp_path / "third.run").write_text((tmp_path / "old.run").read_text().replace("Q0 x", "Q0 y"))
+    more = (*call[:4], "third.run", "-m", "RR", "--verdict-strata")
+    many = cranfield(tmp_path, *more, "kind")
+    assert "the mean over all queries decides here" in " ".join(many.stdout.split())
+    assert "unknown stratum 'kond'" in cranfield(tmp_path, *more, "kond").stderr
+    assert "--fail-on mixed is about two runs" in cranfield(tmp_path, *more, "kind", "--fail-on", "mixed").stderr
 
 
 def test_each_of_several_test_sets_has_its_own_classes_and_the_summary_says_mixed(tmp_path: Path) -> None:
@@ -112,6 +114,25 @@ def test_the_comment_of_a_merge_request_has_the_table_of_classes(tmp_path: Path)
     body = comment_body((tmp_path / "out" / "report.md").read_text(), marker="report", limit=60_000, source="the job")
     assert "new against old is mixed: better in name, worse in question" in body
     assert re.search(r"\| question \| worse \|", body)
+
+
+@pytest.mark.parametrize(
+    ("config", "rule", "got"),
+    [
+        ("", "{measure: RR}", "better"),
+        ("strata: kind", "{measure: RR}", "mixed: better in kind: name, worse in kind: question"),
+        ("verdict: pooled", "{measure: RR}", "better"),
+        ("verdict: pooled", "{measure: RR, by: kind}", "mixed: better in kind: name, worse in kind: question"),
+        ("strata: kind", "{measure: RR, where: {kind: name}}", "better"),
+    ],
+)
+def test_no_worse_goes_by_the_classes_of_the_verdict(tmp_path: Path, config: str, rule: str, got: str) -> None:
+    project(tmp_path, f"{config}\ngate:\n  system: new\n  rules: [no_worse: {rule}]")
+    assert cranfield(tmp_path, "baseline", "accept", "--run", "old.run", "--reason", "start").returncode == 0
+    done = cranfield(tmp_path, "gate", "--format", "json")
+    assert done.returncode == got.startswith("mixed"), done.stderr
+    (result,) = json.loads(done.stdout)["gates"]
+    assert [each["got"] for each in result["rules"]] == [got]
 
 
 def test_a_gate_fails_on_mixed_in_its_result_and_in_junit(tmp_path: Path) -> None:
