@@ -142,7 +142,7 @@ class Group(NamedTuple):
 GROUPS = {
     "options": Group({name: _annotation(name, row) for name, row in TESTSET_OPTIONS.items()}, _testset_options),
     "overrides": Group({name: _annotation(name, row) for name, row in config_options().items()}, _overrides),
-    "scoring": Group(SCORING_OPTIONS | {"confusion": ConfusionOption}, _scoring_options),
+    "scoring": Group({**SCORING_OPTIONS, "confusion": ConfusionOption}, _scoring_options),
     "scores": Group(SCORING_OPTIONS, _scoring_options),
 }
 """Keyword of a command to the group that it takes."""
