@@ -198,12 +198,13 @@ class _Patch:
             else:
                 self.edits.add(members[first - 1].end, members[last].end, "")
         for insertion in insertions:
-            between = self._between(part, insertion.after)
+            after = max((place for place in range(insertion.after + 1) if place not in gone), default=-1)
+            between = self._between(part, after)
             text = self._entry(part, insertion, between)
-            if insertion.after < 0:
+            if after < 0:
                 self.edits.add(members[0].start, members[0].start, text + between)
             else:
-                end = members[insertion.after].end
+                end = members[after].end
                 self.edits.add(end, end, between + text)
 
     def _fill(self, part: Part, insertions: Sequence[_Insertion]) -> None:
