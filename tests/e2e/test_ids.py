@@ -67,6 +67,9 @@ def test_a_row_more_needs_the_files_carried_over_and_then_changes_nothing_else(b
     done = cranfield(by_row, "testset", "migrate-ids", "truth.csv", ".", "--old", "before.csv")
     assert done.returncode == 0, done.stderr
     assert "carried over from the rule row" in done.stderr
+    shifted = cranfield(by_row, "gate")
+    assert shifted.returncode == 2
+    assert "rules name queries by row, and 1 query was added since the baseline was accepted" in shifted.stderr
     change = (by_row / "cranfield.yaml").read_text().replace('["1", "2"]', '["red boots", "blue boots"]')
     (by_row / "cranfield.yaml").write_text(change)
     assert "1 query added since the baseline was accepted" in notes(by_row)

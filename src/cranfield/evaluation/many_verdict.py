@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from cranfield.evaluation.evidence.values import void_sentences
 from cranfield.evaluation.many_values import ManyComparison, ManyVerdict
+from cranfield.evaluation.pairing import has_value
 from cranfield.evaluation.verdict import sign_of
 from cranfield.evaluation.verdict_table import VerdictCode
 from cranfield.measures import CATALOGUE
@@ -91,8 +92,9 @@ def _disagreements(many: ManyComparison, best: Sequence[str]) -> tuple[str, ...]
         first = many.names[means.index(max(means))]
         if means[many.best_first[0]] < max(means) and first not in best:
             notes.append(f"{measure} puts {first} first, and {leader} is first by {many.primary}")
-    if many.dropped:
-        n = len(many.dropped)
+    unpaired = [q for q in many.dropped if any(has_value(each, many.primary, q) for each in many.evaluations)]
+    if unpaired:
+        n = len(unpaired)
         count = "1 query does not count" if n == 1 else f"{n} queries do not count"
         notes.append(f"{count}, as not every system has a value of {many.primary} there")
     return tuple(notes)

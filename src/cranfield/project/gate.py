@@ -28,7 +28,7 @@ from cranfield.gate.result import BaselineFacts, GateResult, GateStatus
 from cranfield.gate.rules import check_fit, compared_measures, in_classes, measure_of, rules_of
 from cranfield.gate.verdict import GateTerms, judge_all
 from cranfield.model import Run
-from cranfield.model.renaming import own_id
+from cranfield.model.renaming import match_ids, own_id
 from cranfield.project.experiment import Experiment, prepare, prepare_all, require_folder, require_one_set
 from cranfield.project.gate_plan import Plan, planned
 from cranfield.project.history import remember
@@ -171,6 +171,7 @@ def _baselines(
             problems += error.problems
             continue
         baseline = with_ids_of(baseline, experiment.testset)
+        problems += _shifted_rows(plan, experiment, baseline)
         problems += misfits(baseline, experiment.dry, k=experiment.k, measures=compared_measures(rules), name=label)
         ref = plan.ref.name if plan.ref is not None else ""
         facts = BaselineFacts(plan.gate.baseline_of(name), ref, baseline.system, baseline.commit, baseline.accepted)
@@ -321,16 +322,34 @@ def system_evidence(experiment: Experiment, evaluation: Evaluation) -> tuple[Evi
     return replace(experiment.options.limits, max_failed_share=None).inspect((evaluation,), experiment.primary)
 
 
+def _named_queries(plan: Plan, experiment: Experiment) -> list[str]:
+    """The queries that rules of a test set name, as they stand in the config."""
+    rules = rules_of(plan.gate, experiment.name)
+    return [name for _, rule in rules for name in getattr(rule.terms, "queries", None) or ()]
+
+
 def _matched_queries(plan: Plan, experiment: Experiment) -> Iterator[str]:
     """Queries that rules name by another rule of ids, with the ids of the set: a row may be another query one day."""
-    given = {
-        name: own_id(experiment.testset, name)
-        for _, rule in rules_of(plan.gate, experiment.name)
-        for name in getattr(rule.terms, "queries", None) or ()
-    }
+    given = {name: own_id(experiment.testset, name) for name in _named_queries(plan, experiment)}
     matched = [f"{name} is {own}" for name, own in given.items() if name != own]
     if matched:
         yield f"rules name queries by another rule of ids than the test set: {first_of(matched)}"
+
+
+def _shifted_rows(plan: Plan, experiment: Experiment, baseline: Baseline) -> Iterator[Problem]:
+    """Rules that name queries by row, where rows may be others than when the baseline was accepted."""
+    matches = {name: match_ids(experiment.testset, [name]) for name in _named_queries(plan, experiment)}
+    rows = [name for name, match in matches.items() if match is not None and match.rule == "row"]
+    if rows and baseline.added:
+        n = len(baseline.added)
+        yield Problem(
+            f"rules name queries by row, and {n_of(n, 'queries')} {'was' if n == 1 else 'were'} added since the baseline "
+            "was accepted: these rows may be other queries now",
+            path=shown(plan.path),
+            expected="ids of the test set",
+            got=first_of(rows),
+            hint="name the queries by their ids: cranfield testset show",
+        )
 
 
 def _differences(baseline: Baseline, evaluation: Evaluation, experiment: Experiment) -> Iterator[str]:

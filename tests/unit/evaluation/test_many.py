@@ -272,6 +272,15 @@ def test_queries_that_one_system_lacks_are_dropped_for_all_and_counted() -> None
     )
 
 
+def test_queries_that_nobody_has_a_value_for_are_no_disagreement() -> None:
+    judged = {f"q{i}": {"hit": 1} for i in range(9)}
+    testset = replace(set_of(12), grades=judged)
+    runs = {name: lists_of([rank] * 12) for name, rank in (("a", 1), ("b", 2), ("c", 3))}
+    found = compare_many([evaluate(testset, run, measures=["RR"], name=name) for name, run in runs.items()])
+    assert set(found.dropped) == {"q9", "q10", "q11"}
+    assert "not every system" not in " ".join(found.verdict.disagreements)
+
+
 def test_too_many_dropped_queries_make_it_invalid() -> None:
     testset = set_of(12)
     runs = {name: lists_of([rank] * 12) for name, rank in (("a", 1), ("b", 2), ("c", 3))}

@@ -105,6 +105,19 @@ def test_facts_about_a_golden_set_keep_what_is_not_known(tmp_path):
     assert facts.read_text().startswith('{\n    "dataset_status"')
 
 
+@pytest.mark.parametrize("n", [1, 7])
+def test_counts_of_facts_that_are_wrong_are_set_right(tmp_path, n):
+    path, facts = tmp_path / "g.json", tmp_path / "g.meta.json"
+    path.write_text(json.dumps([RECORD, SECOND]))
+    facts.write_text(json.dumps({"query_count": n, "strata_counts": {"locate:": n, "debug:easy": 1}, "mine": 3}))
+    old = path.read_text()
+    assert changed(path, Addition("q2", targets=[Entity("src/a.py::h")])) == old.replace(
+        '["src/a.py::g"]', '["src/a.py::g", "src/a.py::h"]'
+    )
+    again = json.loads(facts.read_text())
+    assert (again["query_count"], again["strata_counts"], again["mine"]) == (2, {"locate:": 2}, 3)
+
+
 def test_the_medical_form_keeps_comments_and_keys(tmp_path):
     path = tmp_path / "m.yaml"
     path.write_text(MEDICAL)

@@ -283,6 +283,16 @@ def test_a_report_of_several_systems_marks_the_best_of_each_measure(pair: tuple[
     assert table.rows[1][-2] == 1
 
 
+def test_queries_that_are_never_judged_are_not_counted_beside_the_means() -> None:
+    queries = tuple(Query(f"q{number}", "text") for number in range(5))
+    testset = TestSet("set", queries, {"q0": {"d": 1}, "q1": {"d": 1}, "q2": {"e": 1}})
+    run = {query.id: {"d": 1.0} for query in queries}
+    both = [evaluate(testset, run, measures=["RR"], name=name) for name in ("old", "new")]
+    table = tables(evaluation_document(both), "measures")[0]
+    n = [column.title for column in table.columns].index("n")
+    assert [row[n] for row in table.rows] == [3, 3]
+
+
 def test_mcnemar_is_told_in_a_sentence(comparison: Comparison) -> None:
     said = [
         block.text for block in section(comparison_document(comparison), "movement") if isinstance(block, Paragraph)

@@ -14,14 +14,14 @@ from pathlib import Path
 from typing import Any, cast
 
 from cranfield.errors import CranfieldError
-from cranfield.formats.io.files import BYTE_ORDER_MARK, GZIP_MAGIC, ZSTD_MAGIC, meta_path, unpacked_name
+from cranfield.formats.io.files import BYTE_ORDER_MARK, GZIP_MAGIC, META_SUFFIX, ZSTD_MAGIC, meta_path, unpacked_name
 from cranfield.formats.io.located import located_text
 from cranfield.formats.io.tree import Unreadable, plain_number
 from cranfield.formats.registry import Format
 from cranfield.formats.splice.parts import Part, UnspliceableError, json_lines_part, json_part, yaml_part
 from cranfield.formats.splice.rows import splice_rows
 from cranfield.formats.splice.trees import splice_tree
-from cranfield.formats.testsets.golden_facts import COUNTED_REVIEW
+from cranfield.formats.testsets.golden_facts import COUNTED_REVIEW, with_counts_of
 from cranfield.formats.testsets.id_rules import with_id_rule
 from cranfield.formats.testsets.native_write import document_of
 from cranfield.formats.testsets.span_csv import rebased
@@ -120,6 +120,8 @@ def _file(source: Path, old: str | None, new: str | None, entry: Format) -> byte
         raise UnspliceableError
     mark = BYTE_ORDER_MARK if data.startswith(BYTE_ORDER_MARK) else b""
     text = data[len(mark) :].decode("utf-8")
+    if entry.name == "golden-json" and source.name.endswith(META_SUFFIX):
+        old = with_counts_of(text, old)
     if entry.name == "spans-csv":
         old, new = rebased(old, text), rebased(new, text)
     return mark + splice_text(text, old, new, entry.layout).encode("utf-8")

@@ -17,7 +17,7 @@ from pydantic import Field
 
 from cranfield.errors import TestSetError, shorten
 from cranfield.formats.io.delimited import write_unicode
-from cranfield.formats.io.files import STDIN, stem, unpacked_name
+from cranfield.formats.io.files import META_SUFFIX, STDIN, stem, unpacked_name
 from cranfield.formats.io.located import load_located
 from cranfield.formats.io.records import OpenModel
 from cranfield.formats.io.validation import Text, load_model
@@ -68,7 +68,7 @@ class _Facts(OpenModel):
 def facts_path(path: Path) -> Path:
     """Where the facts about a set lie: `golden.meta.json` beside `golden.json`, packed or not."""
     name = unpacked_name(path)
-    return path.with_name(re.sub(r"(?<=.)\.json$", "", name) + ".meta.json")
+    return path.with_name(re.sub(r"(?<=.)\.json$", "", name) + META_SUFFIX)
 
 
 def with_facts(testset: TestSet, path: Path, n_reviewed: int | None) -> TestSet:
@@ -121,7 +121,8 @@ def _marginals(facts: _Facts) -> dict[str, int]:
     counts: Counter[str] = Counter()
     for cell, n in facts.strata_counts.items():
         for key, value in zip(STRATA, cell.split(":"), strict=False):
-            counts[f"{key}={value}"] += n
+            if value:
+                counts[f"{key}={value}"] += n
     values = {} if facts.query_count is None else {"queries": int(facts.query_count)}
     reviewed = {} if facts.human_reviewed_count is None else {REVIEWED: int(facts.human_reviewed_count)}
     return {**values, **{key: int(n) for key, n in counts.items()}, **reviewed}
@@ -176,6 +177,17 @@ def write_facts(testset: TestSet, path: Path) -> None:
     if more := _more(testset, path, facts):
         facts["cranfield"] = more
     write_unicode(facts_path(path), [json.dumps(facts, indent=2, ensure_ascii=False) + "\n"])
+
+
+def with_counts_of(text: str, written: str) -> str:
+    """Facts as they are written, with the counts of a text, which need not be those of the set.
+
+    Args:
+        text: the file as it stands.
+        written: what `write_facts` wrote of the set in it.
+    """
+    there, facts = json.loads(text), json.loads(written)
+    return json.dumps(facts | {key: there[key] for key in ("query_count", "strata_counts") if key in there})
 
 
 def _more(testset: TestSet, path: Path, facts: Mapping[str, Any]) -> dict[str, Any]:

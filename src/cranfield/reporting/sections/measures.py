@@ -237,14 +237,15 @@ def _other_means(evaluations: Sequence[Evaluation], measures: Sequence[Measure])
 
 
 def _matrix(evaluations: Sequence[Evaluation], measures: Sequence[Measure]) -> Table:
-    """Systems by measures; the best mean of each measure is marked."""
+    """Systems by measures; the best mean of each measure is marked. n counts queries with a value of any measure."""
     columns = [Column("system"), *(Column(str(measure), "value") for measure in measures)]
     columns += [Column("n", "count"), Column("failed", "count"), Column("judged", "percent")]
     means = [mean_cells([_mean(each, measure) for each in evaluations], measure) for measure in measures]
     rows = []
     for evaluation, cells in zip(evaluations, zip(*means, strict=True), strict=True):
         share = judged_share(evaluation.ranking, measures[0].depth)
-        rows.append((evaluation.name, *cells, len(evaluation.query_ids), len(evaluation.failures), share.mean))
+        n = max((summary.n for summary in evaluation.summaries.values()), default=0)
+        rows.append((evaluation.name, *cells, n, len(evaluation.failures), share.mean))
     return Table(tuple(columns), rows, "Means of every system", shown=None)
 
 
