@@ -125,7 +125,7 @@ def decide(
     """
     baseline, candidate = names
     alpha, margin = options.alpha, options.margin
-    numbers = _format_numbers(declared, options.test, alpha)
+    numbers = numbers_of(declared, options)
     if void:
         return (
             VerdictCode.INVALID,
@@ -144,11 +144,6 @@ def decide(
         return code, sentence, (*_noninferiority_note(declared, alpha), *of_mean, *_detectable_difference(declared))
     notes = (*_noninferiority_note(declared, alpha), *of_mean)
     return code, f"{candidate} is {code.text} than {baseline}: {numbers}.", notes
-
-
-def numbers_of(declared: MeasureComparison, options: CompareOptions) -> str:
-    """The numbers of the declared test on the primary measure, as the sentence of a verdict has them."""
-    return _format_numbers(declared, options.test, options.alpha)
 
 
 def _noninferiority_note(declared: MeasureComparison, alpha: float) -> tuple[str, ...]:
@@ -239,13 +234,14 @@ def _is_significant(result: TestResult, alpha: float) -> bool:
     return result.p_adjusted is not None and result.p_adjusted <= alpha
 
 
-def _format_numbers(declared: MeasureComparison, test: str, alpha: float) -> str:
+def numbers_of(declared: MeasureComparison, options: CompareOptions) -> str:
     """The means, and the estimate that the declared test is about with its interval.
 
     `nDCG@10 0.4120 to 0.4710, +0.0590 (95 % CI +0.0210 to +0.0970, p .0021, n = 50, permutation)`; of another quantity than the
     mean, `nDCG@10 0.4120 to 0.4710, Hodges-Lehmann estimate +0.0500 (95 % CI +0.0100 to +0.0900, p .0021, 31 of 50
     queries differ, wilcoxon), mean difference +0.0590`.
     """
+    test, alpha = options.test, options.alpha
     if declared.delta is None:
         return f"{declared.measure} has no query that both sides have a value for"
     bounds = (declared.ci_low, declared.ci_high)

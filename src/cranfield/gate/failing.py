@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from cranfield.config.gate import Rule
 from cranfield.gate.decimals import as_text
-from cranfield.gate.gate_input import GateInput, direction
+from cranfield.gate.gate_input import GateInput
 from cranfield.gate.result import QueryChange, RuleResult
 from cranfield.gate.rules import measure_of
 from cranfield.measures import CATALOGUE, parse
@@ -48,13 +48,13 @@ def _lost(given: GateInput, measure: str) -> set[str]:
     """Queries with a lower value than in the baseline, or with none now; none by a diagnostic measure."""
     if CATALOGUE[parse(measure).name].diagnostic:
         return set()
-    now, before, sign = given.values(measure), given.before(measure), direction(measure)
+    now, before, sign = given.sides(measure)
     return {query for query in before if query not in now or sign * now[query] < sign * before[query]}
 
 
 def _badness(given: GateInput, measure: str) -> Callable[[str], tuple[bool, float, str]]:
     """Sorts by the loss; without a value in the baseline by the value, after those."""
-    now, before, sign = given.values(measure), given.before(measure), direction(measure)
+    now, before, sign = given.sides(measure)
 
     def badness(query_id: str) -> tuple[bool, float, str]:
         if query_id not in now:

@@ -11,6 +11,7 @@ import numpy as np
 
 from cranfield.evaluation.absence import leaves_out
 from cranfield.evaluation.values import Evaluation
+from cranfield.evaluation.verdict import sign_of
 from cranfield.gate.baseline import Baseline
 from cranfield.gate.decimals import exact
 from cranfield.measures import CATALOGUE, Measure, compute, parse
@@ -121,6 +122,10 @@ class GateInput:
             if outcome.is_failure or (outcome is Outcome.MISSING and not silent)
         }
 
+    def sides(self, measure: str) -> tuple[Values, Values, int]:
+        """The values now, those of the baseline, and 1 if higher is better, -1 if lower is."""
+        return self.values(measure), self.before(measure), direction(measure)
+
     @property
     def latencies(self) -> Sequence[float]:
         """Latencies of calls in milliseconds, if recorded."""
@@ -131,7 +136,7 @@ class GateInput:
 
 def direction(measure: str) -> int:
     """1 if higher is better, -1 if lower is."""
-    return 1 if CATALOGUE[parse(measure).name].higher_is_better else -1
+    return sign_of(parse(measure))
 
 
 def named(where: Where) -> str:

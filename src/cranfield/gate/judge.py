@@ -133,7 +133,7 @@ def _every_query(rule: Floor, bound: Decimal, given: GateInput) -> RuleResult:
 
 def drop(rule: Drop, given: GateInput) -> RuleResult:
     """Drop of a mean below the baseline, over the queries with both values."""
-    now, before, sign = given.values(rule.measure), given.before(rule.measure), direction(rule.measure)
+    now, before, sign = given.sides(rule.measure)
     groups = []
     for label, queries in given.groups(rule.where, rule.by):
         lost = tuple(query_id for query_id in queries if query_id in before and query_id not in now)
@@ -213,7 +213,7 @@ def interval_of(
 
 def ratchet(rule: Ratchet, given: GateInput) -> RuleResult:
     """No query may get worse than in the baseline."""
-    now, before, sign = given.values(rule.measure), given.before(rule.measure), direction(rule.measure)
+    now, before, sign = given.sides(rule.measure)
     testset = given.evaluation.testset
     queries = given.queries(rule.where)
     if rule.queries is not None:

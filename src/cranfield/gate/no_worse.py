@@ -15,7 +15,7 @@ from cranfield.evaluation.classes import smallest_n
 from cranfield.evaluation.verdict import verdict_of_p
 from cranfield.evaluation.verdict_table import VerdictCode
 from cranfield.gate.decimals import as_text, mean
-from cranfield.gate.gate_input import GateInput, direction, named
+from cranfield.gate.gate_input import GateInput, named
 from cranfield.gate.judge import lowest
 from cranfield.gate.result import RuleResult, Status
 from cranfield.model import query_strata
@@ -86,7 +86,7 @@ def _classes(rule: NoWorse, given: GateInput, pairs: Sequence[str]) -> Mapping[s
 
 
 def _tested(rule: NoWorse, given: GateInput, groups: Mapping[str, Sequence[str]]) -> list[_Tested]:
-    now, before, sign = given.values(rule.measure), given.before(rule.measure), direction(rule.measure)
+    now, before, sign = given.sides(rule.measure)
     alpha = _alpha(rule, given)
     spec, results = TESTS[rule.test or given.test], []
     for pairs in groups.values():
@@ -117,7 +117,7 @@ def _judged(rule: NoWorse, given: GateInput, overall: _Tested, classes: Sequence
     silent = [each.label for each in classes if each.p is None]
     if silent:
         sentence += f"; too few queries to decide: {first_of(silent)}"
-    now, before, sign = given.values(rule.measure), given.before(rule.measure), direction(rule.measure)
+    now, before, sign = given.sides(rule.measure)
     of = worse or [overall]
     losses = {q: loss for each in of for q in each.pairs if (loss := sign * (now[q] - before[q])) < 0}
     queries = lowest(losses, 1) if is_broken else ()
@@ -129,7 +129,7 @@ def _judged(rule: NoWorse, given: GateInput, overall: _Tested, classes: Sequence
 
 def _undetectable_loss(rule: NoWorse, given: GateInput, pairs: Sequence[str]) -> str:
     """Why a mean that fell could not have been significant; empty where it could, or where it did not fall."""
-    now, before, sign = given.values(rule.measure), given.before(rule.measure), direction(rule.measure)
+    now, before, sign = given.sides(rule.measure)
     test, alpha = rule.test or given.test, _alpha(rule, given)
     fell = sign * (mean([now[query_id] for query_id in pairs]) - mean([before[query_id] for query_id in pairs])) < 0
     if not fell or TESTS[test].smallest_p(len(pairs), given.n_draws) <= alpha:

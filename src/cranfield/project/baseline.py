@@ -11,7 +11,7 @@ from cranfield.errors import Problem, SystemUnderTestError, UsageError
 from cranfield.evaluation.values import Evaluation
 from cranfield.formats.io.files import refusal, shown
 from cranfield.gate.baseline import Baseline, baseline_of, misfits, read_baseline, with_ids_of, write_baseline
-from cranfield.gate.gate_input import GateInput, direction
+from cranfield.gate.gate_input import GateInput
 from cranfield.gate.ref import ref_named
 from cranfield.gate.result import BaselineChange, MeasureChange, QueryChange
 from cranfield.gate.rules import rules_of
@@ -164,7 +164,7 @@ def _moved(
 ) -> tuple[tuple[QueryChange, ...], tuple[QueryChange, ...]]:
     """Queries that got worse and better on the primary measure, those that moved most first."""
     given = GateInput(evaluation, old)
-    now, before, sign = given.values(primary), given.before(primary), direction(primary)
+    now, before, sign = given.sides(primary)
     ranking = evaluation.ranking
     outcomes = dict(zip(ranking.query_ids, (outcome.value for outcome in ranking.outcomes), strict=True))
     gains = {query_id: sign * (now[query_id] - before[query_id]) for query_id in before if query_id in now}

@@ -167,31 +167,32 @@ def _keep(
         kept.append(Kept(values, None, test, alpha))
     if report is None:
         return kept
-    reports = [_last_report(folder, evaluation) for evaluation in evaluations]
+    last = _last_points(folder)
+    reports = [_last_report(local, last, evaluation) for evaluation in evaluations]
     if not all(reports):
         with suppress(OSError):
             reports = [keep_report(local, report, when)] * len(evaluations)
     return [replace(files, report=name) for files, name in zip(kept, reports, strict=True)]
 
 
-def _last_report(folder: Path, evaluation: Evaluation) -> str | None:
-    """The report of the last evaluation of a system, where its answers and everything else were the same."""
+def _last_points(folder: Path) -> dict[tuple[str, str], HistoryPoint]:
+    """Names of a test set and a system to their last point; none where the history cannot be read."""
     try:
-        points = read_history(folder).points
+        return {(point.testset, point.system): point for point in read_history(folder).points}
     except UsageError:
+        return {}
+
+
+def _last_report(local: Path, points: Mapping[tuple[str, str], HistoryPoint], evaluation: Evaluation) -> str | None:
+    """The report of the last evaluation of a system, where its answers and everything else were the same."""
+    run, last = evaluation.run, points.get((evaluation.testset.name, evaluation.name))
+    if last is None:
         return None
-    run = evaluation.run
-    of_system = [
-        point for point in points if (point.testset, point.system) == (evaluation.testset.name, evaluation.name)
-    ]
-    if not of_system:
-        return None
-    last = of_system[-1]
     config_digest, depth = (None, None) if run is None else (run.config_digest, run.depth)
     now = (evaluation.run_digest, evaluation.testset.digest, config_digest, depth, evaluation.pilot)
     then = (last.run_digest, last.digest, last.config_digest, last.k, last.pilot)
     is_same = now == then and last.convention == evaluation.ranking.convention.name
-    return last.report if is_same and inside(folder / FOLDER, last.report) else None
+    return last.report if is_same and inside(local, last.report) else None
 
 
 def append(folder: Path, *records: Mapping[str, Any]) -> Path:
