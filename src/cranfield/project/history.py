@@ -23,7 +23,7 @@ from cranfield.formats.io.files import refusal
 from cranfield.measures import Measure
 from cranfield.model import TestSet
 from cranfield.model.renaming import under_rule
-from cranfield.project.history_files import inside, keep_report, keep_values, without_void
+from cranfield.project.history_files import Kept, inside, keep_report, keep_values, without_void
 from cranfield.record import Fields, plain, record_of
 from cranfield.repo.git import Standing, commits_between, standing
 
@@ -58,16 +58,6 @@ class History:
     """In the order of the file."""
     damaged: tuple[tuple[int, str], ...] = ()
     """Number of each line that could not be read, and the reason."""
-
-
-@dataclass(frozen=True, slots=True)
-class Kept:
-    """What is kept of an evaluation besides its line, and what was declared."""
-
-    values: str | None = None
-    report: str | None = None
-    test: str | None = None
-    alpha: float | None = None
 
 
 def history_record(

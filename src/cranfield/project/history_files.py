@@ -12,6 +12,7 @@ import os
 import shutil
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from datetime import datetime
 from hashlib import sha256
 from pathlib import Path
@@ -34,6 +35,16 @@ VALUES_VERSION = 1
 FAILED_QUERIES = "failed-queries"
 """The evidence check of failures."""
 _REPORT, _VALUES = ".html", ".json.gz"
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """What is kept of an evaluation besides its line, and what was declared."""
+
+    values: str | None = None
+    report: str | None = None
+    test: str | None = None
+    alpha: float | None = None
 
 
 def keep_values(folder: Path, evaluation: Evaluation) -> str:
