@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
+from cranfield.evaluation.absence import absence_sentences
+from cranfield.evaluation.caveat import Caveat, CaveatKind
 from cranfield.evaluation.values import ByMeasure, Evaluation
 from cranfield.measures import Measure
+from cranfield.model import Convention
+from cranfield.words import and_list
 
 
 def with_columns(evaluation: Evaluation, columns: Mapping[Measure, Evaluation]) -> Evaluation:
@@ -28,17 +32,32 @@ def with_columns(evaluation: Evaluation, columns: Mapping[Measure, Evaluation]) 
 
 def joined(measures: Sequence[Measure], parts: Sequence[Evaluation]) -> Evaluation:
     """Evaluations of one run with other measures as one, with the ranking of the first measure's and the warnings of all."""
-    of = {measure: part for part in parts for measure in part.measures}
-    warnings = dict.fromkeys(warning for part in parts for warning in part.warnings)
-    return replace(
-        with_columns(of[measures[0]], {measure: of[measure] for measure in measures}), warnings=tuple(warnings)
-    )
+    of = {measure: (measure, part) for part in parts for measure in part.measures}
+    columns = dict(of[measure] for measure in measures)
+    whole = with_columns(columns[measures[0]], columns)
+    return replace(whole, warnings=tuple(dict.fromkeys(_joined_warnings(whole, parts))))
 
 
-def with_printed_names(evaluation: Evaluation) -> Evaluation:
-    """The evaluation with the names of measures that its convention prints."""
-    names = dict(evaluation.ranking.convention.names)
-    if not names:
-        return evaluation
-    shown = [replace(measure, shown=names.get(measure.name, "")) for measure in evaluation.measures]
-    return with_columns(evaluation, dict.fromkeys(shown, evaluation))
+def _joined_warnings(whole: Evaluation, parts: Sequence[Evaluation]) -> Iterator[str]:
+    """Warnings of evaluations of one run: with the measures that they are about, where those of another evaluation differ.
+
+    What absent queries count as is one sentence for all measures, where the judgments are the same.
+    """
+    shared = set(whole.warnings).intersection(*(part.warnings for part in parts))
+    is_one_set = all(part.testset.grades == whole.testset.grades for part in parts)
+    for part in parts:
+        names = and_list([str(measure) for measure in part.measures])
+        for line in part.warnings:
+            kind = line.kind if isinstance(line, Caveat) else ()
+            if is_one_set and CaveatKind.ABSENT in kind:
+                yield from absence_sentences(whole.testset, whole.ranking, whole.measures, whole.values, whole.scored)
+            elif line in shared or CaveatKind.NO_VALUE in kind:
+                yield line
+            else:
+                yield Caveat(f"{names}: {line}", *kind, part.measures)
+
+
+def as_printed(measures: Iterable[Measure], convention: Convention) -> tuple[Measure, ...]:
+    """Measures with the names that a convention prints."""
+    names = dict(convention.names)
+    return tuple(replace(measure, shown=names.get(measure.name, "")) for measure in measures)

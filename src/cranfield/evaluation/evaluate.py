@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from cranfield.errors import MeasureError, Problem
 from cranfield.evaluation.absence import absence_sentences, without_judgment
 from cranfield.evaluation.caveat import Caveat, CaveatKind
+from cranfield.evaluation.columns import as_printed
 from cranfield.evaluation.margins import tie_margin
 from cranfield.evaluation.values import ByMeasure, Evaluation, Summary
 from cranfield.measures import CATALOGUE, DEFAULT_MEASURES, Measure, compute, parse_all
@@ -61,7 +62,7 @@ def evaluate_ranking(
     Raises:
         MeasureError: a measure requested by name is undefined for every query; gives the reason.
     """
-    requested = parse_all(DEFAULT_MEASURES) if measures is None else tuple(measures)
+    requested = as_printed(parse_all(DEFAULT_MEASURES) if measures is None else measures, ranking.convention)
     results = {measure: _computed(measure, ranking, testset) for measure in requested}
     impossible = {measure: reasons for measure, (_, scored, reasons) in results.items() if not scored.any()}
     notes = list(warnings)

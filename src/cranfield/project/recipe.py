@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from cranfield.errors import UsageError
-from cranfield.evaluation.columns import with_columns, with_printed_names
+from cranfield.evaluation.columns import with_columns
 from cranfield.evaluation.evaluate import evaluate_ranking
 from cranfield.evaluation.values import (
     RATED_BY_SLOT,
@@ -119,7 +119,6 @@ def evaluate_with_options(
             evaluation = evaluate_in_orders(testset, run, chosen, options)
         if on_detail:
             evaluation = replace(evaluation, warnings=(*evaluation.warnings, _not_on_detail(on_detail, testset)))
-    evaluation = with_printed_names(evaluation)
     if evaluation.run is not None or options.confusion:
         from cranfield.evaluation.confusion import confusions_of
 
@@ -241,21 +240,20 @@ def with_measure(evaluation: Evaluation, spelling: str | Measure | None) -> Eval
     measure = among(measure if evaluation.scales else replace(measure, on_detail=False), evaluation.measures)
     if measure in evaluation.measures and not evaluation.scales:
         return evaluation
-    ranking, scales, warnings = evaluation.ranking, dict(evaluation.scales), []
+    ranking, scales = evaluation.ranking, dict(evaluation.scales)
     if evaluation.scales:
         from cranfield.project.scales import on_its_scale
 
         ranking, scales[measure] = on_its_scale(evaluation, measure)
-        warnings = [f"on the {scales[measure]} scale: {measure}"]
     if measure in evaluation.measures:
         return evaluation
     more = evaluate_ranking(evaluation.testset, ranking, [measure], name=evaluation.name, run_digest="")
-    grown = replace(
-        with_columns(evaluation, {**dict.fromkeys(evaluation.measures, evaluation), measure: more}),
+    warnings = [f"on the {scales[measure]} scale: {more.measures[0]}"] if scales else []
+    return replace(
+        with_columns(evaluation, {**dict.fromkeys(evaluation.measures, evaluation), more.measures[0]: more}),
         scales=scales,
         warnings=tuple(dict.fromkeys((*evaluation.warnings, *warnings, *more.warnings))),
     )
-    return with_printed_names(grown)
 
 
 def report(

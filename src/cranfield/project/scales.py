@@ -85,9 +85,10 @@ def evaluate_on_scales(
     scale_notes: list[str] = []
     for to, group in by_scale.items():
         on_scale = with_consensus(bare, rule, to=to, scale=given)
-        scale_notes.append(f"on the {to} scale: {', '.join(map(str, group))}; {'; '.join(map(str, on_scale.notes))}")
-        on_scale = replace(on_scale, ratings={})  # its grades are all that this part is about
-        parts[to] = score(on_scale, run, group, options or ScoringOptions(RATED_BY_SLOT))
+        bare_scale = replace(on_scale, ratings={})  # its grades are all that this part is about
+        parts[to] = score(bare_scale, run, group, options or ScoringOptions(RATED_BY_SLOT))
+        named = ", ".join(map(str, parts[to].measures))
+        scale_notes.append(f"on the {to} scale: {named}; {'; '.join(map(str, on_scale.notes))}")
     if len({part.query_ids for part in parts.values()}) > 1:
         raise InternalError("the same run has other queries on another scale")
     found = joined(tuple(scales), tuple(parts.values()))

@@ -221,6 +221,14 @@ def test_measures_are_printed_as_their_users_know_them():
     assert str(evaluate({"q1": {"d1": 1}}, LISTS, measures=["AP@3"]).measures[0]) == "AP@3"
 
 
+def test_caveats_name_measures_as_tables_do():
+    unjudged = {"q1": {"d1": 1}, "q2": {"d1": 1}}
+    found = evaluate(unjudged, {"q1": ["d1"], "q2": ["x"]}, measures=["AP@3", "RR@3"], convention="searchtweak")
+    assert "MAP@3, MRR@3 have no value for 1 of 2 queries (nothing within the cutoff is judged): q2" in found.warnings
+    rated = evaluate(TWO_SCALES, LISTS, measures=["AP@3", "P@3"], convention="searchtweak")
+    assert rated.warnings[0].startswith("on the binary scale: MAP@3, P@3; ")
+
+
 def test_without_ratings_a_measure_of_the_detail_scale_says_that_it_is_not_on_it():
     plain = replace(TWO_SCALES, ratings={}, grades={"q1": {"a": 2}, "q2": {"b": 1}})
     evaluation = evaluate(plain, LISTS, measures=["nDCG(d)@3", "nDCG@3"])
