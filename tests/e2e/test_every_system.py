@@ -24,6 +24,8 @@ from cranfield.systems.collect.collection import collect
 from cranfield.systems.collect.preflight import preflight
 
 ENGINES = Path(__file__).parent / "engines" / "engines.py"
+PLAIN = (sys.executable, "-I", "-S", "engines.py")
+"""A start without the installed packages takes half the time; MCP's servers are among them."""
 SOME = 25
 """Queries asked of every kind of system; starting a program for each takes its time. None has a word twice, or
 a word of two parts, which are read in more than one way."""
@@ -35,7 +37,7 @@ def corpus(shared_data: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("engines")
     shutil.copy(ENGINES, folder)
     documents = shared_data / "cranfield" / "corpus.jsonl"
-    subprocess.run([sys.executable, "engines.py", "build", documents], cwd=folder, check=True)
+    subprocess.run([*PLAIN, "build", documents], cwd=folder, check=True)
     return folder
 
 
@@ -69,9 +71,9 @@ def testset(shared_data: Path) -> TestSet:
     return TestSet("cranfield", queries, grades)
 
 
-def served(folder: Path, *what: str) -> Iterator[int]:
+def served(folder: Path, *command: str) -> Iterator[int]:
     """Start a server of one of the engines; its port."""
-    server = subprocess.Popen([sys.executable, "engines.py", *what], cwd=folder, stdout=subprocess.PIPE, text=True)
+    server = subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, text=True)
     try:
         assert server.stdout is not None
         port = int(server.stdout.readline())
@@ -99,32 +101,35 @@ def _wait_for(port: int) -> None:
 
 @pytest.fixture(scope="module")
 def http_port(corpus: Path) -> Iterator[int]:
-    yield from served(corpus, "http", "fts_plain")
+    yield from served(corpus, *PLAIN, "http", "fts_plain")
 
 
 @pytest.fixture(scope="module")
 def mcp_port(corpus: Path) -> Iterator[int]:
-    yield from served(corpus, "mcp", "fts_plain", "http")
+    yield from served(corpus, sys.executable, "engines.py", "mcp", "fts_plain", "http")
 
 
 def config_of(http_port: int, mcp_port: int) -> dict[str, object]:
-    python, engines = sys.executable, "engines.py"
     read = {"json": "results", "id": "id", "score": "score"}
     arguments = {"query": "{query}", "limit": "{k}"}
     return {
         "command": {
-            "command": [python, engines, "ask", "fts_plain", "{query}", "{k}"],
+            "command": [*PLAIN, "ask", "fts_plain", "{query}", "{k}"],
             "extract": {"jsonl": True, "id": "id", "score": "score"},
         },
         "function": {"python": "engines:fts_plain"},
         "coroutine": {"python": "engines:later"},
-        "lines": {"lines": [python, engines, "lines", "fts_plain"]},
+        "lines": {"lines": [*PLAIN, "lines", "fts_plain"]},
         "http": {
             "http": {"url": f"http://127.0.0.1:{http_port}/search", "parameters": {"q": "{query}", "size": "{k}"}},
             "extract": read,
         },
         "mcp-stdio": {
-            "mcp": {"command": [python, engines, "mcp", "fts_plain"], "tool": "search", "arguments": arguments},
+            "mcp": {
+                "command": [sys.executable, "engines.py", "mcp", "fts_plain"],
+                "tool": "search",
+                "arguments": arguments,
+            },
             "extract": read,
         },
         "preset": {

@@ -24,7 +24,7 @@ from cranfield.model import Answer, Hit, Outcome, Query, Run, TestSet, conventio
 from cranfield.ranking import rank_run
 from cranfield.ranking.memory import rank_mapping
 
-N_CASES = 300 if settings().max_examples > 30 else 100
+N_CASES = 300 if settings().max_examples > 30 else 60
 """Queries; fewer under the hypothesis profile `quick` of `make test`."""
 EXACT = 1e-9
 SPELLINGS = [

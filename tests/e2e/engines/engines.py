@@ -48,24 +48,12 @@ STOPWORDS = frozenset(
 
 
 def build(corpus: str) -> None:
-    """Index a JSONL file of `_id`, `title` and `text`, for every engine, into the folder."""
-    import tantivy
-
+    """Index a JSONL file of `_id`, `title` and `text` for SQLite, and copy it, into the folder."""
     documents = [json.loads(line) for line in Path(corpus).read_text(encoding="utf-8").splitlines()]
     with sqlite3.connect(HERE / "fts.db") as database:
         database.execute("CREATE VIRTUAL TABLE docs USING fts5(id UNINDEXED, title, body, tokenize='porter unicode61')")
         rows = [(one["_id"], one["title"], one["text"]) for one in documents]
         database.executemany("INSERT INTO docs VALUES (?, ?, ?)", rows)
-    schema = tantivy.SchemaBuilder()
-    schema.add_text_field("id", stored=True, tokenizer_name="raw")
-    schema.add_text_field("text", tokenizer_name="en_stem")
-    (HERE / "tantivy").mkdir()
-    index = tantivy.Index(schema.build(), path=str(HERE / "tantivy"))
-    writer = index.writer(num_threads=1)
-    for one in documents:
-        writer.add_document(tantivy.Document(id=[one["_id"]], text=[one["title"] + " " + one["text"]]))
-    writer.commit()
-    writer.wait_merging_threads()
     (HERE / "corpus.jsonl").write_text(Path(corpus).read_text(encoding="utf-8"), encoding="utf-8")
 
 
@@ -90,11 +78,23 @@ def fts_titles(query: str, k: int) -> list[tuple[str, float]]:
     return _fts(query, k, "0, 5, 1")
 
 
+def _documents() -> list[dict]:
+    return [json.loads(line) for line in (HERE / "corpus.jsonl").read_text(encoding="utf-8").splitlines()]
+
+
 @cache
 def _tantivy():
     import tantivy
 
-    index = tantivy.Index.open(str(HERE / "tantivy"))
+    schema = tantivy.SchemaBuilder()
+    schema.add_text_field("id", stored=True, tokenizer_name="raw")
+    schema.add_text_field("text", tokenizer_name="en_stem")
+    index = tantivy.Index(schema.build())
+    writer = index.writer(num_threads=1)
+    for one in _documents():
+        writer.add_document(tantivy.Document(id=[one["_id"]], text=[one["title"] + " " + one["text"]]))
+    writer.commit()
+    writer.wait_merging_threads()
     index.reload()
     return index, index.searcher()
 
@@ -110,7 +110,7 @@ def tantivy(query: str, k: int) -> list[tuple[str, float]]:
 def _bm25s():
     import bm25s
 
-    documents = [json.loads(line) for line in (HERE / "corpus.jsonl").read_text(encoding="utf-8").splitlines()]
+    documents = _documents()
     model = bm25s.BM25()
     model.index([_tokens(one["title"] + " " + one["text"]) for one in documents], show_progress=False)
     return model, [one["_id"] for one in documents]
