@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from enum import Enum, auto
+from typing import Self
 
 
 class CaveatKind(Enum):
@@ -34,7 +35,7 @@ class Caveat(str):
     __slots__ = ("kind",)
     kind: tuple[object, ...]
 
-    def __new__(cls, sentence: str, *kind: object) -> Caveat:  # noqa: PYI034 - nothing is derived from it
+    def __new__(cls, sentence: str, *kind: object) -> Self:
         """Join a sentence with a `CaveatKind`, and with what makes two of that kind different ones."""
         caveat = super().__new__(cls, sentence)
         caveat.kind = kind

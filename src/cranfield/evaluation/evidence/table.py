@@ -58,6 +58,11 @@ class Check:
     """The usual cause and what to do about it, for the documentation."""
 
 
+_SAME_LIST = (
+    "different expectations with the most frequent list / all different expectations >= t, 10 or more, or 4 or more with a "
+    "list of 5 results or more"
+)
+_REHASH = "Look at the places that changed, correct the test set, and rehash it (cranfield testset rehash)."
 _ROWS = (
     Check(
         "kept-answers",
@@ -185,8 +190,7 @@ _ROWS = (
     Check(
         "same-list",
         "Queries that expect different documents get the same list.",
-        "different expectations with the most frequent list / all different expectations >= t, 10 or more, or 4 or more with a "
-        "list of 5 results or more",
+        _SAME_LIST,
         0.9,
         Consequence.VOID,
         system=same_list,
@@ -235,8 +239,7 @@ _ROWS = (
     Check(
         "repeated-list",
         "Many queries that expect different documents get the same list, as from a fallback.",
-        "different expectations with the most frequent list / all different expectations >= t, 10 or more, or 4 or more with a "
-        "list of 5 results or more",
+        _SAME_LIST,
         0.3,
         Consequence.CAVEAT,
         system=same_list,
@@ -333,7 +336,7 @@ _ROWS = (
         0,
         Consequence.CAVEAT,
         system=queries_noted(NoteKind.INTACT),
-        cause="Look at the places that changed, correct the test set, and rehash it (cranfield testset rehash).",
+        cause=_REHASH,
     ),
     Check(
         "drifted-queries",
@@ -342,7 +345,7 @@ _ROWS = (
         0,
         Consequence.CAVEAT,
         system=queries_noted(NoteKind.DRIFT),
-        cause="Look at the places that changed, correct the test set, and rehash it (cranfield testset rehash).",
+        cause=_REHASH,
     ),
     Check(
         "identical-runs",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from string import ascii_lowercase
 from typing import NamedTuple
 
@@ -94,11 +94,17 @@ def order_of(many: ManyComparison, sort: str) -> tuple[int, ...]:
     if sort == "rank":
         means = many.ranks.means if many.ranks is not None else (0.0,) * len(many.names)
         return tuple(sorted(places, key=lambda place: (means[place], place)))
-    measure = next((measure for measure in many.summaries if str(measure).lower() == sort.lower()), None)
-    if measure is None:
-        raise UnknownNameError.among("order", sort, (*SORTS, *map(str, many.summaries)))
+    measure = _measure_of(sort, many.summaries, SORTS)
     means = tuple((row.mean or 0.0) * sign_of(measure) for row in many.summaries[measure])
     return tuple(sorted(places, key=lambda place: (-means[place], place)))
+
+
+def _measure_of(sort: str, measures: Iterable[Measure], others: Sequence[str]) -> Measure:
+    """The measure of an order, spelled in any case; `others` are the orders by something else."""
+    known = {str(measure).lower(): measure for measure in measures}
+    if sort.lower() not in known:
+        raise UnknownNameError.among("order", sort, (*others, *map(str, known.values())))
+    return known[sort.lower()]
 
 
 def _other_measures(many: ManyComparison) -> list[Measure]:
@@ -115,9 +121,7 @@ def sorted_evaluations(evaluations: Sequence[Evaluation], sort: str) -> list[Eva
     if sort == "name":
         return sorted(evaluations, key=lambda each: each.name)
     measures = list(dict.fromkeys(measure for each in evaluations for measure in each.measures))
-    measure = next((measure for measure in measures if str(measure).lower() == sort.lower()), None)
-    if measure is None:
-        raise UnknownNameError.among("order", sort, ("given", "name", *map(str, measures)))
+    measure = _measure_of(sort, measures, ("given", "name"))
 
     def badness(each: Evaluation) -> tuple[bool, float]:
         mean = each.summaries[measure].mean if measure in each.summaries else None
