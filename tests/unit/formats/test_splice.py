@@ -13,7 +13,7 @@ import pytest
 from cranfield.formats.sniff import read_testset
 from cranfield.formats.splice.files import splice_text
 from cranfield.formats.splice.parts import UnspliceableError
-from cranfield.model import Entity, Pattern, Span, content_id
+from cranfield.model import Entity, Pattern, Query, Span, content_id
 from cranfield.testsets.edit import Addition, added
 from cranfield.testsets.storage import save
 
@@ -224,5 +224,11 @@ def test_queries_that_get_another_group_keep_what_only_their_text_says(tmp_path,
     assert [query.strata["query_group"] for query in read_testset(path, "rre").queries] == ["h", "g"]
     squeezed = "".join(path.read_text().split())
     assert all("".join(entry.split()) in squeezed for entry in kept)
+    save(testset, path)
+    assert path.read_text() == before
+    between = Query(content_id("new"), "new", strata={"query_group": "h"})
+    more = (testset.queries[0], between, testset.queries[1])
+    save(replace(testset, queries=more, grades=testset.grades | {between.id: {"d": 2.0}}), path)
+    assert len(read_testset(path, "rre").queries) == 3
     save(testset, path)
     assert path.read_text() == before

@@ -38,7 +38,7 @@ def splice_tree(text: str, root: Part, old: Any, new: Any, *, is_yaml: bool) -> 
     """
     patch = _Patch(Style(text, root, is_yaml=is_yaml))
     patch.value(old, new, root)
-    return patch.edits.applied(text)
+    return patch.applied()
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +53,17 @@ class _Patch:
     def __init__(self, style: Style) -> None:
         self.style = style
         self.edits = Edits()
+        self._changed: list[tuple[Part, Sequence[_Insertion], Sequence[int]]] = []
+        """Lists and mappings with the members that come and go: written last, when every entry that moves is known."""
+
+    def applied(self) -> str:
+        """The changed text."""
+        for part, insertions, gone in self._changed:
+            if part.style == "block":
+                self._block_members(part, insertions, gone)
+            else:
+                self._flow_members(part, insertions, gone)
+        return self.edits.applied(self.style.text)
 
     def value(self, old: Any, new: Any, part: Part) -> None:
         """Change a part that holds `old` into one that holds `new`."""
@@ -132,12 +143,8 @@ class _Patch:
         self._members(part, insertions, sorted(gone))
 
     def _members(self, part: Part, insertions: Sequence[_Insertion], gone: Sequence[int]) -> None:
-        if not insertions and not gone:
-            return
-        if part.style == "block":
-            self._block_members(part, insertions, gone)
-        else:
-            self._flow_members(part, insertions, gone)
+        if insertions or gone:
+            self._changed.append((part, insertions, gone))
 
     def _block_members(self, part: Part, insertions: Sequence[_Insertion], gone: Sequence[int]) -> None:
         style = self.style
