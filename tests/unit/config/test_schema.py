@@ -8,7 +8,7 @@ import yaml
 from cranfield.config.schema import SCHEMA_FILE, config_schema, schema_text
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def validator():
     schema = json.loads(SCHEMA_FILE.read_text(encoding="utf-8"))
     jsonschema.Draft202012Validator.check_schema(schema)

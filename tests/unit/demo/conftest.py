@@ -40,17 +40,17 @@ def corpus(built: tuple[Corpus, DemoFiles]) -> Corpus:
 
 
 @pytest.fixture(scope="session")
-def demo(built: tuple[Corpus, DemoFiles]) -> DemoFiles:
+def built_demo(built: tuple[Corpus, DemoFiles]) -> DemoFiles:
     return built[1]
 
 
 @pytest.fixture(scope="session")
-def run_search(demo: DemoFiles) -> Search:
+def run_search(built_demo: DemoFiles) -> Search:
     """Call the copied script the way the config does, from the demo's folder."""
 
     def run(*arguments: str | bytes, database: str = "plain.db") -> subprocess.CompletedProcess[bytes]:
         command = [sys.executable, "-I", "-S", "search.py", "--db", database, *arguments]
-        return subprocess.run(command, cwd=demo.folder, capture_output=True, timeout=30)
+        return subprocess.run(command, cwd=built_demo.folder, capture_output=True, timeout=30)
 
     return run
 

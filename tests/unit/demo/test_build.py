@@ -22,42 +22,45 @@ FILES = ["corpus.db", "cranfield.yaml", "fields.db", "plain.db", "search.py", "t
 
 
 def digests(folder: Path) -> dict[str, str]:
-    return {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in folder.iterdir()}
+    return {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in folder.iterdir() if path.is_file()}
 
 
-def test_the_folder_holds_what_was_promised(demo: DemoFiles, corpus: Corpus) -> None:
-    assert sorted(path.name for path in demo.folder.iterdir()) == FILES
-    assert (demo.config, demo.testset) == (demo.folder / "cranfield.yaml", demo.folder / "testset.yaml")
-    assert [path.name for path in demo.databases] == ["plain.db", "fields.db"]
-    assert demo.n_entities == len(corpus)
+def test_the_folder_holds_what_was_promised(built_demo: DemoFiles, corpus: Corpus) -> None:
+    assert sorted(path.name for path in built_demo.folder.iterdir()) == FILES
+    assert (built_demo.config, built_demo.testset) == (
+        built_demo.folder / "cranfield.yaml",
+        built_demo.folder / "testset.yaml",
+    )
+    assert [path.name for path in built_demo.databases] == ["plain.db", "fields.db"]
+    assert built_demo.n_entities == len(corpus)
 
 
-def test_the_test_set_is_the_packages_own_but_for_what_this_python_lacks(demo: DemoFiles, corpus: Corpus) -> None:
-    written, source = read_testset_yaml(demo.testset), read_testset_yaml(QUESTIONS)
-    assert len(written.queries) == demo.n_queries == len(source.queries) - len(demo.drift.queries)
+def test_the_test_set_is_the_packages_own_but_for_what_this_python_lacks(built_demo: DemoFiles, corpus: Corpus) -> None:
+    written, source = read_testset_yaml(built_demo.testset), read_testset_yaml(QUESTIONS)
+    assert len(written.queries) == built_demo.n_queries == len(source.queries) - len(built_demo.drift.queries)
     for query_id, grades in written.grades.items():
         assert grades == {i: grade for i, grade in source.grades[query_id].items() if i in corpus}
     left_out = {i for grades in source.grades.values() for i in grades} - set(corpus.by_id)
-    assert {entity_id for _, entity_id in demo.drift.ids} == left_out
-    said = " ".join(demo.drift.sentences())
+    assert {entity_id for _, entity_id in built_demo.drift.ids} == left_out
+    said = " ".join(built_demo.drift.sentences())
     assert all(entity_id in said for entity_id in left_out)
 
 
-def test_no_query_is_lost_on_the_pythons_it_was_written_for(demo: DemoFiles) -> None:
+def test_no_query_is_lost_on_the_pythons_it_was_written_for(built_demo: DemoFiles) -> None:
     assert (3, 11) <= sys.version_info < (3, 14), "look at the questions again for this Python, then widen this"
-    assert (demo.drift.queries, demo.drift.targets, demo.drift.legacy) == ((), (), ())
+    assert (built_demo.drift.queries, built_demo.drift.targets, built_demo.drift.legacy) == ((), (), ())
 
 
-def test_the_config_loads_and_its_systems_pass_their_preflight(demo: DemoFiles) -> None:
-    config = load_config(demo.config)
+def test_the_config_loads_and_its_systems_pass_their_preflight(built_demo: DemoFiles) -> None:
+    config = load_config(built_demo.config)
     assert (config.pair, config.k) == (("plain", "fields"), 10)
     held = preflight(build_systems(config), k=config.k)
     assert {entry.system for entry in held} == {"plain", "fields"}
 
 
-def test_both_systems_answer_through_the_config(demo: DemoFiles, tmp_path: Path) -> None:
-    config = load_config(demo.config)
-    testset = read_testset_yaml(demo.testset)
+def test_both_systems_answer_through_the_config(built_demo: DemoFiles, tmp_path: Path) -> None:
+    config = load_config(built_demo.config)
+    testset = read_testset_yaml(built_demo.testset)
     few = tuple(query for query in testset.queries if query.id in {"A01", "B01", "E06", "G01"})
     part = TestSet("part", few, {query.id: testset.grades.get(query.id, {}) for query in few})
     runs = collect_all(part, build_systems(config), out_dir=tmp_path, k=config.k)
@@ -71,44 +74,39 @@ def test_both_systems_answer_through_the_config(demo: DemoFiles, tmp_path: Path)
     assert runs["plain"].digest != runs["fields"].digest
 
 
-def test_nothing_written_says_where_it_was_written_or_who_made_it(demo: DemoFiles) -> None:
-    places = {str(demo.folder), str(Path.home()), sys.prefix, sys.base_prefix, str(Path(os.__file__).parent)}
+def test_nothing_written_says_where_it_was_written_or_who_made_it(built_demo: DemoFiles) -> None:
+    places = {str(built_demo.folder), str(Path.home()), sys.prefix, sys.base_prefix, str(Path(os.__file__).parent)}
     telling = [place for place in places if len(place) > len("/root")]
-    for path in demo.folder.iterdir():
+    for path in built_demo.folder.iterdir():
         content = path.read_bytes()
         assert [place for place in telling if place.encode() in content] == [], path.name
 
 
-@pytest.fixture(scope="module")
-def again(tmp_path_factory: pytest.TempPathFactory) -> tuple[DemoFiles, list[str]]:
-    """A demo built by a second pass over the library into a folder with other files, and its progress messages."""
-    folder = tmp_path_factory.mktemp("again") / "new" / "folder"
-    folder.mkdir(parents=True)
-    (folder / "plain.db").write_text("broken")
-    (folder / "notes.txt").write_text("mine")
+def test_a_second_pass_over_the_library_elsewhere_gives_the_same_bytes(built_demo: DemoFiles, demo: Path) -> None:
+    """The other one was made by `cranfield demo`, in a process of its own."""
+    other = digests(demo)
+    assert {name: other[name] for name in FILES} == digests(built_demo.folder)
+
+
+def test_building_over_a_demo_replaces_its_files_and_leaves_others(
+    built_demo: DemoFiles, corpus: Corpus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("cranfield.demo.build.build_corpus", lambda **_: corpus)
+    (tmp_path / "plain.db").write_text("broken")
+    (tmp_path / "notes.txt").write_text("mine")
     messages: list[str] = []
-    return build_demo(folder, progress=messages.append), messages
-
-
-def test_building_again_elsewhere_gives_the_same_bytes(demo: DemoFiles, again: tuple[DemoFiles, list[str]]) -> None:
-    files, messages = again
-    assert {name: digest for name, digest in digests(files.folder).items() if name != "notes.txt"} == digests(
-        demo.folder
-    )
-    assert files.drift == demo.drift
-    assert [line.split()[0] for line in messages] == ["reading", "describing", "indexing", "indexing", "writing"]
-
-
-def test_building_over_a_demo_replaces_its_files_and_leaves_others(again: tuple[DemoFiles, list[str]]) -> None:
-    folder = again[0].folder
-    assert sorted(path.name for path in folder.iterdir()) == sorted([*FILES, "notes.txt"])
-    assert (folder / "notes.txt").read_text() == "mine"
+    files = build_demo(tmp_path, progress=messages.append)
+    assert files.drift == built_demo.drift
+    assert (tmp_path / "notes.txt").read_text() == "mine"
+    (tmp_path / "notes.txt").unlink()
+    assert digests(tmp_path) == digests(built_demo.folder)
+    assert [line.split()[0] for line in messages] == ["indexing", "indexing", "writing"]
 
 
 def test_the_folder_is_made_with_those_above_it(
     tmp_path: Path, corpus: Corpus, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("cranfield.demo.build.build_corpus", lambda **_: corpus)
+    monkeypatch.setattr("cranfield.demo.build.build_corpus", lambda **_: Corpus(corpus.entities[::20]))
     assert build_demo(tmp_path / "new" / "folder").config.is_file()
 
 

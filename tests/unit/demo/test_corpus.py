@@ -190,7 +190,9 @@ def test_the_order_of_the_file_system_does_not_matter(tmp_path: Path) -> None:
 def test_a_library_without_topics_is_read_all_the_same(tmp_path: Path) -> None:
     (tmp_path / "abc.py").write_text('"""Hello."""\n', encoding="utf-8")
     (tmp_path / "not_of_the_library.py").write_text("def f(): ...\n", encoding="utf-8")
-    found = build_corpus(tmp_path)
+    messages: list[str] = []
+    found = build_corpus(tmp_path, progress=messages.append)
+    assert [line.split()[0] for line in messages] == ["reading", "describing"]
     assert "abc.py" in found
     assert not any(entity.kind == "topic" for entity in found)
     assert not any(entity.path.startswith("not_of") for entity in found)

@@ -366,9 +366,9 @@ ATTRIBUTES = {
 
 
 @pytest.fixture(scope="module")
-def asked(demo: DemoFiles) -> TestSet:
+def asked(built_demo: DemoFiles) -> TestSet:
     """The written test set, its database asked."""
-    return ask(read_testset_yaml(demo.testset), demo.folder)
+    return ask(read_testset_yaml(built_demo.testset), built_demo.folder)
 
 
 @pytest.mark.parametrize("query_id", ATTRIBUTES)
@@ -397,9 +397,9 @@ def test_what_nothing_answers_is_declared_and_names_nothing_of_the_library(tests
     ]
 
 
-def test_the_confidence_is_of_what_the_best_result_holds(demo: DemoFiles) -> None:
+def test_the_confidence_is_of_what_the_best_result_holds(built_demo: DemoFiles) -> None:
     """All of its own name, none of a word that nothing holds, and of the two together the part of the commoner word."""
-    with closing(open_read_only(str(demo.databases[0]))) as connection:
+    with closing(open_read_only(str(built_demo.databases[0]))) as connection:
         sure = {
             text: confidence(connection, text, "json/decoder.py::JSONDecoder")
             for text in ("JSONDecoder", "zzyzx", "JSONDecoder zzyzx")

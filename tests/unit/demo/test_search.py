@@ -108,14 +108,14 @@ def test_a_bad_call_ends_with_2_and_says_how_to_call(run_search: Search, argumen
     assert b"usage: search.py --db FILE" in done.stderr
 
 
-def test_a_database_that_is_not_there_is_an_error_and_is_not_made(run_search: Search, demo: DemoFiles) -> None:
+def test_a_database_that_is_not_there_is_an_error_and_is_not_made(run_search: Search, built_demo: DemoFiles) -> None:
     done = run_search("--", "json", database="absent.db")
     assert (done.returncode, done.stdout) == (1, b"")
     assert b"absent.db: unable to open database file" in done.stderr
-    assert not (demo.folder / "absent.db").exists()
+    assert not (built_demo.folder / "absent.db").exists()
 
 
-def test_a_file_that_is_no_database_is_an_error(run_search: Search, demo: DemoFiles) -> None:
+def test_a_file_that_is_no_database_is_an_error(run_search: Search, built_demo: DemoFiles) -> None:
     done = run_search("--", "json", database="testset.yaml")
     assert (done.returncode, done.stdout) == (1, b"")
     assert b"not a database" in done.stderr
@@ -127,42 +127,42 @@ def fingerprint(folder: Path) -> dict[str, tuple[str, int]]:
     }
 
 
-def test_searching_changes_nothing_and_leaves_nothing_behind(run_search: Search, demo: DemoFiles) -> None:
-    before = fingerprint(demo.folder)
+def test_searching_changes_nothing_and_leaves_nothing_behind(run_search: Search, built_demo: DemoFiles) -> None:
+    before = fingerprint(built_demo.folder)
     for database in SYSTEMS:
         for query in ("json", WEIRD["sql"], "", "how do I run a function in a thread pool"):
             assert run_search("--", query, database=database).returncode == 0
-    assert fingerprint(demo.folder) == before
+    assert fingerprint(built_demo.folder) == before
     assert sorted(before) == ["corpus.db", "cranfield.yaml", "fields.db", "plain.db", "search.py", "testset.yaml"]
 
 
-def test_the_database_is_opened_so_that_it_cannot_be_written(demo: DemoFiles) -> None:
+def test_the_database_is_opened_so_that_it_cannot_be_written(built_demo: DemoFiles) -> None:
     from cranfield.demo.search import open_read_only
 
-    connection = open_read_only(str(demo.databases[0]))
+    connection = open_read_only(str(built_demo.databases[0]))
     with pytest.raises(sqlite3.OperationalError, match="readonly"):
         connection.execute("DELETE FROM entity")
     connection.close()
 
 
-def test_a_folder_with_signs_in_its_name_is_no_obstacle(demo: DemoFiles, tmp_path: Path) -> None:
+def test_a_folder_with_signs_in_its_name_is_no_obstacle(built_demo: DemoFiles, tmp_path: Path) -> None:
     folder = tmp_path / "what? 100% #1 & more"
     folder.mkdir()
-    shutil.copy(demo.databases[0], folder / "plain.db")
+    shutil.copy(built_demo.databases[0], folder / "plain.db")
     command = [sys.executable, "-I", "-S", str(SEARCH_SCRIPT), "--db", str(folder / "plain.db"), "--", "json"]
     done = subprocess.run(command, capture_output=True, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["results"]
 
 
-def test_the_script_stands_alone(demo: DemoFiles) -> None:
+def test_the_script_stands_alone(built_demo: DemoFiles) -> None:
     probe = "import sys, runpy; sys.argv = ['search.py', '--db', 'plain.db', '--', 'json']\n"
     probe += "try: runpy.run_path('search.py', run_name='__main__')\n"
     probe += "except SystemExit: print(*sorted(m for m in sys.modules if m.startswith(('cranfield', 'argparse'))))"
     command = [sys.executable, "-I", "-S", "-c", probe]
-    done = subprocess.run(command, cwd=demo.folder, capture_output=True, text=True, check=True)
+    done = subprocess.run(command, cwd=built_demo.folder, capture_output=True, text=True, check=True)
     assert done.stdout.splitlines()[1:] == [""]
-    assert (demo.folder / "search.py").read_bytes() == SEARCH_SCRIPT.read_bytes()
+    assert (built_demo.folder / "search.py").read_bytes() == SEARCH_SCRIPT.read_bytes()
 
 
 @pytest.mark.parametrize(

@@ -40,7 +40,7 @@ OTHERS = ("quepid", "opensearch", "ir_measures")
 UNDER_OTHERS = [(spelling, convention) for convention in OTHERS for spelling in DIFFERENT]
 UNDER_OTHERS += [("R@3", "octocode"), ("nDCG@3", "cupertino"), ("nDCG@3", "octocode")]
 UNDER_SEARCHTWEAK = [(spelling, "searchtweak") for spelling in DIFFERENT]
-few = settings(max_examples=min(40, settings().max_examples // 2))
+few = settings(max_examples=min(40, settings().max_examples // 3))
 
 
 def ranking_of(grades, scores, convention=TREC, depth=None):

@@ -48,11 +48,11 @@ def test_the_exact_p_equals_scipy_without_ties(n):
     assert result.p_one_sided == result.extra["p_exact_one_sided"] == pytest.approx(expected["greater"], rel=1e-12)
 
 
-def test_fifteen_that_differ_of_twenty_equal_scipy_with_every_sign_pattern():
-    d = np.array([0.1, 0.1, 0.2, 0.2, 0.2, 0.3, 0.5, 0.5, 0.7, 0.9, 1.0, 0.4, -0.1, -0.2, -0.3, 0, 0, 0, 0, 0])
+def test_twelve_that_differ_of_seventeen_equal_scipy_with_every_sign_pattern():
+    d = np.array([0.1, 0.1, 0.2, 0.2, 0.5, 0.5, 0.7, 0.9, 0.4, -0.1, -0.2, -0.3, 0, 0, 0, 0, 0])
     every = scipy.stats.PermutationMethod(n_resamples=np.inf)
     result = wilcoxon(d)
-    assert result.p_two_sided == pytest.approx(scipy.stats.wilcoxon(d[:15], method=every).pvalue, rel=1e-12)
+    assert result.p_two_sided == pytest.approx(scipy.stats.wilcoxon(d[:12], method=every).pvalue, rel=1e-12)
 
 
 @given(st.lists(st.integers(-4, 4).filter(bool), min_size=6, max_size=9))
@@ -147,7 +147,7 @@ def test_an_interval_that_is_open_at_zero_does_not_end_on_it():
     found = 0
     for numerators in itertools.combinations_with_replacement((-2, -1, 1, 2, 3), 7):
         d = np.array(numerators, dtype=float)
-        for alpha in (0.05, 0.1, 0.2):
+        for alpha in (0.1, 0.2):
             result = wilcoxon(d, alpha=alpha)
             if result.p_two_sided <= alpha and result.ci_low is not None and 0 < result.ci_low < 1e-9:
                 found += 1
