@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import gc
 import importlib.util
 import os
 import shlex
@@ -12,7 +13,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 from types import ModuleType
 
@@ -171,8 +172,28 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def pytest_unconfigure(config: pytest.Config) -> None:
     """Remove the program's folder; its server ends when its socket is gone."""
+    gc.unfreeze()  # extension modules report what is never freed
     if PROGRAM in config.stash:
         shutil.rmtree(config.stash[PROGRAM], ignore_errors=True)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Keep what collecting the tests makes out of every later search for garbage: millions of objects, and all stay."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.collect()
+        gc.freeze()
+        gc.enable()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collect_file(file_path: Path) -> Generator[None, list[pytest.Collector], list[pytest.Collector]]:
+    """Look for no examples in the docstrings of the tests: each process of a parallel run would import every helper for it."""
+    found = yield
+    return [one for one in found if file_path.suffix != ".py" or type(one) is pytest.Module]
 
 
 def _not_run(config: pytest.Config) -> list[tuple[str, str]]:
