@@ -84,7 +84,7 @@ def test_the_rule(groups, margin, code, pooled, of_classes):
 SWAPPED = {BETTER: WORSE, WORSE: BETTER}
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=settings().max_examples // 2, deadline=None)
 @given(st.dictionaries(st.sampled_from("abc"), st.lists(st.sampled_from([UP, DOWN, SAME]), min_size=1, max_size=14)))
 def test_better_and_worse_follow_the_rule_and_mirror_when_the_systems_are_swapped(groups):
     assume(len(groups) > 1 and any(len(ranks) > 1 for ranks in groups.values()))
@@ -246,12 +246,13 @@ def test_of_three_systems_one_mean_decides_and_a_reason_names_the_classes_in_whi
     runs = {n: {q.id: [*(f"x{i}" for i in range(1, of[q.id[0]])), "hit"] for q in queries} for n, of in ranks.items()}
     sides = [evaluate(testset, run, measures=["RR"], name=name) for name, run in runs.items()]
     note = "the mean over all queries decides here; compare two of the systems for a verdict by class"
-    found = compare_many(sides, CompareOptions(strata="type")).verdict
+    options = CompareOptions(strata="type", n_draws=2000)
+    found = compare_many(sides, options).verdict
     assert found.best == ("y",)
     assert f"{note} (y is not first in 1 of 2 classes: b)" in found.reasons
-    assert not any(note in reason for reason in compare_many(sides).verdict.reasons)
+    assert not any(note in reason for reason in compare_many(sides, CompareOptions(n_draws=2000)).verdict.reasons)
     alike = [evaluate(testset, runs["y"], measures=["RR"], name=name) for name in "xyz"]
-    assert note in compare_many(alike, CompareOptions(strata="type")).verdict.reasons
+    assert note in compare_many(alike, options).verdict.reasons
 
 
 def test_a_class_that_differs_alone_is_in_the_lead_of_the_sentence():
