@@ -252,11 +252,12 @@ def numbers_of(declared: MeasureComparison, options: CompareOptions) -> str:
     if TESTS[test].is_of_mean:
         numbers = f"{format_level(alpha)} CI {interval}, {p_value}n = {declared.n}, {test}"
         return f"{means}, {format_delta(declared.delta)} ({numbers})"
-    numbers = (
-        f"{format_level(alpha)} CI {interval}, {p_value}{declared.n_nonzero} of {declared.n} queries differ, {test}"
-    )
+    counts = f"{declared.n_nonzero} of {declared.n} queries differ, {test}"
+    mean = f"mean difference {format_delta(declared.delta)}"
+    if declared.estimate is None:
+        return f"{means}, {mean} ({counts})"
     estimate = f"{TESTS[test].estimate} {format_delta(declared.estimate)}"
-    return f"{means}, {estimate} ({numbers}), mean difference {format_delta(declared.delta)}"
+    return f"{means}, {estimate} ({format_level(alpha)} CI {interval}, {p_value}{counts}), {mean}"
 
 
 def mean_note(declared: MeasureComparison, test: str) -> tuple[str, ...]:

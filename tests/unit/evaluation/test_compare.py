@@ -139,6 +139,10 @@ def test_too_few_queries_say_how_many_differ():
     assert (
         "30 queries, of which 3 differ, are too few for a bounded interval at this alpha" in comparison.verdict.reasons
     )
+    # 3 queries of 30 from RR 1/2 to 1: a mean of 28.5 / 30 becomes 1.
+    assert comparison.verdict.sentence.endswith(
+        "RR 0.9500 to 1.0000, mean difference +0.0500 (3 of 30 queries differ, wilcoxon)."
+    )
 
 
 def failing(n_failed, n=20):

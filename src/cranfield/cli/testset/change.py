@@ -237,6 +237,7 @@ def convert_command(
 
     In the same format, only what the options change is written anew.
     """
+    from cranfield.errors import TestSetError
     from cranfield.formats.convert import chosen_format, convert
     from cranfield.formats.io.files import STDIN
     from cranfield.formats.testsets.meta_file import format_of
@@ -248,18 +249,25 @@ def convert_command(
     testset = read_stored(source, source_format, options.ids)
     if options != NO_OPTIONS or testset.ratings:
         testset = apply_options(testset, options, source.parent)
-    copied = None
-    if str(source) != STDIN and (entry := format_of(source, source_format)) is chosen_format(out, to):
-        copied = save_spliced(testset, source, out, entry)
-    written, losses = (testset, copied.notes) if copied is not None else convert(testset, out, to)
+    copied, same_format = None, ""
+    if str(source) != STDIN:
+        entry = format_of(source, source_format)
+        if entry is chosen_format(out, to):
+            copied = save_spliced(testset, source, out, entry)
+        elif entry.writer and source.suffix == out.suffix:
+            same_format = f"--to {entry.name} keeps the format of {source}, and everything that it says"
+    try:
+        written, losses = (testset, copied.notes) if copied is not None else convert(testset, out, to)
+    except TestSetError as error:
+        raise TestSetError([replace(problem, hint=problem.hint or same_format) for problem in error.problems]) from None
     if source_format is None:
         note(f"{source} is read as {format_of(source).sentence}")
     noticed = [item for item in testset.notes if copied is None or item.kind is not NoteKind.NOT_CARRIED]
     for sentence in (*noticed, *losses):
         note(f"note: {sentence}")
     is_lossy = bool(losses) or any(item.kind is NoteKind.NOT_CARRIED for item in noticed)
-    if is_lossy and copied is None and str(source) != STDIN and source.suffix == out.suffix and entry.writer:
-        note(f"hint: --to {entry.name} keeps the format of {source}, and everything that it says")
+    if is_lossy and same_format:
+        note(f"hint: {same_format}")
     n, n_read = len(written.queries), len(testset.queries)
     of = "" if n == n_read else f"{n} of "
     note(f"wrote {out}: {of}{n_of(n_read, 'queries')}, {written.digest[:19]}")
