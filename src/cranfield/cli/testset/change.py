@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -219,6 +220,17 @@ def split_command(
     )
 
 
+@contextmanager
+def _hint(sentence: str) -> Iterator[None]:
+    """The next step, for problems of a test set that name none."""
+    from cranfield.errors import TestSetError
+
+    try:
+        yield
+    except TestSetError as error:
+        raise TestSetError([replace(each, hint=each.hint or sentence) for each in error.problems]) from None
+
+
 @option_groups
 def convert_command(
     source: Annotated[Path, typer.Argument(metavar="IN", help="Test set, in any supported format.")],
@@ -237,7 +249,6 @@ def convert_command(
 
     In the same format, only what the options change is written anew.
     """
-    from cranfield.errors import TestSetError
     from cranfield.formats.convert import chosen_format, convert
     from cranfield.formats.io.files import STDIN
     from cranfield.formats.testsets.meta_file import format_of
@@ -256,10 +267,8 @@ def convert_command(
             copied = save_spliced(testset, source, out, entry)
         elif entry.writer and source.suffix == out.suffix:
             same_format = f"--to {entry.name} keeps the format of {source}, and everything that it says"
-    try:
+    with _hint(same_format):
         written, losses = (testset, copied.notes) if copied is not None else convert(testset, out, to)
-    except TestSetError as error:
-        raise TestSetError([replace(problem, hint=problem.hint or same_format) for problem in error.problems]) from None
     if source_format is None:
         note(f"{source} is read as {format_of(source).sentence}")
     noticed = [item for item in testset.notes if copied is None or item.kind is not NoteKind.NOT_CARRIED]
