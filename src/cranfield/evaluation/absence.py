@@ -54,7 +54,8 @@ def absence_sentences(
             CaveatKind.SILENT,
         )
     if missing:
-        places = np.array([i for i, q in enumerate(ranking.query_ids) if q in set(missing)], dtype=np.intp)
+        without = set(missing)
+        places = np.flatnonzero([query_id in without for query_id in ranking.query_ids])
         effect = in_brackets(effect_of(places, measures, values, scored))
         sentence = f"no answer in the run for {len(missing)} of {total} queries{effect}: {first_of(missing)}"
         yield Caveat(f"{Absence.NOT_RETURNED}: {sentence}", CaveatKind.ABSENT, Absence.NOT_RETURNED)

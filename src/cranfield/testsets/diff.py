@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from cranfield.model import Query, TestSet
@@ -97,11 +97,12 @@ def diff(old: TestSet, new: TestSet) -> Difference:
     common = [query_id for query_id in new.query_ids if query_id in old.by_id]
     texts = [(query_id, old.by_id[query_id].text, new.by_id[query_id].text) for query_id in common]
     renamed_ids = _reworded_ids(old, new)
+    moved = set(renamed_ids.values())
     return Difference(
         old,
         new,
         added=tuple(q for q in new.query_ids if q not in old.by_id and q not in renamed_ids),
-        removed=tuple(q for q in old.query_ids if q not in new.by_id and q not in renamed_ids.values()),
+        removed=tuple(q for q in old.query_ids if q not in new.by_id and q not in moved),
         reworded=(
             *(Rewording(query_id, was, now) for query_id, was, now in texts if was != now),
             *(Rewording(q, old.by_id[was].text, new.by_id[q].text, was) for q, was in renamed_ids.items()),
@@ -127,16 +128,18 @@ def _reworded_ids(old: TestSet, new: TestSet) -> dict[str, str]:
     """New id to old id of the queries whose question is another and whose judgments, alone among them, are the same."""
     if not old.meta.ids == new.meta.ids == "content":
         return {}
-    found: dict[str, str] = {}
-    gone = [query_id for query_id in old.query_ids if query_id not in new.by_id]
-    fresh = [query_id for query_id in new.query_ids if query_id not in old.by_id]
-    truths = {query_id: _grades(old, query_id) for query_id in gone}
-    for query_id in fresh:
-        truth = _grades(new, query_id)
-        befores = [other for other in gone if truths[other] == truth]
-        afters = [other for other in fresh if _grades(new, other) == truth]
-        if truth and len(befores) == len(afters) == 1:
-            found[query_id] = befores[0]
+    gone = _by_truth(old, [query_id for query_id in old.query_ids if query_id not in new.by_id])
+    fresh = _by_truth(new, [query_id for query_id in new.query_ids if query_id not in old.by_id])
+    return {
+        now[0]: gone[truth][0] for truth, now in fresh.items() if truth and len(now) == len(gone.get(truth, ())) == 1
+    }
+
+
+def _by_truth(testset: TestSet, query_ids: Sequence[str]) -> dict[frozenset[object], list[str]]:
+    """Judgments to the queries that have exactly these."""
+    found: dict[frozenset[object], list[str]] = {}
+    for query_id in query_ids:
+        found.setdefault(frozenset(_grades(testset, query_id).items()), []).append(query_id)
     return found
 
 

@@ -127,8 +127,9 @@ def plan_refresh(
     unknown = [query_id for query_id in drop if query_id not in testset.by_id]
     if unknown:
         raise UsageError(f"queries to drop that are not in the set: {', '.join(unknown)}")
-    if drop and len(set(drop)) != n:
-        raise UsageError(f"{n_of(len(set(drop)), 'queries')} to be dropped", expected=f"{n}, as many as come")
+    dropped = set(drop)
+    if drop and len(dropped) != n:
+        raise UsageError(f"{n_of(len(dropped), 'queries')} to be dropped", expected=f"{n}, as many as come")
     chosen, n_known = _chosen(testset, log, n, sample, seed)
     if len(chosen) < n:
         raise UsageError(
@@ -137,7 +138,7 @@ def plan_refresh(
             got=f"{n_of(len(log.counts), 'queries')}, {n_known} of them in the set or nearly so",
         )
     leaving = (
-        tuple(query_id for query_id in testset.query_ids if query_id in set(drop))
+        tuple(query_id for query_id in testset.query_ids if query_id in dropped)
         if drop
         else draw(testset, n, strata_keys(testset), seed, "leaving")
     )

@@ -56,7 +56,7 @@ def empty_on_one_side(sides: Sides, limit: float) -> Iterator[Found]:
         empty = [
             query_id
             for query_id in system.ids_of(system.expecting & ~system.has_results)
-            if query_id in answered - failed
+            if query_id in answered and query_id not in failed
         ]
         if max(limit * total, FEWEST_EMPTY) <= len(empty) < (NEARLY_ALL * total if total >= FEWEST else total):
             yield Found.of(
