@@ -29,24 +29,25 @@ SOURCES = r"(apple-docs|swift-evolution|hig|apple-archive|swift-org|swift-book):
 """The group holds the scheme alone: every id becomes `apple-docs`."""
 WHOLE = r"((?:apple-docs|swift-evolution|hig|apple-archive|swift-org|swift-book)://[^\s\)]+)"
 
-PROGRAM = """
-import sys
-how, query = sys.argv[1], sys.argv[2]
-if how == "silent":
-    print("no results"); sys.exit()
-if how == "broken":
-    sys.exit("index not found")
-number = int(query.removeprefix("item"))
-seen = 0 if how == "constant" else number
-ids = [f"apple-docs://uikit/page{seen * 31 % 97 + place}" for place in range(8)]
-ids.insert(1 + seen % 2, f"apple-docs://swiftui/item{seen}")
-if how == "case":
-    ids = [text.upper().replace("APPLE-DOCS", "apple-docs") for text in ids]
-if how == "short":
-    ids = ids[:2]
-print("Results:")
-for rank, text in enumerate(ids, 1):
-    print(f"{rank}. {text} (score {10 - rank})")
+PROGRAM = """\
+how=$1 seen=${2#item} rank=0
+page=apple-docs://uikit/page item=apple-docs://swiftui/item
+case $how in
+silent) echo no results; exit ;;
+broken) echo index not found >&2; exit 1 ;;
+constant) seen=0 ;;
+case) page=apple-docs://UIKIT/PAGE item=apple-docs://SWIFTUI/ITEM ;;
+esac
+found() {
+    rank=$((rank + 1))
+    echo "$rank. $1 (score $((10 - rank)))"
+    [ $how$rank != short2 ] || exit 0
+}
+echo Results:
+for place in 0 1 2 3 4 5 6 7; do
+    found $page$((seen * 31 % 97 + place))
+    [ $place != $((seen % 2)) ] || found $item$seen
+done
 """
 MCP_SERVER = """
 from mcp.server.mcpserver import MCPServer
@@ -102,7 +103,7 @@ def service() -> Iterator[str]:
 
 def program(how: str, regex: str = WHOLE) -> dict[str, Any]:
     """A program that prints a list of results."""
-    command = [sys.executable, "-I", "-S", "program.py", how, "{query}"]
+    command = ["sh", "program.sh", how, "{query}"]
     return {"command": command, "extract": {"regex": regex}, "empty": "no results", "concurrency": 2}
 
 
@@ -125,7 +126,7 @@ def mcp(form: str) -> dict[str, Any]:
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     """The programs and the test sets."""
-    (tmp_path / "program.py").write_text(PROGRAM)
+    (tmp_path / "program.sh").write_text(PROGRAM)
     (tmp_path / "mcp_server.py").write_text(MCP_SERVER)
     uris = [
         {"id": f"q{number}", "text": f"item{number}", "judgments": {f"apple-docs://swiftui/item{number}": 1}}
