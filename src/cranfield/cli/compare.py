@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, TypedDict
 
 import typer
 
-from cranfield.cli.option_groups import option_groups
+from cranfield.cli.option_groups import PairsOption, SortOption, option_groups
 from cranfield.cli.shared import (
     EXIT_SYSTEM,
     ContrastOption,
@@ -96,15 +96,6 @@ AdjustOption = Annotated[
 DrawsOption = Annotated[
     int,
     typer.Option("--draws", metavar="N", min=2, help="Random sign patterns, where not all can be counted."),
-]
-SortOption = Annotated[
-    str,
-    typer.Option(
-        "--sort", metavar="KEY", help="Order of three or more runs: mean, rank (mean rank), name, given or a measure."
-    ),
-]
-PairsOption = Annotated[
-    bool, typer.Option("--pairs", help="List all pairs of three or more runs; default: up to 15 pairs.")
 ]
 MoreArgument = Annotated[
     list[Path] | None,

@@ -73,6 +73,15 @@ FailedOption = Annotated[
         "convention's rule. `run` and `gate` count 0.",
     ),
 ]
+SortOption = Annotated[
+    str,
+    typer.Option(
+        "--sort", metavar="KEY", help="Order of three or more runs: mean, rank (mean rank), name, given or a measure."
+    ),
+]
+PairsOption = Annotated[
+    bool, typer.Option("--pairs", help="List all pairs of three or more runs; default: up to 15 pairs.")
+]
 ConfusionOption = Annotated[
     list[str] | None,
     typer.Option(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cranfield.cli.option_groups import option_groups
+from cranfield.cli.option_groups import PairsOption, SortOption, option_groups
 from cranfield.cli.shared import (
     EXIT_INCONCLUSIVE,
     EXIT_SYSTEM,
@@ -36,6 +36,9 @@ if TYPE_CHECKING:
     from cranfield.project.job import Job
     from cranfield.project.loading import SetOverrides
 
+SensitivityOption = Annotated[
+    bool, typer.Option("--sensitivity", help="Add a sensitivity analysis (two systems only).")
+]
 WORST_FIRST = (EXIT_SYSTEM, EXIT_VERDICT, EXIT_INCONCLUSIVE, 0)
 """A system that does not work is worse than a verdict, and a verdict worse than none."""
 
@@ -53,9 +56,9 @@ def run_command(
     pilot: PilotOption = False,
     allow_drift: AllowDriftOption = False,
     contrast: ContrastOption = None,
-    sensitivity: Annotated[
-        bool, typer.Option("--sensitivity", help="Add a sensitivity analysis (two systems only).")
-    ] = False,
+    sensitivity: SensitivityOption = False,
+    sort: SortOption = "mean",
+    pairs: PairsOption = False,
     no_cache: KeptOption = False,
     refresh: RefreshOption = False,
     fail_on: FailOnOption = None,
@@ -80,6 +83,8 @@ def run_command(
         allow_drift=allow_drift,
         contrasts=contrasts_of(contrast),
         sensitivity=sensitivity,
+        sort=sort,
+        pairs=pairs,
         cache=answer_cache(no_cache=no_cache, refresh=refresh),
         today=today(),
         overrides=overrides,

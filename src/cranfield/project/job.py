@@ -31,6 +31,7 @@ from cranfield.project.loading import NO_OVERRIDES, SetOverrides
 from cranfield.project.rescoring import rescore_command
 from cranfield.reporting import Document, comparison_document, evaluation_document, save_reports
 from cranfield.reporting.document import TonedCell
+from cranfield.reporting.sections.leaderboard import check_order, means_table
 from cranfield.systems import ConfiguredSystem, progress_on
 from cranfield.systems.collect.dependencies import UndigestedError, dependency_digest
 
@@ -78,6 +79,22 @@ class Extras:
     today: date | None
     sensitivity: bool
     allow_drift: bool
+    sort: str
+    pairs: bool
+
+    def check(self, experiments: Sequence[Experiment]) -> None:
+        """Refuse, before a query is sent, strata, an order and a list of pairs that no report can have."""
+        from cranfield.evaluation.strata import contrast_strata
+
+        compared = [experiment for experiment in experiments if len(experiment.systems) > 2]
+        if not compared and (self.pairs or self.sort != "mean"):
+            parameter = "pairs" if self.pairs else "sort"
+            raise UsageError(f"{{{parameter}}} is about three systems or more", parameters=(parameter,))
+        for experiment in compared:
+            check_order(self.sort, experiment.dry.measures)
+        for experiment in experiments:
+            for contrast in self.contrasts:
+                contrast_strata(experiment.dry, *contrast)
 
 
 def run_job(  # noqa: PLR0913 - each is an option of the command, and is typed by name
@@ -90,6 +107,8 @@ def run_job(  # noqa: PLR0913 - each is an option of the command, and is typed b
     allow_drift: bool = False,
     contrasts: Sequence[ContrastSpec] = (),
     sensitivity: bool = False,
+    sort: str = "mean",
+    pairs: bool = False,
     cache: AnswerCache = "use",
     today: date | None = None,
     overrides: SetOverrides = NO_OVERRIDES,
@@ -110,6 +129,8 @@ def run_job(  # noqa: PLR0913 - each is an option of the command, and is typed b
         allow_drift: accept a test set that no longer matches its repository.
         contrasts: (key, value, value) of strata to contrast.
         sensitivity: of two systems, add a sensitivity analysis.
+        sort: order of three systems or more: mean, rank (mean rank), name, given or a measure.
+        pairs: list all pairs of three systems or more, however many.
         cache: what is done with the answers of earlier runs.
         today: to report that a test set is overdue for new queries; None does not report it.
         overrides: options of the test set, in place of those of the config.
@@ -130,14 +151,9 @@ def run_job(  # noqa: PLR0913 - each is an option of the command, and is typed b
         chosen = _systems_of_set(config, name, systems)
         return prepare(config, name, chosen, seed=seed, allow_drift=allow_drift, cache=cache, overrides=overrides)
 
-    extras = Extras(tuple(contrasts), today, sensitivity, allow_drift)
+    extras = Extras(tuple(contrasts), today, sensitivity, allow_drift, sort, pairs)
     with prepare_all(prepare_set, config.sets, lambda experiment: experiment.checks) as experiments:
-        if contrasts:
-            from cranfield.evaluation.strata import contrast_strata
-
-            for experiment in experiments:
-                for contrast in contrasts:
-                    contrast_strata(experiment.dry, *contrast)  # an unknown stratum is refused before a query is sent
+        extras.check(experiments)
         if config.testsets is not None:
             return _run_sets(config, experiments, extras, out, pilot=pilot)
         return _finish(config, experiments[0], experiments[0].collect(out, pilot=pilot), extras, out)
@@ -225,14 +241,14 @@ def _finish(config: Config, experiment: Experiment, runs: dict[str, Run], extras
         from cranfield.evaluation.many import compare_many
 
         many = compare_many(evaluations, options, baseline=config.baseline if config.baseline in runs else None)
-        document = comparison_document(many, **shown)
+        document = comparison_document(many, sort=extras.sort, show_pairs=extras.pairs, **shown)
     else:
         document = evaluation_document(evaluations, by_query=True, **shown)
     written = save_reports(document, out, REPORT_FILES)
     if why := remember(config.folder, evaluations, experiment.primary, report=out / REPORT, declared=options):
         progress_on(sys.stderr).note(why)
     if many is not None:
-        written = (*written, _save_means(many, out))
+        written = (*written, _save_means(many, out, extras.sort))
     result = comparison or many or evaluations[0]
     void = void_sentences(result.evidence)
     rescore = rescore_command(config, experiment, list(runs), out, allow_drift=extras.allow_drift)
@@ -241,12 +257,11 @@ def _finish(config: Config, experiment: Experiment, runs: dict[str, Run], extras
     )
 
 
-def _save_means(many: ManyComparison, out: Path) -> Path:
+def _save_means(many: ManyComparison, out: Path, sort: str) -> Path:
     """Write the means of many systems as CSV, one line a system."""
     from cranfield.reporting.renderers.table import save_table
-    from cranfield.reporting.sections.leaderboard import means_table
 
-    save_table(means_table(many), out / MEANS_FILE)
+    save_table(means_table(many, sort), out / MEANS_FILE)
     return out / MEANS_FILE
 
 

@@ -107,6 +107,25 @@ def _measure_of(sort: str, measures: Iterable[Measure], others: Sequence[str]) -
     return known[sort.lower()]
 
 
+def check_order(sort: str, measures: Iterable[Measure]) -> None:
+    """Refuse an order that is neither one of `SORTS` nor a measure.
+
+    Raises:
+        UnknownNameError: neither.
+    """
+    if sort not in SORTS:
+        _measure_named(sort, measures, SORTS)
+
+
+def _measure_named(sort: str, measures: Iterable[Measure], others: Sequence[str]) -> Measure:
+    """The measure of that spelling, in any case."""
+    by_spelling = {str(measure): measure for measure in measures}
+    found = next((measure for text, measure in by_spelling.items() if text.lower() == sort.lower()), None)
+    if found is None:
+        raise UnknownNameError.among("order", sort, (*others, *by_spelling))
+    return found
+
+
 def _other_measures(many: ManyComparison) -> list[Measure]:
     """The measures of the leaderboard after the primary one."""
     return [m for m in many.summaries if m != many.primary and not CATALOGUE[m.name].diagnostic][:SHOWN_MEASURES]
