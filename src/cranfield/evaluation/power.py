@@ -12,6 +12,7 @@ from cranfield.evaluation.pairing import pair_values, primary_measure, shared_me
 from cranfield.evaluation.values import Evaluation
 from cranfield.evaluation.verdict import CompareOptions
 from cranfield.measures import Measure
+from cranfield.model import TestSet
 from cranfield.ranking.value import FloatQ
 from cranfield.stats.describe import describe
 from cranfield.stats.interval import t_interval
@@ -49,7 +50,7 @@ class PowerPlan:
     """Detectable differences and required numbers of queries, by a two-sided paired t test."""
 
     names: tuple[str, str]
-    testset: str
+    testset: TestSet
     measure: Measure
     n: int
     """Queries with a value on both sides."""
@@ -118,7 +119,7 @@ def plan(
     rows = _rows(described.std, n, difference, queries, alpha, power)
     return PowerPlan(
         names=(baseline.name, candidate.name),
-        testset=baseline.testset.name,
+        testset=baseline.testset,
         measure=primary,
         n=n,
         n_nonzero=int(np.count_nonzero(vector)),

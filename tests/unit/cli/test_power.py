@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -50,6 +51,15 @@ def test_it_says_what_these_queries_show_and_how_many_are_needed(cranfield):
         "Resampled check",
     ):
         assert words in out, words
+
+
+def test_queries_that_are_never_judged_are_counted(cranfield):
+    Path("other.qrels").write_text("".join(f"q{n} 0 a 1\n" for n in range(30)))
+    code, out, _ = cranfield("--qrels", "other.qrels")
+    assert code == 0
+    assert "test set qrels, 40 queries (judgments of other: 30 judged, 10 never judged)" in " ".join(out.split())
+    assert "queries on both sides        30," in out
+    assert json.loads(cranfield("--qrels", "other.qrels", "--format", "json")[1])["testset"] == "qrels"
 
 
 def test_json_and_csv_hold_the_same_rows(cranfield):

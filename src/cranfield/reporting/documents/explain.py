@@ -13,7 +13,7 @@ from cranfield.evaluation.values import known_mean
 from cranfield.measures import CATALOGUE, Measure
 from cranfield.model import Convention, TestSet
 from cranfield.model.convention import CHOICES
-from cranfield.numbers import format_count, format_delta
+from cranfield.numbers import format_delta
 from cranfield.record import Fields, plain, record_of
 from cranfield.reporting.document import (
     MADE_BY,
@@ -27,6 +27,7 @@ from cranfield.reporting.document import (
     Table,
     tidy_table,
 )
+from cranfield.reporting.sections.labels import testset_label
 
 SCHEMA_VERSION = 1
 NEW = "a value"
@@ -51,7 +52,6 @@ def explanation_document(
         unjudged: add the bounds given what is unjudged.
     """
     a, b = explanation.a, explanation.b
-    n = format_count(len(explanation.query_ids))
     found = _margins(explanation, [*(["ties"] if ties else []), *(["unjudged"] if unjudged else [])])
     sections = [
         Section("choices", "Differences", tuple(_choices(explanation))),
@@ -62,7 +62,7 @@ def explanation_document(
     return Document(
         title=f"Why {explanation.run} scores differently under {a.name} and {b.name}",
         subtitle=(
-            f"test set {explanation.testset.name}, {n} queries",
+            f"test set {testset_label(explanation.testset)}",
             f"{a.name}: {a.sentence}",
             f"{b.name}: {b.sentence}",
         ),

@@ -27,6 +27,7 @@ from cranfield.reporting.document import (
     Table,
     tidy_table,
 )
+from cranfield.reporting.sections.labels import testset_label
 
 BEYOND = "more than 10,000,000"
 WHAT_IT_IS = (
@@ -53,7 +54,7 @@ def power_document(plan: PowerPlan) -> Document:
     about: list[Block] = [Bullets((WHAT_IT_IS, *_resampled_check(plan)))]
     return Document(
         title="Queries needed",
-        subtitle=(f"{plan.names[1]} against {plan.names[0]}, {plan.measure}, test set {plan.testset}",),
+        subtitle=(f"{plan.names[1]} against {plan.names[0]}, {plan.measure}, test set {testset_label(plan.testset)}",),
         sections=(*sections, Section("about", "Method", tuple(about))),
         tidy=lambda: tidy_table(TIDY, _tidy(plan)),
         payload=lambda: _payload(plan),
@@ -116,7 +117,7 @@ def _tidy(plan: PowerPlan) -> list[tuple[Cell, ...]]:
 FIELDS: Fields = {
     Planned: "given difference queries=n power",
     PowerPlan: (
-        "testset baseline=names.0 candidate=names.1 measure n n_nonzero delta ci_low ci_high std alpha power seed observed_power "
+        "testset=testset.name baseline=names.0 candidate=names.1 measure n n_nonzero delta ci_low ci_high std alpha power seed observed_power "
         "planned resampled"
     ),
 }
