@@ -21,7 +21,8 @@ def failing_queries(
 ) -> Iterator[QueryChange]:
     """Queries that lost on the measure of a broken rule or on the primary one, that a broken rule names, or that failed."""
     broken = [pair for pair in zip(rules, results, strict=True) if pair[1].status != "passed"]
-    outcomes, by_id = _outcomes(given), given.evaluation.testset.by_id
+    named_by = [(rule, result, frozenset(result.queries)) for rule, result in broken]
+    outcomes, by_id = given.outcomes, given.evaluation.testset.by_id
     shown: set[str] = set()
     for measure, named in _ranked_by(primary, broken).items():
         found = set(named) | _lost(given, measure)
@@ -30,7 +31,7 @@ def failing_queries(
         now, before = given.values(measure), given.before(measure)
         for query_id in sorted((found - shown) & set(outcomes), key=_badness(given, measure)):
             current, then = (float(side[query_id]) if query_id in side else None for side in (now, before))
-            why = _why(given, measure, query_id, [pair for pair in broken if query_id in pair[1].queries])
+            why = _why(given, measure, query_id, [(rule, result) for rule, result, of in named_by if query_id in of])
             yield QueryChange(query_id, by_id[query_id].text, current, then, outcomes[query_id], why, measure)
         shown |= found
 
@@ -70,7 +71,7 @@ def _why(given: GateInput, primary: str, query_id: str, broken: Sequence[tuple[R
     rules: dict[str, list[str]] = {}
     for rule, result in broken:
         measure = measure_of(rule)
-        outcome = result.reasons.get(query_id) or _outcomes(given)[query_id]
+        outcome = result.reasons.get(query_id) or given.outcomes[query_id]
         value = outcome if measure is None else _value_text(given, measure, query_id)
         rules.setdefault(value, []).append(result.rule)
     if not rules:
@@ -83,8 +84,3 @@ def _value_text(given: GateInput, measure: str, query_id: str) -> str:
     now, before = given.values(measure), given.before(measure)
     value = as_text(now[query_id], before.get(query_id)) if query_id in now else "no value"
     return f"{measure} {value}" + (f", baseline {as_text(before[query_id])}" if query_id in before else "")
-
-
-def _outcomes(given: GateInput) -> Mapping[str, str]:
-    ranking = given.evaluation.ranking
-    return dict(zip(ranking.query_ids, (outcome.value for outcome in ranking.outcomes), strict=True))

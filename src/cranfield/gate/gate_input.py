@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from functools import cached_property
 from itertools import compress
 
 import numpy as np
@@ -37,6 +38,7 @@ class GateInput:
     n_draws: int = DEFAULT_DRAWS
     """Random sign patterns and resamples."""
     _known: dict[str, Values] = field(default_factory=dict, compare=False)
+    _known_before: dict[str, Values] = field(default_factory=dict, compare=False)
 
     def values(self, measure: str) -> Values:
         """The current values."""
@@ -79,7 +81,12 @@ class GateInput:
         """The values of the baseline; empty without one."""
         if self.baseline is None:
             return {}
-        values = self.baseline.values_of(str(parse(measure)))
+        if measure not in self._known_before:
+            self._known_before[measure] = self._accepted(self.baseline, measure)
+        return self._known_before[measure]
+
+    def _accepted(self, baseline: Baseline, measure: str) -> Values:
+        values = baseline.values_of(str(parse(measure)))
         # Baselines of earlier versions have a 0 for queries that are never judged.
         unjudged = {q for q, value in values.items() if value == 0 and not self.evaluation.testset.is_judged(q)}
         absent = unjudged.difference(self.values(measure)) if unjudged else unjudged
@@ -125,6 +132,12 @@ class GateInput:
     def sides(self, measure: str) -> tuple[Values, Values, int]:
         """The values now, those of the baseline, and 1 if higher is better, -1 if lower is."""
         return self.values(measure), self.before(measure), direction(measure)
+
+    @cached_property
+    def outcomes(self) -> Mapping[str, str]:
+        """Query id to outcome."""
+        ranking = self.evaluation.ranking
+        return {query_id: outcome.value for query_id, outcome in zip(ranking.query_ids, ranking.outcomes, strict=True)}
 
     @property
     def latencies(self) -> Sequence[float]:
