@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -18,8 +19,17 @@ WIDTHS = (390, 1280)
 LONG = "a-system-with-a-name-that-is-longer-than-any-column-of-any-table-could-be"
 
 
+PAGES = ("five", "fourteen", "varied")
+
+
 @pytest.fixture(scope="module")
-def reports(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+def reports(make_once: Callable[[str, Callable[[Path], object]], Path]) -> dict[str, Path]:
+    """Name to page."""
+    folder = make_once("pages of many", write_reports)
+    return {name: folder / f"{name}.html" for name in PAGES}
+
+
+def write_reports(folder: Path) -> None:
     """Reports of five systems and of fourteen, and of two with a sensitivity analysis."""
     draw = random.Random(3)
     queries = tuple(
@@ -44,14 +54,12 @@ def reports(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
         "fourteen": comparison_document(compare_many(evaluations, test="t")),
         "varied": comparison_document(comparison, sensitivity=sensitivity(comparison)),
     }
-    folder = tmp_path_factory.mktemp("pages")
     for name, document in documents.items():
         save_report(document, folder / f"{name}.html")
-    return {name: folder / f"{name}.html" for name in documents}
 
 
 @pytest.mark.parametrize("width", WIDTHS)
-@pytest.mark.parametrize("name", ["five", "fourteen", "varied"])
+@pytest.mark.parametrize("name", PAGES)
 def test_nothing_runs_over_an_edge(loaded, name: str, width: int) -> None:
     page = loaded(name).show(width)
     assert page.evaluate("document.documentElement.scrollWidth") <= width

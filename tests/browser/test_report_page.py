@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -104,9 +105,14 @@ def rated() -> TestSet:
 
 
 @pytest.fixture(scope="module")
-def reports(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """Name to page: few queries with named bars, many with a skyline, two systems without a verdict."""
-    folder = tmp_path_factory.mktemp("reports")
+def reports(make_once: Callable[[str, Callable[[Path], object]], Path]) -> dict[str, Path]:
+    """Name to page."""
+    folder = make_once("pages", write_reports)
+    return {name: folder / f"{name}.html" for name in PAGES}
+
+
+def write_reports(folder: Path) -> None:
+    """Few queries with named bars, many with a skyline, two systems without a verdict, classes, raters."""
     few, many = made_up(24, pilot=True), made_up(80)
     documents = {
         "comparison": comparison_document(few, preflight=[("plain", f"file {LONG}", EVIL)]),
@@ -117,7 +123,6 @@ def reports(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     }
     for name, document in documents.items():
         save_report(document, folder / f"{name}.html")
-    return {name: folder / f"{name}.html" for name in documents}
 
 
 @pytest.mark.parametrize("name", PAGES)

@@ -6,7 +6,7 @@ import json
 import os
 import shutil
 import subprocess
-from copy import copy
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -40,6 +40,11 @@ class Repository:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
+        self.commits: dict[str, str] = {}
+
+    def begin(self) -> None:
+        """Write everything, and commit nothing."""
+        folder = self.folder
         self.git("init", "--quiet", ".")
         (folder / ".gitignore").write_text("cranfield-out/\n")
         (folder / "search.sh").write_text(SEARCH)
@@ -51,7 +56,6 @@ class Repository:
                 for n in range(12)
             )
         )
-        self.commits: dict[str, str] = {}
 
     def git(self, *arguments: str) -> str:
         done = subprocess.run([*GIT, *arguments], cwd=self.folder, check=True, capture_output=True, text=True)
@@ -82,10 +86,10 @@ class Repository:
         return line
 
 
-@pytest.fixture(scope="module")
-def seven_commits(tmp_path_factory: pytest.TempPathFactory) -> Repository:
+def make_seven_commits(folder: Path) -> None:
     """Three commits with the same answers, a fall, the same answers, the fix, another config."""
-    made = Repository(tmp_path_factory.mktemp("repository"))
+    made = Repository(folder)
+    made.begin()
     made.commit("Search")
     made.change("search.sh", "found=\n", "found=  # a comment\n")
     made.commit("Comment")
@@ -97,16 +101,14 @@ def seven_commits(tmp_path_factory: pytest.TempPathFactory) -> Repository:
     made.commit("Fix")
     made.change("cranfield.yaml", "extract:", "timeout_s: 20, extract:")
     made.commit("Timeout")
-    return made
 
 
 @pytest.fixture
-def repository(seven_commits: Repository, tmp_path: Path) -> Repository:
+def repository(make_once: Callable[[str, Callable[[Path], object]], Path], tmp_path: Path) -> Repository:
     """A copy of the repository with seven commits."""
-    made = copy(seven_commits)
-    made.folder = tmp_path / "copy"
-    made.commits = dict(seven_commits.commits)
-    shutil.copytree(seven_commits.folder, made.folder)
+    made = Repository(tmp_path / "copy")
+    shutil.copytree(make_once("seven commits", make_seven_commits), made.folder)
+    made.commits = dict(line.split()[::-1] for line in made.git("log", "--format=%H %s").splitlines())
     return made
 
 

@@ -11,6 +11,7 @@ import random
 import ir_measures
 import pyndeval
 import pytest
+from hypothesis import settings
 
 from cranfield.compat import ir_measures as ours
 from cranfield.formats.testsets.judgments import qrels_from_rows
@@ -22,6 +23,8 @@ CUTOFFS = (2, 3, 5, 10, 20)
 BY_ALPHA = {"alpha-DCG": "alpha_DCG", "alpha-nDCG": "alpha_nDCG"}
 AT_CUTOFFS = BY_ALPHA | {"ERR-IA": "ERR_IA", "nERR-IA": "nERR_IA", "P-IA": "P_IA", "strec": "StRecall"}
 WHOLE = {"NRBP": "NRBP", "nNRBP": "nNRBP", "MAP-IA": "AP_IA"}
+FEWER = 1 if settings().max_examples > 30 else 2
+"""Divides the numbers of random cases under the hypothesis profile `quick` of `make test`."""
 EXACT_ALPHAS, OTHER_ALPHAS = (0.5, 0.25, 0.0, 1.0), (0.1, 0.3, 0.7, 0.9)
 
 
@@ -81,14 +84,14 @@ def check(rows, run, rel, alpha, beta, tolerance):
 
 @pytest.mark.parametrize("block", [0, *(pytest.param(block, marks=pytest.mark.slow) for block in range(1, 6))])
 def test_values_are_ndevals_where_sums_are_exact(block):
-    for seed in range(block * 50, block * 50 + 50):
+    for seed in range(block * 50, block * 50 + 50 // FEWER):
         draw = random.Random(seed)
         rows, run = random_case(seed)
         check(rows, run, draw.choice([1, 1, 2]), draw.choice(EXACT_ALPHAS), draw.choice([0.5, 0.8, 0.0, 0.9]), 1e-12)
 
 
 def test_values_are_ndevals_for_other_alphas():
-    for seed in range(60):
+    for seed in range(60 // FEWER):
         draw = random.Random(seed)
         rows, run = random_case(seed)
         check(rows, run, 1, draw.choice(OTHER_ALPHAS), 0.5, 1e-6)
@@ -129,7 +132,7 @@ SPELLINGS = [
 
 
 def test_values_are_those_of_ir_measures_through_its_own_interface():
-    for seed in range(300, 330):
+    for seed in range(300, 300 + 30 // FEWER):
         rows, run = random_case(seed)
         rows = [
             row for row in rows if row[0] in run and row[0] != "q0"
