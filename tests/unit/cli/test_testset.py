@@ -370,7 +370,7 @@ def test_a_set_out_of_a_pipe_is_read_once(folder):
 
 
 def test_commands_at_the_same_time_lose_no_change(folder):
-    command = [sys.executable, "-m", "cranfield", "testset", "add", "set.yaml", "--text", "new", "--relevant", "z"]
+    command = ["cranfield", "testset", "add", "set.yaml", "--text", "new", "--relevant", "z"]
     together = [subprocess.Popen([*command, "--id", f"n{n}"], stderr=subprocess.DEVNULL) for n in range(4)]
     assert [process.wait(60) for process in together] == [0] * 4
     assert {f"n{n}" for n in range(4)} <= set(read_testset("set.yaml").query_ids)
