@@ -11,7 +11,7 @@ from itertools import combinations
 
 from cranfield.errors import Problem, UnknownNameError, UsageError
 from cranfield.evaluation.class_verdict import deciding_key
-from cranfield.evaluation.many_pairs import Progress, all_pairs, compare_pairs
+from cranfield.evaluation.many_pairs import Progress, all_pairs, compare_pairs, tukey_of_pairs
 from cranfield.evaluation.many_values import (
     ManyComparison,
     ManyVerdict,
@@ -73,10 +73,11 @@ def compare_many(
     paired = by_measure[primary]
     summaries = {measure: values.summaries(options.alpha) for measure, values in by_measure.items()}
     against: tuple[PairComparison, ...] = ()
+    tukey = tukey_of_pairs(paired)  # an integral for each pair: the longest part of all where pairs are few
     if baseline is not None:
         first = names.index(baseline)
         others = [(first, other) for other in range(len(names)) if other != first]
-        against = compare_pairs(paired, others, names, options, progress)
+        against = compare_pairs(paired, others, names, options, tukey, progress)
     places = all_pairs(len(names))
     many = ManyComparison(
         evaluations=tuple(evaluations),
@@ -85,7 +86,7 @@ def compare_many(
         verdict=ManyVerdict(VerdictCode.NOT_SIGNIFICANT, ""),
         query_ids=paired.query_ids,
         summaries=summaries,
-        pairs=compare_pairs(paired, places, names, options, progress),
+        pairs=compare_pairs(paired, places, names, options, tukey, progress),
         omnibus={
             "permutation": permutation_omnibus(paired.values, seed=options.seed),
             "friedman": friedman(paired.values, higher_is_better=sign_of(primary) > 0),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from itertools import combinations
 
@@ -34,14 +34,32 @@ def all_pairs(n: int) -> list[tuple[int, int]]:
     return list(combinations(range(n), 2))
 
 
+def tukey_of_pairs(paired: PairedValues) -> dict[frozenset[int], float]:
+    """Tukey's p of every two systems; of one query or none there is none."""
+    places = all_pairs(paired.values.shape[1])
+    if len(paired.query_ids) < 2:
+        return {}
+    return dict(zip(map(frozenset, places), tukey_hsd(paired.values, places).tolist(), strict=True))
+
+
 def compare_pairs(
     paired: PairedValues,
     places: Places,
     names: Sequence[str],
     options: CompareOptions,
+    tukey: Mapping[frozenset[int], float],
     progress: Progress | None = None,
 ) -> tuple[PairComparison, ...]:
-    """The declared test on each pair, adjusted over them all; without a p-value where none could be significant."""
+    """The declared test on each pair, adjusted over them all; without a p-value where none could be significant.
+
+    Args:
+        paired: values of one measure, queries by systems.
+        places: of the two systems of each pair.
+        names: of all systems.
+        options: the test and its adjustment.
+        tukey: as `tukey_of_pairs` gives it.
+        progress: called as pairs are done.
+    """
     if not paired.query_ids or not places:
         return ()
     procedure = procedure_of(paired.values, len(places), options)
@@ -51,9 +69,8 @@ def compare_pairs(
     else:
         results, code = _tested(paired, places, options, progress), None
     sign = sign_of(paired.measure)
-    tukey = tukey_hsd(paired.values, places).tolist() if len(paired.query_ids) > 1 else [None] * len(places)
     rows = []
-    for (first, second), result, p_tukey in zip(places, results, tukey, strict=True):
+    for (first, second), result in zip(places, results, strict=True):
         delta = _difference(paired, first, second)
         wins, losses = int((delta * sign > 0).sum()), int((delta * sign < 0).sum())
         rows.append(
@@ -66,7 +83,7 @@ def compare_pairs(
                 ties=len(delta) - wins - losses,
                 losses=losses,
                 verdict=code or verdict_of_p(result.p_adjusted, result.direction * sign, options.alpha),
-                p_tukey=p_tukey,
+                p_tukey=tukey.get(frozenset((first, second))),
             )
         )
     return tuple(rows)

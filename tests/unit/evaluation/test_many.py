@@ -103,6 +103,7 @@ def test_p_is_adjusted_over_all_pairs_and_against_the_baseline_over_those_alone(
     assert [pair.second for pair in many.against] == ["same", "new", "top"]
     assert {pair.first for pair in many.against} == {"old"}
     assert [pair.result.p_adjusted for pair in many.against] == holm(p_values[:3])
+    assert [pair.p_tukey for pair in many.against] == [pair.p_tukey for pair in many.pairs[:3]]
 
 
 def test_a_pair_is_told_apart_by_its_adjusted_p_alone() -> None:

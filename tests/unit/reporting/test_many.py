@@ -55,7 +55,7 @@ def made_up(names: list[str], n: int = 30, *, timed: bool = True, strata: bool =
         }
         config = {"concurrency": 4}
         evaluations.append(evaluate(truth, Run(name, answers, depth=10, logs=logs if timed else {}, config=config)))
-    return compare_many(evaluations, baseline=names[0], margin=0.02, test="t", draws=2000)
+    return compare_many(evaluations, baseline=names[0], margin=0.02, test="t")
 
 
 @pytest.fixture(scope="module")
