@@ -16,6 +16,7 @@ from cranfield.cli.shared import (
     TestSetFormatOption,
     deliver,
     load_and_evaluate,
+    require_evidence,
 )
 
 if TYPE_CHECKING:
@@ -64,13 +65,10 @@ def power_command(
     from cranfield.evaluation.power import plan
     from cranfield.reporting.documents.power import power_document
 
+    runs, measures = [baseline, candidate], [measure] if measure else None
     first, second = load_and_evaluate(
-        testset,
-        [baseline, candidate],
-        [measure] if measure else None,
-        testset_format=testset_format,
-        options=options,
-        scoring=scores,
+        testset, runs, measures, testset_format=testset_format, options=options, scoring=scores
     )
     found = plan(first, second, difference=difference, queries=n_queries, alpha=alpha, power=power, seed=seed)
     deliver(power_document(found), output, html)
+    require_evidence((first, second))

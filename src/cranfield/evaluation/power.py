@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from cranfield.errors import UsageError
+from cranfield.evaluation.evidence.values import Finding
 from cranfield.evaluation.pairing import pair_values, primary_measure, shared_measures
 from cranfield.evaluation.values import Evaluation
 from cranfield.evaluation.verdict import CompareOptions
@@ -51,6 +52,8 @@ class PowerPlan:
 
     names: tuple[str, str]
     testset: TestSet
+    evidence: tuple[Finding, ...]
+    """What the evidence checks find in the two runs."""
     measure: Measure
     n: int
     """Queries with a value on both sides."""
@@ -120,6 +123,7 @@ def plan(
     return PowerPlan(
         names=(baseline.name, candidate.name),
         testset=baseline.testset,
+        evidence=baseline.limits.inspect(sides, primary),
         measure=primary,
         n=n,
         n_nonzero=int(np.count_nonzero(vector)),

@@ -62,6 +62,16 @@ def test_queries_that_are_never_judged_are_counted(cranfield):
     assert json.loads(cranfield("--qrels", "other.qrels", "--format", "json")[1])["testset"] == "qrels"
 
 
+def test_void_evidence_ends_with_3(cranfield):
+    Path("new.run").write_text(Path("new.run").read_text().replace("a", "A").replace("x", "X"))
+    code, out, err = cranfield()
+    assert code == 3
+    assert "error: void: new: no result of 40 queries is anything that the test set judges" in err
+    assert "Caveats" in out
+    found = json.loads(cranfield("--format", "json")[1])["evidence"]
+    assert [finding["check"] for finding in found] == ["nothing-matched", "id-form"]
+
+
 def test_json_and_csv_hold_the_same_rows(cranfield):
     payload = json.loads(cranfield("--format", "json")[1])
     rows = list(csv.DictReader(io.StringIO(cranfield("--format", "csv")[1])))

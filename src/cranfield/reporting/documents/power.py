@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from cranfield.evaluation.evidence.values import Finding, caveat_sentences, void_sentences
 from cranfield.evaluation.power import Planned, PowerPlan
 from cranfield.numbers import (
     format_count,
@@ -27,6 +28,7 @@ from cranfield.reporting.document import (
     Table,
     tidy_table,
 )
+from cranfield.reporting.payload import FIELDS as COMPARED
 from cranfield.reporting.sections.labels import testset_label
 
 BEYOND = "more than 10,000,000"
@@ -42,6 +44,8 @@ TIDY = ("measure", "given", "difference", "queries", "power", "alpha", "note")
 def power_document(plan: PowerPlan) -> Document:
     """The spread found, the power of n queries, the queries a difference needs, and a resampled check."""
     sections = [Section("pair", "This pair", (KeyValues(_facts(plan)), Paragraph(OBSERVED_POWER, "note")))]
+    if found := (*void_sentences(plan.evidence), *caveat_sentences(plan.evidence)):
+        sections.append(Section("warnings", "Caveats", (Bullets(found, "warning"),)))
     sections += [
         Section(name, title, (table,))
         for name, title, table in (
@@ -118,8 +122,9 @@ FIELDS: Fields = {
     Planned: "given difference queries=n power",
     PowerPlan: (
         "testset=testset.name baseline=names.0 candidate=names.1 measure n n_nonzero delta ci_low ci_high std alpha power seed observed_power "
-        "planned resampled"
+        "planned resampled evidence"
     ),
+    Finding: COMPARED[Finding],
 }
 """What is written of each class; see `cranfield.record`."""
 
