@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from cranfield.evaluation.class_values import WITHOUT
+from cranfield.evaluation.columns import as_printed
 from cranfield.evaluation.evaluate import clipped, difference_range, summarise
 from cranfield.evaluation.values import NOT_ON_ITS_SCALE, Comparison, Evaluation, Summary
 from cranfield.measures import Measure, compute, parse_all
@@ -166,7 +167,8 @@ def _class_result(query_class: QueryClass, evaluation: Evaluation, query_ids: tu
     ranking = evaluation.ranking
     members = set(query_ids)
     part = only_queries(ranking, np.array([query_id in members for query_id in ranking.query_ids], dtype=np.bool_))
-    measured = tuple(_measure_class(measure, part, evaluation) for measure in parse_all(query_class.measures))
+    measures = as_printed(parse_all(query_class.measures), evaluation.ranking.convention)
+    measured = tuple(_measure_class(measure, part, evaluation) for measure in measures)
     return ClassResult(
         query_class=query_class,
         query_ids=query_ids,

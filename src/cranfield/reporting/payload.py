@@ -75,9 +75,9 @@ def payload_of(
     """What `--format json` prints of evaluations, or of a comparison of two or many: each system, and all findings."""
     if isinstance(result, Comparison):
         payload = _payload(result.evaluations, ("numpy", "scipy")) | record_of(result, FIELDS)
-        payload |= _by_stratum({str(m): strata for m, strata in result.strata_by_measure.items()}) | _class_verdict(
-            result
-        )
+        payload |= _by_stratum(
+            {m.canonical: strata for m, strata in result.strata_by_measure.items()}
+        ) | _class_verdict(result)
         return payload | _classes(result) | _contrasts(contrasts) | _sensitivity(sensitivity)
     return _payload(_evaluations_of(result), ("numpy",)) | _contrasts(contrasts) | _evidence(result) | _many(result)
 
@@ -240,7 +240,7 @@ def _system(evaluation: Evaluation) -> dict[str, Any]:
             | record_of(stratum.summary, IN_STRATUM)
             for stratum in strata
         ],
-        **_by_stratum({str(each): found for each, found in by_measure.items()}),
+        **_by_stratum({each.canonical: found for each, found in by_measure.items()}),
         **_classes(evaluation),
         **_confusion(evaluation),
         "n_failed": len(failures),

@@ -11,8 +11,10 @@ import pytest
 from cranfield.errors import MeasureError, TestSetError, UsageError
 from cranfield.evaluation.classes import by_class
 from cranfield.evaluation.values import NOT_ON_ITS_SCALE
+from cranfield.formats.convert import write_testset
 from cranfield.measures import parse
 from cranfield.model import Query, Rating, TestSet
+from cranfield.project.gate import run_gate
 from cranfield.project.recipe import compare, evaluate, with_measure
 from cranfield.project.scales import evaluate_on_scales, scales_of
 from cranfield.reporting import evaluation_document, render
@@ -219,6 +221,27 @@ def test_measures_are_printed_as_their_users_know_them():
     result = compare(evaluation, evaluation, primary="AP@3")
     assert str(result.primary) == "MAP@3"
     assert str(evaluate({"q1": {"d1": 1}}, LISTS, measures=["AP@3"]).measures[0]) == "AP@3"
+
+
+def test_classes_strata_and_a_gate_print_them_too_and_json_has_one_spelling(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    ids = [f"q{n}" for n in range(6)]
+    queries = tuple(Query(each, text=each, query_class="canonical", strata={"kind": "a"}) for each in ids)
+    write_testset(TestSet("t", queries, {each: {"d": 1} for each in ids}), tmp_path / "t.yaml")
+    (tmp_path / "s.run").write_text("".join(f"{each} Q0 d 1 1 s\n" for each in ids))
+    rules = "gate: {rules: [floor: {measure: AP@3, at_least: 0}]}"
+    (tmp_path / "cranfield.yaml").write_text(
+        f"testset: t.yaml\nconvention: searchtweak\nmeasures: [MAP@3]\nsystems: {{s: {{run: s.run}}}}\n{rules}\n"
+    )
+    gate = render(run_gate(tmp_path / "cranfield.yaml", out=tmp_path / "gate").document, "text")
+    assert "MAP@3 in each stratum" in gate
+    found = evaluate(tmp_path / "t.yaml", tmp_path / "s.run", measures=["AP@3"], convention="searchtweak")
+    report = evaluation_document([found])
+    assert "MRR@10" in render(report, "text")
+    (system,) = json.loads(render(report, "json"))["systems"]
+    assert list(system["by_stratum"][0]["measures"]) == ["AP@3"]
+    assert {name for each in system["classes"] for name in each["measures"]} >= {"RR@10"}
+    assert "MRR@10" not in render(report, "csv")
 
 
 def test_caveats_name_measures_as_tables_do():

@@ -245,7 +245,7 @@ def _class_rows(evaluation: Evaluation) -> Iterator[tuple[Cell, ...]]:
             if about.measure not in evaluation.values:
                 for query_id in result.query_ids:
                     value = about.values.get(query_id)
-                    yield (evaluation.name, query_id, str(about.measure), value, outcomes[query_id].value)
+                    yield (evaluation.name, query_id, about.measure.canonical, value, outcomes[query_id].value)
 
 
 def tidy_comparison(comparison: Comparison) -> Table:

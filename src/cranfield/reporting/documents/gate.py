@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from cranfield.evaluation.columns import as_printed
 from cranfield.evaluation.evidence.values import Finding, caveat_sentences
 from cranfield.evaluation.values import Evaluation
 from cranfield.gate.result import BaselineChange, GateResult, GateStatus, MeasureChange, QueryChange, StratumChange
@@ -103,7 +104,24 @@ def _primary(result: GateResult) -> tuple[str, str]:
     return value.text(change.current), note
 
 
+def _with_printed_names(result: GateResult) -> GateResult:
+    """The result with the names of measures that its convention prints."""
+
+    def printed(spelling: str) -> str:
+        (measure,) = as_printed([parse(spelling)], result.evaluation.ranking.convention)
+        return str(measure)
+
+    return replace(
+        result,
+        primary=printed(result.primary),
+        measures=tuple(replace(change, measure=printed(change.measure)) for change in result.measures),
+        by_stratum=tuple(replace(change, measure=printed(change.measure)) for change in result.by_stratum),
+        worse=tuple(replace(change, measure=printed(change.measure or result.primary)) for change in result.worse),
+    )
+
+
 def _sections(name: str, result: GateResult) -> Iterator[Section]:
+    result = _with_printed_names(result)
     link, of = (f"{name}-", f", {name}") if name else ("", "")
     yield Section(f"{link}rules", f"Rules{of}", (_rules(result),))
     has_baseline = result.baseline is not None

@@ -193,6 +193,6 @@ def classes_payload(results: Sequence[ClassResult] | Sequence[ClassComparison]) 
     records = []
     for result in results:
         record = record_of(result, FIELDS)
-        names = [str(about.measure) for about in result.measures]
+        names = [about.measure.canonical for about in result.measures]
         records.append({**record, "measures": dict(zip(names, record["measures"], strict=True))})
     return records
