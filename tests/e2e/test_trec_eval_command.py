@@ -25,7 +25,7 @@ COMMANDS = [
 
 def trec_eval(*arguments, code=0, stdin=None):
     """Run the command in this process; (stdout, stderr)."""
-    done = CliRunner().invoke(command_line(), ["trec_eval", *map(str, arguments)], input=stdin)
+    done = CliRunner().invoke(command_line("trec_eval"), ["trec_eval", *map(str, arguments)], input=stdin)
     if done.exception is not None and not isinstance(done.exception, SystemExit):
         raise done.exception
     assert done.exit_code == code, (done.exit_code, done.stdout, done.stderr)

@@ -231,7 +231,7 @@ def files(tmp_path, monkeypatch):
 
 
 def run(*arguments, code=0):
-    done = CliRunner().invoke(command_line(), ["explain", "qrels", "sys.run", *arguments])
+    done = CliRunner().invoke(command_line("explain"), ["explain", "qrels", "sys.run", *arguments])
     assert done.exit_code == code, done.output
     return done
 
