@@ -169,23 +169,32 @@ def _has_part(texts: Collection[str], form: Form) -> bool:
 def _by_affix(system: Inspected, pairs: Pairs) -> dict[str, list[int]]:
     """Each prefix or suffix to remove or to add, with the queries that it makes match."""
     found: dict[tuple[str, str, str], list[int]] = {}
+    regexes = frozenset(system.patterns)
     for place, (results, expected) in pairs.items():
-        affixes = {affix for text in results for other in expected for affix in _affixes(text, other)}
+        ids = {_beginning(text) if text in regexes else text for text in expected}
+        affixes = {affix for text in results for other in ids for affix in _affixes(text, other)}
         for affix in affixes:
             found.setdefault(affix, []).append(place)
     kept: dict[str, list[int]] = {}
     common = Counter({affix: len(places) for affix, places in found.items()}).most_common(MOST_AFFIXES)
     returned = [system.text_of(each.query, hit) for each in system.lists for hit in each.hits]
+    universe = [_beginning(text) if text in regexes else text for text in system.universe]
     for affix, count in common:
         what, side, text = affix
         if count < FEWEST_QUERIES:
             break
-        texts = returned if what == "removed" else system.universe
+        texts = returned if what == "removed" else universe
         has = sum(each.startswith(text) if side == "prefix" else each.endswith(text) for each in texts)
         if has >= LEAST_SHARE * len(texts):
             of = "results" if what == "removed" else "expected ids"
             kept[f"the {side} {text!r} of {of} were removed"] = found[affix]
     return kept
+
+
+def _beginning(regex: str) -> str:
+    """The id with which what a pattern matches begins: `docs://a` of `^docs://a($|/)`."""
+    literal = re.match(r"\^?((?:[^\\^$.|?*+()\[\]{}]|\\\W)*)", regex)
+    return re.sub(r"\\(\W)", r"\1", literal[1]) if literal is not None else ""
 
 
 def _affixes(text: str, other: str) -> Iterator[tuple[str, str, str]]:

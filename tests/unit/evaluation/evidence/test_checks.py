@@ -857,3 +857,24 @@ def test_parts_of_ids_that_tell_documents_apart_are_no_other_form(id_of: str, n:
         for seed, skill in enumerate((0.2, 0.4))
     ]
     assert [finding.check for finding in Limits().inspect(sides, sides[0].measures[0])] == []
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda doc_id: f"doc:{doc_id}", "the prefix 'doc:' of results were removed"),
+        (lambda doc_id: doc_id.replace("swift-evolution", "x").rpartition("://")[2], "the prefix"),
+        (str.upper, "upper and lower case were ignored"),
+    ],
+)
+def test_the_form_of_ids_that_patterns_do_not_match_is_named(change: Callable[[str], str], words: str) -> None:
+    testset, lists = patterns()
+    one = {
+        query_id: (Pattern(target.regex.replace("swift-evolution", "apple-docs").replace("hig:", "apple-docs:")),)
+        for query_id, (target,) in testset.targets.items()
+        if isinstance(target, Pattern)
+    }
+    changed_ids = {query_id: [change(doc_id) for doc_id in hits] for query_id, hits in lists.items()}
+    found = of(replace(testset, targets=one), run_of(changed_ids)).evidence
+    assert found[0].check == "nothing-matched"
+    assert words in found[0].sentence
