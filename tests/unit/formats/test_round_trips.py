@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterator
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -372,13 +373,26 @@ SPLICED = [name for name in WRITTEN if FORMATS[name].layout]
 """All that are text."""
 
 
+LEVELS = ("topics", "query_groups", "queries", "requests")
+
+
+def records_of(node: Any) -> Iterator[dict[str, Any]]:
+    """The queries of a document, in groups or not."""
+    below = [node[level] for level in LEVELS if level in node] if isinstance(node, dict) else node
+    for entry in below if isinstance(below, list) else ():
+        if isinstance(entry, dict) and not entry.keys() & set(LEVELS):
+            yield entry
+        else:
+            yield from records_of(entry)
+
+
 def written_by_hand(draw: st.DrawFn, path: Path, layout: str) -> None:
     """Write a file again as a person or another program would: other indentation, line ends, keys, comments."""
     text = path.read_text("utf-8")
     if text[:1] in {"{", "["} and layout == "tree":
         document = json.loads(text)
-        for place, record in enumerate(document if isinstance(document, list) else document.get("queries", ())):
-            if "cranfield_testset" not in document and isinstance(record, dict):
+        for place, record in enumerate(records_of(document)):
+            if "cranfield_testset" not in document:
                 record["notes"] = [place, "é"]
         how: list[Any] = [(None, (",", ":")), (None, None), (1, None), ("\t", None), (4, (",", " : "))]
         indent, separators = draw(st.sampled_from(how))

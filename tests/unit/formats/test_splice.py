@@ -232,3 +232,8 @@ def test_queries_that_get_another_group_keep_what_only_their_text_says(tmp_path,
     assert len(read_testset(path, "rre").queries) == 3
     save(testset, path)
     assert path.read_text() == before
+    judged_otherwise = testset.grades | {query.id: {"d": 1.0}}
+    save(replace(testset, grades=judged_otherwise), path)
+    assert path.read_text().count("mine") == 2
+    save(testset, path)
+    assert path.read_text() == before

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import yaml
@@ -31,7 +31,8 @@ class Style:
         self.colon = colon[1] if colon else ": "
         self.comma = "," + (comma[1] if comma else "" if self.colon == ":" else " ")
         self.unit = self._unit(root)
-        self._moved: dict[str, list[Part]] = {}
+        self.copied: Callable[[Any, str], str | None] = lambda _value, _indent: None
+        """The text of an entry that stands elsewhere already, from its value and its indentation; None where none does."""
 
     def _unit(self, root: Part) -> str:
         """What a level is indented by."""
@@ -58,35 +59,13 @@ class Style:
         stop = len(self.text) if found < 0 else found
         return stop - 1 if stop > position and self.text[stop - 1] == "\r" else stop
 
-    def remember(self, value: Any, part: Part) -> None:
-        """Keep an entry that leaves its place, and what is in it, as it is written: `flow` copies it where it stands again."""
-        if not isinstance(value, dict | list) or not value or part.kind == "scalar":
-            return
-        self._moved.setdefault(json.dumps(value, sort_keys=True), []).append(part)
-        if isinstance(value, list):
-            inner = list(zip(value, (member.part for member in part.members), strict=False))
-        else:
-            inner = [(value[key], member.part) for key in value if (member := part.member(key)) is not None]
-        for item, below in inner:
-            self.remember(item, below)
-
-    def _copied(self, value: Any, indent: str) -> str | None:
-        """The text of an entry that left its place and holds this value; None where there is none that deep."""
-        parts = self._moved.get(json.dumps(value, sort_keys=True), []) if self._moved else []
-        for part in parts:
-            text = self.text[part.start : part.end]
-            if "\n" not in text or self.indent_at(part.start) == indent:
-                parts.remove(part)
-                return text
-        return None
-
     def flow(self, value: Any, templates: Sequence[Part], indent: str, *, multiline: bool | None = None) -> str:
         """A value in brackets, as its templates are laid out: values that stand in the same place of other entries."""
         if self.is_yaml:
             return _yaml_flow(value)
         if not isinstance(value, dict | list) or not value:
             return json.dumps(value, ensure_ascii=self.ascii)
-        if (copied := self._copied(value, indent)) is not None:
+        if (copied := self.copied(value, indent)) is not None:
             return copied
         full = [
             part for part in templates if part.members and part.kind == ("map" if isinstance(value, dict) else "list")

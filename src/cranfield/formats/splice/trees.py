@@ -14,11 +14,11 @@ from difflib import SequenceMatcher
 from typing import Any
 
 from cranfield.formats.io.records import RECORDS
-from cranfield.formats.splice.parts import Edits, Member, Part, UnspliceableError
+from cranfield.formats.splice.parts import Edits, Member, Part, UnspliceableError, json_part
 from cranfield.formats.splice.style import MAX_TEMPLATES, Style
 
 _IDS = ("id", "query_id", "_id")
-_WORDS = ("query", "query_text", "name", "description")
+_WORDS = ("query", "query_text", "name", "description", "placeholders")
 """Keys by which an entry without an id is known again; those of an entry with one may change."""
 _PLACES = ("doc_id", "docId", "rater", "regex")
 
@@ -53,6 +53,8 @@ class _Patch:
     def __init__(self, style: Style) -> None:
         self.style = style
         self.edits = Edits()
+        self._moved: dict[str, list[tuple[Any, Part]]] = {}
+        style.copied = self._copied
         self._changed: list[tuple[Part, Sequence[_Insertion], Sequence[int]]] = []
         """Lists and mappings with the members that come and go: written last, when every entry that moves is known."""
 
@@ -64,6 +66,34 @@ class _Patch:
             else:
                 self._flow_members(part, insertions, gone)
         return self.edits.applied(self.style.text)
+
+    def _remember(self, value: Any, part: Part) -> bool:
+        """Keep the queries that leave their place, as they may stand elsewhere, and groups of them that stay as they are."""
+        if isinstance(value, list):
+            kept = [self._remember(item, member.part) for item, member in zip(value, part.members, strict=False)]
+            return any(kept)
+        if not isinstance(value, dict):
+            return False
+        found = {key: part.member(key) for key in value}
+        below = [self._remember(value[key], member.part) for key, member in found.items() if member is not None]
+        is_group = any(below)
+        is_known = bool(set(_keys(value)).difference(_PLACES))
+        if is_known:
+            known_by = json.dumps(value, sort_keys=True) if is_group else _identity(value)
+            self._moved.setdefault(known_by, []).append((value, part))
+        return is_group or is_known
+
+    def _copied(self, value: Any, indent: str) -> str | None:
+        """The text of what left its place and is known by the same words, changed where it differs; None where none did."""
+        known_by = (json.dumps(value, sort_keys=True), _identity(value)) if self._moved else ()
+        entries = next((entries for key in known_by if (entries := self._moved.get(key))), None)
+        if not entries:
+            return None
+        old, part = entries.pop(0)
+        own = self.style.indent_at(part.start)
+        text = own + self.style.text[part.start : part.end]
+        changed = splice_tree(text, json_part(text), old, value, is_yaml=False)
+        return changed[len(own) :].replace("\n" + own, "\n" + indent)
 
     def value(self, old: Any, new: Any, part: Part) -> None:
         """Change a part that holds `old` into one that holds `new`."""
@@ -136,7 +166,7 @@ class _Patch:
                 continue
             gone += [places[i] for i in range(first, last)]
             for i in range(first, last):
-                self.style.remember(old[i], part.members[places[i]].part)
+                self._remember(old[i], part.members[places[i]].part)
             after = places[first - 1] if first else places[0] - 1 if places else -1
             after = len(part.members) - 1 if last == len(old) else after
             insertions += [_Insertion(after, value) for value in new[start:stop]]
@@ -284,10 +314,15 @@ def _keys(item: Any) -> tuple[str, ...]:
 
 def _identity(item: Any) -> str:
     if isinstance(item, dict):
-        found = {key: item[key] for key in _keys(item) if isinstance(item[key], str | int | float)}
+        found = {key: item[key] for key in _keys(item) if isinstance(item[key], str | int | float | dict)}
         if found:
             return json.dumps(found, sort_keys=True)
     return json.dumps(item, sort_keys=True)
+
+
+def _known_by(value: Any) -> str:
+    """A value by which an entry is known again: the number 1 and the text "1" are the same one."""
+    return json.dumps(value, sort_keys=True) if isinstance(value, dict) else str(value)
 
 
 def _opcodes(old: list[Any], new: list[Any]) -> list[tuple[str, int, int, int, int]]:
@@ -311,7 +346,7 @@ def _aligned(old: list[Any], part: Part) -> list[int]:
             for place in range(len(part.members) - 1, -1, -1):
                 table.setdefault(_part_identity(part.members[place].part, keys), []).append(place)
             by_keys[keys] = table
-        wanted = {key: str(item[key]) for key in keys} if keys else item
+        wanted = {key: _known_by(item[key]) for key in keys} if keys else item
         found = by_keys[keys].get(json.dumps(wanted, sort_keys=True))
         if not found:
             if len(old) == len(part.members):
@@ -325,4 +360,4 @@ def _part_identity(part: Part, keys: tuple[str, ...]) -> str:
     if not keys:
         return json.dumps(part.plain(), sort_keys=True)
     values = {key: member.part.plain() for key in keys if (member := part.member(key)) is not None}
-    return json.dumps({key: str(value) for key, value in values.items()}, sort_keys=True)
+    return json.dumps({key: _known_by(value) for key, value in values.items()}, sort_keys=True)
