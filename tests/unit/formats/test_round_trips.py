@@ -373,7 +373,7 @@ SPLICED = [name for name in WRITTEN if FORMATS[name].layout]
 """All that are text."""
 
 
-LEVELS = ("topics", "query_groups", "queries", "requests")
+LEVELS = ("topics", "query_groups", "queries", "requests", "judgmentRatings")
 
 
 def records_of(node: Any) -> Iterator[dict[str, Any]]:
@@ -391,12 +391,13 @@ def written_by_hand(draw: st.DrawFn, path: Path, layout: str) -> None:
     text = path.read_text("utf-8")
     if text[:1] in {"{", "["} and layout == "tree":
         document = json.loads(text)
-        for place, record in enumerate(records_of(document)):
-            if "cranfield_testset" not in document:
-                record["notes"] = [place, "é"]
+        records = [] if "cranfield_testset" in document else list(records_of(document))
+        for place, record in enumerate(records):
+            record["notes"] = [place, "é"]
         how: list[Any] = [(None, (",", ":")), (None, None), (1, None), ("\t", None), (4, (",", " : "))]
         indent, separators = draw(st.sampled_from(how))
-        text = json.dumps(document, ensure_ascii=draw(st.booleans()), indent=indent, separators=separators) + "\n"
+        is_ascii = draw(st.booleans()) and bool(records)  # what an edit removes does not say how the rest is escaped
+        text = json.dumps(document, ensure_ascii=is_ascii, indent=indent, separators=separators) + "\n"
     elif layout == "tree":
         text = "# by hand\n" + text.replace("queries:", "queries:  # all of them", 1) + "# end\n"
     line_ends = ["\n", "\r\n"]
