@@ -186,7 +186,7 @@ def requested_command(arguments: Sequence[str]) -> tuple[str, ...]:
 
 WITHOUT_MATRICES = {"evaluate", "explain", "measures", "trec_eval"}
 """Commands that multiply no matrices: a second thread for that would spin beside numpy's import, and find nothing to do."""
-FEW_COLLECTIONS = 100_000
+FEW_COLLECTIONS = 300_000
 """Objects made between two looks for garbage: a start makes some hundred thousand, and they stay."""
 
 

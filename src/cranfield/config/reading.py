@@ -16,7 +16,7 @@ from pydantic import AfterValidator, Field, Tag
 from cranfield.config.strict import Finding, Strict, by_key, checked
 from cranfield.errors import Problem, UsageError, unknown_name
 from cranfield.formats.io.validation import Text
-from cranfield.model import parse_answer_rule
+from cranfield.model.answer_rule import parse_answer_rule
 
 _PROJECTIONS = frozenset({"projection", "filter_projection", "value_projection"})
 _NEVER_NULL = frozenset({"identity", "multi_select_dict", "multi_select_list"})

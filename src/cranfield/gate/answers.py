@@ -7,8 +7,7 @@ from fractions import Fraction
 from cranfield.config.gate import EveryAnswer
 from cranfield.gate.gate_input import GateInput, named
 from cranfield.gate.result import RuleResult, Status
-from cranfield.model import parse_answer_rule
-from cranfield.model.answer_rule import answers_with_fields, quoted, violations
+from cranfield.model.answer_rule import answers_with_fields, parse_answer_rule, quoted, violations
 from cranfield.numbers import format_count
 from cranfield.words import n_of
 

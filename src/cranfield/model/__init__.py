@@ -1,7 +1,6 @@
 """Frozen values that all other packages use. Imports only the errors."""
 
 from cranfield.model.absence import Absence
-from cranfield.model.answer_rule import AnswerRule, parse_answer_rule
 from cranfield.model.convention import CONVENTIONS, DEFAULT_CONVENTION, Convention, convention_named
 from cranfield.model.matching import MatchingRules
 from cranfield.model.note import Note, NoteKind
@@ -30,7 +29,6 @@ __all__ = [
     "Absence",
     "Anchor",
     "Answer",
-    "AnswerRule",
     "CallLog",
     "Convention",
     "Credit",
@@ -65,6 +63,5 @@ __all__ = [
     "content_id",
     "convention_named",
     "is_in_stratum",
-    "parse_answer_rule",
     "query_strata",
 ]

@@ -17,7 +17,8 @@ from cranfield.errors import Problem, UnknownNameError, UsageError, shorten
 from cranfield.evaluation.evidence.repeats import repeated_ids
 from cranfield.evaluation.evidence.table import CHECKS
 from cranfield.evaluation.evidence.values import Consequence, Finding, Setting
-from cranfield.model import Query, Scalar, parse_answer_rule
+from cranfield.model import Query, Scalar
+from cranfield.model.answer_rule import parse_answer_rule
 from cranfield.record import Fields, plain, record_of
 from cranfield.reporting.document import Block, Bullets, Code, Column, Document, KeyValues, Paragraph, Section, Table
 from cranfield.systems import ConfiguredSystem, build_systems

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from cranfield.errors import CranfieldError
 from cranfield.evaluation.evidence.values import Found, Scored
-from cranfield.model import AnswerRule, parse_answer_rule
-from cranfield.model.answer_rule import answers_with_fields, quoted, violations
 from cranfield.words import n_of
+
+if TYPE_CHECKING:
+    from cranfield.model.answer_rule import AnswerRule
 
 
 def broken_answer_rules(system: Scored, limit: float) -> Iterator[Found]:
@@ -17,9 +18,14 @@ def broken_answer_rules(system: Scored, limit: float) -> Iterator[Found]:
     run = system.run
     if run is None:
         return
+    rules = declared_rules(run.config)
+    if not rules:
+        return
+    from cranfield.model.answer_rule import answers_with_fields, quoted, violations
+
     known = set(system.query_ids)
     total = sum(query_id in known for query_id, _ in answers_with_fields(run))
-    for rule in declared_rules(run.config):
+    for rule in rules:
         broken = {query_id: why for query_id, why in violations(rule, run).items() if query_id in known}
         if broken and len(broken) / total > limit:
             verb = "breaks" if len(broken) == 1 else "break"
@@ -35,6 +41,10 @@ def declared_rules(config: Mapping[str, Any]) -> list[AnswerRule]:
     """The rules in the `preflight` of a system's configuration; those that another version wrote and this one cannot read are none."""
     checks = config.get("preflight") or ()
     written = [check.get("every_answer") for check in checks if isinstance(check, Mapping)]
+    if not any(written):
+        return []
+    from cranfield.model.answer_rule import parse_answer_rule
+
     found = []
     for text in written:
         try:

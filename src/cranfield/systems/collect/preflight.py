@@ -15,7 +15,8 @@ from pathlib import Path
 from cranfield.concurrency.loop import sigterm_interrupts
 from cranfield.config.reading import BinaryCheck, EveryAnswerCheck, FileCheck, JsonValue, ProbeCheck, compile_path
 from cranfield.errors import PreflightError, Problem, shorten
-from cranfield.model import Answer, AnswerRule, Query, parse_answer_rule
+from cranfield.model import Answer, Query
+from cranfield.model.answer_rule import AnswerRule, parse_answer_rule
 from cranfield.systems.calls.answer_schema import output_hint
 from cranfield.systems.configured import CheckFailedError, ConfiguredSystem, Step, in_stages
 from cranfield.systems.kinds.command import check_program
