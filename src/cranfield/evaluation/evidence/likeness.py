@@ -176,13 +176,13 @@ def _by_affix(system: Inspected, pairs: Pairs) -> dict[str, list[int]]:
         for affix in affixes:
             found.setdefault(affix, []).append(place)
     kept: dict[str, list[int]] = {}
-    common = Counter({affix: len(places) for affix, places in found.items()}).most_common(MOST_AFFIXES)
+    counts = Counter({affix: len(places) for affix, places in found.items() if len(places) >= FEWEST_QUERIES})
+    if not counts:
+        return kept
     returned = [system.text_of(each.query, hit) for each in system.lists for hit in each.hits]
     universe = [_beginning(text) if text in regexes else text for text in system.universe]
-    for affix, count in common:
+    for affix, _ in counts.most_common(MOST_AFFIXES):
         what, side, text = affix
-        if count < FEWEST_QUERIES:
-            break
         texts = returned if what == "removed" else universe
         has = sum(each.startswith(text) if side == "prefix" else each.endswith(text) for each in texts)
         if has >= LEAST_SHARE * len(texts):
