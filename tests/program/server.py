@@ -131,7 +131,7 @@ def run_pytest():
     """Run `python -m pytest`, but for the import of pytest and of cranfield."""
     import pytest
 
-    sys.path.insert(0, os.getcwd())  # noqa: PTH109
+    sys.path.insert(0, str(Path.cwd()))
     sys.exit(pytest.console_main())
 
 

@@ -253,7 +253,8 @@ def lists(testset: TestSet, *ids: str) -> dict[str, list[str]]:
     return {query.id: list(ids) for query in testset.queries}
 
 
-DEGENERATE: dict[str, tuple[TestSet, object, object]] = {
+Results = Run | dict[str, list[str]]
+DEGENERATE: dict[str, tuple[TestSet, Results, Results]] = {
     "one query": (ONE, lists(ONE, "x", "d"), lists(ONE, "d")),
     "nothing relevant": (NONE, lists(NONE, "x"), lists(NONE, "d")),
     "no difference": (MANY, lists(MANY, "d"), lists(MANY, "d")),
@@ -267,7 +268,7 @@ DEGENERATE: dict[str, tuple[TestSet, object, object]] = {
 @cache
 def degenerate(name: str) -> Comparison:
     testset, a, b = DEGENERATE[name]
-    return compare(evaluate(testset, a, name="a"), evaluate(testset, b, name="b"))  # type: ignore[arg-type]
+    return compare(evaluate(testset, a, name="a"), evaluate(testset, b, name="b"))
 
 
 @pytest.mark.parametrize("name", DEGENERATE)
