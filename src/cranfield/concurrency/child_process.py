@@ -287,7 +287,7 @@ async def child_process(
 
 def exit_reason(status: int) -> str:
     """`exit status 3`, `killed by SIGSEGV`."""
-    if status > 0:
+    if status >= 0:
         return f"exit status {status}"
     try:
         return f"killed by {signal.Signals(-status).name}"

@@ -207,26 +207,27 @@ for call in calls():
     system = program(source)
     assert ask(system, "a")[0].hits == (Hit("a"),)
     wait_for((tmp_path / "said").exists)
-    wait_for(lambda: system._run._unsolicited)  # both lines were read
+    wait_for(lambda: system._program._run._unsolicited)  # both lines were read
     second, _ = ask(system, "b")
     assert (second.outcome, second.hits) == (Outcome.UNPARSABLE, ())
     assert ask(system, "c")[0].hits == (Hit("c"),)
 
 
-def test_a_program_that_dies_in_the_middle_fails_the_call_and_the_next_one_starts_it(program):
+@pytest.mark.parametrize("status", [0, 3])
+def test_a_program_that_dies_in_the_middle_fails_the_call_and_the_next_one_starts_it(program, status):
     source = (
         HEAD
-        + """
+        + f"""
 for call in calls():
     if call["query"] == "die":
         print("out of memory", file=sys.stderr, flush=True)
-        sys.exit(3)
+        sys.exit({status})
     say(id=call["id"], hits=["d1"])
 """
     )
     system = program(source)
     answer, log = ask(system, "die")
-    assert (answer.outcome, answer.reason) == (Outcome.ERROR, "ended with exit status 3")
+    assert (answer.outcome, answer.reason) == (Outcome.ERROR, f"ended with exit status {status}")
     assert log.stderr_head == "out of memory\n"
     after, log = ask(system)
     assert (after.hits, log.stderr_head) == ((Hit("d1"),), "")
