@@ -53,9 +53,10 @@ test-wheel: setup  ## build the wheel, install it in a fresh environment, and te
 test-without-compiler: setup  ## install where nothing compiles, and run the tests of the Python reader and of parity
 	@scripts/test-without-compiler.sh $(PYTEST_PARALLEL) $(ARGS)
 
-fuzz:  ## run the C kernel on random bytes under AddressSanitizer (FUZZ_SECONDS=30)
+fuzz: setup  ## random inputs: the C kernel under AddressSanitizer (FUZZ_SECONDS=30), readers, configs (FUZZ_INPUTS=: their own)
 	@scripts/system-packages.sh $(FUZZ_PACKAGES)
 	@scripts/fuzz.sh $(FUZZ_SECONDS)
+	@scripts/fuzz.sh inputs $(FUZZ_INPUTS)
 
 check: setup  ## format, lint, types, tests of the sources themselves, documentation: changes no file
 	@scripts/check.sh

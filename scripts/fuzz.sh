@@ -2,16 +2,25 @@
 # fuzz.sh SECONDS [OPTION...]: run the C kernel on made-up bytes under AddressSanitizer and UndefinedBehaviorSanitizer.
 # With clang by libFuzzer, which looks for inputs that reach new code; with another compiler on random changes of a few.
 # Options go to the compiler: -DSCAN_PORTABLE tries the code of machines without SSE2.
+# fuzz.sh inputs [N]: check each target of tests/fuzz/runner.py on N random inputs; by default as many as it says itself.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . scripts/lib.sh
 
-seconds=${1:?usage: fuzz.sh SECONDS [OPTION...]}
+python=.venv/bin/python
+[ -x "$python" ] || python=python3
+if [ "${1:-}" = inputs ]; then
+    failed=0
+    for target in $(grep -l "^from runner import" tests/fuzz/*.py); do
+        say "$target"
+        "$python" "$target" ${2:+--inputs "$2"} || failed=1
+    done
+    exit $failed
+fi
+seconds=${1:?usage: fuzz.sh SECONDS [OPTION...], or fuzz.sh inputs [N]}
 shift
 place=$(mktemp -d)
 trap 'rm -rf "$place"' EXIT
-python=.venv/bin/python
-[ -x "$python" ] || python=python3
 "$python" tests/fuzz/corpus.py "$place/corpus"
 
 flags=(-std=c11 -g -O1 -fno-omit-frame-pointer -fno-sanitize-recover=all -Isrc/cranfield/ranking/kernel "$@")

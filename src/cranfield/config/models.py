@@ -234,7 +234,8 @@ class Config(Strict):
     def _two_systems(cls, candidate: str | None, info: ValidationInfo) -> str | None:
         if candidate is None or "baseline" not in info.data:
             return candidate
-        n_systems = len((info.context or {}).get("systems", ()))
+        systems = (info.context or {}).get("systems")
+        n_systems = len(systems) if isinstance(systems, dict) else 0
         if candidate == info.data["baseline"]:
             raise_findings([((), Problem("baseline and candidate are the same system", hint="name two systems."))])
         if n_systems > 2 and info.data["baseline"] is None:

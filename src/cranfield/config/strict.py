@@ -51,8 +51,10 @@ def checked(*checks: Callable[[Any], Iterable[Finding]]) -> AfterValidator:
 
 
 def _custom_error(problem: Problem) -> PydanticCustomError:
-    context = {"expected": problem.expected, "got": problem.got, "hint": problem.hint}
-    return PydanticCustomError(PROBLEM, "{message}", {"message": problem.message, **context})
+    context = {name: getattr(problem, name) for name in ("message", "expected", "got", "hint")}
+    # No lone surrogate (`"\ud800"` in JSON) can be part of a pydantic error.
+    context = {name: text and text.encode("utf-8", "backslashreplace").decode() for name, text in context.items()}
+    return PydanticCustomError(PROBLEM, "{message}", context)
 
 
 class Strict(BaseModel):

@@ -316,3 +316,27 @@ def test_problems_of_several_sets_are_said_at_once_beside_all_else(problems_of):
         (3, "testsets['report.html']: repor"),
         (6, "systems.old.command: no {query"),
     ]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ('{"testset": "q.yaml", "systems": {"a": {"python": "\\ud800"}}}', r"got \ud800"),
+        (
+            "testset: q.yaml\nsystems: {a: {command: [x], depends: [{b: 1}]}}",
+            "missing key in systems.a.depends",
+        ),
+        (
+            "testset: q.yaml\nsystems: {a: {command: [x], depends: [{command: [y], depends: [z]}]}}",
+            "unknown key 'depends'",
+        ),
+        ("testset: q.yaml\nbaseline: a\ncandidate: b\nsystems: 4", "wrong value for systems"),
+    ],
+)
+def test_random_changes_that_once_ended_in_a_traceback(tmp_path, text, message):
+    path = tmp_path / "cranfield.yaml"
+    path.write_text(text)
+    with pytest.raises(ConfigError) as caught:
+        load_config(path)
+    assert message in str(caught.value)
+    assert all(problem.path == str(path) for problem in caught.value.problems)

@@ -229,7 +229,7 @@ def _key_finding(
             hint = getattr(branches[got], "hints", {}).get(loc[-1])
             message = f"{field_name(loc)} goes with {', '.join(elsewhere)}"
             return _Finding(loc, "extra", message, got=got, hint=hint, at_key=True)
-        known = {key for owner in owners if _is_model(owner) for key in _keys(owner)}
+        known = {key for owner in owners for key in _keys(owner)}
         others = {key for branch in branches.values() for key in _keys(branch)}
         return _Finding(loc, "extra", "", unknown=unknown_name("key", str(loc[-1]), known, aliases=others - known))
     if kind == "missing":
@@ -270,7 +270,7 @@ def _where_keys_belong(value: Mapping[str, Any], models: Mapping[str, type[BaseM
 def _keys_under(model: type[BaseModel], key: str) -> set[str]:
     """The keys that may stand in the value of `key`."""
     branches = [pair[1] if (pair := _tagged(branch)) else branch for branch in _inner(model, key)]
-    return {name for branch in branches if _is_model(branch) for name in _keys(branch)}
+    return {name for branch in branches for name in _keys(branch)}
 
 
 def _place(loc: Sequence[str | int], model: type[BaseModel]) -> tuple[Loc, list[Any], Mapping[str, Any]]:
@@ -342,9 +342,9 @@ def _is_branch(branch: Any, name: str | int) -> bool:
     return branch.__name__ == name or name in literals
 
 
-def _keys(model: type[BaseModel]) -> set[str]:
-    """The keys of a model as they stand in a file."""
-    return {info.alias or name for name, info in model.model_fields.items()}
+def _keys(branch: Any) -> set[str]:
+    """The keys of a model as they stand in a file; none of a branch that is text or a number."""
+    return {info.alias or name for name, info in branch.model_fields.items()} if _is_model(branch) else set()
 
 
 def _is_model(annotation: Any) -> bool:
