@@ -21,11 +21,12 @@ EVERYTHING_BELOW_CLI = {
     *("model", "concurrency", "formats", "matching", "predicates", "ranking", "measures", "stats", "forge"),
     *("evaluation", "systems", "config", "gate", "reporting", "demo", "trec_eval", "compat", "repo", "testsets"),
 }
-GROUND = {"errors", "plugins", "version", "words", "record"}
+GROUND = {"errors", "patterns", "plugins", "version", "words", "record"}
 # Room to what it may import besides itself and the ground. A dotted entry opens that one module, not its room.
 TABLE: dict[str, set[str]] = {
     "errors": set(),
     "version": set(),
+    "patterns": set(),
     "plugins": set(),
     "words": set(),
     "numbers": set(),

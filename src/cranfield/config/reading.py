@@ -7,7 +7,6 @@ compiled expression or raises `ExpressionError`, whose message stands after the 
 from __future__ import annotations
 
 import re
-import warnings
 from collections.abc import Callable, Iterator, Mapping
 from typing import Annotated, Any, ClassVar, Literal, Protocol
 
@@ -17,6 +16,7 @@ from cranfield.config.strict import Finding, Strict, by_key, checked
 from cranfield.errors import Problem, UsageError, unknown_name
 from cranfield.formats.io.validation import Text
 from cranfield.model.answer_rule import parse_answer_rule
+from cranfield.patterns import PatternError, compile_pattern, time_limit
 
 _PROJECTIONS = frozenset({"projection", "filter_projection", "value_projection"})
 _NEVER_NULL = frozenset({"identity", "multi_select_dict", "multi_select_list"})
@@ -43,10 +43,8 @@ class Path(Protocol):
 def compile_regex(text: str) -> re.Pattern[str]:
     """Compile a regular expression."""
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            return re.compile(text)
-    except (re.error, OverflowError, RecursionError) as error:
+        return compile_pattern(text)
+    except PatternError as error:
         raise ExpressionError(f"is not a regular expression: {error}") from None
 
 
@@ -64,7 +62,9 @@ def compile_result_regex(text: str) -> re.Pattern[str]:
 def compile_empty_regex(text: str) -> re.Pattern[str]:
     """Compile `empty`; refuse a pattern that would report every unreadable output as an empty list of results."""
     pattern = compile_regex(text)
-    if pattern.search(_UNLIKELY):
+    with time_limit(1.0, lambda: ExpressionError("takes over 1 s on a text of 10 characters")):
+        matches_anything = pattern.search(_UNLIKELY) is not None
+    if matches_anything:
         raise ExpressionError("matches any output, which would hide every parse failure", "use ^$ for blank output.")
     return pattern
 

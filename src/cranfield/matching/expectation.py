@@ -28,6 +28,7 @@ from cranfield.model import (
     TestSet,
 )
 from cranfield.model.query import negative_of
+from cranfield.patterns import search_limit
 
 NO_MATCH: tuple[int, ...] = ()
 HIGHEST_LEVEL = 2**31 - 1
@@ -242,7 +243,8 @@ def looks_for(testset: TestSet, query_id: str) -> Lookout:
     if sources and query_id not in testset.targets:
         relevant = [doc_id for doc_id, grade in testset.grades.get(query_id, {}).items() if grade >= 1]
         found = (Lookout(sources=sources).source_of(doc_id) for doc_id in relevant)
-        answered_by = frozenset(place for place in found if place is not None)
+        with search_limit(f"sources of the relevant documents of query {query_id}"):
+            answered_by = frozenset(place for place in found if place is not None)
     return Lookout(
         files=tuple(dict.fromkeys(path_of(path, rules) for path in testset.files.get(query_id, ()))),
         file_of=lambda hit: place_of(hit, rules).path,

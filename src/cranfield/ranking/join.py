@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from cranfield.errors import NoCommonQueryError, Problem
 from cranfield.formats.io.cells import id_text
 from cranfield.model import Absence, Hit, Order, Outcome, TestSet
+from cranfield.patterns import search_limit
 from cranfield.ranking.list_matcher import (
     NO_TIES,
     ROW_TYPES,
@@ -167,8 +168,9 @@ class RankingBuilder:
         ties: Sequence[tuple[int, int]] = NO_TIES,
         fields: Mapping[str, Any] | None = None,
     ) -> None:
-        expectation = self.judgments.expectation(query)
-        matched = match_list(expectation, hits, self.keep, ties)
+        with search_limit(f"regular expressions of query {self.judgments.query_ids[query]}"):
+            expectation = self.judgments.expectation(query)
+            matched = match_list(expectation, hits, self.keep, ties)
         matched.silence = silence_of(
             expectation.negative,
             hits,

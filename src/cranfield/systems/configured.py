@@ -28,6 +28,8 @@ from cranfield.systems.calls.answer_schema import REASON_CHARS, truncate
 from cranfield.systems.calls.extract import Extractor
 from cranfield.systems.calls.redact import Redactor
 
+READING_S = 1.0
+"""An output is read within the time limit of a call and this, in seconds."""
 HEAD_CHARS = 2_000
 """Kept of each stream in the log."""
 
@@ -282,15 +284,24 @@ class ConfiguredSystem(ABC):
         with self._interruptible():
             reply, latency_ms, attempts = await self._attempts(query.text, k, params)
         tried = f" (tried {attempts} times)" if attempts > 1 else ""
-        try:  # in a thread: a long output must not delay other calls, nor an interruption
-            answer, output, stderr = await event_loop().threads.call(lambda: self._read(reply, k, tried))
-        except FunctionError as raised:
-            raise raised.error from None
+        answer, output, stderr = await self._read_in_time(reply, k, tried)
         redact = self.redactor.redact
         log = CallLog(latency_ms, output[:HEAD_CHARS], stderr[-HEAD_CHARS:], attempts)
         if not is_shown:
             return Exchange("", "", "", answer, log)
         return Exchange(redact(self.request(query.text, k, params)), output, stderr, answer, log)
+
+    async def _read_in_time(self, reply: Reply, k: int, tried: str) -> tuple[Answer, str, str]:
+        """As `_read`, in a thread: a long output must not delay other calls, nor an interruption."""
+        limit_s = self.config.timeout_s + READING_S
+        try:
+            async with asyncio.timeout(limit_s):
+                return await event_loop().threads.call(lambda: self._read(reply, k, tried))
+        except TimeoutError:  # the thread is abandoned
+            late = failed(f"reading the output took over {limit_s:g} s", outcome=Outcome.UNPARSABLE)
+            return self._read(late, k, tried)
+        except FunctionError as raised:
+            raise raised.error from None
 
     def _read(self, reply: Reply, k: int, tried: str) -> tuple[Answer, str, str]:
         """The answer, output and stderr of a reply, without secrets."""

@@ -10,6 +10,7 @@ from itertools import combinations
 from cranfield.matching.place import entity_of, overlap, path_of, place_of
 from cranfield.model import Absence, Entity, Hit, Legacy, Pattern, Span, Target, TestSet
 from cranfield.model.query import negative_of
+from cranfield.patterns import any_match, search_limit
 from cranfield.testsets import declared
 from cranfield.testsets.expected import is_relevant, kind_of, paths_of
 from cranfield.words import n_of
@@ -120,7 +121,7 @@ def only_legacy(testset: TestSet) -> Iterator[Complaint]:
 
 
 def _is_legacy(doc_id: str, legacy: Legacy) -> bool:
-    return doc_id in legacy.ids or any(re.search(pattern, doc_id) for pattern in legacy.patterns)
+    return doc_id in legacy.ids or any(any_match(pattern, [doc_id]) for pattern in legacy.patterns)
 
 
 def idle_sources(testset: TestSet) -> Iterator[Complaint]:
@@ -130,7 +131,7 @@ def idle_sources(testset: TestSet) -> Iterator[Complaint]:
         return
     patterns = {source.name: re.compile(source.pattern) for source in testset.sources}
     for name, pattern in patterns.items():
-        if not any(pattern.search(doc_id) for doc_id in doc_ids):
+        if not any_match(pattern, doc_ids):
             yield "", f"no judged document is of source {name} ({pattern.pattern})"
     strange = sorted(doc_id for doc_id in doc_ids if not any(p.search(doc_id) for p in patterns.values()))
     if strange:
@@ -156,14 +157,15 @@ def idle_patterns(testset: TestSet, runs: Mapping[str, Answers]) -> Iterator[Com
 
 def _reach(pattern: re.Pattern[str], own: Sequence[str], ids: Sequence[str]) -> str:
     """`no result of the runs`, `every …`, or nothing to say. The query's own results are tried first: most end there."""
-    own_hit = any(map(pattern.search, own))
-    own_miss = not all(map(pattern.search, own))
-    if own_hit and own_miss:
-        return ""
-    if not own_hit and not any(map(pattern.search, ids)):
-        return f"no result of the runs, for any query ({len(ids)} tried)"
-    if len(ids) >= FEWEST_RESULTS and not own_miss and all(map(pattern.search, ids)):
-        return f"every result of the runs, for every query ({len(ids)} tried)"
+    with search_limit(f"regular expression {pattern.pattern}"):
+        own_hit = any(map(pattern.search, own))
+        own_miss = not all(map(pattern.search, own))
+        if own_hit and own_miss:
+            return ""
+        if not own_hit and not any(map(pattern.search, ids)):
+            return f"no result of the runs, for any query ({len(ids)} tried)"
+        if len(ids) >= FEWEST_RESULTS and not own_miss and all(map(pattern.search, ids)):
+            return f"every result of the runs, for every query ({len(ids)} tried)"
     return ""
 
 

@@ -1,4 +1,6 @@
 import json
+import math
+import re
 
 import pytest
 from hypothesis import given, settings
@@ -6,8 +8,10 @@ from hypothesis import strategies as st
 
 from cranfield.config import system_config
 from cranfield.model import Hit, Outcome
+from cranfield.systems.calls import regex_process
 from cranfield.systems.calls.answer_schema import MAX_HITS, to_answer
 from cranfield.systems.calls.extract import Extractor
+from cranfield.systems.calls.regex_process import most_steps
 
 
 def read(output: str, extract: dict, *, k: int = 10, **config):
@@ -309,3 +313,52 @@ def test_any_value_is_an_answer_or_a_failure_with_a_reason(value, order):
     assert all(isinstance(hit.id, str) and hit.id.strip() for hit in answer.hits)
     if order == "descending":
         assert all(hit.score is not None for hit in answer.hits)
+
+
+class TestSearchesWithoutEnd:
+    """`(a+)+$` takes 2^60 steps on `aaa…b`: the search is made in a process that the time limit ends."""
+
+    OUTPUT = "a" * 60 + "b"
+    LATE = "took over 0.2 s on this output"
+
+    def test_extract_regex_is_ended_by_the_time_limit(self):
+        answer = read(self.OUTPUT, {"regex": r"(a+)+$"}, timeout_s=0.2)
+        assert (answer.outcome, answer.reason) == (Outcome.UNPARSABLE, f"extract.regex {self.LATE}")
+
+    def test_empty_is_ended_too(self):
+        answer = read(self.OUTPUT, {"regex": "docs://\\S+"}, empty=r"(a+)+$", timeout_s=0.2)
+        assert (answer.outcome, answer.reason) == (Outcome.UNPARSABLE, f"empty {self.LATE}")
+
+    def test_so_is_a_field_and_later_outputs_are_read(self):
+        extract = {"regex": "a+", "fields": {"mode": r"(a+)+$"}}
+        answer = read(self.OUTPUT, extract, timeout_s=0.2)
+        assert (answer.outcome, answer.reason) == (Outcome.UNPARSABLE, f"extract.fields.mode {self.LATE}")
+        assert read("aaa", extract).fields == {"mode": "aaa"}
+
+    def test_two_repeats_on_a_long_output_are_searched_in_the_process_as_here(self):
+        output = "".join(f"{place}. <docs://é{place}> ({place / 8})\n" for place in range(1, 500))
+        regex = r"(?P<rank>\d+)\. <(?P<id>[^>]*)>(?: \((?P<score>[\d.]+)\))?"
+        assert most_steps(re.compile(regex), len(output)) > 1e9
+        answer = read(output, {"regex": regex}, k=1000)
+        found = [(match["id"], float(match["score"])) for match in re.finditer(regex, output)]
+        assert [(hit.id, hit.score) for hit in answer.hits] == found
+
+    @pytest.mark.parametrize(
+        ("regex", "length", "steps"),
+        [
+            ("doc", 10, 11),  # one for each place where it may begin
+            ("a+", 9, 50),  # 10^2 / 2
+            ("a+|b?", 9, 200),  # 10^2 / 2, for either choice
+            ("(?:a)b", 10, 11),
+            ("(a+)+", 10, math.inf),
+            ("(?x) (a+) +", 10, math.inf),  # white space does not count there
+        ],
+    )
+    def test_the_bound_of_the_steps(self, regex, length, steps):
+        assert most_steps(re.compile(regex), length) == steps
+
+    def test_much_text_found_is_an_error(self, monkeypatch):
+        monkeypatch.setattr(regex_process, "_MAX_FOUND_BYTES", 2000)
+        monkeypatch.setattr(regex_process, "_idle", [])
+        answer = read("x" * 5000, {"regex": "(?=(x+))((x)+)"})
+        assert (answer.outcome, answer.reason.partition(" over ")[0]) == (Outcome.UNPARSABLE, "extract.regex found")

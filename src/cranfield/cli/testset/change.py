@@ -23,6 +23,7 @@ from cranfield.cli.testset.common import (
     refuse_existing,
     save_set,
 )
+from cranfield.formats.io.cells import pattern_error
 from cranfield.words import n_of
 
 if TYPE_CHECKING:
@@ -160,7 +161,7 @@ def _targets(
         else:
             found.append(Span(match["path"], int(match["start"]), int(match["end"]), grade))
     for text in patterns:
-        if (why := _regex_error(text)) is not None:
+        if why := pattern_error(text):
             problems.append(Problem(f"--pattern {shorten(text)} does not compile: {why}"))
         else:
             found.append(Pattern(text))
@@ -168,14 +169,6 @@ def _targets(
     if problems:
         raise UsageError(problems)
     return tuple(found)
-
-
-def _regex_error(pattern: str) -> str | None:
-    try:
-        re.compile(pattern)
-    except (re.error, OverflowError, RecursionError) as error:
-        return str(error)
-    return None
 
 
 def split_command(

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from cranfield.evaluation.evidence.inspected import MOST_LISTS, Inspected, sample
 from cranfield.evaluation.evidence.values import Found
+from cranfield.patterns import any_match
 
 FEWEST_QUERIES = 3
 PROVES = 2
@@ -126,8 +127,9 @@ def _by_form(system: Inspected, pairs: Pairs) -> dict[str, list[int]]:
 
 def _matches_in_form(regexes: Iterable[str], results: Iterable[str], form: Form) -> bool:
     if form is str.casefold:
-        return any(re.search(regex, text, re.IGNORECASE) for regex in regexes for text in results)
-    return any(form(text) != text and re.search(regex, form(text)) for regex in regexes for text in results)
+        return any(any_match(re.compile(regex, re.IGNORECASE), results) for regex in regexes)
+    formed = [form(text) for text in results if form(text) != text]
+    return any(any_match(regex, formed) for regex in regexes)
 
 
 def _by_part(system: Inspected, pairs: Pairs) -> dict[str, list[int]]:

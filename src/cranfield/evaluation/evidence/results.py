@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 import numpy as np
@@ -12,6 +11,7 @@ from cranfield.evaluation.evidence.likeness import matching_form
 from cranfield.evaluation.evidence.values import Found
 from cranfield.model import Outcome
 from cranfield.numbers import format_percent
+from cranfield.patterns import any_match
 from cranfield.words import first_of, n_of
 
 FEWEST = 5
@@ -135,7 +135,7 @@ def _known(system: Inspected, returned: set[str]) -> bool:
     """Whether a result of any query is what another query expects."""
     if returned & system.universe:
         return True
-    return any(re.search(regex, doc_id) for regex in system.patterns for doc_id in returned)
+    return any(any_match(regex, returned) for regex in system.patterns)
 
 
 def nothing_relevant(system: Inspected, limit: float) -> Iterator[Found]:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 import numbers
 import re
-import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from cranfield.errors import ProblemList, shorten
+from cranfield.patterns import PatternError, compile_pattern
 
 WHITE_SPACE = re.compile(r"[ \t\r\n\x0b\x0c]")
 """What separates columns: ASCII white space only, so an id may hold any other."""
@@ -89,12 +89,8 @@ def short(grade: float) -> str:
 def pattern_error(regex: str) -> str:
     """Why a regular expression does not compile; empty where it does."""
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of what some later Python may read differently
-            re.compile(regex)
-    except re.error as error:
-        return error.msg + ("" if error.pos is None else f" at position {error.pos}")
-    except (OverflowError, RecursionError) as error:
+        compile_pattern(regex)
+    except PatternError as error:
         return str(error)
     return ""
 

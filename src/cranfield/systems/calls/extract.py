@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
@@ -25,6 +26,7 @@ from cranfield.config.reading import (
 from cranfield.config.systems import SystemConfig
 from cranfield.model import Answer, Hit, Order, Outcome
 from cranfield.systems.calls.answer_schema import (
+    MAX_HITS,
     UnparsableError,
     json_type,
     limit_hits,
@@ -33,6 +35,7 @@ from cranfield.systems.calls.answer_schema import (
     parse_number,
     plain_json,
 )
+from cranfield.systems.calls.regex_process import Found, SearchError, find
 
 
 class Extractor:
@@ -42,6 +45,7 @@ class Extractor:
         extract = config.extract
         self._is_default_schema = extract is None
         self._order: Order = config.order
+        self._timeout_s = getattr(config, "timeout_s", 0.0)
         self._empty = None if config.empty is None else compile_empty_regex(config.empty)
         self._regex = compile_result_regex(extract.regex) if isinstance(extract, RegexExtract) else None
         self._list = compile_list_path(extract.json_) if isinstance(extract, JsonExtract) else None
@@ -60,18 +64,26 @@ class Extractor:
         """Parse output: hits, an empty answer, or a failure with its reason."""
         output = output.removeprefix("\ufeff")
         try:
+            return self._read_or_empty(output, k)
+        except UnparsableError as error:
+            return Answer(Outcome.UNPARSABLE, reason=str(error))
+
+    def _read_or_empty(self, output: str, k: int) -> Answer:
+        try:
             if self._is_default_schema:
                 return parse_answer(_json_document(output), k, self._order)
             hits, fields = self._read(output, k)
-        except UnparsableError as error:
-            if self._empty is not None and self._empty.search(output):
+        except SearchError:
+            raise
+        except UnparsableError:
+            if self._empty is not None and self._find("empty", self._empty, output):
                 return Answer(Outcome.EMPTY, fields=self._matched_fields(output))
-            return Answer(Outcome.UNPARSABLE, reason=str(error))
+            raise
         return Answer(Outcome.ANSWERED if hits else Outcome.EMPTY, hits, fields=fields)
 
     def _read(self, output: str, k: int) -> tuple[tuple[Hit, ...], Mapping[str, Any]]:
         if self._regex is not None:
-            return limit_hits(self._from_regex(output), k, self._order), self._matched_fields(output)
+            return limit_hits(self._from_regex(output, k), k, self._order), self._matched_fields(output)
         if self._is_lines:
             document: object = list(_json_lines(output))
             results: Iterable[object] = self._from_lines(document)
@@ -86,21 +98,26 @@ class Extractor:
 
     def _matched_fields(self, output: str) -> dict[str, Any]:
         """The fields that a regular expression finds; of JSON none: where a document could be read they are in it."""
-        found = {name: pattern.search(output) for name, pattern in self._patterns.items()}
-        return {name: _scalar(match[min(match.re.groups, 1)]) for name, match in found.items() if match is not None}
+        found = {
+            name: self._find(f"extract.fields.{name}", pattern, output) for name, pattern in self._patterns.items()
+        }
+        return {name: _scalar(match[min(len(match) - 1, 1)]) for name, matches in found.items() for match in matches}
 
-    def _from_regex(self, output: str) -> Iterator[Hit]:
+    def _find(self, where: str, pattern: re.Pattern[str], output: str, most: int = 1) -> Found:
+        return find(where, pattern, output, most, self._timeout_s)
+
+    def _from_regex(self, output: str, k: int) -> Iterator[Hit]:
         pattern = self._regex
         if pattern is None or not output.strip():
             return
         names = pattern.groupindex
-        group: int | str = "id" if "id" in names else min(pattern.groups, 1)
-        position = 0
-        for position, match in enumerate(pattern.finditer(output), start=1):
-            values: dict[str, object] = {name: match[name] for name in names} | {"id": match[group]}
-            values |= {name: parse_number(match[name]) for name in ("score", "tokens") if name in names}
+        group = names.get("id", min(pattern.groups, 1))
+        found = self._find("extract.regex", pattern, output, max(MAX_HITS, 10 * k) + 1)
+        for position, match in enumerate(found, start=1):
+            values: dict[str, object] = {"id": match[group], **{name: match[place] for name, place in names.items()}}
+            values |= {name: parse_number(match[names[name]]) for name in ("score", "tokens") if name in names}
             yield parse_hit(values, position, self._order)
-        if not position:
+        if not found:
             empty = "empty is not set" if self._empty is None else "empty did not match"
             raise UnparsableError(f"no result matched extract.regex, and {empty}")
 
