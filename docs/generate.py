@@ -225,15 +225,20 @@ def errors_page() -> str:
     codes = [
         (0, "done"),
         (1, "a verdict that `--fail-on` names, or a rule of a gate that is broken"),
-        (2, "usage or bad input: nothing was computed"),
+        (2, "usage, bad input, or a file or an output that could not be written"),
         (
             3,
             "scores that do not count, by a limit or an evidence check; or a system that was not ready for the first query",
         ),
         (4, "no significant difference, with `--fail-on not-significant`, or an inconclusive gate rule"),
-        (70, "a bug"),
+        (70, "a bug, or a plugin or a function that raised what it may not; `--debug` shows where"),
         (130, "interrupted; what was collected is kept"),
     ]
+    about_streams = (
+        "Nothing but a verdict gives 1, and nothing but a complete report 0. A reader of stdout that leaves (`| head`) and closed streams "
+        "change no code: a gate writes `gate.json` before it prints. Output that cannot be written (a full disk) gives 2 in place of 0. "
+        "A process that a signal ends has 128 and the number of the signal, as in every shell."
+    )
     about_problems = (
         "Every error carries `problems`: values with `message`, `path`, `line`, `column`, `expected`, `got` and `hint`. "
         "A file's problems are reported together. `--debug` shows the traceback."
@@ -243,6 +248,7 @@ def errors_page() -> str:
             "# Errors and exit codes",
             "## Exit codes",
             table(("code", "what happened"), codes),
+            about_streams,
             "## The tree",
             about_problems,
             fence(tree),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import gc
 import importlib.util
+import io
 import os
 import shlex
 import shutil
@@ -14,6 +15,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Generator, Iterator
+from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 from types import ModuleType
 
@@ -58,6 +60,24 @@ def load_script() -> Callable[[Path], ModuleType]:
         return module
 
     return load
+
+
+@pytest.fixture(scope="session")
+def call() -> Callable[..., subprocess.CompletedProcess[str]]:
+    """Run a command line of cranfield in this process, which starts in no time: `call("gate", "--from", "out")`."""
+    from cranfield.cli.main import run_command_line
+
+    def run(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
+        out, err = (io.TextIOWrapper(io.BytesIO(), "utf-8", "backslashreplace", newline="") for _ in range(2))
+        with redirect_stdout(out), redirect_stderr(err):
+            status = run_command_line([str(argument) for argument in arguments])
+        printed = []
+        for stream in (out, err):
+            stream.flush()
+            printed.append(stream.buffer.getvalue().decode())  # type: ignore[attr-defined]  # a BytesIO
+        return subprocess.CompletedProcess(arguments, status, *printed)
+
+    return run
 
 
 @pytest.fixture(scope="session")

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Annotated, TypedDict
 
 import typer
 
+from cranfield.cli.ending import EXIT_SYSTEM
 from cranfield.cli.option_groups import PairsOption, SortOption, option_groups
 from cranfield.cli.shared import (
-    EXIT_SYSTEM,
     ContrastOption,
     FailOnOption,
     Format,

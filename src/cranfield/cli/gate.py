@@ -7,15 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from cranfield.cli.ending import EXIT_INCONCLUSIVE, EXIT_SYSTEM, EXIT_VERDICT
 from cranfield.cli.option_groups import option_groups
-from cranfield.cli.shared import (
-    EXIT_INCONCLUSIVE,
-    EXIT_SYSTEM,
-    EXIT_VERDICT,
-    Format,
-    FormatOption,
-    deliver,
-)
+from cranfield.cli.shared import Format, FormatOption, deliver
 
 if TYPE_CHECKING:
     from cranfield.project.gate import GateJob

@@ -12,7 +12,8 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from cranfield.cli.shared import State, handled
+from cranfield.cli.ending import State, finish_output, handled, keep_streams, run_program
+from cranfield.cli.shared import with_named_testsets
 from cranfield.version import __version__
 from cranfield.words import or_list
 
@@ -170,8 +171,9 @@ def command_line(*names: str) -> typer.Typer:
 def add_command(app: typer.Typer, path: str, name: str) -> None:
     """Import the module of a command and add `NAME_command` of it."""
     module = importlib.import_module(path)
+    command = getattr(module, f"{name.replace('-', '_')}_command")
     settings = {"cls": Command, **getattr(module, "SETTINGS", {})}
-    app.command(name, **settings)(handled(getattr(module, f"{name.replace('-', '_')}_command")))
+    app.command(name, **settings)(handled(with_named_testsets(command)))
 
 
 def requested_command(arguments: Sequence[str]) -> tuple[str, ...]:
@@ -190,13 +192,20 @@ FEW_COLLECTIONS = 300_000
 """Objects made between two looks for garbage: a start makes some hundred thousand, and they stay."""
 
 
+def run_command_line(arguments: list[str]) -> int:
+    """Run a command with its arguments; its exit code."""
+    return run_program(lambda: command_line(*requested_command(arguments)), arguments)
+
+
 def main() -> None:
     """Entry point of the console script."""
     gc.set_threshold(FEW_COLLECTIONS)
     command = sys.argv[1:2]
     if command and command[0] in WITHOUT_MATRICES:
         os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    out = keep_streams()
     try:
-        command_line(*requested_command(sys.argv[1:]))(prog_name="cranfield")
+        status, lost = run_command_line(sys.argv[1:]), finish_output(out)
     finally:
         gc.freeze()  # the end of the process looks for no garbage among the objects that end with it
+    sys.exit(status or lost)

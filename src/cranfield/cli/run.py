@@ -8,11 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from cranfield.cli.ending import EXIT_INCONCLUSIVE, EXIT_SYSTEM, EXIT_VERDICT
 from cranfield.cli.option_groups import PairsOption, SortOption, option_groups
 from cranfield.cli.shared import (
-    EXIT_INCONCLUSIVE,
-    EXIT_SYSTEM,
-    EXIT_VERDICT,
     AllowDriftOption,
     ConfigArgument,
     ContrastOption,

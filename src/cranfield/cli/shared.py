@@ -1,29 +1,20 @@
-"""What every command shares: errors and exit codes, formats, the options they have in common."""
+"""What every command shares: formats, the options that they have in common, names of test sets."""
 
 from __future__ import annotations
 
 import functools
 import io
-import os
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import date
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ParamSpec, TypeVar, get_type_hints
+from typing import TYPE_CHECKING, Annotated, ParamSpec, TypeVar
 
 import typer
 
-from cranfield.errors import (
-    SHOWN_PROBLEMS,
-    CranfieldError,
-    Problem,
-    Spelling,
-    UnknownNameError,
-    UsageError,
-    shorten,
-    spell_parameter,
-)
+from cranfield.cli.ending import EXIT_INCONCLUSIVE, EXIT_SYSTEM, EXIT_VERDICT
+from cranfield.errors import Problem, UnknownNameError, UsageError, shorten
 from cranfield.evaluation.verdict_table import VerdictCode, is_former, parse_verdict
 
 if TYPE_CHECKING:
@@ -36,22 +27,11 @@ if TYPE_CHECKING:
 
 LARGE_BYTES = 16 * 1024 * 1024
 """Run files under this size are read in no time by either reader."""
-EXIT_VERDICT = 1
-EXIT_SYSTEM = 3
-EXIT_INCONCLUSIVE = 4
-EXIT_INTERRUPTED = 130
-
 MANY_PAIRS = 500
 """Testing fewer pairs one by one takes no time worth counting."""
 
 P = ParamSpec("P")
 R = TypeVar("R")
-
-
-class State:
-    """Options of the command itself."""
-
-    debug = False
 
 
 class Format(StrEnum):
@@ -198,82 +178,20 @@ TESTSETS = ("testset", "old", "new")
 """Arguments of commands that are test sets."""
 
 
-def _resolve_names(arguments: dict[str, Any]) -> None:
-    """Put the path of a test set in the place of its name."""
-    for name in TESTSETS:
-        given = arguments.get(name)
-        if isinstance(given, Path) and not given.exists():
-            from cranfield.project.named_testset import named_testset
-
-            arguments[name] = named_testset(given)
-
-
-def handled(command: Callable[P, R]) -> Callable[P, R]:
-    """Turn our errors into lines on stderr and an exit code; anything else is a bug and shows its traceback."""
+def with_named_testsets(command: Callable[P, R]) -> Callable[P, R]:
+    """The command with the path of a test set in the place of its name."""
 
     @functools.wraps(command)
     def wrapper(*args: P.args, **kwargs: P.kwargs) -> R:
-        try:
-            _resolve_names(kwargs)
-            return command(*args, **kwargs)
-        except CranfieldError as error:
-            if State.debug:
-                raise
-            for line in _error_lines(error, _option_spelling(command)):
-                typer.echo(line, err=True)
-            raise typer.Exit(error.exit_code) from None
-        except KeyboardInterrupt as interruption:
-            typer.echo(str(interruption) or "interrupted", err=True)
-            raise typer.Exit(EXIT_INTERRUPTED) from None
-        except BrokenPipeError:
-            # The reader of our stdout left (`| head`): nothing more to say, and no second complaint at exit.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-            raise typer.Exit(0) from None
-        except OSError as error:
-            # Our own files are worded where they are opened; what is left is stdout itself, on a full disk say.
-            if State.debug or error.filename is not None:
-                raise
-            typer.echo(f"error: cannot write: {(error.strerror or str(error)).lower()}", err=True)
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-            raise typer.Exit(2) from None
+        for name in TESTSETS:
+            given = kwargs.get(name)
+            if isinstance(given, Path) and not given.exists():
+                from cranfield.project.named_testset import named_testset
+
+                kwargs[name] = named_testset(given)
+        return command(*args, **kwargs)
 
     return wrapper
-
-
-def _error_lines(error: CranfieldError, spell: Spelling) -> Iterator[str]:
-    """An error on stderr: a paragraph for each problem, and the number of those that are not shown."""
-    for problem in error.problems[:SHOWN_PROBLEMS]:
-        yield from (f"error: {line}" for line in problem.sentence(spell).splitlines())
-        if problem.hint:
-            yield f"Hint: {problem.hint_sentence(spell)}"
-    if len(error.problems) > SHOWN_PROBLEMS:
-        yield f"… and {len(error.problems) - SHOWN_PROBLEMS} more problems."
-
-
-OPTION_PARAMETERS = {
-    "format": "testset_format",
-    "max_failed_share": "max_failed",
-    "min_judged_share": "min_judged",
-    "rule": "consensus",
-}
-"""Parameter of the library to the parameter of a command, where the names differ."""
-
-
-def _option_spelling(command: Callable[..., object]) -> Spelling:
-    """How the command line writes a parameter of the library: `--option value`."""
-    options: dict[str, str] = {}
-    for name, hint in get_type_hints(command, include_extras=True).items():
-        for info in getattr(hint, "__metadata__", ()):
-            # In `Annotated` typer takes the first spelling for a default until it makes the command.
-            for spelling in (getattr(info, "default", ""), *(getattr(info, "param_decls", None) or ())):
-                if isinstance(spelling, str) and spelling.startswith("--"):
-                    options[name] = spelling
-
-    def spell(name: str, value: str) -> str:
-        option = options.get(OPTION_PARAMETERS.get(name, name)) or options.get(name)
-        return " ".join(filter(None, (option, value))) if option else spell_parameter(name, value)
-
-    return spell
 
 
 def require_single_stdin(paths: Sequence[Path]) -> None:

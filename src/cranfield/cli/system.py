@@ -10,7 +10,8 @@ from typing import Annotated
 
 import typer
 
-from cranfield.cli.shared import EXIT_SYSTEM, Format, FormatOption, deliver, show
+from cranfield.cli.ending import EXIT_SYSTEM
+from cranfield.cli.shared import Format, FormatOption, deliver, show
 
 SUBCOMMANDS = dict.fromkeys(("probe", "list", "show", "presets"), __name__)
 ConfigOption = Annotated[

@@ -133,11 +133,6 @@ def test_a_users_mistake_is_two_lines_and_exit_2(files, args, message):
     assert done.stdout == ""
 
 
-def test_debug_shows_the_traceback(files):
-    done = cranfield(files, "--debug", "evaluate", "qrels", "nothere.run", code=1)
-    assert "Traceback" in done.stderr
-
-
 def test_two_bad_measures_are_two_errors(files):
     done = cranfield(files, "evaluate", "qrels", "old.run", "-m", "P@0", "-m", "X@1", code=2)
     assert done.stderr.count("error:") == 2

@@ -10,7 +10,7 @@ import pytest
 import typer
 from typer.testing import CliRunner, Result
 
-from cranfield.cli.shared import handled
+from cranfield.cli.ending import handled
 from cranfield.cli.testset.drift import rehash_command, verify_command
 from cranfield.errors import TestSetError
 from cranfield.formats.io.files import meta_path

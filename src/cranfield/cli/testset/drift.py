@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cranfield.cli.shared import EXIT_VERDICT, Format, FormatOption, deliver
+from cranfield.cli.ending import EXIT_VERDICT
+from cranfield.cli.shared import Format, FormatOption, deliver
 from cranfield.cli.testset.common import (
     ForceOption,
     OutOption,
