@@ -123,6 +123,8 @@ def _number_of_event(environ: Mapping[str, str]) -> int | None:
     if not path:
         return None
     try:
+        if not Path(path).is_file():  # a device may have no end
+            raise FileNotFoundError(path)
         event = json.loads(Path(path).read_bytes())
     except (OSError, ValueError, RecursionError):
         raise UsageError(

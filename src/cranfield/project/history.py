@@ -20,6 +20,7 @@ from cranfield.evaluation.judged import judged_share
 from cranfield.evaluation.latency import LatencySummary, latency_summary
 from cranfield.evaluation.values import Evaluation, Summary
 from cranfield.formats.io.files import refusal
+from cranfield.formats.io.pipes import refuse_device
 from cranfield.measures import Measure
 from cranfield.model import TestSet
 from cranfield.model.renaming import under_rule
@@ -202,6 +203,7 @@ def append(folder: Path, *records: Mapping[str, Any]) -> Path:
     path = local_folder(folder) / FILE
     lines = "".join(json.dumps(record, ensure_ascii=True, allow_nan=False) + "\n" for record in records).encode()
     try:
+        refuse_device(path, pipes=True)
         with path.open("a+b", buffering=0) as stream:
             fcntl.flock(stream, fcntl.LOCK_EX)
             size = stream.seek(0, os.SEEK_END)
@@ -225,6 +227,7 @@ def read_history(folder: Path) -> History:
     """
     path = folder / FOLDER / FILE
     try:
+        refuse_device(path, pipes=True)
         text = path.read_bytes()
     except FileNotFoundError:
         raise UsageError(

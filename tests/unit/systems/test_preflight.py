@@ -1,4 +1,5 @@
 import json
+import os
 
 import pytest
 
@@ -246,3 +247,17 @@ def test_a_probe_that_fails_is_reported_alone(make_system, problems):
     checks = [{"probe": "shoes"}, {"every_answer": "mode = semantic"}]
     system = make_system("raise SystemExit(3)", extract=EXTRACT, preflight=checks)
     assert [message for _, message, *_ in problems(system)] == ["probe 'shoes'"]
+
+
+@pytest.mark.parametrize("endless", ["/dev/zero", "pipe"])
+def test_a_file_without_an_end_is_not_read(tmp_path, endless):
+    os.mkfifo(tmp_path / "pipe")
+    system = CommandSystem.of(
+        "a",
+        command=["echo", "{query}"],
+        extract={"regex": "x"},
+        preflight=[{"file": endless, "contains": "x"}],
+        folder=tmp_path,
+    )
+    with pytest.raises(PreflightError, match="expected a file, got a device or a pipe"):
+        preflight([system])

@@ -5,7 +5,6 @@ What is inside a file is the business of the module named after its format.
 
 from __future__ import annotations
 
-import atexit
 import errno
 import gzip
 import io
@@ -16,11 +15,12 @@ import sys
 import tempfile
 import zlib
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO
 
 from cranfield.errors import CranfieldError, MissingExtraError, Problem, UsageError
+from cranfield.formats.io.pipes import UnreadableError, copy_of, opened_pipe, refuse_device, standard_input
 
 GZIP_MAGIC = b"\x1f\x8b"
 ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
@@ -70,9 +70,11 @@ def meta_path(path: Path) -> Path:
     return place.with_name(place.name + META_SUFFIX)
 
 
-def refusal(path: Path, error: OSError | EOFError | zlib.error) -> Problem:
+def refusal(path: Path, error: OSError | EOFError | zlib.error) -> Problem:  # noqa: PLR0911 - a table of errors
     """Say why the system would not give or take a file."""
     where = shown(path)
+    if isinstance(error, UnreadableError):
+        return Problem(str(error.strerror), path=where, expected=error.expected)
     if isinstance(error, FileNotFoundError):
         return Problem("no such file", path=where)
     if isinstance(error, IsADirectoryError):
@@ -139,23 +141,15 @@ def _readable_again(path: Path) -> Path:
     """A path that can be opened any number of times: a copy, where this one gives its bytes once."""
     is_stdin = str(path) == STDIN
     if not is_stdin and not path.is_fifo():
+        refuse_device(path)
         return path
     if is_stdin and sys.stdin is None:
         raise OSError(errno.EBADF, "there is no standard input")
     source, key = (sys.stdin, id(sys.stdin)) if is_stdin else (path, str(path))
     if key not in _COPIES:
-        with nullcontext(sys.stdin.buffer) if is_stdin else path.open("rb") as stream:
-            _COPIES[key] = source, _copy_of(stream)
+        with standard_input() if is_stdin else opened_pipe(path) as (first, rest):
+            _COPIES[key] = source, copy_of(first, rest)
     return Path(_COPIES[key][1].name)
-
-
-def _copy_of(stream: BinaryIO) -> Any:
-    """A file with all that a stream has left; it is there as long as we are."""
-    copy = tempfile.NamedTemporaryFile(prefix="cranfield-input-")  # noqa: SIM115  closed at the end
-    atexit.register(copy.close)  # what stands in a module may never be collected
-    shutil.copyfileobj(stream, copy)
-    copy.flush()
-    return copy
 
 
 class _ZstdReader(io.RawIOBase):

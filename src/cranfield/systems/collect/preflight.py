@@ -15,6 +15,7 @@ from pathlib import Path
 from cranfield.concurrency.loop import sigterm_interrupts
 from cranfield.config.reading import BinaryCheck, EveryAnswerCheck, FileCheck, JsonValue, ProbeCheck, compile_path
 from cranfield.errors import PreflightError, Problem, shorten
+from cranfield.formats.io.pipes import UnreadableError, refuse_device
 from cranfield.model import Answer, Query
 from cranfield.model.answer_rule import AnswerRule, parse_answer_rule
 from cranfield.systems.calls.answer_schema import output_hint
@@ -182,7 +183,10 @@ def _probe(system: ConfiguredSystem, text: str, k: int, answers: dict[str, Answe
 
 def _read(path: Path) -> bytes:
     try:
+        refuse_device(path, pipes=True)
         return path.read_bytes()
+    except UnreadableError as error:
+        raise CheckFailedError("a file", "a device or a pipe") from error
     except FileNotFoundError:
         raise CheckFailedError("a file", "nothing there", "the path is relative to the system's cwd.") from None
     except IsADirectoryError:
