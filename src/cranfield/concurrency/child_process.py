@@ -19,6 +19,7 @@ from typing import cast
 
 from cranfield.concurrency.loop import event_loop, finish
 from cranfield.concurrency.orphan_guard import orphan_guard
+from cranfield.concurrency.orphans import MARK_NAME, end_marked
 
 MAX_OUTPUT_BYTES = 16 * 1024 * 1024
 """Default limit of stdout as a whole, or of one line of it."""
@@ -45,7 +46,8 @@ class TooMuchOutputError(Exception):
 class ChildProcess(asyncio.SubprocessProtocol):
     """A program in a process group of its own."""
 
-    def __init__(self, *, max_output_bytes: int, keeps_last_stderr: bool) -> None:
+    def __init__(self, mark: str, *, max_output_bytes: int, keeps_last_stderr: bool) -> None:
+        self._mark = mark
         self.stdout = bytearray()
         """Output that was received and not read by `read_line`."""
         self.stderr = bytearray()
@@ -82,15 +84,16 @@ class ChildProcess(asyncio.SubprocessProtocol):
         Raises:
             NotStartedError: it could not be started.
         """
+        mark, marks = orphan_guard().mark()
         try:
             starting = asyncio.ensure_future(
                 asyncio.get_running_loop().subprocess_exec(
-                    lambda: cls(max_output_bytes=max_output_bytes, keeps_last_stderr=stdin),
+                    lambda: cls(mark, max_output_bytes=max_output_bytes, keeps_last_stderr=stdin),
                     # Bytes, so that a query is passed on unchanged in every locale.
                     *(argument.encode("utf-8", "surrogateescape") for argument in argv),
                     stdin=asyncio.subprocess.PIPE if stdin else asyncio.subprocess.DEVNULL,
                     cwd=cwd,
-                    env=dict(env),
+                    env={**env, MARK_NAME: marks},
                     start_new_session=True,
                 )
             )
@@ -179,7 +182,11 @@ class ChildProcess(asyncio.SubprocessProtocol):
         return f"{'was' if status < 0 else 'ended with'} {exit_reason(status)}"
 
     async def end(self) -> None:
-        """End its process group: SIGTERM, a moment later SIGKILL. Nothing of it is left when this returns."""
+        """End its process group: SIGTERM, a moment later SIGKILL. Nothing of it is left when this returns.
+
+        Of a program that was cut short or has input, processes that left the group are ended too, as far as `end_marked` finds
+        them; those of other programs when this process ends.
+        """
         await finish(self.ending())
 
     def ending(self) -> asyncio.Task[None]:
@@ -189,7 +196,8 @@ class ChildProcess(asyncio.SubprocessProtocol):
         return self._ending
 
     async def _end(self) -> None:
-        if not self.has_ended:
+        is_cut_short = not self.has_ended
+        if is_cut_short:
             stdin = self._transport.get_pipe_transport(0)
             if stdin is not None:
                 stdin.close()
@@ -199,6 +207,8 @@ class ChildProcess(asyncio.SubprocessProtocol):
                     await self._exited.wait()
         _signal_group(self.pid, signal.SIGKILL)
         await self._exited.wait()
+        if is_cut_short or self._keeps_last_stderr:
+            await event_loop().threads.call(lambda: end_marked(self._mark))
         orphan_guard().ended(self.pid)
         _running.discard(self)
         self._transport.close()

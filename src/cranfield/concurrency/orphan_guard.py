@@ -1,8 +1,9 @@
 """A guard process that kills our child processes when we are killed ourselves (kill -9) and cannot.
 
 It reads a pipe whose write end only we hold: the start and end of each process group. When the pipe closes, which the
-operating system does however we end, it kills the groups that are left. A program that was started less than some
-milliseconds before kill -9 can survive: its group is not in the pipe yet.
+operating system does however we end, it kills the groups that are left, and on Linux what has left its group: child processes,
+and theirs, have a mark in their environment. A program that was started less than some milliseconds before kill -9 can survive
+elsewhere: its group is not in the pipe yet.
 """
 
 from __future__ import annotations
@@ -13,22 +14,11 @@ import subprocess
 import sys
 from contextlib import suppress
 from functools import cache
+from itertools import count
 from threading import Lock
 
-_PROGRAM = """
-import os, signal, sys
-for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-    signal.signal(number, signal.SIG_IGN)
-groups = set()
-for line in sys.stdin:
-    if line.endswith("\\n"):
-        (groups.add if line[0] == "+" else groups.discard)(int(line[1:]))
-for group in groups:
-    try:
-        os.killpg(group, signal.SIGKILL)
-    except OSError:
-        pass
-"""
+from cranfield.concurrency import orphans
+from cranfield.concurrency.orphans import MARK_NAME
 
 
 class OrphanGuard:
@@ -36,8 +26,10 @@ class OrphanGuard:
 
     def __init__(self) -> None:
         self._lock = Lock()
+        self._numbers = count(1)
+        self._mark = f"{os.getpid()}-{os.urandom(6).hex()}"
         self._process = subprocess.Popen(
-            [sys.executable, "-I", "-S", "-c", _PROGRAM],
+            [sys.executable, "-I", "-S", orphans.__file__, self._mark],
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
@@ -45,6 +37,14 @@ class OrphanGuard:
             start_new_session=True,
             text=True,
         )
+
+    def mark(self) -> tuple[str, str]:
+        """The mark of a new child process, and the value of `MARK_NAME` in its environment.
+
+        The value is that of this process, if it has one, followed by the mark of this process and of the child.
+        """
+        mark = f"{self._mark}.{next(self._numbers)}"
+        return mark, f"{os.environ.get(MARK_NAME, '')}{self._mark} {mark} "
 
     def started(self, group: int) -> None:
         """Add a process group."""

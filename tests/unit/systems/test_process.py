@@ -12,8 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from cranfield.concurrency.child_process import TooMuchOutputError, child_process
+from cranfield.concurrency.child_process import ChildProcess, TooMuchOutputError, child_process
 from cranfield.concurrency.loop import CallInterruptedError, event_loop
+from cranfield.concurrency.orphan_guard import orphan_guard
+from cranfield.concurrency.orphans import MARK_NAME
 
 PARENT = """
 import os, subprocess, sys, time
@@ -150,3 +152,67 @@ def test_no_program_outlives_us_however_we_are_killed(tmp_path, gone, wait_for, 
         process.send_signal(number)
     assert process.returncode != 0
     assert gone(int((tmp_path / "pid").read_text()))
+
+
+DAEMON = """
+import os, subprocess, sys, time
+daemon = ("import os, sys, time\\n"
+    "if os.fork(): os._exit(0)\\n"
+    "os.setsid()\\n"
+    "if os.fork(): os._exit(0)\\n"
+    "print(os.getpid(), flush=True)\\n"
+    "os.close(1); os.close(2)\\n"
+    "time.sleep(300)")
+subprocess.run([sys.executable, "-I", "-S", "-c", daemon])
+{then}
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "pidfd_open"), reason="the environment of processes is shown by Linux only")
+class TestProcessesThatLeaveTheirGroup:
+    def test_that_of_a_program_that_is_cut_short_is_ended_with_it(self, tmp_path, gone):
+        finished = run(DAEMON.format(then=SLEEP), tmp_path, timeout_s=0.5)
+        assert (finished.error, len(pids(finished))) == (TimeoutError, 1)
+        assert gone(*pids(finished))
+
+    def test_that_of_a_program_with_input_is_ended_with_it(self, tmp_path, gone):
+        async def converse():
+            argv = [sys.executable, "-I", "-S", "-c", DAEMON.format(then="input()")]
+            child = await ChildProcess.start(argv, cwd=tmp_path, env=os.environ, stdin=True)
+            line = await child.read_line()
+            await child.end()
+            return int(line)
+
+        assert gone(event_loop().run(converse()))
+
+    @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, None])
+    def test_that_of_a_command_is_ended_with_us_however_we_end(self, tmp_path, gone, wait_for, number):
+        us = f"""
+            import asyncio, os, sys
+            from pathlib import Path
+            from cranfield.concurrency.child_process import child_process
+            from cranfield.concurrency.loop import event_loop
+
+            async def run():
+                async with child_process([sys.executable, "-I", "-S", "-c", {DAEMON.format(then="")!r}],
+                                         cwd=Path("."), env=os.environ) as child:
+                    await child.run()
+                    print(child.stdout.decode(), flush=True)
+
+            event_loop().run(run())
+            if {number is not None}:
+                input()
+            """
+        process = subprocess.Popen(
+            [sys.executable, "-c", textwrap.dedent(us)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+        daemon = int(process.stdout.readline())
+        if number is not None:
+            process.send_signal(number)
+        process.communicate()
+        wait_for(lambda: gone(daemon))
+
+    def test_a_mark_names_every_process_that_it_is_under(self, monkeypatch):
+        monkeypatch.setenv(MARK_NAME, "outer outer.1 ")
+        mark, value = orphan_guard().mark()
+        assert value == f"outer outer.1 {mark.rpartition('.')[0]} {mark} "
