@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,7 @@ from cranfield.config.systems import SystemConfig, SystemRoot
 from cranfield.errors import ConfigError, Problem, ProblemList
 from cranfield.formats.io.files import shown
 from cranfield.formats.io.located import Located, load_located
-from cranfield.formats.io.tree import field_name
+from cranfield.formats.io.tree import Loc, field_name
 from cranfield.formats.io.validation import problems_of, validate
 
 
@@ -37,12 +37,22 @@ def load_config(path: Path | str) -> Config:
     config = validate(located, Config, problems, context=located.sourced)
     problems.problems = [_without_secrets(located, problem) for problem in problems.problems]
     if config is not None:
+        problems.problems += [placed(located, finding) for finding in _null_characters(located.sourced)]
         problems.problems += [placed(located, finding) for finding in check_grid(config)]
     problems.raise_if_any()
     if config is None:
         raise ConfigError("not a config", path=str(path))
     config._folder = path.absolute().parent  # noqa: SLF001  the one place that knows it
     return config
+
+
+def _null_characters(value: Any, place: Loc = ()) -> Iterator[Finding]:
+    """Texts with U+0000, which no path, program or address can have; YAML and JSON can write it."""
+    if isinstance(value, str) and "\0" in value:
+        yield place, Problem("the text has the character U+0000", expected="text without it")
+    pairs = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for step, inner in pairs:
+        yield from _null_characters(inner, (*place, step))
 
 
 def placed(located: Located, finding: Finding) -> Problem:

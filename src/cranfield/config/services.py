@@ -20,7 +20,7 @@ from cranfield.config.template import (
     depends_on_query,
     placeholders,
 )
-from cranfield.errors import Problem
+from cranfield.errors import Problem, shorten
 from cranfield.formats.io.validation import Text
 
 SECRET_HEADERS = frozenset(
@@ -41,12 +41,24 @@ _HEADER_NAME = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
 _IN_URL = re.compile(r"[?&]([^=&#]*)=([^&#]*)")
 
 
+def is_port(text: str) -> bool:
+    """Whether it is the number of a port that a service can have."""
+    return re.fullmatch("[0-9]{1,5}", text) is not None and 1 <= int(text) <= 65535
+
+
 def check_url(url: str) -> Iterator[Finding]:
     """An address of a service, without a secret in it."""
+    authority = re.split(r"[/?#]", url.partition("//")[2])[0]
+    port = re.search(r":([^:{}\]]+)$", authority)
     if not url.startswith(("http://", "https://")) and not url.startswith("{env."):
         yield (), Problem("not the address of a service", expected="http://... or https://...")
-    elif "@" in re.split(r"[/?#]", url.partition("//")[2])[0]:
+    elif "@" in authority:
         yield (), Problem("user and password in an address", hint="use basic: '{env.USER}:{env.PASSWORD}'.")
+    elif port is not None and not is_port(port[1]):
+        yield (
+            (),
+            Problem("the address has no port that can be", expected="a number from 1 to 65535", got=shorten(port[1])),
+        )
     if "#" in url:
         yield (), Problem("what follows # in an address is not sent", hint="write %23 for a literal #.")
     for _, problem in check_values(dict(_IN_URL.findall(url))):

@@ -19,6 +19,7 @@ ATTEMPTS = 5
 """Attempts of a request."""
 BACKOFF_S = 0.5
 TIMEOUT_S = 30.0
+MAX_PORT = 65_535
 PER_PAGE = 100
 MAX_PAGES = 1000
 _GONE = frozenset({404, 410})
@@ -54,7 +55,7 @@ class Api:
             url = self._client.build_request("GET", access.url).url
         except InvalidURL:
             url = None
-        if url is None or url.scheme not in {"http", "https"} or not url.host:
+        if url is None or url.scheme not in {"http", "https"} or not url.host or not 1 <= (url.port or 1) <= MAX_PORT:
             expected = "an address such as https://api.example.org"
             raise UsageError(f"this is not an address of {access.forge}", expected=expected, got=shorten(access.url))
 

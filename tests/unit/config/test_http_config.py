@@ -30,11 +30,25 @@ def said(problems_of):
     [
         ["url: http://localhost:9200/docs/_search", "json: {query: '{query}', size: '{k}'}"],
         ["url: 'https://x.test/find/{query}?k={k}'", "method: GET"],
+        ["url: 'http://[::1]:65535/{query}'"],
+        ["url: 'http://[::1]/{query}'"],
+        ["url: 'http://x.test:/{query}'"],
+        ["url: 'http://x.test:{env.PORT}/{query}'"],
         ["url: '{env.URL}/find'", "parameters: {q: '{query}', tag: [a, 1, true]}"],
         ["url: https://x.test/", "form: {q: '{query}'}", "basic: '{env.USER}:{env.PASSWORD}'"],
         ["url: https://x.test/?api_key={env.KEY}", "text: '{query}'", "headers: {X-Api-Key: 'k {env.KEY}'}"],
     ],
-    ids=["json", "path", "address of the environment", "form and basic", "text and keys"],
+    ids=[
+        "json",
+        "path",
+        "port",
+        "address",
+        "empty port",
+        "port of the environment",
+        "address of the environment",
+        "form and basic",
+        "text and keys",
+    ],
 )
 def test_a_request_that_can_be_made_is_accepted(load, lines):
     assert load(SYSTEM + "".join(f"      {line}\n" for line in lines)).systems["s"].kind == "http"
@@ -45,6 +59,11 @@ def test_a_request_that_can_be_made_is_accepted(load, lines):
     [
         (["url: localhost:9200/{query}"], 1, "not the address of a service; expected http://... or https://..."),
         (["url: 'ftp://x.test/{query}'"], 1, "not the address of a service; expected http://... or https://..."),
+        *(
+            ([f"url: 'http://x.test:{port}/{{query}}'"], 1, "no port that can be; expected a number from 1 to 65535")
+            for port in ("65536", "0", "-1", "abc", "9" * 20, "1e3", "\uff11\uff12", "8 0")
+        ),
+        (["url: 'http://[::1]:70000/{query}'"], 1, "no port that can be"),
         (["url: 'https://ada:pw@x.test/{query}'"], 1, "user and password in an address"),
         (["url: 'https://x.test/#{query}'"], 1, "what follows # in an address is not sent"),
         (["url: 'https://x.test/{query}?api_key=abc'"], 1, "a secret in the config file"),

@@ -340,3 +340,20 @@ def test_random_changes_that_once_ended_in_a_traceback(tmp_path, text, message):
         load_config(path)
     assert message in str(caught.value)
     assert all(problem.path == str(path) for problem in caught.value.problems)
+
+
+@pytest.mark.parametrize(
+    ("key", "place"),
+    [
+        ('testset: "q\\0.yaml"', "testset"),
+        ('systems: {old: {run: "a\\0.run"}}', "systems.old.run"),
+        ('systems: {old: {command: [a, "{query}\\0"], extract: {json: x}}}', "systems.old.command[1]"),
+        ('gate: {baseline: "\\0", rules: [failures: {at_most: 0}]}', "gate.baseline"),
+    ],
+)
+def test_a_text_with_a_null_character_is_a_problem_at_its_place(problems_of, key, place):
+    base = {"testset": "testset: q.yaml", "systems": "systems: {old: {run: a.run}}"}
+    text = "\n".join((base | {key.partition(":")[0]: key}).values())
+    assert [said.partition(": ")[2].partition("; ")[0] for _, said in problems_of(text)] == [
+        f"{place}: the text has the character U+0000"
+    ]

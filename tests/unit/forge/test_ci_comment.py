@@ -221,6 +221,9 @@ def test_a_next_page_on_another_server_is_not_asked(forge: Any, report: Path, st
         ("gitlab", {"GITLAB_TOKEN": "to\nken"}, "the token for GitLab is invalid"),
         ("github", {"GITHUB_API_URL": "nowhere"}, "this is not an address of GitHub"),
         ("github", {"GITHUB_API_URL": "file:///x"}, "this is not an address of GitHub"),
+        ("github", {"GITHUB_API_URL": "http://127.0.0.1:65536"}, "this is not an address of GitHub"),
+        ("github", {"GITHUB_API_URL": "http://127.0.0.1:99999999999999999999"}, "this is not an address of GitHub"),
+        ("github", {"GITHUB_API_URL": "http://127.0.0.1:-1"}, "this is not an address of GitHub"),
         ("gitlab", {"CI_API_V4_URL": "http://"}, "this is not an address of GitLab"),
     ],
 )

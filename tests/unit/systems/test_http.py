@@ -282,7 +282,10 @@ def test_a_refused_connection_and_an_unknown_host_have_reasons_without_an_addres
     assert (unknown.outcome, unknown.reason) == (Outcome.ERROR, "the host's name is not known")
 
 
-@pytest.mark.parametrize("address", ["localhost:9200", "http://[::1", "http://x\u2488.com"])
+PORTS = [f"http://127.0.0.1:{port}" for port in ("65536", "-1", "abc", "9" * 20)]
+
+
+@pytest.mark.parametrize("address", ["localhost:9200", "http://[::1", "http://x\u2488.com", *PORTS])
 def test_an_address_of_the_environment_that_is_none_is_not_asked(http_system, address):
     answer, log = ask(http_system("{env.URL}/find", env={"URL": address}))
     assert (answer.outcome, log.attempts) == (Outcome.ERROR, 1)

@@ -25,6 +25,7 @@ _CAUSES: tuple[tuple[type[BaseException], str], ...] = (
     (socket.gaierror, "the host's name is not known"),
     (ConnectionRefusedError, "the connection was refused"),
 )
+_UNSENDABLE = "no request was made: its address or a header cannot be sent"
 _BROKE_OFF = "the connection broke in the middle of the answer"
 _NOT_HTTP = "what came back is not HTTP"
 
@@ -34,8 +35,9 @@ def failures() -> tuple[type[BaseException], ...]:
     """Exceptions of sending and receiving that are failures of the system."""
     import httpx2
 
-    # OSError: unreadable certificates. ImportError, ValueError: an unusable proxy, an invalid host.
-    return httpx2.HTTPError, httpx2.InvalidURL, OSError, ImportError, ValueError
+    # OSError: unreadable certificates. ImportError, ValueError: an unusable proxy, an invalid host. OverflowError: a port
+    # that cannot be, alone or in the group of the connections that were tried.
+    return httpx2.HTTPError, httpx2.InvalidURL, OSError, ImportError, ValueError, OverflowError, ExceptionGroup
 
 
 @cache
@@ -45,7 +47,7 @@ def _errors() -> tuple[tuple[tuple[type[BaseException], ...], str, bool], ...]:
     unsendable = httpx2.InvalidURL, httpx2.UnsupportedProtocol, httpx2.LocalProtocolError, ValueError
     return (
         ((httpx2.ProxyError,), "the proxy refused the connection", True),
-        (unsendable, "no request was made: its address or a header cannot be sent", False),
+        (unsendable, _UNSENDABLE, False),
         ((httpx2.ConnectError,), "no connection could be made", True),
         ((httpx2.HTTPError,), "the connection was closed before an answer", True),
         ((Exception,), "no connection could be made", True),
@@ -74,6 +76,8 @@ def failure_reason(error: BaseException, *, has_begun: bool) -> Why:
         for kind, reason in _CAUSES:
             if isinstance(cause, kind):
                 return reason, True
+    if any(isinstance(cause, OverflowError) for cause in causes):
+        return _UNSENDABLE, False
     kinds, reason, may_pass = next(entry for entry in _errors() if isinstance(error, entry[0]))
     return (_NOT_HTTP if kinds == (httpx2.HTTPError,) and _is_garbage(causes) else reason), may_pass
 
