@@ -348,7 +348,7 @@ def test_random_changes_that_once_ended_in_a_traceback(tmp_path, text, message):
         ('testset: "q\\0.yaml"', "testset"),
         ('systems: {old: {run: "a\\0.run"}}', "systems.old.run"),
         ('systems: {old: {command: [a, "{query}\\0"], extract: {json: x}}}', "systems.old.command[1]"),
-        ('gate: {baseline: "\\0", rules: [failures: {at_most: 0}]}', "gate.baseline"),
+        ('gate: {baseline: "\\0.json", rules: [failures: {at_most: 0}]}', "gate.baseline"),
     ],
 )
 def test_a_text_with_a_null_character_is_a_problem_at_its_place(problems_of, key, place):
