@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cranfield.cli.gate import ConfigArgument, FromOption, RunOption
+from cranfield.cli.gate import ConfigArgument, FromOption, ResumeOption, RunOption
 from cranfield.cli.option_groups import option_groups
 from cranfield.cli.shared import Format, FormatOption, deliver, today
 
@@ -23,6 +23,7 @@ def accept_command(
     *,
     folder: FromOption = None,
     run: RunOption = None,
+    resume: ResumeOption = None,
     reason: Annotated[
         str, typer.Option("--reason", metavar="TEXT", help="Reason for the change, stored in the baseline file.")
     ] = "",
@@ -40,14 +41,14 @@ def accept_command(
     No other command writes the baseline file. Pilots, and runs with more failures than the gate allows, are rejected.
     """
     from cranfield.project.baseline import accept
-    from cranfield.project.gate import Source
+    from cranfield.project.gate_runs import Source
 
     done = accept(
         config,
         out=out,
         accepted=today().isoformat(),
         reason=reason,
-        source=Source(folder, run),
+        source=Source(folder, run, resume),
         dry_run=dry_run,
         overrides=overrides,
     )

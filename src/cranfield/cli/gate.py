@@ -26,6 +26,14 @@ FromOption = Annotated[
     typer.Option("--from", metavar="DIR", help="Use the run in this output folder of `cranfield run`."),
 ]
 RunOption = Annotated[Path | None, typer.Option("--run", metavar="FILE", help="Use this run file, in any run format.")]
+ResumeOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--resume",
+        metavar="DIR",
+        help="Use the answers in this folder, which an interrupted call named, and query the system for the others.",
+    ),
+]
 
 
 @option_groups
@@ -34,6 +42,7 @@ def gate_command(
     *,
     folder: FromOption = None,
     run: RunOption = None,
+    resume: ResumeOption = None,
     baseline_ref: Annotated[
         str | None,
         typer.Option(
@@ -65,14 +74,16 @@ def gate_command(
     format.
     """
     from cranfield.project.ci import append_step_summary, summary_page
-    from cranfield.project.gate import Source, run_gate
+    from cranfield.project.gate import run_gate
+    from cranfield.project.gate_runs import Source
     from cranfield.reporting import render
 
     if markdown is not None and markdown.suffix.lower() != ".md":
         raise typer.BadParameter("a file whose name ends in .md", param_hint="--markdown")
     if step_summary:
         summary_page()  # refused before a query is sent
-    job = run_gate(config, out=out, source=Source(folder, run), baseline_ref=baseline_ref, overrides=overrides)
+    source = Source(folder, run, resume)
+    job = run_gate(config, out=out, source=source, baseline_ref=baseline_ref, overrides=overrides)
     written = [*job.written, *_extra_files(job, markdown, junit)]
     if step_summary:
         typer.echo(append_step_summary(render(job.document, "markdown")), err=True)

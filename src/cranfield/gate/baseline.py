@@ -137,7 +137,7 @@ def answers_digest(testset: TestSet) -> str:
 def baseline_text(baseline: Baseline) -> str:
     """The file: the same baseline gives the same bytes."""
     head = _head(baseline)
-    head["digest"] = _digest(baseline)
+    head["digest"] = baseline_digest(baseline)
     lines = [f"  {_json(key)}: {_json(value)}," for key, value in sorted(head.items())]
     queries = [f"    {_json(query_id)}: {_json(_record(baseline, query_id))}" for query_id in sorted(baseline.values)]
     return "{\n" + "\n".join(lines) + '\n  "queries": {\n' + ",\n".join(queries) + "\n  }\n}\n"
@@ -176,7 +176,7 @@ def parse_baseline(text: str, name: str) -> Baseline:
     baseline = model.content()
     if _head(baseline)["means"] != model.means:
         raise InputError(replace(located.problem("the means are not those of the values", ("means",)), hint=BY_HAND))
-    if _digest(baseline) != model.digest:
+    if baseline_digest(baseline) != model.digest:
         line, column = located.mark(("digest",))
         what = "the content is not what was accepted: its digest differs"
         raise InputError(what, path=name, line=line, column=column, hint=BY_HAND)
@@ -331,7 +331,7 @@ def _record(baseline: Baseline, query_id: str) -> dict[str, Any]:
     return {"outcome": baseline.outcomes[query_id], "values": values}
 
 
-def _digest(baseline: Baseline) -> str:
+def baseline_digest(baseline: Baseline) -> str:
     """SHA-256 over everything that counts, and the means shown to people."""
     queries = {query_id: _record(baseline, query_id) for query_id in baseline.values}
     text = _json({**_head(baseline), "queries": queries})

@@ -14,6 +14,25 @@ GateStatus = Literal["passed", "failed", "inconclusive", "invalid"]
 """`invalid`: a limit of the config is broken: too many failures (without a rule on failures), or too few judged results."""
 
 
+SourceKind = Literal["interrupted gate", "answer cache", "run file", "run file of the config", "baseline"]
+"""What something is that a gate reads and did not make."""
+
+
+@dataclass(frozen=True, slots=True)
+class EarlierSource:
+    """Something that a gate read and did not make in this call."""
+
+    path: str
+    kind: SourceKind
+    digest: str
+    """SHA-256 of the file; of a baseline that of its content; empty where it is not known."""
+    oldest: str
+    """Time of the oldest answer (of a baseline the day it was accepted); empty where the file has none."""
+    latest: str
+    n: int
+    """Number of its answers to queries of the test set."""
+
+
 @dataclass(frozen=True, slots=True)
 class RuleResult:
     """The result of one rule."""
@@ -117,6 +136,10 @@ class GateResult:
     """Of the intervals of `measures`: they cover 1 - alpha."""
     test: str = "permutation"
     """The test that the intervals belong to."""
+    earlier: tuple[EarlierSource, ...] = ()
+    """What was read and not made in this call: finished runs, answers of an interrupted gate, the baseline."""
+    n_earlier: int = 0
+    """Number of answers that were not made in this call."""
 
     @property
     def sentence(self) -> str:

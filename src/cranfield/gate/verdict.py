@@ -17,6 +17,7 @@ from cranfield.gate.gate_input import GateInput
 from cranfield.gate.judge import interval_of, is_silent
 from cranfield.gate.result import (
     BaselineFacts,
+    EarlierSource,
     GateResult,
     GateStatus,
     MeasureChange,
@@ -42,6 +43,9 @@ class GateTerms:
     notes: tuple[str, ...] = ()
     evidence: tuple[Finding, ...] = ()
     """What the evidence checks found, except failed queries: a rule can replace that limit."""
+    earlier: tuple[EarlierSource, ...] = ()
+    """What was read and not made in this call."""
+    n_earlier: int = 0
 
 
 def judge_all(given: GateInput, terms: GateTerms) -> GateResult:
@@ -67,6 +71,8 @@ def judge_all(given: GateInput, terms: GateTerms) -> GateResult:
         evidence=terms.evidence,
         alpha=given.alpha,
         test=_mean_test(given.test),
+        earlier=terms.earlier,
+        n_earlier=terms.n_earlier,
     )
 
 

@@ -17,15 +17,9 @@ from cranfield.gate.result import BaselineChange, MeasureChange, QueryChange
 from cranfield.gate.rules import rules_of
 from cranfield.gate.verdict import no_baseline
 from cranfield.project.experiment import Experiment
-from cranfield.project.gate import (
-    Source,
-    baseline_at,
-    digest_of,
-    evaluations,
-    gate_experiments,
-    system_evidence,
-)
+from cranfield.project.gate import baseline_at, digest_of, gate_experiments, system_evidence
 from cranfield.project.gate_plan import Plan, planned
+from cranfield.project.gate_runs import Source, answered, collection_folder, refuse_source
 from cranfield.project.loading import NO_OVERRIDES, SetOverrides
 from cranfield.repo.git import standing
 from cranfield.reporting import Document
@@ -68,12 +62,15 @@ def accept(
         UsageError: a pilot.
         SystemUnderTestError: more failures than the gate allows. No file is written.
     """
-    plan = planned(config_path)
+    plan, source = planned(config_path), source or Source()
     stands = standing(plan.config.folder)
     made: list[tuple[Path, Baseline, BaselineChange]] = []
     problems: list[Problem] = []
     with gate_experiments(plan, overrides) as experiments:
-        for experiment, evaluation in evaluations(plan, experiments, out, source or Source()):
+        refuse_source(source, experiments, None)
+        with collection_folder(out, experiments, source) as folder:
+            every = list(answered(experiments, source, folder))
+        for experiment, evaluation in ((each.experiment, each.evaluation) for each in every):
             problems += _refusals(plan, experiment, evaluation)
             path = plan.baseline_path(experiment.name)
             old = with_ids_of(read_baseline(path), experiment.testset) if path.exists() else None

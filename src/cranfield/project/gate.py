@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, suppress
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
@@ -20,40 +20,27 @@ from cranfield.evaluation.class_verdict import deciding_key
 from cranfield.evaluation.evidence.values import Finding as EvidenceFinding
 from cranfield.evaluation.values import Evaluation
 from cranfield.formats.io.files import refusal, shown
-from cranfield.formats.runs.jsonl import read_run
-from cranfield.gate.baseline import Baseline, misfits, parse_baseline, read_baseline, with_ids_of
+from cranfield.gate.baseline import Baseline, baseline_digest, misfits, parse_baseline, read_baseline, with_ids_of
 from cranfield.gate.gate_input import GateInput
 from cranfield.gate.ref import Ref
-from cranfield.gate.result import BaselineFacts, GateResult, GateStatus
+from cranfield.gate.result import BaselineFacts, EarlierSource, GateResult, GateStatus
 from cranfield.gate.rules import check_fit, compared_measures, in_classes, measure_of, rules_of
 from cranfield.gate.verdict import GateTerms, judge_all
-from cranfield.model import Run
 from cranfield.model.renaming import match_ids, own_id
-from cranfield.project.experiment import Experiment, prepare, prepare_all, require_folder, require_one_set
+from cranfield.project.experiment import Experiment, prepare, prepare_all, require_one_set
 from cranfield.project.gate_plan import Plan, planned
+from cranfield.project.gate_runs import Answered, Source, answered, collection_folder, refuse_links, refuse_source
 from cranfield.project.history import remember
 from cranfield.project.loading import NO_OVERRIDES, SetOverrides
 from cranfield.project.recipe import with_measure
 from cranfield.reporting import Document, save_report
 from cranfield.reporting.documents.gate import gate_document
-from cranfield.systems import ConfiguredSystem, progress_on
-from cranfield.systems.kinds.fusion import FusionSystem
-from cranfield.systems.kinds.run_file import RunFileSystem
+from cranfield.systems import progress_on
 from cranfield.version import __version__
 from cranfield.words import first_of, n_of
 
 GATE_FILES = ("gate.json", "gate.html", "gate.md")
 WORST_FIRST: tuple[GateStatus, ...] = ("invalid", "failed", "inconclusive", "passed")
-
-
-@dataclass(frozen=True, slots=True)
-class Source:
-    """Where the answers come from: the system is called, unless a finished run is named."""
-
-    folder: Path | None = None
-    """That `cranfield run` made."""
-    run: Path | None = None
-    """A run file in any format."""
 
 
 @dataclass(frozen=True)
@@ -86,7 +73,7 @@ def run_gate(
         config_path: cranfield.yaml.
         out: folder of the run and of `gate.json`, `gate.html` and `gate.md`; with several test sets each has its run in a
             folder of its name.
-        source: a finished run to judge; None queries the system.
+        source: a finished run to judge, or an interrupted gate to resume; None queries the system.
         overrides: options of the test set, in place of those of the config.
         baseline_ref: the git ref whose rules and baseline count, in place of those in the working tree.
 
@@ -94,25 +81,35 @@ def run_gate(
         InputError: config, test set, baseline or run, with all their problems.
         UsageError: no gate, no such ref, or a pilot.
         PreflightError: a check failed; no query was sent.
+        Interrupted: the message names the folder that can be resumed, if any.
     """
     plan, source = planned(config_path, baseline_ref), source or Source()
-    with gate_experiments(plan, overrides) as experiments:
-        baselines = _baselines(plan, experiments)
-        results = {
-            experiment.name: _judged(plan, experiment, evaluation, baselines[experiment.name])
-            for experiment, evaluation in evaluations(plan, experiments, out, source)
-        }
-    document = gate_document(list(results.items()))
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise UsageError(refusal(out, error)) from error
+    ref = plan.ref.name if plan.ref is not None else None
     written = tuple(out / name for name in GATE_FILES)
-    for path in written:
-        save_report(document, path)
-    if source == Source():  # a finished run is in the history already
+    with gate_experiments(plan, overrides) as experiments:
+        refuse_source(source, experiments, ref)
+        baselines = _baselines(plan, experiments)
+        with collection_folder(out, experiments, source, ref) as folder:
+            results = {
+                each.experiment.name: _judged(plan, each, baselines[each.experiment.name])
+                for each in answered(experiments, source, folder)
+            }
+            document = gate_document(list(results.items()))
+            _save(document, written)
+    if not source.is_finished:  # a finished run is in the history already
         _remember(plan, experiments, results, out / GATE_FILES[1])
     return GateJob(results, document, written)
+
+
+def _save(document: Document, paths: Sequence[Path]) -> None:
+    refuse_links(paths)
+    for folder in {path.parent for path in paths}:
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise UsageError(refusal(folder, error)) from error
+    for path in paths:
+        save_report(document, path)
 
 
 def _remember(plan: Plan, experiments: Sequence[Experiment], results: Mapping[str, GateResult], report: Path) -> None:
@@ -153,16 +150,23 @@ def _uncomputable(plan: Plan, experiment: Experiment) -> Iterator[Finding]:
                 yield from ((("gate", "rules", index, rule.kind, "measure"), problem) for problem in error.problems)
 
 
-def _baselines(
-    plan: Plan, experiments: Sequence[Experiment]
-) -> dict[str, tuple[Baseline | None, BaselineFacts | None]]:
+@dataclass(frozen=True, slots=True)
+class _Accepted:
+    """The baseline of a test set, where there is one."""
+
+    baseline: Baseline | None = None
+    facts: BaselineFacts | None = None
+    sources: tuple[EarlierSource, ...] = ()
+
+
+def _baselines(plan: Plan, experiments: Sequence[Experiment]) -> dict[str, _Accepted]:
     """The baseline of each test set, where there is one; refused where it is of another experiment."""
-    found: dict[str, tuple[Baseline | None, BaselineFacts | None]] = {}
+    found: dict[str, _Accepted] = {}
     problems: list[Problem] = []
     for experiment in experiments:
         name, path = experiment.name, plan.baseline_path(experiment.name)
         rules = [rule for _, rule in rules_of(plan.gate, name)]
-        found[name] = None, None
+        found[name] = _Accepted()
         if plan.ref is None and not path.exists() and not any(rule.needs_baseline for rule in rules):
             continue
         try:
@@ -170,12 +174,13 @@ def _baselines(
         except InputError as error:
             problems += error.problems
             continue
+        digest, day, n = baseline_digest(baseline), baseline.accepted, len(baseline.values)
         baseline = with_ids_of(baseline, experiment.testset)
         problems += _shifted_rows(plan, experiment, baseline)
         problems += misfits(baseline, experiment.dry, k=experiment.k, measures=compared_measures(rules), name=label)
         ref = plan.ref.name if plan.ref is not None else ""
         facts = BaselineFacts(plan.gate.baseline_of(name), ref, baseline.system, baseline.commit, baseline.accepted)
-        found[name] = baseline, facts
+        found[name] = _Accepted(baseline, facts, (EarlierSource(label, "baseline", digest, day, day, n),))
     if problems:
         raise InputError(problems)
     return found
@@ -199,122 +204,22 @@ def baseline_at(path: Path, ref: Ref | None) -> tuple[Baseline, str]:
         raise InputError("not UTF-8", path=name) from None
 
 
-def evaluations(
-    plan: Plan, experiments: Sequence[Experiment], out: Path, source: Source
-) -> Iterator[tuple[Experiment, Evaluation]]:
-    """Each experiment with the evaluation of its system: collected now, or of a finished run."""
-    if source.run is not None and len(experiments) > 1:
-        hint = "use {folder=DIR}, the output of `cranfield run`"
-        parameters = ("run", "folder")
-        raise UsageError("{run} is one run, and there are several test sets", hint=hint, parameters=parameters)
-    if source.run is not None and source.folder is not None:
-        message, hint = "{folder} and {run} exclude each other", "both name the run: leave one of them out."
-        raise UsageError(message, hint=hint, parameters=("folder", "run"))
-    if source.run is None:  # the stamp of a run that is named is checked when it is read
-        pilots = dict.fromkeys(path for experiment in experiments for path in _pilots(experiment.systems[0]))
-        if pilots:
-            raise UsageError([_is_pilot(path) for path in pilots])
-    runs = _finished(experiments, source) if source != Source() else _collected(experiments, out)
-    for experiment in experiments:
-        evaluation = experiment.evaluate(runs[experiment.name])
-        for _, rule in rules_of(plan.gate, experiment.name):
-            if rule.kind != "judged":
-                evaluation = with_measure(evaluation, measure_of(rule))
-        yield experiment, evaluation
-
-
-def _collected(experiments: Sequence[Experiment], out: Path) -> dict[str, Run | Path]:
-    """Runs collected now; the systems of every test set are checked first."""
-    require_folder(out)
-    for experiment in experiments:
-        _ = experiment.checks
-    runs: dict[str, Run | Path] = {}
-    for experiment in experiments:
-        (runs[experiment.name],) = experiment.collect(out / experiment.name).values()
-    return runs
-
-
-def _finished(experiments: Sequence[Experiment], source: Source) -> dict[str, Run | Path]:
-    """Finished runs: of the system, the test set and the k of the config, and no pilots."""
-    runs: dict[str, Run | Path] = {}
-    problems: list[Problem] = []
-    for experiment in experiments:
-        system = experiment.systems[0].name
-        path = source.run or (source.folder or Path()) / experiment.name / "runs" / f"{system}.jsonl"
-        if not path.exists():
-            hint = "make it by `cranfield run`" if source.run is None else None
-            problems.append(Problem("there is no such run", path=str(path), hint=hint))
-        elif source.run is not None and not _is_collected(path):
-            runs[experiment.name] = path
-        else:
-            run = read_run(path)
-            problems += _mismatches(run, experiment, path)
-            runs[experiment.name] = run
-    if problems:
-        raise UsageError(problems)
-    return runs
-
-
-def _is_collected(path: Path) -> bool:
-    from cranfield.formats.sniff import sniff_run
-
-    return sniff_run(path).name == "jsonl"
-
-
-def _pilots(system: ConfiguredSystem) -> Iterator[Path]:
-    """Run files that a system is made of and that are not for the record; preflight reports one that cannot be read."""
-    if isinstance(system, FusionSystem):
-        for part in system.parts.values():
-            yield from _pilots(part)
-    elif isinstance(system, RunFileSystem):
-        with suppress(InputError):
-            if system.run.pilot:
-                yield system.path
-
-
-def _is_pilot(path: Path) -> Problem:
-    return Problem("the run is a pilot, which passes no gate", path=str(path), hint="collect it again, not as a pilot")
-
-
-def _mismatches(run: Run, experiment: Experiment, path: Path) -> Iterator[Problem]:
-    """Why a run is not one of this system on this test set."""
-    if run.pilot:
-        yield _is_pilot(path)
-    hint = "collect it again by `cranfield run`, or let the gate query the system"
-    checks: tuple[tuple[str, object, object], ...] = (
-        ("test set", run.testset_digest, experiment.testset.digest),
-        ("k", run.depth, experiment.k),
-        ("config of the system", run.config_digest, experiment.systems[0].config_digest),
-    )
-    for what, got, expected in checks:
-        if got is not None and got != expected:
-            yield Problem(
-                f"the run is of another {what}",
-                path=str(path),
-                expected=str(expected)[:19],
-                got=str(got)[:19],
-                hint=hint,
-            )
-
-
-def _judged(
-    plan: Plan,
-    experiment: Experiment,
-    evaluation: Evaluation,
-    accepted: tuple[Baseline | None, BaselineFacts | None],
-) -> GateResult:
-    baseline, facts = accepted
-    config = plan.config
+def _judged(plan: Plan, answers: Answered, accepted: _Accepted) -> GateResult:
+    baseline, facts = accepted.baseline, accepted.facts
+    experiment, evaluation, config = answers.experiment, answers.evaluation, plan.config
     given = GateInput(evaluation, baseline, config.test, config.alpha, n_draws=config.draws)
     notes = (
         *plan.notes,
+        *answers.notes,
         *_matched_queries(plan, experiment),
         *(_differences(baseline, evaluation, experiment) if baseline is not None else ()),
     )
     classes = deciding_key(experiment.testset, experiment.declared)
     rules = [in_classes(rule, classes) for _, rule in rules_of(plan.gate, experiment.name)]
     findings = system_evidence(experiment, evaluation)
-    return judge_all(given, GateTerms(rules, plan.config.limits, experiment.primary, facts, notes, findings))
+    earlier = (*answers.earlier, *accepted.sources)
+    terms = (rules, plan.config.limits, experiment.primary, facts, notes, findings, earlier, answers.n_earlier)
+    return judge_all(given, GateTerms(*terms))
 
 
 def system_evidence(experiment: Experiment, evaluation: Evaluation) -> tuple[EvidenceFinding, ...]:

@@ -9,8 +9,16 @@ from typing import Any
 from cranfield.evaluation.columns import as_printed
 from cranfield.evaluation.evidence.values import Finding, caveat_sentences
 from cranfield.evaluation.values import Evaluation
-from cranfield.gate.result import BaselineChange, GateResult, GateStatus, MeasureChange, QueryChange, StratumChange
-from cranfield.measures import CATALOGUE, parse
+from cranfield.gate.result import (
+    BaselineChange,
+    EarlierSource,
+    GateResult,
+    GateStatus,
+    MeasureChange,
+    QueryChange,
+    StratumChange,
+)
+from cranfield.measures import parse
 from cranfield.model import OtherJudgments, TestSet
 from cranfield.numbers import format_count, format_level
 from cranfield.record import Fields, record_of
@@ -34,10 +42,11 @@ from cranfield.reporting.document import (
     tidy_table,
 )
 from cranfield.reporting.payload import OTHER_JUDGMENTS
-from cranfield.reporting.sections.labels import testset_label
+from cranfield.reporting.sections.labels import testset_label, tone_of
 from cranfield.words import capitalised
 
 SCHEMA_VERSION = 1
+EARLIER = "Read, not made in this call"
 TONES: Mapping[str, Tone] = {"passed": "good", "failed": "bad", "inconclusive": "open", "invalid": "void"}
 WORST_FIRST: tuple[GateStatus, ...] = ("invalid", "failed", "inconclusive", "passed")
 Named = Sequence[tuple[str, GateResult]]
@@ -50,7 +59,7 @@ def gate_document(results: Named) -> Document:
     sections = [section for name, result in results for section in _sections(name, result)]
     return Document(
         title=f"Gate: {', '.join(systems)}",
-        subtitle=tuple(_test_set_line(name, result.evaluation) for name, result in results),
+        subtitle=(*_earlier_lines(results), *(_test_set_line(name, result.evaluation) for name, result in results)),
         sections=tuple(sections),
         tidy=lambda: _tidy(results),
         payload=lambda: gate_payload(results),
@@ -62,6 +71,37 @@ def gate_document(results: Named) -> Document:
 def _test_set_line(name: str, evaluation: Evaluation) -> str:
     lead = f"{name}: " if name else ""
     return f"{lead}test set {testset_label(evaluation.testset)}, convention {evaluation.ranking.convention.name}"
+
+
+def _earlier_lines(results: Named) -> Iterator[str]:
+    """How many answers were not made in this call, and when."""
+    for name, result in results:
+        if not result.n_earlier:
+            continue
+        lead = f"{name}: " if name else ""
+        total = result.evaluation.ranking.n_queries
+        times = [source.oldest for source in result.earlier if source.oldest and source.kind != "baseline"]
+        when = f"the oldest is from {_time_text(min(times))}" if times else "the time is not known"
+        yield f"{lead}{format_count(result.n_earlier)} of {format_count(total)} answers are not of this call; {when}"
+
+
+def _time_text(time: str) -> str:
+    """`2026-11-21 20:51 UTC`; a day as it is."""
+    day, _, clock = time.partition("T")
+    return f"{day} {clock[:5]} UTC" if clock else day
+
+
+def _earlier_table(result: GateResult) -> Table:
+    columns = (*(Column(name) for name in ("path", "kind", "digest", "made")), Column("answers", "count"))
+    rows: list[tuple[Cell, ...]] = [
+        (source.path, source.kind, source.digest[:19], _made(source), source.n) for source in result.earlier
+    ]
+    return Table(columns, rows, EARLIER, shown=None, wrap=True)
+
+
+def _made(source: EarlierSource) -> str:
+    times = dict.fromkeys(_time_text(time) for time in (source.oldest, source.latest) if time)
+    return " to ".join(times) or "unknown"
 
 
 def _verdict(results: Named) -> VerdictBlock:
@@ -142,7 +182,10 @@ def _sections(name: str, result: GateResult) -> Iterator[Section]:
     yield Section(f"{link}changes", f"What changed{of}" if has_baseline else f"Measures{of}", tuple(blocks))
     if result.notes:
         yield Section(f"{link}notes", f"Notes{of}", (Bullets(result.notes),))
-    yield Section(f"{link}provenance", f"Provenance{of}", (Details("Digests and baseline", (_provenance(result),)),))
+    provenance: list[Block] = [Details("Digests and baseline", (_provenance(result),))]
+    if result.earlier:
+        provenance.insert(0, Details(EARLIER, (_earlier_table(result),), in_text=result.n_earlier > 0))
+    yield Section(f"{link}provenance", f"Provenance{of}", tuple(provenance))
 
 
 def _rules(result: GateResult) -> Table:
@@ -165,7 +208,7 @@ def _measures(changes: Sequence[MeasureChange], caption: str, interval: str = ""
     rows: list[tuple[Cell, ...]] = []
     for change in changes:
         row: list[Cell] = [change.measure, change.baseline, change.current]
-        row.append(TonedCell(change.delta, _tone(change.measure, change.delta)))
+        row.append(TonedCell(change.delta, tone_of(change.delta, parse(change.measure))))
         row += [(change.ci_low, change.ci_high)] if interval else []
         rows.append((*row, change.n))
     return _drop_empty_columns(Table((*columns, Column("n", "count")), rows, caption, shown=None))
@@ -184,7 +227,7 @@ def _strata(measure: str, strata: Sequence[StratumChange]) -> Table:
             f"{stratum.key}: {stratum.value}",
             stratum.baseline,
             stratum.current,
-            TonedCell(stratum.delta, _tone(measure, stratum.delta)),
+            TonedCell(stratum.delta, tone_of(stratum.delta, parse(measure))),
             stratum.n,
         )
         for stratum in strata
@@ -226,13 +269,6 @@ def _drop_empty_columns(table: Table) -> Table:
     return replace(table, columns=columns, rows=[tuple(row[place] for place in kept) for row in table.rows])
 
 
-def _tone(measure: str, delta: float | None) -> Tone:
-    if not delta:
-        return ""
-    more = CATALOGUE[parse(measure).name].higher_is_better
-    return "good" if (delta > 0) == more else "bad"
-
-
 def _provenance(result: GateResult) -> KeyValues:
     evaluation, baseline = result.evaluation, result.baseline
     items = [
@@ -267,10 +303,12 @@ def _tidy(results: Named) -> Table:
 FIELDS: Fields = {
     GateResult: (
         "status sentence system=evaluation.name run_digest=evaluation.run_digest testset=evaluation.testset "
-        "convention=evaluation.ranking.convention.name primary baseline rules measures strata by_stratum worse evidence alpha test notes"
+        "convention=evaluation.ranking.convention.name primary baseline rules measures strata by_stratum worse evidence alpha test notes "
+        "n_earlier earlier"
     ),
     OtherJudgments: OTHER_JUDGMENTS,
     TestSet: "name version digest qrels=other_judgments?",
+    EarlierSource: "path kind digest oldest latest n_answers=n",
     Finding: "check consequence system sentence queries=query_ids count total",
     BaselineChange: "testset path facts measures worse better notes",
 }
@@ -282,8 +320,20 @@ def gate_payload(results: Named) -> dict[str, Any]:
     return {
         "schema_version": SCHEMA_VERSION,
         "kind": "gate",
+        "not_of_this_call": _earlier_record(results),
         "status": _worst_status(results),
         "gates": [{"name": name, **record_of(result, FIELDS)} for name, result in results],
+    }
+
+
+def _earlier_record(results: Named) -> dict[str, Any]:
+    """Number of answers that were not made in this call, and the time of the oldest that has one."""
+    sources = [source for _, result in results for source in result.earlier if source.kind != "baseline"]
+    times = [source.oldest for source in sources if source.oldest]
+    return {
+        "n_answers": sum(result.n_earlier for _, result in results),
+        "of": sum(result.evaluation.ranking.n_queries for _, result in results),
+        "oldest": min(times, default=None),
     }
 
 

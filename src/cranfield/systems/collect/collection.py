@@ -44,10 +44,9 @@ _USUAL = CollectOptions()
 class Interrupted(KeyboardInterrupt):
     """A collection was interrupted by Ctrl-C or SIGTERM; its answers are kept, and the same call resumes it."""
 
-    def __init__(self, collected: int, total: int, out_dir: Path) -> None:
-        super().__init__(
-            f"interrupted: {collected} of {total} answers are kept in {out_dir}; the same command goes on from there."
-        )
+    def __init__(self, collected: int, total: int, out_dir: Path, message: str = "") -> None:
+        kept = f"{collected} of {total} answers are kept in {out_dir}; the same command goes on from there."
+        super().__init__(f"interrupted: {message or kept}")
         self.collected = collected
         self.total = total
         self.out_dir = out_dir
@@ -125,7 +124,7 @@ def collect_all(
     try:
         with sigterm_interrupts():
             folder.mkdir(parents=True, exist_ok=True)
-            with _locked(folder, out_dir):
+            with locked(folder, out_dir):
                 (folder / PARTIAL).mkdir(exist_ok=True)
                 return _collect_with_journals(collection, folder)
     except KeyboardInterrupt:
@@ -375,7 +374,7 @@ def _require_names(names: Sequence[str]) -> None:
 
 
 @contextmanager
-def _locked(folder: Path, shown: Path) -> Iterator[None]:
+def locked(folder: Path, shown: Path) -> Iterator[None]:
     """Lock a folder against other collections; the lock ends with the process."""
     with ExitStack() as stack:
         try:

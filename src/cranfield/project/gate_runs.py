@@ -1,0 +1,413 @@
+"""The answers that a gate judges: collected in this call from nothing, or read from a finished run, which is then listed.
+
+A collection has a private folder of a fresh name in the output folder, so that no journal that lay there before is used.
+An interrupted one leaves it for `--resume`; a gate that finishes removes what earlier ones left.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from hashlib import file_digest
+from pathlib import Path
+
+import numpy as np
+
+from cranfield.errors import InputError, Problem, UsageError
+from cranfield.evaluation.values import Evaluation
+from cranfield.formats.io.files import refusal
+from cranfield.formats.runs.jsonl import read_run
+from cranfield.gate.result import EarlierSource, SourceKind
+from cranfield.model import CallLog, Run
+from cranfield.project.experiment import Experiment, require_folder
+from cranfield.systems import ConfiguredSystem, Interrupted, progress_on
+from cranfield.systems.collect.collection import PARTIAL, RUNS, locked
+from cranfield.systems.collect.journal import with_ages
+from cranfield.systems.kinds.fusion import FusionSystem
+from cranfield.systems.kinds.run_file import RunFileSystem
+from cranfield.words import first_of, n_of
+
+PRIVATE = ".gate-"
+"""How the name of the folder of a collection begins; the rest is random."""
+_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ")
+_Earlier = tuple[EarlierSource, frozenset[str]]
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Where the answers come from: the system is called, unless a finished run is named."""
+
+    folder: Path | None = None
+    """That `cranfield run` made."""
+    run: Path | None = None
+    """A run file in any format."""
+    resume: Path | None = None
+    """Folder that an interrupted gate left: its answers are used, and the system is called for the others."""
+
+    @property
+    def is_finished(self) -> bool:
+        """Whether no system is called."""
+        return self.folder is not None or self.run is not None
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """The answers to one test set, scored, and what of them was read and not made in this call."""
+
+    experiment: Experiment
+    evaluation: Evaluation
+    earlier: tuple[EarlierSource, ...] = ()
+    n_earlier: int = 0
+    """Answers that were read, in part at least, and not made in this call."""
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """A run, and what it was read from."""
+
+    run: Run | Path
+    kind: SourceKind | None = None
+    """None: it was collected in this call, but for what its logs say."""
+    path: Path = Path()
+    digest: str = ""
+
+
+def answered(experiments: Sequence[Experiment], source: Source, folder: Path | None) -> Iterator[Answered]:
+    """Each experiment with the evaluation of its system: collected now, or of a finished run.
+
+    Args:
+        experiments: of each test set, with one system.
+        source: where the answers come from.
+        folder: of `collection_folder`; None where the run is finished.
+    """
+    runs = _finished(experiments, source) if folder is None else _collected(experiments, folder, source)
+    for experiment in experiments:
+        found = runs[experiment.name]
+        evaluation, cut = _evaluated(experiment, found.run)
+        earlier = list(_earlier(experiment, evaluation, found))
+        n_earlier = len(frozenset[str]().union(*(ids for _, ids in earlier)))
+        yield Answered(experiment, evaluation, tuple(source for source, _ in earlier), n_earlier, cut)
+
+
+def refuse_source(source: Source, experiments: Sequence[Experiment], ref: str | None) -> None:
+    """Refuse ways to name answers that exclude each other, and pilots among the run files of the config.
+
+    Raises:
+        UsageError: with each of them.
+    """
+    given = [name for name in ("folder", "run", "resume") if getattr(source, name) is not None]
+    if len(given) > 1:
+        first, second = given[:2]
+        hint = "each says where the answers come from: leave one of them out."
+        raise UsageError(f"{{{first}}} and {{{second}}} exclude each other", hint=hint, parameters=tuple(given))
+    if source.resume is not None and (why := _keeps_nothing(ref)):
+        hint = "leave {resume} out: every query is sent again."
+        raise UsageError(f"{{resume}} is refused: {why}", hint=hint, parameters=("resume",))
+    if source.run is not None and len(experiments) > 1:
+        hint = "use {folder=DIR}, the output of `cranfield run`"
+        raise UsageError("{run} is one run, and there are several test sets", hint=hint, parameters=("run", "folder"))
+    if source.run is None:  # the stamp of a run that is named is checked when it is read
+        pilots = dict.fromkeys(
+            part.path for experiment in experiments for part in run_files(experiment.systems[0]) if _is_pilot(part)
+        )
+        if pilots:
+            raise UsageError([_pilot_problem(path) for path in pilots])
+
+
+def _keeps_nothing(ref: str | None) -> str:
+    """Why answers of an interrupted gate are not used: nobody looks at them on a build server; empty where they are."""
+    if ref is not None:
+        return "with a baseline ref a gate judges answers of this call alone"
+    if os.environ.get("CI", "").lower() not in {"", "0", "false"}:
+        return "in CI (the variable CI is set) a gate judges answers of this call alone"
+    return ""
+
+
+@contextmanager
+def collection_folder(
+    out: Path, experiments: Sequence[Experiment], source: Source, ref: str | None = None
+) -> Iterator[Path | None]:
+    """A private folder to collect in; the runs are in the output folder at the end of the block.
+
+    Args:
+        out: output folder, created if missing, and locked until the end.
+        experiments: that are collected.
+        source: where the answers come from; for a finished run there is no folder.
+        ref: the git ref whose rules count.
+
+    Raises:
+        UsageError: the output folder cannot be used, or there is nothing to resume.
+        Interrupted: the message names the folder that can be resumed, if any.
+    """
+    if source.is_finished:
+        yield None
+        return
+    require_folder(out)
+    refuse_links([*_folders(out, experiments)])
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        with locked(out, out):
+            folder = (
+                Path(tempfile.mkdtemp(prefix=PRIVATE, dir=out)) if source.resume is None else _left(source.resume, out)
+            )
+            others = [path for path in _left_folders(out) if path.name != folder.name]
+            if others:
+                text = f"left by an interrupted gate, not used, and removed when this one has finished: {first_of(map(str, others))}"
+                progress_on(sys.stderr).note(text)
+            with _kept_if_interrupted(folder, _keeps_nothing(ref)):
+                yield folder
+            _publish(folder, out, experiments)
+            for path in (folder, *others):
+                shutil.rmtree(path, ignore_errors=True)
+    except OSError as error:
+        raise UsageError(refusal(Path(error.filename or out), error)) from error
+
+
+def refuse_links(paths: Iterable[Path]) -> None:
+    """Refuse to write where a link leads elsewhere.
+
+    Raises:
+        UsageError: with each link.
+    """
+    links = [path for path in paths if path.is_symlink()]
+    if links:
+        raise UsageError(
+            [
+                Problem(
+                    "this is a link, and is not followed",
+                    path=str(path),
+                    expected="a folder or file of the gate",
+                    hint="remove it",
+                )
+                for path in links
+            ]
+        )
+
+
+def _folders(out: Path, experiments: Sequence[Experiment]) -> Iterator[Path]:
+    for experiment in experiments:
+        if experiment.name:
+            yield out / experiment.name
+        yield out / experiment.name / RUNS
+
+
+def _left_folders(out: Path) -> list[Path]:
+    return sorted(path for path in out.glob(f"{PRIVATE}*") if path.is_dir() and not path.is_symlink())
+
+
+def _left(resume: Path, out: Path) -> Path:
+    """The folder to resume, as one of the output folder."""
+    found = [path for path in _left_folders(out) if path.name == resume.name]
+    if not found or resume.is_symlink() or not resume.is_dir() or not resume.samefile(found[0]):
+        expected = f"a folder {out / PRIVATE}… that an interrupted gate named"
+        raise UsageError("there is no interrupted gate here", path=str(resume), expected=expected)
+    return found[0]
+
+
+@contextmanager
+def _kept_if_interrupted(folder: Path, why_not: str) -> Iterator[None]:
+    """Keep the answers of a call that does not finish, and say where; or remove them where none may be used."""
+    try:
+        yield
+    except BaseException as error:
+        has_answers = any(path.is_file() for path in folder.rglob("*"))
+        if why_not or not has_answers:
+            shutil.rmtree(folder, ignore_errors=True)
+        again = f"the same command with --resume {folder} uses them; without it, a gate that finishes removes them"
+        if isinstance(error, Interrupted):
+            message = f"{error.collected} of {error.total} answers are kept in {folder}; {again}."
+            if why_not:
+                message = f"{error.collected} of {error.total} answers were collected, and none is kept: {why_not}."
+            raise Interrupted(error.collected, error.total, folder, message) from None
+        if has_answers and not why_not:
+            progress_on(sys.stderr).note(f"the answers are kept in {folder}; {again}")
+        raise
+
+
+def _publish(folder: Path, out: Path, experiments: Sequence[Experiment]) -> None:
+    """Move the runs to where `cranfield run` has them."""
+    for experiment in experiments:
+        source, target = folder / experiment.name / RUNS, out / experiment.name / RUNS
+        if source.is_dir():
+            target.mkdir(parents=True, exist_ok=True)
+            for path in sorted(source.iterdir(), reverse=True):  # NAME.log.jsonl after NAME.jsonl: it belongs to that
+                path.replace(target / path.name)
+
+
+def _collected(experiments: Sequence[Experiment], folder: Path, source: Source) -> dict[str, _Found]:
+    """Runs collected now; the systems of every test set are checked first."""
+    for experiment in experiments:
+        _ = experiment.checks
+    runs: dict[str, _Found] = {}
+    for experiment in experiments:
+        place, name = folder / experiment.name, experiment.systems[0].name
+        resumed = _resumed(experiment, place / RUNS / f"{name}.jsonl") if source.resume is not None else None
+        if resumed is None:
+            journal = place / PARTIAL / f"{name}.jsonl"
+            digest = _file_digest(journal) if source.resume is not None else ""
+            (run,) = experiment.collect(place).values()
+            resumed = _Found(run, None, source.resume or place, digest)
+        runs[experiment.name] = resumed
+    return runs
+
+
+def _resumed(experiment: Experiment, path: Path) -> _Found | None:
+    """A run that an interrupted gate had collected; None where there is none of this experiment."""
+    if path.is_symlink() or not path.is_file():
+        return None
+    with suppress(InputError, ValueError):
+        run = read_run(path)
+        if not list(_mismatches(run, experiment, path, is_collected=True)):
+            return _Found(with_ages(run), "interrupted gate", path.parents[1], _file_digest(path))
+    return None
+
+
+def _finished(experiments: Sequence[Experiment], source: Source) -> dict[str, _Found]:
+    """Finished runs: of the system, the test set and the k of the config, and no pilots."""
+    runs: dict[str, _Found] = {}
+    problems: list[Problem] = []
+    for experiment in experiments:
+        system = experiment.systems[0].name
+        path = source.run or (source.folder or Path()) / experiment.name / RUNS / f"{system}.jsonl"
+        if not path.exists():
+            hint = "make it by `cranfield run`" if source.run is None else None
+            problems.append(Problem("there is no such run", path=str(path), hint=hint))
+            continue
+        run: Run | Path = path
+        if source.run is None or _is_jsonl(path):
+            run = read_run(path)
+            is_collected = source.run is None or _claims_collection(run)
+            problems += _mismatches(run, experiment, path, is_collected=is_collected)
+        runs[experiment.name] = _Found(run, "run file", path, _file_digest(path))
+    if problems:
+        raise UsageError(problems)
+    return runs
+
+
+def _is_jsonl(path: Path) -> bool:
+    from cranfield.formats.sniff import sniff_run
+
+    return sniff_run(path).name == "jsonl"
+
+
+def _claims_collection(run: Run) -> bool:
+    """Whether a run has anything that only a collection writes."""
+    claims = (run.testset_digest, run.config_digest, run.depth, run.config or None, run.logs or None)
+    return any(claim is not None for claim in claims)
+
+
+def run_files(system: ConfiguredSystem) -> Iterator[RunFileSystem]:
+    """Systems of the kind `run` that a system is or is made of."""
+    if isinstance(system, FusionSystem):
+        for part in system.parts.values():
+            yield from run_files(part)
+    elif isinstance(system, RunFileSystem):
+        yield system
+
+
+def _is_pilot(system: RunFileSystem) -> bool:
+    """Whether the file is marked as a pilot; preflight reports one that cannot be read."""
+    with suppress(InputError):
+        return system.run.pilot
+    return False
+
+
+def _pilot_problem(path: Path) -> Problem:
+    return Problem("the run is a pilot, which passes no gate", path=str(path), hint="collect it again, not as a pilot")
+
+
+def _mismatches(run: Run, experiment: Experiment, path: Path, *, is_collected: bool) -> Iterator[Problem]:
+    """Why a run is not one of this system on this test set; a collected one says what it is of."""
+    if run.pilot:
+        yield _pilot_problem(path)
+    hint = "collect it again by `cranfield run`, or let the gate query the system"
+    checks: tuple[tuple[str, object, object], ...] = (
+        ("test set", run.testset_digest, experiment.testset.digest),
+        ("k", run.depth, experiment.k),
+        ("config of the system", run.config_digest, experiment.systems[0].config_digest),
+    )
+    for what, got, expected in checks:
+        if got == expected or (got is None and not is_collected):
+            continue
+        message = f"the run is of another {what}" if got is not None else f"the run does not name its {what}"
+        seen = "nothing" if got is None else str(got)[:19]
+        yield Problem(message, path=str(path), expected=str(expected)[:19], got=seen, hint=hint)
+
+
+def _evaluated(experiment: Experiment, run: Run | Path) -> tuple[Evaluation, tuple[str, ...]]:
+    """The evaluation of the first `k` results of each query, and a note on results beyond."""
+    k, given = experiment.k, experiment.given
+    if given.depth is not None and given.depth <= k:
+        return experiment.evaluate(run), ()
+    if isinstance(run, Run):
+        known = experiment.testset.by_id
+        more = [n for query_id, answer in run.answers.items() if query_id in known and (n := len(answer.hits) - k) > 0]
+        evaluation = None
+    else:
+        evaluation = experiment.evaluate(run)
+        beyond = np.maximum(evaluation.ranking.n_returned - k, 0)
+        more = beyond[beyond > 0].tolist()
+    if evaluation is None or more:
+        cut = replace(experiment, given=replace(given, depth=k)).evaluate(run)
+        evaluation = replace(cut, reading={**cut.reading, "depth": given.depth})  # declared; k is recorded by itself
+    if not more:
+        return evaluation, ()
+    what = f"{n_of(sum(more), 'results')} of {n_of(len(more), 'queries')} beyond k = {k}"
+    return evaluation, (f"{what} are not counted: a system under the gate is asked for {k}",)
+
+
+def _earlier(experiment: Experiment, evaluation: Evaluation, found: _Found) -> Iterator[_Earlier]:
+    """What answers were read from that were not made in this call, and the queries."""
+    run = found.run if isinstance(found.run, Run) else None
+    logs = {} if run is None else run.logs
+    if found.kind is not None:
+        ids = _answered_ids(evaluation) if run is None else [*run.answers]
+        yield _earlier_source(experiment, found.kind, str(found.path), found.digest, ids, logs)
+        return
+    files = list(run_files(experiment.systems[0]))
+    for part in files:
+        answers, place = part.run.answers, part.config.run
+        yield _earlier_source(
+            experiment, "run file of the config", place, _file_digest(part.path), [*answers], part.run.logs
+        )
+    kept = {query_id: log for query_id, log in logs.items() if log.age_s is not None and not (log.cached and files)}
+    kinds: dict[SourceKind, list[str]] = {"answer cache": [], "interrupted gate": []}
+    for query_id, log in kept.items():
+        kinds["answer cache" if log.cached else "interrupted gate"].append(query_id)
+    for kind, ids in kinds.items():
+        if ids:
+            yield _earlier_source(experiment, kind, str(found.path), found.digest, ids, logs)
+
+
+def _earlier_source(
+    experiment: Experiment, kind: SourceKind, path: str, digest: str, ids: Iterable[str], logs: Mapping[str, CallLog]
+) -> _Earlier:
+    known = frozenset(query_id for query_id in ids if query_id in experiment.testset.by_id)
+    times = sorted(
+        log.at
+        for query_id in known
+        if (log := logs.get(query_id)) is not None and _TIME.fullmatch(log.at or "") and log.at
+    )
+    oldest, latest = (times[0], times[-1]) if times else ("", "")
+    return EarlierSource(path, kind, digest, oldest, latest, len(known)), known
+
+
+def _answered_ids(evaluation: Evaluation) -> list[str]:
+    ranking = evaluation.ranking
+    return [query_id for query_id, n in zip(ranking.query_ids, ranking.n_returned.tolist(), strict=True) if n]
+
+
+def _file_digest(path: Path) -> str:
+    """SHA-256 of a file; empty where there is none that can be read again."""
+    with suppress(OSError):
+        if path.is_file():
+            with path.open("rb") as stream:
+                return "sha256:" + file_digest(stream, "sha256").hexdigest()
+    return ""
