@@ -89,6 +89,7 @@ def run_gate(
     with gate_experiments(plan, overrides) as experiments:
         refuse_source(source, experiments, ref)
         baselines = _baselines(plan, experiments)
+        refuse_links(written)
         with collection_folder(out, experiments, source, ref) as folder:
             results = {
                 each.experiment.name: _judged(plan, each, baselines[each.experiment.name])
@@ -102,7 +103,6 @@ def run_gate(
 
 
 def _save(document: Document, paths: Sequence[Path]) -> None:
-    refuse_links(paths)
     for folder in {path.parent for path in paths}:
         try:
             folder.mkdir(parents=True, exist_ok=True)

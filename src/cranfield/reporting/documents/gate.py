@@ -59,7 +59,7 @@ def gate_document(results: Named) -> Document:
     sections = [section for name, result in results for section in _sections(name, result)]
     return Document(
         title=f"Gate: {', '.join(systems)}",
-        subtitle=(*_earlier_lines(results), *(_test_set_line(name, result.evaluation) for name, result in results)),
+        subtitle=tuple(_test_set_line(name, result.evaluation) for name, result in results),
         sections=tuple(sections),
         tidy=lambda: _tidy(results),
         payload=lambda: gate_payload(results),
@@ -121,7 +121,8 @@ def _verdict(results: Named) -> VerdictBlock:
         for sentence in caveat_sentences(result.evidence)
     )
     sentences = [f"{name}: {result.sentence}" if name else _alone(result) for name, result in results]
-    return VerdictBlock(status, "; ".join(sentences) + ".", TONES[status], tuple(facts), tuple(reasons), (), caveats)
+    sentence = " ".join(f"{line}." for line in (*_earlier_lines(results), "; ".join(sentences)))
+    return VerdictBlock(status, sentence, TONES[status], tuple(facts), tuple(reasons), (), caveats)
 
 
 def _alone(result: GateResult) -> str:
