@@ -66,7 +66,7 @@ class Stops(Silent):
     def __init__(self) -> None:
         self.left = 2
 
-    def advance(self, system: str, query: Query, answer: Answer, log: CallLog) -> None:  # noqa: ARG002
+    def advance(self, system: str, query: Query, answer: Answer, log: CallLog) -> None:
         self.left -= 1
         if not self.left:
             raise KeyboardInterrupt
@@ -77,9 +77,10 @@ def interrupt(config: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callabl
     """Interrupt a call after two answers."""
 
     def call(action: Callable[[], object]) -> Interrupted:
-        with monkeypatch.context() as patch, pytest.raises(Interrupted) as caught:
+        with monkeypatch.context() as patch:
             patch.setattr("cranfield.project.experiment.progress_on", lambda _: Stops())
-            action()
+            with pytest.raises(Interrupted) as caught:
+                action()
         return caught.value
 
     return call
