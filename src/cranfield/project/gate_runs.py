@@ -122,7 +122,7 @@ def refuse_source(source: Source, experiments: Sequence[Experiment], ref: str | 
 
 
 def _keeps_nothing(ref: str | None) -> str:
-    """Why answers of an interrupted gate are not used: nobody looks at them on a build server; empty where they are."""
+    """Why answers of an interrupted gate are not used; empty where they are."""
     if ref is not None:
         return "with a baseline ref a gate judges answers of this call alone"
     if os.environ.get("CI", "").lower() not in {"", "0", "false"}:
