@@ -41,7 +41,7 @@ def accept_command(
     No other command writes the baseline file. Pilots, and runs with more failures than the gate allows, are rejected.
     """
     from cranfield.project.baseline import accept
-    from cranfield.project.gate_runs import Source
+    from cranfield.project.gate_folder import Source
 
     done = accept(
         config,

@@ -34,6 +34,14 @@ ResumeOption = Annotated[
         help="Use the answers in this folder, which an interrupted call named, and query the system for the others.",
     ),
 ]
+RefOption = Annotated[
+    str | None,
+    typer.Option(
+        "--baseline-ref",
+        metavar="REF",
+        help="Read rules and baseline from this git ref (origin/main), so that a pull request cannot relax them.",
+    ),
+]
 
 
 @option_groups
@@ -43,14 +51,7 @@ def gate_command(
     folder: FromOption = None,
     run: RunOption = None,
     resume: ResumeOption = None,
-    baseline_ref: Annotated[
-        str | None,
-        typer.Option(
-            "--baseline-ref",
-            metavar="REF",
-            help="Read rules and baseline from this git ref (origin/main), so that a pull request cannot relax them.",
-        ),
-    ] = None,
+    baseline_ref: RefOption = None,
     out: Annotated[
         Path, typer.Option("--out", metavar="DIR", help="Output folder for the run, gate.json, gate.html and gate.md.")
     ] = Path("cranfield-gate"),
@@ -75,7 +76,7 @@ def gate_command(
     """
     from cranfield.project.ci import append_step_summary, summary_page
     from cranfield.project.gate import run_gate
-    from cranfield.project.gate_runs import Source
+    from cranfield.project.gate_folder import Source
     from cranfield.reporting import render
 
     if markdown is not None and markdown.suffix.lower() != ".md":

@@ -18,8 +18,9 @@ from cranfield.gate.rules import rules_of
 from cranfield.gate.verdict import no_baseline
 from cranfield.project.experiment import Experiment
 from cranfield.project.gate import baseline_at, digest_of, gate_experiments, system_evidence
+from cranfield.project.gate_folder import Source, collection_folder
 from cranfield.project.gate_plan import Plan, planned
-from cranfield.project.gate_runs import Source, answered, collection_folder, refuse_source
+from cranfield.project.gate_runs import answered, refuse_source
 from cranfield.project.loading import NO_OVERRIDES, SetOverrides
 from cranfield.repo.git import standing
 from cranfield.reporting import Document

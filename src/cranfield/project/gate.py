@@ -28,8 +28,9 @@ from cranfield.gate.rules import check_fit, compared_measures, in_classes, measu
 from cranfield.gate.verdict import GateTerms, judge_all
 from cranfield.model.renaming import match_ids, own_id
 from cranfield.project.experiment import Experiment, prepare, prepare_all, require_one_set
+from cranfield.project.gate_folder import Source, collection_folder, refuse_links
 from cranfield.project.gate_plan import Plan, planned
-from cranfield.project.gate_runs import Answered, Source, answered, collection_folder, refuse_links, refuse_source
+from cranfield.project.gate_runs import Answered, answered, refuse_source
 from cranfield.project.history import remember
 from cranfield.project.loading import NO_OVERRIDES, SetOverrides
 from cranfield.project.recipe import with_measure

@@ -1,18 +1,10 @@
-"""The answers that a gate judges: collected in this call from nothing, or read from a finished run, which is then listed.
-
-A collection has a private folder of a fresh name in the output folder, so that no journal that lay there before is used.
-An interrupted one leaves it for `--resume`; a gate that finishes removes what earlier ones left.
-"""
+"""The answers that a gate judges: collected in this call, or read from a finished run; what is read is listed."""
 
 from __future__ import annotations
 
-import os
 import re
-import shutil
-import sys
-import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from hashlib import file_digest
 from pathlib import Path
@@ -21,39 +13,20 @@ import numpy as np
 
 from cranfield.errors import InputError, Problem, UsageError
 from cranfield.evaluation.values import Evaluation
-from cranfield.formats.io.files import refusal
 from cranfield.formats.runs.jsonl import read_run
 from cranfield.gate.result import EarlierSource, SourceKind
 from cranfield.model import CallLog, Run
-from cranfield.project.experiment import Experiment, require_folder
-from cranfield.systems import ConfiguredSystem, Interrupted, progress_on
-from cranfield.systems.collect.collection import PARTIAL, RUNS, locked
+from cranfield.project.experiment import Experiment
+from cranfield.project.gate_folder import Source, keeps_nothing
+from cranfield.systems import ConfiguredSystem
+from cranfield.systems.collect.collection import PARTIAL, RUNS
 from cranfield.systems.collect.journal import with_ages
 from cranfield.systems.kinds.fusion import FusionSystem
 from cranfield.systems.kinds.run_file import RunFileSystem
-from cranfield.words import first_of, n_of
+from cranfield.words import n_of
 
-PRIVATE = ".gate-"
-"""How the name of the folder of a collection begins; the rest is random."""
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ")
 _Earlier = tuple[EarlierSource, frozenset[str]]
-
-
-@dataclass(frozen=True, slots=True)
-class Source:
-    """Where the answers come from: the system is called, unless a finished run is named."""
-
-    folder: Path | None = None
-    """That `cranfield run` made."""
-    run: Path | None = None
-    """A run file in any format."""
-    resume: Path | None = None
-    """Folder that an interrupted gate left: its answers are used, and the system is called for the others."""
-
-    @property
-    def is_finished(self) -> bool:
-        """Whether no system is called."""
-        return self.folder is not None or self.run is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +80,7 @@ def refuse_source(source: Source, experiments: Sequence[Experiment], ref: str | 
         first, second = given[:2]
         hint = "each says where the answers come from: leave one of them out."
         raise UsageError(f"{{{first}}} and {{{second}}} exclude each other", hint=hint, parameters=tuple(given))
-    if source.resume is not None and (why := _keeps_nothing(ref)):
+    if source.resume is not None and (why := keeps_nothing(ref)):
         hint = "leave {resume} out: every query is sent again."
         raise UsageError(f"{{resume}} is refused: {why}", hint=hint, parameters=("resume",))
     if source.run is not None and len(experiments) > 1:
@@ -119,126 +92,6 @@ def refuse_source(source: Source, experiments: Sequence[Experiment], ref: str | 
         )
         if pilots:
             raise UsageError([_pilot_problem(path) for path in pilots])
-
-
-def _keeps_nothing(ref: str | None) -> str:
-    """Why answers of an interrupted gate are not used; empty where they are."""
-    if ref is not None:
-        return "with a baseline ref a gate judges answers of this call alone"
-    if os.environ.get("CI", "").lower() not in {"", "0", "false"}:
-        return "in CI (the variable CI is set) a gate judges answers of this call alone"
-    return ""
-
-
-@contextmanager
-def collection_folder(
-    out: Path, experiments: Sequence[Experiment], source: Source, ref: str | None = None
-) -> Iterator[Path | None]:
-    """A private folder to collect in; the runs are in the output folder at the end of the block.
-
-    Args:
-        out: output folder, created if missing, and locked until the end.
-        experiments: that are collected.
-        source: where the answers come from; for a finished run there is no folder.
-        ref: the git ref whose rules count.
-
-    Raises:
-        UsageError: the output folder cannot be used, or there is nothing to resume.
-        Interrupted: the message names the folder that can be resumed, if any.
-    """
-    if source.is_finished:
-        yield None
-        return
-    require_folder(out)
-    refuse_links([*_folders(out, experiments)])
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-        with locked(out, out):
-            folder = (
-                Path(tempfile.mkdtemp(prefix=PRIVATE, dir=out)) if source.resume is None else _left(source.resume, out)
-            )
-            others = [path for path in _left_folders(out) if path.name != folder.name]
-            if others:
-                text = f"left by an interrupted gate, not used, and removed when this one has finished: {first_of(map(str, others))}"
-                progress_on(sys.stderr).note(text)
-            with _kept_if_interrupted(folder, _keeps_nothing(ref)):
-                yield folder
-            _publish(folder, out, experiments)
-            for path in (folder, *others):
-                shutil.rmtree(path, ignore_errors=True)
-    except OSError as error:
-        raise UsageError(refusal(Path(error.filename or out), error)) from error
-
-
-def refuse_links(paths: Iterable[Path]) -> None:
-    """Refuse to write where a link leads elsewhere.
-
-    Raises:
-        UsageError: with each link.
-    """
-    links = [path for path in paths if path.is_symlink()]
-    if links:
-        raise UsageError(
-            [
-                Problem(
-                    "this is a link, and is not followed",
-                    path=str(path),
-                    expected="a folder or file of the gate",
-                    hint="remove it",
-                )
-                for path in links
-            ]
-        )
-
-
-def _folders(out: Path, experiments: Sequence[Experiment]) -> Iterator[Path]:
-    for experiment in experiments:
-        if experiment.name:
-            yield out / experiment.name
-        yield out / experiment.name / RUNS
-
-
-def _left_folders(out: Path) -> list[Path]:
-    return sorted(path for path in out.glob(f"{PRIVATE}*") if path.is_dir() and not path.is_symlink())
-
-
-def _left(resume: Path, out: Path) -> Path:
-    """The folder to resume, as one of the output folder."""
-    found = [path for path in _left_folders(out) if path.name == resume.name]
-    if not found or resume.is_symlink() or not resume.is_dir() or not resume.samefile(found[0]):
-        expected = f"a folder {out / PRIVATE}… that an interrupted gate named"
-        raise UsageError("there is no interrupted gate here", path=str(resume), expected=expected)
-    return found[0]
-
-
-@contextmanager
-def _kept_if_interrupted(folder: Path, why_not: str) -> Iterator[None]:
-    """Keep the answers of a call that does not finish, and say where; or remove them where none may be used."""
-    try:
-        yield
-    except BaseException as error:
-        has_answers = any(path.is_file() for path in folder.rglob("*"))
-        if why_not or not has_answers:
-            shutil.rmtree(folder, ignore_errors=True)
-        again = f"the same command with --resume {folder} uses them; without it, a gate that finishes removes them"
-        if isinstance(error, Interrupted):
-            message = f"{error.collected} of {error.total} answers are kept in {folder}; {again}."
-            if why_not:
-                message = f"{error.collected} of {error.total} answers were collected, and none is kept: {why_not}."
-            raise Interrupted(error.collected, error.total, folder, message) from None
-        if has_answers and not why_not:
-            progress_on(sys.stderr).note(f"the answers are kept in {folder}; {again}")
-        raise
-
-
-def _publish(folder: Path, out: Path, experiments: Sequence[Experiment]) -> None:
-    """Move the runs to where `cranfield run` has them."""
-    for experiment in experiments:
-        source, target = folder / experiment.name / RUNS, out / experiment.name / RUNS
-        if source.is_dir():
-            target.mkdir(parents=True, exist_ok=True)
-            for path in sorted(source.iterdir(), reverse=True):  # NAME.log.jsonl after NAME.jsonl: it belongs to that
-                path.replace(target / path.name)
 
 
 def _collected(experiments: Sequence[Experiment], folder: Path, source: Source) -> dict[str, _Found]:

@@ -10,7 +10,8 @@ import pytest
 
 from cranfield.errors import CranfieldError, InputError, SystemUnderTestError, UsageError
 from cranfield.project.baseline import accept, show
-from cranfield.project.gate import GateJob, Source, run_gate
+from cranfield.project.gate import GateJob, run_gate
+from cranfield.project.gate_folder import Source
 from cranfield.project.job import run_job
 from cranfield.reporting import render
 

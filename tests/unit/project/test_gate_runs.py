@@ -13,7 +13,7 @@ import pytest
 from cranfield.errors import CranfieldError
 from cranfield.model import Answer, CallLog, Query
 from cranfield.project.gate import GateJob, run_gate
-from cranfield.project.gate_runs import Source
+from cranfield.project.gate_folder import Source
 from cranfield.project.job import run_job
 from cranfield.reporting import render
 from cranfield.systems import Interrupted

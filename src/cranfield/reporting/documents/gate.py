@@ -42,11 +42,11 @@ from cranfield.reporting.document import (
     tidy_table,
 )
 from cranfield.reporting.payload import OTHER_JUDGMENTS
+from cranfield.reporting.sections.earlier import EARLIER, earlier_lines, earlier_record, earlier_table
 from cranfield.reporting.sections.labels import testset_label, tone_of
 from cranfield.words import capitalised
 
 SCHEMA_VERSION = 1
-EARLIER = "Read, not made in this call"
 TONES: Mapping[str, Tone] = {"passed": "good", "failed": "bad", "inconclusive": "open", "invalid": "void"}
 WORST_FIRST: tuple[GateStatus, ...] = ("invalid", "failed", "inconclusive", "passed")
 Named = Sequence[tuple[str, GateResult]]
@@ -73,37 +73,6 @@ def _test_set_line(name: str, evaluation: Evaluation) -> str:
     return f"{lead}test set {testset_label(evaluation.testset)}, convention {evaluation.ranking.convention.name}"
 
 
-def _earlier_lines(results: Named) -> Iterator[str]:
-    """How many answers were not made in this call, and when."""
-    for name, result in results:
-        if not result.n_earlier:
-            continue
-        lead = f"{name}: " if name else ""
-        total = result.evaluation.ranking.n_queries
-        times = [source.oldest for source in result.earlier if source.oldest and source.kind != "baseline"]
-        when = f"the oldest is from {_time_text(min(times))}" if times else "the time is not known"
-        yield f"{lead}{format_count(result.n_earlier)} of {format_count(total)} answers are not of this call; {when}"
-
-
-def _time_text(time: str) -> str:
-    """`2026-11-21 20:51 UTC`; a day as it is."""
-    day, _, clock = time.partition("T")
-    return f"{day} {clock[:5]} UTC" if clock else day
-
-
-def _earlier_table(result: GateResult) -> Table:
-    columns = (*(Column(name) for name in ("path", "kind", "digest", "made")), Column("answers", "count"))
-    rows: list[tuple[Cell, ...]] = [
-        (source.path, source.kind, source.digest[:19], _made(source), source.n) for source in result.earlier
-    ]
-    return Table(columns, rows, EARLIER, shown=None, wrap=True)
-
-
-def _made(source: EarlierSource) -> str:
-    times = dict.fromkeys(_time_text(time) for time in (source.oldest, source.latest) if time)
-    return " to ".join(times) or "unknown"
-
-
 def _verdict(results: Named) -> VerdictBlock:
     status = _worst_status(results)
     facts = [
@@ -121,7 +90,7 @@ def _verdict(results: Named) -> VerdictBlock:
         for sentence in caveat_sentences(result.evidence)
     )
     sentences = [f"{name}: {result.sentence}" if name else _alone(result) for name, result in results]
-    sentence = " ".join(f"{line}." for line in (*_earlier_lines(results), "; ".join(sentences)))
+    sentence = " ".join(f"{line}." for line in (*earlier_lines(results), "; ".join(sentences)))
     return VerdictBlock(status, sentence, TONES[status], tuple(facts), tuple(reasons), (), caveats)
 
 
@@ -185,7 +154,7 @@ def _sections(name: str, result: GateResult) -> Iterator[Section]:
         yield Section(f"{link}notes", f"Notes{of}", (Bullets(result.notes),))
     provenance: list[Block] = [Details("Digests and baseline", (_provenance(result),))]
     if result.earlier:
-        provenance.insert(0, Details(EARLIER, (_earlier_table(result),), in_text=result.n_earlier > 0))
+        provenance.insert(0, Details(EARLIER, (earlier_table(result),), in_text=result.n_earlier > 0))
     yield Section(f"{link}provenance", f"Provenance{of}", tuple(provenance))
 
 
@@ -321,20 +290,9 @@ def gate_payload(results: Named) -> dict[str, Any]:
     return {
         "schema_version": SCHEMA_VERSION,
         "kind": "gate",
-        "not_of_this_call": _earlier_record(results),
+        "not_of_this_call": earlier_record(results),
         "status": _worst_status(results),
         "gates": [{"name": name, **record_of(result, FIELDS)} for name, result in results],
-    }
-
-
-def _earlier_record(results: Named) -> dict[str, Any]:
-    """Number of answers that were not made in this call, and the time of the oldest that has one."""
-    sources = [source for _, result in results for source in result.earlier if source.kind != "baseline"]
-    times = [source.oldest for source in sources if source.oldest]
-    return {
-        "n_answers": sum(result.n_earlier for _, result in results),
-        "of": sum(result.evaluation.ranking.n_queries for _, result in results),
-        "oldest": min(times, default=None),
     }
 
 

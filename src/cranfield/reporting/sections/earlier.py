@@ -1,0 +1,58 @@
+"""What a gate read and did not make in its call: the sentence that comes first, the table, the record."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from cranfield.gate.result import EarlierSource, GateResult
+from cranfield.numbers import format_count
+from cranfield.reporting.document import Cell, Column, Table
+
+EARLIER = "Read, not made in this call"
+"""Heading of the table."""
+Named = Sequence[tuple[str, GateResult]]
+"""Name of a test set and its result; the name is empty where there is one set alone."""
+
+
+def earlier_lines(results: Named) -> Iterator[str]:
+    """How many answers were not made in this call, and when."""
+    for name, result in results:
+        if not result.n_earlier:
+            continue
+        lead = f"{name}: " if name else ""
+        total = result.evaluation.ranking.n_queries
+        times = [source.oldest for source in result.earlier if source.oldest and source.kind != "baseline"]
+        when = f"the oldest is from {_time_text(min(times))}" if times else "the time is not known"
+        yield f"{lead}{format_count(result.n_earlier)} of {format_count(total)} answers are not of this call; {when}"
+
+
+def _time_text(time: str) -> str:
+    """`2026-11-21 20:51 UTC`; a day as it is."""
+    day, _, clock = time.partition("T")
+    return f"{day} {clock[:5]} UTC" if clock else day
+
+
+def earlier_table(result: GateResult) -> Table:
+    """A row for each thing that was read."""
+    columns = (*(Column(name) for name in ("path", "kind", "digest", "made")), Column("answers", "count"))
+    rows: list[tuple[Cell, ...]] = [
+        (source.path, source.kind, source.digest[:19], _made(source), source.n) for source in result.earlier
+    ]
+    return Table(columns, rows, EARLIER, shown=None, wrap=True)
+
+
+def _made(source: EarlierSource) -> str:
+    times = dict.fromkeys(_time_text(time) for time in (source.oldest, source.latest) if time)
+    return " to ".join(times) or "unknown"
+
+
+def earlier_record(results: Named) -> dict[str, Any]:
+    """Number of answers that were not made in this call, and the time of the oldest that has one."""
+    sources = [source for _, result in results for source in result.earlier if source.kind != "baseline"]
+    times = [source.oldest for source in sources if source.oldest]
+    return {
+        "n_answers": sum(result.n_earlier for _, result in results),
+        "of": sum(result.evaluation.ranking.n_queries for _, result in results),
+        "oldest": min(times, default=None),
+    }
