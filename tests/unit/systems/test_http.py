@@ -21,7 +21,8 @@ from cranfield.errors import PreflightError
 from cranfield.model import Outcome, Query
 from cranfield.systems.calls.redact import Redactor, spellings
 from cranfield.systems.collect.preflight import preflight
-from cranfield.systems.kinds.http import HttpSystem, charset_of
+from cranfield.systems.kinds.http import HttpSystem
+from cranfield.systems.kinds.http_body import charset_of
 from cranfield.systems.kinds.http_request import build_request
 from cranfield.systems.system import CallInterruptedError
 
@@ -255,7 +256,7 @@ def test_a_date_without_the_service_s_clock_is_reckoned_by_ours():
         (b"", "the connection was closed before an answer"),
         (b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{", "the connection broke in the middle of the answer"),
         (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nab", "the connection broke in the middle of the answer"),
-        (b"SSH-2.0-OpenSSH_9.6\r\n\r\n", "what came back is not HTTP"),
+        (b"SSH-2.0-OpenSSH_9.6\r\n\r\n", "what came back is not valid HTTP"),
     ],
     ids=["nothing", "short", "chunk", "ssh"],
 )  # fmt: skip
@@ -339,8 +340,8 @@ def test_redirects_are_not_followed_and_say_where_they_lead(servers, serve, http
         ({"Content-Type": "text/x; charset=base64"}, b"{}", Outcome.UNPARSABLE,
          "the answer names a charset that is not known: 'base64'"),
         ({"Content-Encoding": "gzip"}, b"no gzip", Outcome.UNPARSABLE,
-         "the answer cannot be decoded as it says it is encoded"),
-        ({"Content-Encoding": "br"}, b"\x8b\x02", Outcome.UNPARSABLE, "the answer is encoded as 'br', unasked"),
+         "the answer cannot be decoded as gzip, as it says it is encoded"),
+        ({"Content-Encoding": "br"}, b"\x8b\x02", Outcome.UNPARSABLE, "the answer has a content encoding that was not asked for: 'br'"),
         ({}, b'{"hits": ["' + b"x" * 16 * MB + b'"]}', Outcome.UNPARSABLE, "over 16 MB of output"),
     ],
     ids=["html", "blank", "shape", "latin", "klingon", "punycode", "base64", "gzip", "br", "huge"],

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import math
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
@@ -28,6 +29,7 @@ from cranfield.model import Answer, Hit, Order, Outcome
 from cranfield.systems.calls.answer_schema import (
     MAX_HITS,
     UnparsableError,
+    first_line,
     json_type,
     limit_hits,
     parse_answer,
@@ -173,9 +175,11 @@ def _json_document(output: str) -> object:
     if not output.strip():
         raise UnparsableError("the output is blank, not JSON")
     try:
-        return json.loads(output, parse_constant=_no_constant)
+        return load_json(output)
     except json.JSONDecodeError as error:
         raise UnparsableError(f"the output is not JSON (line {error.lineno}, column {error.colno})") from None
+    except DuplicateKeyError as error:
+        raise UnparsableError(f"the output has {error}") from None
     except (ValueError, RecursionError):
         raise UnparsableError("the output is not JSON that can be read") from None
 
@@ -185,9 +189,38 @@ def _json_lines(output: str) -> Iterator[object]:
     for number, line in enumerate(output.split("\n"), start=1):
         if line.strip():
             try:
-                yield json.loads(line, parse_constant=_no_constant)
+                yield load_json(line)
+            except DuplicateKeyError as error:
+                raise UnparsableError(f"line {number} of the output has {error}") from None
             except (ValueError, RecursionError):
                 raise UnparsableError(f"line {number} of the output is not JSON") from None
+
+
+class DuplicateKeyError(ValueError):
+    """An object of JSON has a key twice: readers do not agree on which value counts."""
+
+
+def load_json(text: str) -> Any:
+    """The value of a JSON text.
+
+    Raises:
+        ValueError: it is not JSON, holds NaN or Infinity, or an object has a key twice (`DuplicateKeyError`).
+        RecursionError: it is nested too deep.
+    """
+    return json.loads(text, parse_constant=_no_constant, object_pairs_hook=with_unique_keys)
+
+
+def with_unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Object hook of `json.loads`.
+
+    Raises:
+        DuplicateKeyError: a key stands twice.
+    """
+    values = dict(pairs)
+    if len(values) < len(pairs):
+        twice = next(key for key, n in Counter(key for key, _ in pairs).items() if n > 1)
+        raise DuplicateKeyError(f"the key {first_line(twice)!r} twice in one object")
+    return values
 
 
 def _no_constant(name: str) -> object:

@@ -7,17 +7,16 @@ and broken connections; not retried are other refusals, untrusted certificates a
 from __future__ import annotations
 
 import asyncio
-import codecs
 import logging
 import ssl
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
+from contextlib import aclosing, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from http import HTTPStatus
 from http.cookiejar import CookieJar, DefaultCookiePolicy
 from threading import Lock
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from cranfield.concurrency.child_process import MAX_OUTPUT_BYTES
@@ -29,6 +28,7 @@ from cranfield.errors import shorten
 from cranfield.model import Outcome, Scalar
 from cranfield.systems.calls.redact import Redactor
 from cranfield.systems.configured import HEAD_CHARS, CheckFailedError, ConfiguredSystem, Received, Reply, Step, failed
+from cranfield.systems.kinds.http_body import ENCODINGS, TOO_LONG, BodyError, decode_body, decode_text
 from cranfield.systems.kinds.http_reasons import failure_reason, failures
 from cranfield.systems.kinds.http_request import (
     HttpRequest,
@@ -39,14 +39,9 @@ from cranfield.systems.kinds.http_request import (
 )
 
 if TYPE_CHECKING:
+    import httpx2
     from httpx2 import AsyncClient
 
-ENCODINGS = ("gzip", "deflate")
-"""Accepted content encodings: those that need no extra package."""
-_NO_CHARSETS = frozenset(
-    {"idna", "punycode", "unicode-escape", "raw-unicode-escape", "undefined", "mbcs", "oem", "utf-7"}
-)
-"""Codecs of Python that are not charsets of text, or unsafe."""
 _CLOSE_S = 5.0
 
 
@@ -58,10 +53,50 @@ class _Response:
     """0: no response."""
     headers: Mapping[str, str] | None = None
     body: bytearray = field(default_factory=bytearray)
-    is_too_long: bool = False
+    """As received: encoded."""
+    is_http2: bool = False
+    """Whether the connection is one of HTTP/2."""
+    is_sent: bool = False
+    """Whether the request was sent."""
+    is_whole: bool = False
+    """Whether the client has read the response to its end."""
+    problem: BodyError | None = None
+    """Why a body that was received is not a whole one."""
+    text: str = ""
+    """The body, decoded."""
 
     def header(self, name: str) -> str:
         return (self.headers or {}).get(name, "")
+
+    async def note_event(self, name: str, _: object) -> None:
+        """Called by the client, with names such as `http2.receive_response_headers.started`."""
+        self.is_http2 |= name.startswith("http2.")
+        self.is_sent |= ".receive_" in name
+
+    def decode(self) -> str:
+        """The body as text.
+
+        Raises:
+            BodyError: it is not whole, or is not text.
+        """
+        return decode_text(decode_body(bytes(self.body), self.header("content-encoding")), self.header("content-type"))
+
+    @property
+    def head(self) -> str:
+        """Beginning of the body, for the log."""
+        if self.text:
+            return self.text[: 8 * HEAD_CHARS]
+        if self.header("content-encoding"):
+            return f"(encoded as {self.header('content-encoding')}: {len(self.body)} bytes)"
+        return self.body[: 8 * HEAD_CHARS].decode("utf-8", "replace")
+
+
+@dataclass(slots=True, eq=False)
+class _Shared:
+    """A client, and the number of calls under way with it."""
+
+    client: AsyncClient
+    calls: int = 0
 
 
 class HttpSystem(ConfiguredSystem):
@@ -81,8 +116,9 @@ class HttpSystem(ConfiguredSystem):
         self._http = self.config.http
         self._needs = required_variables(self._http)
         self._given = {name: self.environment[name] for name in self._needs if self.environment.get(name)}
-        self._client: AsyncClient | None = None
+        self._shared: _Shared | None = None
         self._making = Lock()
+        self._closing: set[asyncio.Task[None]] = set()
 
     def variables_of_settings(self) -> list[str]:
         """Names of environment variables in the request."""
@@ -95,7 +131,7 @@ class HttpSystem(ConfiguredSystem):
 
     async def make_ready(self) -> Reply | None:
         """Create the client, which reads certificates."""
-        if self._client is None:
+        if self._shared is None:
             try:
                 await event_loop().threads.call(self._ready_client)
             except FunctionError as raised:
@@ -111,12 +147,16 @@ class HttpSystem(ConfiguredSystem):
         except IncompleteRequestError as error:
             return failed(f"no request was made: {error}")
         response = _Response()
+        shared = self._ready_client()
+        shared.calls += 1
         try:
-            await self._exchange(self._ready_client(), request, response)
+            await self._exchange(shared.client, request, response)
         except failures() as error:
             return _broken(error, response)
         finally:
-            received.output = _head(response)
+            received.output = response.head
+            shared.calls -= 1
+            self._retire(shared, is_broken=response.is_http2 and not response.is_whole)
         return _reply(response, self.redactor)
 
     def request(self, query: str, k: int, params: Mapping[str, Scalar]) -> str:
@@ -142,10 +182,25 @@ class HttpSystem(ConfiguredSystem):
 
     def close(self) -> None:
         """Close the connections."""
-        client, self._client = self._client, None
-        if client is not None:
-            with suppress(TimeoutError):
-                event_loop().run(asyncio.wait_for(client.aclose(), _CLOSE_S))
+        event_loop().run(self._close())
+
+    async def _close(self) -> None:
+        if self._shared is not None:
+            self._retire(self._shared, is_broken=True)
+        if self._closing:
+            await asyncio.wait(self._closing, timeout=_CLOSE_S)
+
+    def _retire(self, shared: _Shared, *, is_broken: bool) -> None:
+        """Use a client no more if a call with it broke off, and close it after its last call.
+
+        All calls share a connection of HTTP/2, and the client goes on using one on which nothing can arrive any more.
+        """
+        if is_broken and self._shared is shared:
+            self._shared = None
+        if self._shared is not shared and not shared.calls:
+            task = asyncio.create_task(_closed(shared.client))
+            self._closing.add(task)
+            task.add_done_callback(self._closing.discard)
 
     def _request(
         self, query: str, k: int, params: Mapping[str, Scalar], given: Mapping[str, str] | None = None
@@ -159,22 +214,28 @@ class HttpSystem(ConfiguredSystem):
 
     async def _exchange(self, client: AsyncClient, request: HttpRequest, response: _Response) -> None:
         headers = [(name.encode(), value.encode("utf-8", "surrogateescape")) for name, value in request.headers]
-        stream = client.stream(request.method, request.url, headers=headers, content=request.body)
+        trace = {"trace": response.note_event}
+        stream = client.stream(request.method, request.url, headers=headers, content=request.body, extensions=trace)
         async with stream as incoming:
             response.headers = dict(incoming.headers)
             response.status = incoming.status_code
-            async for part in incoming.aiter_bytes():
-                room = MAX_OUTPUT_BYTES - len(response.body)
-                response.body += part[:room]
-                if len(part) > room:
-                    response.is_too_long = True
-                    break
+            try:
+                await _receive(incoming, response.body)
+                response.is_whole = True
+            except BodyError as error:
+                response.problem = error
+        try:  # in a thread: a long body must not delay other calls
+            response.text = await event_loop().threads.call(response.decode)
+        except FunctionError as raised:
+            if not isinstance(raised.error, BodyError):
+                raise raised.error from None
+            response.problem = response.problem or raised.error
 
-    def _ready_client(self) -> AsyncClient:
+    def _ready_client(self) -> _Shared:
         with self._making:
-            if self._client is None:
-                self._client = self._new_client()
-            return self._client
+            if self._shared is None:
+                self._shared = _Shared(self._new_client())
+            return self._shared
 
     def _new_client(self) -> AsyncClient:
         import httpx2
@@ -208,6 +269,11 @@ class HttpSystem(ConfiguredSystem):
         return "can be used"
 
 
+async def _closed(client: AsyncClient) -> None:
+    with suppress(*failures()):
+        await client.aclose()
+
+
 def keep_quiet() -> None:
     """Raise the log level of HTTP libraries: their debug logs contain URLs and headers, and so secrets."""
     for name in ("httpx2", "httpcore2", "h2", "hpack"):
@@ -216,32 +282,47 @@ def keep_quiet() -> None:
             log.setLevel(logging.WARNING)
 
 
+async def _receive(incoming: httpx2.Response, body: bytearray) -> None:
+    """Receive a body as it was sent, up to the limit.
+
+    Raises:
+        BodyError: it is longer, or bytes follow its end.
+    """
+    stream: Any = incoming.stream
+    async with aclosing(aiter(stream)) as parts:
+        async for part in parts:
+            room = MAX_OUTPUT_BYTES - len(body)
+            body += part[:room]
+            if len(part) > room:
+                raise BodyError(TOO_LONG)
+    left = leftover(incoming)
+    if left is None or left:
+        # The client would read what is left as the answer to the next request.
+        await incoming.extensions["network_stream"].aclose()
+    if left and left.strip(b"\r\n"):
+        raise BodyError(f"{len(left)} bytes follow the end of the answer")
+
+
+def leftover(incoming: httpx2.Response) -> bytes | None:
+    """Bytes that were received after the end of a response; None where this version of the client does not show them."""
+    if incoming.http_version == "HTTP/2":
+        return b""
+    found: Any = incoming.stream
+    for name in ("_stream", "_httpcore_stream", "_stream", "_connection", "_h11_state"):
+        found = getattr(found, name, None)
+    trailing: tuple[bytes, bool] | None = getattr(found, "trailing_data", None)
+    return None if trailing is None else trailing[0]
+
+
 def _reply(response: _Response, redactor: Redactor) -> Reply:
-    """The reply for a complete or truncated response."""
+    """The reply for a response that has ended."""
     status = response.status
-    if not HTTPStatus.OK <= status < HTTPStatus.MULTIPLE_CHOICES:
+    if not HTTPStatus.OK <= status < HTTPStatus.MULTIPLE_CHOICES or status == HTTPStatus.PARTIAL_CONTENT:
         return _refused(response, redactor)
-    if response.is_too_long:
-        return failed(
-            f"over {MAX_OUTPUT_BYTES // 1024**2} MB of output", outcome=Outcome.UNPARSABLE, output=_head(response)
-        )
-    encodings = {name.strip().lower() for name in response.header("content-encoding").split(",")}
-    if unknown := sorted(encodings - {"", "identity", *ENCODINGS}):
-        return failed(
-            f"the answer is encoded as {shorten(redactor.redact(unknown[0]))}, unasked", outcome=Outcome.UNPARSABLE
-        )
-    charset = charset_of(response.header("content-type"))
-    try:
-        return Reply(response.body.decode("" if _is_trap(charset) else charset))
-    except LookupError:
-        reason = f"the answer names a charset that is not known: {shorten(redactor.redact(charset))}"
-    except ValueError:
-        reason = f"the answer is not text in {charset}"
-    return failed(reason, outcome=Outcome.UNPARSABLE, output=_head(response))
-
-
-def _is_trap(charset: str) -> bool:
-    return codecs.lookup(charset).name.replace("_", "-") in _NO_CHARSETS
+    if (problem := response.problem) is None:
+        return Reply(response.text)
+    reason = str(problem) if problem.got is None else f"{problem}: {shorten(redactor.redact(problem.got))}"
+    return failed(reason, outcome=Outcome.UNPARSABLE, output=response.head)
 
 
 def _refused(response: _Response, redactor: Redactor) -> Reply:
@@ -255,28 +336,10 @@ def _refused(response: _Response, redactor: Redactor) -> Reply:
     if HTTPStatus.MULTIPLE_CHOICES <= status < HTTPStatus.BAD_REQUEST and location:
         reason += f", to {shorten(redactor.redact(location))}; redirects are not followed"
     wait_s = retry_after_s(response.header("retry-after"), response.header("date"))
-    return replace(failed(reason, output=_head(response), may_retry=is_transient(status)), retry_after_s=wait_s)
-
-
-def charset_of(content_type: str) -> str:
-    """The charset of a `Content-Type`, in lower case; default UTF-8."""
-    for parameter in content_type.split(";")[1:]:
-        name, _, value = parameter.partition("=")
-        if name.strip().lower() == "charset" and value.strip(" \"'"):
-            return value.strip(" \"'").lower()
-    return "utf-8"
-
-
-def _head(response: _Response) -> str:
-    """Beginning of a body, for the log."""
-    return response.body[: 8 * HEAD_CHARS].decode("utf-8", "replace")
+    return replace(failed(reason, output=response.head, may_retry=is_transient(status)), retry_after_s=wait_s)
 
 
 def _broken(error: BaseException, response: _Response) -> Reply:
     """The reply for an incomplete exchange."""
-    from httpx2 import DecodingError
-
-    if isinstance(error, DecodingError):
-        return failed("the answer cannot be decoded as it says it is encoded", outcome=Outcome.UNPARSABLE)
-    reason, may_pass = failure_reason(error, has_begun=response.status > 0)
-    return failed(reason, output=_head(response), may_retry=may_pass)
+    reason, may_pass = failure_reason(error, has_begun=response.status > 0, is_sent=response.is_sent)
+    return failed(reason, output=response.head, may_retry=may_pass)

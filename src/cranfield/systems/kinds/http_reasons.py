@@ -6,6 +6,7 @@ import socket
 import ssl
 from collections.abc import Iterator
 from functools import cache
+from typing import Any
 
 Why = tuple[str, bool]
 """The reason, and whether a retry may succeed."""
@@ -27,17 +28,20 @@ _CAUSES: tuple[tuple[type[BaseException], str], ...] = (
 )
 _UNSENDABLE = "no request was made: its address or a header cannot be sent"
 _BROKE_OFF = "the connection broke in the middle of the answer"
-_NOT_HTTP = "what came back is not HTTP"
+_NOT_HTTP = "what came back is not valid HTTP"
 
 
 @cache
 def failures() -> tuple[type[BaseException], ...]:
     """Exceptions of sending and receiving that are failures of the system."""
+    import h2.exceptions
+    import hpack
     import httpx2
 
     # OSError: unreadable certificates. ImportError, ValueError: an unusable proxy, an invalid host. OverflowError: a port
-    # that cannot be, alone or in the group of the connections that were tried.
-    return httpx2.HTTPError, httpx2.InvalidURL, OSError, ImportError, ValueError, OverflowError, ExceptionGroup
+    # that cannot be, alone or in the group of the connections that were tried. The client passes on errors of HTTP/2.
+    of_httpx2 = httpx2.HTTPError, httpx2.InvalidURL, h2.exceptions.H2Error, hpack.HPACKError
+    return *of_httpx2, OSError, ImportError, ValueError, OverflowError, ExceptionGroup
 
 
 @cache
@@ -54,22 +58,30 @@ def _errors() -> tuple[tuple[tuple[type[BaseException], ...], str, bool], ...]:
     )
 
 
-def failure_reason(error: BaseException, *, has_begun: bool) -> Why:
+def failure_reason(error: BaseException, *, has_begun: bool, is_sent: bool = False) -> Why:
     """The reason of a failed exchange.
 
     Args:
         error: one of `failures`.
         has_begun: whether a part of the response was received.
+        is_sent: whether the request was sent.
     """
-    import httpx2
-
     causes = list(_causes(error))
     for cause in causes:
         if isinstance(cause, ssl.SSLCertVerificationError):
             why = _CERTIFICATE.get(cause.verify_code, "it could not be verified")
             return f"TLS: the certificate is not trusted: {why}", False
+    if (of_http2 := _http2_reason(causes)) is not None:
+        return of_http2
     if has_begun:
         return _BROKE_OFF, True
+    return _reason_without_answer(error, causes, is_sent=is_sent)
+
+
+def _reason_without_answer(error: BaseException, causes: list[BaseException], *, is_sent: bool) -> Why:
+    """The reason of an exchange in which nothing was received that could be read."""
+    import httpx2
+
     if any(isinstance(cause, ssl.SSLError) for cause in causes):
         return "TLS: no secure connection could be agreed on", True
     for cause in causes:
@@ -79,12 +91,40 @@ def failure_reason(error: BaseException, *, has_begun: bool) -> Why:
     if any(isinstance(cause, OverflowError) for cause in causes):
         return _UNSENDABLE, False
     kinds, reason, may_pass = next(entry for entry in _errors() if isinstance(error, entry[0]))
-    return (_NOT_HTTP if kinds == (httpx2.HTTPError,) and _is_garbage(causes) else reason), may_pass
+    is_garbage = any(type(cause).__module__.startswith("h11.") for cause in causes)
+    if (is_sent and not isinstance(error, httpx2.HTTPError)) or (kinds == (httpx2.HTTPError,) and is_garbage):
+        return _NOT_HTTP, True
+    return reason, may_pass
 
 
-def _is_garbage(causes: list[BaseException]) -> bool:
-    """Whether the parser of the protocol rejected the response."""
-    return any(type(cause).__module__.startswith(("h11.", "h2.", "hpack.")) for cause in causes)
+def _http2_reason(causes: list[BaseException]) -> Why | None:
+    """The reason of a failure of HTTP/2: what the service sent, or how it broke the protocol."""
+    from h2.events import ConnectionTerminated, StreamReset
+    from h2.exceptions import H2Error, InvalidBodyLengthError, TooManyStreamsError
+    from hpack import HPACKError
+
+    found = [value for cause in causes for value in (*cause.args, cause)]
+    for value in found:  # what the service says of it comes first
+        if isinstance(value, StreamReset | ConnectionTerminated):
+            what = "reset the request" if isinstance(value, StreamReset) else "ended the connection"
+            name = _code_name(value.error_code)
+            may_pass = name != "HTTP_1_1_REQUIRED"
+            return f"HTTP/2: the service {what} ({name}){'' if may_pass else '; set `http2: false`'}", may_pass
+    for value in found:
+        if isinstance(value, InvalidBodyLengthError):
+            return "HTTP/2: the answer is longer or shorter than its Content-Length", True
+        if isinstance(value, TooManyStreamsError):
+            return "HTTP/2: the service takes no more requests on the connection", True
+        if isinstance(value, H2Error | HPACKError):
+            return f"HTTP/2: the service broke the protocol ({_code_name(getattr(value, 'error_code', 9))})", True
+    return None
+
+
+def _code_name(code: Any) -> str:
+    """Name of an error code of HTTP/2."""
+    from h2.errors import ErrorCodes
+
+    return ErrorCodes(code).name if code in set(ErrorCodes) else f"code {code}"
 
 
 def _causes(error: BaseException) -> Iterator[BaseException]:

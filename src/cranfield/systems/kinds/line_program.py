@@ -17,6 +17,7 @@ from typing import Any
 from cranfield.concurrency.child_process import MAX_OUTPUT_BYTES, ChildProcess, NotStartedError, TooMuchOutputError
 from cranfield.model import Outcome
 from cranfield.systems.calls.answer_schema import json_type
+from cranfield.systems.calls.extract import DuplicateKeyError, with_unique_keys
 from cranfield.systems.configured import Reply, failed
 
 
@@ -200,7 +201,12 @@ class ProgramRun:
         invalid = self._owner.invalid
         text = line.decode("utf-8", "replace")
         try:
-            record = json.loads(text)
+            line.decode()
+            record = json.loads(text, object_pairs_hook=with_unique_keys)
+        except UnicodeDecodeError:
+            return invalid("a line that is not UTF-8", text)
+        except DuplicateKeyError as error:
+            return invalid(f"a line with {error}", text)
         except (ValueError, RecursionError):
             return invalid("a line that is not JSON", text)
         if not isinstance(record, dict):

@@ -16,9 +16,9 @@ import httpx2
 from cranfield.concurrency.child_process import MAX_OUTPUT_BYTES
 from cranfield.concurrency.retry import is_transient, retry_after_s
 from cranfield.systems.kinds.http import keep_quiet
+from cranfield.systems.kinds.http_body import TOO_LONG
 from cranfield.systems.kinds.http_reasons import failure_reason, failures
 
-TOO_LONG = f"over {MAX_OUTPUT_BYTES // 1024**2} MB of output"
 _MARK = "cranfield"
 _INTERNAL_ERROR = -32603
 _REFUSALS = frozenset({401, 403, 407, 429})
