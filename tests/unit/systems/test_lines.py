@@ -413,3 +413,25 @@ def test_the_preflight_starts_the_program_which_then_answers(program):
 
 def test_files_that_its_arguments_name_are_what_it_depends_on(program, tmp_path):
     assert tmp_path / "program0.py" in program(ECHO).depends_on()
+
+
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        (b'{"id": 1, "hits": ["d1"], "hits": []}', "the program wrote a line with the key 'hits' twice in one object"),
+        (b'{"id": 1, "hits": ["caf\xe9"]}', "the program wrote a line that is not UTF-8"),
+        (b'{"id": true, "hits": []}', "the program wrote an answer to a call that is not under way"),
+        (b'{"id": 1.0, "hits": []}', "the program wrote an answer to a call that is not under way"),
+        (b'{"id": 1' + b"0" * 4000 + b', "hits": []}', "the program wrote an answer to a call that is not under way"),
+        (b'{"id": 1, "hits": []} {"id": 2, "hits": []}', "the program wrote a line that is not JSON"),
+        (b'{"id": 1, "hits": []}\0', "the program wrote a line that is not JSON"),
+        (b"[" * 100_000, "the program wrote a line that is not JSON"),
+    ],
+    ids=["key", "latin", "true", "float", "huge", "two", "nul", "deep"],
+)
+def test_a_line_that_can_be_read_in_two_ways_is_no_answer(tmp_path, line, reason):
+    (tmp_path / "line").write_bytes(line + b"\n")
+    system = LinesSystem.of("sut", folder=tmp_path, lines=["sh", "-c", "read request; cat line; read more"])
+    answer, _ = system.search(Query("q1", "grid"), 10)
+    system.close()
+    assert (answer.outcome, answer.reason, answer.hits) == (Outcome.UNPARSABLE, reason, ())

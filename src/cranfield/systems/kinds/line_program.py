@@ -16,7 +16,7 @@ from typing import Any
 
 from cranfield.concurrency.child_process import MAX_OUTPUT_BYTES, ChildProcess, NotStartedError, TooMuchOutputError
 from cranfield.model import Outcome
-from cranfield.systems.calls.answer_schema import json_type
+from cranfield.systems.calls.answer_schema import UnparsableError, json_type
 from cranfield.systems.calls.extract import DuplicateKeyError, with_unique_keys
 from cranfield.systems.configured import Reply, failed
 
@@ -201,14 +201,9 @@ class ProgramRun:
         invalid = self._owner.invalid
         text = line.decode("utf-8", "replace")
         try:
-            line.decode()
-            record = json.loads(text, object_pairs_hook=with_unique_keys)
-        except UnicodeDecodeError:
-            return invalid("a line that is not UTF-8", text)
-        except DuplicateKeyError as error:
-            return invalid(f"a line with {error}", text)
-        except (ValueError, RecursionError):
-            return invalid("a line that is not JSON", text)
+            record = _json_of(line)
+        except UnparsableError as error:
+            return invalid(str(error), text)
         if not isinstance(record, dict):
             return invalid(f"a line that is {json_type(record)}, not an object", text)
         number = record.pop("id", None)
@@ -222,3 +217,14 @@ class ProgramRun:
         if not answer.done():
             answer.set_result(self._owner.read(record))
         return None
+
+
+def _json_of(line: bytes) -> object:
+    try:
+        return json.loads(line.decode(), object_pairs_hook=with_unique_keys)
+    except UnicodeDecodeError:
+        raise UnparsableError("a line that is not UTF-8") from None
+    except DuplicateKeyError as error:
+        raise UnparsableError(f"a line with {error}") from None
+    except (ValueError, RecursionError):
+        raise UnparsableError("a line that is not JSON") from None
