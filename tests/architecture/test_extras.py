@@ -16,7 +16,13 @@ from cranfield.repo.grammar import GRAMMARS
 
 PACKAGE = Path(cranfield.__file__).parent
 PROJECT = tomllib.loads((Path(__file__).resolve().parents[2] / "pyproject.toml").read_text())["project"]
-BROUGHT_BY = {"pydantic-core": "pydantic", "markupsafe": "jinja2", "mcp-types": "mcp"}
+BROUGHT_BY = {
+    "pydantic-core": "pydantic",
+    "markupsafe": "jinja2",
+    "mcp-types": "mcp",
+    "h2": "httpx2",
+    "hpack": "httpx2",
+}
 """Libraries that are part of another one's interface, and come with it in the one version that fits."""
 HOSTS = {"pytest"}
 """Programs that load a part of the package: they are there when it is imported."""
