@@ -32,7 +32,7 @@ from cranfield.measures.measure import spell
 from cranfield.model import CONVENTIONS, DEFAULT_CONVENTION, QUERY_CLASSES, Convention, convention_named
 from cranfield.model.convention import CHOICES, differing
 from cranfield.ranking.cache import FOLDER_VARIABLE
-from cranfield.ranking.file import ENGINE_VARIABLE, JOBS_VARIABLE
+from cranfield.ranking.engine import ENGINE_VARIABLE, JOBS_VARIABLE
 from cranfield.reporting.documents.catalogue import trec_names
 from cranfield.stats.coefficients import COEFFICIENTS
 from cranfield.stats.consensus import CONSENSUS, DEFAULT_RULE

@@ -43,7 +43,7 @@ TABLE: dict[str, set[str]] = {
     "measures": {"model", "ranking.value", "ranking.transform"},
     "evaluation": {"model", "numbers", "matching.place", "ranking", "measures", "stats"},
     "config": {"model", "formats", "measures", "stats.table", "evaluation.evidence"},
-    "systems": {"model", "concurrency", "formats", "config"},
+    "systems": {"model", "concurrency", "formats", "config", "ranking.stored"},
     "gate": {"model", "numbers", "stats", "formats", "ranking.value", "measures", "evaluation", "config", "repo.git"},
     "reporting": {
         *("model", "numbers", "formats.io.files", "evaluation", "measures", "testsets", "gate.result"),

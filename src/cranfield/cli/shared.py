@@ -202,7 +202,7 @@ def require_single_stdin(paths: Sequence[Path]) -> None:
 
 def note_reader(runs: Sequence[Path]) -> None:
     """Say on stderr that large run files are read by Python, where the kernel was not built."""
-    from cranfield.ranking.file import why_in_python
+    from cranfield.ranking.engine import why_in_python
 
     if any(run.is_file() and run.stat().st_size > LARGE_BYTES for run in runs):
         why = why_in_python()

@@ -293,14 +293,17 @@ def _lines(
     file: TextIO | str | Path, what: str, error: type[TestSetError | RunFormatError]
 ) -> tuple[Iterable[str], str]:
     if isinstance(file, str) and "\n" in file:
-        return file.splitlines(), what
+        return file.split("\n"), what
     if isinstance(file, str | Path):
         return _decoded(Path(file), error), str(file)
     return file, str(getattr(file, "name", what))
 
 
 def _decoded(path: Path, error: type[TestSetError | RunFormatError]) -> Iterator[str]:
-    with opened(path, error) as stream, io.TextIOWrapper(stream, encoding="utf-8", errors="surrogateescape") as text:
+    with (
+        opened(path, error) as stream,
+        io.TextIOWrapper(stream, encoding="utf-8", errors="surrogateescape", newline="\n") as text,
+    ):
         yield from text
 
 

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Literal
 
@@ -21,10 +21,12 @@ from cranfield.model import DEFAULT_CONVENTION, Answer, Outcome, Query, Run, Sca
 from cranfield.project.history import FOLDER, local_folder
 from cranfield.project.inputs import ScoringOptions
 from cranfield.project.loading import NO_OVERRIDES, SetOverrides, load, options_of
+from cranfield.project.matched_ids import read_for
 from cranfield.project.recipe import evaluate_with_options, with_measure
 from cranfield.systems import CollectOptions, ConfiguredSystem, PassedCheck, Progress, build_systems, progress_on
 from cranfield.systems.collect.collection import collect, collect_all
 from cranfield.systems.collect.preflight import preflight
+from cranfield.systems.kinds.run_file import run_file_systems
 
 AT_A_TIME = 200
 """Systems collected at the same time; each holds a file open, so more follow in groups of this size."""
@@ -201,6 +203,8 @@ def prepare(
     given = options_of(chosen.options, config.folder, overrides)
     testset = load_configured(config, name, given, allow_drift=allow_drift)
     built = {system.name: system for system in build_systems(config, systems, chosen.params)}
+    for stored in run_file_systems(built.values()):
+        stored.read = partial(read_for, testset, config.convention)
     limits = Limits(config.limits.max_failed_share, config.limits.min_judged_share, config.evidence)
     experiment = Experiment(
         testset,

@@ -18,11 +18,9 @@ from cranfield.gate.result import EarlierSource, SourceKind
 from cranfield.model import CallLog, Run
 from cranfield.project.experiment import Experiment
 from cranfield.project.gate_folder import Source, keeps_nothing
-from cranfield.systems import ConfiguredSystem
 from cranfield.systems.collect.collection import PARTIAL, RUNS
 from cranfield.systems.collect.journal import with_ages
-from cranfield.systems.kinds.fusion import FusionSystem
-from cranfield.systems.kinds.run_file import RunFileSystem
+from cranfield.systems.kinds.run_file import RunFileSystem, run_file_systems
 from cranfield.words import n_of
 
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ")
@@ -88,7 +86,7 @@ def refuse_source(source: Source, experiments: Sequence[Experiment], ref: str | 
         raise UsageError("{run} is one run, and there are several test sets", hint=hint, parameters=("run", "folder"))
     if source.run is None:  # the stamp of a run that is named is checked when it is read
         pilots = dict.fromkeys(
-            part.path for experiment in experiments for part in run_files(experiment.systems[0]) if _is_pilot(part)
+            part.path for experiment in experiments for part in run_file_systems(experiment.systems) if _is_pilot(part)
         )
         if pilots:
             raise UsageError([_pilot_problem(path) for path in pilots])
@@ -156,15 +154,6 @@ def _claims_collection(run: Run) -> bool:
     return any(claim is not None for claim in claims)
 
 
-def run_files(system: ConfiguredSystem) -> Iterator[RunFileSystem]:
-    """Systems of the kind `run` that a system is or is made of."""
-    if isinstance(system, FusionSystem):
-        for part in system.parts.values():
-            yield from run_files(part)
-    elif isinstance(system, RunFileSystem):
-        yield system
-
-
 def _is_pilot(system: RunFileSystem) -> bool:
     """Whether the file is marked as a pilot; preflight reports one that cannot be read."""
     with suppress(InputError):
@@ -224,7 +213,7 @@ def _earlier(experiment: Experiment, evaluation: Evaluation, found: _Found) -> I
         ids = _answered_ids(evaluation) if run is None else [*run.answers]
         yield _earlier_source(experiment, found.kind, str(found.path), found.digest, ids, logs)
         return
-    files = list(run_files(experiment.systems[0]))
+    files = list(run_file_systems(experiment.systems))
     for part in files:
         answers, place = part.run.answers, part.config.run
         yield _earlier_source(

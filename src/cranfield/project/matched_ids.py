@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import NamedTuple, TypeVar
 
 from cranfield.errors import InputError, NoCommonQueryError
@@ -11,6 +12,8 @@ from cranfield.evaluation.caveat import Caveat, CaveatKind
 from cranfield.model import IdRule, Outcome, Run, TestSet
 from cranfield.model.renaming import IdMatch, match_ids, rule_of_digest, under_rule
 from cranfield.ranking import RankedRun
+from cranfield.ranking.join import no_common_query
+from cranfield.ranking.stored import read_run_file
 from cranfield.ranking.transform import rename_queries
 from cranfield.words import first_of
 
@@ -54,6 +57,25 @@ def by_own_ids(testset: TestSet, run: Run) -> tuple[Run, RunMatch]:
         testset_digest=testset.digest if known else run.testset_digest,
     )
     return named, RunMatch(match.rule, (_caveat(run.name, match),))
+
+
+def read_for(testset: TestSet, convention: str, path: Path) -> Run:
+    """A run file as a system under test answers from it: read for the queries of a test set, under its ids.
+
+    Raises:
+        RunFormatError: as in scoring the file.
+        NoCommonQueryError: it answers no query of the set, by any rule of ids.
+    """
+    try:
+        run = read_run_file(path, testset, convention)
+    except NoCommonQueryError as error:
+        run, match = by_own_ids(testset, read_run_file(path, None, convention))
+        if match.rule is None:
+            raise error from None
+    run, _ = by_own_ids(testset, run)
+    if run.answers and not any(query_id in testset.by_id for query_id in run.answers):
+        raise no_common_query(testset, tuple(run.answers))
+    return run
 
 
 def _caveat(name: str, match: IdMatch) -> Caveat:

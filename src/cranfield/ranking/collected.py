@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 
 from cranfield.errors import Problem, RunFormatError
 from cranfield.formats.io.cells import id_bytes
-from cranfield.formats.runs.files import read_trec_run
 from cranfield.model import Answer, Convention, Entity, File, Hit, Outcome, Run, Span, TestSet
+from cranfield.ranking.all_hits import scan_hits, table_run
 from cranfield.ranking.join import RankedRun, RankingBuilder, no_common_query
 from cranfield.ranking.list_matcher import NO_TIES
 from cranfield.ranking.prepared import PreparedJudgments
@@ -63,17 +62,15 @@ def rank_as_shown(
         RunFormatError: with every bad line found.
         NoCommonQueryError: the file answers no judged query.
     """
-    run = read_trec_run(path)
-    if convention.file_order == "given":
-        run = replace(run, order="given")
-    extra = tuple(query_id for query_id in run.answers if query_id not in testset.by_id)
-    if len(extra) == len(run.answers):
-        raise no_common_query(testset, extra)
+    scan, hits = scan_hits(path, testset.query_ids, convention)
+    if not hits:
+        raise no_common_query(testset, scan.extra_queries)
+    run = table_run(path, hits, convention)
     return RankedRun(
         rank_run(testset, run, convention, missing=missing, depth=depth, keep=keep),
         run.name,
-        n_lines=sum(len(answer.hits) for answer in run.answers.values()),
-        extra_queries=extra,
+        n_lines=scan.n_lines,
+        extra_queries=scan.extra_queries,
         misranked=(),
         n_tied=0,
         engine="python",

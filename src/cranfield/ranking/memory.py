@@ -20,11 +20,11 @@ from cranfield.formats.io.cells import id_bytes
 from cranfield.formats.io.table import Role, Table, read_arrays, read_table
 from cranfield.model import Convention, TestSet
 from cranfield.ranking import query_ranker
-from cranfield.ranking.file import kernel_requested
+from cranfield.ranking.engine import kernel_requested
 from cranfield.ranking.join import RankedRun, join_ranks
 from cranfield.ranking.prepared import PreparedJudgments
 from cranfield.ranking.query_ranker import comparable, rank_query
-from cranfield.ranking.run_sources import MappingRun, TableRun, digest
+from cranfield.ranking.run_sources import MappingRun, Scores, TableRun, digest
 from cranfield.ranking.scan import (
     REPORTED_HITS,
     UNJUDGED,
@@ -108,14 +108,38 @@ def rank_frame(  # noqa: PLR0913 - keyword options that change the numbers
         NoCommonQueryError: the run answers no judged query.
         MissingExtraError: a Parquet file, without pyarrow.
     """
-    by_rank = convention.file_order == "rank"
+    shown = name or (Path(frame).stem if isinstance(frame, str | Path) else "run")
+    options = _options(convention, duplicates, depth, keep)
+    table = _read_table(frame, options, columns, shown)
+    return _ranked_table(_prepared(testset, convention), table, options, missing, shown)
+
+
+def table_answers(
+    path: Path, query_ids: Sequence[str] | None, convention: Convention
+) -> tuple[dict[str, Scores], tuple[str, ...]]:
+    """All results of a Parquet table as `rank_frame` reads them, by query, and the queries that are not in `query_ids`.
+
+    Args:
+        path: the file.
+        query_ids: the queries; None: all of the table.
+        convention: says whether the order of rows, or of ranks, is that of the results; by score they are not sorted.
+
+    Raises:
+        RunFormatError: as `rank_frame`.
+    """
+    options = _options(convention, "error", None, 0)
+    run = TableRun(_checked(_read_table(path, options, None, path.stem), options), options)
+    wanted = run if query_ids is None else [query_id for query_id in query_ids if query_id in run]
+    answers = {query_id: run.plain(query_id) for query_id in wanted}
+    run.problems.raise_if_any()
+    return answers, tuple(query_id for query_id in run if query_id not in answers)
+
+
+def _read_table(frame: Any, options: ScanOptions, columns: Mapping[str, str] | None, name: str) -> Table:
+    by_rank = options.order == "rank"
     required: tuple[Role, ...] = ("query_id", "doc_id", "score", "rank") if by_rank else ("query_id", "doc_id", "score")
     optional: tuple[Role, ...] = () if by_rank else ("rank",)
-    is_path = isinstance(frame, str | Path)
-    shown = name or (Path(frame).stem if is_path else "run")
-    table = read_table(frame, required, RunFormatError, lenient=optional, columns=columns, name=shown)
-    options = _options(convention, duplicates, depth, keep)
-    return _ranked_table(_prepared(testset, convention), table, options, missing, shown)
+    return read_table(frame, required, RunFormatError, lenient=optional, columns=columns, name=name)
 
 
 def rank_arrays(  # noqa: PLR0913 - as above
@@ -163,11 +187,17 @@ def _prepared(testset: TestSet | PreparedJudgments, convention: Convention) -> P
 def _ranked_table(
     judgments: PreparedJudgments, table: Table, options: ScanOptions, missing: Missing, name: str
 ) -> RankedRun:
+    run = TableRun(_checked(table, options), options)
+    return replace(_ranked(judgments, run, options, missing, name), columns=table.taken)
+
+
+def _checked(table: Table, options: ScanOptions) -> Table:
+    """The table, where it has a row, and ranks where they order it."""
     if not table.n_rows:
         raise RunFormatError(Problem("no row in this run", path=table.name, expected="a row per result"))
     if options.order == "rank":
         _check_ranks(table)
-    return replace(_ranked(judgments, TableRun(table, options), options, missing, name), columns=table.taken)
+    return table
 
 
 def _check_ranks(table: Table) -> None:

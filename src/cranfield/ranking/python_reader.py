@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from functools import partial
+from operator import itemgetter
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
@@ -173,7 +174,9 @@ class _Scanner:
         query, options = self._position[query_id], self.options
         doc_ids = [row.doc_id for row in rows]
         ranks = [] if options.order == "given" else [_whole_number(row.rank) for row in rows]
-        ranked = rank_query(doc_ids, [row.score for row in rows], options, ranks=ranks)
+        keeps_all = options.duplicates == "kept"
+        keys = [(doc_id, at if keeps_all else 0) for at, doc_id in enumerate(doc_ids)]
+        ranked = rank_query(keys, [row.score for row in rows], options, ranks=ranks, tie_key=itemgetter(0))
         if options.duplicates == "error":
             for position, earlier in ranked.repeated:
                 lines = rows[position].line, rows[earlier].line

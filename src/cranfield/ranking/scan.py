@@ -42,8 +42,9 @@ class ScanOptions:
     """Equal scores are ordered by document id in byte order, or keep file order. Equal ranks always keep file order."""
     width: Literal[64, 32] = 64
     """Bits of the scores that are compared: at 32, 1.00000001 ties with 1."""
-    duplicates: Duplicates = "error"
-    """A repeated document of a query: an error that names both lines, or the best ranked one is kept."""
+    duplicates: Duplicates | Literal["kept"] = "error"
+    """A repeated document of a query: an error that names both lines, or the best ranked one is kept; the Python reader can
+    also keep all of them."""
     depth: int | None = None
     """Ranks kept per query, after duplicates are dropped; None keeps all."""
     keep: int = REPORTED_HITS

@@ -216,6 +216,11 @@ class ConfiguredSystem(ABC):
         return self.config.order
 
     @property
+    def list_order(self) -> Order:
+        """The order of a list as it is returned, which a fusion takes it in."""
+        return self.order
+
+    @property
     def concurrency(self) -> int:
         """Calls that may be under way at a time."""
         return self.config.concurrency

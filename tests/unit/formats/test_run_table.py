@@ -6,10 +6,10 @@ import pytest
 
 from cranfield import evaluate, write_run
 from cranfield.errors import RunFormatError, UnknownNameError
-from cranfield.formats.runs.files import read_run_file
 from cranfield.formats.runs.table import read_run_table, write_run_table
 from cranfield.formats.sniff import sniff_run
 from cranfield.model import Answer, Hit, Outcome, Run
+from cranfield.ranking.stored import read_run_file
 
 
 def put(folder: Path, text: str, name: str = "run.tsv") -> Path:

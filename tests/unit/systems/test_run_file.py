@@ -35,7 +35,7 @@ def answer(system, query_id="q1"):
 
 def test_a_trec_file_is_ordered_by_score_and_k_cuts_nothing(run_of):
     system = run_of(TREC)
-    assert answer(system).hits == (Hit("d2", 0.5), Hit("d1", 2.5))
+    assert answer(system).hits == (Hit("d1", 2.5), Hit("d2", 0.5))
     assert answer(system, "q2").hits == (Hit("dé", 10.0),)
     assert system.order == "descending"
 
@@ -73,7 +73,7 @@ def test_the_file_is_what_it_depends_on(run_of, tmp_path):
 
 def test_what_is_looked_up_is_shown(run_of):
     shown = run_of(TREC).ask(Query("q1", "grid"), 10, is_shown=True)
-    assert (shown.request, shown.output) == ("old.run: query q1", "d2\nd1")
+    assert (shown.request, shown.output) == ("old.run: query q1", "d1\nd2")
 
 
 def test_the_preflight_reads_it(run_of):

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, NoReturn, TypeVar, get_args
 
 from cranfield.errors import ProblemList, RunFormatError, shorten
-from cranfield.formats.io.files import opened, shown, write_text
+from cranfield.formats.io.files import BYTE_ORDER_MARK, opened, shown, write_text
 from cranfield.formats.runs.record import (
     RecordReader,
     answer_from_record,
@@ -30,7 +30,7 @@ LOG_KEY = "cranfield_run_log"
 VERSION = 1
 Taken = TypeVar("Taken")
 Made = TypeVar("Made")
-HEADER_KEYS = (RUN_KEY, "name", "depth", "order", "testset_digest", "config_digest", "pilot", "config")
+HEADER_KEYS = (RUN_KEY, "name", "depth", "order", "testset_digest", "config_digest", "pilot", "config", "says_empty")
 
 
 def log_path(path: Path | str) -> Path:
@@ -46,7 +46,9 @@ def write_run(run: Run, path: Path | str) -> None:
         RunFormatError: a score is not finite, or a field is nothing that JSON can say.
     """
     path = Path(path)
-    header = {key: getattr(run, key) for key in HEADER_KEYS[1:]}
+    header = {key: getattr(run, key) for key in HEADER_KEYS[1:-1]}
+    if not run.says_empty:
+        header["says_empty"] = False
     lines = [json_line({RUN_KEY: VERSION, **header, "config": dict(run.config)})]
     lines += [json_line(answer_record(query_id, answer)) for query_id, answer in run.answers.items()]
     logs = [json_line({"query_id": query_id, **log_record(log)}) for query_id, log in run.logs.items()]
@@ -100,6 +102,7 @@ def read_run(path: Path | str) -> Run:
         pilot=header.get("pilot", False),
         config=header.get("config", {}),
         changed=changed,
+        says_empty=header.get("says_empty", True),
     )
 
 
@@ -154,8 +157,9 @@ def _check_header(header: dict[str, Any]) -> None:
         members.wrong("wrong value for depth", expected="a whole number of 1 or more, or null", got=shorten(depth))
     if order not in get_args(Order):
         members.wrong("wrong value for order", expected=" or ".join(get_args(Order)), got=shorten(order))
-    if not isinstance(pilot, bool):
-        members.wrong("wrong value for pilot", expected="true or false", got=shorten(pilot))
+    for key, value in (("pilot", pilot), ("says_empty", header.get("says_empty", True))):
+        if not isinstance(value, bool):
+            members.wrong(f"wrong value for {key}", expected="true or false", got=shorten(value))
     members.mapping(header.get("config", {}), "config")
     if members.problems:
         raise RunFormatError(members.problems)
@@ -172,7 +176,8 @@ class _LineReader:
 
     def records(self) -> Iterator[tuple[int, dict[str, Any]]]:
         with opened(self.path, RunFormatError) as stream:
-            for line, data in enumerate(stream, start=1):
+            for line, raw in enumerate(stream, start=1):
+                data = raw.removeprefix(BYTE_ORDER_MARK) if line == 1 else raw
                 if not data.strip():
                     continue
                 record = self.attempt(line, _object, data)

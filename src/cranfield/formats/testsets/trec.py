@@ -154,8 +154,9 @@ def _lines(path: Path, layout: Layout, builder: TestSetBuilder) -> Iterator[tupl
     n_columns = layout.n_columns
     with opened(path, TestSetError) as stream:
         for number, raw in enumerate(stream, start=1):
-            columns = raw.split() if number > 1 else raw.removeprefix(BYTE_ORDER_MARK).split()
-            if not columns or raw.startswith(b"#"):
+            line = raw.removeprefix(BYTE_ORDER_MARK) if number == 1 else raw
+            columns = line.split()
+            if not columns or line.startswith(b"#"):
                 continue
             value = numbers.get(columns[-1])
             if value is None or len(columns) != n_columns:

@@ -356,6 +356,7 @@ class _Collection:
             pilot=self.pilot or getattr(system, "is_pilot", False),
             config=system.public_config(),
             changed=system.name in self.changed,
+            says_empty=getattr(system, "says_empty", True),
         )
 
 

@@ -172,7 +172,7 @@ class FusionSystem(ConfiguredSystem):
     def _fused(self, answers: Mapping[str, Answer], depth: int, k: int) -> Answer:
         how = self.fusion
         lists = [
-            ResultList(name, answer.hits, self.parts[name].order, how.weights.get(name, 1.0))
+            ResultList(name, answer.hits, self.parts[name].list_order, how.weights.get(name, 1.0))
             for name, answer in answers.items()
         ]
         try:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 
 from cranfield.config.systems import RunConfig
-from cranfield.errors import RunFormatError
-from cranfield.formats.runs.files import read_run_file
+from cranfield.errors import InputError
 from cranfield.model import Answer, CallLog, Order, Outcome, Query, Run, Scalar
 from cranfield.systems.configured import CheckFailedError, ConfiguredSystem, Exchange, Received, Reply, Step
 from cranfield.words import n_of, noun
@@ -17,11 +16,21 @@ from cranfield.words import n_of, noun
 NOT_THERE = "the run file holds no answer for it"
 
 
+def run_file_systems(systems: Iterable[ConfiguredSystem]) -> Iterator[RunFileSystem]:
+    """The run files among systems and the parts of fusions."""
+    for system in systems:
+        if isinstance(system, RunFileSystem):
+            yield system
+        yield from run_file_systems(system.parts.values())
+
+
 class RunFileSystem(ConfiguredSystem):
     """A run file of cranfield.yaml. Queries that are not in it are missing; params and k have no effect."""
 
     kind = "run"
     config: RunConfig
+    read: Callable[[Path], Run] | None = None
+    """Reads the file for a test set and a convention; None reads every query, as `trec` does."""
 
     async def ask_async(self, query: Query, k: int, *, is_shown: bool = False) -> Exchange:
         """The answer to a query, by its id."""
@@ -58,14 +67,28 @@ class RunFileSystem(ConfiguredSystem):
         """The order of the run; of a table of scores, highest first."""
         return self.run.order
 
+    @property
+    def list_order(self) -> Order:
+        """Best first: ties are broken as where the file is scored."""
+        return "ascending" if self.order == "ascending" else "given"
+
     @cached_property
     def run(self) -> Run:
         """The run; read on first use.
 
         Raises:
-            RunFormatError: with every problem of the file.
+            InputError: with every problem of the file; or it answers no query of the test set.
         """
+        if self.read is not None:
+            return self.read(self.path)
+        from cranfield.ranking.stored import read_run_file
+
         return read_run_file(self.path)
+
+    @property
+    def says_empty(self) -> bool:
+        """Whether the file can state that a query was answered with nothing: no table of results can."""
+        return self.run.says_empty
 
     @property
     def is_pilot(self) -> bool:
@@ -75,7 +98,7 @@ class RunFileSystem(ConfiguredSystem):
     def _check(self) -> str:
         try:
             n_answers = len(self.run.answers)
-        except RunFormatError as error:
+        except InputError as error:
             first = error.problems[0]
             where = f"line {first.line}: " if first.line is not None else ""
             others = len(error.problems) - 1

@@ -1,0 +1,58 @@
+"""A run file as answers in memory, read by the readers that score it: one order, one rule of duplicates, the same errors."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from cranfield.formats.runs.files import read_whole
+from cranfield.formats.sniff import sniff_run
+from cranfield.model import Convention, Hit, Run, TestSet, convention_named
+from cranfield.ranking.all_hits import scan_hits, table_run
+from cranfield.ranking.collected import order_hits
+from cranfield.ranking.join import no_common_query
+
+
+def read_run_file(path: Path | str, testset: TestSet | None = None, convention: str | Convention = "trec") -> Run:
+    """Read a run of any format, the results of each query best first, as the run and the convention say.
+
+    Args:
+        path: the file.
+        testset: whose queries are read; None reads every query of the file.
+        convention: the order of the file, ties and duplicates.
+
+    Raises:
+        RunFormatError: as in scoring the file: it cannot be read, is no run, or has malformed lines or duplicates.
+        NoCommonQueryError: it is a table that answers no query of the test set.
+    """
+    path, rules = Path(path), convention_named(convention)
+    found = sniff_run(path)
+    if found.read is not None:
+        return _best_first(read_whole(found, path), rules)
+    query_ids = None if testset is None else testset.query_ids
+    if found.name == "parquet":
+        from cranfield.ranking.memory import table_answers
+
+        answers, extra = table_answers(path, query_ids, rules)
+        hits: Mapping[str, Sequence[Hit]] = {
+            query_id: [Hit(doc_id, score) for doc_id, score in scores.items()] for query_id, scores in answers.items()
+        }
+    else:
+        scan, hits = scan_hits(path, query_ids, rules)
+        extra = scan.extra_queries
+    if testset is not None and not hits:
+        raise no_common_query(testset, extra)
+    run = table_run(path, hits, rules)
+    return _best_first(run, rules) if found.name == "parquet" else run
+
+
+def _best_first(run: Run, rules: Convention) -> Run:
+    """A run with the results of each query sorted as it declares."""
+    if run.order == "given":
+        return run
+    answers = {
+        query_id: replace(answer, hits=tuple(order_hits(query_id, answer, run, rules)))
+        for query_id, answer in run.answers.items()
+    }
+    return replace(run, answers=answers)
