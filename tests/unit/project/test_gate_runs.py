@@ -233,8 +233,8 @@ def test_results_beyond_k_do_not_count(config: Path, form: str) -> None:
     config.write_text(CONFIG.replace("RR, at_least: 0.80", "R@1000, at_least: 0.80") + LIVE)
     deep = write_trec(config.parent / "deep.run", 12)
     if form == "jsonl":
-        from cranfield.formats.runs.files import read_run_file
         from cranfield.formats.runs.jsonl import write_run
+        from cranfield.ranking.stored import read_run_file
 
         write_run(read_run_file(deep), config.parent / "deep.jsonl")
         deep = config.parent / "deep.jsonl"
