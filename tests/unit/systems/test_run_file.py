@@ -50,7 +50,7 @@ def test_a_parquet_table_is_ordered_by_score(tmp_path):
     table = pa.table({"query_id": ["q1", "q2", "q1"], "doc_id": ["d1", "d2", "d3"], "score": [1.0, 2.0, 3.0]})
     parquet.write_table(table, tmp_path / "old.parquet")
     system = RunFileSystem.of("sut", folder=tmp_path, run="old.parquet")
-    assert (answer(system).hits, system.order) == ((Hit("d1", 1.0), Hit("d3", 3.0)), "descending")
+    assert (answer(system).hits, system.order) == ((Hit("d3", 3.0), Hit("d1", 1.0)), "descending")
 
 
 def test_a_collected_run_keeps_everything_its_log_too(run_of):
