@@ -16,6 +16,7 @@ from pydantic import AfterValidator, ConfigDict, Field, PrivateAttr, ValidationI
 from cranfield.config.evidence import EvidenceConfig
 from cranfield.config.gate import GateConfig
 from cranfield.config.names import DEFAULT_TEST, AdjustmentName, ConventionName, MeasureName, TestName
+from cranfield.config.owners import OfDigest, OfEach, OfNone, OfRef
 from cranfield.config.strict import Finding, Strict, checked, raise_findings
 from cranfield.config.systems import FusionConfig, Name, Params, SystemConfig, SystemName
 from cranfield.config.testset_options import SetOptions
@@ -103,27 +104,27 @@ class Limits(Strict):
 class SetConfig(Strict):
     """One of several test sets, and the settings that differ for it."""
 
-    path: str
+    path: OfDigest[str]
     """Test-set file, relative to the config file."""
-    params: Params = Field(default_factory=dict, json_schema_extra=CLOSED)
+    params: OfRef[Params] = Field(default_factory=dict, json_schema_extra=CLOSED)
     """Parameters of every query of the set, `{params.NAME}` in a command; params of a query take precedence."""
-    k: Annotated[int, Field(ge=1)] | None = None
+    k: OfRef[Annotated[int, Field(ge=1)] | None] = None
     """Number of results requested from each system; default: that of the config."""
-    measures: Annotated[list[MeasureName], Field(min_length=1)] | None = None
+    measures: OfRef[Annotated[list[MeasureName], Field(min_length=1)] | None] = None
     """Measures to report; default: those of the config."""
-    primary: MeasureName | None = None
+    primary: OfRef[MeasureName | None] = None
     """Primary measure; default: the first of the `measures` of this set, else that of the config."""
-    verdict: VerdictRule | None = None
+    verdict: OfRef[VerdictRule | None] = None
     """Whether classes decide on this set; default: as in the config."""
-    strata: Text | None = None
+    strata: OfRef[Text | None] = None
     """Key of the strata that are the classes of the verdict on this set; default: that of the config."""
-    systems: Annotated[list[SystemName], Field(min_length=1), checked(_check_different)] | None = None
+    systems: OfRef[Annotated[list[SystemName], Field(min_length=1), checked(_check_different)] | None] = None
     """Only these systems: one, baseline and candidate, or more; default: those of the config."""
-    repo: str | None = None
+    repo: OfRef[str | None] = None
     """Folder of the repository that the set is checked against; default: that of the config."""
-    ids: IdRule | None = None
+    ids: OfRef[IdRule | None] = None
     """Rule that makes the ids of queries where the format has none; default: that of the config."""
-    options: SetOptions = Field(default_factory=SetOptions)
+    options: OfRef[SetOptions] = Field(default_factory=SetOptions)
     """Options of this set; default, one by one: those of the config."""
 
 
@@ -153,67 +154,69 @@ class Config(Strict):
 
     model_config = ConfigDict(json_schema_extra={"oneOf": [{"required": ["testset"]}, {"required": ["testsets"]}]})
 
-    testset: str | None = None
+    testset: OfDigest[str | None] = None
     """Test-set file, relative to the config file."""
-    testsets: (
+    testsets: OfEach[
         Annotated[
             dict[Annotated[Name, AfterValidator(_check_set_name)], SetConfig],
             Field(min_length=1, json_schema_extra=CLOSED),
         ]
         | None
-    ) = Field(default=None, validate_default=True)
+    ] = Field(default=None, validate_default=True)
     """Several test sets by name, instead of `testset`; each is run in turn, in a subfolder of its name."""
-    ids: IdRule | None = None
+    ids: OfRef[IdRule | None] = None
     """Rule that makes the ids of queries where the format has none: `content` (words of the question and a hash of it;
     the default), `row` (its number in the file) or `text` (the question)."""
-    repo: str | None = None
+    repo: OfRef[str | None] = None
     """Folder of the repository that the test set is checked against, relative to the config file; a set that has drifted is
     refused, unless the call allows it."""
-    options: SetOptions = Field(default_factory=SetOptions)
+    options: OfRef[SetOptions] = Field(default_factory=SetOptions)
     """What is done to the test set before it is used: other judgments, strata, the line base, the depth."""
-    k: Annotated[int, Field(ge=1)] = 10
+    k: OfRef[Annotated[int, Field(ge=1)]] = 10
     """Number of results requested from each system."""
-    measures: Annotated[list[MeasureName], Field(min_length=1)] | None = None
+    measures: OfRef[Annotated[list[MeasureName], Field(min_length=1)] | None] = None
     """Measures to report; default: the default measures."""
-    primary: MeasureName | None = None
+    primary: OfRef[MeasureName | None] = None
     """Primary measure, which decides the verdict; default: the first of `measures`."""
-    convention: ConventionName = DEFAULT_CONVENTION
+    convention: OfRef[ConventionName] = DEFAULT_CONVENTION
     """Scoring convention."""
-    test: TestName = DEFAULT_TEST
+    test: OfRef[TestName] = DEFAULT_TEST
     """Test for the verdict on the primary measure."""
-    adjust: AdjustmentName | None = None
+    adjust: OfRef[AdjustmentName | None] = None
     """Adjustment of all pairs of three or more systems: max-t or holm; default: max-t for the test permutation, else holm."""
-    draws: Annotated[int, Field(ge=2)] = 100_000
+    draws: OfRef[Annotated[int, Field(ge=2)]] = 100_000
     """Random sign patterns of the test, where not all can be counted."""
-    alpha: Annotated[float, Field(gt=0, lt=1)] = 0.05
+    alpha: OfRef[Annotated[float, Field(gt=0, lt=1)]] = 0.05
     """Significance level."""
-    verdict: VerdictRule = "classes"
+    verdict: OfRef[VerdictRule] = "classes"
     """`classes`: each class of queries has its verdict, where there are classes; `pooled`: the mean over all queries decides."""
-    strata: Text | None = None
+    strata: OfRef[Text | None] = None
     """Key of the strata that are the classes of the verdict, such as `task_type`; default: the query classes, if any."""
-    margin: Annotated[float, Field(gt=0)] | None = None
+    margin: OfRef[Annotated[float, Field(gt=0)] | None] = None
     """Equivalence margin: the largest difference that does not matter; required for the verdict equivalent."""
-    collect: Collect = Field(default_factory=Collect)
+    collect: OfRef[Collect] = Field(default_factory=Collect)
     """How queries are sent: warm-up, repetitions, cache."""
-    limits: Limits = Field(default_factory=Limits)
+    limits: OfRef[Limits] = Field(default_factory=Limits)
     """Limits on failures and judged share, beyond which the comparison is invalid."""
-    evidence: EvidenceConfig = Field(default_factory=dict)
+    evidence: OfRef[EvidenceConfig] = Field(default_factory=dict)
     """Evidence checks that differ from their table, by name: `off`, `caveat`, `void`, a threshold, or both."""
-    confusion: dict[Text, Text] = Field(default_factory=dict, json_schema_extra=CLOSED)
+    confusion: OfNone[dict[Text, Text]] = Field(default_factory=dict, json_schema_extra=CLOSED)
     """Field of the answers to the stratum, or `class`, that it predicts: `{routed: task_type}`. The report has a table of
     predicted against expected values; a field with the name of a stratum has one without this."""
-    gate: GateConfig | None = None
+    gate: OfRef[GateConfig | None] = None
     """Rules that `cranfield gate` checks."""
-    grid: GridConfig | None = None
+    grid: OfNone[GridConfig | None] = None
     """Settings of a system that `cranfield grid` tries."""
-    baseline: SystemName | None = None
+    baseline: OfRef[SystemName | None] = None
     """Name of system A; with exactly two systems, the first by default."""
-    candidate: SystemName | None = None
+    candidate: OfRef[SystemName | None] = None
     """Name of system B; with exactly two systems, the second by default."""
-    systems: Annotated[
-        dict[Annotated[Name, AfterValidator(_check_system_name)], SystemConfig],
-        Field(min_length=1, json_schema_extra=CLOSED),
-        checked(_check_fusions),
+    systems: OfEach[
+        Annotated[
+            dict[Annotated[Name, AfterValidator(_check_system_name)], SystemConfig],
+            Field(min_length=1, json_schema_extra=CLOSED),
+            checked(_check_fusions),
+        ]
     ]
     """Systems under test by name."""
 

@@ -12,6 +12,7 @@ from typing import Annotated, Any, ClassVar, Literal, Protocol
 
 from pydantic import AfterValidator, Field, Tag
 
+from cranfield.config.owners import OfChange
 from cranfield.config.strict import Finding, Strict, by_key, checked
 from cranfield.errors import Problem, UsageError, unknown_name
 from cranfield.formats.io.validation import Text
@@ -137,10 +138,10 @@ class RegexExtract(Strict):
         for key in ("id", "score", "title", "span", "tokens")
     }
 
-    regex: Annotated[str, compiles(compile_result_regex)]
+    regex: OfChange[Annotated[str, compiles(compile_result_regex)]]
     """Regular expression over the output, in document order. The id is the group named `id`, else group 1, else the
     whole match; groups named `score`, `title`, `span` and `tokens` are kept where they are."""
-    fields: dict[str, Annotated[str, compiles(compile_regex)]] = Field(default_factory=dict)
+    fields: OfChange[dict[str, Annotated[str, compiles(compile_regex)]]] = Field(default_factory=dict)
     """Name to regular expression: what is kept of the output as a whole, per query (mode, confidence): group 1 of the first
     match, or the whole match. A number, `true` and `false` are kept as such; without a match the answer has no such field."""
 
@@ -153,17 +154,17 @@ class RegexExtract(Strict):
 class ResultPaths(Strict):
     """What is read from each result of a JSON document."""
 
-    id: ResultPath | None = None
+    id: OfChange[ResultPath | None] = None
     """JMESPath of the id in a result; without it the result itself is the id."""
-    score: ResultPath | None = None
+    score: OfChange[ResultPath | None] = None
     """JMESPath of the score in a result."""
-    title: ResultPath | None = None
+    title: OfChange[ResultPath | None] = None
     """JMESPath of the title in a result."""
-    span: ResultPath | None = None
+    span: OfChange[ResultPath | None] = None
     """JMESPath of the place inside the document (`12-40`) in a result."""
-    tokens: ResultPath | None = None
+    tokens: OfChange[ResultPath | None] = None
     """JMESPath of what reading a result costs, in tokens, in a result."""
-    fields: dict[str, ResultPath] = Field(default_factory=dict)
+    fields: OfChange[dict[str, ResultPath]] = Field(default_factory=dict)
     """Name to JMESPath: what is kept of the document as a whole, per query (confidence, answer, tokens). For JSON
     lines the document is the list of all lines."""
 
@@ -176,14 +177,14 @@ class ResultPaths(Strict):
 class JsonExtract(ResultPaths):
     """Results are read from one JSON document."""
 
-    json_: ListPath = Field(alias="json")
+    json_: OfChange[ListPath] = Field(alias="json")
     """JMESPath of the list of results in one JSON document: `results`, `hits.hits[]`."""
 
 
 class JsonLinesExtract(ResultPaths):
     """Results are read from lines of JSON."""
 
-    jsonl: Literal[True] | ListPath
+    jsonl: OfChange[Literal[True] | ListPath]
     """`true`: each line is a result. Or a JMESPath that gives the result, or the list of results, of a line; a line
     where it gives null holds none."""
 

@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, Tag
 
+from cranfield.config.owners import OfChange
 from cranfield.config.strict import Finding, Strict, by_key, checked
 from cranfield.config.template import (
     ENV,
@@ -109,26 +110,26 @@ def _secret(name: str) -> Problem:
 class Http(Strict):
     """A request to an HTTP service."""
 
-    url: Annotated[Text, checked(check_request, check_url)]
+    url: OfChange[Annotated[Text, checked(check_request, check_url)]]
     """Address. Placeholders in it are percent-encoded."""
-    method: Literal["GET", "POST", "PUT"] | None = None
+    method: OfChange[Literal["GET", "POST", "PUT"] | None] = None
     """HTTP method; default: POST with a body, GET without."""
-    headers: Annotated[dict[str, Text], checked(check_request, check_headers)] = Field(default_factory=dict)
+    headers: OfChange[Annotated[dict[str, Text], checked(check_request, check_headers)]] = Field(default_factory=dict)
     """Headers of the request. Secrets come from the environment: `Authorization: Bearer {env.TOKEN}`."""
-    basic: Annotated[Text, checked(check_request, check_basic)] | None = None
+    basic: OfChange[Annotated[Text, checked(check_request, check_basic)] | None] = None
     """User and password, from the environment: `{env.USER}:{env.PASSWORD}`."""
-    parameters: Annotated[dict[str, Any], checked(check_request, check_values)] = Field(default_factory=dict)
+    parameters: OfChange[Annotated[dict[str, Any], checked(check_request, check_values)]] = Field(default_factory=dict)
     """Parameters of the query string of the URL; a list repeats a parameter."""
-    json_: Annotated[Any, checked(check_request)] = Field(default=None, alias="json")
+    json_: OfChange[Annotated[Any, checked(check_request)]] = Field(default=None, alias="json")
     """Body as JSON. A string that is only a placeholder takes the typed value: `size: "{k}"` is a number.
     A member whose parameter is absent is left out."""
-    form: Annotated[dict[str, Any], checked(check_request, check_values)] | None = None
+    form: OfChange[Annotated[dict[str, Any], checked(check_request, check_values)] | None] = None
     """Body as a form."""
-    text: Annotated[str, checked(check_request)] | None = None
+    text: OfChange[Annotated[str, checked(check_request)] | None] = None
     """Body as plain text."""
-    http2: bool = True
+    http2: OfChange[bool] = True
     """Use HTTP/2 if the service supports it."""
-    ca: Text | None = None
+    ca: OfChange[Text | None] = None
     """File of the trusted certificates, instead of the default ones, relative to the config file."""
 
     def problems(self, file: Mapping[str, Any]) -> Iterator[Finding]:  # noqa: ARG002
@@ -155,9 +156,9 @@ def _check_arguments(arguments: dict[str, Any]) -> Iterator[Finding]:
 class McpTool(Strict):
     """A tool of an MCP server."""
 
-    tool: Text
+    tool: OfChange[Text]
     """Name of the tool. A server without it fails the preflight."""
-    arguments: Annotated[dict[str, Any], checked(_check_arguments)] = Field(
+    arguments: OfChange[Annotated[dict[str, Any], checked(_check_arguments)]] = Field(
         default_factory=lambda: {"query": "{query}"}
     )
     """Arguments of the tool, with placeholders as in the body of an HTTP request."""
@@ -166,10 +167,12 @@ class McpTool(Strict):
 class McpProgram(McpTool):
     """A tool of an MCP server over stdio."""
 
-    command: Annotated[
-        list[Text],
-        Field(min_length=1),
-        checked(partial(check_started_once, hint="write what depends on the query in arguments.")),
+    command: OfChange[
+        Annotated[
+            list[Text],
+            Field(min_length=1),
+            checked(partial(check_started_once, hint="write what depends on the query in arguments.")),
+        ]
     ]
     """Program and arguments of the server, which is started once and uses stdin and stdout."""
 
@@ -177,9 +180,11 @@ class McpProgram(McpTool):
 class McpServer(McpTool):
     """A tool of an MCP server over HTTP."""
 
-    url: Annotated[Text, checked(check_url, check_opened_once)]
+    url: OfChange[Annotated[Text, checked(check_url, check_opened_once)]]
     """Address of a server over HTTP."""
-    headers: Annotated[dict[str, Text], checked(check_headers, check_opened_once)] = Field(default_factory=dict)
+    headers: OfChange[Annotated[dict[str, Text], checked(check_headers, check_opened_once)]] = Field(
+        default_factory=dict
+    )
     """Headers of every request to `url`; secrets come from the environment."""
 
 

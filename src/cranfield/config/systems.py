@@ -18,6 +18,7 @@ from pydantic import (
     WithJsonSchema,
 )
 
+from cranfield.config.owners import OfChange, OfNone, OfRef
 from cranfield.config.reading import Check, Extract, compile_empty_regex, compiles
 from cranfield.config.services import Http, Mcp
 from cranfield.config.strict import Finding, Strict, by_key, checked, known_in
@@ -54,16 +55,16 @@ class BaseSystem(Strict):
     kind: ClassVar[str]
     """Its key among `KINDS`."""
 
-    params: Params = Field(default_factory=dict, json_schema_extra=CLOSED)
+    params: OfChange[Params] = Field(default_factory=dict, json_schema_extra=CLOSED)
     """Parameters of every query, `{params.NAME}`; params of a test set or a query take precedence."""
-    components: Annotated[list[ComponentName], Field(min_length=2)] | None = None
+    components: OfChange[Annotated[list[ComponentName], Field(min_length=2)] | None] = None
     """Components that can be disabled: `{params.components}` is a comma-separated list of the enabled ones, `{params.NAME}`
     is `true` or `false`. All are enabled, except in `cranfield components`."""
-    concurrency: Annotated[int, Field(ge=1, le=MAX_CONCURRENCY)] = 1
+    concurrency: OfRef[Annotated[int, Field(ge=1, le=MAX_CONCURRENCY)]] = 1
     """Maximum number of concurrent calls. Latencies are comparable only at 1."""
-    rate_per_s: Annotated[float, Field(gt=0)] | None = None
+    rate_per_s: OfRef[Annotated[float, Field(gt=0)] | None] = None
     """Maximum number of calls started per second; default: no limit."""
-    preflight: list[Check] = Field(default_factory=list)
+    preflight: OfRef[list[Check]] = Field(default_factory=list)
     """Checks before the first query, in addition to those of its kind."""
 
 
@@ -111,20 +112,20 @@ Dependency = Annotated[
 class CalledSystem(BaseSystem):
     """A system that is called itself."""
 
-    cwd: str = "."
+    cwd: OfChange[str] = "."
     """Working directory, relative to the config file; modules of `python` are searched here first."""
-    env: Annotated[dict[str, Secret], checked(_check_env)] = Field(default_factory=dict)
+    env: OfChange[Annotated[dict[str, Secret], checked(_check_env)]] = Field(default_factory=dict)
     """Additional environment variables. Values are secrets: reports contain only the names."""
-    timeout_s: Annotated[float, Field(gt=0)] = 30.0
+    timeout_s: OfRef[Annotated[float, Field(gt=0)]] = 30.0
     """Timeout of a call, in seconds."""
-    retries: Annotated[int, Field(ge=0, le=20)] | None = None
+    retries: OfRef[Annotated[int, Field(ge=0, le=20)] | None] = None
     """Maximum number of retries after 429, 5xx or a broken connection, with exponential backoff; default: 3 for `http` and
     for `mcp` over HTTP, otherwise 0. The outcome is that of the last attempt; retries are counted."""
-    backoff_s: Annotated[float, Field(gt=0)] = 0.5
+    backoff_s: OfRef[Annotated[float, Field(gt=0)]] = 0.5
     """Seconds before the first retry, doubled for each further retry; `Retry-After` takes precedence."""
-    empty: Annotated[str, compiles(compile_empty_regex)] | None = None
+    empty: OfRef[Annotated[str, compiles(compile_empty_regex)] | None] = None
     """Regular expression for the output of a query without results; other output without results is a parse failure."""
-    depends: list[Dependency] = Field(default_factory=list)
+    depends: OfNone[list[Dependency]] = Field(default_factory=list)
     """What answers depend on: files and folders, relative to `cwd`; `{command: [...]}`, a command that prints the version of
     the index; `{field: NAME}`, a field of the answers that holds it. Kept answers are used only while all of it is unchanged,
     and are not used for a system without `depends`. Files named in a command, and the module of a function, are included."""
@@ -133,9 +134,9 @@ class CalledSystem(BaseSystem):
 class SearchSystem(CalledSystem):
     """A system whose output is read."""
 
-    order: Order = "given"
+    order: OfChange[Order] = "given"
     """Order of the results: as given, or sorted by score, descending (higher is better) or ascending."""
-    extract: Extract | None = None
+    extract: OfChange[Extract | None] = None
     """How results are read from the output; default: the format of the kind."""
 
     def problems(self, file: Mapping[str, Any]) -> Iterator[Finding]:  # noqa: ARG002
@@ -166,7 +167,7 @@ class SearchSystem(CalledSystem):
 class ExtractedSystem(SearchSystem):
     """A system whose output has no fixed format."""
 
-    extract: Extract
+    extract: OfChange[Extract]
     """How results are read from the output."""
 
 
@@ -175,7 +176,7 @@ class CommandConfig(ExtractedSystem):
 
     kind = "command"
 
-    command: Annotated[list[Text], Field(min_length=1), checked(check_command)]
+    command: OfChange[Annotated[list[Text], Field(min_length=1), checked(check_command)]]
     """Program and arguments; no shell reads them. `{query}`, `{k}`, `{params.NAME}` and `{python}` are filled in. An
     argument whose parameter is absent is dropped, with the flag before it. Put `--` before `{query}` where the program
     takes options, so that a query that starts with `-` is still a query."""
@@ -186,7 +187,7 @@ class HttpConfig(ExtractedSystem):
 
     kind = "http"
 
-    http: Http
+    http: OfChange[Http]
     """The request to send."""
 
 
@@ -195,7 +196,7 @@ class McpConfig(ExtractedSystem):
 
     kind = "mcp"
 
-    mcp: Mcp
+    mcp: OfChange[Mcp]
     """A tool of an MCP server, over stdio or HTTP."""
 
 
@@ -204,10 +205,14 @@ class LinesConfig(SearchSystem):
 
     kind = "lines"
 
-    lines: Annotated[
-        list[Text],
-        Field(min_length=1),
-        checked(partial(check_started_once, hint="each query comes on stdin, as a line of JSON: query, k and params.")),
+    lines: OfChange[
+        Annotated[
+            list[Text],
+            Field(min_length=1),
+            checked(
+                partial(check_started_once, hint="each query comes on stdin, as a line of JSON: query, k and params.")
+            ),
+        ]
     ]
     """Program and arguments. The program is started once, reads one JSON object per line and writes one line per answer."""
 
@@ -223,9 +228,9 @@ class PythonConfig(SearchSystem):
 
     kind = "python"
 
-    python: Annotated[Text, checked(_check_function)]
+    python: OfChange[Annotated[Text, checked(_check_function)]]
     """A function, `module:name`, called as `name(query, k)`, plain or async; with `with`, a factory of that function."""
-    with_: dict[str, Any] | None = Field(default=None, alias="with")
+    with_: OfChange[dict[str, Any] | None] = Field(default=None, alias="with")
     """Arguments of the factory."""
 
     def problems(self, file: Mapping[str, Any]) -> Iterator[Finding]:
@@ -246,24 +251,24 @@ class RunConfig(CalledSystem):
     order: ClassVar[Order] = "given"
     extract: ClassVar[None] = None
 
-    run: Text
+    run: OfChange[Text]
     """Run file in any run format, relative to the config file."""
 
 
 class Fusion(Strict):
     """The results of several systems, fused into one list."""
 
-    of: Annotated[list[SystemName], Field(min_length=2)]
+    of: OfChange[Annotated[list[SystemName], Field(min_length=2)]]
     """Names of systems in this file."""
-    method: FusionMethod = "rrf"
+    method: OfChange[FusionMethod] = "rrf"
     """`rrf`: reciprocal ranks; `sum`: weighted sum of normalised scores."""
-    rrf_k: Annotated[float, Field(ge=0)] = 60
+    rrf_k: OfChange[Annotated[float, Field(ge=0)]] = 60
     """The constant of reciprocal-rank fusion: a result at rank r gets 1 / (rrf_k + r)."""
-    weights: dict[Name, Annotated[float, Field(ge=0)]] = Field(default_factory=dict, json_schema_extra=CLOSED)
+    weights: OfChange[dict[Name, Annotated[float, Field(ge=0)]]] = Field(default_factory=dict, json_schema_extra=CLOSED)
     """Weights by system; default 1."""
-    normalise: Normalisation = "min-max"
+    normalise: OfChange[Normalisation] = "min-max"
     """Normalisation of scores for `sum`, per query: `min-max` to 0 to 1, `z` to mean 0 and standard deviation 1, or none."""
-    depth: Annotated[int, Field(ge=1)] | None = None
+    depth: OfChange[Annotated[int, Field(ge=1)] | None] = None
     """Number of results requested from each system; default: 100, or k if that is larger."""
 
     def problems(self, file: Mapping[str, Any]) -> Iterator[Finding]:  # noqa: ARG002
@@ -297,7 +302,7 @@ class FusionConfig(BaseSystem):
     empty: ClassVar[None] = None
     depends: ClassVar[tuple[Dependency, ...]] = ()
 
-    fusion: Fusion
+    fusion: OfChange[Fusion]
     """Other systems of this file, fused."""
 
 
@@ -306,9 +311,9 @@ class PresetConfig(SearchSystem):
 
     kind = "preset"
 
-    preset: Text
+    preset: OfChange[Text]
     """Name of a template for a search engine, such as `elasticsearch` or `sqlite`; its settings are in `with`."""
-    with_: dict[str, Any] | None = Field(default=None, alias="with")
+    with_: OfChange[dict[str, Any] | None] = Field(default=None, alias="with")
     """Settings of the preset."""
 
     def problems(self, file: Mapping[str, Any]) -> Iterator[Finding]:
@@ -331,9 +336,9 @@ class PluginConfig(SearchSystem):
 
     kind = "plugin"
 
-    plugin: Text
+    plugin: OfChange[Text]
     """A kind of system provided by an installed package; its settings are in `with`."""
-    with_: dict[str, Any] | None = Field(default=None, alias="with")
+    with_: OfChange[dict[str, Any] | None] = Field(default=None, alias="with")
     """Settings of the plugin."""
 
 

@@ -26,6 +26,8 @@ class OptionRow:
     in_config: bool = True
     """Whether the block `options` of a config has it."""
     minimum: int | None = None
+    with_ref: bool = False
+    """Whether a gate with a baseline ref takes it from the call: nothing that it changes escapes the digests of a baseline."""
 
     def spelling(self, name: str) -> str:
         """How the command line writes it."""
@@ -63,6 +65,7 @@ TESTSET_OPTIONS: Mapping[str, OptionRow] = {
         "NAME=PLACE",
         "Location of a database for predicates: sqlite:FILE, duckdb:FILE or env:VARIABLE.",
         flag="--database",
+        with_ref=True,  # a baseline holds the digest of what the databases answered
     ),
     "repo": OptionRow("file", "DIR", "Reject a test set that no longer matches this repository.", in_config=False),
     "at": OptionRow("text", "COMMIT", "Commit of the repository; default: the files on disk.", in_config=False),

@@ -29,7 +29,7 @@ from cranfield.gate.verdict import GateTerms, judge_all
 from cranfield.model.renaming import match_ids, own_id
 from cranfield.project.experiment import Experiment, prepare, prepare_all, require_one_set
 from cranfield.project.gate_folder import Source, collection_folder, refuse_links
-from cranfield.project.gate_plan import Plan, planned
+from cranfield.project.gate_plan import Plan, planned, refuse_overrides
 from cranfield.project.gate_runs import Answered, answered, refuse_source
 from cranfield.project.history import remember
 from cranfield.project.loading import NO_OVERRIDES, SetOverrides
@@ -37,6 +37,7 @@ from cranfield.project.recipe import with_measure
 from cranfield.reporting import Document, save_report
 from cranfield.reporting.documents.gate import gate_document
 from cranfield.systems import progress_on
+from cranfield.testsets.split import only
 from cranfield.version import __version__
 from cranfield.words import first_of, n_of
 
@@ -86,15 +87,20 @@ def run_gate(
     """
     plan, source = planned(config_path, baseline_ref), source or Source()
     ref = plan.ref.name if plan.ref is not None else None
+    if ref is not None:
+        refuse_overrides(overrides)
+    for note in plan.notes:  # also where the gate ends before its report
+        progress_on(sys.stderr).note(note)
     written = tuple(out / name for name in GATE_FILES)
     with gate_experiments(plan, overrides) as experiments:
         refuse_source(source, experiments, ref)
         baselines = _baselines(plan, experiments)
         refuse_links(written)
+        judged = [each if ref is None else _as_accepted(each, baselines[each.name]) for each in experiments]
         with collection_folder(out, experiments, source, ref) as folder:
             results = {
                 each.experiment.name: _judged(plan, each, baselines[each.experiment.name])
-                for each in answered(experiments, source, folder)
+                for each in answered(judged, source, folder, whole=experiments)
             }
             document = gate_document(list(results.items()))
             _save(document, written)
@@ -138,6 +144,14 @@ def gate_experiments(plan: Plan, overrides: SetOverrides = NO_OVERRIDES) -> Abst
             raise ConfigError(problems)
 
     return prepare_all(prepare_set, plan.config.sets, check)
+
+
+def _as_accepted(experiment: Experiment, accepted: _Accepted) -> Experiment:
+    """The experiment on the queries of the baseline alone: easy queries that a change adds could lift a mean."""
+    baseline = accepted.baseline
+    if baseline is None or not baseline.added:
+        return experiment
+    return replace(experiment, testset=only(experiment.testset, set(experiment.testset.query_ids) - {*baseline.added}))
 
 
 def _uncomputable(plan: Plan, experiment: Experiment) -> Iterator[Finding]:
@@ -265,7 +279,9 @@ def _differences(baseline: Baseline, evaluation: Evaluation, experiment: Experim
         yield f"the baseline {baseline.matched.sentence}"
     if baseline.added:
         n, names = len(baseline.added), first_of(baseline.added)
-        yield f"{n_of(n, 'queries')} added since the baseline was accepted, not compared with it: {names}"
+        is_asked = baseline.added[0] in experiment.testset.by_id
+        what = "compared with it" if is_asked else "part of this gate"
+        yield f"{n_of(n, 'queries')} added since the baseline was accepted, not {what}: {names}"
     if baseline.system != evaluation.name:
         yield f"the baseline is of the system {baseline.system}, and this is {evaluation.name}"
     if baseline.config_digest and digest and baseline.config_digest != digest:

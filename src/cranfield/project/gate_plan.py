@@ -5,36 +5,24 @@ a git ref.
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
 from cranfield.config import Config, SetConfig, load_config
 from cranfield.config.gate import GateConfig
+from cranfield.config.models import parts_of
+from cranfield.config.owners import differing, merged
+from cranfield.config.systems import SystemConfig
 from cranfield.errors import ConfigError, UnknownNameError, UsageError
 from cranfield.formats.io.files import shown
 from cranfield.formats.io.located import Located, load_located
 from cranfield.gate.ref import Ref, ref_named
 from cranfield.gate.rules import words
+from cranfield.model.testset_options import TESTSET_OPTIONS
+from cranfield.project.loading import SetOverrides
 
-OF_THE_REF = (
-    "gate",
-    "limits",
-    "evidence",
-    "convention",
-    "k",
-    "measures",
-    "primary",
-    "test",
-    "alpha",
-    "verdict",
-    "strata",
-    "collect",
-    "options",
-)
-"""What a pull request could loosen: with a ref, all of it is read from there."""
-OF_THE_REF_IN_SETS = ("k", "measures", "primary", "verdict", "strata", "options")
 EXAMPLE = "say what must hold: gate: {rules: [floor: {measure: nDCG@10, at_least: 0.40}]}"
 
 
@@ -72,10 +60,7 @@ def planned(config_path: Path, baseline_ref: str | None = None) -> Plan:
         raise UsageError(f"the config has no gate in {ref.name}", path=ref.shown(config_path), hint=hint)
     ruled = _ruled(config, ref_config, ref)
     systems = _systems_gated(ref_config)
-    for name in systems.values():
-        if name not in config.systems:
-            raise UnknownNameError.among("system", name, config.systems)
-    notes = tuple(_differences(config, ref_config, ref))
+    notes = tuple(_differences(config, ref_config, ruled, ref))
     return Plan(config_path, ruled, ref_config.gate, systems, located, ref, notes)
 
 
@@ -98,25 +83,76 @@ def _config_at(ref: Ref, config_path: Path) -> tuple[Config, Located]:
 
 
 def _ruled(config: Config, ref_config: Config, ref: Ref) -> Config:
-    """This config with the deciding settings of the ref."""
+    """This config with each key that the ref decides as the ref has it; see `cranfield.config.owners`."""
     if (config.testsets is None) != (ref_config.testsets is None):
         raise UsageError(f"there is one test set here and several in {ref.name}, or the other way round")
-    update: dict[str, Any] = {name: getattr(ref_config, name) for name in OF_THE_REF}
+    gated = dict.fromkeys(_systems_gated(ref_config).values())
+    for name in gated:
+        if name not in config.systems:
+            raise UnknownNameError.among("system", name, config.systems)
+    _refuse_stored_answers(config, ref_config, ref, gated)
+    known: dict[str, SystemConfig] = {}
+    for name in gated:  # a part that the ref does not have gets the limits of the system that it is a part of
+        lax: dict[str, Any] = {
+            "preflight": [],
+            **({"empty": None} if hasattr(ref_config.systems[name], "empty") else {}),
+        }
+        known |= dict.fromkeys(parts_of(config.systems, name), ref_config.systems[name].model_copy(update=lax))
+    known |= ref_config.systems
+    update: dict[str, Any] = {
+        "systems": {name: merged(system, known.get(name)) for name, system in config.systems.items()}
+    }
     if config.testsets is not None and ref_config.testsets is not None:
         gone = [name for name in ref_config.testsets if name not in config.testsets]
         if gone:
             raise UsageError(f"test sets of {ref.name} are not here any more: {', '.join(gone)}")
-        update["testsets"] = {
-            name: config.testsets[name].model_copy(update={key: getattr(ref_set, key) for key in OF_THE_REF_IN_SETS})
-            for name, ref_set in ref_config.testsets.items()
-        }
-    return config.model_copy(update=update)
+        update["testsets"] = {name: merged(config.testsets[name], there) for name, there in ref_config.testsets.items()}
+    return merged(config, ref_config).model_copy(update=update)
 
 
-def _differences(config: Config, ref_config: Config, ref: Ref) -> Iterator[str]:
+def _refuse_stored_answers(config: Config, ref_config: Config, ref: Ref, gated: Iterable[str]) -> None:
+    """Refuse a run file in place of a system: no rule on the answers would be about the code of the change."""
+    for name in gated:
+        for part in (name, *sorted(parts_of(config.systems, name))):
+            there = ref_config.systems.get(part)
+            if config.systems[part].kind == "run" and (there is None or there.kind != "run"):
+                is_called = "is not there" if there is None else f"is of the kind {there.kind}"
+                raise UsageError(
+                    f"the system {part} is a run file here, and {is_called} in {ref.name}: the gate would judge stored answers",
+                    expected=f"a system that is called, or a run file in {ref.name} too",
+                    got=f"run: {getattr(config.systems[part], 'run', '')}",
+                    hint=f"to gate stored answers from now on, merge that change of the config into {ref.name} first",
+                )
+
+
+def refuse_overrides(overrides: SetOverrides) -> None:
+    """Refuse options of a call that change the test set or what of the answers counts: with a ref, the ref decides.
+
+    Raises:
+        UsageError: with each of them.
+    """
+    defaults = SetOverrides()
+    given = ["depth"] if overrides.depth is not None else []
+    given += [
+        row.name
+        for row in fields(overrides.options)
+        if getattr(overrides.options, row.name) != getattr(defaults.options, row.name)
+        and not TESTSET_OPTIONS[row.name].with_ref
+    ]
+    if given:
+        names = ", ".join(f"{{{name}}}" for name in given)
+        hint = "write it into the config, in the block `options`, and merge that first."
+        message = f"{names}: with a baseline ref, the ref decides which test set counts"
+        raise UsageError(message, hint=hint, parameters=tuple(given))
+
+
+def _differences(config: Config, ref_config: Config, ruled: Config, ref: Ref) -> Iterator[str]:
     """What this config changes of the settings that the ref decides, in sentences for the pull request."""
-    configs = config, ref_config
-    here, there = ([words(rule) for rule in side.gate.rules] if side.gate else [] for side in configs)
+    for name in dict.fromkeys(_systems_gated(ref_config).values()):
+        kinds = [side.systems[name].kind for side in (config, ref_config)]
+        if len(set(kinds)) > 1:
+            yield f"the system {name} is of the kind {kinds[0]} here, and of the kind {kinds[1]} in {ref.name}"
+    here, there = ([words(rule) for rule in side.gate.rules] if side.gate else [] for side in (config, ref_config))
     removed, added = [rule for rule in there if rule not in here], [rule for rule in here if rule not in there]
     if removed or added:
         yield f"rules differ from {ref.name}, and those of {ref.name} count"
@@ -124,22 +160,22 @@ def _differences(config: Config, ref_config: Config, ref: Ref) -> Iterator[str]:
         yield f"rules of {ref.name} that are not here: {'; '.join(removed)}"
     if added:
         yield f"rules that are only here, and not looked at: {'; '.join(added)}"
-    changed = [name for name in OF_THE_REF[1:] if getattr(config, name) != getattr(ref_config, name)]
-    if config.gate is not None and ref_config.gate is not None:
-        changed += [
-            f"gate.{name}"
-            for name in ("system", "baseline")
-            if getattr(config.gate, name) != getattr(ref_config.gate, name)
-        ]
-    if changed:
+    if changed := [*_changed_keys(config, ruled)]:
         yield f"other than in {ref.name}, and taken from there: {', '.join(changed)}"
-    for name in dict.fromkeys(_systems_gated(ref_config).values()):
-        kinds = [side.systems[name].kind for side in configs if name in side.systems]
-        if len(set(kinds)) > 1:
-            yield f"the system {name} is of the kind {kinds[0]} here, and of the kind {kinds[1]} in {ref.name}"
     new = [name for name in config.testsets or {} if name not in (ref_config.testsets or {})]
     if new:
         yield f"test sets that {ref.name} does not have are not looked at: {', '.join(new)}"
+
+
+def _changed_keys(config: Config, ruled: Config) -> Iterator[str]:
+    """The keys whose values are those of the ref, and others here; rules are compared one by one."""
+    yield from (key for key in differing(config, ruled) if key not in {"gate", "systems", "testsets"})
+    if config.gate is not None and ruled.gate is not None:
+        yield from (f"gate.{key}" for key in differing(config.gate, ruled.gate) if key != "rules")
+    for block in ("testsets", "systems"):
+        here, decided = getattr(config, block) or {}, getattr(ruled, block) or {}
+        for name in decided:
+            yield from (f"{block}.{name}.{key}" for key in differing(here[name], decided[name]))
 
 
 def _systems_gated(config: Config) -> dict[str, str]:

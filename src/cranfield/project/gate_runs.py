@@ -50,18 +50,24 @@ class _Found:
     digest: str = ""
 
 
-def answered(experiments: Sequence[Experiment], source: Source, folder: Path | None) -> Iterator[Answered]:
+def answered(
+    experiments: Sequence[Experiment], source: Source, folder: Path | None, *, whole: Sequence[Experiment] = ()
+) -> Iterator[Answered]:
     """Each experiment with the evaluation of its system: collected now, or of a finished run.
 
     Args:
         experiments: of each test set, with one system.
         source: where the answers come from.
         folder: of `collection_folder`; None where the run is finished.
+        whole: the experiments on all queries, which a finished run is of; default: the same.
     """
-    runs = _finished(experiments, source) if folder is None else _collected(experiments, folder, source)
+    runs = _finished(whole or experiments, source) if folder is None else _collected(experiments, folder, source)
     for experiment in experiments:
         found = runs[experiment.name]
-        evaluation, cut = _evaluated(experiment, found.run)
+        run = found.run
+        if isinstance(run, Run) and run.testset_digest is not None:  # it was compared
+            run = replace(run, testset_digest=experiment.testset.digest)
+        evaluation, cut = _evaluated(experiment, run)
         earlier = list(_earlier(experiment, evaluation, found))
         n_earlier = len(frozenset[str]().union(*(ids for _, ids in earlier)))
         yield Answered(experiment, evaluation, tuple(source for source, _ in earlier), n_earlier, cut)

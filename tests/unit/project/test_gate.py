@@ -359,16 +359,40 @@ def test_no_key_of_the_config_opens_the_gate(repository: Path, change: str) -> N
     assert any("main" in note for note in job.results[""].notes)
 
 
-def test_answers_of_a_file_in_place_of_a_system_are_told(repository: Path) -> None:
-    """A change may replace its system by another; that nobody was asked must not go unsaid."""
+@pytest.mark.parametrize("fused", [False, True])
+def test_a_run_file_in_place_of_a_system_is_refused(repository: Path, *, fused: bool) -> None:
+    """A change may replace its system by another, and not by answers that it brings along."""
     (repository.parent / "perfect.run").write_text("".join(f"{query} Q0 doc-{query} 1 9 s\n" for query in QUERIES))
-    text = repository.read_text().partition("  new:")[0] + "  new: {run: perfect.run}\n"
-    repository.write_text(text)
-    job = gated(repository, "main")
-    assert job.status == "passed"
-    notes = job.results[""].notes
-    assert "the system new is of the kind run here, and of the kind command in main" in notes
-    assert "the configuration of the system has changed since the baseline was accepted" in notes
+    head, _, new = repository.read_text().partition("  new:")
+    systems = "  new: {run: perfect.run}\n"
+    if fused:
+        systems = f"  old:{new}  stored: {{run: perfect.run}}\n  new: {{fusion: {{of: [old, stored]}}}}\n"
+    repository.write_text(head + systems)
+    (message,) = problems(repository, "main")
+    is_there = "is not there" if fused else "is of the kind command"
+    name = "stored" if fused else "new"
+    assert (
+        message == f"the system {name} is a run file here, and {is_there} in main: the gate would judge stored answers"
+    )
+
+
+def test_a_run_file_of_the_ref_is_judged_as_the_change_has_it(repository: Path) -> None:
+    folder = repository.parent
+    head = repository.read_text().partition("  new:")[0]
+    (folder / "stored.run").write_text("".join(f"{query} Q0 doc-x 1 9 s\n" for query in QUERIES))
+    repository.write_text(head + "  new: {run: stored.run}\n")
+    git(folder, "add", ".")
+    git(folder, "commit", "-qm", "stored answers")
+    (folder / "stored.run").write_text("".join(f"{query} Q0 doc-{query} 1 9 s\n" for query in QUERIES))
+    job = gated(repository, "change")
+    assert (job.status, job.results[""].n_earlier) == ("passed", 10)
+
+
+def test_another_kind_of_system_is_reported_first(repository: Path) -> None:
+    lines = 'lines: [sh, -c, "while read -r q; do echo {}; done"]'
+    repository.write_text(repository.read_text().partition("  new:")[0] + f"  new: {{{lines}}}\n")
+    notes = gated(repository, "main").results[""].notes
+    assert "the system new is of the kind lines here, and of the kind command in main" in notes
 
 
 def test_a_change_does_not_warm_its_system_up_to_seem_fast(repository: Path) -> None:
