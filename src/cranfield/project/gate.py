@@ -279,8 +279,8 @@ def _differences(baseline: Baseline, evaluation: Evaluation, experiment: Experim
         yield f"the baseline {baseline.matched.sentence}"
     if baseline.added:
         n, names = len(baseline.added), first_of(baseline.added)
-        is_asked = baseline.added[0] in experiment.testset.by_id
-        what = "compared with it" if is_asked else "part of this gate"
+        is_queried = baseline.added[0] in experiment.testset.by_id
+        what = "compared with it" if is_queried else "part of this gate"
         yield f"{n_of(n, 'queries')} added since the baseline was accepted, not {what}: {names}"
     if baseline.system != evaluation.name:
         yield f"the baseline is of the system {baseline.system}, and this is {evaluation.name}"
