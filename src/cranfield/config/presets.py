@@ -51,6 +51,8 @@ class Sqlite(Strict):
     """Results hold any of the query's words, all of them, or all in a row; `raw` takes the query as FTS5 syntax."""
     where: Text | None = None
     """More of the SQL condition. `:name` is a parameter of the query, null where it has none."""
+    statement_timeout_s: Annotated[float, Field(gt=0)] = 30.0
+    """Time limit of a query, and of the wait for a lock of another process."""
 
 
 class Postgres(Strict):

@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cranfield.concurrency.child_process import ChildProcess
-from cranfield.concurrency.loop import event_loop
+from cranfield.concurrency.loop import FunctionError, event_loop
 from cranfield.errors import MissingExtraError
 
 if TYPE_CHECKING:
@@ -204,13 +204,20 @@ def _postgres(variable: str, folder: Path, bounds: _Bounds) -> Iterator[Asker]:
     except ImportError:
         raise MissingExtraError.for_extra("a PostgreSQL database", "postgres") from None
     hide = _hider(address, variable)
-    seconds = max(2, round(bounds.timeout_s))
 
     def connected() -> Connection[Any]:
+        # In a thread, which is abandoned when it is late: each address that a name resolves to has a time limit of its own.
+        seconds = max(1, round(bounds.timeout_s))
+        connect = partial(psycopg.connect, address, connect_timeout=seconds, client_encoding="UTF8", autocommit=True)
         try:
-            return psycopg.connect(address, connect_timeout=seconds, client_encoding="UTF8", autocommit=True)
+            connection: Connection[Any] = event_loop().run(_in_thread(connect, bounds.timeout_s + GRACE_S / 2))
+        except TimeoutError:
+            raise Refused(
+                f"the database at ${variable} cannot be reached: no answer in {bounds.timeout_s:g} s"
+            ) from None
         except psycopg.Error as error:
             raise Refused(f"the database at ${variable} cannot be reached: {hide(error)}") from None
+        return connection
 
     connection = connected()
 
@@ -220,7 +227,6 @@ def _postgres(variable: str, folder: Path, bounds: _Bounds) -> Iterator[Asker]:
             connection = connected()
         try:
             column = _in_transaction(connection, sql, variable, bounds)
-            _extended(connection, "ROLLBACK", bounds)
         except psycopg.errors.QueryCanceled:
             connection.close()
             raise bounds.timed_out from None
@@ -238,15 +244,25 @@ def _postgres(variable: str, folder: Path, bounds: _Bounds) -> Iterator[Asker]:
         connection.close()
 
 
+async def _in_thread(function: Callable[[], Any], seconds: float) -> Any:
+    try:
+        return await asyncio.wait_for(event_loop().threads.call(function), seconds)
+    except FunctionError as raised:
+        raise raised.error from None
+
+
 def _in_transaction(connection: Connection[Any], sql: str, variable: str, bounds: _Bounds) -> Column:
-    """The first column of what one statement gives, in a transaction that only reads, and is left open."""
-    _extended(connection, "BEGIN READ ONLY", bounds)
-    _extended(connection, f"SET LOCAL statement_timeout = {max(1, round(bounds.timeout_s * 1000))}", bounds)
-    if _extended(connection, REACHES_FILES, bounds) != ["f"]:
+    """The first column of what one statement gives, in a transaction that only reads, all in one time limit."""
+    run = partial(_extended, connection, bounds=bounds, until=time.monotonic() + bounds.timeout_s + GRACE_S / 2)
+    run("BEGIN READ ONLY")
+    run(f"SET LOCAL statement_timeout = {max(1, round(bounds.timeout_s * 1000))}")
+    if run(REACHES_FILES) != ["f"]:
         raise Refused(f"the role of ${variable} may touch the server's files", MODEST_ROLE)
     # A cursor takes what only reads, and the extended protocol takes one statement.
-    _extended(connection, f"DECLARE cranfield NO SCROLL CURSOR FOR {sql}", bounds)
-    return _extended(connection, f"FETCH FORWARD {bounds.max_rows + 1} FROM cranfield", bounds)
+    run(f"DECLARE cranfield NO SCROLL CURSOR FOR {sql}")
+    column: Column = run(f"FETCH FORWARD {bounds.max_rows + 1} FROM cranfield")
+    run("ROLLBACK")
+    return column
 
 
 def _address(variable: str) -> str:
@@ -260,24 +276,27 @@ def _address(variable: str) -> str:
     return address
 
 
-def _extended(connection: Connection[Any], statement: str, bounds: _Bounds) -> list[str | None]:
+def _extended(connection: Connection[Any], statement: str, *, bounds: _Bounds, until: float) -> list[str | None]:
     """Run one statement and give the first column, as the server writes it, row by row as it comes.
 
     Raises:
-        Refused: the server is silent for longer than its own clock allows, or says too much. The statement goes on: the
-            connection is of no further use.
+        Refused: the server takes longer than its own clock allows, or says too much. It is told to cancel the statement, and
+            the connection is of no further use.
     """
-    from psycopg import errors, pq
+    from psycopg import OperationalError, errors, pq
 
     line = connection.pgconn
-    until = time.monotonic() + bounds.timeout_s + GRACE_S
+    poll = select.poll()
+    poll.register(line.socket, select.POLLIN)
     line.send_query_params(statement.encode(), None)
     line.set_single_row_mode()
     column: list[str | None] = []
     length = 0
     while True:
         while line.is_busy():
-            if not select.select([line.socket], [], [], max(0.0, until - time.monotonic()))[0]:
+            if (left_s := until - time.monotonic()) <= 0 or not poll.poll(left_s * 1000):
+                with suppress(OperationalError):
+                    connection.cancel_safe(timeout=GRACE_S / 2)
                 raise bounds.timed_out
             line.consume_input()
         result = line.get_result()

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import socket
 import sqlite3
-from contextlib import ExitStack, closing
+import threading
+import time
+from contextlib import ExitStack, closing, suppress
 
 import pytest
 
@@ -421,6 +424,22 @@ def test_the_database_is_part_of_what_is_measured(preset, engine, tmp_path):
     assert (tmp_path / "docs.db").resolve() in {path.resolve() for path in system.depends_on()}
 
 
+def test_a_query_of_sqlite_ends_in_time(engine, preset):
+    endless = "(WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) SELECT count(*) FROM n) > 0"
+    settings = {"database": "docs.db", "table": "docs", "statement_timeout_s": 0.05}
+    answer, _ = preset("sqlite", {**settings, "where": endless}).search(Query("q", "grid"), 10)
+    assert (answer.outcome, answer.reason) == (
+        Outcome.ERROR,
+        "TimeoutError: SQLite: interrupted; the limit is 0.05 s",
+    )
+    system = preset("sqlite", settings)
+    assert rows(system.search(Query("q", "grid"), 10)[0])
+    with closing(sqlite3.connect(engine.path)) as other:
+        other.execute("BEGIN EXCLUSIVE")
+        answer, _ = system.search(Query("q", "grid"), 10)
+    assert answer.reason == "TimeoutError: SQLite: database is locked; the limit is 0.05 s"
+
+
 # PostgreSQL
 
 
@@ -475,6 +494,62 @@ def test_postgres_finds_by_any_word(postgres_preset):
     system = postgres_preset(**COLUMNS, words="any", title_column="title")
     answer, _ = system.search(Query("q", "lazy colours"), 10)
     assert {hit.id: hit.title for hit in answer.hits} == {"d2": "Stacks", "d4": "Colours", "d5": "Lists"}
+
+
+def test_a_query_of_postgres_ends_in_time_whatever_the_server_does(postgres_preset, postgres):
+    """A lock, a statement that lifts the limit, an answer that comes row by row, a server that says nothing more."""
+    import psycopg
+
+    begun = time.monotonic()
+    with closing(psycopg.connect(postgres)) as other:
+        other.execute("LOCK TABLE docs IN ACCESS EXCLUSIVE MODE")
+        answer, _ = postgres_preset(**COLUMNS, statement_timeout_s=0.1).search(Query("q", "grid"), 10)
+        assert answer.reason == "TimeoutError: the server ended the query after 0.1 s"
+    lifts = "set_config('statement_timeout', '0', false) = '0' AND (%(s)s::text IS NULL OR pg_sleep(60) IS NOT NULL)"
+    system = postgres_preset(**COLUMNS, where=lifts, statement_timeout_s=0.1)
+    assert rows(system.search(Query("q", "grid"), 10)[0])
+    answer, _ = system.search(Query("q", "grid", params={"s": "1"}), 10)
+    assert answer.reason == "TimeoutError: the server ended the query after 0.1 s"
+    assert time.monotonic() - begun < 3
+    with closing(psycopg.connect(postgres)) as other:  # nothing goes on on the server
+        active = (
+            "SELECT count(*) FROM pg_stat_activity WHERE query LIKE %s AND state = 'active' AND pid <> pg_backend_pid()"
+        )
+        assert other.execute(active, ("%pg_sleep(60)%",)).fetchone() == (0,)
+
+
+def test_a_silent_server_of_postgres_is_cut_off(postgres, monkeypatch, tmp_path):
+    host, deaf = postgres.partition("?host=")[2], threading.Event()
+
+    def pass_on(one, other):
+        with suppress(OSError), one, other:
+            while data := one.recv(65536):
+                if not deaf.is_set():
+                    other.sendall(data)
+            for end in (one, other):  # whoever reads the other way is to stop too
+                end.shutdown(socket.SHUT_RDWR)
+
+    def stand_between(listening):
+        with suppress(OSError):
+            here, _ = listening.accept()
+            there = socket.socket(socket.AF_UNIX)
+            there.connect(f"{host}/.s.PGSQL.5432")
+            for pair in ((here, there), (there, here)):
+                threading.Thread(target=pass_on, args=pair, daemon=True).start()
+
+    with closing(socket.create_server(("127.0.0.1", 0))) as listening:
+        threading.Thread(target=stand_between, args=(listening,), daemon=True).start()
+        address = f"postgresql://owner@127.0.0.1:{listening.getsockname()[1]}/docs?sslmode=disable"
+        table = postgres_engine.searcher(
+            dsn_env="X", table="docs", **COLUMNS, statement_timeout_s=0.1, environment={"X": address}
+        )
+        assert table.search("grid", 10)
+        deaf.set()
+        listening.close()  # a way to cancel there is none either
+        begun = time.monotonic()
+        with pytest.raises(TimeoutError, match=r"the server gave no answer in 0.1 s"):
+            table.search("grid", 10)
+        assert time.monotonic() - begun < 2
 
 
 @pytest.mark.parametrize("query", ["'; DROP TABLE docs; --", "%s %(k)s %", "\" \\ ' & | ! ( <->", "", "nul\0nul"])

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import math
 import os
-from collections.abc import Mapping
-from contextlib import suppress
+import socket
+from collections.abc import Iterator, Mapping
+from contextlib import closing, contextmanager, suppress
+from threading import Event, Timer
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal
 
@@ -20,6 +23,8 @@ Words = Literal["websearch", "all", "any", "phrase", "raw"]
 Letter = Literal["A", "B", "C", "D"]
 DEFAULT_WEIGHTS: Mapping[Letter, float] = MappingProxyType({"A": 1.0, "B": 0.4, "C": 0.2, "D": 0.1})
 """The default of PostgreSQL."""
+_GRACE_S = 0.5
+"""Seconds over the limit that the server has, which ends queries itself, before the call is cut off; then as many to cancel it."""
 _READS_QUERY = {
     "websearch": "websearch_to_tsquery({config}, %(__query)s)",
     "all": "plainto_tsquery({config}, %(__query)s)",
@@ -67,7 +72,7 @@ def searcher(  # noqa: PLR0913 - one a setting of the preset
         weights: weights of the letters that differ from the default.
         normalisation: bit mask of length normalisation.
         where: additional SQL condition; `%(name)s` is a parameter of the query, null if missing.
-        statement_timeout_s: time limit of a query on the server.
+        statement_timeout_s: time limit of a query; a server that does not keep it is cut off within a second.
         environment: environment variables.
 
     Raises:
@@ -123,17 +128,15 @@ class PostgresTable:
 
         Raises:
             ConnectionError: the database cannot be reached, or the connection broke.
-            TimeoutError: the server ended the query.
+            TimeoutError: the server ended the query, or did not answer in time.
             ValueError: the server rejected the statement.
         """
         import psycopg
 
         given = OrNone(params, __query=query.replace("\0", " "), __k=k)
         try:
-            with self._connections.connection() as connection:
+            with self._connections.connection() as connection, _time_limit(connection, self._timeout_s):
                 rows = connection.execute(self._statement, given).fetchall()
-        except psycopg.errors.QueryCanceled as error:
-            raise TimeoutError(f"the server ended the query after {self._timeout_s:g} s") from error
         except psycopg.OperationalError as error:
             if error.sqlstate is not None and not error.sqlstate.startswith(("08", "57P")):
                 raise ValueError(f"PostgreSQL: {type(error).__name__}") from error
@@ -165,13 +168,54 @@ def _vector_of(columns: Mapping[str, Letter], configuration: Composable) -> Comp
     return SQL("({})").format(SQL(" || ").join(parts))
 
 
+@contextmanager
+def _time_limit(connection: Connection[tuple[object, ...]], seconds: float) -> Iterator[None]:
+    """Have the server cancel what takes longer, and cut off a server that does not.
+
+    Raises:
+        TimeoutError: it took longer.
+    """
+    import psycopg
+
+    is_late = Event()
+
+    def cut_off() -> None:
+        is_late.set()
+        with suppress(psycopg.Error):  # the server goes on with a query whose client is gone
+            connection.cancel_safe(timeout=_GRACE_S)
+        # Waiting for the server ends; the connection itself belongs to the other thread.
+        with suppress(OSError, psycopg.Error), closing(socket.socket(fileno=os.dup(connection.fileno()))) as line:
+            line.shutdown(socket.SHUT_RDWR)
+
+    timer = Timer(seconds + _GRACE_S, cut_off)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    except psycopg.errors.QueryCanceled as error:
+        raise TimeoutError(f"the server ended the query after {seconds:g} s") from error
+    except psycopg.Error as error:
+        if not is_late.is_set():
+            raise
+        raise TimeoutError(f"the server gave no answer in {seconds:g} s") from error
+    finally:
+        timer.cancel()
+        timer.join()
+
+
 def _connection(dsn: str, timeout_s: float) -> Connection[tuple[object, ...]]:
     import psycopg
 
     try:
-        connection = psycopg.connect(dsn, autocommit=True)
+        connection = psycopg.connect(dsn, autocommit=True, connect_timeout=math.ceil(timeout_s))
     except psycopg.ProgrammingError:  # its message contains the password
         raise ValueError("the address of the database is none that PostgreSQL reads") from None
-    connection.execute("SET default_transaction_read_only = on")
-    connection.execute("SELECT set_config('statement_timeout', %s, false)", [str(int(timeout_s * 1000))])
+    milliseconds = str(max(1, round(timeout_s * 1000)))  # 0 would be no limit
+    try:
+        with _time_limit(connection, timeout_s):
+            connection.execute("SET default_transaction_read_only = on")
+            connection.execute("SELECT set_config('statement_timeout', %s, false)", [milliseconds])
+    except BaseException:
+        connection.close()
+        raise
     return connection

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
@@ -14,9 +15,12 @@ from cranfield.model import Hit, Scalar
 from cranfield.systems.engines.connections import Connections, OrNone
 
 Words = Literal["any", "all", "phrase", "raw"]
+_LATE = frozenset({sqlite3.SQLITE_INTERRUPT, sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED})
+_STEPS = 10_000
+"""Steps of SQLite's machine between two looks at the clock."""
 
 
-def searcher(
+def searcher(  # noqa: PLR0913 - one a setting of the preset
     *,
     database: str,
     table: str,
@@ -25,6 +29,7 @@ def searcher(
     weights: Mapping[str, float] = MappingProxyType({}),
     words: Words = "any",
     where: str | None = None,
+    statement_timeout_s: float = 30.0,
     folder: Path | str = ".",
 ) -> Fts5Table:
     """Search an FTS5 table.
@@ -37,6 +42,7 @@ def searcher(
         weights: of columns in `bm25()`; default 1.
         words: results contain any of the query's words, all, or the phrase; `raw`: the query is FTS5 syntax.
         where: additional SQL condition; `:name` is a parameter of the query, null if missing.
+        statement_timeout_s: time limit of a query, and of the wait for a lock.
         folder: `database` is relative to it.
 
     Raises:
@@ -45,7 +51,7 @@ def searcher(
     path = Path(folder) / database
     if not path.is_file():
         raise UsageError(Problem(f"no database file {database}", hint="the path is relative to the config file."))
-    connections = Connections(lambda: _connection(path))
+    connections = Connections(lambda: _connection(path, statement_timeout_s))
     try:
         with connections.connection() as connection:
             columns = _columns(connection, table)
@@ -68,13 +74,16 @@ def searcher(
         + (f" AND ({where})" if where is not None else "")
         + " ORDER BY 1 DESC, 2 LIMIT :__k"
     )
-    return Fts5Table(connections, statement, words)
+    return Fts5Table(connections, statement, words, statement_timeout_s)
 
 
 class Fts5Table:
     """Search in an FTS5 table; every call under way has its own connection."""
 
-    def __init__(self, connections: Connections[sqlite3.Connection], statement: str, words: Words) -> None:
+    def __init__(
+        self, connections: Connections[sqlite3.Connection], statement: str, words: Words, timeout_s: float
+    ) -> None:
+        self._timeout_s = timeout_s
         self._connections = connections
         self._statement = statement
         self._words = words
@@ -88,6 +97,7 @@ class Fts5Table:
             params: for `where`.
 
         Raises:
+            TimeoutError: the query took too long, or another process held a lock.
             ValueError: a `raw` query or `where` is invalid.
         """
         match = match_of(query, self._words)
@@ -95,9 +105,13 @@ class Fts5Table:
             return []
         try:
             with self._connections.connection() as connection:
+                until = time.monotonic() + self._timeout_s
+                connection.set_progress_handler(lambda: time.monotonic() > until, _STEPS)
                 given = OrNone(params, __query=match, __k=k)
                 rows = connection.execute(self._statement, given).fetchall()
         except sqlite3.Error as error:
+            if getattr(error, "sqlite_errorcode", 0) & 0xFF in _LATE:
+                raise TimeoutError(f"SQLite: {error}; the limit is {self._timeout_s:g} s") from error
             raise ValueError(f"SQLite: {error}") from error
         return [
             Hit(str(row[1]), float(row[0]), None if len(row) < 3 or row[2] is None else str(row[2])) for row in rows
@@ -118,8 +132,9 @@ def match_of(query: str, words: Words) -> str:
     return (" OR " if words == "any" else " ").join(quoted)
 
 
-def _connection(path: Path) -> sqlite3.Connection:
-    connection = sqlite3.connect(f"file:{quote(str(path))}?mode=ro", uri=True, check_same_thread=False)
+def _connection(path: Path, timeout_s: float) -> sqlite3.Connection:
+    address = f"file:{quote(str(path))}?mode=ro"
+    connection = sqlite3.connect(address, uri=True, check_same_thread=False, timeout=timeout_s)
     connection.execute("PRAGMA query_only = ON")
     return connection
 
