@@ -280,7 +280,7 @@ def _extended(connection: Connection[Any], statement: str, *, bounds: _Bounds, u
     """Run one statement and give the first column, as the server writes it, row by row as it comes.
 
     Raises:
-        Refused: the server takes longer than its own clock allows, or says too much. It is told to cancel the statement, and
+        Refused: the server takes longer than its own clock allows, or says too much. The statement is cancelled, and
             the connection is of no further use.
     """
     from psycopg import OperationalError, errors, pq
