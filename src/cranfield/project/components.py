@@ -84,18 +84,19 @@ def run_components(
     varied, chosen = with_systems(config, variants.systems), config.set_name(testset)
     experiment = prepare(varied, chosen, list(variants.systems), seed=seed, cache=cache, overrides=overrides)
     _require_free(variants, experiment)
-    scored = {variant: experiment.evaluate(run) for variant, run in experiment.collect(out, pilot=pilot).items()}
-    result = contributions(
-        name,
-        scored[variants.whole],
-        {component: scored[variant] for component, variant in variants.alone.items()},
-        {component: scored[variant] for component, variant in variants.without.items()},
-        experiment.options,
-    )
-    document = contribution_document(result, preflight=experiment.check_rows)
-    written = save_reports(document, out, REPORT_FILES)
-    broken = void_sentences(experiment.options.limits.inspect([result.whole], result.primary))
-    return ComponentsJob(document, result, broken, written)
+    with experiment.collected(out, pilot=pilot) as runs:
+        scored = {variant: experiment.evaluate(run) for variant, run in runs.items()}
+        result = contributions(
+            name,
+            scored[variants.whole],
+            {component: scored[variant] for component, variant in variants.alone.items()},
+            {component: scored[variant] for component, variant in variants.without.items()},
+            experiment.options,
+        )
+        document = contribution_document(result, preflight=experiment.check_rows)
+        written = save_reports(document, out, REPORT_FILES)
+        broken = void_sentences(experiment.options.limits.inspect([result.whole], result.primary))
+        return ComponentsJob(document, result, broken, written)
 
 
 def variants_of(config: Config, name: str) -> Variants:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from pathlib import Path
@@ -24,12 +24,10 @@ from cranfield.project.loading import NO_OVERRIDES, SetOverrides, load, options_
 from cranfield.project.matched_ids import read_for
 from cranfield.project.recipe import evaluate_with_options, with_measure
 from cranfield.systems import CollectOptions, ConfiguredSystem, PassedCheck, Progress, build_systems, progress_on
-from cranfield.systems.collect.collection import collect, collect_all
+from cranfield.systems.collect.collection import collect, collected
 from cranfield.systems.collect.preflight import preflight
 from cranfield.systems.kinds.run_file import run_file_systems
 
-AT_A_TIME = 200
-"""Systems collected at the same time; each holds a file open, so more follow in groups of this size."""
 REPORT_FILES = ("results.json", "report.html", "report.md")
 """Written into the output folder, next to the runs."""
 ANSWERS = "answers"
@@ -112,45 +110,61 @@ class Experiment:
     def collect(
         self, out: Path | None = None, *, pilot: bool = False, progress: Progress | None = None
     ) -> dict[str, Run]:
-        """Check the systems, send them every query, and close them.
+        """As `collected`, where the runs are all that is wanted.
 
         Args:
-            out: output folder, for `runs/` and what an interrupted call continues from; None keeps the runs in memory.
+            out: as of `collected`; None keeps the runs in memory.
+            pilot: as of `collected`.
+            progress: as of `collected`.
+        """
+        if out is not None:
+            with self.collected(out, pilot=pilot, progress=progress) as runs:
+                return runs
+        try:
+            _ = self.checks
+            return {system.name: collect(self.testset, system, k=self.k) for system in self.systems}
+        finally:
+            self.close()
+
+    @contextmanager
+    def collected(
+        self, out: Path, *, root: Path | None = None, pilot: bool = False, progress: Progress | None = None
+    ) -> Iterator[dict[str, Run]]:
+        """Check the systems, send them every query, and close them; the answers are kept until the block has ended.
+
+        Args:
+            out: output folder, for `runs/` and what an interrupted call continues from.
+            root: the folder that the user named, where the output folder is in it.
             pilot: mark the runs as not for the record.
             progress: None shows it on stderr.
 
-        Returns:
+        Yields:
             System name to run, in the order of `systems`.
 
         Raises:
             PreflightError: a check failed; no query was sent.
             Interrupted: the same call continues where it stopped.
         """
-        runs: dict[str, Run] = {}
-        try:
-            _ = self.checks
-            if out is None:
-                return {system.name: collect(self.testset, system, k=self.k) for system in self.systems}
-            progress = progress or progress_on(sys.stderr)
-            if self.collecting.cache_dir is not None:
-                with suppress(
-                    UsageError
-                ):  # a cache that cannot be written can still be read; what is not kept is noted
-                    local_folder(self.collecting.cache_dir.parents[1])
-            for start in range(0, len(self.systems), AT_A_TIME):
-                group = self.systems[start : start + AT_A_TIME]
-                runs |= collect_all(
+        with ExitStack() as stack:
+            try:
+                _ = self.checks
+                if self.collecting.cache_dir is not None:
+                    with suppress(UsageError):  # a cache that cannot be written can be read; what is not kept is noted
+                        local_folder(self.collecting.cache_dir.parents[1])
+                collection = collected(
                     self.testset,
-                    group,
+                    self.systems,
                     out_dir=out,
+                    root=root,
                     k=self.k,
                     pilot=pilot,
                     options=self.collecting,
-                    progress=progress,
+                    progress=progress or progress_on(sys.stderr),
                 )
-        finally:
-            self.close()
-        return runs
+                runs = stack.enter_context(collection)
+            finally:
+                self.close()
+            yield runs
 
     def evaluate(self, run: Run | Path, testset: TestSet | None = None) -> Evaluation:
         """Score a run; on a part of the test set where one is given.
@@ -306,6 +320,7 @@ def collect_options(config: Config, cache: AnswerCache = "use") -> CollectOption
         repeats=settings.repeats,
         seed=settings.seed,
         cache_dir=config.folder / FOLDER / ANSWERS if is_kept else None,
+        cache_root=config.folder,
         cache_h=settings.cache_h,
         refresh=cache == "refresh",
     )

@@ -90,25 +90,27 @@ def run_grid(
         with_systems(config, configs), name, list(configs), seed=seed, cache=cache, overrides=overrides
     )
     halves = halves_of(experiment.testset, grid)
-    runs = experiment.collect(out, pilot=pilot)
-    scored = [_scored(point, runs[point.name], experiment, halves) for point in points]
-    as_written = next((point for point in scored if point.name == grid.system), None)
-    if as_written is None:  # the settings of the config are not a point of the grid
-        as_written = _scored(Point(grid.system, {}, config.systems[grid.system]), runs[grid.system], experiment, halves)
-    result = choose_point(
-        grid.system,
-        scored,
-        as_written,
-        experiment.options,
-        split=halves.sentence,
-        keys=tuple(grid.over),
-        notes=(*halves.notes, *_about_same(points)),
-    )
-    document = grid_document(result, preflight=experiment.check_rows)
-    written = save_reports(document, out, REPORT_FILES)
-    sides = {point.name: point.held_out for point in (result.written, result.winner)}
-    broken = void_sentences(experiment.options.limits.inspect(tuple(sides.values()), result.primary))
-    return GridJob(document, result, broken, written)
+    with experiment.collected(out, pilot=pilot) as runs:
+        scored = [_scored(point, runs[point.name], experiment, halves) for point in points]
+        as_written = next((point for point in scored if point.name == grid.system), None)
+        if as_written is None:  # the settings of the config are not a point of the grid
+            as_written = _scored(
+                Point(grid.system, {}, config.systems[grid.system]), runs[grid.system], experiment, halves
+            )
+        result = choose_point(
+            grid.system,
+            scored,
+            as_written,
+            experiment.options,
+            split=halves.sentence,
+            keys=tuple(grid.over),
+            notes=(*halves.notes, *_about_same(points)),
+        )
+        document = grid_document(result, preflight=experiment.check_rows)
+        written = save_reports(document, out, REPORT_FILES)
+        sides = {point.name: point.held_out for point in (result.written, result.winner)}
+        broken = void_sentences(experiment.options.limits.inspect(tuple(sides.values()), result.primary))
+        return GridJob(document, result, broken, written)
 
 
 def halves_of(testset: TestSet, grid: GridConfig) -> Halves:

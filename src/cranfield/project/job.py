@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import date
 from functools import partial
@@ -32,15 +33,14 @@ from cranfield.project.rescoring import rescore_command
 from cranfield.reporting import Document, comparison_document, evaluation_document, save_reports
 from cranfield.reporting.document import TonedCell
 from cranfield.reporting.sections.leaderboard import check_order, means_table
-from cranfield.systems import ConfiguredSystem, progress_on
-from cranfield.systems.collect.dependencies import UndigestedError, dependency_digest
+from cranfield.systems import progress_on
 
 if TYPE_CHECKING:
     from cranfield.evaluation.many_values import ManyComparison
     from cranfield.evaluation.sensitivity import Sensitivity
     from cranfield.evaluation.strata import ContrastSpec
     from cranfield.measures import Measure
-    from cranfield.project.multi_testset import CollectedSets, SetResult
+    from cranfield.project.multi_testset import SetResult
 
 _, REPORT, MARKDOWN = REPORT_FILES
 MEANS_FILE = "means.csv"
@@ -156,25 +156,26 @@ def run_job(  # noqa: PLR0913 - each is an option of the command, and is typed b
         extras.check(experiments)
         if config.testsets is not None:
             return _run_sets(config, experiments, extras, out, pilot=pilot)
-        return _finish(config, experiments[0], experiments[0].collect(out, pilot=pilot), extras, out)
+        with experiments[0].collected(out, pilot=pilot) as runs:
+            return _finish(config, experiments[0], runs, extras, out)
 
 
 def _run_sets(config: Config, experiments: Sequence[Experiment], extras: Extras, out: Path, *, pilot: bool) -> Job:
     """Run each of several test sets in a folder of its name, and write the summary."""
-    from cranfield.project.multi_testset import CollectedSets, summary_document
+    from cranfield.project.multi_testset import summary_document
 
-    collected = CollectedSets(out)
     jobs: dict[str, Job] = {}
-    for experiment in experiments:
-        folder = out / experiment.name
-        runs = _collect_set(experiment, folder, collected, pilot=pilot)
-        jobs[experiment.name] = _finish(config, experiment, runs, extras, folder)
-    document = summary_document([_set_result(experiment, jobs[experiment.name]) for experiment in experiments])
-    written = (
-        *(path for job in jobs.values() for path in job.written),
-        *save_reports(document, out, (REPORT, MARKDOWN)),
-    )
-    collected.clear()
+    with ExitStack() as stack:  # answers of every test set are kept until the summary stands
+        for experiment in experiments:
+            folder, progress = out / experiment.name, progress_on(sys.stderr)
+            progress.note(f"test set {experiment.name}:")
+            runs = stack.enter_context(experiment.collected(folder, root=out, pilot=pilot, progress=progress))
+            jobs[experiment.name] = _finish(config, experiment, runs, extras, folder, root=out)
+        document = summary_document([_set_result(experiment, jobs[experiment.name]) for experiment in experiments])
+        written = (
+            *(path for job in jobs.values() for path in job.written),
+            *save_reports(document, out, (REPORT, MARKDOWN)),
+        )
     broken = tuple(f"{name}: {limit}" for name, job in jobs.items() for limit in job.void)
     return Job(document, (), None, broken, written, out / REPORT, parts=tuple(jobs.values()))
 
@@ -188,43 +189,10 @@ def _systems_of_set(config: Config, name: str, systems: Sequence[str] | None) ->
     return systems
 
 
-def _collect_set(experiment: Experiment, out: Path, collected: CollectedSets, *, pilot: bool) -> dict[str, Run]:
-    """The runs of one of several test sets: collected by the call that was interrupted, or now."""
-    progress = progress_on(sys.stderr)
-    inputs = {**_inputs(experiment), "pilot": pilot}
-    runs = collected.runs(experiment.name, inputs, [system.name for system in experiment.systems])
-    if runs is not None:
-        progress.note(f"test set {experiment.name}: collected before, by the call that was interrupted")
-        return runs
-    progress.note(f"test set {experiment.name}:")
-    runs = experiment.collect(out, pilot=pilot, progress=progress)
-    collected.add(experiment.name, inputs)
-    return runs
-
-
-def _inputs(experiment: Experiment) -> dict[str, Any]:
-    """Everything that determines the runs of an experiment."""
-    return {
-        "testset": experiment.testset.digest,
-        "systems": {
-            system.name: [system.config_digest, _dependencies(system, experiment)] for system in experiment.systems
-        },
-        "k": experiment.k,
-        "repeats": experiment.collecting.repeats,
-        "refresh": experiment.collecting.refresh,
-    }
-
-
-def _dependencies(system: ConfiguredSystem, experiment: Experiment) -> str:
-    """Digest of what a system depends on; where there is none, the reason."""
-    try:
-        return dependency_digest(system, query=next(iter(experiment.testset.queries), None), k=experiment.k)
-    except UndigestedError as why:
-        return str(why)
-
-
-def _finish(config: Config, experiment: Experiment, runs: dict[str, Run], extras: Extras, out: Path) -> Job:
-    """Score, compare and report the runs of one test set."""
+def _finish(
+    config: Config, experiment: Experiment, runs: dict[str, Run], extras: Extras, out: Path, *, root: Path | None = None
+) -> Job:
+    """Score, compare and report the runs of one test set, in a folder of the user's or below one."""
     evaluations = tuple(experiment.evaluate(run) for run in runs.values())
     options = experiment.options
     shown: dict[str, Any] = {
@@ -244,11 +212,11 @@ def _finish(config: Config, experiment: Experiment, runs: dict[str, Run], extras
         document = comparison_document(many, sort=extras.sort, show_pairs=extras.pairs, **shown)
     else:
         document = evaluation_document(evaluations, by_query=True, **shown)
-    written = save_reports(document, out, REPORT_FILES)
+    written = save_reports(document, out, REPORT_FILES, root=root)
     if why := remember(config.folder, evaluations, experiment.primary, report=out / REPORT, declared=options):
         progress_on(sys.stderr).note(why)
     if many is not None:
-        written = (*written, _save_means(many, out, extras.sort))
+        written = (*written, _save_means(many, out, extras.sort, root))
     result = comparison or many or evaluations[0]
     void = void_sentences(result.evidence)
     rescore = rescore_command(config, experiment, list(runs), out, allow_drift=extras.allow_drift)
@@ -257,11 +225,11 @@ def _finish(config: Config, experiment: Experiment, runs: dict[str, Run], extras
     )
 
 
-def _save_means(many: ManyComparison, out: Path, sort: str) -> Path:
+def _save_means(many: ManyComparison, out: Path, sort: str, root: Path | None) -> Path:
     """Write the means of many systems as CSV, one line a system."""
     from cranfield.reporting.renderers.table import save_table
 
-    save_table(means_table(many, sort), out / MEANS_FILE)
+    save_table(means_table(many, sort), out / MEANS_FILE, root=root or out)
     return out / MEANS_FILE
 
 

@@ -1,60 +1,13 @@
-"""A run over several test sets: which of them are collected, and a summary of their results."""
+"""The summary of a run over several test sets."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
 
-from cranfield.formats.io.files import write_text
-from cranfield.formats.runs.jsonl import read_run, write_run
-from cranfield.model import Run, Scalar
+from cranfield.model import Scalar
 from cranfield.reporting.document import PILOT_STAMP, Bullets, Cell, Column, Document, Link, Section, Table
-from cranfield.systems.collect.collection import PARTIAL, RUNS
-from cranfield.systems.collect.journal import with_ages
-
-DONE = "done.json"
-"""In the partial folder of the output: name of each collected test set to what it was collected with."""
-
-
-@dataclass(frozen=True)
-class CollectedSets:
-    """The test sets that an interrupted run has collected."""
-
-    folder: Path
-    """The output folder."""
-
-    def runs(self, name: str, inputs: Mapping[str, Any], systems: Sequence[str]) -> dict[str, Run] | None:
-        """The runs of a test set that was collected with the same inputs; None where there are none."""
-        if self._read().get(name) != inputs:
-            return None
-        paths = {system: self.folder / name / RUNS / f"{system}.jsonl" for system in systems}
-        if not all(path.is_file() for path in paths.values()):
-            return None
-        runs = {system: with_ages(read_run(path)) for system, path in paths.items()}
-        for system, run in runs.items():
-            write_run(run, paths[system])
-        return runs
-
-    def add(self, name: str, inputs: Mapping[str, Any]) -> None:
-        """Record that a test set is collected."""
-        (self.folder / PARTIAL).mkdir(parents=True, exist_ok=True)
-        write_text(self.folder / PARTIAL / DONE, [json.dumps({**self._read(), name: inputs}, indent=1) + "\n"])
-
-    def clear(self) -> None:
-        """Forget all of them: every test set is done."""
-        (self.folder / PARTIAL / DONE).unlink(missing_ok=True)
-        if (self.folder / PARTIAL).is_dir() and not any((self.folder / PARTIAL).iterdir()):
-            (self.folder / PARTIAL).rmdir()
-
-    def _read(self) -> dict[str, Any]:
-        try:
-            found = json.loads((self.folder / PARTIAL / DONE).read_text(encoding="utf-8"))
-        except (OSError, ValueError):
-            return {}
-        return found if isinstance(found, dict) else {}
 
 
 @dataclass(frozen=True)

@@ -10,16 +10,18 @@ import gzip
 import io
 import os
 import re
+import secrets
 import shutil
 import sys
 import tempfile
 import zlib
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, BinaryIO
 
 from cranfield.errors import CranfieldError, MissingExtraError, Problem, UsageError
+from cranfield.formats.io.own_folder import PRIVATE_FILE, PRIVATE_FOLDER, check_name, flush, folder_inside
 from cranfield.formats.io.pipes import UnreadableError, copy_of, opened_pipe, refuse_device, standard_input
 
 GZIP_MAGIC = b"\x1f\x8b"
@@ -232,54 +234,81 @@ def decode(data: bytes, path: Path, error: type[CranfieldError]) -> str:
         ) from None
 
 
-def write_text(path: Path, parts: Iterable[str], *, errors: str = "strict") -> None:
+def write_text(
+    path: Path, parts: Iterable[str], *, errors: str = "strict", root: Path | None = None, private: bool = False
+) -> None:
     """Write text as UTF-8 so that a reader sees the old file or the new one, never a part of it.
 
     Args:
         path: replaced at the end; its folder must exist.
         parts: joined as they come; line ends are written as they are.
         errors: how Python encodes what is no Unicode: `surrogateescape` gives bytes back, `surrogatepass` keeps them.
+        root: as of `write_bytes`.
+        private: as of `write_bytes`.
     """
-    write_bytes(path, (part.encode("utf-8", errors) for part in parts))
+    write_bytes(path, (part.encode("utf-8", errors) for part in parts), root=root, private=private)
 
 
-def write_bytes(path: Path, parts: Iterable[bytes]) -> None:
+def write_bytes(
+    path: Path, parts: Iterable[bytes], *, root: Path | None = None, private: bool = False, keep: bool = True
+) -> None:
     """Write bytes as `write_text` writes text: all of them or none; packed where the name ends in `.gz` or `.zst`.
 
-    A link stays one: what it leads to is replaced.
+    A link that the user names stays one: what it leads to is replaced. Below `root` links are refused.
+
+    Args:
+        path: replaced at the end.
+        parts: joined as they come.
+        root: a folder of the user's below which the names are ours; missing folders are made there. None: the user named
+            the file.
+        private: the file, and folders that are made for it, are for their owner alone.
+        keep: return when the file would survive a power cut; off for what can be made again.
 
     Raises:
-        UsageError: it is a device or a pipe, which nothing replaces.
+        UsageError: it is a device or a pipe, which nothing replaces, or a link below `root`.
         OSError: the system would not take it.
         MissingExtraError: it is to be Zstandard, and no library is there to pack it.
     """
-    target = Path(os.path.realpath(path))
-    if target.exists() and not (target.is_file() or target.is_dir()):
+    target = Path(os.path.realpath(path)) if root is None else path
+    if root is None and target.exists() and not (target.is_file() or target.is_dir()):
         raise UsageError("a device or a pipe cannot be replaced", path=str(path), expected="a file")
     if found := _PACKED.search(path.name):
         packer = _gzip if found[1].lower() == "gz" else _zstd(shown(path))[0]
         parts = [packer(b"".join(parts))]
-    handle, temporary = tempfile.mkstemp(prefix=f".{path.name[:100]}.", suffix=".part", dir=target.parent)
+    make = None if root is None else PRIVATE_FOLDER if private else 0o777
+    try:
+        with folder_inside(target.parent if root is None else root, target.parent, make=make) as folder:
+            if root is not None:
+                with suppress(FileNotFoundError):
+                    check_name(target.name, folder, target)
+            _replace(target.name, folder, parts, PRIVATE_FILE if private else 0o666, keep=keep)
+    except OSError as error:
+        error.filename, error.filename2 = str(path), None  # it has names without their folder
+        raise
+
+
+def _replace(name: str, folder: int, parts: Iterable[bytes], mode: int, *, keep: bool) -> None:
+    """Write a file of an open folder under another name, and give it its own at the end."""
+    temporary = f".{name[:40]}.{secrets.token_hex(8)}.part"
+    handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode, dir_fd=folder)
     try:
         with os.fdopen(handle, "wb") as stream:
             stream.writelines(parts)
-        Path(temporary).chmod(_default_mode())
-        Path(temporary).replace(target)
+            if keep:
+                stream.flush()
+                flush(handle)
+        os.replace(temporary, name, src_dir_fd=folder, dst_dir_fd=folder)
     except BaseException:
-        Path(temporary).unlink(missing_ok=True)
+        with suppress(FileNotFoundError):
+            os.unlink(temporary, dir_fd=folder)
         raise
+    if keep:
+        flush(folder)
 
 
 def _gzip(data: bytes) -> bytes:
     """The same bytes give the same file, whenever and under whatever name it is written."""
     return gzip.compress(data, mtime=0)
-
-
-def _default_mode() -> int:
-    """Mode an ordinary new file would have; temporary files are private."""
-    mask = os.umask(0)
-    os.umask(mask)
-    return 0o666 & ~mask
 
 
 @contextmanager
@@ -296,7 +325,7 @@ def folder_lock(folder: Path, *, wait: bool = True) -> Iterator[None]:
     except ImportError:  # not a POSIX system
         yield
         return
-    handle = os.open(folder, os.O_RDONLY)
+    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -39,8 +39,15 @@ def log_path(path: Path | str) -> Path:
     return path.with_name(path.name.removesuffix(".gz").removesuffix(".jsonl") + ".log.jsonl")
 
 
-def write_run(run: Run, path: Path | str) -> None:
+def write_run(run: Run, path: Path | str, *, root: Path | None = None) -> None:
     """Write a run, its answers in their order, and its log beside it (an old log goes when the run has none).
+
+    Both are readable by their owner alone: they hold what the system under test gave.
+
+    Args:
+        run: the run.
+        path: of its file.
+        root: folder of the user's below which no link is followed; None: the user named the file.
 
     Raises:
         RunFormatError: a score is not finite, or a field is nothing that JSON can say.
@@ -54,10 +61,10 @@ def write_run(run: Run, path: Path | str) -> None:
     logs = [json_line({"query_id": query_id, **log_record(log)}) for query_id, log in run.logs.items()]
     if logs:
         header = {LOG_KEY: VERSION, "name": run.name, **({"changed": True} if run.changed else {})}
-        write_text(log_path(path), [json_line(header), *logs], errors="surrogatepass")
+        write_text(log_path(path), [json_line(header), *logs], errors="surrogatepass", root=root, private=True)
     else:
         log_path(path).unlink(missing_ok=True)
-    write_text(path, lines, errors="surrogatepass")
+    write_text(path, lines, errors="surrogatepass", root=root, private=True)
 
 
 def read_run(path: Path | str) -> Run:

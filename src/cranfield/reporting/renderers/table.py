@@ -51,8 +51,13 @@ def render(document: Document, name: str = "text") -> str:
     return RENDERERS[name].render(document)
 
 
-def save_report(document: Document, path: str | Path) -> None:
+def save_report(document: Document, path: str | Path, *, root: Path | None = None) -> None:
     """Write a Document in the form of the path's suffix; a reader sees the old file or the new one, never a part.
+
+    Args:
+        document: the report.
+        path: of the file.
+        root: folder of the user's below which no link is followed; None: the user named the file.
 
     Raises:
         UsageError: no renderer has that suffix, or the file cannot be written.
@@ -64,33 +69,41 @@ def save_report(document: Document, path: str | Path) -> None:
         raise UsageError(
             "the suffix does not say what to write", path=str(path), expected=f"one of {', '.join(by_suffix)}"
         )
-    _write(path, (renderer.save or renderer.render)(document))
+    _write(path, (renderer.save or renderer.render)(document), root)
 
 
-def save_table(table: Table, path: Path) -> None:
-    """Write a table as CSV.
+def save_table(table: Table, path: Path, *, root: Path | None = None) -> None:
+    """Write a table as CSV; `root` as of `save_report`.
 
     Raises:
         UsageError: the file cannot be written.
     """
-    _write(path, csv_text(table))
+    _write(path, csv_text(table), root)
 
 
-def _write(path: Path, text: str) -> None:
+def _write(path: Path, text: str, root: Path | None) -> None:
     try:
-        write_text(path, [text])
+        write_text(path, [text], root=root)
     except OSError as error:
         reason = "no such folder" if isinstance(error, FileNotFoundError) else (error.strerror or str(error)).lower()
         raise UsageError(f"the report cannot be written: {reason}", path=str(path)) from error
 
 
-def save_reports(document: Document, folder: Path, names: Iterable[str]) -> tuple[Path, ...]:
+def save_reports(
+    document: Document, folder: Path, names: Iterable[str], *, root: Path | None = None
+) -> tuple[Path, ...]:
     """Write a Document into a folder, under each name in the form of its suffix; gives the paths.
+
+    Args:
+        document: the report.
+        folder: of the files.
+        names: of the files.
+        root: the folder that the user named, where `folder` is in it; no link is followed below.
 
     Raises:
         UsageError: as of `save_report`.
     """
     paths = tuple(folder / name for name in names)
     for path in paths:
-        save_report(document, path)
+        save_report(document, path, root=root or folder)
     return paths

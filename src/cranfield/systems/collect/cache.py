@@ -7,6 +7,7 @@ cached. Files are written atomically; a damaged file is ignored with a note.
 from __future__ import annotations
 
 import json
+import os
 import re
 import time
 from collections.abc import Iterable, Mapping
@@ -16,6 +17,7 @@ from hashlib import sha256
 from pathlib import Path
 
 from cranfield.formats.io.files import write_text
+from cranfield.formats.io.own_folder import PRIVATE_FOLDER, folder_inside, names_in, read_inside
 from cranfield.formats.runs.record import json_line
 from cranfield.systems.collect.journal import (
     UNREADABLE,
@@ -60,9 +62,16 @@ def cache_key(system: System, dependencies: str, collection: Mapping[str, object
 class Cache:
     """A folder of cached answers."""
 
-    def __init__(self, folder: Path, max_age_h: float) -> None:
-        """Use `folder`, created on the first write; answers older than `max_age_h` hours are not used."""
+    def __init__(self, folder: Path, max_age_h: float, root: Path | None = None) -> None:
+        """Use a folder of cached answers.
+
+        Args:
+            folder: created on the first write.
+            max_age_h: answers that are older are not used.
+            root: folder above it below which no link is followed; None: `folder`, which may be a link then.
+        """
         self._folder = folder
+        self._root = root or folder
         self._max_age_s = max_age_h * 3600
 
     def read(self, name: str, key: str) -> dict[str, KeptAnswer]:
@@ -70,10 +79,11 @@ class Cache:
 
         Raises:
             DamagedError: the file is damaged.
+            UsageError: a link, or what is no file, is in its place.
             OSError: it cannot be read.
         """
         try:
-            data = self._path(name, key).read_bytes()
+            data = read_inside(self._root, self._path(name, key))
         except FileNotFoundError:
             return {}
         now = time.time()
@@ -100,18 +110,19 @@ class Cache:
             for query_id, kept in answers
             if not kept.answer.outcome.is_failure
         ]
-        self._folder.mkdir(parents=True, exist_ok=True)
+        self._root.mkdir(PRIVATE_FOLDER, parents=True, exist_ok=True)
         header = {_HEADER: VERSION, "key": key, "n": len(records)}
-        write_text(self._path(name, key), map(json_line, [header, *records]), errors="surrogatepass")
+        lines = map(json_line, [header, *records])
+        write_text(self._path(name, key), lines, errors="surrogatepass", root=self._root, private=True)
 
     def tidy(self) -> None:
         """Remove files that are too old."""
         oldest = time.time() - self._max_age_s
-        with suppress(OSError):
-            for path in self._folder.iterdir():
+        with suppress(OSError), folder_inside(self._root, self._folder) as folder:
+            for name in filter(_FILE_NAMES.fullmatch, names_in(folder)):
                 with suppress(OSError):  # another process may be tidying too
-                    if _FILE_NAMES.fullmatch(path.name) and path.stat().st_mtime < oldest:
-                        path.unlink()
+                    if os.stat(name, dir_fd=folder, follow_symlinks=False).st_mtime < oldest:
+                        os.unlink(name, dir_fd=folder)
 
     def _path(self, name: str, key: str) -> Path:
         return self._folder / f"{name}-{key}.jsonl"

@@ -1,15 +1,16 @@
 """Collect runs: send every query of a test set to systems.
 
 `collect` calls one system and keeps the run in memory; `collect_all` calls several, writes runs, and can be interrupted at
-any moment and resumed. Nothing is scored here.
+any moment and resumed. `collected` keeps the journals until what is made of the runs stands. Nothing is scored here.
 """
 
 from __future__ import annotations
 
+import errno
 import re
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -17,12 +18,21 @@ from pathlib import Path
 from cranfield.concurrency.loop import sigterm_interrupts
 from cranfield.errors import UsageError, shorten
 from cranfield.formats.io.files import folder_lock, refusal
+from cranfield.formats.io.own_folder import folder_inside
 from cranfield.formats.runs.jsonl import write_run
 from cranfield.model import Answer, CallLog, Run, TestSet
 from cranfield.systems.collect.cache import Cache, DamagedError, cache_key
 from cranfield.systems.collect.dependencies import UndigestedError, dependency_digest, is_declared
 from cranfield.systems.collect.dispatch import Call, Dispatcher, interleave
-from cranfield.systems.collect.journal import Answers, Journal, KeptAnswer, difference, oldest_time, utc_time
+from cranfield.systems.collect.journal import (
+    Answers,
+    Journal,
+    KeptAnswer,
+    difference,
+    oldest_time,
+    remove_journals,
+    utc_time,
+)
 from cranfield.systems.collect.options import CollectOptions
 from cranfield.systems.collect.progress import Progress, Silent
 from cranfield.systems.system import System
@@ -35,10 +45,14 @@ RESUME_S = 3600
 RUNS = "runs"
 """Folder of the finished runs, under the output folder."""
 
+_NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO}
+"""Of a disk that is full or broken."""
 _FILE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
 
 _USUAL = CollectOptions()
+AT_A_TIME = 200
+"""Systems collected at the same time; each holds a file open, so more follow in groups of this size."""
 
 
 class Interrupted(KeyboardInterrupt):
@@ -116,52 +130,96 @@ def collect_all(
         Interrupted: interrupted; what was collected is kept.
         UsageError: the folder cannot be used, or is in use by another call.
     """
+    with collected(testset, systems, out_dir=out_dir, k=k, pilot=pilot, options=options, progress=progress) as runs:
+        return runs
+
+
+@contextmanager
+def collected(
+    testset: TestSet,
+    systems: Sequence[System],
+    *,
+    out_dir: Path | str,
+    root: Path | str | None = None,
+    k: int = 10,
+    pilot: bool = False,
+    options: CollectOptions = _USUAL,
+    progress: Progress | None = None,
+) -> Iterator[dict[str, Run]]:
+    """Collect as `collect_all`; the block makes of the runs what they are for, and the answers are kept until it has ended.
+
+    A block that raises, or dies, costs no call: the same call resumes the whole collection. The output folder is locked
+    until the block has ended.
+
+    Args:
+        testset: as of `collect_all`.
+        systems: as of `collect_all`.
+        out_dir: as of `collect_all`.
+        root: a folder above the output folder, below which no link is followed; None: the output folder, which may be a link.
+        k: as of `collect_all`.
+        pilot: as of `collect_all`.
+        options: as of `collect_all`.
+        progress: as of `collect_all`.
+    """
     _require_k(k)
     _require_names([system.name for system in systems])
     out_dir = Path(out_dir)
     folder = out_dir.absolute()  # a function under test may change the working directory
-    collection = _Collection(testset, systems, k, pilot, options, progress or Silent())
+    top = folder if root is None else Path(root).absolute()
+    groups = [systems[start : start + AT_A_TIME] for start in range(0, len(systems), AT_A_TIME)]
+    collections = [_Collection(testset, group, k, pilot, options, progress or Silent()) for group in groups]
     try:
-        with sigterm_interrupts():
-            folder.mkdir(parents=True, exist_ok=True)
-            with locked(folder, out_dir):
-                (folder / PARTIAL).mkdir(exist_ok=True)
-                return _collect_with_journals(collection, folder)
+        with ExitStack() as stack:
+            with sigterm_interrupts(), _reported(out_dir):
+                top.mkdir(parents=True, exist_ok=True)
+                with folder_inside(top, folder, make=0o777):
+                    stack.enter_context(locked(folder, out_dir))
+                runs: dict[str, Run] = {}
+                for collection in collections:
+                    runs |= _collect_with_journals(collection, top, folder)
+            yield runs
+            with _reported(out_dir):
+                remove_journals(top, folder / PARTIAL, runs)
+    except Interrupted:
+        raise
     except KeyboardInterrupt:
-        total = len(testset.queries) * len(systems)
-        raise Interrupted(collection.n_collected, total, out_dir) from None
+        n_collected = sum(collection.n_collected for collection in collections)
+        raise Interrupted(n_collected, len(testset.queries) * len(systems), out_dir) from None
+
+
+@contextmanager
+def _reported(out_dir: Path) -> Iterator[None]:
+    """Report what the system refused; the answers so far are kept."""
+    try:
+        yield
     except OSError as error:
-        raise UsageError(refusal(Path(error.filename or out_dir), error)) from error
+        problem = refusal(Path(error.filename or out_dir), error)
+        hint = "the answers so far are kept: the same command goes on from there."
+        raise UsageError(replace(problem, hint=hint) if error.errno in _NO_ROOM else problem) from error
 
 
-def _collect_with_journals(collection: _Collection, out_dir: Path) -> dict[str, Run]:
+def _collect_with_journals(collection: _Collection, root: Path, out_dir: Path) -> dict[str, Run]:
     """Collect into journals, and write the runs."""
     journals: dict[str, Journal] = {}
     collection.answers = journals
     try:
         for system in collection.systems:
-            journals[system.name] = _open_journal(collection, system, out_dir / PARTIAL)
+            journals[system.name] = _open_journal(collection, system, root, out_dir / PARTIAL)
         runs = collection.ask(journals)
-        (out_dir / RUNS).mkdir(exist_ok=True)
         for name, run in runs.items():
-            write_run(run, out_dir / RUNS / f"{name}.jsonl")
-        # Only now: until every run is written, the journals are the only copy.
-        for journal in journals.values():
-            journal.remove()
-        with suppress(OSError):  # journals that were set aside remain
-            (out_dir / PARTIAL).rmdir()
+            write_run(run, out_dir / RUNS / f"{name}.jsonl", root=root)
         return runs
     finally:
         for journal in journals.values():
             journal.close()
 
 
-def _open_journal(collection: _Collection, system: System, folder: Path) -> Journal:
+def _open_journal(collection: _Collection, system: System, root: Path, folder: Path) -> Journal:
     name, note = system.name, collection.progress.note
     dependencies = collection.dependency_digests.get(name)
-    journal = Journal(
-        folder, name, {"config": system.config_digest, "surroundings": dependencies, **collection.identity}
-    )
+    refresh = {"refresh": True} if collection.options.refresh else {}  # its answers will do without it too
+    header = {"config": system.config_digest, "surroundings": dependencies, **collection.identity, **refresh}
+    journal = Journal(folder, name, header, root=root)
     if journal.restart_reason:
         note(f"{name}: starting over, because {journal.restart_reason}")
     if journal.kept:
@@ -211,7 +269,7 @@ class _Collection:
     @cached_property
     def cache(self) -> Cache | None:
         folder, hours = self.options.cache_dir, self.options.cache_h
-        return None if folder is None or not hours else Cache(folder, hours)
+        return None if folder is None or not hours else Cache(folder, hours, self.options.cache_root)
 
     def _is_cacheable(self, system: System) -> bool:
         """Whether answers of a system may be cached: it says what they depend on, and that can be read."""

@@ -1,26 +1,31 @@
 """Journal of a collection: every answer is written as it comes, so that an interrupted collection can be resumed.
 
 One file per system under `.partial/`: a header that identifies the collection, then one line per answer. An incomplete
-last line is dropped; the journal of another collection is moved to `set-aside/`.
+last line is dropped; the journal of another collection is moved to `set-aside/`. It is removed when the report stands.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import time
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from cranfield.errors import CranfieldError
+from cranfield.formats.io.own_folder import PRIVATE_FOLDER, flush, folder_inside, names_in, open_inside
 from cranfield.formats.runs.record import answer_from_record, answer_record, json_line
-from cranfield.model import Answer, CallLog, Order, Run
+from cranfield.model import Answer, CallLog, Order
 
 VERSION = 2
 OLD_JOURNALS = "set-aside"
 """Folder of journals of other collections."""
+FLUSH_S = 1.0
+"""A power cut costs the answers of this time at most, in seconds: flushing each one would take milliseconds of every call."""
 
 _CHANGES = {
     "journal": "it was written by another version of Cranfield",
@@ -30,6 +35,7 @@ _CHANGES = {
     "k": "k changed",
     "repeats": "the number of repeats changed",
     "pilot": "the pilot setting changed",
+    "refresh": "new answers are requested",
 }
 
 
@@ -50,18 +56,6 @@ class KeptAnswer:
 def utc_time(at: float) -> str:
     """Seconds since 1970 as a time in UTC: `2026-11-21T20:51:03Z`."""
     return f"{datetime.fromtimestamp(at, UTC):%Y-%m-%dT%H:%M:%SZ}"
-
-
-def with_ages(run: Run) -> Run:
-    """A run that an interrupted call collected, with the age of each answer in its log."""
-    now = datetime.now(UTC)
-    logs = {
-        query_id: replace(log, age_s=max(0.0, round((now - datetime.fromisoformat(log.at)).total_seconds())))
-        if log.at is not None and log.age_s is None
-        else log
-        for query_id, log in run.logs.items()
-    }
-    return replace(run, logs=logs)
 
 
 def oldest_time(answers: Iterable[KeptAnswer]) -> str:
@@ -101,29 +95,36 @@ class Answers:
 class Journal(Answers):
     """Answers collected so far from one system, each written to disk first."""
 
-    def __init__(self, folder: Path, name: str, collection: Mapping[str, Any]) -> None:
+    def __init__(self, folder: Path, name: str, collection: Mapping[str, Any], *, root: Path | None = None) -> None:
         """Open the journal of `name`, and resume an earlier one of the same collection.
 
         Args:
-            folder: folder of journals; must exist.
+            folder: folder of journals, made where it is missing.
             name: the system's name, a valid file name.
             collection: must be equal for an earlier journal to be resumed.
+            root: a folder that exists, `folder` or above it, below which no link is followed; None: `folder`.
+
+        Raises:
+            UsageError: a link, or what is no file, is in its place.
         """
         super().__init__()
         self.path = folder / f"{name}.jsonl"
         self.restart_reason: str | None = None
         """Reason why an earlier journal is not resumed, and its new place."""
+        self._root = root or folder
+        self._failure: OSError | None = None
+        self._flushed = 0.0
         header = {"journal": VERSION, **collection}
-        sound_bytes = self._resume(header) if self.path.exists() else 0
-        self._stream = self.path.open("ab", buffering=0)
-        if sound_bytes:
-            self._stream.truncate(sound_bytes)
-        else:
-            self._stream.truncate(0)
-            self._write(header)
+        with folder_inside(self._root, folder, make=PRIVATE_FOLDER) as handle:
+            self._open()
+            self._size = self._resume(header, handle)
+            self._stream.truncate(self._size)
+            if not self._size:
+                self._write(header)
+            flush(handle)
 
     def append(self, query_id: str, kept: KeptAnswer) -> None:
-        """Add the first answer to a query; it is with the operating system when this returns."""
+        """Add the first answer to a query; a kill does not lose it when this returns."""
         self._write(kept_record(query_id, kept))
         super().append(query_id, kept)
 
@@ -133,23 +134,38 @@ class Journal(Answers):
         super().append_again(query_id, latency_ms, differs)
 
     def close(self) -> None:
-        """Close the file."""
-        self._stream.close()
+        """Flush and close the file."""
+        if not self._stream.closed:
+            with self._stream, suppress(OSError):  # what it wrote is known, and an earlier error is on its way
+                flush(self._stream.fileno())
 
-    def remove(self) -> None:
-        """Remove the file: the answers are in a run now."""
-        self.close()
-        self.path.unlink(missing_ok=True)
+    def _open(self) -> None:
+        flags = os.O_RDWR | os.O_APPEND | os.O_CREAT
+        self._stream = os.fdopen(open_inside(self._root, self.path, flags), "a+b", buffering=0)
 
     def _write(self, record: Mapping[str, Any]) -> None:
-        line = json_line(record).encode("utf-8", "surrogatepass")
-        written = self._stream.write(line)
-        if written != len(line):
-            raise OSError(f"{self.path.name}: {written} of {len(line)} bytes written")
+        """Write a line as a whole, or raise: after that nothing more is written, which would stand behind half a line."""
+        if self._failure is not None:
+            raise self._failure
+        line = memoryview(json_line(record).encode("utf-8", "surrogatepass"))
+        try:
+            written = 0
+            while written < len(line):
+                written += self._stream.write(line[written:])
+            if time.monotonic() - self._flushed >= FLUSH_S:
+                flush(self._stream.fileno())
+                self._flushed = time.monotonic()
+        except OSError as error:
+            error.filename, self._failure = str(self.path), error
+            with suppress(OSError):
+                self._stream.truncate(self._size)
+            raise
+        self._size += len(line)
 
-    def _resume(self, header: Mapping[str, Any]) -> int:
+    def _resume(self, header: Mapping[str, Any], folder: int) -> int:
         """Read an earlier journal; the number of valid bytes, 0 if it is not resumed."""
-        data = self.path.read_bytes()
+        self._stream.seek(0)
+        data = self._stream.readall()
         sound_bytes = data.rfind(b"\n") + 1  # an incomplete last line is dropped
         if data.count(b"\n") < 2:
             return 0  # no answers
@@ -160,10 +176,10 @@ class Journal(Answers):
                 self._replay(records)
         except UNREADABLE:
             self.kept.clear()
-            self._move_away("it is damaged")
+            self._move_away("it is damaged", folder)
             return 0
         if differs:
-            self._move_away(" and ".join(_CHANGES.get(key, key) for key in differs))
+            self._move_away(" and ".join(_CHANGES.get(key, key) for key in differs), folder)
             return 0
         return sound_bytes
 
@@ -179,14 +195,35 @@ class Journal(Answers):
                 log = replace(kept.log, at=kept.log.at or utc_time(kept.at), age_s=max(0.0, round(now - kept.at)))
                 super().append(query_id, replace(kept, log=log))
 
-    def _move_away(self, reason: str) -> None:
-        folder = self.path.parent / OLD_JOURNALS
-        folder.mkdir(exist_ok=True)
-        number = 1
-        while (new_path := folder / f"{self.path.stem}-{number}.jsonl").exists():
-            number += 1
-        self.path.rename(new_path)
-        self.restart_reason = f"{reason}; the earlier answers are in {folder.parent.name}/{folder.name}/{new_path.name}"
+    def _move_away(self, reason: str, folder: int) -> None:
+        """Move the journal to those of other collections, and open a new one."""
+        place = self.path.parent / OLD_JOURNALS
+        with folder_inside(self._root, place, make=PRIVATE_FOLDER) as others:
+            number, taken = 1, set(names_in(others))
+            while (name := f"{self.path.stem}-{number}.jsonl") in taken:
+                number += 1
+            os.rename(self.path.name, name, src_dir_fd=folder, dst_dir_fd=others)
+            flush(others)
+        self._stream.close()
+        self._open()
+        self.restart_reason = f"{reason}; the earlier answers are in {place.parent.name}/{place.name}/{name}"
+
+
+def remove_journals(root: Path, folder: Path, names: Iterable[str]) -> None:
+    """Remove journals whose answers are in a report, and their folder when nothing else is in it.
+
+    Args:
+        root: as of `Journal`.
+        folder: as of `Journal`.
+        names: of the systems.
+    """
+    with folder_inside(root, folder) as handle:
+        for name in names:
+            with suppress(FileNotFoundError):
+                os.unlink(f"{name}.jsonl", dir_fd=handle)
+        flush(handle)
+    with suppress(OSError), folder_inside(root, folder.parent) as parent:  # journals that were set aside remain
+        os.rmdir(folder.name, dir_fd=parent)
 
 
 def kept_record(query_id: str, kept: KeptAnswer) -> dict[str, Any]:

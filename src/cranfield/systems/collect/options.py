@@ -20,6 +20,8 @@ class CollectOptions:
     """Seed of the order in which systems take turns."""
     cache_dir: Path | None = None
     """Folder of cached answers; None: no cache."""
+    cache_root: Path | None = None
+    """A folder above `cache_dir`, below which no link is followed; None: `cache_dir`, which may be a link."""
     cache_h: float = 0
     """Hours for which cached answers are valid; 0, the default: no cache. Only answers of a system that says what they depend
     on are cached."""
