@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import subprocess
 import sys
@@ -143,7 +142,7 @@ def test_a_group_of_systems_keeps_its_answers_until_the_last_group_is_done(
     (project / "ending.py").write_text(ending)
     ends = text.replace("new: {python: my_search", "new: {python: ending")
     (project / "cranfield.yaml").write_text(ends)
-    with pytest.raises(collection.Interrupted, match="[67] of 12 answers are kept"):
+    with pytest.raises(collection.Interrupted, match=r"\d+ of 12 answers are kept"):
         run_job(project / "cranfield.yaml", out=project / "out")
     (project / "cranfield.yaml").write_text(text)
     run_job(project / "cranfield.yaml", out=project / "out")

@@ -19,7 +19,7 @@ from typing import Any
 from cranfield.errors import CranfieldError
 from cranfield.formats.io.own_folder import PRIVATE_FOLDER, flush, folder_inside, names_in, open_inside
 from cranfield.formats.runs.record import answer_from_record, answer_record, json_line
-from cranfield.model import Answer, CallLog, Order
+from cranfield.model import Answer, CallLog, Order, Run
 
 VERSION = 2
 OLD_JOURNALS = "set-aside"
@@ -56,6 +56,18 @@ class KeptAnswer:
 def utc_time(at: float) -> str:
     """Seconds since 1970 as a time in UTC: `2026-11-21T20:51:03Z`."""
     return f"{datetime.fromtimestamp(at, UTC):%Y-%m-%dT%H:%M:%SZ}"
+
+
+def with_ages(run: Run) -> Run:
+    """A run that an interrupted call collected, with the age of each answer in its log."""
+    now = datetime.now(UTC)
+    logs = {
+        query_id: replace(log, age_s=max(0.0, round((now - datetime.fromisoformat(log.at)).total_seconds())))
+        if log.at is not None and log.age_s is None
+        else log
+        for query_id, log in run.logs.items()
+    }
+    return replace(run, logs=logs)
 
 
 def oldest_time(answers: Iterable[KeptAnswer]) -> str:
