@@ -36,6 +36,7 @@ class Collector:
 
     @property
     def n_collected(self) -> int:
+        """Number of queries answered so far, of all systems."""
         return sum(len(answers.kept) for answers in self.answers.values())
 
     @cached_property
@@ -52,6 +53,7 @@ class Collector:
 
     @cached_property
     def cache(self) -> Cache | None:
+        """Cached answers; None where the options ask for none."""
         folder, hours = self.options.cache_dir, self.options.cache_h
         return None if folder is None or not hours else Cache(folder, hours, self.options.cache_root)
 
