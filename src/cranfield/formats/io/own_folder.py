@@ -1,7 +1,7 @@
 """Folders that Cranfield fills by itself: caches, journals, outputs. No link is followed out of them.
 
 The root is a folder that the user names, and may itself be a link. What is below it is opened component by component from
-the descriptor of the folder above, without following links: nobody can exchange a component between a check and its use.
+the descriptor of the folder above, without following links: no component can be exchanged between a check and its use.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def folder_inside(root: Path, folder: Path, *, make: int | None = None) -> Itera
         make: the mode of missing folders, which are made; None: they raise `FileNotFoundError`.
 
     Raises:
-        UsageError: a link is in its place, or another user's folder in one that everybody can write to.
+        UsageError: a link is in its place, or another user's folder in one that all users can write to.
         OSError: it is missing, or a file.
     """
     handle, place = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC), root
@@ -128,7 +128,7 @@ def _check(found: os.stat_result, folder: int, place: Path, expected: int, *, is
     if is_changed and found.st_nlink > 1:
         raise _refusal(place, "a hard link of another file", expected)
     if os.fstat(folder).st_mode & stat.S_IWOTH and found.st_uid not in {os.geteuid(), 0}:
-        raise _refusal(place, "of another user, in a folder that everybody can write to", expected)
+        raise _refusal(place, "of another user, in a folder that all users can write to", expected)
 
 
 def _refusal(place: Path, got: str, expected: int) -> UsageError:
