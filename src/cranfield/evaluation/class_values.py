@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from cranfield.evaluation.unseen import Unseen
 from cranfield.evaluation.verdict_table import VerdictCode
 from cranfield.measures import CATALOGUE, Measure
 from cranfield.stats.result import TestResult
@@ -42,6 +43,9 @@ class ClassRow:
     """Why the test cannot be significant, if so."""
     estimate: float | None = None
     """What the interval is about, where that is not the mean difference: the Hodges-Lehmann estimate, the median."""
+    unseen: Unseen | None = None
+    """Queries of a kind that is not among these, and what would turn the verdict of the class; None from 50 queries on, and
+    where the class cannot decide."""
 
     @property
     def n(self) -> int:

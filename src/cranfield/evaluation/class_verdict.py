@@ -21,6 +21,7 @@ from cranfield.errors import UnknownNameError, UsageError
 from cranfield.evaluation.class_values import CHANGED, WITHOUT, ClassRow, ClassVerdict
 from cranfield.evaluation.classes import ClassComparison, compare_classes, run_test, smallest_n, too_few_note
 from cranfield.evaluation.pairing import pair_values
+from cranfield.evaluation.unseen import Found, Unseen, largest_difference, unseen_queries
 from cranfield.evaluation.values import Comparison, MeasureComparison, Verdict
 from cranfield.evaluation.verdict import CompareOptions, numbers_of, sign_of, verdict_of_interval, verdict_of_p
 from cranfield.evaluation.verdict_table import VerdictCode
@@ -116,7 +117,19 @@ def _rows(comparison: Comparison, key: str) -> tuple[ClassRow, ...]:
         for row, p in zip(rows, adjusted, strict=True)
     ]
     n_tested = sum(row.can_decide for row in rows)
-    return tuple(replace(row, code=_code_of_row(row, comparison, n_tested)) for row in rows)
+    decided = [replace(row, code=_code_of_row(row, comparison, n_tested)) for row in rows]
+    return tuple(replace(row, unseen=_unseen(row, comparison)) for row in decided)
+
+
+def _unseen(row: ClassRow, comparison: Comparison) -> Unseen | None:
+    """What stands beside the verdict of a class of few queries."""
+    if not row.can_decide:
+        return None
+    low, high = (row.ci_low, row.ci_high) if row.estimate is None else (None, None)
+    largest = largest_difference(row.measure, comparison.candidate.ranking)
+    found = Found(row.n, row.delta, low, high, sign_of(row.measure), largest)
+    unseen = unseen_queries(row.code, found, comparison.alpha, comparison.margin)
+    return None if unseen is None else replace(unseen, of=row.name)
 
 
 def _class_row(compared: ClassComparison) -> ClassRow:

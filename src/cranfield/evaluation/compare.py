@@ -21,6 +21,7 @@ from cranfield.evaluation.pairing import (
     random_draws,
     shared_measures,
 )
+from cranfield.evaluation.unseen import Found, Unseen, largest_difference, unseen_queries
 from cranfield.evaluation.values import (
     BUCKETS,
     MOVES,
@@ -32,6 +33,7 @@ from cranfield.evaluation.values import (
     Verdict,
 )
 from cranfield.evaluation.verdict import NONINFERIORITY, CompareOptions, decide, disagreements, sign_of, too_few_draws
+from cranfield.evaluation.verdict_table import VerdictCode
 from cranfield.measures import CATALOGUE, Measure
 from cranfield.measures.kernels import first_relevant_rank
 from cranfield.model import TestSet
@@ -91,12 +93,27 @@ def compare(baseline: Evaluation, candidate: Evaluation, options: CompareOptions
         dropped=dropped,
         evidence=evidence,
     )
-    decided = decide_by_class(comparison, options)
+    return _with_notes(decide_by_class(comparison, options), options)
+
+
+def _with_notes(decided: Comparison, options: CompareOptions) -> Comparison:
+    """The comparison with what stands beside its verdict: what disagrees with it, and what would turn it."""
     notes = (
-        *_unpaired(sides, primary, tuple(dropped)),
-        *disagreements(claims(decided), decided.measures, primary, options),
+        *_unpaired(decided.evaluations, decided.primary, tuple(decided.dropped)),
+        *disagreements(claims(decided), decided.measures, decided.primary, options),
     )
-    return replace(decided, verdict=replace(decided.verdict, disagreements=notes))
+    unseen = unseen_of_pair(decided, decided.verdict.code)
+    return replace(decided, verdict=replace(decided.verdict, disagreements=notes, unseen=unseen))
+
+
+def unseen_of_pair(comparison: Comparison, code: VerdictCode) -> Unseen | None:
+    """What stands beside a verdict on these numbers: queries of a kind that is not among them; None from 50 queries on."""
+    about, ranking = comparison.measures[comparison.primary], comparison.candidate.ranking
+    is_of_mean = TESTS[comparison.test].is_of_mean
+    low, high = (about.ci_low, about.ci_high) if is_of_mean else (None, None)
+    largest = largest_difference(about.measure, ranking, about.differences.values())
+    found = Found(about.n, about.delta, low, high, sign_of(about.measure), largest)
+    return unseen_queries(code, found, comparison.alpha, comparison.margin)
 
 
 def _compare_measures(

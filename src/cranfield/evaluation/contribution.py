@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 
 from cranfield.errors import UsageError
 from cranfield.evaluation.columns import with_columns
-from cranfield.evaluation.compare import compare
+from cranfield.evaluation.compare import compare, unseen_of_pair
+from cranfield.evaluation.unseen import Unseen
 from cranfield.evaluation.values import Comparison, Evaluation, MeasureComparison, Summary
 from cranfield.evaluation.verdict import CompareOptions, sign_of
 from cranfield.evaluation.verdict_table import VerdictCode
@@ -36,6 +37,13 @@ class Contribution:
     """Queries that are better without it."""
     n_only: int
     """Queries that are worse without it, and without no other component."""
+
+    @property
+    def unseen(self) -> Unseen | None:
+        """Queries of a kind that is not among these, and what would turn the verdict; None from 50 queries on."""
+        codes = {VerdictCode.HELPS: VerdictCode.BETTER, VerdictCode.HURTS: VerdictCode.WORSE}
+        unseen = unseen_of_pair(self.comparison, codes.get(self.verdict, self.verdict))
+        return None if unseen is None else replace(unseen, of=self.component)
 
     @property
     def effect(self) -> MeasureComparison:

@@ -20,7 +20,7 @@ from cranfield.evaluation.many_values import (
     Ranks,
     StratumRow,
 )
-from cranfield.evaluation.many_verdict import verdict_of_many
+from cranfield.evaluation.many_verdict import unseen_of_many, verdict_of_many
 from cranfield.evaluation.pairing import (
     PairedValues,
     dropped_queries,
@@ -29,6 +29,7 @@ from cranfield.evaluation.pairing import (
     shared_measures,
 )
 from cranfield.evaluation.procedure import procedure_of
+from cranfield.evaluation.unseen import largest_difference
 from cranfield.evaluation.values import Evaluation, Summary
 from cranfield.evaluation.verdict import CompareOptions, sign_of
 from cranfield.evaluation.verdict_table import VerdictCode
@@ -73,11 +74,12 @@ def compare_many(
     paired = by_measure[primary]
     summaries = {measure: values.summaries(options.alpha) for measure, values in by_measure.items()}
     against: tuple[PairComparison, ...] = ()
+    largest = largest_difference(primary, evaluations[0].ranking)
     tukey = tukey_of_pairs(paired)  # an integral for each pair: the longest part of all where pairs are few
     if baseline is not None:
         first = names.index(baseline)
         others = [(first, other) for other in range(len(names)) if other != first]
-        against = compare_pairs(paired, others, names, options, tukey, progress)
+        against = compare_pairs(paired, others, names, options, tukey, progress, largest)
     places = all_pairs(len(names))
     many = ManyComparison(
         evaluations=tuple(evaluations),
@@ -86,7 +88,7 @@ def compare_many(
         verdict=ManyVerdict(VerdictCode.NOT_SIGNIFICANT, ""),
         query_ids=paired.query_ids,
         summaries=summaries,
-        pairs=compare_pairs(paired, places, names, options, tukey, progress),
+        pairs=compare_pairs(paired, places, names, options, tukey, progress, largest),
         omnibus={
             "permutation": permutation_omnibus(paired.values, seed=options.seed),
             "friedman": friedman(paired.values, higher_is_better=sign_of(primary) > 0),
@@ -106,7 +108,7 @@ def compare_many(
     verdict = verdict_of_many(many)
     key = "" if verdict.code is VerdictCode.INVALID else deciding_key(evaluations[0].testset, options)
     reasons = (*verdict.reasons, *(_class_note(many, verdict, key) if key else ()))
-    return replace(many, verdict=replace(verdict, reasons=reasons))
+    return replace(many, verdict=replace(verdict, reasons=reasons, unseen=unseen_of_many(many, verdict)))
 
 
 def _class_note(many: ManyComparison, verdict: ManyVerdict, key: str) -> tuple[str, ...]:

@@ -11,6 +11,7 @@ import numpy as np
 from cranfield.evaluation.many_values import PairComparison
 from cranfield.evaluation.pairing import PairedValues
 from cranfield.evaluation.procedure import procedure_of
+from cranfield.evaluation.unseen import Found, Unseen, unseen_queries
 from cranfield.evaluation.verdict import CompareOptions, sign_of, verdict_of_p
 from cranfield.evaluation.verdict_table import VerdictCode
 from cranfield.ranking.value import FloatQ
@@ -49,6 +50,7 @@ def compare_pairs(
     options: CompareOptions,
     tukey: Mapping[frozenset[int], float],
     progress: Progress | None = None,
+    largest: float | None = None,
 ) -> tuple[PairComparison, ...]:
     """The declared test on each pair, adjusted over them all; without a p-value where none could be significant.
 
@@ -59,6 +61,7 @@ def compare_pairs(
         options: the test and its adjustment.
         tukey: as `tukey_of_pairs` gives it.
         progress: called as pairs are done.
+        largest: difference of the measure, if it is bounded.
     """
     if not paired.query_ids or not places:
         return ()
@@ -73,20 +76,29 @@ def compare_pairs(
     for (first, second), result in zip(places, results, strict=True):
         delta = _difference(paired, first, second)
         wins, losses = int((delta * sign > 0).sum()), int((delta * sign < 0).sum())
+        pair = PairComparison(
+            first=names[first],
+            second=names[second],
+            delta=float(delta.mean()),
+            result=result,
+            wins=wins,
+            ties=len(delta) - wins - losses,
+            losses=losses,
+            verdict=code or verdict_of_p(result.p_adjusted, result.direction * sign, options.alpha),
+            p_tukey=tukey.get(frozenset((first, second))),
+        )
         rows.append(
-            PairComparison(
-                first=names[first],
-                second=names[second],
-                delta=float(delta.mean()),
-                result=result,
-                wins=wins,
-                ties=len(delta) - wins - losses,
-                losses=losses,
-                verdict=code or verdict_of_p(result.p_adjusted, result.direction * sign, options.alpha),
-                p_tukey=tukey.get(frozenset((first, second))),
-            )
+            replace(pair, unseen=_unseen(pair, Found(len(delta), pair.delta, None, None, sign, largest), options))
         )
     return tuple(rows)
+
+
+def _unseen(pair: PairComparison, found: Found, options: CompareOptions) -> Unseen | None:
+    """What stands beside the verdict of a pair on few queries."""
+    if TESTS[options.test].is_of_mean:
+        found = replace(found, low=pair.result.ci_low, high=pair.result.ci_high)
+    unseen = unseen_queries(pair.verdict, found, options.alpha)
+    return unseen and replace(unseen, of=f"{pair.second} against {pair.first}")
 
 
 def _tested(

@@ -9,6 +9,7 @@ from functools import cached_property
 
 from cranfield.evaluation.evidence.values import Finding
 from cranfield.evaluation.procedure import Procedure
+from cranfield.evaluation.unseen import Unseen
 from cranfield.evaluation.values import Evaluation, Summary, Verdict
 from cranfield.evaluation.verdict import CompareOptions, sign_of
 from cranfield.evaluation.verdict_table import VerdictCode
@@ -35,6 +36,8 @@ class PairComparison:
     significant."""
     p_tukey: float | None = None
     """Adjusted p of Tukey's honestly significant difference, which does not decide."""
+    unseen: Unseen | None = None
+    """Queries of a kind that is not among these, and what would turn the verdict; None from 50 queries on."""
 
     @property
     def is_significant(self) -> bool:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from cranfield.evaluation.evidence.values import void_sentences
 from cranfield.evaluation.many_values import ManyComparison, ManyVerdict
 from cranfield.evaluation.pairing import has_value
+from cranfield.evaluation.unseen import Found, Unseen, nearest, unseen_queries
 from cranfield.evaluation.verdict import sign_of
 from cranfield.evaluation.verdict_table import VerdictCode
 from cranfield.measures import CATALOGUE
@@ -51,6 +52,18 @@ def verdict_of_many(many: ManyComparison) -> ManyVerdict:
     leaders = and_list(shown) if len(shown) <= NAMED else first_of(shown, NAMED)
     sentence = f"{leaders} are best of {k} systems, with no significant difference between them {how}."
     return ManyVerdict(VerdictCode.SEVERAL_BEST, sentence, _against_baseline(many), _disagreements(many, best), best)
+
+
+def unseen_of_many(many: ManyComparison, verdict: ManyVerdict) -> Unseen | None:
+    """What stands beside the verdict of few queries: of the significant pairs that put a system among the best, or of all
+    significant ones where none is, the one that turns first; without any, the share alone.
+    """
+    if verdict.code is VerdictCode.INVALID:
+        return None
+    significant = [pair for pair in many.pairs if pair.is_significant]
+    leading = [pair for pair in significant if pair.winner in verdict.best]
+    alone = unseen_queries(VerdictCode.MIXED, Found(len(many.query_ids), None, None, None, 1), many.options.alpha)
+    return nearest(pair.unseen for pair in leading or significant) or alone
 
 
 def _against_baseline(many: ManyComparison) -> tuple[str, ...]:

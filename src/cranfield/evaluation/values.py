@@ -23,6 +23,7 @@ from cranfield.stats.result import TestResult
 if TYPE_CHECKING:
     from cranfield.evaluation.class_values import ClassVerdict
     from cranfield.evaluation.confusion import Confusion
+    from cranfield.evaluation.unseen import Unseen
     from cranfield.stats.scale import Scale
 
 Value = TypeVar("Value")
@@ -265,8 +266,7 @@ class MeasureComparison:
     differences: Mapping[str, float] = field(default_factory=dict)
     """Query id to candidate minus baseline."""
     estimate: float | None = None
-    """Point estimate of what the interval is about: `delta` where that is the mean difference, else the Hodges-Lehmann
-    estimate or the median of the differences that are not zero."""
+    """Point estimate of what the interval is about: `delta`, or the Hodges-Lehmann estimate or median of those not zero."""
     estimates: str = ""
     """Name of that: `mean difference`, `Hodges-Lehmann estimate`, `median difference`."""
 
@@ -310,6 +310,8 @@ class Verdict:
     """For `invalid`: each limit that was broken. For `not_significant`: the detectable difference."""
     disagreements: tuple[str, ...] = ()
     """Other measures or tests with another result, a sentence each."""
+    unseen: Unseen | None = field(default=None, kw_only=True)
+    """Queries of an unseen kind, and what would turn the verdict; None from 50 queries on."""
 
     @property
     def name(self) -> str:

@@ -6,7 +6,7 @@ Numbers are compared as exact fractions. A rule that applies to no query fails.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
 
@@ -14,6 +14,7 @@ import numpy as np
 
 from cranfield.config.amount import Amount
 from cranfield.config.gate import Drop, Failures, Floor, JudgedShare, LatencyCeiling, Ratchet
+from cranfield.evaluation.unseen import Found, RestsOn, Unseen, largest_difference, turned_by
 from cranfield.gate.decimals import as_text, exact, mean, percent_text
 from cranfield.gate.gate_input import GateInput, Values, direction, named
 from cranfield.gate.result import RuleResult, Status
@@ -41,6 +42,8 @@ class GroupResult:
     queries: tuple[str, ...] = ()
     room: Fraction = Fraction(0)
     """Distance to the bound; of several groups that passed, the one with the smallest is reported."""
+    unseen: Unseen | None = None
+    """Of a rule with a significance test."""
 
 
 def floor(rule: Floor, given: GateInput) -> RuleResult:
@@ -169,14 +172,16 @@ def _fall(
     got = _fall_text(rule.at_most, before, fall, margin, direction(rule.measure))
     numbers = f"{rule.measure} was {as_text(before)} and is {as_text(now)}{_of(label)}: {got}"
     status: Status = "passed" if fall <= margin else "failed"
+    unseen = None
     if rule.significant:
-        status, interval = _surely(rule, falls, margin, given)
+        status, interval, unseen = _surely(rule, falls, margin, given)
+        unseen = unseen and replace(unseen, of=label)
         numbers += f", {interval}"
     sentence = f"{numbers}; a drop of at most {rule.at_most} is allowed (n = {format_count(len(falls))})"
     lost_most = (
         () if status == "passed" else lowest({query_id: -fall for query_id, fall in falls.items() if fall > 0}, 1)
     )
-    return GroupResult(label, status, got, sentence, lost_most, margin - fall)
+    return GroupResult(label, status, got, sentence, lost_most, margin - fall, unseen)
 
 
 def _fall_text(at_most: Amount, before: Fraction, fall: Fraction, margin: Fraction, sign: int) -> str:
@@ -187,18 +192,30 @@ def _fall_text(at_most: Amount, before: Fraction, fall: Fraction, margin: Fracti
     return as_text(change, bound, signed=True)
 
 
-def _surely(rule: Drop, falls: Mapping[str, Fraction], margin: Fraction, given: GateInput) -> tuple[Status, str]:
-    """Status and text of the interval of the mean drop: above the margin, below it, or overlapping it."""
+def _surely(
+    rule: Drop, falls: Mapping[str, Fraction], margin: Fraction, given: GateInput
+) -> tuple[Status, str, Unseen | None]:
+    """Status and text of the interval of the mean drop: above the margin, below it, or overlapping it; and what would turn it."""
     alpha = rule.alpha if rule.alpha is not None else given.alpha
     test = rule.test or given.test
     low, high = interval_of([float(fall) for fall in falls.values()], test, alpha, given.seed, given.n_draws)
     ends = ["unbounded" if end is None else as_text(exact(end), signed=True) for end in (low, high)]
     interval = f"{format_level(alpha)} CI of the drop {ends[0]} to {ends[1]} ({test})"
+    status: Status = "inconclusive"
+    value: float | None = float(mean(falls.values()))
     if low is not None and exact(low) > margin:
-        return "failed", interval
-    if high is not None and exact(high) <= margin:
-        return "passed", interval
-    return "inconclusive", interval
+        status, value = "failed", low
+    elif high is not None and exact(high) <= margin:
+        status, value = "passed", high
+    is_of_mean, is_sure = TESTS[test].is_of_mean, status != "inconclusive"
+    if is_sure and not is_of_mean:
+        value = None
+    largest = largest_difference(parse(rule.measure), given.evaluation.ranking)
+    found = Found(len(falls), None, None, None, 1, largest)
+    rests_on: RestsOn = "interval" if is_sure else "mean"
+    gain = None if value is None else -value
+    unseen = turned_by(found, alpha, gain, rests_on=rests_on, threshold=-float(margin))
+    return status, interval, unseen and replace(unseen, turned="the result of this rule")
 
 
 def interval_of(
@@ -332,7 +349,8 @@ def _result(kind: str, rule: str, expected: str, groups: Sequence[GroupResult]) 
         got = first_of([f"{group.label} {group.got}" for group in worst], MOST_QUERIES)
         sentence = "; ".join(group.sentence for group in worst)
     queries = tuple(dict.fromkeys(query_id for group in worst for query_id in group.queries))
-    return RuleResult(kind, rule, status, got, expected, sentence, queries)
+    unseen = tuple(group.unseen for group in worst if group.unseen is not None)
+    return RuleResult(kind, rule, status, got, expected, sentence, queries, unseen=unseen)
 
 
 def is_silent(measure: str, by: str | None) -> bool:

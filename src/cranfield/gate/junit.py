@@ -45,7 +45,9 @@ def _add_suite(root: ET.Element, name: str, result: GateResult) -> None:
     for key, value in _properties(result):
         ET.SubElement(properties, "property", {"name": key, "value": _line(value)})
     suite.extend(cases)
-    ET.SubElement(suite, "system-out").text = _text("\n".join([result.sentence, *result.notes]))
+    nearest = [(rule.rule, rule.nearest_unseen) for rule in result.rules]
+    unseen = [f"{rule}: {unseen.sentence}" for rule, unseen in nearest if unseen is not None]
+    ET.SubElement(suite, "system-out").text = _text("\n".join([result.sentence, *unseen, *result.notes]))
 
 
 def _properties(result: GateResult) -> Iterator[tuple[str, str]]:

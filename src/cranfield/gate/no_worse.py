@@ -6,21 +6,23 @@ A loss that so few queries or draws could not make significant is inconclusive.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from cranfield.config.gate import NoWorse
 from cranfield.evaluation.classes import smallest_n
+from cranfield.evaluation.unseen import Found, Unseen, largest_difference, unseen_queries
 from cranfield.evaluation.verdict import verdict_of_p
 from cranfield.evaluation.verdict_table import VerdictCode
 from cranfield.gate.decimals import as_text, mean
 from cranfield.gate.gate_input import GateInput, named
 from cranfield.gate.judge import lowest
 from cranfield.gate.result import RuleResult, Status
+from cranfield.measures import parse
 from cranfield.model import query_strata
 from cranfield.numbers import format_count, format_p, format_plain
-from cranfield.stats.result import holm
+from cranfield.stats.result import TestResult, holm
 from cranfield.stats.table import TESTS, Paired
 from cranfield.stats.vectors import differences
 from cranfield.words import first_of, n_of
@@ -39,6 +41,7 @@ class _Tested:
     p: float | None
     """Adjusted over the classes; None where the class has too few queries to decide, or the test gives none."""
     code: VerdictCode
+    unseen: Unseen | None
 
 
 def no_worse(rule: NoWorse, given: GateInput) -> RuleResult:
@@ -99,8 +102,22 @@ def _tested(rule: NoWorse, given: GateInput, groups: Mapping[str, Sequence[str]]
     ]
     found = []
     for (label, pairs), result, p in zip(groups.items(), results, holm(counted), strict=True):
-        found.append(_Tested(label, pairs, p, verdict_of_p(p, result.direction * sign, alpha)))
+        code = verdict_of_p(p, result.direction * sign, alpha)
+        unseen = None if p is None else _unseen(rule, given, code, pairs, result)
+        found.append(_Tested(label, pairs, p, code, unseen and replace(unseen, of=label)))
     return found
+
+
+def _unseen(
+    rule: NoWorse, given: GateInput, code: VerdictCode, pairs: Sequence[str], result: TestResult
+) -> Unseen | None:
+    """What stands beside the verdict of few queries."""
+    now, before, sign = given.sides(rule.measure)
+    delta = float(mean([now[query_id] - before[query_id] for query_id in pairs]))
+    is_of_mean = TESTS[rule.test or given.test].is_of_mean
+    ends = (result.ci_low, result.ci_high) if is_of_mean else (None, None)
+    largest = largest_difference(parse(rule.measure), given.evaluation.ranking)
+    return unseen_queries(code, Found(len(pairs), delta, *ends, sign, largest), _alpha(rule, given))
 
 
 def _judged(rule: NoWorse, given: GateInput, overall: _Tested, classes: Sequence[_Tested]) -> RuleResult:
@@ -124,7 +141,8 @@ def _judged(rule: NoWorse, given: GateInput, overall: _Tested, classes: Sequence
     status: Status = "failed" if is_broken else "passed"
     if not is_broken and (why := _undetectable_loss(rule, given, overall.pairs)):
         status, sentence = "inconclusive", f"{sentence}; {why}"
-    return RuleResult("no_worse", no_worse_words(rule), status, got, EXPECTED, sentence, queries)
+    unseen = tuple(each.unseen for each in (overall, *classes) if each.unseen is not None)
+    return RuleResult("no_worse", no_worse_words(rule), status, got, EXPECTED, sentence, queries, unseen=unseen)
 
 
 def _undetectable_loss(rule: NoWorse, given: GateInput, pairs: Sequence[str]) -> str:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from cranfield.evaluation.evidence.values import Finding
+from cranfield.evaluation.unseen import Unseen, nearest
 from cranfield.evaluation.values import Evaluation
 
 Status = Literal["passed", "failed", "inconclusive"]
@@ -52,6 +53,14 @@ class RuleResult:
     """Ids of the queries that broke the rule, or, for a mean, those with the largest loss."""
     reasons: Mapping[str, str] = field(default_factory=dict)
     """Query id to how its answer broke the rule, of a rule on answers."""
+    unseen: tuple[Unseen, ...] = ()
+    """Of a rule with a significance test, for all queries and for each group of fewer than 50: queries of a kind that is not
+    among them, and what would turn the result."""
+
+    @property
+    def nearest_unseen(self) -> Unseen | None:
+        """The one of them that the smallest difference turns."""
+        return nearest(self.unseen)
 
 
 @dataclass(frozen=True, slots=True)

@@ -73,7 +73,7 @@ class Job:
 
 @dataclass(frozen=True)
 class Extras:
-    """What reports show besides the results."""
+    """What reports show unseen_sentences the results."""
 
     contrasts: tuple[ContrastSpec, ...]
     today: date | None
@@ -248,11 +248,14 @@ def _set_result(experiment: Experiment, job: Job) -> SetResult:
     measure, verdict = experiment.primary, job.document.verdict
     row = partial(SetResult, experiment.name, experiment.params, job.document, job.report.name, str(measure))
     shown = TonedCell(verdict.name, verdict.tone) if verdict is not None else ""
+    compared = job.many or job.comparison
+    unseen = compared.verdict.unseen if compared is not None else None
+    unseen_sentence = unseen.sentence if unseen is not None else ""
     if job.many is not None:
-        return row(len(job.many.query_ids), verdict=shown)
+        return row(len(job.many.query_ids), verdict=shown, unseen=unseen_sentence)
     if job.comparison is not None:
-        compared = job.comparison.measures[measure]
-        return row(compared.n, (compared.baseline.mean, compared.candidate.mean, compared.delta), shown)
+        about = job.comparison.measures[measure]
+        return row(about.n, (about.baseline.mean, about.candidate.mean, about.delta), shown, unseen_sentence)
     summary = job.evaluations[0].summaries[measure]
     return row(
         summary.n,

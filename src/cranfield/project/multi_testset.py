@@ -24,6 +24,8 @@ class SetResult:
     means: tuple[float | None, float | None, float | None] = (None, None, None)
     """Of A, of B, and their difference, on the measure."""
     verdict: Cell = ""
+    unseen: str = ""
+    """What stands beside the verdict of few queries."""
 
 
 def summary_document(results: Sequence[SetResult]) -> Document:
@@ -31,6 +33,7 @@ def summary_document(results: Sequence[SetResult]) -> Document:
     documents = [result.document for result in results]
     sentences = tuple(
         f"{result.name}: {result.document.verdict.sentence if result.document.verdict else result.document.title}"
+        + (f" Here {result.unseen}." if result.unseen else "")
         for result in results
     )
     return Document(

@@ -13,6 +13,9 @@ from cranfield.evaluation.values import Evaluation
 from cranfield.measures.kernels import first_relevant_rank
 from cranfield.model import Outcome
 
+UNSEEN = "n alpha share kind change size rests_on threshold largest of? sentence"
+"""What is written of queries of an unseen kind."""
+
 
 def outcome_counts(evaluation: Evaluation) -> dict[str, int]:
     """Every outcome and how many queries had it, zeros included."""

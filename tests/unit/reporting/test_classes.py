@@ -304,7 +304,7 @@ def by_part(groups: dict[str, list[tuple[int, int]]], test: str) -> Comparison:
 
 def verdict_section(comparison: Comparison) -> tuple[Table, str]:
     section = next(part for part in comparison_document(comparison).sections if part.name == "verdict-by-class")
-    table, notes, _ = section.blocks
+    table, notes, *_ = section.blocks
     assert isinstance(table, Table)
     assert isinstance(notes, Paragraph)
     return table, notes.text

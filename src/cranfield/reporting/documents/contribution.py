@@ -5,11 +5,13 @@ from __future__ import annotations
 from functools import partial
 
 from cranfield.evaluation.contribution import Contribution, Contributions
+from cranfield.evaluation.unseen import Unseen, nearest
 from cranfield.evaluation.verdict_table import VerdictCode
 from cranfield.measures import CATALOGUE
 from cranfield.numbers import format_delta, format_delta_interval, format_level, format_p, format_value
 from cranfield.record import Fields, record_of
 from cranfield.reporting.charts.differences import Whisker
+from cranfield.reporting.derived import UNSEEN
 from cranfield.reporting.document import (
     MADE_BY,
     PILOT_STAMP,
@@ -115,7 +117,9 @@ def _contribution(found: Contributions) -> Section:
         footer,
         shown=None,
     )
-    sentences = Bullets(tuple(_sentence(row, found) for row in found.rows))
+    unseen = nearest(row.unseen for row in found.rows)
+    rows = tuple(_sentence(row, found) for row in found.rows)
+    sentences = Bullets((*rows, *((f"{unseen.sentence}.",) if unseen is not None else ())))
     read = Details("How to read this table", (Bullets(HOW_TO_READ),))
     return Section("components", "Components", (sentences, *_figure(found, level), table, read))
 
@@ -218,11 +222,12 @@ FIELDS: Fields = {
     Contribution: (
         "component alone=alone.name without=without.name alone_mean=alone_summary.mean without_mean=without_summary.mean "
         "brings=effect.delta ci_low=effect.ci_low ci_high=effect.ci_high n=effect.n p p_holm=p_adjusted word=verdict "
-        "reasons=comparison.verdict.reasons n_gained n_lost n_gained_only=n_only differences=effect.differences"
+        "reasons=comparison.verdict.reasons unseen n_gained n_lost n_gained_only=n_only differences=effect.differences"
     ),
     Contributions: (
         "system=name primary test=options.test alpha=options.alpha margin=options.margin seed=options.seed whole=whole.name "
         "components=rows"
     ),
+    Unseen: UNSEEN,
 }
 """What is written of each class; see `cranfield.record`."""

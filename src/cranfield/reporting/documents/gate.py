@@ -8,6 +8,7 @@ from typing import Any
 
 from cranfield.evaluation.columns import as_printed
 from cranfield.evaluation.evidence.values import Finding, caveat_sentences
+from cranfield.evaluation.unseen import Unseen
 from cranfield.evaluation.values import Evaluation
 from cranfield.gate.result import (
     BaselineChange,
@@ -22,6 +23,7 @@ from cranfield.measures import parse
 from cranfield.model import OtherJudgments, TestSet
 from cranfield.numbers import format_count, format_level
 from cranfield.record import Fields, record_of
+from cranfield.reporting.derived import UNSEEN
 from cranfield.reporting.document import (
     MADE_BY,
     Block,
@@ -133,7 +135,9 @@ def _with_printed_names(result: GateResult) -> GateResult:
 def _sections(name: str, result: GateResult) -> Iterator[Section]:
     result = _with_printed_names(result)
     link, of = (f"{name}-", f", {name}") if name else ("", "")
-    yield Section(f"{link}rules", f"Rules{of}", (_rules(result),))
+    nearest = [(rule.rule, rule.nearest_unseen) for rule in result.rules]
+    unseen = tuple(f"{rule}: {unseen.sentence}" for rule, unseen in nearest if unseen is not None)
+    yield Section(f"{link}rules", f"Rules{of}", (_rules(result), *((Bullets(unseen),) if unseen else ())))
     has_baseline = result.baseline is not None
     interval = f"{format_level(result.alpha)} CI" if has_baseline else ""
     caption = "Current and baseline values" if has_baseline else "Means; there is no baseline to compare them with"
@@ -281,6 +285,7 @@ FIELDS: Fields = {
     EarlierSource: "path kind digest oldest latest n_answers=n",
     Finding: "check consequence system sentence queries=query_ids count total",
     BaselineChange: "testset path facts measures worse better notes",
+    Unseen: UNSEEN,
 }
 """What is written of each class; see `cranfield.record`."""
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from cranfield.evaluation.class_values import ClassRow, ClassVerdict
+from cranfield.evaluation.class_values import CHANGED, ClassRow, ClassVerdict
+from cranfield.evaluation.unseen import Unseen
 from cranfield.evaluation.values import Comparison
 from cranfield.evaluation.verdict_table import VerdictCode
 from cranfield.numbers import format_delta, format_level, format_p
 from cranfield.record import Fields
-from cranfield.reporting.document import Cell, Column, Fact, Paragraph, Section, Table, TonedCell
+from cranfield.reporting.derived import UNSEEN
+from cranfield.reporting.document import Bullets, Cell, Column, Fact, Paragraph, Section, Table, TonedCell
 from cranfield.reporting.sections.subject import Subject
 from cranfield.stats.table import TESTS
 
@@ -43,9 +45,10 @@ def class_verdicts(subject: Subject) -> Section | None:
     is_own = title == TESTS[comparison.test].estimate
     rows = [_row(row, row.estimate if is_own else row.shown) for row in found.rows]
     table = Table(columns, rows, f"By {found.key}, B minus A", shown=None, wrap=True)
-    return Section(
-        "verdict-by-class", "Verdict by class", (table, Paragraph(_notes(found, comparison)), Paragraph(RULE))
-    )
+    changed = [row.unseen for row in found.rows if row.code in CHANGED and row.unseen is not None]
+    unseen = (Bullets(tuple(each.sentence for each in changed)),) if changed else ()
+    blocks = (table, Paragraph(_notes(found, comparison)), Paragraph(RULE), *unseen)
+    return Section("verdict-by-class", "Verdict by class", blocks)
 
 
 def _estimate_title(found: ClassVerdict, test: str) -> str:
@@ -117,7 +120,8 @@ FIELDS: Fields = {
     ClassVerdict: "key n_tested pooled_verdict=pooled overall classes=rows",
     ClassRow: (
         "class=label measure test verdict=code can_decide move n n_nonzero baseline candidate delta estimate=shown ci_low ci_high "
-        "p_two_sided=result.p_two_sided p_adjusted=result.p_adjusted too_few"
+        "p_two_sided=result.p_two_sided p_adjusted=result.p_adjusted too_few unseen"
     ),
+    Unseen: UNSEEN,
 }
 """What is written of each class; see `cranfield.record`."""

@@ -65,8 +65,9 @@ def verdict_block(subject: Subject) -> VerdictBlock | None:
         note = "analyses agree on the mean over all queries" if by_class else "analyses agree"
         facts = (*facts, Fact("Sensitivity", f"{varied.n_agree} of {len(varied.variations)}", note))
     verdict = result.verdict
+    reasons = (*verdict.reasons, *((verdict.unseen.sentence,) if verdict.unseen is not None else ()))
     return VerdictBlock(
-        *(verdict.name, verdict.sentence, verdict.code.tone, facts, verdict.reasons, verdict.disagreements),
+        *(verdict.name, verdict.sentence, verdict.code.tone, facts, reasons, verdict.disagreements),
         caveats=caveat_sentences(result.evidence),
     )
 
