@@ -2,7 +2,7 @@
 
     python bench/error_rates.py [--simulations 10000] [--seed 13] [--cells FILE] [--shape NAME ...]
 
-prints the tables of `docs/how-to/error-rates.md` (about 6 minutes on one core). With `--cells`, each finished cell is added to the
+prints the tables of `docs/how-to/error-rates.md` (about 8 minutes on one core). With `--cells`, each finished cell is added to the
 file, and a cell that is already there is not computed again.
 
 Every shape has a mean of 0 and a standard deviation of 1, so that each *better* or *worse* is false. All tests here except `wilcoxon` and `sign`
@@ -93,7 +93,7 @@ SHAPES: Mapping[str, Shape] = {
         lambda rng, size: rng.standard_t(3, size), math.sqrt(3), True, "Student's t with 3 degrees of freedom"
     ),
     "binary": Shape(
-        lambda rng, size: rng.choice([-1.0, 1.0], size=size), 1.0, True, "−1 or +1, as likely: P@1 of two equal systems"
+        lambda rng, size: rng.choice([-1.0, 1.0], size=size), 1.0, True, "−1 or +1 with equal probability: P@1 of two equal systems"
     ),
     "RR": Shape(
         reciprocal_ranks,

@@ -98,7 +98,7 @@ def _unseen(pair: PairComparison, found: Found, options: CompareOptions) -> Unse
     if TESTS[options.test].is_of_mean:
         found = replace(found, low=pair.result.ci_low, high=pair.result.ci_high)
     unseen = unseen_queries(pair.verdict, found, options.alpha)
-    return unseen and replace(unseen, of=f"{pair.second} against {pair.first}")
+    return unseen and replace(unseen, of=f"{pair.second} against {pair.first}", turned="the verdict on this pair")
 
 
 def _tested(

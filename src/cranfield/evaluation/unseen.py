@@ -27,7 +27,6 @@ from cranfield.measures import CATALOGUE, Measure
 from cranfield.numbers import format_delta, format_level, format_percent, format_plain, format_value
 from cranfield.ranking.value import Ranking
 from cranfield.stats.unseen import largest_unseen_share, turning_difference
-from cranfield.words import n_of
 
 FEW = 50
 """From so many queries on, an unseen kind has a share under 6 %, and a verdict has no such sentence."""
@@ -77,10 +76,10 @@ class Unseen:
     @property
     def sentence(self) -> str:
         """One sentence for reports."""
-        these = n_of(self.n, "queries") if self.n > 1 else "query"
+        those = f"not among these {self.n}" if self.n > 1 else "other than this one"
         lead = f"{self.of}: " if self.of else ""
         share = (
-            f"{lead}up to {format_percent(self.share)} of all queries can be of a kind that is not among these {these} "
+            f"{lead}up to {format_percent(self.share)} of all queries can be of a kind {those} "
             f"({format_level(self.alpha)} confidence)"
         )
         if self.size is None or self.change is None:

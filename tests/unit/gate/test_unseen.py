@@ -91,7 +91,7 @@ def test_each_class_of_no_worse_has_its_own_and_a_report_the_nearest(answered: F
 def test_a_gate_that_passes_shows_it_in_every_form(found: Found, accepted: Accepted) -> None:
     result = gate("no_worse: {measure: RR}", now=found(20, 20), then=accepted(found(18, 20)))
     document = gate_document([("", result)])
-    sentence = "of a kind that is not among these 20 queries (95 % confidence)"
+    sentence = "of a kind not among these 20 (95 % confidence)"
     for form in (render_text, render_markdown, render_html):
         assert sentence in form(document).replace("\n  ", " ")
     assert sentence in junit_xml([("", result)])
