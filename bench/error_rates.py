@@ -93,7 +93,10 @@ SHAPES: Mapping[str, Shape] = {
         lambda rng, size: rng.standard_t(3, size), math.sqrt(3), True, "Student's t with 3 degrees of freedom"
     ),
     "binary": Shape(
-        lambda rng, size: rng.choice([-1.0, 1.0], size=size), 1.0, True, "−1 or +1 with equal probability: P@1 of two equal systems"
+        lambda rng, size: rng.choice([-1.0, 1.0], size=size),
+        1.0,
+        True,
+        "−1 or +1 with equal probability: P@1 of two equal systems",
     ),
     "RR": Shape(
         reciprocal_ranks,
