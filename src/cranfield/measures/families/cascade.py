@@ -79,7 +79,8 @@ def _ideal_err(ranking: Ranking, depth: int, max_rel: float) -> FloatQ:
     order = order[ranking.expected_gain[order] > 0]
     query, count = ranking.expected_query[order], ranking.expected_count[order]
     chance = stop_chance(ranking, ranking.expected_gain[order], max_rel)
-    copies = np.where(count == UNKNOWN_COUNT, 0, np.minimum(count, np.ceil(SATISFIED / chance)))
+    enough = np.ceil(SATISFIED / np.maximum(chance, np.finfo(np.float64).tiny))  # a chance may underflow to 0
+    copies = np.where(count == UNKNOWN_COUNT, 0, np.minimum(count, enough))
     last = np.minimum(running(np.add, query, copies), depth)
     copies = (last - before(query, last, 0.0)).astype(np.int64)
     query_of, chance_of = np.repeat(query, copies), np.repeat(chance, copies)

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cranfield.measures.measure import JUDGED_ONLY, REL, MeasureSpec, ParameterSpec
-from cranfield.measures.sums import log_discounts
+from cranfield.measures.sums import sum_over_ranks
 from cranfield.ranking.value import FloatQ, Ranking
 
 Ints = NDArray[np.int64]
@@ -142,12 +142,9 @@ def _reciprocal(rank: Any) -> Any:
 
 def _best_of_any(cutoff: int, alpha: float, discount: Discount) -> float:
     """The gain of a list whose every result is relevant to one subtopic."""
-    if alpha == 0 and discount is _logarithmic:
-        return log_discounts(cutoff)
     if 0 < alpha < 1:  # beyond this rank what is left of a gain is under the smallest number
-        cutoff = min(cutoff, math.ceil(VANISHED / math.log1p(-alpha)) + 1)
-    rank = np.arange(1, cutoff + 1)
-    return float(((1.0 - alpha) ** (rank - 1) * discount(rank)).sum())
+        cutoff = int(min(cutoff, VANISHED / math.log1p(-alpha) + 2))
+    return sum_over_ranks(lambda rank: (1.0 - alpha) ** (rank - 1.0) * discount(rank), cutoff)
 
 
 def alpha_dcg(ranking: Ranking, cutoff: int, *, rel: int = 1, alpha: float = 0.5) -> FloatQ:
