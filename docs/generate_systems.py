@@ -11,8 +11,11 @@ from python_markdown import docstring, fence, field_sentences, table
 from cranfield import pytest_plugin
 from cranfield.config import expand_preset, public_config, system_config
 from cranfield.config.gate import RULE_MODELS, GateConfig
+from cranfield.config.models import Config
+from cranfield.config.owners import OWNERS, Owner, keys_of
 from cranfield.config.presets import PRESETS, Preset
 from cranfield.gate.rules import RULES
+from cranfield.model.testset_options import config_options
 from cranfield.project.marker import MarkerSettings
 from cranfield.project.scores import Scores
 
@@ -90,7 +93,42 @@ def rules_page() -> str:
         examples = "gate:\n  rules:\n" + "".join(f"    - {example}\n" for example in rule.examples)
         sections += [f"## {rule.name}", rule.sentence, fence(examples, "yaml"), settings_table(keys)]
     about = "A rule may also name `testsets`, where a config has several."
-    return "\n\n".join([*sections, "## The block", about, settings_table(GateConfig)])
+    return "\n\n".join([*sections, "## The block", about, settings_table(GateConfig), *owners_section()])
+
+
+def kinds_text(found: set[str], all_kinds: set[str]) -> str:
+    """The kinds of system that have a key; nothing where all have it."""
+    rest = sorted(all_kinds - found)
+    if not found or not rest:
+        return ""
+    return f"all but {', '.join(rest)}" if len(rest) < len(found) else ", ".join(sorted(found))
+
+
+def owners_section() -> list[str]:
+    """Who decides each key with `--baseline-ref`, read from the markers of the models."""
+    intro = (
+        "With `--baseline-ref` a key of `cranfield.yaml` is read from the ref where another value could loosen the gate, and "
+        "from the working tree where it is under test. Every key has an owner beside its definition; a test fails for one without. "
+        "A block that the ref decides is decided with all of its keys. `testsets.NAME` are those of the ref, `systems.NAME` those of the change; a part of "
+        "a fusion that the ref does not have gets the limits of the system that it is a part of."
+    )
+    kinds: dict[tuple[str, Owner | None], set[str]] = {}
+    for key in keys_of(Config):
+        if key.owner != "each":
+            kinds.setdefault((".".join(key.place), key.owner), set()).update(key.kinds)
+    all_kinds = set().union(*kinds.values())
+    rows = (
+        (f"`{place}`", kinds_text(found, all_kinds), OWNERS[owner])
+        for (place, owner), found in kinds.items()
+        if owner is not None
+    )
+    options = ", ".join(f"`{row.spelling(name)}`" for name, row in config_options().items() if not row.with_ref)
+    allowed = ", ".join(f"`{row.spelling(name)}`" for name, row in config_options().items() if row.with_ref)
+    call = (
+        f"Options of the call that say which queries and judgments count are refused with `--baseline-ref`: {options}. "
+        f"{allowed} is taken from the call, because a baseline holds the digest of what the databases answered."
+    )
+    return ["## Who decides each key", intro, table(("key", "kinds of system", "decided by"), rows), call]
 
 
 def model_of(rule: str) -> type[BaseModel]:

@@ -18,7 +18,7 @@ from pydantic import (
     WithJsonSchema,
 )
 
-from cranfield.config.owners import OfChange, OfNone, OfRef
+from cranfield.config.owners import OfChange, OfRef
 from cranfield.config.reading import Check, Extract, compile_empty_regex, compiles
 from cranfield.config.services import Http, Mcp
 from cranfield.config.strict import Finding, Strict, by_key, checked, known_in
@@ -125,7 +125,7 @@ class CalledSystem(BaseSystem):
     """Seconds before the first retry, doubled for each further retry; `Retry-After` takes precedence."""
     empty: OfRef[Annotated[str, compiles(compile_empty_regex)] | None] = None
     """Regular expression for the output of a query without results; other output without results is a parse failure."""
-    depends: OfNone[list[Dependency]] = Field(default_factory=list)
+    depends: OfRef[list[Dependency]] = Field(default_factory=list)
     """What answers depend on: files and folders, relative to `cwd`; `{command: [...]}`, a command that prints the version of
     the index; `{field: NAME}`, a field of the answers that holds it. Kept answers are used only while all of it is unchanged,
     and are not used for a system without `depends`. Files named in a command, and the module of a function, are included."""

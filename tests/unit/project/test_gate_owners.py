@@ -69,11 +69,11 @@ def test_a_preset_sets_nothing_that_the_ref_decides(name: str) -> None:
     [
         ("ref", "k limits evidence convention alpha draws test margin verdict strata repo ids options collect measures primary adjust gate"),
         ("ref", "testsets.NAME.k testsets.NAME.repo testsets.NAME.params testsets.NAME.ids testsets.NAME.options"),
-        ("ref", "systems.NAME.timeout_s systems.NAME.retries systems.NAME.backoff_s systems.NAME.empty systems.NAME.preflight"),
+        ("ref", "systems.NAME.timeout_s systems.NAME.retries systems.NAME.backoff_s systems.NAME.empty systems.NAME.preflight systems.NAME.depends"),
         ("ref", "systems.NAME.concurrency systems.NAME.rate_per_s"),
         ("digest", "testset testsets.NAME.path"),
         ("change", "systems.NAME.command systems.NAME.params systems.NAME.extract systems.NAME.order systems.NAME.run systems.NAME.with"),
-        ("none", "grid confusion systems.NAME.depends"),
+        ("none", "grid confusion"),
     ],
 )  # fmt: skip
 def test_decisions(key: str, place: str) -> None:
