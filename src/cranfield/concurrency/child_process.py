@@ -46,7 +46,7 @@ class TooMuchOutputError(Exception):
 class ChildProcess(asyncio.SubprocessProtocol):
     """A program in a process group of its own."""
 
-    def __init__(self, mark: str, *, max_output_bytes: int, keeps_last_stderr: bool) -> None:
+    def __init__(self, mark: str, *, max_output_bytes: int, keeps_last_stderr: bool, has_own_stderr: bool) -> None:
         self._mark = mark
         self.stdout = bytearray()
         """Output that was received and not read by `read_line`."""
@@ -55,7 +55,7 @@ class ChildProcess(asyncio.SubprocessProtocol):
         """Bytes of stderr received, those dropped included."""
         self._limit = max_output_bytes
         self._keeps_last_stderr = keeps_last_stderr
-        self._open = {1, 2}
+        self._open = {1, 2} if has_own_stderr else {1}
         self._changed = asyncio.Event()
         self._exited = asyncio.Event()
         self._writable = asyncio.Event()
@@ -71,6 +71,7 @@ class ChildProcess(asyncio.SubprocessProtocol):
         env: Mapping[str, str],
         stdin: bool = False,
         max_output_bytes: int = MAX_OUTPUT_BYTES,
+        has_own_stderr: bool = True,
     ) -> ChildProcess:
         """Start a program.
 
@@ -80,6 +81,7 @@ class ChildProcess(asyncio.SubprocessProtocol):
             env: its whole environment.
             stdin: it is written to. Of its stderr the end is kept; of a program without input, the beginning.
             max_output_bytes: limit of stdout, or of one line where it is read by lines.
+            has_own_stderr: it is kept here; otherwise the program writes to the stderr of this process.
 
         Raises:
             NotStartedError: it could not be started.
@@ -88,10 +90,13 @@ class ChildProcess(asyncio.SubprocessProtocol):
         try:
             starting = asyncio.ensure_future(
                 asyncio.get_running_loop().subprocess_exec(
-                    lambda: cls(mark, max_output_bytes=max_output_bytes, keeps_last_stderr=stdin),
+                    lambda: cls(
+                        mark, max_output_bytes=max_output_bytes, keeps_last_stderr=stdin, has_own_stderr=has_own_stderr
+                    ),
                     # Bytes, so that a query is passed on unchanged in every locale.
                     *(argument.encode("utf-8", "surrogateescape") for argument in argv),
                     stdin=asyncio.subprocess.PIPE if stdin else asyncio.subprocess.DEVNULL,
+                    stderr=asyncio.subprocess.PIPE if has_own_stderr else None,
                     cwd=cwd,
                     env={**env, MARK_NAME: marks},
                     start_new_session=True,

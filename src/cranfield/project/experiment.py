@@ -197,6 +197,7 @@ def prepare(
     allow_drift: bool = False,
     cache: AnswerCache = "use",
     overrides: SetOverrides = NO_OVERRIDES,
+    isolated: bool = True,
 ) -> Experiment:
     """Load a test set of a config, build systems for it, and check that it allows the measures.
 
@@ -208,6 +209,7 @@ def prepare(
         allow_drift: accept a test set that no longer matches its repository.
         cache: what is done with the answers of earlier runs.
         overrides: what the call gives in place of the block `options`.
+        isolated: functions are called in processes of their own, which cannot end or change this one.
 
     Raises:
         InputError: the test set, with all its problems.
@@ -216,7 +218,7 @@ def prepare(
     chosen = config.sets[name]
     given = options_of(chosen.options, config.folder, overrides)
     testset = load_configured(config, name, given, allow_drift=allow_drift)
-    built = {system.name: system for system in build_systems(config, systems, chosen.params)}
+    built = {system.name: system for system in build_systems(config, systems, chosen.params, isolated=isolated)}
     for stored in run_file_systems(built.values()):
         stored.read = partial(read_for, testset, config.convention)
     limits = Limits(config.limits.max_failed_share, config.limits.min_judged_share, config.evidence)

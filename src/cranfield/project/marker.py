@@ -101,7 +101,7 @@ def _function_system(function: object, folder: Path) -> ConfiguredSystem:
 def _of_config(settings: MarkerSettings, config: Config) -> Experiment:
     name = config.set_name(None if settings.testset is None else str(settings.testset))
     system = settings.system if isinstance(settings.system, str) else _only_system(config)
-    experiment = prepare(config, name, [system], cache="off")
+    experiment = prepare(config, name, [system], cache="off", isolated=False)
     return replace(experiment, k=settings.k or experiment.k, convention=settings.convention or experiment.convention)
 
 

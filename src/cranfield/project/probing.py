@@ -63,7 +63,7 @@ def probe(
     config = load_config(config_path)
     given = _params(params)
     given_params = _set_params(config, testset)
-    (system,) = build_systems(config, [name], given_params)
+    (system,) = build_systems(config, [name], given_params, isolated=True)
     depth = k or config.k
     try:
         preflight([system], k=depth)

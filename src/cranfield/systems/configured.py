@@ -15,18 +15,18 @@ from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from cranfield.concurrency.loop import FunctionError, event_loop
-from cranfield.concurrency.retry import retry_policy
-from cranfield.config.config_digest import config_digest, public_config
-from cranfield.config.load import system_config
-from cranfield.config.systems import SystemConfig, expand_preset
 from cranfield.errors import UsageError
 from cranfield.model import Answer, CallLog, Order, Outcome, Query, Scalar
 from cranfield.systems.calls.answer_schema import REASON_CHARS, truncate
-from cranfield.systems.calls.extract import Extractor
 from cranfield.systems.calls.redact import Redactor
+
+if TYPE_CHECKING:
+    from cranfield.config.systems import SystemConfig
+    from cranfield.systems.calls.extract import Extractor
+    from cranfield.systems.kinds.function_process import FunctionProcess
 
 READING_S = 1.0
 """An output is read within the time limit of a call and this, in seconds."""
@@ -134,6 +134,8 @@ class ConfiguredSystem(ABC):
         Raises:
             UsageError: the settings are of another kind of system.
         """
+        from cranfield.config.systems import expand_preset  # slow, and the process of a function needs none of it
+
         self.name = name
         self.declared = config
         self.config: SystemConfig = expand_preset(config)
@@ -168,11 +170,16 @@ class ConfiguredSystem(ABC):
             >>> CommandSystem.of("echo", command=["echo", "doc:{query}"], extract={"regex": r"doc:\S+"}).order
             'given'
         """
+        from cranfield.config.load import system_config
+
         written = {key.removesuffix("_"): value for key, value in settings.items()}
         return cls(name, system_config(name, written), folder)
 
     def prepare(self) -> None:  # noqa: B027 - most kinds need nothing
         """Initialise the subclass; nothing is started yet."""
+
+    def isolate(self, processes: dict[str, FunctionProcess]) -> None:  # noqa: B027 - most kinds run no code here
+        """Have the code of the user called in a process of its own, which systems of the same code share."""
 
     def variables_of_settings(self) -> list[str]:
         """Names of environment variables in settings: `dsn_env: DATABASE_URL`."""
@@ -233,10 +240,14 @@ class ConfiguredSystem(ABC):
     @property
     def config_digest(self) -> str:
         """SHA-256 over the configuration as written; values of `env` and params of the set included."""
+        from cranfield.config.config_digest import config_digest
+
         return config_digest(self.declared, self.set_params)
 
     def public_config(self) -> Mapping[str, Any]:
         """The configuration as written, with the names but no values of environment variables, and params of the set."""
+        from cranfield.config.config_digest import public_config
+
         written = public_config(self.declared)
         params = {**written.get("params", {}), **self.set_params}
         return {**written, **({"params": params} if params else {})}
@@ -347,6 +358,8 @@ class ConfiguredSystem(ABC):
 
     @cached_property
     def _extractor(self) -> Extractor:
+        from cranfield.systems.calls.extract import Extractor
+
         return Extractor(self.config)
 
     async def _attempts(self, query: str, k: int, params: Mapping[str, Scalar]) -> tuple[Reply, float, int]:
@@ -378,6 +391,8 @@ class ConfiguredSystem(ABC):
 
 async def _retried(attempt: Callable[[], Awaitable[Reply]], allowed: int, backoff_s: float) -> Reply:
     from tenacity import AsyncRetrying
+
+    from cranfield.concurrency.retry import retry_policy
 
     policy = retry_policy(
         allowed,

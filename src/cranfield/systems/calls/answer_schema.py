@@ -219,7 +219,9 @@ def parse_answer(value: object, k: int, order: Order) -> Answer:
     results: object = value
     if isinstance(value, Answer):
         if value.outcome.is_failure or value.outcome is Outcome.MISSING:
-            return value
+            return Answer(
+                value.outcome, reason=parse_text(value.reason), fields=plain_json(dict(value.fields), "fields")
+            )
         fields, results = value.fields, value.hits
     elif isinstance(value, Mapping):
         if value.get("error") is not None:

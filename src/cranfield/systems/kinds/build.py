@@ -5,12 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from importlib import import_module
 from types import MappingProxyType
+from typing import TYPE_CHECKING
 
 from cranfield.config.models import Config
 from cranfield.config.systems import FusionConfig, expand_preset
 from cranfield.errors import UnknownNameError
 from cranfield.model import Scalar
 from cranfield.systems.configured import ConfiguredSystem
+
+if TYPE_CHECKING:
+    from cranfield.systems.kinds.function_process import FunctionProcess
 
 SYSTEM_CLASSES = {
     "command": "cranfield.systems.kinds.command:CommandSystem",
@@ -33,7 +37,11 @@ def system_class(kind: str) -> type[ConfiguredSystem]:
 
 
 def build_systems(
-    config: Config, names: Iterable[str] | None = None, params: Mapping[str, Scalar] = MappingProxyType({})
+    config: Config,
+    names: Iterable[str] | None = None,
+    params: Mapping[str, Scalar] = MappingProxyType({}),
+    *,
+    isolated: bool = False,
 ) -> list[ConfiguredSystem]:
     """The systems of a config, in the order of the file.
 
@@ -41,6 +49,7 @@ def build_systems(
         config: the config.
         names: names of systems; None: all.
         params: passed with every query of the test set.
+        isolated: functions are called in processes of their own, which cannot end or change this one.
 
     Raises:
         UnknownNameError: a name is not in the config.
@@ -49,22 +58,25 @@ def build_systems(
     for name in sorted(wanted or ()):
         if name not in config.systems:
             raise UnknownNameError.among("system", name, config.systems)
-    builder = _Builder(config, params)
+    builder = _Builder(config, params, isolated=isolated)
     return [builder.system(name) for name in config.systems if wanted is None or name in wanted]
 
 
 class _Builder:
     """Builds each part of fusions once: a part that two fusions share is called once for both."""
 
-    def __init__(self, config: Config, params: Mapping[str, Scalar]) -> None:
+    def __init__(self, config: Config, params: Mapping[str, Scalar], *, isolated: bool) -> None:
         self._config = config
         self._params = params
+        self._processes: dict[str, FunctionProcess] | None = {} if isolated else None
         self._parts: dict[str, ConfiguredSystem] = {}
 
     def system(self, name: str) -> ConfiguredSystem:
         """The system of a name; of a fusion, with its parts."""
         written = self._config.systems[name]
         system = system_class(expand_preset(written).kind)(name, written, self._config.folder, self._params)
+        if self._processes is not None:
+            system.isolate(self._processes)
         if isinstance(written, FusionConfig):
             system.parts = {part: self._part(part) for part in written.fusion.of}
         return system

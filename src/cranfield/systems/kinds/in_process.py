@@ -1,327 +1,68 @@
-"""Base class of systems in this process: a user function, plain or async, is loaded once, called for each query, and closed.
-
-What the function returns or raises is converted to a reply. Its stdout goes to stderr: stdout is for results.
-"""
+"""Base class of systems that are a function: in this process, or in one of its own."""
 
 from __future__ import annotations
 
-import asyncio
-import inspect
 import json
-import os
-import re
-import sys
-import traceback
 from abc import abstractmethod
-from collections.abc import Awaitable, Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Mapping
 from dataclasses import replace
-from itertools import islice
-from pathlib import Path
-from threading import Lock
-from typing import Any, TextIO
 
-from cranfield.concurrency.loop import EventLoop, FunctionError, Threads, event_loop
-from cranfield.config.reading import Extract, JsonLinesExtract
-from cranfield.model import Answer, Hit, Order, Outcome, Scalar
-from cranfield.systems.calls.answer_schema import (
-    HIT_FIELDS,
-    MAX_HITS,
-    UnparsableError,
-    first_line,
-    plain_json,
-    to_answer,
-    truncate,
-    type_name,
-)
+from cranfield.concurrency.loop import event_loop
+from cranfield.config.reading import JsonLinesExtract
+from cranfield.model import Scalar
 from cranfield.systems.configured import HEAD_CHARS, CheckFailedError, ConfiguredSystem, Received, Reply, failed
-
-_SHOWN_CHARS = 4 * HEAD_CHARS
-"""Maximum length of log texts before redaction: a truncated secret would not be recognised."""
-_ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
-_stdout_lock = Lock()
-_stdout_before: list[TextIO] = []
-"""The original stdout, once for each call under way."""
-
-
-def error_text(error: BaseException) -> str:
-    """`ValueError: the message`: first line, without addresses of objects, which differ from call to call."""
-    words = first_line(_ADDRESS.sub("", str(error)))
-    return f"{type(error).__name__}: {words}" if words else type(error).__name__
-
-
-def error_text_with_place(error: BaseException) -> str:
-    """As `error_text`, with file and line of the user's code."""
-    frames = traceback.extract_tb(error.__traceback__)
-    named = [frame for frame in frames if not frame.filename.startswith("<")]
-    user = [frame for frame in named if "importlib" not in frame.filename and not _is_of_package(frame.filename)]
-    place = f"{Path(user[-1].filename).name}, line {user[-1].lineno}: " if user else ""
-    return place + error_text(error)
-
-
-def _is_of_package(filename: str) -> bool:
-    return Path(__file__).parents[1] in Path(filename).parents
-
-
-def find_callable(found: object, name: str) -> Callable[..., Any]:
-    """The function to call for a query: the object itself, or its method `search`.
-
-    Raises:
-        CheckFailedError: it is not callable and has no method `search`.
-    """
-    if inspect.isclass(found):
-        hint = "with `with: {}` the class is instantiated first, and its instance is called."
-        raise CheckFailedError(f"{name} to be a function", "a class", hint)
-    search = getattr(found, "search", None)
-    if callable(search):
-        return search  # type: ignore[no-any-return]
-    if callable(found):
-        return found
-    raise CheckFailedError(f"{name} to be a function, or to have a method search", type_name(found))
-
-
-def check_signature(function: Callable[..., Any], name: str, params: Mapping[str, Scalar]) -> None:
-    """Check that a function can be called with a query, k and params.
-
-    Raises:
-        CheckFailedError: it cannot.
-    """
-    try:
-        signature = inspect.signature(function)
-    except (TypeError, ValueError):  # implemented in C without a signature
-        return
-    try:
-        signature.bind("query", 10, **params)
-    except TypeError as error:
-        parameters = ", ".join(["query", "k", *params])
-        raise CheckFailedError(f"{name} to take ({parameters})", f"{name}{signature}: {error}") from None
-
-
-class Function:
-    """A function that answers queries, plain or async."""
-
-    def __init__(
-        self, function: Callable[..., Any], threads: Threads, *, order: Order, extract: Extract | None
-    ) -> None:
-        self.called = function
-        self._threads = threads
-        self._order = order
-        self._extract = extract
-        self._loop: EventLoop | None = None
-        self.is_async = inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(
-            getattr(function, "__call__", None)  # noqa: B004 - the method of an object that can be called
-        )
-
-    async def ask(self, query: str, k: int, params: Mapping[str, Scalar]) -> Reply:
-        """Call it once; on a timeout the thread of a plain function is abandoned."""
-
-        def call() -> Reply | Awaitable[object]:
-            value = self.called(query, k, **params)
-            return value if inspect.isawaitable(value) else self._reply(value, k)
-
-        async def awaited(result: Any) -> Reply:
-            value = await self._own_loop().call(_wrap_errors(result))
-            # A generator runs the user's code while it is read: it has the same time limit, and may fail.
-            return await self._threads.call(lambda: self._reply(value, k))
-
-        try:
-            if self.is_async:
-                return await awaited(_call_async(self.called, query, k, params))
-            found = await self._threads.call(call)
-            return found if isinstance(found, Reply) else await awaited(found)
-        except FunctionError as raised:
-            return _error_reply(raised.error)
-
-    def close(self) -> None:
-        """End the event loop of an async function."""
-        own, self._loop = self._loop, None
-        if own is not None:
-            own.stop()
-
-    def _own_loop(self) -> EventLoop:
-        """A separate event loop: a function that never yields blocks no other system."""
-        self._loop = self._loop or EventLoop()
-        return self._loop
-
-    def _reply(self, value: object, k: int) -> Reply:
-        value = _as_list(value, k)
-        if self._extract is None or isinstance(value, Answer):
-            return Reply(_log_text(value), answer=to_answer(value, k, self._order))
-        if isinstance(value, str):
-            return Reply(value)
-        try:
-            value = plain_json(value, "what it returned")
-        except UnparsableError as error:
-            return failed(str(error), outcome=Outcome.UNPARSABLE, output=_log_text(value))
-        if isinstance(self._extract, JsonLinesExtract) and isinstance(value, list):
-            return Reply("\n".join(json.dumps(item, ensure_ascii=False) for item in value))
-        return Reply(json.dumps(value, ensure_ascii=False))
-
-
-def _as_list(value: object, k: int) -> object:
-    """An iterator as a list of at most one hit more than the maximum: it may be infinite."""
-    return list(islice(value, max(MAX_HITS, 10 * k) + 1)) if isinstance(value, Iterator) else value
-
-
-def _json_default(value: object) -> object:
-    """Non-JSON values for the log: a hit as its fields, others by `repr`."""
-    if isinstance(value, Hit):
-        return {name: content for name in HIT_FIELDS if (content := getattr(value, name)) is not None}
-    return repr(value)
-
-
-def _log_text(value: object) -> str:
-    try:
-        text = (
-            json.dumps(value, ensure_ascii=False, default=_json_default)
-            if isinstance(value, list | dict)
-            else repr(value)
-        )
-    except (TypeError, ValueError, RecursionError):  # mixed keys; circular or too deep
-        text = type_name(value)
-    return truncate(text, _SHOWN_CHARS)
-
-
-def _error_reply(error: BaseException) -> Reply:
-    reply = failed(error_text(error), may_retry=isinstance(error, ConnectionError | TimeoutError))
-    stderr = "".join(traceback.format_exception(error))
-    return Reply(reply.output, stderr[-_SHOWN_CHARS:], reply.answer, reply.may_retry)
-
-
-async def _call_async(function: Callable[..., Any], query: str, k: int, params: Mapping[str, Scalar]) -> object:
-    return await function(query, k, **params)
-
-
-async def _wrap_errors(awaitable: Any) -> object:
-    """Await it; wrap its exceptions, to distinguish them from our timeout and interruption."""
-    try:
-        return await awaitable
-    except asyncio.CancelledError as error:
-        task = asyncio.current_task()
-        if task is not None and task.cancelling():
-            raise
-        raise FunctionError(error) from None
-    except BaseException as error:  # a function may raise anything
-        if isinstance(error, GeneratorExit) and not _is_on_a_loop():
-            raise  # the coroutine was discarded
-        raise FunctionError(error) from None
-
-
-def _is_on_a_loop() -> bool:
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return False
-    return True
-
-
-@contextmanager
-def redirect_stdout() -> Iterator[None]:
-    """Redirect stdout to stderr until the last of the concurrent calls has ended."""
-    with _stdout_lock:
-        _stdout_before.append(_stdout_before[0] if _stdout_before else sys.stdout)
-        sys.stdout = sys.stderr
-    try:
-        yield
-    finally:
-        with _stdout_lock:
-            before = _stdout_before.pop()
-            if not _stdout_before:
-                sys.stdout = before
+from cranfield.systems.kinds.function import Form, LocalFunction, Reading, Source
+from cranfield.systems.kinds.function_process import FunctionProcess
+from cranfield.systems.kinds.sources import source_record
 
 
 class InProcessSystem(ConfiguredSystem):
-    """A system that is a function in this process.
-
-    A plain function is called in a thread, which is abandoned when its time is over. With one call at a time it is always
-    the same thread, in which the function is loaded too.
-    """
+    """A system that is a function: in this process, or, after `isolate`, in a process of its own."""
 
     def prepare(self) -> None:
         """Initialise; nothing is loaded yet."""
-        self._came_from = _folder()
-        self._threads = Threads(self.name)
-        self._loading = asyncio.Lock()
-        self._function: Function | None = None
-        self._made: object = None
+        self._function: LocalFunction | FunctionProcess | None = None
 
     @abstractmethod
-    def load(self) -> tuple[object, object]:
-        """What is called, and the object to close in the end, or None.
+    def source(self) -> Source:
+        """Where the function comes from."""
 
-        Raises:
-            CheckFailedError: it is not there, or cannot be made.
+    def isolate(self, processes: dict[str, FunctionProcess]) -> None:
+        """Have the function called in a process of its own, which cannot end or change this one.
+
+        Args:
+            processes: those of other systems, by what they load: systems of the same function share one.
         """
+        source = self.source()
+        key = json.dumps(source_record(source), sort_keys=True)
+        self._function = processes.setdefault(key, FunctionProcess(source))
+
+    @property
+    def function(self) -> LocalFunction | FunctionProcess:
+        """The function."""
+        self._function = self._function or LocalFunction(self.source())
+        return self._function
 
     async def make_ready(self) -> Reply | None:
         """Load the function."""
         try:
-            await self.loaded()
+            await self.function.load()
         except CheckFailedError as problem:
             return failed(f"{problem.expected}: {problem.found}")
         return None
 
     async def attempt(self, query: str, k: int, params: Mapping[str, Scalar], received: Received) -> Reply:  # noqa: ARG002
         """Call the function once."""
-        function = await self.loaded()
-        with redirect_stdout():
-            reply = await function.ask(query, k, params)
+        extract = self.config.extract
+        form: Form = "hits" if extract is None else "jsonl" if isinstance(extract, JsonLinesExtract) else "json"
+        reply = await self.function.ask(query, k, params, Reading(self.order, form))
         return replace(reply, stderr=self.redactor.redact(reply.stderr)[-HEAD_CHARS:])
 
     def request(self, query: str, k: int, params: Mapping[str, Scalar]) -> str:
         """The call as Python writes it."""
         named = "".join(f", {name}={value!r}" for name, value in params.items())
-        return f"{self.called}({query!r}, {k}{named})"
-
-    @property
-    def called(self) -> str:
-        """Name of the function, for messages."""
-        return self.name
-
-    async def loaded(self) -> Function:
-        """The function; loaded by the first call.
-
-        Raises:
-            CheckFailedError: it cannot be loaded.
-        """
-        async with self._loading:
-            if self._function is None:
-                try:
-                    with redirect_stdout():
-                        found = await self._threads.call(self._load)
-                except FunctionError as raised:
-                    raise raised.error from None
-                self._function = Function(found, self._threads, order=self.order, extract=self.config.extract)
-            return self._function
+        return f"{self.source().called}({query!r}, {k}{named})"
 
     def close(self) -> None:
-        """Call the method `close` of a made object, end the threads, and restore the working directory."""
-        function = event_loop().run(self._close())
-        if function is not None:
-            function.close()
-            if self._came_from is not None and _folder() != self._came_from:
-                with suppress(OSError):
-                    os.chdir(self._came_from)
-
-    async def _close(self) -> Function | None:
-        async with self._loading:
-            made, self._made = self._made, None
-            function, self._function = self._function, None
-        close = getattr(made, "close", None)
-        if callable(close):
-            with suppress(FunctionError, TimeoutError), redirect_stdout():
-                await asyncio.wait_for(self._threads.call(close), self.config.timeout_s)
-        self._threads.close()
-        return function
-
-    def _load(self) -> Callable[..., Any]:
-        found, self._made = self.load()
-        return find_callable(found, self.called)
-
-
-def _folder() -> Path | None:
-    """The working directory; None if it was removed."""
-    try:
-        return Path.cwd()
-    except OSError:
-        return None
+        """Close what was loaded; it is loaded again by the next call."""
+        event_loop().run(self.function.close(self.config.timeout_s))

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from cranfield.concurrency.child_process import ChildProcess, NotStartedError, TooMuchOutputError
 from cranfield.systems.calls.answer_schema import first_line
-from cranfield.systems.kinds.in_process import error_text
+from cranfield.systems.kinds.function import error_text
 
 if TYPE_CHECKING:
     from mcp import Client

@@ -17,7 +17,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from cranfield.systems.configured import CheckFailedError
-from cranfield.systems.kinds.in_process import error_text, error_text_with_place
+from cranfield.systems.kinds.function import error_text, error_text_with_place
 
 if TYPE_CHECKING:
     from modulefinder import ModuleFinder

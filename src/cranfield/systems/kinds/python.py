@@ -1,23 +1,24 @@
-"""A system under test that is a Python function, plain or async, in this process."""
+"""A system under test that is a Python function, plain or async."""
 
 from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import suppress
+from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, Self
 
 from cranfield.concurrency.loop import event_loop
 from cranfield.config.systems import PythonConfig
-from cranfield.errors import CranfieldError
 from cranfield.model import Order
-from cranfield.systems.calls.answer_schema import type_name
-from cranfield.systems.configured import CheckFailedError, Step
-from cranfield.systems.kinds.in_process import InProcessSystem, check_signature, error_text_with_place
-from cranfield.systems.kinds.modules import import_name, module_files
+from cranfield.systems.configured import Step
+from cranfield.systems.kinds.function import Source
+from cranfield.systems.kinds.in_process import InProcessSystem
+from cranfield.systems.kinds.modules import module_files
+from cranfield.systems.kinds.sources import ModuleSource
 
 
 class PythonSystem(InProcessSystem):
@@ -78,10 +79,13 @@ class PythonSystem(InProcessSystem):
         self._folders = tuple(dict.fromkeys((self.cwd.resolve(), self.folder.resolve())))
         self._module, _, self._attribute = self.config.python.partition(":")
 
-    @property
-    def called(self) -> str:
-        """The function's name."""
-        return self._attribute
+    def source(self) -> Source:
+        """The function object, or its module."""
+        if self._given is not None:
+            return _GivenSource(self._given, self._attribute)
+        folders = tuple(map(str, self._folders))
+        env = {name: value.get_secret_value() for name, value in self.config.env.items()}
+        return ModuleSource(self._module, self._attribute, folders, self.config.with_, str(self.folder), env)
 
     def ready_steps(self) -> Iterator[Step]:
         """Check that the function exists, is callable, and accepts its arguments."""
@@ -106,64 +110,16 @@ class PythonSystem(InProcessSystem):
         return "sha256:" + sha256(f"{digest}\n{source}".encode("utf-8", "surrogatepass")).hexdigest()
 
     def _check(self) -> str:
-        function = event_loop().run(self.loaded())
-        check_signature(function.called, self._attribute, {**self.config.params, **self.set_params})
-        return "an async function" if function.is_async else "a function"
+        return event_loop().run(self.function.check([*self.config.params, *self.set_params]))
+
+
+@dataclass(frozen=True, slots=True)
+class _GivenSource:
+    """A function object."""
+
+    function: Callable[..., Any]
+    called: str
 
     def load(self) -> tuple[object, object]:
-        """Import the function, or create it with its factory."""
-        if self._given is not None:
-            return self._given, None
-        found = import_name(self._module, self._attribute, self._folders)
-        settings = self.config.with_
-        if settings is None:
-            return found, None
-        offered = {"folder": self.folder, "environment": self.environment}
-        made = call_factory(
-            found, self._attribute, settings, offered, needed=("environment",) if self.config.env else ()
-        )
-        return made, made
-
-
-def call_factory(
-    factory: Any, name: str, settings: Mapping[str, Any], offered: Mapping[str, Any], *, needed: tuple[str, ...] = ()
-) -> object:
-    """Call a factory with its settings.
-
-    Args:
-        factory: the factory.
-        name: its name in messages.
-        settings: keyword arguments.
-        offered: passed if the factory has a parameter of that name.
-        needed: names in `offered` that the factory must have a parameter for.
-
-    Raises:
-        CheckFailedError: it is not callable, does not accept the settings, or raised an exception.
-    """
-    if not callable(factory):
-        raise CheckFailedError(f"{name} to be a function that takes `with`", type_name(factory))
-    try:
-        signature = inspect.signature(factory)
-    except (TypeError, ValueError):  # implemented in C without a signature
-        given = dict(settings)
-    else:
-        named = {
-            parameter.name for parameter in signature.parameters.values() if parameter.kind is not parameter.VAR_KEYWORD
-        }
-        for key in needed:
-            if key not in named:
-                raise CheckFailedError(f"{name} to take {key}, for the system has an env", f"{name}{signature}")
-        given = {**{key: value for key, value in offered.items() if key in named}, **settings}
-        try:
-            signature.bind(**given)
-        except TypeError as error:
-            raise CheckFailedError(
-                f"{name} to take {', '.join(given) or 'nothing'}", f"{name}{signature}: {error}"
-            ) from None
-    try:
-        return factory(**given)
-    except CranfieldError as error:
-        problem = error.problems[0]
-        raise CheckFailedError(problem.expected or "valid settings", problem.message, problem.hint) from error
-    except (Exception, SystemExit) as error:
-        raise CheckFailedError(f"{name} to create the system", error_text_with_place(error)) from error
+        """The function itself."""
+        return self.function, None
