@@ -9,10 +9,10 @@ import asyncio
 import os
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Self
@@ -26,7 +26,6 @@ from cranfield.systems.calls.redact import Redactor
 if TYPE_CHECKING:
     from cranfield.config.systems import SystemConfig
     from cranfield.systems.calls.extract import Extractor
-    from cranfield.systems.kinds.function_process import FunctionProcess
 
 READING_S = 1.0
 """An output is read within the time limit of a call and this, in seconds."""
@@ -49,24 +48,6 @@ class CheckFailedError(Exception):
     def redacted(self, redact: Callable[[str], str]) -> CheckFailedError:
         """The same failure without secrets."""
         return CheckFailedError(redact(self.expected), redact(self.found), self.hint and redact(self.hint))
-
-
-def in_stages(*stages: Iterable[Step]) -> Iterator[Step]:
-    """Checks in stages, each to be called before the next is requested; a stage is reached if the one before it passed."""
-    failed: list[str] = []
-
-    def noted(label: str, check: Callable[[], str]) -> str:
-        try:
-            return check()
-        except CheckFailedError:
-            failed.append(label)
-            raise
-
-    for stage in stages:
-        for label, check in stage:
-            yield label, partial(noted, label, check)
-        if failed:
-            return
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,9 +158,6 @@ class ConfiguredSystem(ABC):
 
     def prepare(self) -> None:  # noqa: B027 - most kinds need nothing
         """Initialise the subclass; nothing is started yet."""
-
-    def isolate(self, processes: dict[str, FunctionProcess]) -> None:  # noqa: B027 - most kinds run no code here
-        """Have the code of the user called in a process of its own, which systems of the same code share."""
 
     def variables_of_settings(self) -> list[str]:
         """Names of environment variables in settings: `dsn_env: DATABASE_URL`."""

@@ -19,7 +19,8 @@ from cranfield.formats.io.pipes import UnreadableError, refuse_device
 from cranfield.model import Answer, Query
 from cranfield.model.answer_rule import AnswerRule, parse_answer_rule
 from cranfield.systems.calls.answer_schema import output_hint
-from cranfield.systems.configured import CheckFailedError, ConfiguredSystem, Step, in_stages
+from cranfield.systems.calls.stages import in_stages
+from cranfield.systems.configured import CheckFailedError, ConfiguredSystem, Step
 from cranfield.systems.kinds.command import check_program
 from cranfield.words import n_of
 

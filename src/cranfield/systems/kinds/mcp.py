@@ -22,7 +22,8 @@ from cranfield.config.template import ENV, fill, fill_value, placeholders, reque
 from cranfield.errors import MissingExtraError, shorten, unknown_name
 from cranfield.model import Outcome, Scalar
 from cranfield.systems.calls.answer_schema import first_line, output_hint
-from cranfield.systems.configured import CheckFailedError, ConfiguredSystem, Received, Reply, Step, failed, in_stages
+from cranfield.systems.calls.stages import in_stages
+from cranfield.systems.configured import CheckFailedError, ConfiguredSystem, Received, Reply, Step, failed
 from cranfield.systems.kinds.command import argument_files, check_command
 from cranfield.systems.kinds.mcp_session import BrokenError, NoSessionError, Session, SessionOptions, ToolFailedError
 
