@@ -20,6 +20,15 @@ _ESCAPED_BYTES = range(0xDC80, 0xDD00)
 """Where Python puts the bytes 0x80 to 0xff of a name that is not UTF-8."""
 
 
+NAME_CHARS = 100
+"""Of the name of a run or a test set that comes from a file."""
+
+
+def short_name(name: str) -> str:
+    """A name as it is shown and stored: the tag of a run file may be as long as its line."""
+    return name if len(name) <= NAME_CHARS else name[: NAME_CHARS - 1] + "…"
+
+
 def n_of(n: int, things: str, number: Callable[[int], str] = str) -> str:
     """`3 spans of lines`, and `1 span of lines`: the first plural of `things` is put in the singular."""
     return f"{number(n)} {noun(n, things)}"

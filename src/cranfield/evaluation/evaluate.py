@@ -24,7 +24,7 @@ from cranfield.numbers import format_value
 from cranfield.ranking.value import UNKNOWN_COUNT, FloatQ, Ranking
 from cranfield.stats.describe import SMALLEST_FACTOR, describe, geometric_mean, total, weighted_mean
 from cranfield.stats.interval import t_interval
-from cranfield.words import first_of
+from cranfield.words import first_of, short_name
 
 Scored = tuple[FloatQ, NDArray[np.bool_], dict[str, str]]
 """What `compute` returns: values, which are scored, and why the others are not."""
@@ -77,7 +77,7 @@ def evaluate_ranking(
             requested = parse_all(("Silence",))
             results |= {measure: compute(measure, ranking) for measure in requested}
     return Evaluation(
-        name=name,
+        name=short_name(name),
         testset=testset,
         run_digest=run_digest,
         ranking=ranking,

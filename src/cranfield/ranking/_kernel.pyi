@@ -12,6 +12,7 @@ CARRIAGE_RETURN: int
 SCORE: int
 RANK: int
 DUPLICATE: int
+LONG_LINE: int
 
 @final
 class Index:

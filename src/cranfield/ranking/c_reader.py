@@ -313,7 +313,9 @@ class _Reader:
             return problems.duplicate_result(self.name, (line, other_line), query, got)
         if code == _kernel.CARRIAGE_RETURN:
             return problems.lone_carriage_return(self.name, line, got)
-        return (problems.bad_score if code == _kernel.SCORE else problems.bad_rank)(self.name, line, got)
+        if code in {_kernel.SCORE, _kernel.RANK}:
+            return (problems.bad_score if code == _kernel.SCORE else problems.bad_rank)(self.name, line, got)
+        return problems.long_line(self.name, line)
 
     def scan(self) -> Scan:
         """Read the file, and make arrays of the results."""

@@ -21,7 +21,7 @@ from cranfield.formats.io.files import opened, write_bytes
 from cranfield.ranking.scan import BLOCK_BYTES, JudgedIndex, Scan, ScanOptions, TopHits
 
 FOLDER_VARIABLE = "CRANFIELD_CACHE"
-FORMAT = 1
+FORMAT = 2
 """Incremented when a reader would make other columns of the same bytes."""
 HEAD_BYTES = 65_536
 DIGEST_BYTES = sha256().digest_size

@@ -12,6 +12,7 @@ from cranfield.ranking.cache import cached, may_be_cached
 from cranfield.ranking.engine import kernel_requested, requested_engine, requested_jobs, scan_file
 from cranfield.ranking.prepared import PreparedJudgments
 from cranfield.ranking.scan import REPORTED_HITS, Duplicates, Missing, Scan, ScanOptions
+from cranfield.words import short_name
 
 if TYPE_CHECKING:
     from cranfield.ranking.join import RankedRun
@@ -108,7 +109,7 @@ class FileReading:
             missing=self._missing,
             keep=self._options.keep,
             states_empty=False,
-            name=scan.tag or stem(self._path),
+            name=short_name(scan.tag) if scan.tag else stem(self._path),
             make_digest=lambda: scan.digest,
         )
 

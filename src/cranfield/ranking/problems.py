@@ -8,14 +8,22 @@ the best ranked result. A reader collects the first SHOWN_PROBLEMS problems.
 from __future__ import annotations
 
 from cranfield.errors import Problem, shorten
+from cranfield.formats.io.files import MOST_LINE_BYTES
 
+_COLUMNS = "query Q0 document rank score tag"
+_LINE = f"lines `{_COLUMNS}` that end in line feeds"
 GOT_BYTES = 1000
 """At most this much of a bad line or column is quoted."""
 
 
+def long_line(path: str, line: int) -> Problem:
+    """A line of more than MOST_LINE_BYTES; nothing behind it is read."""
+    return Problem(f"the line is longer than {MOST_LINE_BYTES} bytes", path=path, line=line, expected=_LINE)
+
+
 def short_line(path: str, line: int, n_columns: int, got: bytes) -> Problem:
     """A line of fewer than six columns; `got` is the line."""
-    expected = "6: query Q0 document rank score tag"
+    expected = f"6: {_COLUMNS}"
     return Problem(f"{n_columns} columns", path=path, line=line, expected=expected, got=_quoted(got))
 
 
@@ -53,7 +61,7 @@ def duplicate_result(path: str, lines: tuple[int, int], query_id: bytes, doc_id:
 
 def empty_run(path: str) -> Problem:
     """A file without a result line."""
-    return Problem("no line in this run", path=path, expected="lines `query Q0 document rank score tag`")
+    return Problem("no line in this run", path=path, expected=f"lines `{_COLUMNS}`")
 
 
 def _quoted(got: bytes) -> str:

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cranfield.errors import SHOWN_PROBLEMS, Problem, ProblemList, RunFormatError
-from cranfield.formats.io.files import BYTE_ORDER_MARK, from_here, opened, seekable, shown
+from cranfield.formats.io.files import BYTE_ORDER_MARK, MOST_LINE_BYTES, from_here, opened, seekable, shown
 from cranfield.ranking import problems
 from cranfield.ranking.query_ranker import rank_query
 from cranfield.ranking.scan import (
@@ -123,7 +123,10 @@ class _Scanner:
         """
         digests = BlockDigests(block_bytes)
         for number, line in enumerate(_lines(stream, digests), start=1):
-            self._take(number, line)
+            if len(line) > MOST_LINE_BYTES:
+                self._problems.problems.append(problems.long_line(self.path, number))
+                self._problems.raise_if_any()
+            self._take(number, line.removeprefix(BYTE_ORDER_MARK) if number == 1 else line)
         for query_id in list(self._rows):
             self._finish(query_id)
         self._problems.raise_if_any()
@@ -234,18 +237,18 @@ def _whole_number(column: bytes) -> int | None:
 
 
 def _lines(stream: BinaryIO, digests: BlockDigests) -> Iterator[bytes]:
-    """The lines of a stream without line feeds, and without the byte order mark of the first one."""
-    mark, unfinished = BYTE_ORDER_MARK, list[bytes]()
+    """The lines of a stream without line feeds; of one that is too long, the beginning."""
+    unfinished = b""
     while piece := stream.read(PIECE_BYTES):
         digests.update(piece)
         first, *more = piece.split(b"\n")
-        unfinished.append(first)
-        if more:
-            yield b"".join(unfinished).removeprefix(mark)
+        unfinished += first
+        if more or len(unfinished) > MOST_LINE_BYTES:
+            yield unfinished
             yield from more[:-1]
-            mark, unfinished = b"", more[-1:]
-    if rest := b"".join(unfinished).removeprefix(mark):
-        yield rest
+            unfinished = more[-1] if more else b""
+    if unfinished:
+        yield unfinished
 
 
 def _starts(counts: Sequence[int]) -> NDArray[np.int64]:

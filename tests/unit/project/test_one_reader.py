@@ -15,8 +15,9 @@ from pyarrow import parquet
 
 from cranfield.compat import ir_measures, pytrec_eval
 from cranfield.config import load_config
-from cranfield.errors import CranfieldError, InputError, PreflightError, RunFormatError
+from cranfield.errors import CranfieldError, InputError, PreflightError, RunFormatError, TestSetError
 from cranfield.evaluation.values import Evaluation
+from cranfield.formats.io.files import MOST_LINE_BYTES
 from cranfield.formats.runs.jsonl import read_run, write_run
 from cranfield.formats.testsets.trec import read_qrels, read_subtopic_qrels
 from cranfield.measures import parse
@@ -230,3 +231,16 @@ def test_random_changes_read_the_same(folder, monkeypatch, checkout):
         (folder / "a.run").write_bytes(mutate_bytes(draw, RUN, (RUN,)))
         found = doors(folder, draw.choice(("trec", "searchtweak", "octocode")), monkeypatch)
         assert found == dict.fromkeys(found, found["python"]), number
+
+
+def test_a_long_tag_is_shortened_wherever_it_is_a_name(folder):
+    (folder / "a.run").write_bytes(RUN.replace(b"tag", b"t" * 10_000))
+    evaluation = score(read_qrels(folder / "test.qrels"), folder / "a.run", [parse("RR")])
+    assert evaluation.name == "t" * 99 + "…"
+
+
+@pytest.mark.parametrize("read", [read_qrels, read_subtopic_qrels])
+def test_a_long_line_of_judgments_is_an_error(tmp_path, read):
+    (tmp_path / "a.qrels").write_bytes(b"q1 0 a 1\nq1 0 " + b"b" * MOST_LINE_BYTES + b" 1\n")
+    with pytest.raises(TestSetError, match=r":2: the line is longer than 1048576 bytes\."):
+        read(tmp_path / "a.qrels")

@@ -25,7 +25,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cranfield.errors import RunFormatError
-from cranfield.formats.io.files import GZIP_MAGIC, ZSTD_MAGIC
+from cranfield.formats.io.files import GZIP_MAGIC, MOST_LINE_BYTES, ZSTD_MAGIC
 from cranfield.ranking import c_reader, python_reader
 from cranfield.ranking.scan import BLOCK_BYTES, UNJUDGED, JudgedIndex, Scan, ScanOptions
 
@@ -958,3 +958,62 @@ def test_both_readers_find_the_same_in_a_larger_file(data, tmp_path_factory):
         assert expected[query_id.decode()].rows == rows_by_definition(path.read_bytes(), query_id, doc_ids, options)
     if c_reader.available():
         assert result_of(in_c(path, index, options), index) == expected
+
+
+# ---------------------------------------------------------------- long lines
+
+
+LONG = "q1 Q0 a 1 1 " + "t" * MOST_LINE_BYTES
+TOO_LONG = f"the line is longer than {MOST_LINE_BYTES} bytes; expected lines `query Q0 document rank score tag` that end in line feeds."
+
+
+@pytest.mark.parametrize("end", ["\n", "", "\nq1 Q0 b 2 x t\n"])
+@pytest.mark.parametrize(
+    ("before", "line"),
+    [("", 1), ("q1 Q0 b 2 1 t\n", 2), ("\ufeff# a\n\n", 3), ("q1 Q0 b 2 1 t\nq2 Q0 c 1 1 t\nq1 Q0 c 2 1 t\n", 4)],
+)
+def test_a_line_over_a_megabyte_ends_the_reading(problems, before, line, end):
+    assert problems(before + LONG + end) == [f"{line}: {TOO_LONG}"]
+
+
+@pytest.mark.parametrize("over", [0, 1])
+@pytest.mark.parametrize("before", ["", "q1 Q0 b 2 1 t\n" * 3])
+def test_the_limit_of_a_line_is_the_same_to_the_byte(scan, problems, over, before):
+    text = before.replace("b 2", "{} 2").format(*"bcd") + LONG[: MOST_LINE_BYTES + over] + "\n"
+    if over:
+        assert problems(text) == [f"{text.count(chr(10))}: {TOO_LONG}"]
+    else:
+        assert scan(text).n_lines == text.count("\n")
+
+
+def test_problems_before_a_long_line_are_named_too(problems):
+    assert problems("q1 Q0 a 1 x t\n" + LONG) == [
+        "1: the score is not a finite number; expected a number in column 5, got 'x'.",
+        f"2: {TOO_LONG}",
+    ]
+
+
+def test_a_file_without_line_feeds_is_not_read_to_its_end(read, tmp_path):
+    class Endless(io.RawIOBase):
+        n_read = 0
+
+        def readable(self):
+            return True
+
+        def seekable(self):
+            return True
+
+        def tell(self):
+            return 0
+
+        def seek(self, place, whence=0):
+            return 0
+
+        def readinto(self, buffer):
+            self.n_read += len(buffer)
+            assert self.n_read < 20 * MOST_LINE_BYTES
+            buffer[:] = b"x" * len(buffer)
+            return len(buffer)
+
+    with pytest.raises(RunFormatError, match="longer than"):
+        read(io.BufferedReader(Endless()), INDEX, ScanOptions())

@@ -35,6 +35,10 @@ STDIN = "-"
 """The path that stands for standard input."""
 
 
+MOST_LINE_BYTES = 1 << 20
+"""Of a line of columns, without its line feed: no id or tag is that long; the C kernel has the same limit."""
+MOST_RECORD_BYTES = 1 << 28
+"""Of a line that holds a whole answer."""
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 """Of UTF-8: some editors begin a file with it."""
 
@@ -114,6 +118,20 @@ def opened(path: Path, error: type[CranfieldError]) -> Iterator[BinaryIO]:
                 yield stream
     except (OSError, EOFError, zlib.error) as cause:
         raise error(refusal(path, cause)) from cause
+
+
+def bounded_lines(stream: BinaryIO, path: Path, error: type[CranfieldError], most: int) -> Iterator[bytes]:
+    """The lines of a stream, the first without a byte order mark.
+
+    Raises:
+        CranfieldError: of type `error`, when one is longer than `most` bytes: a file without line feeds is not read whole.
+    """
+    number = 0
+    while line := stream.readline(most + 2):
+        number += 1
+        if len(line.rstrip(b"\n")) > most:
+            raise error(Problem(f"the line is longer than {most} bytes", path=shown(path), line=number))
+        yield line.removeprefix(BYTE_ORDER_MARK) if number == 1 else line
 
 
 @contextmanager

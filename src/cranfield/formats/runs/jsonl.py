@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, NoReturn, TypeVar, get_args
 
 from cranfield.errors import ProblemList, RunFormatError, shorten
-from cranfield.formats.io.files import BYTE_ORDER_MARK, opened, shown, write_text
+from cranfield.formats.io.files import MOST_RECORD_BYTES, bounded_lines, opened, shown, write_text
 from cranfield.formats.runs.record import (
     RecordReader,
     answer_from_record,
@@ -22,6 +22,7 @@ from cranfield.formats.runs.record import (
     log_record,
 )
 from cranfield.model import Answer, CallLog, Order, Run
+from cranfield.words import short_name
 
 __all__ = ["answer_from_record", "answer_record", "json_line", "log_path", "read_run", "write_run"]
 
@@ -99,7 +100,7 @@ def read_run(path: Path | str) -> Run:
         )
     logs, changed = _read_logs(log_path(path))
     return Run(
-        name=header["name"],
+        name=short_name(header["name"]),
         answers=answers,
         depth=header.get("depth"),
         order=header.get("order", "given"),
@@ -183,8 +184,8 @@ class _LineReader:
 
     def records(self) -> Iterator[tuple[int, dict[str, Any]]]:
         with opened(self.path, RunFormatError) as stream:
-            for line, raw in enumerate(stream, start=1):
-                data = raw.removeprefix(BYTE_ORDER_MARK) if line == 1 else raw
+            lines = bounded_lines(stream, self.path, RunFormatError, MOST_RECORD_BYTES)
+            for line, data in enumerate(lines, start=1):
                 if not data.strip():
                     continue
                 record = self.attempt(line, _object, data)

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from cranfield.errors import ProblemList, TestSetError, shorten
 from cranfield.formats.io.cells import check_column, column_line, id_text, number_of, short
-from cranfield.formats.io.files import BYTE_ORDER_MARK, opened, shown, write_bytes
+from cranfield.formats.io.files import MOST_LINE_BYTES, bounded_lines, opened, shown, write_bytes
 from cranfield.formats.registry import NO_SUBGROUP
 from cranfield.formats.testsets.builder import HINT_RULES, TestSetBuilder
 from cranfield.formats.testsets.preferences import preference_problems
@@ -153,8 +153,7 @@ def _lines(path: Path, layout: Layout, builder: TestSetBuilder) -> Iterator[tupl
     numbers: dict[bytes, float] = {}  # by their text: a file holds few different ones
     n_columns = layout.n_columns
     with opened(path, TestSetError) as stream:
-        for number, raw in enumerate(stream, start=1):
-            line = raw.removeprefix(BYTE_ORDER_MARK) if number == 1 else raw
+        for number, line in enumerate(bounded_lines(stream, path, TestSetError, MOST_LINE_BYTES), start=1):
             columns = line.split()
             if not columns or line.startswith(b"#"):
                 continue

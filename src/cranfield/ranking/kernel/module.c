@@ -349,6 +349,7 @@ static const struct {
     {"SCORE", PROBLEM_SCORE},
     {"RANK", PROBLEM_RANK},
     {"DUPLICATE", PROBLEM_DUPLICATE},
+    {"LONG_LINE", PROBLEM_LONG_LINE},
 };
 
 static int module_exec(PyObject *module) {

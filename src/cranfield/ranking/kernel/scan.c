@@ -4,7 +4,7 @@
 #include "finish.h"
 #include "number.h"
 
-enum { RUN_COLUMNS = 6, GOT_BYTES = 4096, SPARE = 16, MOST_SHORT_DIGITS = 8 };
+enum { RUN_COLUMNS = 6, GOT_BYTES = 4096, SPARE = 16, MOST_SHORT_DIGITS = 8, MOST_LINE_BYTES = 1 << 20 };
 
 /* A line in its columns. */
 typedef struct {
@@ -18,6 +18,13 @@ static void bad_line(Scanner *scanner, ProblemCode code, size_t n_columns, Slice
     if (got.length > GOT_BYTES) got.length = GOT_BYTES;
     ScanProblem problem = {.code = code, .line = scanner->line, .n_columns = n_columns, .got = got};
     note_problem(scanner, &problem);
+}
+
+/* A line that is no result: reading ends, so that a file without line feeds takes no memory. */
+static ScanStatus refuse_long_line(Scanner *scanner) {
+    bad_line(scanner, PROBLEM_LONG_LINE, 0, (Slice){NULL, 0});
+    if (scanner->status == SCAN_FINE) scanner->status = SCAN_STOPPED;
+    return scanner->status;
 }
 
 /* ---- queries ---- */
@@ -251,6 +258,10 @@ static const uint8_t *read_lines(Scanner *scanner, const uint8_t *p, const uint8
         const uint8_t *start = p;
         p = line_end + 1;
         scanner->line++;
+        if (UNLIKELY(line_end - start > MOST_LINE_BYTES)) {
+            refuse_long_line(scanner);
+            break;
+        }
         uint64_t starts = ~marks.space & (marks.space << 1 | 1) & inside, ends = marks.space & ~marks.space << 1;
         uint64_t starts_1 = WITHOUT_LOWEST(starts), starts_2 = WITHOUT_LOWEST(starts_1);
         uint64_t starts_3 = WITHOUT_LOWEST(starts_2), starts_4 = WITHOUT_LOWEST(starts_3);
@@ -287,6 +298,10 @@ ScanStatus scanner_feed(Scanner *scanner, const void *bytes, size_t n_bytes) {
         const uint8_t *newline = memchr(p, '\n', n_bytes);
         size_t taken = newline ? (size_t)(newline + 1 - p) : n_bytes;
         if (!append_bytes(&scanner->carry, p, taken, READABLE)) return fail(scanner);
+        if (!newline && scanner->carry.used > MOST_LINE_BYTES) {
+            scanner->line++;
+            return refuse_long_line(scanner);
+        }
         if (!newline) return SCAN_FINE;
         read_carry(scanner);
         p += taken;

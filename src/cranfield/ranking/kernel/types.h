@@ -35,6 +35,7 @@ typedef enum {
     PROBLEM_SCORE,           /* got: the column */
     PROBLEM_RANK,            /* got: the column */
     PROBLEM_DUPLICATE,       /* got: the document */
+    PROBLEM_LONG_LINE,       /* the last problem: nothing behind it is read */
 } ProblemCode;
 
 typedef struct {
