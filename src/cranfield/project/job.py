@@ -73,7 +73,7 @@ class Job:
 
 @dataclass(frozen=True)
 class Extras:
-    """What reports show unseen_sentences the results."""
+    """What reports show besides the results."""
 
     contrasts: tuple[ContrastSpec, ...]
     today: date | None
