@@ -186,9 +186,11 @@ def cautions(about: LatencySummary) -> list[str]:
 
 
 def _logs(evaluation: Evaluation) -> Mapping[str, CallLog]:
-    """Query id to log, of the queries that count, in their order."""
+    """Query id to log, of the queries that count and were asked, in their order."""
     logs = evaluation.run.logs if evaluation.run is not None else {}
-    return {query_id: logs[query_id] for query_id in evaluation.query_ids if query_id in logs}
+    return {
+        query_id: logs[query_id] for query_id in evaluation.query_ids if query_id in logs and logs[query_id].attempts
+    }
 
 
 def _answered(evaluation: Evaluation) -> dict[str, float]:

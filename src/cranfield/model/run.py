@@ -72,7 +72,7 @@ class CallLog:
     stderr_head: str = ""
     """The last characters of stderr: programs write the cause of a failure at the end."""
     attempts: int = 1
-    """Times the call was tried: 1 and its retries."""
+    """Times the call was tried: 1 and its retries; 0 where the program had ended too often to be started again."""
     repeat_ms: tuple[float, ...] = ()
     """Latency of each repeated call."""
     unstable: tuple[str, ...] = ()

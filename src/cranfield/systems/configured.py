@@ -21,6 +21,7 @@ from cranfield.concurrency.loop import FunctionError, event_loop
 from cranfield.errors import UsageError
 from cranfield.model import Answer, CallLog, Order, Outcome, Query, Scalar
 from cranfield.systems.calls.answer_schema import REASON_CHARS, truncate
+from cranfield.systems.calls.deaths import Deaths
 from cranfield.systems.calls.redact import Redactor
 
 if TYPE_CHECKING:
@@ -62,6 +63,8 @@ class Reply:
     """A transient failure: too many requests, an error of the service, a broken connection."""
     retry_after_s: float | None = None
     """Wait that the service requests."""
+    died: bool = False
+    """The program ended or could not be started, or the service could not be reached."""
 
 
 def failed(reason: str, *, outcome: Outcome = Outcome.ERROR, output: str = "", may_retry: bool = False) -> Reply:
@@ -96,6 +99,8 @@ class ConfiguredSystem(ABC):
     """Key of its settings in cranfield.yaml: `command`, `http`, …"""
     retries = 0
     """Retries where the config does not say."""
+    starts_program = False
+    """Whether a program is started that answers many calls: one that ends on every call is not started again for a while."""
 
     def __init__(
         self,
@@ -132,6 +137,7 @@ class ConfiguredSystem(ABC):
         secrets = {key: value.get_secret_value() for key, value in self.config.env.items()}
         self.environment: Mapping[str, str] = {**os.environ, **secrets}
         self.prepare()
+        self._deaths = Deaths(self.config.concurrency, is_program=self.starts_program)
         self.redactor = Redactor(self.secrets())
 
     @classmethod
@@ -351,7 +357,12 @@ class ConfiguredSystem(ABC):
             return reply
 
         allowed = 1 + (self.retries if self.config.retries is None else self.config.retries)
+        if self._deaths.is_pausing:
+            if self.starts_program:
+                return failed(self._deaths.not_asked()), 0.0, 0
+            allowed = 1
         reply = await (attempt() if allowed == 1 else _retried(attempt, allowed, self.config.backoff_s))
+        self._deaths.count(reply.answer, died=reply.died)
         return reply, taken[-1], len(taken)
 
     async def _attempt_in_time(self, query: str, k: int, params: Mapping[str, Scalar]) -> Reply:

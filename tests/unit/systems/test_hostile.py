@@ -25,6 +25,7 @@ from cranfield.formats.runs.record import answer_record, json_line
 from cranfield.model import Outcome, Query
 from cranfield.project.experiment import collect_options
 from cranfield.systems import collect_all
+from cranfield.systems.calls.deaths import MOST_DEATHS
 from cranfield.systems.calls.redact import Redactor
 from cranfield.systems.collect.collection import collect
 from cranfield.systems.collect.dependencies import dependency_digest
@@ -438,6 +439,15 @@ def test_whatever_a_tool_does_is_an_answer_or_a_failure_and_the_next_call_is_ans
     answer, _ = ask(mcp, query)
     assert answer.outcome is outcome, answer
     assert [hit.id for hit in ask(mcp, "grid")[0].hits] == ["d1"]
+
+
+def test_a_server_that_dies_on_every_call_is_left_alone_after_some(mcp):
+    reasons = [ask(mcp, "half")[0].reason for _ in range(MOST_DEATHS + 1)]
+    ended = "the server ended with exit status 5"
+    assert reasons == [
+        *[ended] * MOST_DEATHS,
+        f"not asked: the program ended 5 times in a row without an answer (the last time: {ended})",
+    ]
 
 
 def test_a_server_that_dies_as_the_session_is_opened_fails_each_call_with_its_words(mcp, tmp_path):

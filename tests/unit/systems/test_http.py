@@ -19,6 +19,7 @@ from cranfield.concurrency.retry import retry_after_s
 from cranfield.config.services import Http
 from cranfield.errors import PreflightError
 from cranfield.model import Outcome, Query
+from cranfield.systems.calls.deaths import MOST_UNREACHED
 from cranfield.systems.calls.redact import Redactor, spellings
 from cranfield.systems.collect.preflight import preflight
 from cranfield.systems.kinds.http import HttpSystem
@@ -578,3 +579,9 @@ def test_a_system_made_in_code_needs_no_file(serve, servers, hit):
     assert ids(ask(system)[0]) == ["d1"]
     assert system.public_config()["http"] == {"url": service.url + "?q={query}"}
     system.close()
+
+
+def test_a_service_that_is_not_there_is_not_waited_for_again_and_again(servers, serve, http_system):
+    system = http_system(f"http://127.0.0.1:{servers.refused_port()}", retries=1)
+    attempts = [ask(system)[1].attempts for _ in range(MOST_UNREACHED + 2)]
+    assert attempts == [*[2] * MOST_UNREACHED, 1, 1]  # from then on a try each

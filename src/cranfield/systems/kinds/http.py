@@ -342,4 +342,5 @@ def _refused(response: _Response, redactor: Redactor) -> Reply:
 def _broken(error: BaseException, response: _Response) -> Reply:
     """The reply for an incomplete exchange."""
     reason, may_pass = failure_reason(error, has_begun=response.status > 0, is_sent=response.is_sent)
-    return failed(reason, output=response.head, may_retry=may_pass)
+    reply = failed(reason, output=response.head, may_retry=may_pass)
+    return replace(reply, died=may_pass and not response.is_sent)

@@ -49,7 +49,7 @@ class LineProgram(ABC):
 
     def ended(self, how: str) -> Reply:
         """The reply to calls under way when it ended by itself: `ended with exit status 3`."""
-        return failed(how, may_retry=True)
+        return replace(failed(how, may_retry=True), died=True)
 
     def invalid(self, what: str, output: str) -> Reply:
         """The reply to the oldest call when it wrote a line that is no answer: `a line that is not JSON`."""
@@ -90,7 +90,7 @@ class LineProgram(ABC):
         try:
             run = await self.running()
         except NotStartedError as error:
-            return failed(f"could not be started: {error}")
+            return replace(failed(f"could not be started: {error}"), died=True)
         number = next(self._numbers)
         stderr_start = run.program.n_stderr
         try:

@@ -28,6 +28,7 @@ class LinesSystem(ConfiguredSystem):
     """A long-running program of cranfield.yaml."""
 
     kind = "lines"
+    starts_program = True
     config: LinesConfig
 
     def prepare(self) -> None:

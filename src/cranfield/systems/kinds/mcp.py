@@ -52,6 +52,8 @@ class McpSystem(ConfiguredSystem):
         self._mcp = self.config.mcp
         if isinstance(self._mcp, McpServer):
             self.retries = 3
+        self.starts_program = isinstance(self._mcp, McpProgram)
+        self._is_legacy = False
         self._session: Session | None = None
         self._started: Session | None = None
         self._opening = asyncio.Lock()
@@ -67,7 +69,7 @@ class McpSystem(ConfiguredSystem):
         try:
             session = await self._open()
         except NoSessionError as error:
-            return Reply(stderr=error.stderr, answer=failed(str(error)).answer, may_retry=error.may_pass)
+            return replace(failed(str(error), may_retry=error.may_pass), stderr=error.stderr, died=True)
         stderr_start = session.n_stderr
         try:
             result = await session.call(self._mcp.tool, self._arguments(query, k, params))
@@ -82,7 +84,7 @@ class McpSystem(ConfiguredSystem):
             reply = replace(failed(str(error), may_retry=error.may_pass), retry_after_s=error.retry_after_s)
         except BrokenError as error:
             await self._close_session(session)
-            reply = failed(str(error), may_retry=True)
+            reply = replace(failed(str(error), may_retry=True), died=True)
         else:
             reply = self._reply(result)
         return replace(reply, stderr=session.stderr_from(stderr_start))
@@ -148,6 +150,7 @@ class McpSystem(ConfiguredSystem):
             if self._session is None:
                 self._started = Session(self._options())
                 self._session = await self._started.opened()
+                self._is_legacy = self._session.is_legacy
                 atexit.register(self.close)
             return self._session
 
@@ -156,7 +159,9 @@ class McpSystem(ConfiguredSystem):
         server = self._mcp if isinstance(self._mcp, McpServer) else None
         url = fill_value(server.url, values) if server else None
         headers = fill_value(server.headers, values) if server else {}
-        return SessionOptions(self._argv(), self.cwd, self.environment, url, headers, self.config.timeout_s)
+        return SessionOptions(
+            self._argv(), self.cwd, self.environment, url, headers, self.config.timeout_s, self._is_legacy
+        )
 
     async def _close_session(self, session: Session) -> None:
         if self._session is session:

@@ -66,6 +66,8 @@ class SessionOptions:
     url: str | None
     headers: Mapping[str, str]
     timeout_s: float
+    is_legacy: bool = False
+    """An earlier session was one of `Session.is_legacy`."""
 
 
 class Session:
@@ -100,6 +102,13 @@ class Session:
     def is_program(self) -> bool:
         """Whether the server is a child process."""
         return self._program is not None
+
+    @property
+    def is_legacy(self) -> bool:
+        """Whether the server knows the older handshake only. Asking it for the newer one may cost 10 s, once."""
+        from mcp_types.version import MODERN_PROTOCOL_VERSIONS
+
+        return self._client is not None and self._client.protocol_version not in MODERN_PROTOCOL_VERSIONS
 
     @property
     def is_over(self) -> bool:
@@ -194,8 +203,9 @@ class Session:
     async def _run(self) -> None:
         from mcp import Client
 
+        mode = "legacy" if self._options.is_legacy else "auto"
         try:
-            async with Client(_Transport(self._transport()), cache=None) as client:
+            async with Client(_Transport(self._transport()), mode=mode, cache=None) as client:
                 self._client = client
                 self._opened.set_result(None)
                 await self._closing.wait()
