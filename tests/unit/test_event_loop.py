@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
+import socket
+import subprocess
 import sys
+import textwrap
 
 import pytest
 
@@ -52,3 +56,40 @@ def test_exit_codes_of_programs_are_seen_where_the_end_of_children_was_ignored(t
     printed = subprocess.run(argv, capture_output=True, text=True, cwd=tmp_path, check=True, env=os.environ).stdout
     assert printed.strip() == "answered"
     assert signal.getsignal(signal.SIGCHLD) is not signal.SIG_IGN
+
+
+def test_a_look_up_that_hangs_delays_neither_the_interruption_nor_the_end_of_the_process():
+    source = """
+        import asyncio, socket, threading
+        from cranfield.concurrency.loop import event_loop
+
+        began = threading.Event()
+        def hang(*_, **__):
+            began.set()
+            threading.Event().wait(60)
+        socket.getaddrinfo = hang
+
+        async def look_up():
+            await asyncio.get_running_loop().getaddrinfo("search.example", 80)
+
+        async def look_up_in_time():
+            async with asyncio.timeout(0.01):
+                await look_up()
+
+        try:
+            event_loop().run(look_up_in_time())
+        except TimeoutError:
+            print(began.is_set(), flush=True)
+        """
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(source)], capture_output=True, text=True, timeout=20, check=False
+    )
+    assert (done.stdout, done.stderr) == ("True\n", "")
+
+
+def test_a_failed_look_up_raises_its_error():
+    async def look_up():
+        return await asyncio.get_running_loop().getaddrinfo("256.256.256.256", 80, flags=socket.AI_NUMERICHOST)
+
+    with pytest.raises(socket.gaierror):
+        event_loop().run(look_up())

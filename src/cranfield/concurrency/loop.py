@@ -14,13 +14,13 @@ import signal
 import threading
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Iterator
-from concurrent.futures import CancelledError, Future
+from concurrent.futures import CancelledError, Executor, Future
 from concurrent.futures import TimeoutError as NotYetDone
 from contextlib import contextmanager, suppress
-from functools import cache
+from functools import cache, partial
 from queue import SimpleQueue
 from threading import Thread
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar, TypeVarTuple, Unpack
 
 SIGNALS_S = 0.1
 """Longest time until a signal is noticed by a thread that waits for a result."""
@@ -28,6 +28,7 @@ _GRACE_S = 2.0
 """Longest wait for tasks to clean up at exit."""
 _RESPONSE_S = 0.5
 Result = TypeVar("Result")
+Arguments = TypeVarTuple("Arguments")
 _Call = tuple[Callable[[], Any], asyncio.Future[Any]]
 
 
@@ -99,11 +100,33 @@ class CallInterruptedError(Exception):
     """A call was cancelled: it has no outcome, and is repeated when the collection is resumed."""
 
 
+class _Loop(asyncio.SelectorEventLoop):
+    """Its own blocking calls, which are look-ups of host names, are made in threads that do not delay the end of the process."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._threads = Threads("cranfield-look-up")
+
+    def run_in_executor(
+        self, executor: Executor | None, func: Callable[[Unpack[Arguments]], Result], *args: *Arguments
+    ) -> asyncio.Future[Result]:
+        """As asyncio; without an executor, in a thread that is abandoned where the call is cancelled."""
+        if executor is not None:
+            return super().run_in_executor(executor, func, *args)
+        return self.create_task(self._call(partial(func, *args)))
+
+    async def _call(self, function: Callable[[], Result]) -> Result:
+        try:
+            return await self._threads.call(function)
+        except FunctionError as raised:
+            raise raised.error from None
+
+
 class EventLoop:
     """An asyncio event loop in a daemon thread."""
 
     def __init__(self) -> None:
-        self._loop = asyncio.new_event_loop()
+        self._loop = _Loop()
         self.threads = Threads("cranfield-worker")
         """For blocking work of calls: reading long outputs, loading certificates."""
         if threading.current_thread() is threading.main_thread() and signal.getsignal(signal.SIGCHLD) is signal.SIG_IGN:

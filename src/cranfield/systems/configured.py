@@ -359,7 +359,7 @@ class ConfiguredSystem(ABC):
         allowed = 1 + (self.retries if self.config.retries is None else self.config.retries)
         if self._deaths.is_pausing:
             if self.starts_program:
-                return failed(self._deaths.not_asked()), 0.0, 0
+                return failed(self._deaths.reason_unsent()), 0.0, 0
             allowed = 1
         reply = await (attempt() if allowed == 1 else _retried(attempt, allowed, self.config.backoff_s))
         self._deaths.count(reply.answer, died=reply.died)

@@ -41,6 +41,6 @@ class Deaths:
         elif answer is None or answer.outcome is not Outcome.TIMEOUT:
             self._in_a_row = 0
 
-    def not_asked(self) -> str:
+    def reason_unsent(self) -> str:
         """Reason of a query that is not asked."""
         return f"not asked: the program ended {self._in_a_row} times in a row without an answer (the last time: {self._how})"
