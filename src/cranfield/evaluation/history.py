@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import groupby
 
+from cranfield.evaluation.unseen import Unseen
 from cranfield.evaluation.verdict_table import VerdictCode
 
 
@@ -115,6 +116,8 @@ class Change:
     """For the number of comparisons."""
     verdict: VerdictCode | None = None
     """By the adjusted p: better, worse, no significant difference; None where it was not tested."""
+    unseen: Unseen | None = None
+    """Queries of a kind that is not among these, and what would turn the verdict; None from 50 queries on."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,6 +20,7 @@ from cranfield.evaluation.history import (
     measure_of,
     n_runs,
 )
+from cranfield.evaluation.unseen import Found, unseen_queries
 from cranfield.evaluation.verdict import DEFAULT_TEST, sign_of, verdict_of_p
 from cranfield.evaluation.verdict_table import VerdictCode
 from cranfield.measures import parse, parse_all
@@ -145,11 +146,16 @@ def changes(line: Line, values_of: ValuesOf) -> tuple[Change, ...]:
 
 
 def _decided(change: Change, p: float | None, measure: str) -> Change:
+    from cranfield.stats.table import TESTS
+
     if change.delta is None:
         return change
     sign = sign_of(parse(measure))
-    verdict = verdict_of_p(p, sign * change.delta, change.point.alpha or DEFAULT_ALPHA)
-    return replace(change, p_adjusted=p, verdict=verdict)
+    alpha = change.point.alpha or DEFAULT_ALPHA
+    verdict = verdict_of_p(p, sign * change.delta, alpha)
+    ends = (change.ci_low, change.ci_high) if TESTS[change.test].is_of_mean else (None, None)
+    unseen = unseen_queries(verdict, Found(change.n, change.delta, *ends, sign), alpha)
+    return replace(change, p_adjusted=p, verdict=verdict, unseen=unseen)
 
 
 def first_bad(line: Line, rule: Rule, values_of: ValuesOf = no_values, judge: Judge | None = None) -> FirstBad:

@@ -7,6 +7,8 @@ With a mean difference of m over all other queries and of x over those of the ki
 
 from __future__ import annotations
 
+import math
+
 from cranfield.errors import UsageError
 from cranfield.stats.vectors import check_alpha
 
@@ -35,7 +37,7 @@ def largest_unseen_share(n: int, alpha: float = 0.05) -> float:
     check_alpha(alpha)
     if n < 1:
         raise UsageError(f"{n} queries", expected="1 or more")
-    return float(1 - alpha ** (1 / n))
+    return -math.expm1(math.log(alpha) / n)
 
 
 def turning_difference(share: float, mean: float, threshold: float = 0.0) -> float:

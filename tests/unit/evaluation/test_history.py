@@ -19,6 +19,8 @@ from cranfield.evaluation.history import (
 )
 from cranfield.evaluation.history_changes import changes, first_bad, history_report
 from cranfield.evaluation.verdict_table import VerdictCode
+from cranfield.reporting.documents.history import history_document
+from cranfield.reporting.renderers.text import render_text
 
 START = datetime(2026, 11, 1, 9, tzinfo=UTC)
 AP = "AP"
@@ -172,6 +174,22 @@ def test_a_point_is_compared_with_the_one_before_it_by_the_paired_test():
     # Holm: the smallest of three p-values is multiplied by three.
     smallest = min(found, key=lambda change: change.p)
     assert smallest.p_adjusted == pytest.approx(3 * smallest.p)
+
+
+def test_beside_a_change_of_few_queries_stands_what_unseen_ones_could_turn():
+    # All 20 rise by .1: the interval is [.1, .1]; p = 1 - .05^(1/20) = .139108, L = .860892 * .1 / .139108
+    points, values_of = kept([0.5] * 20, [0.6] * 20)
+    (change,) = changes(lines(points, AP)[0], values_of)
+    assert change.verdict is VerdictCode.BETTER
+    assert (change.unseen.n, change.unseen.change) == (20, "loss")
+    assert change.unseen.size == pytest.approx(0.618866, abs=1e-5)
+    report = history_report(points, HistoryFilter(), values_of=values_of)
+    document = history_document(report)
+    assert f"Of the significant changes, the one that turns first: {change.unseen.sentence}." in render_text(
+        document
+    ).replace("\n", " ")
+    (line,) = document.payload()["lines"]
+    assert line["stretches"][0]["points"][1]["change"]["unseen"]["change"] == "loss"
 
 
 def test_the_declared_test_and_level_of_the_later_point_are_used():

@@ -8,6 +8,7 @@ from datetime import datetime
 
 from cranfield.evaluation.history import Change, FirstBad, HistoryPoint, HistoryReport, Line, n_runs
 from cranfield.evaluation.history_changes import MOST_CHANGES
+from cranfield.evaluation.unseen import nearest
 from cranfield.evaluation.verdict_table import VerdictCode
 from cranfield.numbers import format_count, format_delta, format_interval, format_p, format_plain, format_value
 from cranfield.reporting.charts.history import Dot, over_time
@@ -172,6 +173,9 @@ class _LineSection:
         tested = [change for change in self.changes.values() if change.p_adjusted is not None]
         if tested:
             yield Paragraph(_about_changes(tested, len(self.changes)), "note")
+        unseen = nearest(change.unseen for change in tested if change.verdict in SIGNIFICANT)
+        if unseen is not None:
+            yield Paragraph(f"Of the significant changes, the one that turns first: {unseen.sentence}.", "note")
         missing = [point for point in self.line.points if point.values is None]
         if missing and len(self.line.points) > 1:
             n = n_of(len(missing), "runs", format_count)
