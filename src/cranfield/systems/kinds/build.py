@@ -12,7 +12,7 @@ from cranfield.config.systems import FusionConfig, expand_preset
 from cranfield.errors import UnknownNameError
 from cranfield.model import Scalar
 from cranfield.systems.configured import ConfiguredSystem
-from cranfield.systems.kinds.in_process import InProcessSystem
+from cranfield.systems.kinds.function_system import FunctionSystem
 
 if TYPE_CHECKING:
     from cranfield.systems.kinds.function_process import FunctionProcess
@@ -76,7 +76,7 @@ class _Builder:
         """The system of a name; of a fusion, with its parts."""
         written = self._config.systems[name]
         system = system_class(expand_preset(written).kind)(name, written, self._config.folder, self._params)
-        if self._processes is not None and isinstance(system, InProcessSystem):
+        if self._processes is not None and isinstance(system, FunctionSystem):
             system.isolate(self._processes)
         if isinstance(written, FusionConfig):
             system.parts = {part: self._part(part) for part in written.fusion.of}

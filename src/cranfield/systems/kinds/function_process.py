@@ -28,6 +28,8 @@ from cranfield.systems.kinds.sources import source_record
 
 WORKER = "cranfield.systems.kinds.function_worker"
 MAX_ANSWER_BYTES = 64 * 1024 * 1024
+LOAD_S = 600.0
+"""Time limit of the import of a module and the call of a factory, in seconds: a model may be large."""
 
 
 class FunctionProcess(LineProgram):
@@ -83,9 +85,14 @@ class FunctionProcess(LineProgram):
                 raise CheckFailedError(
                     f"a process for {self._source.called}", f"could not be started: {error}"
                 ) from None
-            if run is not self._loaded_in:
-                await self._request({"do": "load"})
-                self._loaded_in = run
+            if run is self._loaded_in:
+                return
+            try:
+                async with asyncio.timeout(LOAD_S):
+                    await self._request({"do": "load"})
+            except TimeoutError:
+                raise CheckFailedError(f"{self._source.called} to be loaded", f"not in {LOAD_S:g} s") from None
+            self._loaded_in = run
 
     async def check(self, params: Collection[str]) -> str:
         """As `LocalFunction.check`.
@@ -93,6 +100,7 @@ class FunctionProcess(LineProgram):
         Raises:
             CheckFailedError: it cannot be loaded, or not be called.
         """
+        await self.load()
         return (await self._request({"do": "check", "params": list(params)})).output
 
     async def ask(self, query: str, k: int, params: Mapping[str, Scalar], reading: Reading) -> Reply:

@@ -13,12 +13,12 @@ from pathlib import Path
 from cranfield.concurrency.loop import event_loop
 from cranfield.config.systems import PluginConfig
 from cranfield.systems.configured import CheckFailedError, Step
-from cranfield.systems.kinds.in_process import InProcessSystem
+from cranfield.systems.kinds.function_system import FunctionSystem
 from cranfield.systems.kinds.modules import module_files
 from cranfield.systems.kinds.sources import PluginSource
 
 
-class PluginSystem(InProcessSystem):
+class PluginSystem(FunctionSystem):
     """A system provided by an installed package."""
 
     kind = "plugin"

@@ -16,12 +16,12 @@ from cranfield.config.systems import PythonConfig
 from cranfield.model import Order
 from cranfield.systems.configured import Step
 from cranfield.systems.kinds.function import Source
-from cranfield.systems.kinds.in_process import InProcessSystem
+from cranfield.systems.kinds.function_system import FunctionSystem
 from cranfield.systems.kinds.modules import module_files
 from cranfield.systems.kinds.sources import ModuleSource
 
 
-class PythonSystem(InProcessSystem):
+class PythonSystem(FunctionSystem):
     """A function `module:name`, called as `name(query, k, **params)`; with `with`, a factory of that function.
 
     Example:

@@ -16,7 +16,7 @@ from cranfield.systems.kinds.function_process import FunctionProcess
 from cranfield.systems.kinds.sources import source_record
 
 
-class InProcessSystem(ConfiguredSystem):
+class FunctionSystem(ConfiguredSystem):
     """A system that is a function: in this process, or, after `isolate`, in a process of its own."""
 
     def prepare(self) -> None:
