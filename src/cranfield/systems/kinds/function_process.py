@@ -32,6 +32,10 @@ LOAD_S = 600.0
 """Time limit of the import of a module and the call of a factory, in seconds: a model may be large."""
 
 
+class NotLoadedError(CheckFailedError):
+    """The process could not be started, ended while it loaded the function, or loads it without end."""
+
+
 class FunctionProcess(LineProgram):
     """A function in a process of its own; used as a `LocalFunction`."""
 
@@ -66,7 +70,7 @@ class FunctionProcess(LineProgram):
 
     def ended(self, how: str) -> Reply:
         """The process ended by itself, with whatever status."""
-        return failed(f"the process {how} before it answered", may_retry=True)
+        return replace(failed(f"the process {how} before it answered", may_retry=True), died=True)
 
     def invalid(self, what: str, output: str) -> Reply:  # noqa: ARG002 - it is of no use
         """The function wrote to the pipe of the answers, or its answer is too long."""
@@ -91,7 +95,7 @@ class FunctionProcess(LineProgram):
                 async with asyncio.timeout(LOAD_S):
                     await self._request({"do": "load"})
             except TimeoutError:
-                raise CheckFailedError(f"{self._source.called} to be loaded", f"not in {LOAD_S:g} s") from None
+                raise NotLoadedError(f"{self._source.called} to be loaded", f"not in {LOAD_S:g} s") from None
             self._loaded_in = run
 
     async def check(self, params: Collection[str]) -> str:
@@ -125,5 +129,5 @@ class FunctionProcess(LineProgram):
         if isinstance(reply, FailedCheck):
             raise reply.error
         if reply.answer is not None:
-            raise CheckFailedError(f"{self._source.called} to be loaded", reply.answer.reason or "a failure")
+            raise NotLoadedError(f"{self._source.called} to be loaded", reply.answer.reason or "a failure")
         return reply

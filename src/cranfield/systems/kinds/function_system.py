@@ -12,12 +12,14 @@ from cranfield.config.reading import JsonLinesExtract
 from cranfield.model import Scalar
 from cranfield.systems.configured import HEAD_CHARS, CheckFailedError, ConfiguredSystem, Received, Reply, failed
 from cranfield.systems.kinds.function import Form, LocalFunction, Reading, Source
-from cranfield.systems.kinds.function_process import FunctionProcess
+from cranfield.systems.kinds.function_process import FunctionProcess, NotLoadedError
 from cranfield.systems.kinds.sources import source_record
 
 
 class FunctionSystem(ConfiguredSystem):
     """A system that is a function: in this process, or, after `isolate`, in a process of its own."""
+
+    starts_program = True
 
     def prepare(self) -> None:
         """Initialise; nothing is loaded yet."""
@@ -48,7 +50,8 @@ class FunctionSystem(ConfiguredSystem):
         try:
             await self.function.load()
         except CheckFailedError as problem:
-            return failed(f"{problem.expected}: {problem.found}")
+            reply = failed(f"{problem.expected}: {problem.found}")
+            return replace(reply, died=isinstance(problem, NotLoadedError))
         return None
 
     async def attempt(self, query: str, k: int, params: Mapping[str, Scalar], received: Received) -> Reply:  # noqa: ARG002
