@@ -28,13 +28,13 @@ from cranfield.gate.rules import check_fit, compared_measures, in_classes, measu
 from cranfield.gate.verdict import GateTerms, judge_all
 from cranfield.model.renaming import match_ids, own_id
 from cranfield.project.experiment import Experiment, prepare, prepare_all, require_one_set
-from cranfield.project.gate_folder import Source, collection_folder, refuse_links
+from cranfield.project.gate_folder import Source, check_outputs, collection_folder
 from cranfield.project.gate_plan import Plan, planned, refuse_overrides
 from cranfield.project.gate_runs import Answered, answered, refuse_source
 from cranfield.project.history import remember
 from cranfield.project.loading import NO_OVERRIDES, SetOverrides
 from cranfield.project.recipe import with_measure
-from cranfield.reporting import Document, save_report
+from cranfield.reporting import Document, save_reports
 from cranfield.reporting.documents.gate import gate_document
 from cranfield.systems import progress_on
 from cranfield.testsets.split import only
@@ -91,11 +91,10 @@ def run_gate(
         refuse_overrides(overrides)
     for note in plan.notes:  # also where the gate ends before its report
         progress_on(sys.stderr).note(note)
-    written = tuple(out / name for name in GATE_FILES)
     with gate_experiments(plan, overrides) as experiments:
         refuse_source(source, experiments, ref)
         baselines = _baselines(plan, experiments)
-        refuse_links(written)
+        check_outputs(out, experiments, [out / name for name in GATE_FILES])
         judged = [each if ref is None else _as_accepted(each, baselines[each.name]) for each in experiments]
         with collection_folder(out, experiments, source, ref) as folder:
             results = {
@@ -103,20 +102,18 @@ def run_gate(
                 for each in answered(judged, source, folder, whole=experiments)
             }
             document = gate_document(list(results.items()))
-            _save(document, written)
+            written = _save(document, out)
     if not source.is_finished:  # a finished run is in the history already
         _remember(plan, experiments, results, out / GATE_FILES[1])
     return GateJob(results, document, written)
 
 
-def _save(document: Document, paths: Sequence[Path]) -> None:
-    for folder in {path.parent for path in paths}:
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise UsageError(refusal(folder, error)) from error
-    for path in paths:
-        save_report(document, path)
+def _save(document: Document, out: Path) -> tuple[Path, ...]:
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UsageError(refusal(out, error)) from error
+    return save_reports(document, out, GATE_FILES, root=out)
 
 
 def _remember(plan: Plan, experiments: Sequence[Experiment], results: Mapping[str, GateResult], report: Path) -> None:

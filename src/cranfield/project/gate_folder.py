@@ -14,8 +14,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from cranfield.errors import Problem, UsageError
+from cranfield.errors import UsageError
 from cranfield.formats.io.files import refusal
+from cranfield.formats.io.own_folder import check_inside, folder_inside
 from cranfield.project.experiment import Experiment, require_folder
 from cranfield.systems import Interrupted, progress_on
 from cranfield.systems.collect.collection import RUNS, locked
@@ -42,6 +43,15 @@ class Source:
         return self.folder is not None or self.run is not None
 
 
+@dataclass(frozen=True, slots=True)
+class CollectionFolder:
+    """A private folder to collect in."""
+
+    path: Path
+    if_interrupted: str
+    """What becomes of its answers then."""
+
+
 def keeps_nothing(ref: str | None) -> str:
     """Why answers of an interrupted gate are not used; empty where they are."""
     if ref is not None:
@@ -54,7 +64,7 @@ def keeps_nothing(ref: str | None) -> str:
 @contextmanager
 def collection_folder(
     out: Path, experiments: Sequence[Experiment], source: Source, ref: str | None = None
-) -> Iterator[Path | None]:
+) -> Iterator[CollectionFolder | None]:
     """A private folder to collect in; the runs are in the output folder at the end of the block.
 
     Args:
@@ -71,7 +81,7 @@ def collection_folder(
         yield None
         return
     require_folder(out)
-    refuse_links([*_folders(out, experiments)])
+    check_outputs(out, experiments)
     try:
         out.mkdir(parents=True, exist_ok=True)
         with locked(out, out):
@@ -83,7 +93,7 @@ def collection_folder(
                 text = f"left by an interrupted gate, not used, and removed when this one has finished: {first_of(map(str, others))}"
                 progress_on(sys.stderr).note(text)
             with _kept_if_interrupted(folder, keeps_nothing(ref)):
-                yield folder
+                yield CollectionFolder(folder, _if_interrupted(folder, keeps_nothing(ref)))
             _publish(folder, out, experiments)
             for path in (folder, *others):
                 shutil.rmtree(path, ignore_errors=True)
@@ -91,32 +101,21 @@ def collection_folder(
         raise UsageError(refusal(Path(error.filename or out), error)) from error
 
 
-def refuse_links(paths: Iterable[Path]) -> None:
-    """Refuse to write where a link leads elsewhere.
+def check_outputs(out: Path, experiments: Sequence[Experiment], files: Iterable[Path] = ()) -> None:
+    """Refuse a link in the place of a folder or file that a gate writes, before a query is sent.
 
     Raises:
-        UsageError: with each link.
+        UsageError: with its place.
     """
-    links = [path for path in paths if path.is_symlink()]
-    if links:
-        raise UsageError(
-            [
-                Problem(
-                    "this is a link, and is not followed",
-                    path=str(path),
-                    expected="a folder or file of the gate",
-                    hint="remove it",
-                )
-                for path in links
-            ]
-        )
-
-
-def _folders(out: Path, experiments: Sequence[Experiment]) -> Iterator[Path]:
-    for experiment in experiments:
-        if experiment.name:
-            yield out / experiment.name
-        yield out / experiment.name / RUNS
+    if not out.is_dir():
+        return
+    try:
+        for path in files:
+            check_inside(out, path)
+        for experiment in experiments:
+            check_inside(out, out / experiment.name / RUNS, is_folder=True)
+    except OSError as error:
+        raise UsageError(refusal(Path(error.filename or out), error)) from error
 
 
 def _left_folders(out: Path) -> list[Path]:
@@ -132,6 +131,13 @@ def _left(resume: Path, out: Path) -> Path:
     return found[0]
 
 
+def _if_interrupted(folder: Path, why_not: str) -> str:
+    """What becomes of the answers of a call that does not finish."""
+    if why_not:
+        return f"none is kept: {why_not}."
+    return f"the same command with --resume {folder} uses them; without it, a gate that finishes removes them."
+
+
 @contextmanager
 def _kept_if_interrupted(folder: Path, why_not: str) -> Iterator[None]:
     """Keep the answers of a call that does not finish, and say where; or remove them where none may be used."""
@@ -141,14 +147,8 @@ def _kept_if_interrupted(folder: Path, why_not: str) -> Iterator[None]:
         has_answers = any(path.is_file() for path in folder.rglob("*"))
         if why_not or not has_answers:
             shutil.rmtree(folder, ignore_errors=True)
-        again = f"the same command with --resume {folder} uses them; without it, a gate that finishes removes them"
-        if isinstance(error, Interrupted):
-            message = f"{error.collected} of {error.total} answers are kept in {folder}; {again}."
-            if why_not:
-                message = f"{error.collected} of {error.total} answers were collected, and none is kept: {why_not}."
-            raise Interrupted(error.collected, error.total, folder, message) from None
-        if has_answers and not why_not:
-            progress_on(sys.stderr).note(f"the answers are kept in {folder}; {again}")
+        elif not isinstance(error, Interrupted):
+            progress_on(sys.stderr).note(f"the answers are kept: {_if_interrupted(folder, why_not)}")
         raise
 
 
@@ -157,6 +157,8 @@ def _publish(folder: Path, out: Path, experiments: Sequence[Experiment]) -> None
     for experiment in experiments:
         source, target = folder / experiment.name / RUNS, out / experiment.name / RUNS
         if source.is_dir():
-            target.mkdir(parents=True, exist_ok=True)
-            for path in sorted(source.iterdir(), reverse=True):  # NAME.log.jsonl after NAME.jsonl: it belongs to that
-                path.replace(target / path.name)
+            with folder_inside(out, target, make=0o777) as handle:
+                for path in sorted(
+                    source.iterdir(), reverse=True
+                ):  # NAME.log.jsonl after NAME.jsonl: it belongs to that
+                    os.replace(path, path.name, dst_dir_fd=handle)

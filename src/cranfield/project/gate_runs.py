@@ -17,7 +17,7 @@ from cranfield.formats.runs.jsonl import read_run
 from cranfield.gate.result import EarlierSource, SourceKind
 from cranfield.model import CallLog, Run
 from cranfield.project.experiment import Experiment
-from cranfield.project.gate_folder import Source, keeps_nothing
+from cranfield.project.gate_folder import CollectionFolder, Source, keeps_nothing
 from cranfield.systems.collect.collection import PARTIAL, RUNS
 from cranfield.systems.collect.journal import with_ages
 from cranfield.systems.kinds.run_file import RunFileSystem, run_file_systems
@@ -51,7 +51,11 @@ class _Found:
 
 
 def answered(
-    experiments: Sequence[Experiment], source: Source, folder: Path | None, *, whole: Sequence[Experiment] = ()
+    experiments: Sequence[Experiment],
+    source: Source,
+    folder: CollectionFolder | None,
+    *,
+    whole: Sequence[Experiment] = (),
 ) -> Iterator[Answered]:
     """Each experiment with the evaluation of its system: collected now, or of a finished run.
 
@@ -98,18 +102,19 @@ def refuse_source(source: Source, experiments: Sequence[Experiment], ref: str | 
             raise UsageError([_pilot_problem(path) for path in pilots])
 
 
-def _collected(experiments: Sequence[Experiment], folder: Path, source: Source) -> dict[str, _Found]:
+def _collected(experiments: Sequence[Experiment], folder: CollectionFolder, source: Source) -> dict[str, _Found]:
     """Runs collected now; the systems of every test set are checked first."""
     for experiment in experiments:
         _ = experiment.checks
     runs: dict[str, _Found] = {}
     for experiment in experiments:
-        place, name = folder / experiment.name, experiment.systems[0].name
+        place, name = folder.path / experiment.name, experiment.systems[0].name
         resumed = _resumed(experiment, place / RUNS / f"{name}.jsonl") if source.resume is not None else None
         if resumed is None:
             journal = place / PARTIAL / f"{name}.jsonl"
             digest = _file_digest(journal) if source.resume is not None else ""
-            (run,) = experiment.collect(place).values()
+            options = replace(experiment.collecting, if_interrupted=folder.if_interrupted)
+            (run,) = replace(experiment, collecting=options).collect(place).values()
             resumed = _Found(run, None, source.resume or place, digest)
         runs[experiment.name] = resumed
     return runs

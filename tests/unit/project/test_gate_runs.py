@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import stat
@@ -118,7 +119,7 @@ def test_an_interrupted_gate_is_resumed_by_name_alone_and_the_report_says_so_fir
     stopped = interrupt(lambda: gated(config))
     (folder,) = left(config)
     assert str(stopped) == (
-        f"interrupted: 2 of 4 answers are kept in {folder}; the same command with --resume {folder} uses them; "
+        f"interrupted: 2 of 4 answers were collected; the same command with --resume {folder} uses them; "
         "without it, a gate that finishes removes them."
     )
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700
@@ -151,11 +152,12 @@ def test_a_gate_without_resume_removes_what_an_interrupted_one_left_when_it_is_d
 
 
 def test_a_gate_that_was_killed_before_its_report_is_resumed_without_a_call(
-    config: Path, monkeypatch: pytest.MonkeyPatch
+    config: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    (config.parent / "out").mkdir()
-    (config.parent / "out/gate.json").mkdir()  # the report cannot be written
+    own = (config.parent / "answer.sh").read_text()
+    (config.parent / "answer.sh").write_text(own + "mkdir -p out/gate.json\n")  # the report cannot be written
     assert "gate.json" in message(config)
+    assert "the answers are kept: the same command with --resume" in capfd.readouterr().err
     (folder,) = left(config)
     (config.parent / "out/gate.json").rmdir()
     job = gated(config, Source(resume=folder))
@@ -198,13 +200,25 @@ def test_only_a_folder_that_a_gate_left_is_resumed(config: Path, planted: str) -
     assert (config.parent / "elsewhere").is_dir()
 
 
+def test_a_disk_that_is_full_names_the_folder_that_is_resumed(config: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Full(Silent):
+        def advance(self, system: str, query: Query, answer: Answer, log: CallLog) -> None:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr("cranfield.project.experiment.progress_on", lambda _: Full())
+    text = message(config)
+    (folder,) = left(config)
+    assert "no space left on device" in text
+    assert f"the same command with --resume {folder} uses them" in text
+
+
 @pytest.mark.parametrize("place", ["out/runs", "out/gate.md"])
 def test_a_planted_link_is_an_error_and_its_target_stays(config: Path, place: str) -> None:
     target = config.parent / "target"
     target.mkdir() if place == "out/runs" else target.write_text("mine")
     (config.parent / "out").mkdir()
     (config.parent / place).symlink_to(target)
-    assert "this is a link, and is not followed" in message(config)
+    assert "this is a symbolic link" in message(config)
     assert not (config.parent / "asked.txt").exists()
     assert list(target.iterdir()) == [] if target.is_dir() else target.read_text() == "mine"
 

@@ -162,7 +162,7 @@ def collected(
     collections = [Collector(testset, group, k, pilot, options, progress or Silent()) for group in groups]
     try:
         with ExitStack() as stack:
-            with sigterm_interrupts(), _reported(out_dir):
+            with sigterm_interrupts(), _reported(out_dir, options.if_interrupted):
                 top.mkdir(parents=True, exist_ok=True)
                 with folder_inside(top, folder, make=0o777):
                     stack.enter_context(locked(folder, out_dir))
@@ -170,23 +170,25 @@ def collected(
                 for collection in collections:
                     runs |= _collect_with_journals(collection, top, folder)
             yield runs
-            with _reported(out_dir):
+            with _reported(out_dir, options.if_interrupted):
                 remove_journals(top, folder / PARTIAL, runs)
     except Interrupted:
         raise
     except KeyboardInterrupt:
         n_collected = sum(collection.n_collected for collection in collections)
-        raise Interrupted(n_collected, len(testset.queries) * len(systems), out_dir) from None
+        total, then = len(testset.queries) * len(systems), options.if_interrupted
+        message = f"{n_collected} of {total} answers were collected; {then}" if then else ""
+        raise Interrupted(n_collected, total, out_dir, message) from None
 
 
 @contextmanager
-def _reported(out_dir: Path) -> Iterator[None]:
+def _reported(out_dir: Path, if_interrupted: str) -> Iterator[None]:
     """Report what the system refused; the answers so far are kept."""
     try:
         yield
     except OSError as error:
         problem = refusal(Path(error.filename or out_dir), error)
-        hint = "the answers so far are kept: the same command goes on from there."
+        hint = if_interrupted or "the answers so far are kept: the same command goes on from there."
         raise UsageError(replace(problem, hint=hint) if error.errno in _NO_ROOM else problem) from error
 
 

@@ -27,6 +27,8 @@ class CollectOptions:
     on are cached."""
     refresh: bool = False
     """Replace cached answers by new ones."""
+    if_interrupted: str = ""
+    """What becomes of the answers of an interrupted collection, and how to go on; empty: the same command resumes it."""
 
     def __post_init__(self) -> None:
         """Reject invalid numbers."""
