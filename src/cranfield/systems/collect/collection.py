@@ -50,9 +50,9 @@ AT_A_TIME = 200
 class Interrupted(KeyboardInterrupt):
     """A collection was interrupted by Ctrl-C or SIGTERM; its answers are kept, and the same call resumes it."""
 
-    def __init__(self, collected: int, total: int, out_dir: Path, message: str = "") -> None:
-        kept = f"{collected} of {total} answers are kept in {out_dir}; the same command goes on from there."
-        super().__init__(f"interrupted: {message or kept}")
+    def __init__(self, collected: int, total: int, out_dir: Path, then: str = "") -> None:
+        kept = f"are kept in {out_dir}; the same command goes on from there."
+        super().__init__(f"interrupted: {collected} of {total} answers {f'were collected; {then}' if then else kept}")
         self.collected = collected
         self.total = total
         self.out_dir = out_dir
@@ -176,9 +176,8 @@ def collected(
         raise
     except KeyboardInterrupt:
         n_collected = sum(collection.n_collected for collection in collections)
-        total, then = len(testset.queries) * len(systems), options.if_interrupted
-        message = f"{n_collected} of {total} answers were collected; {then}" if then else ""
-        raise Interrupted(n_collected, total, out_dir, message) from None
+        total = len(testset.queries) * len(systems)
+        raise Interrupted(n_collected, total, out_dir, options.if_interrupted) from None
 
 
 @contextmanager
