@@ -176,8 +176,7 @@ def collected(
         raise
     except KeyboardInterrupt:
         n_collected = sum(collection.n_collected for collection in collections)
-        total = len(testset.queries) * len(systems)
-        raise Interrupted(n_collected, total, out_dir, options.if_interrupted) from None
+        raise Interrupted(n_collected, len(testset.queries) * len(systems), out_dir, options.if_interrupted) from None
 
 
 @contextmanager
