@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from cranfield.errors import UsageError
 from cranfield.evaluation.evidence.inspection import as_setting, inspect_systems
-from cranfield.evaluation.evidence.values import Finding, Scored, Setting
+from cranfield.evaluation.evidence.values import Finding, Scored, Setting, without_secrets
 from cranfield.evaluation.verdict_table import VerdictCode
 from cranfield.measures import CATALOGUE, Measure
 from cranfield.model import Run, TestSet
@@ -139,7 +139,7 @@ class Limits:
     def inspect(self, systems: Sequence[Scored], primary: Measure | None) -> tuple[Finding, ...]:
         """What the evidence checks find in the systems of one test set; see `inspect_systems`."""
         shares = {"max_failed_share": self.max_failed_share, "min_judged_share": self.min_judged_share}
-        return inspect_systems(systems, primary, self.evidence, shares)
+        return without_secrets(inspect_systems(systems, primary, self.evidence, shares), systems)
 
 
 @dataclass(frozen=True)

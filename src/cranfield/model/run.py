@@ -47,6 +47,19 @@ class Hit:
     """Place inside the document, in the system's own words (`12-40`)."""
     tokens: float | None = None
     """What reading it costs, in tokens (or any unit that the whole run uses); None when unknown."""
+    redacted_id: str | None = None
+    """The id for people to see, where it holds a secret of the system's settings; `id` is what is matched."""
+    redacted_span: str | None = None
+
+    @property
+    def public_id(self) -> str:
+        """The id, without secrets."""
+        return self.id if self.redacted_id is None else self.redacted_id
+
+    @property
+    def public_span(self) -> str | None:
+        """The span, without secrets."""
+        return self.span if self.redacted_span is None else self.redacted_span
 
 
 @dataclass(frozen=True, slots=True)

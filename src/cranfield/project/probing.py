@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -164,7 +164,8 @@ def _raw(exchange: Exchange) -> list[Code | Paragraph]:
 def _hits_table(exchange: Exchange) -> Table:
     columns = (Column("rank", "count"), Column("id"), Column("score", "value"), Column("title"), Column("span"))
     rows = [
-        (rank, hit.id, hit.score, hit.title or "", hit.span or "") for rank, hit in enumerate(exchange.answer.hits, 1)
+        (rank, hit.public_id, hit.score, hit.title or "", hit.public_span or "")
+        for rank, hit in enumerate(exchange.answer.hits, 1)
     ]
     return Table(columns, rows, "Hits in the order of the output, before sorting and cutting", shown=None)
 
@@ -176,7 +177,11 @@ FIELDS: Fields = {
 
 
 def _exchange_payload(system: ConfiguredSystem, query: str, k: int, exchange: Exchange) -> dict[str, Any]:
-    hits = [{key: value for key, value in record_of(hit).items() if value is not None} for hit in exchange.answer.hits]
+    public = [
+        replace(hit, id=hit.public_id, span=hit.public_span, redacted_id=None, redacted_span=None)
+        for hit in exchange.answer.hits
+    ]
+    hits = [{key: value for key, value in record_of(hit).items() if value is not None} for hit in public]
     head = {"system": system.name, "kind": system.config.kind, "query": query, "k": k}
     rules = _rules(system, exchange)
     return {**head, **record_of(exchange, FIELDS), "hits": hits, **({"rules": rules} if rules else {})}

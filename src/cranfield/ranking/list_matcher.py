@@ -136,7 +136,7 @@ def match_list(
             watch.see(hit, rank, relevant=False)
             if rank <= keep:
                 state = State.JUDGED if expectation.closed_world else State.UNJUDGED
-                matched.top.append(RankedHit(rank, hit.id, hit.score, hit.title, state, span=hit.span))
+                matched.top.append(RankedHit(rank, hit.public_id, hit.score, hit.title, state, span=hit.public_span))
             continue
         for covered in items:
             matched.covered.setdefault(covered, rank)
@@ -152,8 +152,9 @@ def match_list(
         watch.see(hit, rank, relevant=levels[items[0]] >= 1)  # credited or not
         if rank <= keep:
             label = expectation.labels[item]
+            name = label if label == hit.id else hit.public_id  # what the test set itself names is no secret
             matched.top.append(
-                RankedHit(rank, hit.id, hit.score, hit.title, state, level, gain, label, credited, hit.span)
+                RankedHit(rank, name, hit.score, hit.title, state, level, gain, label, credited, hit.public_span)
             )
     matched.aspects = watch.rows()
     return matched

@@ -311,12 +311,10 @@ class ConfiguredSystem(ABC):
     def _redacted(self, answer: Answer, tried: str) -> Answer:
         """An answer without secrets: a service may send back what it was sent.
 
-        Ids and spans are not changed: they are compared with the test set.
+        Ids and spans are compared with the test set: they get a second form, for people to see.
         """
         reason = None if answer.reason is None else truncate(self.redactor.redact(answer.reason), REASON_CHARS) + tried
-        hits = tuple(
-            hit if hit.title is None else replace(hit, title=self.redactor.redact(hit.title)) for hit in answer.hits
-        )
+        hits = tuple(map(self.redactor.redact_hit, answer.hits))
         return replace(answer, hits=hits, reason=reason, fields=self.redactor.redact_value(answer.fields))
 
     def interrupt(self) -> None:

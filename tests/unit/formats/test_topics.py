@@ -180,3 +180,10 @@ def test_json_lines_hold_any_text(tmp_path: Path) -> None:
     queries = (Query("1", "a\tb\n<title>"), Query("é", "x\u2028y"))
     write_queries_jsonl(TestSet("t", queries), tmp_path / "q")
     assert read_queries(tmp_path / "q").queries == queries
+
+
+def test_an_empty_topic_is_refused_with_its_line(tmp_path):
+    path = tmp_path / "a.topics"
+    path.write_text("<top>\n<num> 1\n<title> one\n</top>\n<top>\n</top>\n")
+    with pytest.raises(TestSetError, match=r":5: the topic has no number"):
+        read_queries(path, "topics")

@@ -66,7 +66,7 @@ def few_ids(system: Inspected, limit: float) -> Iterator[Found]:
 
 def repeated_ids(answer: Answer, config: Mapping[str, object]) -> Found | None:
     """One answer in which most results repeat an id; None for any other, and for a short one."""
-    hits = [(hit.id, hit.span) for hit in answer.hits]
+    hits = [(hit.public_id, hit.public_span) for hit in answer.hits]
     distinct = dict.fromkeys(hits)
     if len(hits) < FEWEST_IN_ANSWER or 2 * len(distinct) > len(hits):
         return None

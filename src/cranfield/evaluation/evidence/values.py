@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, Protocol
+
+from cranfield.errors import shorten
 
 if TYPE_CHECKING:
     import numpy as np
@@ -120,6 +122,21 @@ class Scored(Protocol):
     @property
     def scored(self) -> Mapping[Measure, NDArray[np.bool_]]:
         """bool[Q] of each measure: where it has a value."""
+
+
+def without_secrets(findings: tuple[Finding, ...], systems: Iterable[Scored]) -> tuple[Finding, ...]:
+    """Findings whose sentences name no id that holds a secret of a system: checks compare the ids that were returned."""
+    if not findings:
+        return findings
+    answers = [answer for system in systems if system.run is not None for answer in system.run.answers.values()]
+    hidden = {hit.id: hit.public_id for answer in answers for hit in answer.hits if hit.redacted_id is not None}
+
+    def public(sentence: str) -> str:
+        for name in sorted(hidden, key=len, reverse=True):
+            sentence = sentence.replace(name, hidden[name]).replace(shorten(name), shorten(hidden[name]))
+        return sentence
+
+    return tuple(replace(finding, sentence=public(finding.sentence)) for finding in findings) if hidden else findings
 
 
 def void_sentences(findings: Iterable[Finding]) -> tuple[str, ...]:

@@ -18,7 +18,7 @@ from cranfield.model import Answer, CallLog, Hit, Outcome
 from cranfield.record import plain, record_of
 
 ANSWER_KEYS = ("query_id", "outcome", "reason", "fields", "hits", "log")
-HIT_KEYS = ("id", "score", "title", "span", "tokens")
+HIT_KEYS = ("id", "score", "title", "span", "tokens", "redacted_id", "redacted_span")
 LOG_KEYS = ("latency_ms", "stdout_head", "stderr_head", "attempts", "repeat_ms", "unstable", "cached", "at", "age_s")
 
 _LONE_SURROGATE = re.compile("[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc00-\udfff]")
@@ -186,8 +186,9 @@ class RecordReader:
             name = f"hits[{index}]"
             hit = self.mapping(entry, name, HIT_KEYS)
             hit_id = self.text(hit, "id", required=True, of=name) or ""
-            title, span = self.text(hit, "title", of=name), self.text(hit, "span", of=name)
-            yield Hit(hit_id, self.number(hit, "score", of=name), title, span, self.number(hit, "tokens", of=name))
+            texts = {key: self.text(hit, key, of=name) for key in ("title", "span", "redacted_id", "redacted_span")}
+            score, tokens = self.number(hit, "score", of=name), self.number(hit, "tokens", of=name)
+            yield Hit(hit_id, score, tokens=tokens, **texts)
 
     def log(self, value: object, name: str) -> CallLog:
         """The log of a call."""

@@ -137,7 +137,7 @@ def _topics(text: str, tags: re.Pattern[str], name: str, builder: TestSetBuilder
 def _classic_topic(text: str, start: int, end: int, builder: TestSetBuilder, counts: dict[str, int]) -> None:
     fields: dict[str, str] = {}
     tags = list(_CLASSIC.finditer(text, start, end))
-    for tag, following in zip(tags, [*[tag.start() for tag in tags[1:]], end], strict=True):
+    for tag, following in zip(tags, [*(tag.start() for tag in tags[1:]), end], strict=False):  # a topic may hold no tag
         name = tag.group(2).lower()
         if not tag.group(1) and name not in fields:
             value = text[tag.end() : following]

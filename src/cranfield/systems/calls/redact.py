@@ -4,11 +4,17 @@ from __future__ import annotations
 
 import json
 from base64 import b64encode, urlsafe_b64encode
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from html import escape
 from typing import Any
 from urllib.parse import quote, quote_plus, unquote, urlsplit
 
+from cranfield.model import Hit
+
+_MARKUP_IN_JSON = {ord(char): f"\\u{ord(char):04x}" for char in "<>&"}
+SHORTEST_IN_BASE64 = 8
+"""Shorter parts of a longer Base64 text are not redacted: they occur by chance."""
 SHORTEST_SECRET = 4
 """Shorter values (`C`, `1`, `yes`) are not redacted: they are not secrets, and occur in every output."""
 
@@ -43,6 +49,16 @@ class Redactor:
             return {self.redact(str(key)): self.redact_value(item) for key, item in value.items()}
         return [self.redact_value(item) for item in value] if isinstance(value, list | tuple) else value
 
+    def redact_hit(self, hit: Hit) -> Hit:
+        """A result without secrets in its title, and with forms of its id and span that hold none."""
+        if not self._hidden:
+            return hit
+        title, name, span = (text and self.redact(text) for text in (hit.title, hit.id, hit.span))
+        if (title, name, span) == (hit.title, hit.id, hit.span):
+            return hit
+        redacted_id, redacted_span = name if name != hit.id else None, span if span != hit.span else None
+        return replace(hit, title=title, redacted_id=redacted_id, redacted_span=redacted_span)
+
 
 def _secrets_in(value: str) -> Iterator[str]:
     """The value, and the password in it if it is a URL."""
@@ -67,10 +83,24 @@ def spellings(value: str) -> Iterator[str]:
         quoted = json.dumps(value, ensure_ascii=is_ascii)[1:-1]
         yield quoted
         yield quoted.replace("/", "\\/")
-    yield escape(value)
-    for encoded in (b64encode(data), urlsafe_b64encode(data)):
-        yield encoded.decode("ascii")
-        yield encoded.decode("ascii").rstrip("=")
+    for text in (value, *(json.dumps(value, ensure_ascii=is_ascii)[1:-1] for is_ascii in (True, False))):
+        yield text.translate(_MARKUP_IN_JSON)
+        yield escape(text)
+        yield escape(text).replace("&quot;", "&#34;").replace("&#x27;", "&#39;")
+    for encode in (b64encode, urlsafe_b64encode):
+        whole = encode(data).decode("ascii")
+        yield from (whole, whole.rstrip("="))
+        yield from _within_base64(data, encode)
+
+
+def _within_base64(data: bytes, encode: Callable[[bytes], bytes]) -> Iterator[str]:
+    """What stays the same of a value in the middle of a longer text, at each of three offsets: `user:VALUE` in Base64."""
+    for offset in range(3):
+        text = encode(bytes(offset) + data).decode("ascii").rstrip("=")
+        end = len(text) - ((offset + len(data)) % 3 > 0)  # the last character holds bits of what follows
+        inner = text[(0, 2, 3)[offset] : end]
+        if len(inner) >= SHORTEST_IN_BASE64:
+            yield inner
 
 
 def _lower_escapes(text: str) -> str:

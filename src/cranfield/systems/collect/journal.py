@@ -278,11 +278,11 @@ def difference(first: Answer, later: Answer, order: Order = "given") -> str | No
         return f"{first.outcome.value}, then {later.outcome.value}"
     for rank, (hit, other) in enumerate(zip(first.hits, later.hits, strict=False), start=1):
         if hit.id != other.id:
-            return f"rank {rank}: {hit.id}, then {other.id}"
+            return f"rank {rank}: {hit.public_id}, then {other.public_id}"
         if hit.span != other.span:
-            return f"rank {rank}: {hit.id} at {hit.span}, then at {other.span}"
+            return f"rank {rank}: {hit.public_id} at {hit.public_span}, then at {other.public_span}"
         if order != "given" and hit.score != other.score:
-            return f"rank {rank}: {hit.id} with {hit.score}, then with {other.score}"
+            return f"rank {rank}: {hit.public_id} with {hit.score}, then with {other.score}"
     if len(first.hits) != len(later.hits):
         return f"{len(first.hits)} results, then {len(later.hits)}"
     return None

@@ -37,7 +37,7 @@ class RunFileSystem(ConfiguredSystem):
         answer = self.run.answers.get(query.id, Answer(Outcome.MISSING, reason=NOT_THERE))
         log = self.run.logs.get(query.id, CallLog(0.0))
         request = self.request(query.id, k, {}) if is_shown else ""
-        output = "\n".join(hit.id for hit in answer.hits) if is_shown else ""
+        output = "\n".join(hit.public_id for hit in answer.hits) if is_shown else ""
         return Exchange(request, output, "", answer, replace(log, cached=True))
 
     async def attempt(self, query: str, k: int, params: Mapping[str, Scalar], received: Received) -> Reply:  # noqa: ARG002
