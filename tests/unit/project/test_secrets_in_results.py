@@ -29,7 +29,9 @@ FORMS = {
     "as HTML of Jinja": escape(SECRET).replace("&quot;", "&#34;"),
     "in Base64": b64encode(SECRET.encode()).decode(),
     **{
-        f"in Base64, {n} bytes in": b64encode(b"u" * n + SECRET.encode() + b"more").decode()[(0, 2, 3)[n] :][: (20, 19, 19)[n]]
+        f"in Base64, {n} bytes in": b64encode(b"u" * n + SECRET.encode() + b"more").decode()[(0, 2, 3)[n] :][
+            : (20, 19, 19)[n]
+        ]
         for n in range(3)
     },
 }
