@@ -25,12 +25,16 @@ from cranfield.systems.calls.answer_schema import first_line, output_hint
 from cranfield.systems.calls.stages import in_stages
 from cranfield.systems.configured import CheckFailedError, ConfiguredSystem, Received, Reply, Step, failed
 from cranfield.systems.kinds.command import argument_files, check_command
+from cranfield.systems.kinds.mcp_schema import find_mismatch
 from cranfield.systems.kinds.mcp_session import BrokenError, NoSessionError, Session, SessionOptions, ToolFailedError
+from cranfield.words import first_of
 
 if TYPE_CHECKING:
     from mcp_types import CallToolResult, Tool
 
 _CLOSE_S = 10.0
+_SHOWN_NAMES = 20
+"""Names of tools and arguments in a message."""
 SAMPLE_QUERY = "a query"
 """Sample query for the check of arguments."""
 
@@ -188,7 +192,7 @@ class McpSystem(ConfiguredSystem):
         tool = self._mcp.tool
         if tool not in tools:
             problem = unknown_name("tool", tool, tools)
-            named = ", ".join(sorted(tools)) or "no tool"
+            named = first_of(sorted(tools), _SHOWN_NAMES) or "no tool"
             raise CheckFailedError(f"the tool {tool}", named, problem.hint)
         self._check_arguments(tools[tool])
         return "there, and it takes the arguments"
@@ -217,17 +221,16 @@ class McpSystem(ConfiguredSystem):
         sample = self._arguments(SAMPLE_QUERY, 10, {**self.config.params, **self.set_params})
         wrong += _wrong_types(sample, known)
         if wrong:
-            takes = ", ".join(known) or "no arguments"
-            raise CheckFailedError(f"arguments that the tool takes ({takes})", "; ".join(wrong), hint)
+            takes = first_of(known, _SHOWN_NAMES) or "no arguments"
+            raise CheckFailedError(
+                f"arguments that the tool takes ({takes})", first_of(wrong, _SHOWN_NAMES, separator="; "), hint
+            )
 
 
 def _wrong_types(arguments: Mapping[str, Any], known: Mapping[str, Any]) -> list[str]:
-    from jsonschema import Draft202012Validator
-
     wrong = []
     for name, value in arguments.items():
-        errors = Draft202012Validator(known.get(name, True)).iter_errors(value)
-        if any(error.validator in {"type", "anyOf", "oneOf"} for error in errors):
+        if find_mismatch(known.get(name), value) is not None:
             expected = known[name].get("type", "another type")
             wrong.append(f"{name} is {shorten(value)}, not of type {expected}")
     return wrong

@@ -6,6 +6,7 @@ A failed exchange becomes an error response of the protocol, with the reason as 
 from __future__ import annotations
 
 import json
+import secrets
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from http import HTTPStatus
@@ -19,7 +20,8 @@ from cranfield.systems.kinds.http import keep_quiet
 from cranfield.systems.kinds.http_body import TOO_LONG
 from cranfield.systems.kinds.http_reasons import failure_reason, failures
 
-_MARK = "cranfield"
+_MARK = f"cranfield {secrets.token_hex(16)}"
+"""A server cannot know it: what has it is ours."""
 _INTERNAL_ERROR = -32603
 _REFUSALS = frozenset({401, 403, 407, 429})
 """Statuses that are not part of the protocol, besides 5xx."""

@@ -7,20 +7,22 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cranfield.concurrency.child_process import ChildProcess, NotStartedError, TooMuchOutputError
-from cranfield.systems.calls.answer_schema import first_line
+from cranfield.concurrency.child_process import MAX_OUTPUT_BYTES, ChildProcess, NotStartedError, TooMuchOutputError
+from cranfield.concurrency.loop import event_loop
+from cranfield.systems.calls.answer_schema import MAX_HITS, first_line
 from cranfield.systems.kinds.function import error_text
+from cranfield.systems.kinds.mcp_schema import find_mismatch
 
 if TYPE_CHECKING:
     from mcp import Client
     from mcp.client._transport import TransportStreams
-    from mcp_types import CallToolResult, Tool
+    from mcp_types import CallToolResult, JSONRPCMessage, Tool
 
     from cranfield.systems.kinds.mcp_http import Refusal
 
@@ -77,6 +79,8 @@ class Session:
         self._options = options
         self._program: ChildProcess | None = None
         self._client: Client | None = None
+        self._listed: dict[str, Tool] | None = None
+        self._end = ""
         self._calls = 0
         self._closes_when_idle = False
         self._closing = asyncio.Event()
@@ -139,6 +143,7 @@ class Session:
             cursor = page.next_cursor
             if cursor is None:
                 break
+        self._listed = found
         return found
 
     async def call(self, tool: str, arguments: Mapping[str, Any]) -> CallToolResult:
@@ -151,11 +156,27 @@ class Session:
         self._calls += 1
         try:
             result: CallToolResult = await self._request_server(lambda client: client.call_tool(tool, dict(arguments)))
+            if not result.is_error:
+                await self._check_structure(tool, result)
             return result
         finally:
             self._calls -= 1
             if self._closes_when_idle and not self._calls:
                 self._closing.set()
+
+    async def _check_structure(self, tool: str, result: CallToolResult) -> None:
+        """Check a result against the output schema of its tool, in a thread: both may be large.
+
+        Raises:
+            ToolFailedError: they do not match.
+        """
+        listed = self._listed if self._listed is not None else await self.tools()
+        schema = listed[tool].output_schema if tool in listed else None
+        if schema is None:
+            return
+        found = await event_loop().threads.call(lambda: find_mismatch(schema, result.structured_content))
+        if found is not None:
+            raise ToolFailedError(f"the structured content violates the tool's output schema: {first_line(found)}")
 
     def close_when_idle(self) -> None:
         """Close the session as soon as no call is under way."""
@@ -178,18 +199,20 @@ class Session:
         try:
             return await ask(self._client)
         except MCPError as error:
-            if error.code == CONNECTION_CLOSED or self._task.done():
+            # Servers use the code too, as it is the first one for their own errors.
+            is_closed = error.code == CONNECTION_CLOSED and (self.is_over or bool(self._end))
+            if is_closed or self._task.done():
                 raise BrokenError(await self._describe_end()) from None
             if (refusal := refusal_of(error)) is not None:
                 waits_s = refusal.retry_after_s
                 raise ToolFailedError(refusal.reason, may_pass=refusal.may_pass, retry_after_s=waits_s) from None
-            if "session" in error.message.lower() and not self.is_program:
+            if (error.code == CONNECTION_CLOSED or "session" in error.message.lower()) and not self.is_program:
                 self._closing.set()
                 raise BrokenError(first_line(error.message)) from None
             raise ToolFailedError(first_line(error.message) or "the server refused the call") from None
         except ValidationError:
             raise ToolFailedError("the server's answer is not what the protocol says") from None
-        except RuntimeError as error:  # the result violates the tool's output schema
+        except RuntimeError as error:  # a result that the SDK does not take
             raise ToolFailedError(first_line(str(error))) from None
         except Exception as error:  # noqa: BLE001 - any other error of the transport ends the session
             self._closing.set()
@@ -198,7 +221,11 @@ class Session:
     async def _describe_end(self) -> str:
         if self._program is None:
             return "the connection was closed"
-        return f"the server {await self._program.describe_end()}"
+        return f"the server {self._end or await self._program.describe_end()}"
+
+    def _note_end(self, how: str) -> None:
+        """Called when a program writes no more, before it is ended."""
+        self._end = how
 
     async def _run(self) -> None:
         from mcp import Client
@@ -206,6 +233,8 @@ class Session:
         mode = "legacy" if self._options.is_legacy else "auto"
         try:
             async with Client(_Transport(self._transport()), mode=mode, cache=None) as client:
+                # The SDK's own check has no time limit, and blocks the event loop.
+                client.session.validate_tool_result = _unchecked  # type: ignore[method-assign]  # `_check_structure`
                 self._client = client
                 self._opened.set_result(None)
                 await self._closing.wait()
@@ -222,9 +251,8 @@ class Session:
         if isinstance(first, NotStartedError):
             return NoSessionError(f"could not be started: {first}")
         if self._program is not None:
-            # Its end may not have been noticed yet.
-            ended = self._program.has_ended or isinstance(first, BrokenError) or _is_closed(first)
-            reason = f"the server {await self._program.describe_end()}" if ended else error_text(first)
+            has_ended = bool(self._end) or isinstance(first, BrokenError) or _is_closed(first)
+            reason = await self._describe_end() if has_ended else f"no session: {error_text(first)}"
             return NoSessionError(reason, stderr=self._program.stderr_from(0))
         refusal = refusal_of(first)
         if refusal is None:
@@ -236,7 +264,7 @@ class Session:
         options = self._options
         if options.url is None:
             self._program = await ChildProcess.start(options.argv, cwd=options.cwd, env=options.environment, stdin=True)
-            async with _stdio(self._program) as streams:
+            async with _stdio(self._program, self._note_end) as streams:
                 yield streams
             return
         import httpx2
@@ -251,6 +279,10 @@ class Session:
             streamable_http_client(options.url, http_client=http) as streams,
         ):
             yield streams
+
+
+async def _unchecked(name: str, result: CallToolResult) -> None:
+    pass
 
 
 class _Transport:
@@ -269,7 +301,7 @@ class _Transport:
 
 
 @asynccontextmanager
-async def _stdio(program: ChildProcess) -> AsyncIterator[TransportStreams]:
+async def _stdio(program: ChildProcess, note_end: Callable[[str], None]) -> AsyncIterator[TransportStreams]:
     """Messages to and from a program as lines; invalid lines are ignored, because many servers print to stdout."""
     import anyio
     import mcp_types
@@ -280,13 +312,13 @@ async def _stdio(program: ChildProcess) -> AsyncIterator[TransportStreams]:
 
     async def reader() -> None:
         async with to_session:
-            with suppress(anyio.ClosedResourceError, anyio.BrokenResourceError, TooMuchOutputError):
-                while (line := await program.read_line()) is not None:
+            with suppress(anyio.ClosedResourceError, anyio.BrokenResourceError):
+                while (line := await _next_line(program, note_end)) is not None:
                     try:
                         message = mcp_types.jsonrpc_message_adapter.validate_json(line, by_name=False)
                     except ValueError:
                         continue
-                    await to_session.send(SessionMessage(message))
+                    await to_session.send(SessionMessage(_bounded(message)))
 
     async def writer() -> None:
         async with from_session:
@@ -304,6 +336,29 @@ async def _stdio(program: ChildProcess) -> AsyncIterator[TransportStreams]:
         for stream in (read, write):
             stream.close()
         await program.end()
+
+
+async def _next_line(program: ChildProcess, note_end: Callable[[str], None]) -> bytes | None:
+    try:
+        line = await program.read_line()
+    except TooMuchOutputError:
+        note_end(f"wrote a line of over {MAX_OUTPUT_BYTES // 1024**2} MB")
+        return None
+    if line is None:
+        note_end(await program.describe_end())
+    return line
+
+
+def _bounded(message: JSONRPCMessage) -> JSONRPCMessage:
+    """A message, or an error in the place of a result of too many parts: the SDK would block the event loop for seconds."""
+    import mcp_types
+
+    if not isinstance(message, mcp_types.JSONRPCResponse):
+        return message
+    if sum(len(part) for part in message.result.values() if isinstance(part, list)) <= MAX_HITS:
+        return message
+    error = mcp_types.ErrorData(code=mcp_types.INTERNAL_ERROR, message=f"an answer of over {MAX_HITS} parts")
+    return mcp_types.JSONRPCError(jsonrpc="2.0", id=message.id, error=error)
 
 
 def _innermost(error: BaseException) -> BaseException:
