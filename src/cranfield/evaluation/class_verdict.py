@@ -129,7 +129,7 @@ def _unseen(row: ClassRow, comparison: Comparison) -> Unseen | None:
     largest = largest_difference(row.measure, comparison.candidate.ranking)
     found = Found(row.n, row.delta, low, high, sign_of(row.measure), largest)
     unseen = unseen_queries(row.code, found, comparison.alpha, comparison.margin)
-    return None if unseen is None else replace(unseen, of=row.name)
+    return None if unseen is None else replace(unseen, of=row.name, among="its queries")
 
 
 def _class_row(compared: ClassComparison) -> ClassRow:

@@ -71,6 +71,8 @@ class Unseen:
     """Largest difference of the measure; None where it has no bound."""
     of: str = ""
     """The class, or the two systems."""
+    among: str = "all queries"
+    """What the share is a share of: `its queries`, of a class."""
     turned: str = "the verdict"
 
     @property
@@ -79,7 +81,7 @@ class Unseen:
         those = f"not among these {self.n}" if self.n > 1 else "other than this one"
         lead = f"{self.of}: " if self.of else ""
         share = (
-            f"{lead}up to {format_percent(self.share)} of all queries can be of a kind {those} "
+            f"{lead}up to {format_percent(self.share)} of {self.among} can be of a kind {those} "
             f"({format_level(self.alpha)} confidence)"
         )
         if self.size is None or self.change is None:

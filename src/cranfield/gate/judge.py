@@ -175,7 +175,7 @@ def _fall(
     unseen = None
     if rule.significant:
         status, interval, unseen = _surely(rule, falls, margin, given)
-        unseen = unseen and replace(unseen, of=label)
+        unseen = unseen and replace(unseen, of=label, among="its queries" if label else unseen.among)
         numbers += f", {interval}"
     sentence = f"{numbers}; a drop of at most {rule.at_most} is allowed (n = {format_count(len(falls))})"
     lost_most = (

@@ -104,7 +104,15 @@ def _tested(rule: NoWorse, given: GateInput, groups: Mapping[str, Sequence[str]]
     for (label, pairs), result, p in zip(groups.items(), results, holm(counted), strict=True):
         code = verdict_of_p(p, result.direction * sign, alpha)
         unseen = None if p is None else _unseen(rule, given, code, pairs, result)
-        found.append(_Tested(label, pairs, p, code, unseen and replace(unseen, of=label)))
+        found.append(
+            _Tested(
+                label,
+                pairs,
+                p,
+                code,
+                unseen and replace(unseen, of=label, among="its queries" if label else unseen.among),
+            )
+        )
     return found
 
 

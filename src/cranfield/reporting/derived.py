@@ -13,7 +13,7 @@ from cranfield.evaluation.values import Evaluation
 from cranfield.measures.kernels import first_relevant_rank
 from cranfield.model import Outcome
 
-UNSEEN = "n alpha share kind change size rests_on threshold largest of? sentence"
+UNSEEN = "n alpha share kind change size rests_on threshold largest of? among sentence"
 """What is written of queries of an unseen kind."""
 
 

@@ -57,6 +57,13 @@ def test_a_component_brings_what_is_lost_without_it() -> None:
         "no significant difference",
     ]
     assert [(row.n_gained, row.n_lost) for row in found.rows] == [(8, 0), (3, 0), (0, 0)]
+    # Beside each verdict of 12 queries; p = 1 - .05^(1/12) = .220922. b is worth 3/12: L = .779078 * .25 / .220922
+    assert [(row.unseen.of, row.unseen.rests_on) for row in found.rows] == [
+        ("a", "interval"),
+        ("b", "mean"),
+        ("c", None),
+    ]
+    assert b.unseen.size == pytest.approx(0.881620, abs=1e-5)
     # 0..5 hang on a alone, 8 on b alone; 6 and 7 on both.
     assert [row.n_only for row in found.rows] == [6, 1, 0]
     assert [evaluation.name for evaluation in found.variants] == [

@@ -84,6 +84,7 @@ def test_each_class_of_no_worse_has_its_own_and_a_report_the_nearest(answered: F
     after = answered(dict.fromkeys(strata, "R"), strata=strata)
     result = gate("no_worse: {measure: RR, by: type}", now=after, then=accepted(before))
     assert [(unseen.of, unseen.n) for unseen in result.rules[0].unseen] == [("", 40), ("type: a", 30), ("type: b", 10)]
+    assert [unseen.among for unseen in result.rules[0].unseen] == ["all queries", "its queries", "its queries"]
     assert [unseen.size is None for unseen in result.rules[0].unseen] == [False, False, True]
     assert result.rules[0].nearest_unseen == result.rules[0].unseen[0]  # the lower end over all is the nearest to 0
 

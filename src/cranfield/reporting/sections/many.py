@@ -341,7 +341,8 @@ FIELDS: Fields = {
         "omnibus ranks orders=agreements strata unpaired=dropped unseen=verdict.unseen"
     ),
     OrderAgreement: "a b kendall_tau=tau",
-    PairComparison: "first second delta estimate wins ties losses verdict p_tukey test=result unseen?",
+    PairComparison: "first second delta estimate wins ties losses verdict p_tukey test=result "
+    "unseen.kind=unseen.kind? unseen.change=unseen.change? unseen.size=unseen.size?",
     Ranks: "means critical_difference not_told_apart=groups",
     StratumRow: "key value n means=summaries",
     Summary: "mean ci_low ci_high n",
