@@ -28,6 +28,7 @@ from cranfield.gate.rules import check_fit, compared_measures, in_classes, measu
 from cranfield.gate.verdict import GateTerms, judge_all
 from cranfield.model.renaming import match_ids, own_id
 from cranfield.project.experiment import Experiment, prepare, prepare_all, require_one_set
+from cranfield.project.gate_anchors import lost_anchors
 from cranfield.project.gate_folder import Source, check_outputs, collection_folder
 from cranfield.project.gate_plan import Plan, planned, refuse_overrides
 from cranfield.project.gate_runs import Answered, answered, refuse_source
@@ -189,6 +190,7 @@ def _baselines(plan: Plan, experiments: Sequence[Experiment]) -> dict[str, _Acce
         digest, day, n = baseline_digest(baseline), baseline.accepted, len(baseline.values)
         baseline = with_ids_of(baseline, experiment.testset)
         problems += _shifted_rows(plan, experiment, baseline)
+        problems += lost_anchors(plan, name)
         problems += misfits(baseline, experiment.dry, k=experiment.k, measures=compared_measures(rules), name=label)
         ref = plan.ref.name if plan.ref is not None else ""
         facts = BaselineFacts(plan.gate.baseline_of(name), ref, baseline.system, baseline.commit, baseline.accepted)

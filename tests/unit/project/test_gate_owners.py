@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
@@ -17,13 +17,16 @@ from cranfield.config.presets import PRESETS
 from cranfield.config.strict import Strict
 from cranfield.config.systems import CommandConfig, HttpConfig, PythonConfig
 from cranfield.errors import CranfieldError
+from cranfield.formats.testsets.native import write_testset_yaml
+from cranfield.model.testset import Meta
 from cranfield.model.testset_options import TESTSET_OPTIONS
 from cranfield.project.baseline import accept
+from cranfield.project.drift import rehash
 from cranfield.project.gate import GateJob, run_gate
 from cranfield.project.gate_folder import Source
 from cranfield.project.gate_plan import Plan, planned
 from cranfield.project.job import run_job
-from cranfield.project.loading import NO_OVERRIDES, SetOverrides, TestSetOptions
+from cranfield.project.loading import NO_OVERRIDES, SetOverrides, TestSetOptions, load
 
 KEYS = list(keys_of(Config))
 
@@ -259,3 +262,49 @@ def test_what_differs_is_printed_also_where_the_gate_ends_before_its_report(
 def test_resume_is_refused(config: Path) -> None:
     with pytest.raises(CranfieldError, match="resume is refused: with a baseline ref"):
         gated(config, Source(resume=config.parent / "out"))
+
+
+@pytest.fixture
+def code(config: Path) -> Iterator[Path]:
+    """A test set of places in code, tied to its repository, on a branch; the code has been edited since."""
+    folder = config.parent
+    git(folder, "checkout", "-qB", "code", "main")
+    (folder / "a.py").write_text("def one():\n    return 1\n")
+    git(folder, "add", "a.py")
+    (folder / "queries.yaml").write_text(
+        "cranfield_testset: 1\nname: code\nqueries:\n  - {id: a, text: a, entities: ['a.py::one']}\n"
+    )
+    write_testset_yaml(rehash(load(folder / "queries.yaml"), folder), folder / "queries.yaml")
+    config.write_text("repo: .\n" + CONFIG.replace("doc-", "a.py::"))
+    (folder / "answer.sh").write_text("echo a.py::one\n")
+    accept(config, out=folder / "out", accepted="2026-01-31")
+    git(folder, "add", "cranfield.yaml", "queries.yaml", "a.py", "answer.sh", "cranfield-baseline.json")
+    git(folder, "commit", "-qm", "code")
+    (folder / "a.py").write_text("def one():\n    return 2\n")
+    yield config
+    git(folder, "checkout", "-qf", "main")
+
+
+def refused(config: Path) -> str:
+    with pytest.raises(CranfieldError) as caught:
+        run_gate(config, out=config.parent / "out", baseline_ref="code")
+    assert caught.value.exit_code == 2
+    return str(caught.value)
+
+
+def test_a_change_that_deletes_the_repository_is_checked_for_drift(code: Path) -> None:
+    assert "1 of 1 expected place not as they were" in refused(code)
+    code.write_text(code.read_text().replace("repo: .\n", ""))
+    assert "1 of 1 expected place not as they were" in refused(code)
+
+
+def test_a_change_that_deletes_what_drift_is_found_by_is_refused(code: Path) -> None:
+    path = code.parent / "queries.yaml"
+    write_testset_yaml(replace(load(path), meta=Meta()), path)
+    assert "1 place checked for drift in code, and not here: a.py::one" in refused(code)
+
+
+def test_a_change_that_ties_the_test_set_anew_is_judged(code: Path) -> None:
+    folder = code.parent
+    write_testset_yaml(rehash(load(folder / "queries.yaml"), folder, allow_drift=True), folder / "queries.yaml")
+    assert run_gate(code, out=folder / "out", baseline_ref="code").status == "passed"
