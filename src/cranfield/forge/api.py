@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
+from cranfield.concurrency.loop import FunctionError, event_loop
 from cranfield.concurrency.retry import MAX_WAIT_S, TOO_MANY_REQUESTS, is_transient, retry_after_s, retry_policy
 from cranfield.errors import UsageError, shorten
 from cranfield.version import __version__
@@ -19,6 +21,9 @@ ATTEMPTS = 5
 """Attempts of a request."""
 BACKOFF_S = 0.5
 TIMEOUT_S = 30.0
+"""Longest silence of the forge."""
+TOTAL_S = 60.0
+"""Longest time of one attempt: a forge that sends a byte a second is never silent."""
 MAX_PORT = 65_535
 PER_PAGE = 100
 MAX_PAGES = 1000
@@ -126,7 +131,7 @@ class Api:
             ATTEMPTS, BACKOFF_S, may_retry=_may_pass, requested_wait_s=_requested_wait_s, errors=(HTTPError,)
         )
         try:
-            response: Response = Retrying(**policy)(self._client.request, method, url, json=body)
+            response: Response = Retrying(**policy)(self._request_in_time, method, url, body)
         except HTTPError as error:
             why = str(error) or type(error).__name__
             raise UsageError(
@@ -135,6 +140,21 @@ class Api:
         if response.is_success or (may_be_gone and response.status_code in _GONE):
             return response
         raise self._rejection(method, response)
+
+    def _request_in_time(self, method: str, url: str, body: object) -> Response:
+        """One attempt, in a thread that is abandoned when its time is over: this one hears Ctrl-C meanwhile."""
+        from httpx2 import ReadTimeout
+
+        async def attempt() -> Response:
+            async with asyncio.timeout(TOTAL_S):
+                return await event_loop().threads.call(lambda: self._client.request(method, url, json=body))
+
+        try:
+            return event_loop().run(attempt())
+        except FunctionError as raised:
+            raise raised.error from None
+        except TimeoutError:
+            raise ReadTimeout(f"no whole answer in {TOTAL_S:g} s") from None
 
     def _rejection(self, method: str, response: Response) -> UsageError:
         status = response.status_code

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import re
+import signal
 import subprocess
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -50,24 +52,35 @@ def git(root: Path, *arguments: str, stdin: bytes = b"", fetches: bool = False) 
         settings += ["-c", "protocol.allow=never"]
         environment["GIT_NO_LAZY_FETCH"] = "1"
     try:
-        done = subprocess.run(
-            ["git", "-C", str(root), "--no-pager", *settings, *arguments],
-            input=stdin,
-            capture_output=True,
-            check=False,
-            env=environment,
-            timeout=GIT_S,
-        )
+        status, out, err = _run(["git", "-C", str(root), "--no-pager", *settings, *arguments], stdin, environment)
     except FileNotFoundError:
         raise GitError(NO_GIT) from None
     except OSError as error:
         raise GitError(f"{NO_GIT} that can be run: {(error.strerror or str(error)).lower()}") from None
     except subprocess.TimeoutExpired:
         raise GitError(f"git took more than {GIT_S} s") from None
-    if done.returncode:
-        words = done.stderr.decode("utf-8", "replace").strip().splitlines()
-        raise GitError((words[0] if words else f"exit {done.returncode}").removeprefix("fatal: "))
-    return done.stdout
+    if status:
+        words = err.decode("utf-8", "replace").strip().splitlines()
+        raise GitError((words[0] if words else f"exit {status}").removeprefix("fatal: "))
+    return out
+
+
+def _run(argv: list[str], stdin: bytes, environment: dict[str, str]) -> tuple[int, bytes, bytes]:
+    """Exit status, output and errors of git, in a session without a terminal: ssh can ask nobody for a password.
+
+    Late or interrupted, it is killed with the programs that it started.
+    """
+    pipe = subprocess.PIPE
+    with subprocess.Popen(
+        argv, stdin=pipe, stdout=pipe, stderr=pipe, env=environment, start_new_session=True
+    ) as process:
+        try:
+            out, err = process.communicate(stdin, timeout=GIT_S)
+        except BaseException:
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            raise
+        return process.returncode, out, err
 
 
 @dataclass(frozen=True, slots=True)
