@@ -66,7 +66,7 @@ def git(root: Path, *arguments: str, stdin: bytes = b"", fetches: bool = False) 
 
 
 def _run(argv: list[str], stdin: bytes, environment: dict[str, str]) -> tuple[int, bytes, bytes]:
-    """Exit status, output and errors of git, in a session without a terminal: ssh can ask nobody for a password.
+    """Exit status, output and errors of git, in a session without a terminal: ssh cannot ask for a password.
 
     Late or interrupted, it is killed with the programs that it started.
     """
