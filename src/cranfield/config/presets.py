@@ -89,7 +89,7 @@ class Postgres(Strict):
 
 
 def sqlite(settings: Sqlite) -> Mapping[str, Any]:
-    """FTS5 of SQLite 3.9 and later, in this process."""
+    """FTS5 of SQLite 3.9 and later, called as a Python function."""
     form = {"python": "cranfield.systems.engines.sqlite:searcher", "with": _given(settings)}
     return {**form, "depends": [settings.database]}
 
@@ -142,7 +142,7 @@ _TABLE = (
     ),
     Preset(
         "sqlite",
-        "SQLite: an FTS5 table, in this process",
+        "SQLite: an FTS5 table",
         Sqlite,
         sqlite,
         {"database": "docs.db", "table": "docs", "weights": {"title": 2}},

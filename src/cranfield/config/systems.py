@@ -224,7 +224,7 @@ def _check_function(text: str) -> Iterator[Finding]:
 
 
 class PythonConfig(SearchSystem):
-    """A function in this process, called for each query."""
+    """A Python function, called for each query."""
 
     kind = "python"
 

@@ -176,7 +176,7 @@ class ConfiguredSystem(ABC):
         return {name: self.environment[name] for name in names if name in self.environment}
 
     async def make_ready(self) -> Reply | None:
-        """Prepare for an attempt, outside its time limit; a returned reply is the failure of the attempt."""
+        """Prepare for an attempt, outside its time limit and latency; a returned reply is the failure of the attempt."""
         return None
 
     @abstractmethod
@@ -345,12 +345,12 @@ class ConfiguredSystem(ABC):
         return Extractor(self.config)
 
     async def _attempts(self, query: str, k: int, params: Mapping[str, Scalar]) -> tuple[Reply, float, int]:
-        """The last reply, its latency in ms, and the number of attempts."""
+        """The last reply, its latency in ms without what `make_ready` took, and the number of attempts."""
         taken: list[float] = []
 
         async def attempt() -> Reply:
-            began = time.perf_counter()
-            reply = await self._attempt_in_time(query, k, params)
+            reply, began = await self.make_ready(), time.perf_counter()
+            reply = reply or await self._attempt_in_time(query, k, params)
             taken.append((time.perf_counter() - began) * 1000)
             return reply
 
@@ -365,8 +365,6 @@ class ConfiguredSystem(ABC):
 
     async def _attempt_in_time(self, query: str, k: int, params: Mapping[str, Scalar]) -> Reply:
         """One attempt within its time limit."""
-        if (failure := await self.make_ready()) is not None:
-            return failure
         timeout_s, received = self.config.timeout_s, Received()
         try:
             async with asyncio.timeout(timeout_s):

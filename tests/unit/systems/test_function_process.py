@@ -353,6 +353,13 @@ def test_the_preflight_fails_where_it_cannot_be_loaded(system, source, found):
     assert found in str(caught.value)
 
 
+@pytest.mark.slow
+def test_loading_is_not_part_of_the_latency(system):
+    answer, log = ask(system("import time\ntime.sleep(2)\ndef search(query, k):\n    return [query]\n"))
+    assert answer.outcome is Outcome.ANSWERED
+    assert log.latency_ms < 2000
+
+
 def test_an_import_that_does_not_end_fails_the_preflight(system, monkeypatch):
     monkeypatch.setattr("cranfield.systems.kinds.function_process.LOAD_S", 0.2)
     with pytest.raises(PreflightError, match=r"expected search to be loaded, got not in 0\.2 s"):
