@@ -16,6 +16,7 @@ import pytest
 import zstandard
 
 from cranfield.errors import MissingExtraError, RunFormatError, TestSetError, UsageError
+from cranfield.formats.io import files
 from cranfield.formats.io.files import DamagedZstdError, opened, read_bytes, refusal, stem, write_text
 from cranfield.formats.sniff import read_testset, sniff_run
 from cranfield.formats.testsets.trec import read_qrels
@@ -281,3 +282,15 @@ def test_a_pipe_is_not_replaced(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="a device or a pipe cannot be replaced"):
         write_text(tmp_path / "pipe", ["new"])
     assert (tmp_path / "pipe").is_fifo()
+
+
+def test_a_file_that_unpacks_out_of_proportion_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr(files, "FREE_BYTES", 1 << 20)
+    path = tmp_path / "a.qrels.gz"
+    for n, is_refused in ((1 << 19, False), (1 << 21, True)):
+        path.write_bytes(gzip.compress(b"q 0 d 1\n" + b"\n" * n))
+        if is_refused:
+            with pytest.raises(TestSetError, match="unpacks to more than 250 times its size"):
+                read_qrels(path)
+        else:
+            assert read_qrels(path).query_ids == ("q",)

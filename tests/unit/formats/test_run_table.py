@@ -106,3 +106,10 @@ def test_a_run_is_not_written_in_a_format_that_is_unknown(tmp_path):
     with pytest.raises(UnknownNameError, match="unknown written run format 'qrels'"):
         write_run(run, tmp_path / "a.run", "qrels")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_table_of_a_million_columns_is_refused_at_once(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text("query_id,doc_id,score" + ",x" * 100_000 + "\nq,d,1\n")
+    with pytest.raises(RunFormatError, match=r":1: too many columns; expected at most 2000 columns, got '100003'"):
+        read_run_file(path)

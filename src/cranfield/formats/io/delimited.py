@@ -51,6 +51,8 @@ RUN_COLUMNS: Mapping[str, tuple[str, ...]] = {
 """The same of tables of results in text."""
 
 
+MOST_COLUMNS = 2000
+"""Of a table."""
 STRATUM = "stratum."
 """What the name of a column of a stratum begins with."""
 
@@ -166,6 +168,10 @@ class Sheet:
             self.fault(self.line, None, f"not a row of cells: {error}", expected="names of columns", got=raw)
             self.problems.raise_if_any()
         self.body, self.first = ends[-1], self.line + reader.line_num
+        if len(self.names) > MOST_COLUMNS:
+            got = f"{len(self.names)}"
+            self.fault(self.line, None, "too many columns", expected=f"at most {MOST_COLUMNS} columns", got=got)
+            self.problems.raise_if_any()
         first: dict[str, int] = {}
         for place, name in enumerate(self.names):
             if not repeats and name and first.setdefault(name.lower(), place) != place:

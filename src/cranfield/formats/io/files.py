@@ -39,8 +39,15 @@ MOST_LINE_BYTES = 1 << 20
 """Of a line of columns, without its line feed: no id or tag is that long; the C kernel has the same limit."""
 MOST_RECORD_BYTES = 1 << 28
 """Of a line that holds a whole answer."""
+MOST_RATIO = 250
+"""Of the bytes of an unpacked file to those of the packed one, where it has more than FREE_BYTES: text is packed 3 to 50 times."""
+FREE_BYTES = 1 << 26
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 """Of UTF-8: some editors begin a file with it."""
+
+
+class ExpandingError(EOFError):
+    """A packed file unpacks to far more than any text does."""
 
 
 class DamagedZstdError(EOFError):
@@ -87,6 +94,8 @@ def refusal(path: Path, error: OSError | EOFError | zlib.error) -> Problem:  # n
         return Problem("this is a folder", path=where, expected="a file")
     if isinstance(error, PermissionError):
         return Problem("permission denied", path=where)
+    if isinstance(error, ExpandingError):
+        return Problem(f"the file unpacks to more than {MOST_RATIO} times its size", path=where, hint="unpack it first")
     if isinstance(error, DamagedZstdError):
         return Problem("the Zstandard data are damaged or cut short", path=where)
     if isinstance(error, (gzip.BadGzipFile, EOFError, zlib.error)):
@@ -109,10 +118,10 @@ def opened(path: Path, error: type[CranfieldError]) -> Iterator[BinaryIO]:
             magic = stream.read(len(ZSTD_MAGIC))
             stream.seek(0)
             if magic.startswith(GZIP_MAGIC):
-                with gzip.GzipFile(fileobj=stream) as unpacked, io.BufferedReader(unpacked) as buffered:
+                with gzip.GzipFile(fileobj=stream) as raw, _limited(raw, stream) as buffered:
                     yield buffered
             elif magic == ZSTD_MAGIC:
-                with _ZstdReader(stream, shown(path)) as raw, io.BufferedReader(raw, 1 << 16) as buffered:
+                with _ZstdReader(stream, shown(path)) as raw, _limited(raw, stream) as buffered:
                     yield buffered
             else:
                 yield stream
@@ -170,6 +179,30 @@ def _readable_again(path: Path) -> Path:
         with standard_input() if is_stdin else opened_pipe(path) as (first, rest):
             _COPIES[key] = source, copy_of(first, rest)
     return Path(_COPIES[key][1].name)
+
+
+def _limited(unpacked: Any, packed: BinaryIO) -> io.BufferedReader:
+    """What a packed file unpacks to, as long as that is in proportion to its size."""
+    return io.BufferedReader(_LimitedReader(unpacked, os.fstat(packed.fileno()).st_size), 1 << 16)
+
+
+class _LimitedReader(io.RawIOBase):
+    """Unpacked bytes, up to MOST_RATIO times the packed ones."""
+
+    def __init__(self, unpacked: Any, n_packed: int) -> None:
+        self._unpacked = unpacked
+        self._left = max(FREE_BYTES, MOST_RATIO * n_packed)
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any, /) -> int:
+        """Fill a buffer with what comes next."""
+        n: int = self._unpacked.readinto(buffer)
+        self._left -= n
+        if self._left < 0:
+            raise ExpandingError
+        return n
 
 
 class _ZstdReader(io.RawIOBase):
