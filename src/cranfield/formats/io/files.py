@@ -118,7 +118,7 @@ def opened(path: Path, error: type[CranfieldError]) -> Iterator[BinaryIO]:
             magic = stream.read(len(ZSTD_MAGIC))
             stream.seek(0)
             if magic.startswith(GZIP_MAGIC):
-                with gzip.GzipFile(fileobj=stream) as raw, _limited(raw, stream) as buffered:
+                with gzip.GzipFile(fileobj=stream) as unpacked, _limited(unpacked, stream) as buffered:
                     yield buffered
             elif magic == ZSTD_MAGIC:
                 with _ZstdReader(stream, shown(path)) as raw, _limited(raw, stream) as buffered:
