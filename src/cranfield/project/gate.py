@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
@@ -38,6 +38,7 @@ from cranfield.project.recipe import with_measure
 from cranfield.reporting import Document, save_reports
 from cranfield.reporting.documents.gate import gate_document
 from cranfield.systems import progress_on
+from cranfield.systems.collect.collection import locked
 from cranfield.testsets.split import only
 from cranfield.version import __version__
 from cranfield.words import first_of, n_of
@@ -86,6 +87,8 @@ def run_gate(
         PreflightError: a check failed; no query was sent.
         Interrupted: the message names the folder that can be resumed, if any.
     """
+    written = tuple(out / name for name in GATE_FILES)
+    _remove_earlier(out, written)
     plan, source = planned(config_path, baseline_ref), source or Source()
     ref = plan.ref.name if plan.ref is not None else None
     if ref is not None:
@@ -107,6 +110,16 @@ def run_gate(
     if not source.is_finished:  # a finished run is in the history already
         _remember(plan, experiments, results, out / GATE_FILES[1])
     return GateJob(results, document, written)
+
+
+def _remove_earlier(out: Path, reports: Sequence[Path]) -> None:
+    """Remove the reports of an earlier gate: where this one ends without a report, none may stand for it."""
+    with suppress(OSError):  # a name that cannot be is refused later
+        earlier = [path for path in reports if path.is_file() and not path.is_symlink()]
+        if earlier:
+            with locked(out, out):
+                for path in earlier:
+                    path.unlink()
 
 
 def _save(document: Document, out: Path) -> tuple[Path, ...]:
