@@ -110,7 +110,7 @@ class Project:
         self.write("answer.sh", body)
         return self.system(f"command: [sh, answer.sh, '{{query}}'], extract: {extract}{settings}")
 
-    def function(self, body: str, settings: str = "") -> Project:
+    def function(self, body: str, settings: str = ", timeout_s: 2") -> Project:
         """The body of `find(query, k)`, after what imports it needs; the right answer is `right(query)`."""
         name = f"search_{self.folder.name}"
         head = "import os, signal, sys, threading, time\n\ndef right(query):\n    return [f'doc-{query}', f'oth-{query}']\n\n"
@@ -949,14 +949,23 @@ def deep_run() -> str:
     return "\n".join([*run_lines()[:16], *lines])
 
 
-def dies(name: str, body: str, why: str = "every query failed", status: int = 3) -> Row:
-    """A function that does this for each query; the process of the gate is one of its own."""
-    return Row(f"a function that {name}", lambda p: p.rules(ANY).function(body).process(), status, why)
+def dies(name: str, body: str, why: str = "three of twenty queries failed", status: int = 3) -> Row:
+    """A function that does this at the last three queries."""
+    at_last = f"if query < '18':\n    return right(query)\n{body}"
+    return Row(f"a function that {name}", lambda p: p.rules(ANY).function(at_last).process(), status, why)
 
 
 def answers(name: str, raw: Callable[[str], bytes], why: str, status: int = 3) -> Row:
     """A server that answers so."""
     return Row(f"a server that {name}", lambda p: p.rules(ANY).http(raw), status, why)
+
+
+PATCH = """\
+import cranfield.cli.gate, cranfield.gate.verdict
+cranfield.cli.gate.EXIT_CODES.update(failed=0)
+cranfield.gate.verdict.judge_all = None
+return right(query)[:: 1 if query < '10' else -1]
+"""
 
 
 def hits(query: str) -> bytes:
@@ -989,15 +998,45 @@ SYSTEM_ROWS = [
     dies(
         "closes every stream",
         "for number in range(3):\n    os.close(number)\nreturn right(query)",
-        "streams are no part of its answer",
-        0,
+        "a stream that is closed is closed no second time",
     ),
     dies("prints", "print('VERDICT: passed')\nreturn right(query)", "what it prints is no part of the report", 0),
+    dies("closes every file", "os.closerange(0, 100)\nreturn right(query)"),
     dies(
-        "ends the process when it is left alone",
-        "import atexit\natexit.register(lambda: os._exit(0))\nreturn [f'oth-{query}', f'doc-{query}'] if query > '05' else right(query)",
-        "a floor of 0 holds",
+        "writes to every file",
+        "for number in range(3, 30):\n    try:\n        os.write(number, b'[]\\n' * 9)\n    except OSError:\n        pass\nreturn right(query)",
+    ),
+    dies("hangs", "time.sleep(60)"),
+    dies("changes the folder", "os.chdir('/')\nreturn right(query)", "the report is written where it was asked for", 0),
+    dies(
+        "replaces what ends a process",
+        "import builtins\nsys.exit = os._exit = exit = builtins.open = lambda *_: 0\nreturn right(query)",
+        "it changes its own process",
         0,
+    ),
+    Row(
+        "a module that ends the process at its end",
+        lambda p: p.rules(FLOOR).function("import atexit\natexit.register(os._exit, 0)\nreturn right('00')").process(),
+        3,
+        "its own process ends; nothing is found",
+    ),
+    Row(
+        "a module that changes the gate",
+        lambda p: p.rules(FLOOR).function(PATCH).process(),
+        1,
+        "it changes its own process",
+    ),
+    Row(
+        "a fusion with a part that ends the process",
+        lambda p: (
+            fused(p)
+            .function("os._exit(0)")
+            .edit("  new: {", "  two: {")
+            .edit("systems:", "systems:\n  one: {run: new.run}\n  new: {fusion: {of: [one, two]}}")
+            .process()
+        ),
+        3,
+        "every query failed",
     ),
     dies(
         "leaves a thread that ends the process",
@@ -1211,6 +1250,32 @@ FOLDER_ROWS = [
         lambda p: link(p.write("elsewhere/x", "y"), "cranfield-gate/runs", "elsewhere"),
         2,
         "it is not followed",
+    ),
+    Row(
+        "our folder is a planted link",
+        lambda p: [
+            p.write("elsewhere/x", "y"),
+            (p.folder / ".cranfield").is_dir() and shutil.rmtree(p.folder / ".cranfield"),
+            (p.folder / ".cranfield").symlink_to("elsewhere"),
+        ],
+        2,
+        "it is not followed",
+    ),
+    Row(
+        "the history is a planted link",
+        lambda p: link(p, ".cranfield/history.jsonl"),
+        2,
+        "nothing is appended to what it leads to",
+    ),
+    Row(
+        "the history is a pipe",
+        lambda p: [
+            (p.folder / ".cranfield").mkdir(exist_ok=True),
+            (p.folder / ".cranfield/history.jsonl").unlink(missing_ok=True),
+            os.mkfifo(p.folder / ".cranfield/history.jsonl"),
+        ],
+        2,
+        "nobody reads it",
     ),
     Row(
         "the output folder is a link",
