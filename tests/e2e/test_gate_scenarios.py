@@ -997,8 +997,9 @@ SYSTEM_ROWS = [
     dies("raises what has no text", "class E(Exception):\n    def __str__(self):\n        os._exit(0)\nraise E"),
     dies(
         "closes every stream",
-        "for number in range(3):\n    os.close(number)\nreturn right(query)",
-        "a stream that is closed is closed no second time",
+        "import contextlib\nfor number in range(3):\n    with contextlib.suppress(OSError):\n        os.close(number)\nreturn right(query)",
+        "its streams are no part of its answer",
+        0,
     ),
     dies("prints", "print('VERDICT: passed')\nreturn right(query)", "what it prints is no part of the report", 0),
     dies("closes every file", "os.closerange(0, 100)\nreturn right(query)"),
@@ -1098,7 +1099,7 @@ SYSTEM_ROWS = [
     ),
     Row(
         "a program that prints without end",
-        lambda p: p.rules(ANY).program("exec yes\n", settings=", timeout_s: 0.2"),
+        lambda p: p.rules(ANY).program('[ "$1" -gt 17 ] && exec yes\n' + RIGHT, settings=", timeout_s: 0.2"),
         3,
         "every query failed",
     ),
@@ -1300,8 +1301,10 @@ FOLDER_ROWS = [
         "two gates in one folder",
         lambda p: (
             p.rules(ANY)
-            .program('[ "$1" = 05 ] && sleep 1\n' + RIGHT)
-            .shell("cranfield gate >one.txt 2>&1 & sleep 0.5; cranfield GATE; status=$?; wait; exit $status")
+            .program("touch asked; while [ ! -e go ]; do sleep 0.05; done\n" + RIGHT)
+            .shell(
+                "cranfield gate >one.txt 2>&1 & while [ ! -e asked ]; do sleep 0.05; done; cranfield GATE; status=$?; touch go; wait; exit $status"
+            )
             .no_report()
         ),
         2,
