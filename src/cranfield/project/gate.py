@@ -87,8 +87,8 @@ def run_gate(
         PreflightError: a check failed; no query was sent.
         Interrupted: the message names the folder that can be resumed, if any.
     """
-    written = tuple(out / name for name in GATE_FILES)
-    _remove_earlier(out, written)
+    reports = [out / name for name in GATE_FILES]
+    _remove_earlier(out, reports)
     plan, source = planned(config_path, baseline_ref), source or Source()
     ref = plan.ref.name if plan.ref is not None else None
     if ref is not None:
@@ -98,7 +98,7 @@ def run_gate(
     with gate_experiments(plan, overrides) as experiments:
         refuse_source(source, experiments, ref)
         baselines = _baselines(plan, experiments)
-        check_outputs(out, experiments, [out / name for name in GATE_FILES])
+        check_outputs(out, experiments, reports)
         judged = [each if ref is None else _as_accepted(each, baselines[each.name]) for each in experiments]
         with collection_folder(out, experiments, source, ref) as folder:
             results = {
