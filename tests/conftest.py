@@ -7,6 +7,7 @@ import gc
 import importlib.util
 import io
 import os
+import resource
 import shlex
 import shutil
 import signal
@@ -15,7 +16,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Generator, Iterator
-from contextlib import redirect_stderr, redirect_stdout
+from contextlib import AbstractContextManager, contextmanager, redirect_stderr, redirect_stdout
 from pathlib import Path
 from types import ModuleType
 
@@ -47,6 +48,22 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci" if os.environ.ge
 def checkout() -> Path:
     """The folder that holds tests/, docs/ and examples/ (a copy of them, when the wheel is under test)."""
     return CHECKOUT
+
+
+@pytest.fixture
+def file_limit() -> Callable[[int], AbstractContextManager[None]]:
+    """In the block no file of this process grows beyond a size: what a full disk does to the one who writes."""
+
+    @contextmanager
+    def limited(size: int) -> Iterator[None]:
+        before = resource.getrlimit(resource.RLIMIT_FSIZE)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
+        try:
+            yield
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+    return limited
 
 
 @pytest.fixture(scope="session")

@@ -69,8 +69,8 @@ def history_command(
 
     from cranfield.evaluation.history import HistoryFilter, Rule
     from cranfield.evaluation.history_changes import history_report, shown_measure
-    from cranfield.project.history import FOLDER, read_history, with_commits
-    from cranfield.project.history_files import KeptValues, report_places
+    from cranfield.project.history import read_history, with_commits
+    from cranfield.project.history_files import FOLDER, KeptValues, report_places
     from cranfield.reporting.documents.history import history_document
 
     rules = {"--below": below is not None, "--drop": drop is not None, "--gate": gate}

@@ -19,6 +19,7 @@ from cranfield.demo.index import DESIGNS, FIELDS, PLAIN, write_attributes, write
 from cranfield.demo.search import open_read_only
 from cranfield.errors import UsageError
 from cranfield.formats.io.files import refusal, write_text
+from cranfield.formats.io.own_folder import check_inside
 from cranfield.formats.testsets.native import read_testset_yaml, write_testset_yaml
 from cranfield.model import TestSet
 
@@ -86,6 +87,8 @@ def build_demo(out: Path, progress: Callable[[str], None] = lambda _: None) -> D
     """
     try:
         out.mkdir(parents=True, exist_ok=True)
+        for name in (SEARCH_SCRIPT.name, "testset.yaml", "cranfield.yaml"):
+            check_inside(out, out / name)
         corpus = build_corpus(progress=progress)
         databases = _write_databases(corpus, out, progress)
         progress("writing the judged attributes, the test set and the config")

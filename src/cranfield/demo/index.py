@@ -7,7 +7,7 @@ identifiers are split, text is stemmed, kinds are boosted. Its numbers were chos
 from __future__ import annotations
 
 import json
-import os
+import secrets
 import sqlite3
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import closing
@@ -152,7 +152,7 @@ def write_attributes(corpus: Corpus, path: Path) -> None:
 
 
 def _write(path: Path, fill: Callable[[sqlite3.Connection], None]) -> None:
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}.tmp")
     try:
         with closing(sqlite3.connect(temporary)) as connection, connection:
             # The file is removed after an error, so it needs no journal.

@@ -16,15 +16,16 @@ from cranfield.evaluation.class_verdict import deciding_key
 from cranfield.evaluation.values import Evaluation, Limits
 from cranfield.evaluation.verdict import CompareOptions
 from cranfield.formats.io.files import refusal
+from cranfield.formats.io.own_folder import check_inside
 from cranfield.measures import Measure, parse
 from cranfield.model import DEFAULT_CONVENTION, Answer, Outcome, Query, Run, Scalar, TestSet
-from cranfield.project.history import FOLDER, local_folder
+from cranfield.project.history_files import FOLDER, check_local, local_folder
 from cranfield.project.inputs import ScoringOptions
 from cranfield.project.loading import NO_OVERRIDES, SetOverrides, load, options_of
 from cranfield.project.matched_ids import read_for
 from cranfield.project.recipe import evaluate_with_options, with_measure
 from cranfield.systems import CollectOptions, ConfiguredSystem, PassedCheck, Progress, build_systems, progress_on
-from cranfield.systems.collect.collection import collect, collected
+from cranfield.systems.collect.collection import PARTIAL, RUNS, collect, collected
 from cranfield.systems.collect.preflight import preflight
 from cranfield.systems.kinds.run_file import run_file_systems
 
@@ -216,6 +217,7 @@ def prepare(
         UnknownNameError: there is no such system.
     """
     chosen = config.sets[name]
+    check_local(config.folder)
     given = options_of(chosen.options, config.folder, overrides)
     testset = load_configured(config, name, given, allow_drift=allow_drift)
     built = {system.name: system for system in build_systems(config, systems, chosen.params, isolated=isolated)}
@@ -345,10 +347,10 @@ def systems_to_check(systems: Sequence[ConfiguredSystem]) -> list[ConfiguredSyst
 
 
 def require_folder(out: Path) -> None:
-    """Refuse an output folder that cannot be made, before any query is sent.
+    """Refuse an output folder that cannot be made or leads elsewhere, before any query is sent.
 
     Raises:
-        UsageError: a file is in the way.
+        UsageError: a file is in the way, or a link in the place of a file or folder in it.
     """
     try:
         in_the_way = next((path for path in (out, *out.parents) if path.exists() and not path.is_dir()), None)
@@ -357,3 +359,7 @@ def require_folder(out: Path) -> None:
     if in_the_way is not None:
         expected = "a folder for the results, {out}"
         raise UsageError("this is a file", path=str(in_the_way), expected=expected, parameters=("out",))
+    for name in (PARTIAL, RUNS):
+        check_inside(out, out / name, is_folder=True)
+    for name in REPORT_FILES:
+        check_inside(out, out / name)

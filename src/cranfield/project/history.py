@@ -20,11 +20,21 @@ from cranfield.evaluation.judged import judged_share
 from cranfield.evaluation.latency import LatencySummary, latency_summary
 from cranfield.evaluation.values import Evaluation, Summary
 from cranfield.formats.io.files import refusal
+from cranfield.formats.io.own_folder import flush, open_inside, read_inside
 from cranfield.formats.io.pipes import refuse_device
 from cranfield.measures import Measure
 from cranfield.model import TestSet
 from cranfield.model.renaming import under_rule
-from cranfield.project.history_files import Kept, inside, keep_report, keep_values, without_void
+from cranfield.project.history_files import (
+    FILE,
+    FOLDER,
+    Kept,
+    inside,
+    keep_report,
+    keep_values,
+    local_folder,
+    without_void,
+)
 from cranfield.record import Fields, plain, record_of
 from cranfield.repo.git import Standing, commits_between, standing
 
@@ -34,10 +44,6 @@ if TYPE_CHECKING:
 
 
 T = TypeVar("T")
-FOLDER = ".cranfield"
-"""Next to a config, kept on this machine: cached answers, the history."""
-_IGNORE = ".gitignore"
-FILE = "history.jsonl"
 VERSION = 1
 IDENTITY: Fields = {
     Evaluation: "testset system=name config_digest=run.config_digest run_digest convention=ranking.convention.name k=run.depth",
@@ -201,19 +207,24 @@ def append(folder: Path, *records: Mapping[str, Any]) -> Path:
     import fcntl
 
     path = local_folder(folder) / FILE
+    flags = os.O_RDWR | os.O_APPEND | os.O_CREAT
     lines = "".join(json.dumps(record, ensure_ascii=True, allow_nan=False) + "\n" for record in records).encode()
     try:
         refuse_device(path, pipes=True)
-        with path.open("a+b", buffering=0) as stream:
+        with os.fdopen(open_inside(folder, path, flags, mode=0o666), "a+b", buffering=0) as stream:
             fcntl.flock(stream, fcntl.LOCK_EX)
             size = stream.seek(0, os.SEEK_END)
             if size:
                 stream.seek(size - 1)
                 if stream.read(1) != b"\n":
                     lines = b"\n" + lines
-            while lines:
-                lines = lines[stream.write(lines) :]
-            os.fsync(stream.fileno())
+            try:
+                while lines:
+                    lines = lines[stream.write(lines) :]
+            except OSError:
+                stream.truncate(size)
+                raise
+            flush(stream.fileno())
     except OSError as error:
         raise UsageError(refusal(path, error)) from error
     return path
@@ -228,7 +239,7 @@ def read_history(folder: Path) -> History:
     path = folder / FOLDER / FILE
     try:
         refuse_device(path, pipes=True)
-        text = path.read_bytes()
+        text = read_inside(folder, path)
     except FileNotFoundError:
         raise UsageError(
             "there is no history here", path=str(path), hint="`cranfield run` writes a line for every evaluation"
@@ -285,22 +296,6 @@ def with_commits(found: FirstBad, folder: Path) -> FirstBad:
     if found.good is None or found.bad is None or found.good.commit is None or found.bad.commit is None:
         return found
     return replace(found, commits=commits_between(folder, found.good.commit, found.bad.commit))
-
-
-def local_folder(folder_of_config: Path) -> Path:
-    """`.cranfield/` in the folder of a config, made where it is not there; git does not look into it.
-
-    Raises:
-        UsageError: it cannot be made.
-    """
-    folder = folder_of_config / FOLDER
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        if not (folder / _IGNORE).exists():
-            (folder / _IGNORE).write_text("*\n", encoding="utf-8")
-    except OSError as error:
-        raise UsageError(refusal(folder, error)) from error
-    return folder
 
 
 class _DamagedError(Exception):

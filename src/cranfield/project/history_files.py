@@ -9,7 +9,6 @@ from __future__ import annotations
 import gzip
 import json
 import os
-import shutil
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -18,8 +17,10 @@ from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from cranfield.errors import UsageError
 from cranfield.evaluation.values import Evaluation
-from cranfield.formats.io.files import write_bytes
+from cranfield.formats.io.files import refusal, write_bytes, write_text
+from cranfield.formats.io.own_folder import check_inside, folder_inside, names_in, open_inside, read_inside
 from cranfield.measures import parse
 from cranfield.model.renaming import ids_by_content
 from cranfield.words import and_list
@@ -27,6 +28,9 @@ from cranfield.words import and_list
 if TYPE_CHECKING:
     from cranfield.evaluation.history import HistoryPoint
 
+FOLDER = ".cranfield"
+"""Next to a config, kept on this machine: cached answers, the history."""
+FILE = "history.jsonl"
 KEPT = "history"
 """Folder of these files, in `.cranfield/`."""
 MAX_REPORTS, MAX_REPORT_BYTES = 200, 256 * 1024**2
@@ -35,6 +39,39 @@ VALUES_VERSION = 1
 FAILED_QUERIES = "failed-queries"
 """The evidence check of failures."""
 _REPORT, _VALUES = ".html", ".json.gz"
+
+
+_IGNORE = ".gitignore"
+
+
+def local_folder(folder_of_config: Path) -> Path:
+    """`.cranfield/` in the folder of a config, made where it is not there; git does not look into it.
+
+    Raises:
+        UsageError: it cannot be made, or a link is in its place.
+    """
+    folder = folder_of_config / FOLDER
+    try:
+        folder_of_config.mkdir(parents=True, exist_ok=True)
+        with folder_inside(folder_of_config, folder, make=0o777) as handle:
+            names = names_in(handle)
+        if _IGNORE not in names:
+            write_text(folder / _IGNORE, ["*\n"], root=folder_of_config)
+    except OSError as error:
+        raise UsageError(refusal(folder, error)) from error
+    return folder
+
+
+def check_local(folder_of_config: Path) -> None:
+    """Refuse links in the place of the history, before anything else is done.
+
+    Raises:
+        UsageError: there is one.
+    """
+    folder = folder_of_config / FOLDER
+    for path in (folder, folder / KEPT):
+        check_inside(folder_of_config, path, is_folder=True)
+    check_inside(folder_of_config, folder / FILE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,12 +105,12 @@ def keep_values(folder: Path, evaluation: Evaluation) -> str:
     record = {"cranfield_values": VALUES_VERSION, "queries": queries, "measures": values}
     data = json.dumps(record, separators=(",", ":")).encode()
     path = folder / KEPT / f"{sha256(data).hexdigest()[:32]}{_VALUES}"
-    path.parent.mkdir(exist_ok=True)
-    if path.exists():
-        path.touch()
-    else:
-        write_bytes(path, [data])
-        _remove_oldest(path.parent, _VALUES, MAX_VALUES, MAX_VALUES_BYTES)
+    try:
+        with os.fdopen(open_inside(folder.parent, path, os.O_RDONLY)) as found:
+            os.utime(found.fileno())
+    except FileNotFoundError:
+        write_bytes(path, [data], root=folder.parent)
+        _remove_oldest(folder, _VALUES, MAX_VALUES, MAX_VALUES_BYTES)
     return f"{KEPT}/{path.name}"
 
 
@@ -86,14 +123,13 @@ def keep_report(folder: Path, report: Path, when: datetime) -> str:
         when: time of the evaluation, UTC.
     """
     kept = folder / KEPT
-    kept.mkdir(exist_ok=True)
     stem, number = f"{when:%Y-%m-%d-%H%M%S}", 1
     path = kept / f"{stem}{_REPORT}"
-    while path.exists():
+    while os.path.lexists(path):
         number += 1
         path = kept / f"{stem}-{number}{_REPORT}"
-    shutil.copyfile(report, path)
-    _remove_oldest(kept, _REPORT, MAX_REPORTS, MAX_REPORT_BYTES)
+    write_bytes(path, [report.read_bytes()], root=folder.parent)
+    _remove_oldest(folder, _REPORT, MAX_REPORTS, MAX_REPORT_BYTES)
     return f"{KEPT}/{path.name}"
 
 
@@ -115,7 +151,7 @@ class KeptValues:
         if point.values is None:
             return None
         if point.values not in self._read:
-            self._read[point.values] = _read_values(inside(self._folder, point.values))
+            self._read[point.values] = _read_values(self._folder, inside(self._folder, point.values))
         return self._read[point.values]
 
 
@@ -142,11 +178,11 @@ def inside(folder: Path, name: str | None) -> Path | None:
     return path if Path(name).parts[:-1] == (KEPT,) and path.is_file() else None
 
 
-def _read_values(path: Path | None) -> Mapping[str, Mapping[str, float]] | None:
+def _read_values(folder: Path, path: Path | None) -> Mapping[str, Mapping[str, float]] | None:
     if path is None:
         return None
     try:
-        record = json.loads(gzip.decompress(path.read_bytes()))
+        record = json.loads(gzip.decompress(read_inside(folder.parent, path)))
         queries: Sequence[str] = record["queries"]
         return {
             str(parse(measure)): {
@@ -159,18 +195,20 @@ def _read_values(path: Path | None) -> Mapping[str, Mapping[str, float]] | None:
 
 
 def _remove_oldest(folder: Path, suffix: str, most: int, most_bytes: int) -> None:
-    """Remove the oldest files of a kind beyond a number or a size; the latest stays, whatever its size."""
+    """Remove the oldest kept files of a kind beyond a number or a size; the latest stays, whatever its size."""
     found = []
-    for path in folder.iterdir():
-        with suppress(OSError):  # another process may be removing them too
-            if path.name.endswith(suffix) and not path.name.startswith("."):
-                found.append((path.stat().st_mtime_ns, path.name, path.stat().st_size))
-    total = 0
-    for place, (_, name, size) in enumerate(sorted(found, reverse=True)):
-        total += size
-        if place and (place >= most or total > most_bytes):
-            with suppress(OSError):
-                (folder / name).unlink()
+    with folder_inside(folder.parent, folder / KEPT) as handle:
+        for name in names_in(handle):
+            with suppress(OSError):  # another process may be removing them too
+                if name.endswith(suffix) and not name.startswith("."):
+                    facts = os.stat(name, dir_fd=handle, follow_symlinks=False)
+                    found.append((facts.st_mtime_ns, name, facts.st_size))
+        total = 0
+        for place, (_, name, size) in enumerate(sorted(found, reverse=True)):
+            total += size
+            if place and (place >= most or total > most_bytes):
+                with suppress(OSError):
+                    os.unlink(name, dir_fd=handle)
 
 
 def without_void(evaluations: Sequence[Evaluation]) -> tuple[list[Evaluation], str | None]:

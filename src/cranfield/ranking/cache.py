@@ -16,8 +16,9 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from cranfield.errors import RunFormatError
+from cranfield.errors import RunFormatError, UsageError
 from cranfield.formats.io.files import opened, write_bytes
+from cranfield.formats.io.own_folder import PRIVATE_FOLDER, open_inside
 from cranfield.ranking.scan import BLOCK_BYTES, JudgedIndex, Scan, ScanOptions, TopHits
 
 FOLDER_VARIABLE = "CRANFIELD_CACHE"
@@ -126,13 +127,14 @@ def _load(entry: Path) -> Scan | None:
     import numpy as np
 
     try:
-        data = entry.read_bytes()
+        with os.fdopen(open_inside(entry.parent, entry, os.O_RDONLY), "rb") as stream:
+            data = stream.read()
+            os.utime(stream.fileno())
         if sha256(data[DIGEST_BYTES:]).digest() != data[:DIGEST_BYTES]:
             return None
         with np.load(io.BytesIO(data[DIGEST_BYTES:]), allow_pickle=False) as arrays:
             scan = _scan_of(arrays)
-        os.utime(entry)
-    except OSError:
+    except (OSError, UsageError):  # a link is not followed
         return None
     return scan
 
@@ -157,10 +159,10 @@ def _keep(entry: Path, scan: Scan) -> None:
     np.savez(packed, **arrays)
     data = packed.getvalue()
     try:
-        entry.parent.mkdir(parents=True, exist_ok=True)
-        write_bytes(entry, [sha256(data).digest(), data])
+        entry.parent.mkdir(PRIVATE_FOLDER, parents=True, exist_ok=True)
+        write_bytes(entry, [sha256(data).digest(), data], root=entry.parent, private=True, keep=False)
         _prune(entry.parent)
-    except OSError:
+    except (OSError, UsageError):
         return
 
 

@@ -13,7 +13,8 @@ import pytest
 
 from cranfield.errors import UsageError
 from cranfield.model import Answer, CallLog, Hit, Outcome, Query, Run, TestSet
-from cranfield.project.history import FILE, FOLDER, append, history_record, read_history
+from cranfield.project.history import append, history_record, read_history
+from cranfield.project.history_files import FILE, FOLDER
 from cranfield.project.recipe import evaluate
 from cranfield.repo.git import Standing
 

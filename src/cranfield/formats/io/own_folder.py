@@ -94,8 +94,8 @@ def names_in(folder: int) -> list[str]:
 
 
 def check_inside(root: Path, path: Path, *, is_folder: bool = False) -> None:
-    """Refuse what `folder_inside` and `open_inside` would refuse, before anything else is done. What is missing is accepted."""
-    with suppress(FileNotFoundError), folder_inside(root, path.parent) as folder:
+    """Refuse what leads elsewhere before anything else is done; what cannot be used is refused where it is used."""
+    with suppress(OSError), folder_inside(root, path.parent) as folder:
         check_name(path.name, folder, path, stat.S_IFDIR if is_folder else stat.S_IFREG)
 
 

@@ -129,11 +129,15 @@ class Journal(Answers):
         header = {"journal": VERSION, **collection}
         with folder_inside(self._root, folder, make=PRIVATE_FOLDER) as handle:
             self._open()
-            self._size = self._resume(header, handle)
-            self._stream.truncate(self._size)
-            if not self._size:
-                self._write(header)
-            flush(handle)
+            try:
+                self._size = self._resume(header, handle)
+                self._stream.truncate(self._size)
+                if not self._size:
+                    self._write(header)
+                flush(handle)
+            except BaseException:
+                self._stream.close()
+                raise
 
     def append(self, query_id: str, kept: KeptAnswer) -> None:
         """Add the first answer to a query; a kill does not lose it when this returns."""
