@@ -17,21 +17,13 @@ from cranfield.project.grid import run_grid
 from cranfield.project.job import run_job
 from cranfield.systems.collect import collection
 
-SEARCH = """
-import os
-
-def search(query, k, **params):
-    calls = os.open("calls.txt", os.O_WRONLY | os.O_APPEND | os.O_CREAT)
-    os.write(calls, f"{query}\\n".encode())
-    os.close(calls)
-    return [f"d-{query}"]
-"""
+SEARCH = 'echo "$1" >> calls.txt; echo "d-$1"\n'
 SYSTEMS = """
 measures: [P@1]
 limits: {max_failed_share: null}
 systems:
-  old: {python: my_search:search}
-  new: {python: my_search:search, components: [a, b]}
+  old: {command: [sh, search.sh, "{query}"], extract: {regex: 'd-\\S+'}}
+  new: {command: [sh, search.sh, "{query}"], extract: {regex: 'd-\\S+'}, components: [a, b]}
 grid: {system: new, over: {timeout_s: [5, 6]}}
 """
 QUERIES = [f"q{n}" for n in range(6)]
@@ -44,7 +36,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for name in ("one", "two"):
         lines = [f"  - {{id: {q}, text: {q}{name}, judgments: {{d-{q}{name}: 1}}}}" for q in QUERIES]
         (tmp_path / f"{name}.yaml").write_text(f"cranfield_testset: 1\nname: {name}\nqueries:\n" + "\n".join(lines))
-    (tmp_path / "my_search.py").write_text(SEARCH)
+    (tmp_path / "search.sh").write_text(SEARCH)
     (tmp_path / "cranfield.yaml").write_text("testset: one.yaml" + SYSTEMS)
     monkeypatch.chdir(tmp_path)
     return tmp_path
@@ -136,11 +128,7 @@ def test_a_group_of_systems_keeps_its_answers_until_the_last_group_is_done(
 ) -> None:
     monkeypatch.setattr(collection, "AT_A_TIME", 1)
     text = (project / "cranfield.yaml").read_text()
-    ending = (
-        "import os, signal\n\ndef search(query, k, **params):\n    os.kill(os.getpid(), signal.SIGINT)\n    return []\n"
-    )
-    (project / "ending.py").write_text(ending)
-    ends = text.replace("new: {python: my_search", "new: {python: ending")
+    ends = text.replace("new: {command: [sh, search.sh,", "new: {command: [sh, -c, 'kill -INT $PPID; sleep 60',")
     (project / "cranfield.yaml").write_text(ends)
     with pytest.raises(collection.Interrupted, match=r"\d+ of 12 answers are kept"):
         run_job(project / "cranfield.yaml", out=project / "out")
