@@ -25,6 +25,10 @@ TIMEOUT_S = 30.0
 TOTAL_S = 60.0
 """Longest time of one attempt: a forge that sends a byte a second is never silent."""
 MAX_PORT = 65_535
+COMMAND_S = 300.0
+"""Longest time of all requests of a command, unless the last of them succeeds."""
+MAX_BYTES = 64 * 1024**2
+"""Maximum length of a response: a page of comments."""
 PER_PAGE = 100
 MAX_PAGES = 1000
 _GONE = frozenset({404, 410})
@@ -42,6 +46,8 @@ class Access:
     """Headers of every request, with the token."""
     hints: Mapping[int, str]
     """Status to the hint of an error."""
+    token: str = ""
+    """Redacted in what comes back."""
 
 
 class Api:
@@ -54,7 +60,9 @@ class Api:
         if not all(value.isascii() and value.isprintable() for value in access.headers.values()):
             raise UsageError(f"the token for {access.forge} is invalid", expected="letters, digits and signs on a line")
         self._access = access
-        headers = {"User-Agent": f"cranfield/{__version__}", **access.headers}
+        self._until = time.monotonic() + COMMAND_S
+        # A compressed response could be cut off unnoticed, or expand without limit.
+        headers = {"User-Agent": f"cranfield/{__version__}", "Accept-Encoding": "identity", **access.headers}
         self._client = Client(headers=headers, timeout=TIMEOUT_S, follow_redirects=False)
         try:
             url = self._client.build_request("GET", access.url).url
@@ -92,7 +100,11 @@ class Api:
             UsageError: as `call`; or a page is not a list, or the next page is on another server.
         """
         url = f"{self._access.url}{path}{'&' if '?' in path else '?'}per_page={PER_PAGE}"
+        seen: set[str] = set()
         for _ in range(MAX_PAGES):
+            if url in seen:
+                raise UsageError(f"{self._access.forge} lists the same page of comments again and again")
+            seen.add(url)
             response = self._send("GET", url)
             page = self._json(response)
             if not isinstance(page, list):
@@ -109,7 +121,8 @@ class Api:
         from httpx2 import URL, InvalidURL
 
         try:
-            base, following = URL(self._access.url), URL(url)
+            base = URL(self._access.url)
+            following = base.join(url)
         except InvalidURL:
             raise UsageError(f"{self._access.forge} names a next page that is no address", got=shorten(url)) from None
         if (base.scheme, base.host, base.port) != (following.scheme, following.host, following.port):
@@ -120,20 +133,22 @@ class Api:
                 hint="give the address of its API with {url}",
                 parameters=("url",),
             )
-        return url
+        return str(following)
 
     def _send(self, method: str, url: str, body: object = None, *, may_be_gone: bool = False) -> Response:
         """Send a request, with retries."""
         from httpx2 import HTTPError
         from tenacity import Retrying
 
+        if time.monotonic() > self._until:
+            raise UsageError(f"{self._access.forge} took over {COMMAND_S:g} s", path=self._access.url)
         policy = retry_policy(
             ATTEMPTS, BACKOFF_S, may_retry=_may_pass, requested_wait_s=_requested_wait_s, errors=(HTTPError,)
         )
         try:
             response: Response = Retrying(**policy)(self._request_in_time, method, url, body)
         except HTTPError as error:
-            why = str(error) or type(error).__name__
+            why = self._redact(str(error)) or type(error).__name__
             raise UsageError(
                 f"{self._access.forge} cannot be reached (tried {ATTEMPTS} times): {why}", path=self._access.url
             ) from None
@@ -147,7 +162,7 @@ class Api:
 
         async def attempt() -> Response:
             async with asyncio.timeout(TOTAL_S):
-                return await event_loop().threads.call(lambda: self._client.request(method, url, json=body))
+                return await event_loop().threads.call(lambda: self._attempt(method, url, body))
 
         try:
             return event_loop().run(attempt())
@@ -155,6 +170,33 @@ class Api:
             raise raised.error from None
         except TimeoutError:
             raise ReadTimeout(f"no whole answer in {TOTAL_S:g} s") from None
+
+    def _attempt(self, method: str, url: str, body: object) -> Response:
+        """One request, with a limit of time and length; the token is redacted in what comes back.
+
+        Raises:
+            UsageError: the response is too long, or encoded.
+            HTTPError: it is late, or could not be received.
+        """
+        from httpx2 import ReadTimeout, Response
+
+        content, until = bytearray(), time.monotonic() + TOTAL_S
+        with self._client.stream(method, url, json=body) as response:
+            if response.headers.get("content-encoding", "identity").lower() != "identity":
+                raise UsageError(f"{self._access.forge} sent an encoded answer, unasked", path=url)
+            for part in response.iter_raw():
+                content += part
+                if len(content) > MAX_BYTES:
+                    raise UsageError(f"{self._access.forge} answered with over {MAX_BYTES // 1024**2} MB", path=url)
+                if time.monotonic() > until:
+                    raise ReadTimeout(f"no whole answer in {TOTAL_S:g} s")
+        text = self._redact(content.decode("utf-8", "replace"))
+        headers = {name: value for name, value in response.headers.items() if name != "content-length"}
+        return Response(response.status_code, headers=headers, content=text.encode(), request=response.request)
+
+    def _redact(self, text: str) -> str:
+        """A text of the forge without the token: it ends up in messages, and so in public logs."""
+        return text.replace(self._access.token, "(the token)") if len(self._access.token) > 3 else text
 
     def _rejection(self, method: str, response: Response) -> UsageError:
         status = response.status_code
@@ -184,6 +226,17 @@ class Api:
                 hint="is this the address of its API? {url}",
                 parameters=("url",),
             ) from None
+
+
+def id_number(value: object) -> int:
+    """An id of the API.
+
+    Raises:
+        ValueError: it is none.
+    """
+    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+        raise ValueError(value)
+    return value
 
 
 def _may_pass(response: Response) -> bool:

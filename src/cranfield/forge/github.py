@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from cranfield.errors import UsageError, shorten
-from cranfield.forge.api import Access, Api
+from cranfield.forge.api import Access, Api, id_number
 from cranfield.forge.comment import Comment
 
 API = "https://api.github.com"
@@ -43,7 +43,7 @@ class PullRequest:
         """Account id of the token's owner, by a request that every kind of token allows."""
         content = self._api.call("POST", "/graphql", {"query": "query { viewer { login databaseId } }"})
         try:
-            return int(content["data"]["viewer"]["databaseId"])
+            return id_number(content["data"]["viewer"]["databaseId"])
         except (KeyError, TypeError, ValueError, OverflowError):
             raise UsageError("GitHub did not return the owner of the token", got=shorten(content)) from None
 
@@ -87,7 +87,7 @@ def access(environ: Mapping[str, str], url: str | None = None) -> Access:
         "Accept": "application/vnd.github+json",
         "X-GitHub-Api-Version": "2022-11-28",
     }
-    return Access("GitHub", (url or environ.get("GITHUB_API_URL") or API).rstrip("/"), headers, _HINTS)
+    return Access("GitHub", (url or environ.get("GITHUB_API_URL") or API).rstrip("/"), headers, _HINTS, token)
 
 
 def place(environ: Mapping[str, str], repo: str | None, number: int | None) -> tuple[str, int]:
@@ -150,8 +150,10 @@ def _comment(content: Any) -> Comment:
     try:
         author = content["user"]
         # The account of a deleted user is null.
-        author_id = 0 if author is None else int(author["id"])
-        return Comment(int(content["id"]), author_id, str(content.get("body") or ""), str(content.get("html_url", "")))
+        author_id = 0 if author is None else id_number(author["id"])
+        return Comment(
+            id_number(content["id"]), author_id, str(content.get("body") or ""), str(content.get("html_url", ""))
+        )
     except (KeyError, TypeError, ValueError, OverflowError, AttributeError):
         raise UsageError("GitHub did not answer with a comment", got=shorten(content)) from None
 

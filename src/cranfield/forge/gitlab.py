@@ -8,7 +8,7 @@ from typing import Any
 from urllib.parse import quote
 
 from cranfield.errors import UsageError, shorten
-from cranfield.forge.api import Access, Api
+from cranfield.forge.api import Access, Api, id_number
 from cranfield.forge.comment import Comment
 
 API = "https://gitlab.com/api/v4"
@@ -36,7 +36,7 @@ class MergeRequest:
         """Account id of the token's owner: a user, or the bot of a project or group token."""
         content = self._api.call("GET", "/user")
         try:
-            return int(content["id"])
+            return id_number(content["id"])
         except (KeyError, TypeError, ValueError, OverflowError):
             raise UsageError("GitLab did not return the owner of the token", got=shorten(content)) from None
 
@@ -74,7 +74,7 @@ def access(environ: Mapping[str, str], url: str | None = None) -> Access:
             hint="make a project access token with the scope `api`, and keep it as a masked variable named GITLAB_TOKEN",
         )
     headers = {"PRIVATE-TOKEN": token, "Accept": "application/json"}
-    return Access("GitLab", (url or environ.get("CI_API_V4_URL") or API).rstrip("/"), headers, _HINTS)
+    return Access("GitLab", (url or environ.get("CI_API_V4_URL") or API).rstrip("/"), headers, _HINTS, token)
 
 
 def place(environ: Mapping[str, str], repo: str | None, number: int | None) -> tuple[str, int]:
@@ -107,8 +107,8 @@ def place(environ: Mapping[str, str], repo: str | None, number: int | None) -> t
 def _comment(content: Any) -> Comment:
     try:
         author = content["author"]
-        author_id = 0 if author is None else int(author["id"])
-        return Comment(int(content["id"]), author_id, str(content.get("body") or ""), "")
+        author_id = 0 if author is None else id_number(author["id"])
+        return Comment(id_number(content["id"]), author_id, str(content.get("body") or ""), "")
     except (KeyError, TypeError, ValueError, OverflowError, AttributeError):
         raise UsageError("GitLab did not answer with a note", got=shorten(content)) from None
 

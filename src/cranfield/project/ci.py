@@ -123,7 +123,9 @@ def comment(
         raise UsageError(f"{{number}} is {shorten(number)}", expected="1 or more", parameters=("number",))
     of = {"github": github, "gitlab": gitlab}[forge or forge_of(environ)]
     repo, number = of.place(environ, repo, number)
-    with Api(of.access(environ, url)) as api:
+    access = of.access(environ, url)
+    text = text.replace(access.token, "(the token)")
+    with Api(access) as api:
         thread = of.thread(api, repo, number)
         source = f"`{path.name}`, which the job keeps" if path.name != "-" else "what the job printed"
         return put_comment(thread, comment_body(text, marker=marker, limit=thread.body_limit, source=source))

@@ -310,3 +310,9 @@ def test_a_forge_that_does_not_say_whose_token_it_is_is_written_nothing(forge: A
     done = forge.run(str(report))
     assert (done.returncode, forge.comments) == (2, [])
     assert "did not return the owner of the token" in done.stderr
+
+
+def test_the_token_is_not_posted_with_a_report_that_holds_it(github: Any, report: Path) -> None:
+    report.write_text("# Gate: passed\n\nd1 token-of-the-bot\n")
+    assert github.run(str(report)).returncode == 0
+    assert "d1 (the token)" in github.bodies()[0]
