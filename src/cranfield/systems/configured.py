@@ -355,11 +355,13 @@ class ConfiguredSystem(ABC):
             return reply
 
         allowed = 1 + (self.retries if self.config.retries is None else self.config.retries)
-        if self._deaths.is_pausing:
-            if self.starts_program:
-                return failed(self._deaths.reason_unsent()), 0.0, 0
-            allowed = 1
-        reply = await (attempt() if allowed == 1 else _retried(attempt, allowed, self.config.backoff_s))
+        is_pausing = self._deaths.is_pausing
+        if is_pausing and self.starts_program:
+            return failed(self._deaths.reason_unsent()), 0.0, 0
+        once = allowed == 1 or is_pausing
+        reply = await (attempt() if once else _retried(attempt, allowed, self.config.backoff_s))
+        if reply.died and once and allowed > 1 and reply.answer is not None:
+            reply = replace(reply, answer=self._deaths.without_retry(reply.answer))
         self._deaths.count(reply.answer, died=reply.died)
         return reply, taken[-1], len(taken)
 

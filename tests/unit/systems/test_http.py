@@ -583,5 +583,8 @@ def test_a_system_made_in_code_needs_no_file(serve, servers, hit):
 
 def test_a_service_that_is_not_there_is_not_waited_for_again_and_again(servers, serve, http_system):
     system = http_system(f"http://127.0.0.1:{servers.refused_port()}", retries=1)
-    attempts = [ask(system)[1].attempts for _ in range(MOST_UNREACHED + 2)]
-    assert attempts == [*[2] * MOST_UNREACHED, 1, 1]  # from then on a try each
+    answers = [ask(system) for _ in range(MOST_UNREACHED + 2)]
+    assert [log.attempts for _, log in answers] == [*[2] * MOST_UNREACHED, 1, 1]  # from then on a try each
+    assert answers[MOST_UNREACHED][0].reason == (
+        f"the connection was refused; no retries, after {MOST_UNREACHED} queries in a row without a connection"
+    )

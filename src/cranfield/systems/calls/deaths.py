@@ -7,6 +7,7 @@ query would wait for a start that fails, or for all of its retries.
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 
 from cranfield.model import Answer, Outcome
 
@@ -40,6 +41,12 @@ class Deaths:
             self._how = "" if answer is None else answer.reason or ""
         elif answer is None or answer.outcome is not Outcome.TIMEOUT:
             self._in_a_row = 0
+
+    def without_retry(self, answer: Answer) -> Answer:
+        """A failed answer whose reason says why it was not tried again."""
+        return replace(
+            answer, reason=f"{answer.reason}; no retries, after {self._in_a_row} queries in a row without a connection"
+        )
 
     def reason_unsent(self) -> str:
         """Reason of a query that is not asked."""
