@@ -258,6 +258,18 @@ def errors_page() -> str:
     )
 
 
+def security_page() -> str:
+    """SECURITY.md of the project, with its links as they are from here."""
+    text = (Path(__file__).parents[1] / "SECURITY.md").read_text().rstrip("\n")
+    for begins, here in (
+        ("docs/reference/generated/", ""),
+        ("docs/", "../../"),
+        ("tests/", "../../../tests/"),
+    ):
+        text = text.replace(f"]({begins}", f"]({here}")
+    return text
+
+
 def subclasses(root: type) -> Iterable[type]:
     yield root
     for child in root.__subclasses__():
@@ -524,6 +536,7 @@ PAGES: Mapping[str, Callable[[], str]] = {
     "raters": raters_page,
     "cli": cli_page,
     "library": library_page,
+    "security": security_page,
 }
 
 

@@ -15,7 +15,7 @@ import pytest
 
 import cranfield
 from cranfield import errors
-from cranfield.cli import shared
+from cranfield.cli import ending
 from cranfield.config.gate import RULE_MODELS
 from cranfield.config.presets import PRESETS
 from cranfield.evaluation.evidence.table import CHECKS
@@ -140,7 +140,7 @@ def test_formats_not_detected_from_content_are_documented_as_chosen_by_name(gene
 def test_the_exit_codes_are_those_of_the_program(generate: ModuleType) -> None:
     documented = {int(code) for code in re.findall(r"^\| (\d+) \|", generate.errors_page(), re.MULTILINE)}
     raised = {cls.exit_code for cls in generate.subclasses(errors.CranfieldError)}
-    chosen = {value for name, value in vars(shared).items() if name.startswith("EXIT_")}
+    chosen = {value for name, value in vars(ending).items() if name.startswith("EXIT_")}
     assert documented == raised | chosen | {0}
 
 
