@@ -22,6 +22,7 @@ from typer.testing import CliRunner
 import cranfield
 from cranfield import errors
 from cranfield.cli.main import COMMANDS, GROUPS, command_line, requested_command
+from cranfield.concurrency.orphans import MARK_NAME
 from cranfield.evaluation.evidence.table import CHECKS
 from cranfield.formats.features import FEATURES
 from cranfield.formats.registry import never
@@ -303,6 +304,7 @@ VARIABLES = {
     f"`{JOBS_VARIABLE}`": "Threads of the kernel, from 1 to 256. Unset: as many as there are processors, at most 8.",
     f"`{FOLDER_VARIABLE}`": "Folder of the cached scans of large run files, or `off`. Unset: `cranfield/scans` in the cache folder of "
     "the user (`XDG_CACHE_HOME`, else `~/.cache`).",
+    f"`{MARK_NAME}`": "Set by Cranfield, not by you: the mark by which it finds the processes of a system to end them.",
 }
 
 
