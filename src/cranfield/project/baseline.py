@@ -16,11 +16,12 @@ from cranfield.gate.ref import ref_named
 from cranfield.gate.result import BaselineChange, MeasureChange, QueryChange
 from cranfield.gate.rules import rules_of
 from cranfield.gate.verdict import no_baseline
+from cranfield.numbers import format_count
 from cranfield.project.experiment import Experiment
 from cranfield.project.gate import baseline_at, digest_of, gate_experiments, system_evidence
 from cranfield.project.gate_folder import Source, collection_folder
 from cranfield.project.gate_plan import Plan, planned
-from cranfield.project.gate_runs import answered, refuse_source
+from cranfield.project.gate_runs import Answered, answered, refuse_source
 from cranfield.project.loading import NO_OVERRIDES, SetOverrides
 from cranfield.repo.git import standing
 from cranfield.reporting import Document
@@ -71,7 +72,8 @@ def accept(
         refuse_source(source, experiments, None)
         with collection_folder(out, experiments, source) as folder:
             every = list(answered(experiments, source, folder))
-        for experiment, evaluation in ((each.experiment, each.evaluation) for each in every):
+        for each in every:
+            experiment, evaluation = each.experiment, each.evaluation
             problems += _refusals(plan, experiment, evaluation)
             path = plan.baseline_path(experiment.name)
             old = with_ids_of(read_baseline(path), experiment.testset) if path.exists() else None
@@ -83,7 +85,7 @@ def accept(
                 reason=reason,
                 config_digest=digest_of(evaluation, experiment),
             )
-            made.append((path, new, _change(experiment, evaluation, old, new, path)))
+            made.append((path, new, _change(each, old, new, path)))
     if problems:
         raise SystemUnderTestError(problems)
     if not dry_run:
@@ -125,9 +127,8 @@ def _refusals(plan: Plan, experiment: Experiment, evaluation: Evaluation) -> Ite
         yield Problem(f"this is no baseline: {sentence}", path=where, hint="fix what fails, and run it again")
 
 
-def _change(
-    experiment: Experiment, evaluation: Evaluation, old: Baseline | None, new: Baseline, path: Path
-) -> BaselineChange:
+def _change(answers: Answered, old: Baseline | None, new: Baseline, path: Path) -> BaselineChange:
+    experiment, evaluation = answers.experiment, answers.evaluation
     primary = str(experiment.primary)
     before = dict(_facts(old)) if old is not None else {}
     facts = tuple((name, before.get(name, ""), value) for name, value in _facts(new))
@@ -139,8 +140,11 @@ def _change(
         delta = is_ - was if compared is not None and is_ is not None and was is not None else None
         measures.append(MeasureChange(measure, is_, was, delta, None, None, len(new.values_of(measure))))
     worse, better = _moved(evaluation, compared, primary)
-    notes = (NOT_TO_COMPARE,) if old is not None and not fits else ()
-    return BaselineChange(experiment.name, shown(path), facts, tuple(measures), worse, better, primary, notes)
+    notes = [NOT_TO_COMPARE] if old is not None and not fits else []
+    if answers.n_earlier:
+        total = len(experiment.testset.queries)
+        notes.append(f"{format_count(answers.n_earlier)} of {format_count(total)} answers are not of this call")
+    return BaselineChange(experiment.name, shown(path), facts, tuple(measures), worse, better, primary, tuple(notes))
 
 
 def _facts(baseline: Baseline) -> Iterator[tuple[str, str]]:

@@ -327,3 +327,11 @@ def test_diagnostic_measures_have_no_colour(config: Path) -> None:
     )
     tones = {str(row[0]): cell.tone for row in table.rows for cell in row if isinstance(cell, TonedCell)}
     assert tones == {"RR": "bad", "Judged@1": ""}
+
+
+def test_a_baseline_of_answers_that_are_not_of_this_call_says_so(config: Path) -> None:
+    from cranfield.project.baseline import accept
+
+    path = write_trec(config.parent / "some.run", 1)
+    done = accept(config, out=config.parent / "out", accepted="2026-01-31", source=Source(run=path), dry_run=True)
+    assert "4 of 4 answers are not of this call" in render(done.document)
