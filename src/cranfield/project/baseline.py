@@ -16,7 +16,6 @@ from cranfield.gate.ref import ref_named
 from cranfield.gate.result import BaselineChange, MeasureChange, QueryChange
 from cranfield.gate.rules import rules_of
 from cranfield.gate.verdict import no_baseline
-from cranfield.numbers import format_count
 from cranfield.project.experiment import Experiment
 from cranfield.project.gate import baseline_at, digest_of, gate_experiments, system_evidence
 from cranfield.project.gate_folder import Source, collection_folder
@@ -26,6 +25,7 @@ from cranfield.project.loading import NO_OVERRIDES, SetOverrides
 from cranfield.repo.git import standing
 from cranfield.reporting import Document
 from cranfield.reporting.documents.gate import baseline_document
+from cranfield.words import n_of
 
 NOT_TO_COMPARE = "the baseline that is there is of another experiment: the means are not compared"
 
@@ -142,8 +142,7 @@ def _change(answers: Answered, old: Baseline | None, new: Baseline, path: Path) 
     worse, better = _moved(evaluation, compared, primary)
     notes = [NOT_TO_COMPARE] if old is not None and not fits else []
     if answers.n_earlier:
-        total = len(experiment.testset.queries)
-        notes.append(f"{format_count(answers.n_earlier)} of {format_count(total)} answers are not of this call")
+        notes.append(f"{answers.n_earlier} of {n_of(len(experiment.testset.queries), 'answers')} are not of this call")
     return BaselineChange(experiment.name, shown(path), facts, tuple(measures), worse, better, primary, tuple(notes))
 
 
