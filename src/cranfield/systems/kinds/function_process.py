@@ -58,7 +58,7 @@ class FunctionProcess(LineProgram):
             argv, cwd=folder, env=os.environ, stdin=True, max_output_bytes=limit, has_own_stderr=False
         )
         with suppress(OSError):  # it has ended: the first call fails
-            await process.write_line(json.dumps({"path": sys.path, "source": source_record(self._source)}))
+            await process.write_line(json.dumps({"path": [*map(str, sys.path)], "source": source_record(self._source)}))
         return process
 
     def read(self, record: dict[str, Any]) -> Reply:
