@@ -1183,6 +1183,68 @@ SYSTEM_ROWS = [
         "no request can be made",
     ),
     Row(
+        "a regular expression that does not end",
+        lambda p: p.rules(ANY).program(
+            '[ "$1" -gt 17 ] && set -- "$(printf %%1000s | tr " " a)"\necho "doc-$1"\n'.replace("%%", "%"),
+            "{regex: '(?:doc-\\d+$|doc-(?:a+)+b)'}",
+            ", timeout_s: 0.5",
+        ),
+        3,
+        "three of twenty queries failed",
+    ),
+    Row(
+        "a regular expression that is too large",
+        lambda p: p.rules(ANY).program(RIGHT, "{regex: '((a*){65000}){65000}'}"),
+        2,
+        "an error of the config",
+    ),
+    Row(
+        "a run file from a pipe of the shell",
+        lambda p: p.shell("python -m cranfield GATE --run <(cat new.run)"),
+        0,
+        "as from a file",
+    ),
+    Row(
+        "a program that leaves a daemon",
+        lambda p: p.rules(ANY).program("setsid sleep 30 >/dev/null 2>&1 &\n" + RIGHT).process(),
+        0,
+        "it is ended with the gate",
+    ),
+    answers(
+        "answers a part",
+        lambda q: sized(hits(q), headers=b"Content-Range: bytes 0-9/99\r\n"),
+        "a header that a whole answer has not, on a whole answer",
+        0,
+    ),
+    Row(
+        "a program of lines that answers a key twice",
+        lambda p: p.rules(ANY).system(
+            """lines: [sh, -c, 'while read x; do echo "{\\"hits\\": [], \\"hits\\": [\\"doc-01\\"]}"; done']"""
+        ),
+        3,
+        "no answer",
+    ),
+    Row(
+        "a server of MCP that ends",
+        lambda p: p.rules(ANY).system(
+            "mcp: {command: [sh, -c, 'exit 0'], tool: x, arguments: {q: '{query}'}}, extract: {json: hits}"
+        ),
+        3,
+        "a check before the first query",
+    ),
+    Row(
+        "a system of a run file with a document twice",
+        lambda p: p.rules(ANY).edit("oth-01", "doc-01", "new.run"),
+        3,
+        "as by --run: no run",
+    ),
+    Row(
+        "a cutoff as large as can be",
+        lambda p: p.rules("floor: {measure: SDCG@2147483647, at_least: 0}"),
+        0,
+        "in bounded time",
+    ),
+    Row(
         "a secret in every id",
         lambda p: (
             p.rules(ANY)
