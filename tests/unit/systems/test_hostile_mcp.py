@@ -1,14 +1,17 @@
 """MCP servers that mean harm: their schemas, their handshakes and their errors."""
 
+import asyncio
 import json
 import time
 
+import httpx2
 import pytest
 
 from cranfield.errors import PreflightError
 from cranfield.model import Outcome, Query
 from cranfield.systems.collect.preflight import preflight
 from cranfield.systems.kinds.mcp import McpSystem
+from cranfield.systems.kinds.mcp_http import ReasonClient
 from cranfield.systems.kinds.mcp_schema import find_mismatch
 
 TREE = {f"a{n}": {"allOf": [{"$ref": f"#/$defs/a{n + 1}"}] * 2} for n in range(40)}
@@ -144,3 +147,15 @@ def test_a_handshake_that_fails_says_what_the_server_did(server, kind, reason):
     assert ask(system) == (Outcome.ERROR, [], reason)
     with pytest.raises(PreflightError, match="a server that answers"):
         preflight([system])
+
+
+def test_bytes_after_an_answer_over_http_are_no_other_answer(serve, servers):
+    raw = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nContent-Type: application/json\r\n\r\n{}HTTP/1.1 200 OK\r\n"
+    service = serve(lambda _: servers.Sent(raw=raw))
+
+    async def fetch() -> None:
+        async with ReasonClient() as client, client.stream("POST", service.url, json={}) as response:
+            await response.aread()
+
+    with pytest.raises(httpx2.ReadError, match="17 bytes follow the end of the answer"):
+        asyncio.run(fetch())

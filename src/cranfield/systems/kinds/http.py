@@ -295,23 +295,24 @@ async def _receive(incoming: httpx2.Response, body: bytearray) -> None:
             body += part[:room]
             if len(part) > room:
                 raise BodyError(TOO_LONG)
-    left = leftover(incoming)
-    if left is None or left:
-        # The client would read what is left as the answer to the next request.
-        await incoming.extensions["network_stream"].aclose()
-    if left and left.strip(b"\r\n"):
-        raise BodyError(f"{len(left)} bytes follow the end of the answer")
+    if left := await close_if_leftover(incoming, stream):
+        raise BodyError(f"{left} bytes follow the end of the answer")
 
 
-def leftover(incoming: httpx2.Response) -> bytes | None:
-    """Bytes that were received after the end of a response; None where this version of the client does not show them."""
+async def close_if_leftover(incoming: httpx2.Response, stream: Any) -> int:
+    """Number of bytes that were received after a response was read to its end, line ends aside.
+
+    The client would read them as the answer to the next request, so the connection is closed; also where a version of the
+    client does not show them.
+    """
     if incoming.http_version == "HTTP/2":
-        return b""
-    found: Any = incoming.stream
+        return 0
     for name in ("_stream", "_httpcore_stream", "_stream", "_connection", "_h11_state"):
-        found = getattr(found, name, None)
-    trailing: tuple[bytes, bool] | None = getattr(found, "trailing_data", None)
-    return None if trailing is None else trailing[0]
+        stream = getattr(stream, name, None)
+    trailing: tuple[bytes, bool] | None = getattr(stream, "trailing_data", None)
+    if trailing is None or trailing[0]:
+        await incoming.extensions["network_stream"].aclose()
+    return 0 if trailing is None or not trailing[0].strip(b"\r\n") else len(trailing[0])
 
 
 def _reply(response: _Response, redactor: Redactor) -> Reply:

@@ -16,7 +16,7 @@ import httpx2
 
 from cranfield.concurrency.child_process import MAX_OUTPUT_BYTES
 from cranfield.concurrency.retry import is_transient, retry_after_s
-from cranfield.systems.kinds.http import keep_quiet
+from cranfield.systems.kinds.http import close_if_leftover, keep_quiet
 from cranfield.systems.kinds.http_body import TOO_LONG
 from cranfield.systems.kinds.http_reasons import failure_reason, failures
 
@@ -37,10 +37,11 @@ class Refusal:
 
 
 class _Bounded(httpx2.AsyncByteStream):
-    """A body with a size limit; the SDK reads all of it into memory."""
+    """A body with a size limit, as the SDK reads all of it into memory; nothing may follow it on its connection."""
 
-    def __init__(self, body: Any) -> None:
-        self._body = body
+    def __init__(self, response: httpx2.Response) -> None:
+        self._body: Any = response.stream
+        self._response = response
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         n_bytes = 0
@@ -49,6 +50,8 @@ class _Bounded(httpx2.AsyncByteStream):
             if n_bytes > MAX_OUTPUT_BYTES:
                 raise httpx2.ReadError(TOO_LONG)
             yield part
+        if left := await close_if_leftover(self._response, self._body):
+            raise httpx2.ReadError(f"{left} bytes follow the end of the answer")
 
     async def aclose(self) -> None:
         await self._body.aclose()
@@ -86,7 +89,7 @@ class ReasonClient(httpx2.AsyncClient):
 
 def _bounded(response: httpx2.Response) -> httpx2.Response:
     if not response.is_stream_consumed:
-        response.stream = _Bounded(response.stream)
+        response.stream = _Bounded(response)
     return response
 
 
