@@ -16,7 +16,7 @@ from pathlib import Path
 
 from cranfield.errors import UsageError
 from cranfield.formats.io.files import refusal
-from cranfield.formats.io.own_folder import check_inside, folder_inside
+from cranfield.formats.io.own_folder import PRIVATE_FOLDER, check_inside, folder_inside
 from cranfield.project.experiment import Experiment, require_folder
 from cranfield.systems import Interrupted, progress_on
 from cranfield.systems.collect.collection import RUNS, locked
@@ -157,8 +157,8 @@ def _publish(folder: Path, out: Path, experiments: Sequence[Experiment]) -> None
     for experiment in experiments:
         source, target = folder / experiment.name / RUNS, out / experiment.name / RUNS
         if source.is_dir():
-            with folder_inside(out, target, make=0o777) as handle:
-                for path in sorted(
-                    source.iterdir(), reverse=True
-                ):  # NAME.log.jsonl after NAME.jsonl: it belongs to that
-                    os.replace(path, path.name, dst_dir_fd=handle)
+            # NAME.log.jsonl comes before NAME.jsonl, as they are written.
+            paths = sorted(source.iterdir(), reverse=True)
+            with folder_inside(out, target.parent, make=0o777), folder_inside(out, target, make=PRIVATE_FOLDER) as runs:
+                for path in paths:
+                    os.replace(path, path.name, dst_dir_fd=runs)

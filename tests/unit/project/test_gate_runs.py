@@ -111,6 +111,7 @@ def test_the_folder_of_a_collection_is_private_and_goes_when_it_is_done(config: 
     assert left(config) == []
     assert (config.parent / "out/runs/new.jsonl").is_file()
     assert (config.parent / "out/runs/new.log.jsonl").is_file()
+    assert stat.S_IMODE((config.parent / "out/runs").stat().st_mode) == 0o700
 
 
 def test_an_interrupted_gate_is_resumed_by_name_alone_and_the_report_says_so_first(
