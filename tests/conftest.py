@@ -194,10 +194,24 @@ def postgres_server() -> Iterator[str]:
 
 
 PROGRAM = pytest.StashKey[Path]()
+IN_MEMORY = pytest.StashKey[Path]()
+MEMORY, MEMORY_BYTES = Path("/dev/shm"), 4 << 30
+"""A file system in memory, and the room there without which the tests write to a disk."""
+
+
+def _folder_in_memory() -> Path | None:
+    """A new folder in memory, where there is room; those of test runs that were killed are removed."""
+    is_there = MEMORY.is_mount() and os.access(MEMORY, os.W_OK) and Path("/proc/self").exists()
+    if not is_there or shutil.disk_usage(MEMORY).free < MEMORY_BYTES:
+        return None
+    for left in MEMORY.glob("cranfield-tests-*-*"):
+        if not Path("/proc", left.name.split("-")[2]).exists():
+            shutil.rmtree(left, ignore_errors=True)
+    return Path(tempfile.mkdtemp(prefix=f"cranfield-tests-{os.getpid()}-", dir=MEMORY))
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Refuse to test the sources in place of the wheel; put a `cranfield` and a pytest that start fast on the PATH."""
+    """Refuse to test the sources in place of the wheel; a `cranfield` that starts fast on the PATH; files in memory."""
     if os.environ.get("CRANFIELD_INSTALLED") and "site-packages" not in Path(cranfield.__file__).parts:
         raise pytest.UsageError(f"CRANFIELD_INSTALLED is set, and cranfield was imported from {cranfield.__file__}")
     if not hasattr(config, "workerinput"):  # workers inherit the PATH
@@ -208,13 +222,18 @@ def pytest_configure(config: pytest.Config) -> None:
             (folder / name).write_text(f'#!/bin/sh\nexec {shlex.join(map(str, words))} {name} "$@"\n')
             (folder / name).chmod(0o755)
         os.environ["PATH"] = os.pathsep.join((str(folder), str(Path(sys.executable).parent), os.environ["PATH"]))
+        is_placed = config.option.basetemp or os.environ.get("PYTEST_DEBUG_TEMPROOT")
+        if not is_placed and (in_memory := _folder_in_memory()) is not None:
+            config.stash[IN_MEMORY] = in_memory
+            config.option.basetemp = str(in_memory)
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
-    """Remove the program's folder; its server ends when its socket is gone."""
+    """Remove the program's folder, whose server ends when its socket is gone, and what was written to memory."""
     gc.unfreeze()  # extension modules report what is never freed
-    if PROGRAM in config.stash:
-        shutil.rmtree(config.stash[PROGRAM], ignore_errors=True)
+    for key in (PROGRAM, IN_MEMORY):
+        if key in config.stash:
+            shutil.rmtree(config.stash[key], ignore_errors=True)
 
 
 @pytest.hookimpl(wrapper=True)

@@ -13,7 +13,6 @@ from cranfield.model import IdRule, Outcome, Run, TestSet
 from cranfield.model.renaming import IdMatch, match_ids, rule_of_digest, under_rule
 from cranfield.ranking import RankedRun
 from cranfield.ranking.join import no_common_query
-from cranfield.ranking.stored import read_run_file
 from cranfield.ranking.transform import rename_queries
 from cranfield.words import first_of
 
@@ -66,6 +65,8 @@ def read_for(testset: TestSet, convention: str, path: Path) -> Run:
         RunFormatError: as in scoring the file.
         NoCommonQueryError: it answers no query of the set, by any rule of ids.
     """
+    from cranfield.ranking.stored import read_run_file
+
     try:
         run = read_run_file(path, testset, convention)
     except NoCommonQueryError as error:

@@ -26,7 +26,7 @@ systems:
   new: {command: [sh, search.sh, "{query}"], extract: {regex: 'd-\\S+'}, components: [a, b]}
 grid: {system: new, over: {timeout_s: [5, 6]}}
 """
-QUERIES = [f"q{n}" for n in range(6)]
+QUERIES = [f"q{n}" for n in range(3)]
 REPORT = "report.html"
 
 
@@ -48,17 +48,17 @@ def n_calls(project: Path) -> int:
 
 
 COMMANDS: dict[str, tuple[Callable[[Path], object], str, int]] = {
-    "run": (lambda path: run_job(path / "cranfield.yaml", out=path / "out"), "testset: one.yaml", 12),
+    "run": (lambda path: run_job(path / "cranfield.yaml", out=path / "out"), "testset: one.yaml", 6),
     "several": (
         lambda path: run_job(path / "cranfield.yaml", out=path / "out"),
         "testsets: {one: {path: one.yaml}, two: {path: two.yaml}}",
-        24,
+        12,
     ),
-    "grid": (lambda path: run_grid(path / "cranfield.yaml", out=path / "out"), "testset: one.yaml", 18),
+    "grid": (lambda path: run_grid(path / "cranfield.yaml", out=path / "out"), "testset: one.yaml", 9),
     "components": (
         lambda path: run_components("new", path / "cranfield.yaml", out=path / "out"),
         "testset: one.yaml",
-        18,
+        9,
     ),
 }
 
@@ -87,7 +87,7 @@ def test_the_answers_of_a_run_without_a_report_are_named_with_their_age(
         run_job(project / "cranfield.yaml", out=project / "out")
     (project / "out" / REPORT).rmdir()
     run_job(project / "cranfield.yaml", out=project / "out")
-    assert "old: resuming after 6 of 6 answers" in capsys.readouterr().err
+    assert "old: resuming after 3 of 3 answers" in capsys.readouterr().err
     assert {log.age_s for log in read_run(project / "out" / "runs" / "old.jsonl").logs.values()} <= {0.0, 1.0, 2.0}
 
 
@@ -108,7 +108,7 @@ def test_what_changed_between_collection_and_report_starts_over_and_is_named(
     testset, _, reason = CHANGES[change]
     (project / "cranfield.yaml").write_text(testset + SYSTEMS)
     run_job(project / "cranfield.yaml", out=project / "out")
-    assert n_calls(project) == 24
+    assert n_calls(project) == 12
     assert (
         f"old: starting over, because {reason}; the earlier answers are in .partial/set-aside/old-1.jsonl"
         in " ".join(capsys.readouterr().err.split())
@@ -117,7 +117,7 @@ def test_what_changed_between_collection_and_report_starts_over_and_is_named(
 
 def test_new_answers_that_are_requested_are_not_those_of_a_run_without_a_report(project: Path) -> None:
     (project / "out" / REPORT).mkdir(parents=True)
-    for cache, n in (("use", 12), ("refresh", 24), ("refresh", 24)):
+    for cache, n in (("use", 6), ("refresh", 12), ("refresh", 12)):
         with pytest.raises(UsageError):
             run_job(project / "cranfield.yaml", out=project / "out", cache=cache)  # type: ignore[arg-type]  # a literal
         assert n_calls(project) == n
@@ -130,11 +130,11 @@ def test_a_group_of_systems_keeps_its_answers_until_the_last_group_is_done(
     text = (project / "cranfield.yaml").read_text()
     ends = text.replace("new: {command: [sh, search.sh,", "new: {command: [sh, -c, 'kill -INT $PPID; sleep 60',")
     (project / "cranfield.yaml").write_text(ends)
-    with pytest.raises(collection.Interrupted, match=r"\d+ of 12 answers are kept"):
+    with pytest.raises(collection.Interrupted, match=r"\d+ of 6 answers are kept"):
         run_job(project / "cranfield.yaml", out=project / "out")
     (project / "cranfield.yaml").write_text(text)
     run_job(project / "cranfield.yaml", out=project / "out")
-    assert n_calls(project) == 12
+    assert n_calls(project) == 6
 
 
 def test_two_runs_do_not_share_an_output_folder_until_the_report_stands(project: Path) -> None:
@@ -191,7 +191,7 @@ def start(project: Path, at: int) -> subprocess.CompletedProcess[str]:
 @pytest.mark.parametrize("testsets", ["testset: one.yaml", "testsets: {one: {path: one.yaml}, two: {path: two.yaml}}"])
 def test_killed_at_any_file_operation_a_run_asks_each_query_once(project: Path, testsets: str) -> None:
     (project / "cranfield.yaml").write_text(testsets + SYSTEMS)
-    n = 12 if testsets.startswith("testset:") else 24
+    n = 6 if testsets.startswith("testset:") else 12
     whole = start(project, 0)
     assert whole.returncode == 0, whole.stderr
     points = int(whole.stdout)
@@ -211,7 +211,7 @@ def test_killed_at_any_file_operation_a_run_asks_each_query_once(project: Path, 
         calls = n_calls(project) - before
         n_under_way = 1
         assert n <= calls <= n + n_under_way or (is_standing and calls <= 2 * n), (at, calls)
-        for folder in [project / "out"] if n == 12 else [project / "out" / "one", project / "out" / "two"]:
+        for folder in [project / "out"] if n == 6 else [project / "out" / "one", project / "out" / "two"]:
             assert (folder / "results.json").exists()
             assert not (folder / ".partial").exists()
-            assert len(read_run(folder / "runs" / "old.jsonl").answers) == 6
+            assert len(read_run(folder / "runs" / "old.jsonl").answers) == 3

@@ -215,7 +215,8 @@ def search(query, k):
 """
 
 
-def test_a_process_that_dies_is_an_error_of_its_query_and_the_next_one_gets_another(system):
+def test_a_process_that_dies_is_an_error_of_its_query_and_the_next_one_gets_another(system, monkeypatch):
+    monkeypatch.setattr("cranfield.concurrency.child_process._LAST_WORDS_S", 0.25)
     dying = system(DYING)
     pids = [ask(dying, "pid")[0].hits[0].id]
     for statement, reason in DEATHS.items():

@@ -509,7 +509,12 @@ def test_a_query_of_postgres_ends_in_time_whatever_the_server_does(postgres_pres
     system = postgres_preset(**COLUMNS, where=lifts, statement_timeout_s=0.1)
     assert rows(system.search(Query("q", "grid"), 10)[0])
     answer, _ = system.search(Query("q", "grid", params={"s": "1"}), 10)
-    assert answer.reason == "TimeoutError: the server ended the query after 0.1 s"
+    assert (
+        answer.outcome is Outcome.ERROR
+    )  # it is cancelled and its connection cut at the same moment: either comes first
+    assert answer.reason.startswith(
+        ("TimeoutError: the server ended the query", "TimeoutError: the server gave no answer")
+    )
     assert time.monotonic() - begun < 3
     with closing(psycopg.connect(postgres)) as other:  # nothing goes on on the server
         active = (

@@ -80,7 +80,8 @@ def test_a_parent_that_ignores_the_polite_signal_is_killed(tmp_path, gone):
     assert gone(pids(finished)[0])
 
 
-def test_what_a_program_leaves_behind_is_ended_with_it_and_not_waited_for(tmp_path, gone):
+def test_what_a_program_leaves_behind_is_ended_with_it_and_not_waited_for(tmp_path, gone, monkeypatch):
+    monkeypatch.setattr("cranfield.concurrency.child_process._LINGER_S", 0.1)
     began = time.monotonic()
     finished = run(PARENT.format(child=SLEEP, then=""), tmp_path)
     assert finished.status == 0

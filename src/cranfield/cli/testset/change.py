@@ -23,7 +23,6 @@ from cranfield.cli.testset.common import (
     refuse_existing,
     save_set,
 )
-from cranfield.formats.io.cells import pattern_error
 from cranfield.words import n_of
 
 if TYPE_CHECKING:
@@ -147,6 +146,7 @@ def _targets(
     entities: Sequence[str], spans: Sequence[str], patterns: Sequence[str], files: Sequence[str]
 ) -> tuple[Target, ...]:
     from cranfield.errors import Problem, UsageError, shorten
+    from cranfield.formats.io.cells import pattern_error
     from cranfield.model import Entity, File, Pattern, Span
 
     problems = []

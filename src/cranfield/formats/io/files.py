@@ -10,7 +10,6 @@ import gzip
 import io
 import os
 import re
-import secrets
 import shutil
 import sys
 import tempfile
@@ -340,7 +339,7 @@ def write_bytes(
 
 def _replace(name: str, folder: int, parts: Iterable[bytes], mode: int, *, keep: bool) -> None:
     """Write a file of an open folder under another name, and give it its own at the end."""
-    temporary = f".{name[:40]}.{secrets.token_hex(8)}.part"
+    temporary = f".{name[:40]}.{os.urandom(8).hex()}.part"
     handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode, dir_fd=folder)
     try:
         with os.fdopen(handle, "wb") as stream:
