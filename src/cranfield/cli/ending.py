@@ -6,7 +6,9 @@ import functools
 import io
 import os
 import select
+import signal
 import sys
+import threading
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -154,6 +156,25 @@ class StandardStream(io.FileIO):
             except OSError as error:
                 self.error = error
         return len(data)
+
+
+INTERRUPT_AGAIN_S = 0.02
+"""Time until an interrupt that Python ignored comes again: raised at once, it would end the hook and be ignored again."""
+
+
+def keep_interrupts() -> None:
+    """Raise an interrupt again that Python ignores, because it came in a destructor or a callback; show no traceback of it."""
+    show = sys.unraisablehook
+
+    def raise_again(ignored: Any) -> None:
+        if not issubclass(ignored.exc_type, KeyboardInterrupt):
+            show(ignored)
+            return
+        again = threading.Timer(INTERRUPT_AGAIN_S, signal.pthread_kill, (threading.main_thread().ident, signal.SIGINT))
+        again.daemon = True
+        again.start()
+
+    sys.unraisablehook = raise_again
 
 
 def keep_streams() -> StandardStream:

@@ -12,7 +12,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from cranfield.cli.ending import State, finish_output, handled, keep_streams, run_program
+from cranfield.cli.ending import State, finish_output, handled, keep_interrupts, keep_streams, run_program
 from cranfield.cli.shared import with_named_testsets
 from cranfield.version import __version__
 from cranfield.words import or_list
@@ -204,6 +204,7 @@ def main() -> None:
     if command and command[0] in WITHOUT_MATRICES:
         os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     out = keep_streams()
+    keep_interrupts()
     try:
         status, lost = run_command_line(sys.argv[1:]), finish_output(out)
     finally:

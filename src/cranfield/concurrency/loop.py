@@ -169,6 +169,22 @@ class EventLoop:
                     time.sleep(SIGNALS_S / 10)
             raise
 
+    def run_function(self, function: Callable[[], Result], seconds: float) -> Result:
+        """Run a function in a thread, which is abandoned when it is late; this one hears Ctrl-C meanwhile.
+
+        Raises:
+            TimeoutError: it is late.
+        """
+
+        async def call() -> Result:
+            async with asyncio.timeout(seconds):
+                return await self.threads.call(function)
+
+        try:
+            return self.run(call())
+        except FunctionError as raised:
+            raise raised.error from None
+
     def post(self, callback: Callable[[], object]) -> None:
         """Have a function called on the loop; does not wait."""
         self._loop.call_soon_threadsafe(callback)

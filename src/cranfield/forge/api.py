@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
-from cranfield.concurrency.loop import FunctionError, event_loop
+from cranfield.concurrency.loop import event_loop
 from cranfield.concurrency.retry import MAX_WAIT_S, TOO_MANY_REQUESTS, is_transient, retry_after_s, retry_policy
 from cranfield.errors import UsageError, shorten
 from cranfield.version import __version__
@@ -160,14 +159,8 @@ class Api:
         """One attempt, in a thread that is abandoned when its time is over: this one hears Ctrl-C meanwhile."""
         from httpx2 import ReadTimeout
 
-        async def attempt() -> Response:
-            async with asyncio.timeout(TOTAL_S):
-                return await event_loop().threads.call(lambda: self._attempt(method, url, body))
-
         try:
-            return event_loop().run(attempt())
-        except FunctionError as raised:
-            raise raised.error from None
+            return event_loop().run_function(lambda: self._attempt(method, url, body), TOTAL_S)
         except TimeoutError:
             raise ReadTimeout(f"no whole answer in {TOTAL_S:g} s") from None
 

@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cranfield.concurrency.child_process import ChildProcess
-from cranfield.concurrency.loop import FunctionError, event_loop
+from cranfield.concurrency.loop import event_loop
 from cranfield.errors import MissingExtraError
 
 if TYPE_CHECKING:
@@ -210,7 +210,7 @@ def _postgres(variable: str, folder: Path, bounds: _Bounds) -> Iterator[Asker]:
         seconds = max(1, round(bounds.timeout_s))
         connect = partial(psycopg.connect, address, connect_timeout=seconds, client_encoding="UTF8", autocommit=True)
         try:
-            connection: Connection[Any] = event_loop().run(_in_thread(connect, bounds.timeout_s + GRACE_S / 2))
+            connection: Connection[Any] = event_loop().run_function(connect, bounds.timeout_s + GRACE_S / 2)
         except TimeoutError:
             raise Refused(
                 f"the database at ${variable} cannot be reached: no answer in {bounds.timeout_s:g} s"
@@ -242,13 +242,6 @@ def _postgres(variable: str, folder: Path, bounds: _Bounds) -> Iterator[Asker]:
         yield asker
     finally:
         connection.close()
-
-
-async def _in_thread(function: Callable[[], Any], seconds: float) -> Any:
-    try:
-        return await asyncio.wait_for(event_loop().threads.call(function), seconds)
-    except FunctionError as raised:
-        raise raised.error from None
 
 
 def _in_transaction(connection: Connection[Any], sql: str, variable: str, bounds: _Bounds) -> Column:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import errno
 import os
 import subprocess
+import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -13,7 +15,7 @@ from typing import Any
 import pytest
 import typer
 
-from cranfield.cli.ending import StandardStream, finish_output, handled, run_program
+from cranfield.cli.ending import StandardStream, finish_output, handled, keep_interrupts, run_program
 from cranfield.errors import InternalError, PreflightError, UsageError
 
 Call = Callable[..., subprocess.CompletedProcess[str]]
@@ -84,6 +86,37 @@ def test_so_has_one_of_the_options_or_of_the_imports(capsys: pytest.CaptureFixtu
     assert run_program(no_module, []) == 70
     assert run_program(lambda: program_of(BrokenPipeError(errno.EPIPE, "gone"), lambda command: command), []) == 70
     assert "Traceback" not in capsys.readouterr().err
+
+
+class Interrupted:
+    """Ctrl-C comes while its destructor runs, where Python ignores it."""
+
+    def __del__(self) -> None:
+        raise KeyboardInterrupt
+
+
+class Broken:
+    """Its destructor fails."""
+
+    def __del__(self) -> None:
+        raise ValueError
+
+
+def test_an_interrupt_in_a_destructor_ends_the_command(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shown: list[object] = []
+    monkeypatch.setattr(sys, "unraisablehook", lambda ignored: shown.append(ignored.exc_type))
+    keep_interrupts()
+
+    def command() -> None:
+        Broken()
+        Interrupted()
+        time.sleep(5)
+
+    assert run_program(lambda: program_of(UsageError("the command went on"), lambda _: handled(command)), []) == 130
+    assert capsys.readouterr().err == "interrupted\n"
+    assert shown == [ValueError]
 
 
 HOSTILE = {"300 characters": "a" * 300, "no UTF-8": "b\udcff"}

@@ -60,6 +60,17 @@ for line in sys.stdin:
         say(id=number, error={"code": -32000, "message": "too busy", "data": {"cranfield": ["waits", True, 60, 1]}})
     elif message["params"]["arguments"]["query"] == "many":
         say(id=number, result={"content": [{"type": "text", "text": "x"}] * 10_001})
+    elif message["params"]["arguments"]["query"] == "values":
+        say(id=number, result={"_meta": {"x": [0] * 1_000_000}, "content": []})
+    elif message["params"]["arguments"]["query"] == "asks":
+        while True:
+            say(id="s1", method="ping")
+    elif message["params"]["arguments"]["query"] == "asks twice":
+        say(id="s1", method="ping")
+        say(id="s2", method="sampling/createMessage", params={"messages": [], "maxTokens": 1})
+        found = [json.loads(sys.stdin.readline()) for _ in range(2)]
+        hits = [{"id": f"{one['id']} {one.get('result', one.get('error', {}).get('code'))}"} for one in found]
+        say(id=number, result={"content": [], "structuredContent": {"hits": hits}})
     else:
         say(id=number, result={"content": [], "structuredContent": {"hits": [{"id": "d1"}], "query": "a" * 40 + "!"}})
 """
@@ -131,6 +142,20 @@ def test_an_error_of_the_server_is_its_own_and_the_session_stays(server):
     assert ask(system, "fail") == (Outcome.ERROR, [], "too busy")
     assert ask(system, "many") == (Outcome.ERROR, [], "an answer of over 10000 parts")
     assert ask(system)[0] is Outcome.ANSWERED
+
+
+def test_requests_of_the_server_without_end_do_not_hold_up_the_time_limit(server):
+    system = server("input")
+    assert ask(system, "asks twice") == (Outcome.ANSWERED, ["s1 {}", "s2 -32601"], None)
+    system.config = system.config.model_copy(update={"timeout_s": 0.3})
+    begun = time.monotonic()
+    assert ask(system, "asks") == (Outcome.TIMEOUT, [], "no answer in 0.3 s")
+    assert time.monotonic() - begun < 1.3
+
+
+def test_a_line_of_very_many_values_is_not_read(server):
+    system = server("input", retries=0)
+    assert ask(system, "values") == (Outcome.ERROR, [], "the server wrote a line of over 1,000,000 values")
 
 
 @pytest.mark.parametrize(

@@ -557,6 +557,22 @@ def test_a_silent_server_of_postgres_is_cut_off(postgres, monkeypatch, tmp_path)
         assert time.monotonic() - begun < 2
 
 
+@pytest.mark.parametrize("n_servers", [1, 3])
+def test_a_postgres_that_accepts_and_is_silent_is_cut_off(monkeypatch, n_servers):
+    """psycopg waits for 2 s at least, for each address."""
+    monkeypatch.setattr(postgres_engine, "_GRACE_S", 0.05)
+    with closing(socket.create_server(("127.0.0.1", 0))) as mute:
+        hosts = ",".join([f"127.0.0.1:{mute.getsockname()[1]}"] * n_servers)
+        environment = {"X": f"postgresql://owner@{hosts}/docs"}
+        table = postgres_engine.searcher(
+            dsn_env="X", table="docs", **COLUMNS, statement_timeout_s=0.05, environment=environment
+        )
+        begun = time.monotonic()
+        with pytest.raises(TimeoutError, match=r"the server gave no answer in 0.05 s"):
+            table.search("grid", 10)
+        assert time.monotonic() - begun < 1
+
+
 @pytest.mark.parametrize("query", ["'; DROP TABLE docs; --", "%s %(k)s %", "\" \\ ' & | ! ( <->", "", "nul\0nul"])
 def test_a_query_is_a_value_and_never_a_part_of_the_statement(postgres_preset, query):
     for words in ("websearch", "all", "any", "phrase"):

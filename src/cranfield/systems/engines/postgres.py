@@ -11,6 +11,7 @@ from threading import Event, Timer
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal
 
+from cranfield.concurrency.loop import event_loop
 from cranfield.errors import MissingExtraError, Problem, UsageError
 from cranfield.model import Hit, Scalar
 from cranfield.systems.engines.connections import Connections, OrNone
@@ -207,7 +208,13 @@ def _connection(dsn: str, timeout_s: float) -> Connection[tuple[object, ...]]:
     import psycopg
 
     try:
-        connection = psycopg.connect(dsn, autocommit=True, connect_timeout=math.ceil(timeout_s))
+        # Each address of the server has a time limit of its own there, of 2 s at least.
+        connection = event_loop().run_function(
+            lambda: psycopg.connect(dsn, autocommit=True, connect_timeout=math.ceil(timeout_s) + 1),
+            timeout_s + _GRACE_S,
+        )
+    except TimeoutError:
+        raise TimeoutError(f"the server gave no answer in {timeout_s:g} s") from None
     except psycopg.ProgrammingError:  # its message contains the password
         raise ValueError("the address of the database is none that PostgreSQL reads") from None
     milliseconds = str(max(1, round(timeout_s * 1000)))  # 0 would be no limit

@@ -6,6 +6,7 @@ Over stdio the server is a child process that ends with the session.
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
@@ -22,7 +23,7 @@ from cranfield.systems.kinds.mcp_schema import find_mismatch
 if TYPE_CHECKING:
     from mcp import Client
     from mcp.client._transport import TransportStreams
-    from mcp_types import CallToolResult, JSONRPCMessage, Tool
+    from mcp_types import CallToolResult, JSONRPCMessage, JSONRPCRequest, Tool
 
     from cranfield.systems.kinds.mcp_http import Refusal
 
@@ -32,6 +33,9 @@ _log.addHandler(logging.NullHandler())
 if _log.level == logging.NOTSET:
     _log.setLevel(logging.CRITICAL)
 
+_MAX_PARTS = 1_000_000
+"""Maximum number of values in a line, counted by commas and brackets: reading more would block the event loop for seconds."""
+_NO_SUCH_METHOD = -32601
 _MAX_PAGES = 100
 """Maximum number of pages of the list of tools."""
 
@@ -318,6 +322,10 @@ async def _stdio(program: ChildProcess, note_end: Callable[[str], None]) -> Asyn
                         message = mcp_types.jsonrpc_message_adapter.validate_json(line, by_name=False)
                     except ValueError:
                         continue
+                    if isinstance(message, mcp_types.JSONRPCRequest):
+                        with suppress(OSError):
+                            await program.write_line(_answer_to(message))
+                        continue
                     await to_session.send(SessionMessage(_bounded(message)))
 
     async def writer() -> None:
@@ -346,7 +354,19 @@ async def _next_line(program: ChildProcess, note_end: Callable[[str], None]) -> 
         return None
     if line is None:
         note_end(await program.describe_end())
+    elif sum(map(line.count, (b",", b"[", b"{"))) > _MAX_PARTS:
+        note_end(f"wrote a line of over {_MAX_PARTS:,} values")
+        return None
     return line
+
+
+def _answer_to(request: JSONRPCRequest) -> str:
+    """The answer to a request of the server: we offer nothing but to be pinged. The SDK would begin a task for each, without limit."""
+    message: dict[str, object] = {"jsonrpc": "2.0", "id": request.id, "result": {}}
+    if request.method != "ping":
+        error = {"code": _NO_SUCH_METHOD, "message": "the client offers no methods but ping"}
+        message = {"jsonrpc": "2.0", "id": request.id, "error": error}
+    return json.dumps(message)
 
 
 def _bounded(message: JSONRPCMessage) -> JSONRPCMessage:
