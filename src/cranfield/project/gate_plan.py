@@ -111,12 +111,18 @@ def _ruled(config: Config, ref_config: Config, ref: Ref) -> Config:
 
 
 def _refuse_stored_answers(config: Config, ref_config: Config, ref: Ref, gated: Iterable[str]) -> None:
-    """Refuse a run file in place of a system: no rule on the answers would be about the code of the change."""
+    """Refuse a run file in place of a system: no rule on the answers would be about the code of the change.
+
+    What else the ref has as a run file, such as an earlier system to compare with, is no part of the gated system there.
+    """
     for name in gated:
+        stored = {part for part in (name, *parts_of(ref_config.systems, name)) if ref_config.systems[part].kind == "run"}
         for part in (name, *sorted(parts_of(config.systems, name))):
-            there = ref_config.systems.get(part)
-            if config.systems[part].kind == "run" and (there is None or there.kind != "run"):
+            if config.systems[part].kind == "run" and part not in stored:
+                there = ref_config.systems.get(part)
                 is_called = "is not there" if there is None else f"is of the kind {there.kind}"
+                if there is not None and there.kind == "run":
+                    is_called = f"is no part of {name}"
                 raise UsageError(
                     f"the system {part} is a run file here, and {is_called} in {ref.name}: the gate would judge stored answers",
                     expected=f"a system that is called, or a run file in {ref.name} too",

@@ -376,6 +376,23 @@ def test_a_run_file_in_place_of_a_system_is_refused(repository: Path, *, fused: 
     )
 
 
+def test_a_run_file_that_the_ref_only_compares_with_is_no_part_of_its_system(repository: Path) -> None:
+    """The run of an earlier system stands beside the gated one on main: a fusion with it would be judged by what it holds."""
+    folder = repository.parent
+    (folder / "old.run").write_text("".join(f"{query} Q0 doc-x 1 9 s\n" for query in QUERIES))
+    head, _, new = repository.read_text().partition("  new:")
+    head = head.replace("gate:\n", "gate:\n  system: new\n")
+    repository.write_text(f"{head}  old: {{run: old.run}}\n  new:{new}")
+    git(folder, "add", ".")
+    git(folder, "commit", "-qm", "an earlier system")
+    repository.write_text(f"{head}  old: {{run: old.run}}\n  own:{new}  new: {{fusion: {{of: [old, own]}}}}\n")
+    (message,) = problems(repository, "change")
+    assert (
+        message
+        == "the system old is a run file here, and is no part of new in change: the gate would judge stored answers"
+    )
+
+
 def test_a_run_file_of_the_ref_is_judged_as_the_change_has_it(repository: Path) -> None:
     folder = repository.parent
     head = repository.read_text().partition("  new:")[0]
