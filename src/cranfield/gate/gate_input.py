@@ -141,10 +141,11 @@ class GateInput:
 
     @property
     def latencies(self) -> Sequence[float]:
-        """Latencies of calls in milliseconds, if recorded."""
+        """Latencies of calls in milliseconds, if recorded; a stored answer without one has 0."""
         run = self.evaluation.run
         known = set(self.evaluation.query_ids)
-        return [] if run is None else [log.latency_ms for query_id, log in run.logs.items() if query_id in known]
+        logs = [] if run is None else [log for query_id, log in run.logs.items() if query_id in known]
+        return [log.latency_ms for log in logs if log.latency_ms or not log.cached]
 
 
 def direction(measure: str) -> int:

@@ -7,6 +7,7 @@ repository.
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -86,6 +87,7 @@ def ref_named(name: str, folder: Path) -> Ref:
         hint = f"fetch it first: `{fetch}`; actions/checkout fetches one commit alone, unless you say fetch-depth: 0"
         raise UsageError(f"git knows no ref {shorten(name)} here", hint=hint)
     _require_unique(name, top)
+    _require_no_new_submodule(name, top)
     return Ref(name, commit, top)
 
 
@@ -108,6 +110,23 @@ def _require_own(folder: Path, top: Path) -> None:
             got=str(top),
             hint="to go by the refs of the inner one, call this from within it",
         )
+
+
+def _require_no_new_submodule(name: str, top: Path) -> None:
+    """Refuse a submodule that is a folder of files in the ref of the repository around it: a change made it one."""
+    around = git(top, "rev-parse", "--show-superproject-working-tree").rstrip(b"\n")
+    if not around:
+        return
+    outer = Path(os.fsdecode(around))
+    inside = Path(os.path.relpath(top, outer)).as_posix()
+    with suppress(GitError):  # the ref, or the folder, is not there
+        if git(outer, "cat-file", "-t", f"{commit_of(outer, name)}:{inside}").strip() == b"tree":
+            raise UsageError(
+                f"the folder is a submodule, and in {shorten(name)} of the repository around it a folder of files",
+                path=str(top),
+                expected=f"the repository of {outer}",
+                hint="merge the change to a submodule first, checked by a gate without a baseline ref",
+            )
 
 
 def _require_unique(name: str, top: Path) -> None:

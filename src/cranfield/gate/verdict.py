@@ -177,10 +177,12 @@ def _noticed(given: GateInput, terms: GateTerms) -> Iterator[str]:
                     yield f"{measure} has a value for no query of {label}: not covered by: {words(rule)}"
     ranking = given.evaluation.ranking
     yield from forced_zeros(ranking.convention, ranking)
-    cached = sum(log.cached for log in run.logs.values()) if run is not None else 0
+    logs = run.logs.values() if run is not None else ()
+    cached = sum(log.cached for log in logs)
     if cached:
-        total = len(run.logs) if run is not None else 0
-        yield f"{format_count(cached)} of {format_count(total)} answers and their latencies are from the cache"
+        is_file = run is not None and "run" in run.config and all(log.age_s is None for log in logs)
+        place = "run file" if is_file else "cache"
+        yield f"{format_count(cached)} of {format_count(len(logs))} answers and their latencies are from the {place}"
     unstable = [query_id for query_id, log in run.logs.items() if log.unstable] if run is not None else []
     if unstable:
         yield f"{format_count(len(unstable))} queries had different answers in repeated calls"

@@ -15,7 +15,7 @@ from cranfield.config.gate import GateConfig
 from cranfield.config.models import parts_of
 from cranfield.config.owners import differing, merged
 from cranfield.config.systems import SystemConfig
-from cranfield.errors import ConfigError, UnknownNameError, UsageError
+from cranfield.errors import ConfigError, UsageError
 from cranfield.formats.io.files import shown
 from cranfield.formats.io.located import Located, load_located
 from cranfield.gate.ref import Ref, ref_named
@@ -89,7 +89,12 @@ def _ruled(config: Config, ref_config: Config, ref: Ref) -> Config:
     gated = dict.fromkeys(_systems_gated(ref_config).values())
     for name in gated:
         if name not in config.systems:
-            raise UnknownNameError.among("system", name, config.systems)
+            raise UsageError(
+                f"the gate of {ref.name} is about the system {name}, which is not here",
+                expected=name,
+                got=", ".join(config.systems),
+                hint="keep its name; to rename it, merge that first, checked by a gate without a baseline ref",
+            )
     _refuse_stored_answers(config, ref_config, ref, gated)
     known: dict[str, SystemConfig] = {}
     for name in gated:  # a part that the ref does not have gets the limits of the system that it is a part of
@@ -116,7 +121,9 @@ def _refuse_stored_answers(config: Config, ref_config: Config, ref: Ref, gated: 
     What else the ref has as a run file, such as an earlier system to compare with, is no part of the gated system there.
     """
     for name in gated:
-        stored = {part for part in (name, *parts_of(ref_config.systems, name)) if ref_config.systems[part].kind == "run"}
+        stored = {
+            part for part in (name, *parts_of(ref_config.systems, name)) if ref_config.systems[part].kind == "run"
+        }
         for part in (name, *sorted(parts_of(config.systems, name))):
             if config.systems[part].kind == "run" and part not in stored:
                 there = ref_config.systems.get(part)

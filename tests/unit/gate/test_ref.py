@@ -133,3 +133,22 @@ def test_a_repository_within_the_one_that_one_stands_in_is_refused(
     assert ref_named("main", Path("eval")).read(Path("eval/b.json"), hint="") == b"of main"
     monkeypatch.chdir(inner)
     assert ref_named("main", Path()).read(Path("b.json"), hint="") == b"lax"
+
+
+def test_a_folder_that_a_change_makes_a_submodule_is_refused_within_it_too(
+    repository: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A job that stands in the folder of the config would read its rules from the `main` of the submodule."""
+    inner = repository / "eval"
+    git(repository, "rm", "-rq", "--cached", "eval")
+    git(inner, "init", "-q", "-b", "main")
+    git(inner, "add", ".")
+    git(inner, "commit", "-qm", "lax")
+    git(repository, "checkout", "-qb", "change-to-submodule")
+    git(repository, "add", "eval")
+    git(repository, "commit", "-qm", "a submodule")
+    monkeypatch.chdir(inner)
+    with pytest.raises(UsageError, match="the folder is a submodule"):
+        ref_named("main", Path())
+    git(repository, "branch", "-f", "main")
+    assert ref_named("main", Path()).top == inner.resolve()

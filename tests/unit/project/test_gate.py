@@ -403,6 +403,21 @@ def test_a_run_file_of_the_ref_is_judged_as_the_change_has_it(repository: Path) 
     (folder / "stored.run").write_text("".join(f"{query} Q0 doc-{query} 1 9 s\n" for query in QUERIES))
     job = gated(repository, "change")
     assert (job.status, job.results[""].n_earlier) == ("passed", 10)
+    assert "10 of 10 answers and their latencies are from the run file" in job.results[""].notes
+
+
+def test_a_run_file_without_times_keeps_no_rule_on_latency(tmp_path: Path) -> None:
+    config = project(tmp_path)
+    (tmp_path / "stored.run").write_text("".join(f"{query} Q0 doc-{query} 1 9 s\n" for query in QUERIES))
+    head = config.read_text().partition("gate:")[0]
+    config.write_text(head + "gate: {rules: [latency: {p95_ms: 100}]}\nsystems:\n  new: {run: stored.run}\n")
+    (rule,) = gated(config).results[""].rules
+    assert (rule.status, rule.got) == ("failed", "no time")
+
+
+def test_a_system_that_is_renamed_is_named_with_the_ref(repository: Path) -> None:
+    repository.write_text(repository.read_text().replace("  new:", "  newer:"))
+    assert problems(repository, "main") == ["the gate of main is about the system new, which is not here"]
 
 
 def test_another_kind_of_system_is_reported_first(repository: Path) -> None:
