@@ -111,6 +111,8 @@ def last_lines(text: str, limit: int) -> str:
 
 def width(text: str) -> int:
     """Columns of `text` on a terminal: wide characters take two, combining marks none."""
+    if text.isascii():
+        return len(text)
     import unicodedata
 
     return sum(

@@ -55,11 +55,23 @@ def samples() -> dict[tuple[str, str], bytes]:
     spec.loader.exec_module(module)
     found = {("run", name): data for name, data in RUNS.items() if name in FORMATS}
     found |= {("run", f"{TREC} {name}"): text.encode() for name, text in LINES.items()}
+    for packing in ("none", "snappy", "gzip", "zstd"):
+        found["run", f"parquet {packing}"] = _parquet_run(packing)
     for name in module.FILES:
         place = Path(FOLDER.name) / "sample"
         FORMATS[name].write(module.sample(name), place)
         found[FORMATS[name].kind, name] = place.read_bytes()
     return found
+
+
+def _parquet_run(packing: str) -> bytes:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    stream = io.BytesIO()
+    columns = {"query_id": ["q1", "q1", "q2"], "doc_id": ["d1", "d2", "a"], "score": [2.5, 1.0, 3.0], "rank": [1, 2, 1]}
+    pq.write_table(pa.table(columns), stream, compression=packing)
+    return stream.getvalue()
 
 
 def make(draw: random.Random) -> Case:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import re
+import time
 
 import pytest
 
@@ -216,3 +217,11 @@ def test_cells_fold_where_they_would_be_cut_to_the_same_text() -> None:
     rows = [(letter + "b" * 80, 0.5, *[0.25] * 6) for letter in "xyz"]
     cut = render_text(document(Table((*columns, *wide), rows, "Systems", shown=None)))
     assert "…" in cut  # the letter tells them apart
+
+
+def test_a_name_of_a_megabyte_is_cut_and_costs_no_seconds() -> None:
+    rows = [("x" * 1_000_000, "y" * 1_000_000, 0.5)]
+    before = time.process_time()
+    shown = render_text(document(Table((Column("query"), Column("kind"), Column("value", "value")), rows, "Values")))
+    assert time.process_time() - before < 1
+    assert len(shown) < 1000

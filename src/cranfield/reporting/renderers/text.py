@@ -183,6 +183,9 @@ def _excess(widths: Sequence[int]) -> int:
 
 def _narrow_texts(columns: Sequence[Column], widths: list[int], narrowest: int) -> None:
     """Narrow the widest columns of text until the line fits, none below `narrowest`."""
+    for place, column in enumerate(columns):
+        if not column.is_numeric:
+            widths[place] = min(widths[place], LINE)  # at once: a name may be a megabyte long
     while _excess(widths) > 0:
         can_give = [
             place

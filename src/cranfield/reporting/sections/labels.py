@@ -13,7 +13,7 @@ from cranfield.measures import CATALOGUE, Measure
 from cranfield.model import Absence, TestSet
 from cranfield.numbers import format_count
 from cranfield.reporting.document import Cell, Tone, TonedCell
-from cranfield.words import n_of
+from cranfield.words import n_of, short_name
 
 SIDES = ("A", "B")
 
@@ -43,7 +43,7 @@ def lettered(evaluations: Sequence[Evaluation]) -> list[str]:
 def testset_label(testset: TestSet) -> str:
     """`handbook 1.2, 60 queries`; with other judgments also whose, and of how many queries."""
     version = f" {testset.version}" if testset.version else ""
-    label = f"{testset.name}{version}, {n_of(len(testset.queries), 'queries', format_count)}"
+    label = f"{short_name(testset.name)}{version}, {n_of(len(testset.queries), 'queries', format_count)}"
     source = testset.other_judgments
     if source is None:
         return label
