@@ -9,7 +9,7 @@ import typer
 
 from cranfield.cli.gate import ConfigArgument, FromOption, ResumeOption, RunOption
 from cranfield.cli.option_groups import option_groups
-from cranfield.cli.shared import Format, FormatOption, deliver, today
+from cranfield.cli.shared import Format, FormatOption, deliver, refuse_planted_folder, today
 
 if TYPE_CHECKING:
     from cranfield.project.loading import SetOverrides
@@ -31,7 +31,13 @@ def accept_command(
         bool, typer.Option("--dry-run", help="Show what would change without writing anything.")
     ] = False,
     out: Annotated[
-        Path, typer.Option("--out", metavar="DIR", help="Output folder for the run, if the system is queried now.")
+        Path,
+        typer.Option(
+            "--out",
+            metavar="DIR",
+            help="Output folder for the run, if the system is queried now.",
+            callback=refuse_planted_folder,
+        ),
     ] = Path("cranfield-gate"),
     output: FormatOption = Format.TEXT,
     overrides: SetOverrides,

@@ -7,14 +7,14 @@ from typing import Annotated
 
 import typer
 
-from cranfield.cli.shared import Format, FormatOption, deliver
+from cranfield.cli.shared import Format, FormatOption, deliver, refuse_planted_folder
 
 
 def demo_command(
     *,
-    out: Annotated[Path, typer.Option("--out", metavar="DIR", help="Output folder of the demo.")] = Path(
-        "cranfield-demo"
-    ),
+    out: Annotated[
+        Path, typer.Option("--out", metavar="DIR", help="Output folder of the demo.", callback=refuse_planted_folder)
+    ] = Path("cranfield-demo"),
     output: FormatOption = Format.TEXT,
 ) -> None:
     """Compare two search systems over the Python standard library and report which one is better."""

@@ -9,7 +9,7 @@ import typer
 
 from cranfield.cli.ending import EXIT_INCONCLUSIVE, EXIT_SYSTEM, EXIT_VERDICT
 from cranfield.cli.option_groups import option_groups
-from cranfield.cli.shared import Format, FormatOption, deliver
+from cranfield.cli.shared import Format, FormatOption, deliver, refuse_planted_folder
 
 if TYPE_CHECKING:
     from cranfield.project.gate import GateJob
@@ -53,7 +53,13 @@ def gate_command(
     resume: ResumeOption = None,
     baseline_ref: RefOption = None,
     out: Annotated[
-        Path, typer.Option("--out", metavar="DIR", help="Output folder for the run, gate.json, gate.html and gate.md.")
+        Path,
+        typer.Option(
+            "--out",
+            metavar="DIR",
+            help="Output folder for the run, gate.json, gate.html and gate.md.",
+            callback=refuse_planted_folder,
+        ),
     ] = Path("cranfield-gate"),
     markdown: Annotated[
         Path | None,

@@ -83,9 +83,25 @@ def _fail_on_help() -> str:
 ConfigArgument = Annotated[
     Path, typer.Argument(metavar="CONFIG", help="Configuration file: test set, systems, measures.")
 ]
+
+
+def refuse_planted_folder(context: typer.Context, value: Path) -> Path:
+    """Callback of every `--out`: a folder that the call does not name is no link, which a change may have put there."""
+    source = context.get_parameter_source("out")
+    if source is not None and source.name == "DEFAULT" and value.is_symlink():
+        hint = f"remove it, or, if it is yours, name it: --out {value}"
+        raise UsageError("this is a symbolic link", path=str(value), expected="a folder", hint=hint)
+    return value
+
+
 OutFolderOption = Annotated[
     Path,
-    typer.Option("--out", metavar="DIR", help="Output folder for results.json, report.html, report.md and the runs."),
+    typer.Option(
+        "--out",
+        metavar="DIR",
+        help="Output folder for results.json, report.html, report.md and the runs.",
+        callback=refuse_planted_folder,
+    ),
 ]
 TestSetNameOption = Annotated[
     str | None, typer.Option("--testset", metavar="NAME", help="Name of the test set, if the config has several.")

@@ -11,6 +11,7 @@ import sys
 import tracemalloc
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import zstandard
@@ -275,6 +276,20 @@ def test_a_link_stays_and_what_it_leads_to_is_replaced(tmp_path: Path) -> None:
     assert (tmp_path / "link").is_symlink()
     assert (tmp_path / "away/file").read_text() == "new"
     assert sorted(path.name for path in tmp_path.rglob("*")) == ["away", "file", "link"]
+
+
+def test_a_folder_that_cannot_be_read_is_written_to(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    open_as_root = os.open
+
+    def open_as_user(path: Any, flags: int, *args: Any, **options: Any) -> int:
+        if path == tmp_path and not flags & os.O_PATH:
+            raise PermissionError(errno.EACCES, "no", str(path))
+        return open_as_root(path, flags, *args, **options)
+
+    monkeypatch.setattr(os, "open", open_as_user)
+    write_text(tmp_path / "a", ["text"])
+    monkeypatch.undo()
+    assert (tmp_path / "a").read_text() == "text"
 
 
 def test_a_pipe_is_not_replaced(tmp_path: Path) -> None:

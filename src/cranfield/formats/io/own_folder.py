@@ -28,8 +28,8 @@ _KINDS = {
 }
 _HARMLESS = {stat.S_IFDIR: errno.EISDIR, stat.S_IFREG: errno.ENOTDIR}
 """A folder for a file, a file for a folder: nothing that leads elsewhere."""
-_NO_FLUSH = {errno.EINVAL, errno.ENOSYS, errno.ENOTSUP}
-"""Of file systems that cannot flush a folder."""
+_NO_FLUSH = {errno.EINVAL, errno.ENOSYS, errno.ENOTSUP, errno.EBADF}
+"""Of file systems that cannot flush a folder, and of a folder that may be written to and not read."""
 
 
 def flush(handle: int) -> None:
@@ -54,7 +54,7 @@ def folder_inside(root: Path, folder: Path, *, make: int | None = None) -> Itera
         UsageError: a link is in its place, or another user's folder in one that all users can write to.
         OSError: it is missing, or a file.
     """
-    handle, place = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC), root
+    handle, place = _open_root(root), root
     try:
         for name in folder.relative_to(root).parts:
             place /= name
@@ -102,6 +102,16 @@ def check_inside(root: Path, path: Path, *, is_folder: bool = False) -> None:
 def check_name(name: str, folder: int, place: Path, expected: int = stat.S_IFREG) -> None:
     """Refuse a link, or anything but what is expected, under a name of an open folder."""
     _check(os.stat(name, dir_fd=folder, follow_symlinks=False), folder, place, expected)
+
+
+def _open_root(root: Path) -> int:
+    flags = os.O_DIRECTORY | os.O_CLOEXEC
+    try:
+        return os.open(root, os.O_RDONLY | flags)
+    except PermissionError:
+        if not hasattr(os, "O_PATH"):
+            raise
+        return os.open(root, os.O_PATH | flags)  # files in it can be made, and its names are not flushed
 
 
 def _open(name: str, flags: int, folder: int, place: Path, expected: int, mode: int = PRIVATE_FILE) -> int:
