@@ -42,6 +42,15 @@ RefOption = Annotated[
         help="Read rules and baseline from this git ref (origin/main), so that a pull request cannot relax them.",
     ),
 ]
+OutOption = Annotated[
+    Path,
+    typer.Option(
+        "--out",
+        metavar="DIR",
+        help="Output folder for the run, gate.json, gate.html and gate.md.",
+        callback=refuse_planted_folder,
+    ),
+]
 
 
 @option_groups
@@ -52,15 +61,7 @@ def gate_command(
     run: RunOption = None,
     resume: ResumeOption = None,
     baseline_ref: RefOption = None,
-    out: Annotated[
-        Path,
-        typer.Option(
-            "--out",
-            metavar="DIR",
-            help="Output folder for the run, gate.json, gate.html and gate.md.",
-            callback=refuse_planted_folder,
-        ),
-    ] = Path("cranfield-gate"),
+    out: OutOption = Path("cranfield-gate"),
     markdown: Annotated[
         Path | None,
         typer.Option("--markdown", metavar="FILE", help="Also write the Markdown report to this file (.md)."),
