@@ -23,6 +23,7 @@ from cranfield.systems.collect.journal import (
     UNREADABLE,
     VERSION,
     KeptAnswer,
+    age_s,
     kept_from_record,
     kept_record,
     read_records,
@@ -95,9 +96,7 @@ class Cache:
         if header != {_HEADER: VERSION, "key": key, "n": len(answers)} or len(answers) < len(records):
             raise DamagedError
         return {
-            query_id: replace(
-                kept, log=replace(kept.log, cached=True, at=utc_time(kept.at), age_s=max(0.0, round(now - kept.at)))
-            )
+            query_id: replace(kept, log=replace(kept.log, cached=True, at=utc_time(kept.at), age_s=age_s(kept.at, now)))
             for query_id, kept in answers.items()
             # A time in the future: a clock was wrong.
             if abs(now - kept.at) <= self._max_age_s and not kept.answer.outcome.is_failure

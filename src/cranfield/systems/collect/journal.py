@@ -39,7 +39,7 @@ _CHANGES = {
 }
 
 
-UNREADABLE = (ValueError, TypeError, AttributeError, KeyError, RecursionError, CranfieldError)
+UNREADABLE = (ValueError, TypeError, AttributeError, KeyError, OverflowError, RecursionError, CranfieldError)
 """Exceptions raised by reading damaged lines."""
 
 
@@ -58,11 +58,16 @@ def utc_time(at: float) -> str:
     return f"{datetime.fromtimestamp(at, UTC):%Y-%m-%dT%H:%M:%SZ}"
 
 
+def age_s(at: float, now: float) -> float:
+    """Age of an answer in seconds. One from the future, by a wrong clock or a file that was made up, is not new either."""
+    return float(round(abs(now - at)))
+
+
 def with_ages(run: Run) -> Run:
     """A run that an interrupted call collected, with the age of each answer in its log."""
-    now = datetime.now(UTC)
+    now = time.time()
     logs = {
-        query_id: replace(log, age_s=max(0.0, round((now - datetime.fromisoformat(log.at)).total_seconds())))
+        query_id: replace(log, age_s=age_s(datetime.fromisoformat(log.at).timestamp(), now))
         if log.at is not None and log.age_s is None
         else log
         for query_id, log in run.logs.items()
@@ -208,7 +213,7 @@ class Journal(Answers):
                 super().append_again(record["query_id"], float(latency_ms), differs)
             else:
                 query_id, kept = kept_from_record(record)
-                log = replace(kept.log, at=kept.log.at or utc_time(kept.at), age_s=max(0.0, round(now - kept.at)))
+                log = replace(kept.log, at=kept.log.at or utc_time(kept.at), age_s=age_s(kept.at, now))
                 super().append(query_id, replace(kept, log=log))
 
     def _move_away(self, reason: str, folder: int) -> None:
@@ -256,7 +261,9 @@ def kept_from_record(record: Mapping[str, Any]) -> tuple[str, KeptAnswer]:
     query_id, answer, log = answer_from_record({key: value for key, value in record.items() if key != "at"})
     if log is None:
         raise ValueError(query_id)
-    return query_id, KeptAnswer(answer, log, float(record["at"]))
+    at = float(record["at"])
+    utc_time(at)  # a time that no calendar has is damage
+    return query_id, KeptAnswer(answer, log, at)
 
 
 def read_records(data: bytes) -> list[Any]:
