@@ -181,6 +181,7 @@ def _mismatches(run: Run, experiment: Experiment, path: Path, *, is_collected: b
     if run.pilot:
         yield _pilot_problem(path)
     hint = "collect it again by `cranfield run`, or let the gate query the system"
+    under_ref = "; with a baseline ref, first set the keys that it decides as they are there"
     checks: tuple[tuple[str, object, object], ...] = (
         ("test set", run.testset_digest, experiment.testset.digest),
         ("k", run.depth, experiment.k),
@@ -191,7 +192,8 @@ def _mismatches(run: Run, experiment: Experiment, path: Path, *, is_collected: b
             continue
         message = f"the run is of another {what}" if got is not None else f"the run does not name its {what}"
         seen = "nothing" if got is None else str(got)[:19]
-        yield Problem(message, path=str(path), expected=str(expected)[:19], got=seen, hint=hint)
+        more = under_ref if what == "config of the system" else ""
+        yield Problem(message, path=str(path), expected=str(expected)[:19], got=seen, hint=hint + more)
 
 
 def _evaluated(experiment: Experiment, run: Run | Path) -> tuple[Evaluation, tuple[str, ...]]:

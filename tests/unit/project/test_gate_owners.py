@@ -259,6 +259,14 @@ def test_what_differs_is_printed_also_where_the_gate_ends_before_its_report(
     assert "other than in main, and taken from there: k" in capfd.readouterr().err
 
 
+def test_a_run_with_other_settings_than_the_ref_says_what_to_do(config: Path) -> None:
+    config.write_text(CONFIG.replace("new: {", "new: {timeout_s: 9, "))
+    run_job(config, out=config.parent / "slower")
+    with pytest.raises(CranfieldError, match="the run is of another config of the system") as caught:
+        gated(config, Source(folder=config.parent / "slower"))
+    assert "set the keys that it decides as they are there" in (caught.value.problems[0].hint or "")
+
+
 def test_resume_is_refused(config: Path) -> None:
     with pytest.raises(CranfieldError, match="resume is refused: with a baseline ref"):
         gated(config, Source(resume=config.parent / "out"))
