@@ -118,7 +118,8 @@ def _cutoff(text: str, spec: MeasureSpec, cutoff: str | None) -> int | float | N
             raise MeasureError(f"{text}: cutoff is {cutoff}", expected="a number above 0")
         return multiple
     if not re.fullmatch(r"[0-9]{1,10}", cutoff) or not 1 <= int(cutoff) <= MAX_CUTOFF:
-        raise MeasureError(f"{text}: cutoff is {cutoff}", expected="a whole number of 1 or more")
+        expected = f"a whole number from 1 to {MAX_CUTOFF}" if len(cutoff) > 9 else "a whole number of 1 or more"
+        raise MeasureError(f"{text}: cutoff is {cutoff}", expected=expected)
     return int(cutoff)
 
 

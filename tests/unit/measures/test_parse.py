@@ -70,7 +70,7 @@ UNKNOWN = (
         ("P@0", "P@0: cutoff is 0; expected a whole number of 1 or more."),
         ("P@-1", "P@-1: cutoff is -1; expected a whole number of 1 or more."),
         ("P@1.5", "P@1.5: cutoff is 1.5; expected a whole number of 1 or more."),
-        ("P@99999999999", "P@99999999999: cutoff is 99999999999; expected a whole number of 1 or more."),
+        ("P@99999999999", "P@99999999999: cutoff is 99999999999; expected a whole number from 1 to 2147483647."),
         ("P", "P: has no cutoff; expected P@k, for example P@10."),
         ("nDCG(foo=1)@3", "unknown parameter of nDCG 'foo'; expected dcg, gains, judged_only."),
         ("P(rel=0)@5", "P(rel=0)@5: rel is 0; expected a whole number of 1 or more."),
