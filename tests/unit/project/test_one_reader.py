@@ -27,6 +27,8 @@ from cranfield.project.inputs import ScoringOptions
 from cranfield.project.scoring import score
 from cranfield.ranking import c_reader
 from cranfield.ranking.engine import ENGINE_VARIABLE
+from cranfield.systems.configured import CheckFailedError
+from cranfield.systems.kinds.run_file import RunFileSystem
 
 MARK = b"\xef\xbb\xbf"
 QRELS = "q1 0 a 2\nq1 0 b 1\nq1 0 c 0\nq2 0 a 1\nq2 0 d 1\nq3 0 e 1\n"
@@ -244,3 +246,11 @@ def test_a_long_line_of_judgments_is_an_error(tmp_path, read):
     (tmp_path / "a.qrels").write_bytes(b"q1 0 a 1\nq1 0 " + b"b" * MOST_LINE_BYTES + b" 1\n")
     with pytest.raises(TestSetError, match=r":2: the line is longer than 1048576 bytes\."):
         read(tmp_path / "a.qrels")
+
+
+def test_no_parameter_of_a_call_is_proposed_for_a_config(tmp_path):
+    path = tmp_path / "twice.run"
+    path.write_text("q1 Q0 d1 1 2 t\nq1 Q0 d1 2 1 t\n")
+    with pytest.raises(CheckFailedError) as caught:
+        [check() for _, check in RunFileSystem.of("a", folder=tmp_path, run=path.name).ready_steps()]
+    assert (caught.value.found, caught.value.hint) == ("line 2: query 'q1' lists document 'd1' twice", None)

@@ -104,5 +104,6 @@ class RunFileSystem(ConfiguredSystem):
             others = len(error.problems) - 1
             more = f" (and {others} more {noun(others, 'problems')})" if others else ""
             found = f"{where}{first.message}{more}"
-            raise CheckFailedError(first.expected or "a run file", found, first.hint) from None
+            hint = None if first.parameters else first.hint  # those are of a call, and no keys of a config
+            raise CheckFailedError(first.expected or "a run file", found, hint) from None
         return n_of(n_answers, "answers")
