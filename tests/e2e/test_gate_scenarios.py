@@ -973,7 +973,9 @@ def hits(query: str) -> bytes:
 
 
 def sized(body: bytes, size: int | None = None, headers: bytes = b"") -> bytes:
-    return headers + b"Content-Length: %d\r\n\r\n" % (len(body) if size is None else size) + body
+    """The server of the tests makes a connection a request, and says so: the client cannot know it in time."""
+    length = len(body) if size is None else size
+    return headers + b"Connection: close\r\nContent-Length: %d\r\n\r\n" % length + body
 
 
 def packed(query: str) -> bytes:

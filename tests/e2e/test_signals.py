@@ -25,7 +25,7 @@ TOOL = "tool: search, arguments: {query: '{query}'}"
 SYSTEMS = {
     "command": f"command: [sh, -c, 'trap \"\" INT TERM; touch begun; sleep 60', '{{query}}']\n{READS}",
     "lines": "lines: [sh, -c, 'touch begun; sleep 60']",
-    "endless output": "lines: [sh, -c, 'touch begun; tr \"\\\\0\" x < /dev/zero']",
+    "endless output": "lines: [sh, -c, 'touch begun; while printf x; do :; done']",
     "endless stderr": "lines: [sh, -c, 'touch begun; cat /dev/zero >&2']",
     "mcp": f"mcp: {{command: [sh, -c, 'touch begun; sleep 60'], {TOOL}}}\n{PATHS}",
     "mcp over http": f"mcp: {{url: 'http://127.0.0.1:SILENT/', {TOOL}}}\n{PATHS}",

@@ -147,6 +147,8 @@ class ChildProcess(asyncio.SubprocessProtocol):
         if end < 0 and not self.stdout:
             return None
         length = len(self.stdout) if end < 0 else end
+        if length > self._limit:
+            raise TooMuchOutputError
         line = bytes(self.stdout[:length])
         del self.stdout[: length + 1]
         self._control_reading()
@@ -159,10 +161,10 @@ class ChildProcess(asyncio.SubprocessProtocol):
         Raises:
             TooMuchOutputError: stdout is over the limit.
         """
-        while self._open or not self.has_ended:
-            if len(self.stdout) > self._limit:
-                raise TooMuchOutputError
+        while len(self.stdout) <= self._limit and (self._open or not self.has_ended):
             await self._next_change()
+        if len(self.stdout) > self._limit:
+            raise TooMuchOutputError
         return cast("int", self.returncode)
 
     def stderr_from(self, start: int) -> str:
