@@ -20,6 +20,7 @@ PACKAGE = Path(cranfield.__file__).parent
 EVERYTHING_BELOW_CLI = {
     *("model", "concurrency", "formats", "matching", "predicates", "ranking", "measures", "stats", "forge"),
     *("evaluation", "systems", "config", "gate", "reporting", "demo", "trec_eval", "compat", "repo", "testsets"),
+    *("agents", "judging"),
 }
 GROUND = {"errors", "patterns", "plugins", "version", "words", "record"}
 # Room to what it may import besides itself and the ground. A dotted entry opens that one module, not its room.
@@ -48,14 +49,31 @@ TABLE: dict[str, set[str]] = {
     "reporting": {
         *("model", "numbers", "formats.io.files", "evaluation", "measures", "testsets", "gate.result"),
         *("ranking.value", "stats.table", "stats.result", "stats.agreement", "stats.coefficients", "stats.consensus"),
-        *("stats.confusion", "stats.misfit", "repo.drift"),
+        *("stats.confusion", "stats.misfit", "repo.drift", "judging"),
     },
     "trec_eval": {"model", "formats", "ranking", "measures", "evaluation", "stats"},
     "compat": {"model", "formats", "ranking", "measures", "evaluation", "stats", "trec_eval"},
     "demo": {"model", "formats"},
     "forge": {"concurrency"},
+    "agents": {"model", "numbers", "concurrency", "formats"},
+    "judging": {
+        *(
+            "model",
+            "numbers",
+            "concurrency",
+            "stats",
+            "formats",
+            "matching",
+            "predicates",
+            "repo",
+            "ranking",
+            "measures",
+        ),
+        *("testsets", "evaluation", "config", "agents"),
+    },
     "project": EVERYTHING_BELOW_CLI,
-    "cli": {*EVERYTHING_BELOW_CLI, "project"},
+    "server": {*EVERYTHING_BELOW_CLI, "project"},
+    "cli": {*EVERYTHING_BELOW_CLI, "project", "server"},
     "pytest_plugin": {*EVERYTHING_BELOW_CLI, "project"},
     # The face (cranfield/__init__.py) and `python -m cranfield` only point at the rooms.
     "": {*EVERYTHING_BELOW_CLI, "project"},

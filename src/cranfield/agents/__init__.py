@@ -1,0 +1,1 @@
+"""Models and agents behind one protocol: backends, record and replay."""

@@ -1,0 +1,1 @@
+"""Models as raters: prompts, budget, calls, and how far they agree with people."""

@@ -1,0 +1,70 @@
+"""A pool as a file: queries, documents to judge, and how they were chosen."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+PoolMethod = Literal["depth", "stratified", "budget", "holes"]
+
+
+class _Record(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class PooledRun(_Record):
+    """A run whose results are in the pool."""
+
+    name: str
+    digest: str
+
+
+class PooledQuery(_Record):
+    """A query as a rater sees it."""
+
+    id: str
+    text: str
+    need: str = ""
+    """The information need: what a good result must answer."""
+    notes: str = ""
+    strata: dict[str, str] = {}
+
+
+class PooledItem(_Record):
+    """A document of a query."""
+
+    query: str
+    doc: str
+    fields: dict[str, object] = {}
+    """What the runs say of it: `title`, `text`, `url`, `image`, ..."""
+    runs: dict[str, int] = {}
+    """Run to rank. Never shown to a rater before the item is graded."""
+    stratum: str = ""
+    """Stratum of ranks that it was sampled from: `1-10`, `11-50`."""
+    inclusion: Annotated[float, Field(gt=0, le=1)] = 1.0
+    """Probability with which it was sampled."""
+    judged: float | None = None
+    """Grade that the test set has already, carried over; None: to be judged."""
+    prefilled: float | None = None
+    """Grade that a pattern, span, entity or predicate of the test set gives it, by the rater `rule`."""
+    effect: float | None = None
+    """Power over the decision, for a pool of holes: the change of the mean difference that its judgment can make."""
+
+
+class Pool(_Record):
+    """Documents to judge, in the order of queries; within a query in the order of `doc`, which says nothing of rank."""
+
+    cranfield_pool: Literal[1] = 1
+    name: str
+    method: PoolMethod
+    depth: Annotated[int, Field(ge=1)]
+    seed: int = 0
+    testset: str = ""
+    """Name of the test set."""
+    testset_digest: str = ""
+    scale: tuple[float, ...] = ()
+    """Grades of the test set, where it declares them."""
+    runs: tuple[PooledRun, ...]
+    queries: tuple[PooledQuery, ...]
+    items: tuple[PooledItem, ...]

@@ -1,0 +1,1 @@
+"""The database of books: one schema for SQLite and PostgreSQL, migrations, and everything that is read or written."""
