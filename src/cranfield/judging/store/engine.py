@@ -1,0 +1,124 @@
+"""Connections and transactions: SQLite or PostgreSQL."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url
+from sqlalchemy.exc import ArgumentError
+from sqlalchemy.orm import Session
+
+from cranfield.errors import MissingExtraError, UsageError
+
+BUSY_TIMEOUT_MS = 30_000
+CONNECTIONS = 40
+"""Threads of a server that may be in the database at once."""
+Clock = Callable[[], int]
+"""Milliseconds since 1970 (UTC)."""
+_WRITES = "cranfield_writes"
+
+
+def now_ms() -> int:
+    """The time of this machine."""
+    return time.time_ns() // 1_000_000
+
+
+def database_url(place: str | Path) -> URL:
+    """`postgresql://...`, `sqlite:PATH` or a path, as an address.
+
+    Raises:
+        UsageError: an address of another kind; no part of it is in the message, since it may hold a password.
+    """
+    text = str(place)
+    if text.startswith(("postgresql:", "postgres:", "postgresql+psycopg:")):
+        try:
+            return make_url("postgresql+psycopg:" + text.partition(":")[2])
+        except ArgumentError:
+            raise UsageError("the address of the database cannot be read", expected=PLACES) from None
+    if "://" in text.removeprefix("sqlite:"):
+        raise UsageError("a database of this kind is not supported", expected=PLACES)
+    return URL.create("sqlite", database=str(Path(text.removeprefix("sqlite:")).expanduser()))
+
+
+PLACES = "a path, sqlite:PATH or postgresql://USER@HOST/NAME"
+
+
+class Database:
+    """A database: transactions that read, and transactions that write.
+
+    A write transaction of SQLite begins as `BEGIN IMMEDIATE`: it waits for its turn instead of failing when it first writes.
+    Threads of one process wait in a lock of this process, which is fair and wakes them at once.
+    """
+
+    def __init__(self, url: URL) -> None:
+        self.url = url
+        self.is_sqlite = url.get_backend_name() == "sqlite"
+        self.engine = _sqlite_engine(url) if self.is_sqlite else _postgres_engine(url)
+        self._turn = threading.Lock()
+
+    @property
+    def where(self) -> str:
+        """The path or the address, without a password and without parameters."""
+        return str(self.path) if self.is_sqlite else self.url.set(query={}).render_as_string(hide_password=True)
+
+    @property
+    def path(self) -> Path | None:
+        """The file of SQLite."""
+        return Path(self.url.database or "") if self.is_sqlite else None
+
+    @contextmanager
+    def read(self) -> Iterator[Session]:
+        """A transaction that sees one state of the database and writes nothing."""
+        with Session(self.engine, expire_on_commit=False) as session, session.begin():
+            yield session
+
+    @contextmanager
+    def write(self) -> Iterator[Session]:
+        """A transaction that writes; undone where an error leaves the block."""
+        if not self.is_sqlite:
+            with self.read() as session:
+                yield session
+            return
+        with self._turn, Session(self.engine, expire_on_commit=False) as session, session.begin():
+            session.connection(execution_options={_WRITES: True})
+            yield session
+
+    def close(self) -> None:
+        """Close all connections."""
+        self.engine.dispose()
+
+
+def _sqlite_engine(url: URL) -> Engine:
+    engine = create_engine(url, pool_size=CONNECTIONS, max_overflow=0, connect_args={"timeout": BUSY_TIMEOUT_MS / 1000})
+
+    @event.listens_for(engine, "connect")
+    def _connected(connection: object, _record: object) -> None:
+        connection.isolation_level = None  # type: ignore[attr-defined]  # of sqlite3: transactions begin below
+        for setting in ("journal_mode=WAL", f"busy_timeout={BUSY_TIMEOUT_MS}", "foreign_keys=ON", "synchronous=NORMAL"):
+            connection.execute(f"PRAGMA {setting}")  # type: ignore[attr-defined]
+
+    @event.listens_for(engine, "begin")
+    def _begun(connection: Connection) -> None:
+        writes = connection.get_execution_options().get(_WRITES, False)
+        connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
+
+    return engine
+
+
+def _postgres_engine(url: URL) -> Engine:
+    try:
+        return create_engine(url, pool_size=CONNECTIONS, max_overflow=0, pool_pre_ping=True)
+    except ModuleNotFoundError:
+        raise MissingExtraError.for_extra("a PostgreSQL database", "postgres") from None
+
+
+class Part:
+    """A part of the store."""
+
+    def __init__(self, database: Database, clock: Clock) -> None:
+        self._database = database
+        self._clock = clock

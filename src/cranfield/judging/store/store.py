@@ -1,0 +1,43 @@
+"""The store of books: a part for each task, over one database. SQL is written in this folder only."""
+
+from __future__ import annotations
+
+from cranfield.judging.store.books import Books
+from cranfield.judging.store.calls import Calls
+from cranfield.judging.store.engine import Clock, Database, now_ms
+from cranfield.judging.store.log import Log
+from cranfield.judging.store.people import People
+from cranfield.judging.store.queue import Queue
+from cranfield.judging.store.reading import Reading
+
+
+class Store:
+    """A database of books. Use it from any thread; `close()` at the end.
+
+    Attributes:
+        books: books, their items, guidelines and frozen versions.
+        people: accounts, sessions, tokens, join links, failed sign-ins, members.
+        queue: what a rater judges next; leases.
+        log: saves, adjudication, imports, events.
+        reading: progress, coverage, ratings, items.
+        calls: calls of models.
+    """
+
+    def __init__(self, database: Database, clock: Clock = now_ms) -> None:
+        self.database = database
+        self.clock = clock
+        self.books = Books(database, clock)
+        self.people = People(database, clock)
+        self.queue = Queue(database, clock)
+        self.log = Log(database, clock)
+        self.reading = Reading(database, clock)
+        self.calls = Calls(database, clock)
+
+    @property
+    def where(self) -> str:
+        """The database, without a password."""
+        return self.database.where
+
+    def close(self) -> None:
+        """Close all connections."""
+        self.database.close()

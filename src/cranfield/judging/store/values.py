@@ -1,0 +1,424 @@
+"""What the store takes and gives: frozen values, ids as ints, times as milliseconds since 1970 (UTC)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from cranfield.errors import UsageError
+from cranfield.judging.settings import BookSettings
+from cranfield.judging.store.schema import (
+    Action,
+    BookState,
+    ItemState,
+    Origin,
+    RaterKind,
+    Role,
+    SkipReason,
+)
+
+Json = dict[str, object]
+
+
+class BookClosedError(UsageError):
+    """A judgment for a book that is closed."""
+
+
+class NotAllowedError(UsageError):
+    """An account may not do this, whatever its role: no member, a rater who would adjudicate, a link that has expired."""
+
+
+@dataclass(frozen=True, slots=True)
+class BookInfo:
+    """A book."""
+
+    id: int
+    name: str
+    state: BookState
+    settings: BookSettings
+    source: Json
+    """Of the pool: `name`, `method`, `depth`, `seed`, `testset`, `testset_digest`, `scale`, `runs`."""
+    created_at: int
+    n_queries: int
+    n_items: int
+    """Without hidden repeats."""
+    guideline_version: int
+    guideline: str
+
+
+@dataclass(frozen=True, slots=True)
+class GuidelineInfo:
+    """A version of the guidelines of a book."""
+
+    version: int
+    text: str
+    created_at: int
+    by: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class FrozenInfo:
+    """A version of a test set that was made from a book."""
+
+    number: int
+    digest: str
+    manifest: Json
+    at: int
+
+
+@dataclass(frozen=True, slots=True)
+class AccountInfo:
+    """An account; `password_hash` is never shown."""
+
+    id: int
+    name: str
+    kind: RaterKind
+    role: Role
+    active: bool
+    created_at: int
+    settings: Json
+    password_hash: str | None = field(default=None, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class MemberInfo:
+    """A rater of a book."""
+
+    account: AccountInfo
+    quota: int | None
+    """Of the member; None: that of the book."""
+
+
+@dataclass(frozen=True, slots=True)
+class SessionInfo:
+    """A signed-in browser."""
+
+    account: AccountInfo
+    csrf: str = field(repr=False)
+    created_at: int = 0
+    expires_at: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class TokenInfo:
+    """A token of the API, without its secret."""
+
+    id: int
+    account: AccountInfo
+    label: str
+    scope: str
+    created_at: int
+    expires_at: int
+    used_at: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class LinkInfo:
+    """A link by which a rater joins a book, without its secret."""
+
+    id: int
+    book_id: int
+    created_at: int
+    expires_at: int
+    uses_left: int
+
+
+@dataclass(frozen=True, slots=True)
+class Assignment:
+    """An item that a rater holds. Nothing in it says whether it is a repeat, a calibration item, or where it was ranked."""
+
+    item_id: int
+    book_id: int
+    query_id: int
+    query: str
+    """The query's id in the test set."""
+    query_text: str
+    need: str
+    notes: str
+    doc: str
+    fields: Json
+    """In preference mode `a` and `b` are the two lists."""
+    leased_until: int
+    swapped: bool
+    """In preference mode: list `b` is shown first. The grade is 1 where `a` is better, -1 where `b` is, 0 for a tie."""
+    number: int
+    """1, 2, ...: place of the item among those of its query, in this rater's order."""
+    n_of_query: int
+    doc_digest: str | None
+    """Of the text that was last shown."""
+    grade: float | None = None
+    """The rater's own, where the item has been judged by him or her before."""
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class SaveRequest:
+    """One action of a rater on an item."""
+
+    book_id: int
+    item_id: int
+    account_id: int
+    action: Action
+    client_key: str
+    """Made by the client; the same key of the same account is saved once."""
+    grade: float | None = None
+    skip_reason: SkipReason | None = None
+    reason: str = ""
+    duration_ms: int | None = None
+    order_seen: int | None = None
+    guideline_version: int | None = None
+    """None: the current one."""
+    method: str = "api"
+    """`key`, `click`, `api`, `import`, `model`, `rule` or `lead`."""
+    doc_digest: str | None = None
+    """Of the text that was shown."""
+
+
+@dataclass(frozen=True, slots=True)
+class Saved:
+    """What a save came to."""
+
+    event_id: int
+    duplicate: bool
+    """The key was saved before: nothing new was recorded, and this is the first event."""
+    item_state: ItemState
+    extra: bool = False
+    """Kept without a slot: the lease had expired, and another rater has the slot."""
+
+
+@dataclass(frozen=True, slots=True)
+class ImportedJudgment:
+    """A judgment made elsewhere. Unknown raters get an account that cannot sign in."""
+
+    query: str
+    doc: str
+    rater: str
+    kind: RaterKind
+    grade: float | None
+    action: Action = Action.CARRY
+    """`carry` fills no slot; `grade` and `skip` of a person do, as if they were given here."""
+    skip_reason: SkipReason | None = None
+    reason: str = ""
+    at: int | None = None
+    """None: now."""
+    duration_ms: int | None = None
+    order_seen: int | None = None
+    guideline_version: int | None = None
+    client_key: str | None = None
+    """None: made from book, query, document and rater, so that a second import adds nothing."""
+    doc_digest: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class EventRow:
+    """An event of the log."""
+
+    id: int
+    book_id: int
+    item_id: int
+    query: str
+    doc: str
+    account_id: int
+    account: str
+    kind: RaterKind
+    action: Action
+    grade: float | None
+    skip_reason: SkipReason | None
+    reason: str
+    at: int
+    duration_ms: int | None
+    order_seen: int | None
+    guideline_version: int | None
+    method: str
+    client_key: str
+    doc_digest: str | None
+    subject: str | None
+    """Whose judgment a `reopen` withdraws."""
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far a rater is in a book."""
+
+    n_done: int
+    """Graded, without hidden repeats."""
+    n_left: int
+    """Items that this rater could still get, within the quota."""
+    n_skipped: int
+    n_later: int
+    n_queries: int
+    n_queries_done: int
+    """Queries of which nothing is left for this rater."""
+    median_ms: int | None
+    """Of this rater's last 50 grades; None before the fifth."""
+    seconds_left: int | None
+    quota_left: int | None
+    """None: no limit."""
+    n_seen: int
+    """Different items on which this rater has acted: `order_seen` goes on from here."""
+
+
+@dataclass(frozen=True, slots=True)
+class QueryCoverage:
+    """A query of a book: how far its items are."""
+
+    query_id: int
+    query: str
+    text: str
+    n_items: int
+    n_judged: int
+    n_done: int
+    """In state `done` or `adjudicated`."""
+    n_adjudicate: int
+
+
+@dataclass(frozen=True, slots=True)
+class Coverage:
+    """How far a book is; calibration-only items and hidden repeats are not counted."""
+
+    n_items: int
+    states: Mapping[ItemState, int]
+    judged_lowest: int
+    """Items with a grade, and the lowest of the scale from everybody: judged 0."""
+    judged_higher: int
+    """Items with a higher grade from somebody."""
+    unjudged: int
+    """In the pool, and without any grade. Never counted as 0."""
+    by_persons: Mapping[int, int]
+    """0, 1, 2, ... grades by persons: items."""
+    n_slots: int
+    n_slots_done: int
+    n_leased: int
+    n_extra: int
+    """Grades by persons without a slot: saved after the lease had expired."""
+    n_skipped: int
+    n_flagged: int
+    n_stale: int
+    """Judgments of a text that has changed since."""
+    n_needs_rater: int
+    """Open items that no active member of the book can be given."""
+    by_kind: Mapping[RaterKind, int]
+    """Grades by persons, models, rules and carried over."""
+    queries: tuple[QueryCoverage, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RatingRow:
+    """Where a rater stands with an item."""
+
+    item_id: int
+    query: str
+    doc: str
+    account_id: int
+    rater: str
+    kind: RaterKind
+    action: Action
+    """`grade`, `carry`, `skip` or `later`."""
+    grade: float | None
+    """None for a skip."""
+    skip_reason: SkipReason | None
+    reason: str
+    at: int
+    duration_ms: int | None
+    order_seen: int | None
+    guideline_version: int | None
+    method: str
+    stale: bool
+    """The document has changed since."""
+    extra: bool
+    """Fills no slot of the item although a person gave it."""
+    origin: Origin
+    """Of the item."""
+    gold: float | None
+    repeat_of: int | None
+    """The item that this one repeats, for the agreement of a rater with himself or herself."""
+    doc_digest: str | None
+    event_id: int
+
+
+@dataclass(frozen=True, slots=True)
+class ItemView:
+    """An item with everything that is known of it: not for a rater who has not graded it."""
+
+    id: int
+    book_id: int
+    query_id: int
+    query: str
+    query_text: str
+    need: str
+    notes: str
+    doc: str
+    doc_digest: str | None
+    fields: Json
+    origin: Origin
+    state: ItemState
+    final: float | None
+    wanted: int
+    """Persons to judge it by the plan; `n_slots` includes those of an escalation."""
+    n_slots: int
+    flagged: bool
+    gold: float | None
+    gold_reason: str
+    stratum: str
+    inclusion: float
+    effect: float | None
+    runs: Json
+    repeat_of: int | None
+    repeat_for: int | None
+    ratings: tuple[RatingRow, ...]
+    """Of everybody, skips included, in the order in which they were given."""
+
+
+@dataclass(frozen=True, slots=True)
+class QueryInfo:
+    """A query of a book."""
+
+    id: int
+    name: str
+    text: str
+    need: str
+    notes: str
+    position: int
+    strata: Mapping[str, str]
+    n_items: int
+
+
+@dataclass(frozen=True, slots=True)
+class ItemFilter:
+    """Which items; what is None does not matter. `rater`, `stale`, `before_guideline`, `skipped` are of single judgments."""
+
+    state: ItemState | None = None
+    query: str | None = None
+    flagged: bool | None = None
+    origin: Origin | None = None
+    needs_rater: bool | None = None
+    """Open, and no active member of the book can be given it."""
+    rater: str | None = None
+    stale: bool | None = None
+    before_guideline: int | None = None
+    """Judged under an earlier version of the guidelines than this."""
+    skipped: SkipReason | None = None
+    graded: bool | None = None
+    """Whether anybody (or `rater`) has graded it."""
+
+
+@dataclass(frozen=True, slots=True)
+class CallRow:
+    """A call of a model with everything that was sent and received."""
+
+    book_id: int
+    account_id: int
+    cache_key: str
+    item_ids: tuple[int, ...]
+    request: Json
+    response: Json
+    outcome: str
+    """`ok`, `bad_answer`, `error` or `cached`."""
+    error: str
+    input_tokens: int | None
+    output_tokens: int | None
+    cost: float | None
+    duration_ms: int
+    at: int | None = None
+    """None: now."""
+    id: int = 0
