@@ -1,4 +1,4 @@
-"""What a rater judges next. A lease holds a slot for a rater for some minutes; nobody else gets it in that time."""
+"""What a rater judges next. A lease holds a slot for a rater for some minutes, and no other rater gets it in that time."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Queue(Part):
     ) -> tuple[Assignment, ...]:
         """Lease the next items of a rater: at most `n`, in this rater's own order. Leases that the rater has are renewed.
 
-        The order: calibration items; what the rater holds already, also by an expired lease that nobody else took;
+        The order: calibration items; what the rater holds already, also by an expired lease that no other rater took;
         a hidden repeat that is due; the whole of the next query; what the rater put off for later.
 
         Args:

@@ -279,9 +279,9 @@ class Coverage:
     n_items: int
     states: Mapping[ItemState, int]
     judged_lowest: int
-    """Items with a grade, and the lowest of the scale from everybody: judged 0."""
+    """Items whose grades are all the lowest of the scale: judged 0."""
     judged_higher: int
-    """Items with a higher grade from somebody."""
+    """Items with a higher grade."""
     unjudged: int
     """In the pool, and without any grade. Never counted as 0."""
     by_persons: Mapping[int, int]
@@ -338,7 +338,7 @@ class RatingRow:
 
 @dataclass(frozen=True, slots=True)
 class ItemView:
-    """An item with everything that is known of it: not for a rater who has not graded it."""
+    """An item with all that is known of it: not for a rater who has not graded it."""
 
     id: int
     book_id: int
@@ -366,7 +366,7 @@ class ItemView:
     repeat_of: int | None
     repeat_for: int | None
     ratings: tuple[RatingRow, ...]
-    """Of everybody, skips included, in the order in which they were given."""
+    """Of all raters, skips included, in the order in which they were given."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -399,7 +399,7 @@ class ItemFilter:
     """Judged under an earlier version of the guidelines than this."""
     skipped: SkipReason | None = None
     graded: bool | None = None
-    """Whether anybody (or `rater`) has graded it."""
+    """Whether it has a grade (of `rater`, where one is given)."""
 
 
 @dataclass(frozen=True, slots=True)
