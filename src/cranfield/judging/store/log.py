@@ -45,7 +45,3 @@ class Log(Part):
     def events(self, book_id: int, after: int = 0, limit: int | None = None) -> tuple[EventRow, ...]:
         """The events of a book with a larger id than `after`, in the order in which they were recorded."""
         raise NotImplementedError
-
-    def last_event(self, book_id: int) -> int:
-        """The largest id of an event of a book; 0 where there is none. Pages that show progress ask for this."""
-        raise NotImplementedError

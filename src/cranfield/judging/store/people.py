@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from cranfield.judging.store.accounts import AccountInfo, LinkInfo, MemberInfo, SessionInfo, TokenInfo
 from cranfield.judging.store.engine import Part
 from cranfield.judging.store.schema import RaterKind, Role
-from cranfield.judging.store.values import AccountInfo, Json, LinkInfo, MemberInfo, SessionInfo, TokenInfo
+from cranfield.judging.store.values import Json
 
 
 class People(Part):
@@ -61,6 +62,10 @@ class People(Part):
         """The raters of a book, by name."""
         raise NotImplementedError
 
+    def is_member(self, book_id: int, account_id: int) -> bool:
+        """Whether an account is a member of a book."""
+        raise NotImplementedError
+
     def books_of(self, account_id: int) -> tuple[int, ...]:
         """The ids of the books of which an account is a member."""
         raise NotImplementedError
@@ -73,7 +78,7 @@ class People(Part):
         """End a membership: leases go back; judgments stay."""
         raise NotImplementedError
 
-    def start_session(self, account_id: int, ttl_s: int) -> str:
+    def start_session(self, account_id: int, ttl_ms: int) -> str:
         """Sign in; the secret of the session, for the cookie."""
         raise NotImplementedError
 
@@ -89,7 +94,7 @@ class People(Part):
         """Sign out everywhere; how many sessions ended."""
         raise NotImplementedError
 
-    def add_token(self, account_id: int, label: str, scope: str, ttl_s: int) -> str:
+    def add_token(self, account_id: int, label: str, scope: str, ttl_ms: int) -> str:
         """Make a token of the API; its secret, which is not stored. `scope` is `read`, `judge` or `manage`.
 
         Raises:
@@ -109,7 +114,7 @@ class People(Part):
         """Delete a token, of this account where one is given; whether there was one."""
         raise NotImplementedError
 
-    def add_link(self, book_id: int, ttl_s: int, uses: int = 1) -> str:
+    def add_link(self, book_id: int, ttl_ms: int, uses: int = 1) -> str:
         """Make a join link; its secret, which is not stored."""
         raise NotImplementedError
 
@@ -134,6 +139,14 @@ class People(Part):
         """
         raise NotImplementedError
 
+    def use_link_as(self, raw: str, account_id: int) -> int:
+        """Make an existing account a member of the link's book; the book. A use is spent where it was none before.
+
+        Raises:
+            NotAllowedError: the link is unknown, has expired or is used up.
+        """
+        raise NotImplementedError
+
     def record_failure(self, key: str) -> None:
         """Note a failed sign-in of `name:ann` or `address:10.0.0.7`; those older than a day are deleted."""
         raise NotImplementedError
@@ -142,6 +155,6 @@ class People(Part):
         """How many sign-ins failed at or after `since`."""
         raise NotImplementedError
 
-    def forget_failures(self, key: str) -> None:
+    def clear_failures(self, key: str) -> None:
         """Delete the failures of a key, after a sign-in that was right."""
         raise NotImplementedError

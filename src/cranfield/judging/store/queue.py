@@ -30,6 +30,14 @@ class Queue(Part):
         """
         raise NotImplementedError
 
+    def own(self, book_id: int, account_id: int, item_id: int) -> Assignment:
+        """An item of the book as this rater sees it, with the rater's own judgment; no lease is taken.
+
+        Raises:
+            UnknownNameError: the book has no such item, or it is a repeat for another rater.
+        """
+        raise NotImplementedError
+
     def renew(self, book_id: int, account_id: int) -> int:
         """Renew the leases of a rater; how many there are."""
         raise NotImplementedError

@@ -58,6 +58,21 @@ class Reading(Part):
         """
         raise NotImplementedError
 
+    def last_event_id(self, book_id: int) -> int:
+        """The largest id of an event of a book; 0 where there is none. Pages that show progress ask for this each second."""
+        raise NotImplementedError
+
+    def recent(self, book_id: int, account_id: int, n: int = 20) -> tuple[RatingRow, ...]:
+        """The items that an account judged, skipped or put off last, the latest first; hidden repeats among them."""
+        raise NotImplementedError
+
+    def reveal(self, item_ids: Collection[int], account_id: int) -> tuple[ItemView, ...]:
+        """The items among these that the account has graded, and that may be shown to it: `settings.reveal` of their book.
+
+        Hidden repeats, and the items that they repeat, are shown as any other item; calibration items have their gold grade.
+        """
+        raise NotImplementedError
+
     def queries(self, book_id: int) -> tuple[QueryInfo, ...]:
         """The queries of a book, in the order of the pool."""
         raise NotImplementedError

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from cranfield.errors import UsageError
 from cranfield.judging.settings import BookSettings
@@ -13,7 +13,6 @@ from cranfield.judging.store.schema import (
     ItemState,
     Origin,
     RaterKind,
-    Role,
     SkipReason,
 )
 
@@ -67,63 +66,6 @@ class FrozenInfo:
 
 
 @dataclass(frozen=True, slots=True)
-class AccountInfo:
-    """An account; `password_hash` is never shown."""
-
-    id: int
-    name: str
-    kind: RaterKind
-    role: Role
-    active: bool
-    created_at: int
-    settings: Json
-    password_hash: str | None = field(default=None, repr=False)
-
-
-@dataclass(frozen=True, slots=True)
-class MemberInfo:
-    """A rater of a book."""
-
-    account: AccountInfo
-    quota: int | None
-    """Of the member; None: that of the book."""
-
-
-@dataclass(frozen=True, slots=True)
-class SessionInfo:
-    """A signed-in browser."""
-
-    account: AccountInfo
-    csrf: str = field(repr=False)
-    created_at: int = 0
-    expires_at: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class TokenInfo:
-    """A token of the API, without its secret."""
-
-    id: int
-    account: AccountInfo
-    label: str
-    scope: str
-    created_at: int
-    expires_at: int
-    used_at: int | None
-
-
-@dataclass(frozen=True, slots=True)
-class LinkInfo:
-    """A link by which a rater joins a book, without its secret."""
-
-    id: int
-    book_id: int
-    created_at: int
-    expires_at: int
-    uses_left: int
-
-
-@dataclass(frozen=True, slots=True)
 class Assignment:
     """An item that a rater holds. Nothing in it says whether it is a repeat, a calibration item, or where it was ranked."""
 
@@ -140,14 +82,20 @@ class Assignment:
     """In preference mode `a` and `b` are the two lists."""
     leased_until: int
     swapped: bool
-    """In preference mode: list `b` is shown first. The grade is 1 where `a` is better, -1 where `b` is, 0 for a tie."""
+    """In preference mode: list `b` is shown first. The grade is 1 where `a` is better, 2 where `b` is, 0 for a tie."""
+    query_number: int
+    """1, 2, ...: place of the query in this rater's order."""
+    n_queries: int
     number: int
     """1, 2, ...: place of the item among those of its query, in this rater's order."""
     n_of_query: int
     doc_digest: str | None
     """Of the text that was last shown."""
+    flagged: bool = False
+    action: Action | None = None
+    """The rater's own `grade`, `skip` or `later` of the item."""
     grade: float | None = None
-    """The rater's own, where the item has been judged by him or her before."""
+    skip_reason: SkipReason | None = None
     reason: str = ""
 
 
@@ -188,15 +136,15 @@ class Saved:
 
 @dataclass(frozen=True, slots=True)
 class ImportedJudgment:
-    """A judgment made elsewhere. Unknown raters get an account that cannot sign in."""
+    """A judgment made elsewhere."""
 
-    query: str
-    doc: str
-    rater: str
-    kind: RaterKind
+    item_id: int
+    account_id: int
+    client_key: str
+    """The same key of the same account is recorded once: a second import adds nothing."""
     grade: float | None
     action: Action = Action.CARRY
-    """`carry` fills no slot; `grade` and `skip` of a person do, as if they were given here."""
+    """`carry` fills no slot, whoever gave it; `grade` and `skip` of a person do, as if they were given here."""
     skip_reason: SkipReason | None = None
     reason: str = ""
     at: int | None = None
@@ -204,8 +152,7 @@ class ImportedJudgment:
     duration_ms: int | None = None
     order_seen: int | None = None
     guideline_version: int | None = None
-    client_key: str | None = None
-    """None: made from book, query, document and rater, so that a second import adds nothing."""
+    method: str = "import"
     doc_digest: str | None = None
 
 
@@ -330,6 +277,8 @@ class RatingRow:
     origin: Origin
     """Of the item."""
     gold: float | None
+    final: float | None
+    """Of the item, by adjudication."""
     repeat_of: int | None
     """The item that this one repeats, for the agreement of a rater with himself or herself."""
     doc_digest: str | None
@@ -353,6 +302,10 @@ class ItemView:
     origin: Origin
     state: ItemState
     final: float | None
+    """Grade by adjudication."""
+    final_by: str | None
+    final_reason: str
+    final_at: int | None
     wanted: int
     """Persons to judge it by the plan; `n_slots` includes those of an escalation."""
     n_slots: int
@@ -367,6 +320,11 @@ class ItemView:
     repeat_for: int | None
     ratings: tuple[RatingRow, ...]
     """Of all raters, skips included, in the order in which they were given."""
+
+    @property
+    def n_persons(self) -> int:
+        """Grades by persons."""
+        return sum(row.kind is RaterKind.PERSON and row.action is Action.GRADE for row in self.ratings)
 
 
 @dataclass(frozen=True, slots=True)
