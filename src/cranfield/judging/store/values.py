@@ -144,7 +144,7 @@ class ImportedJudgment:
     """The same key of the same account is recorded once: a second import adds nothing."""
     grade: float | None
     action: Action = Action.CARRY
-    """`carry` fills no slot, whoever gave it; `grade` and `skip` of a person do, as if they were given here."""
+    """`carry` fills no slot, also of a person; `grade` and `skip` of a person do, as if they were given here."""
     skip_reason: SkipReason | None = None
     reason: str = ""
     at: int | None = None
