@@ -1,0 +1,184 @@
+"""Who may do what: one table of kinds of routes and roles, and the dependency that applies it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+from hmac import compare_digest
+from typing import TYPE_CHECKING
+
+from fastapi import Request
+from fastapi.routing import APIRoute
+from starlette.concurrency import run_in_threadpool
+
+from cranfield.errors import InternalError, UnknownNameError
+from cranfield.judging.store.schema import Role
+from cranfield.server.guard import SAFE
+from cranfield.server.refusal import RefusedError, not_found
+from cranfield.server.signing import form_token, unsigned
+
+if TYPE_CHECKING:
+    from cranfield.judging.store.store import Store
+    from cranfield.judging.store.values import AccountInfo, BookInfo
+
+CSRF_HEADER = "X-CSRF-Token"
+CSRF_FIELD = "csrf"
+
+
+class Access(StrEnum):
+    """A kind of route."""
+
+    PUBLIC = "public"
+    ACCOUNT = "account"
+    """One's own: home, account."""
+    JUDGE = "judge"
+    READ = "read"
+    """Dashboards, with the grades of others."""
+    MANAGE = "manage"
+    """Adjudication, settings, join links, freezing."""
+    ADMIN = "admin"
+    """People."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """Who passes."""
+
+    roles: frozenset[Role]
+    scopes: frozenset[str] = frozenset()
+    """Of a token of the API; empty: in a browser only."""
+    anonymous: bool = False
+
+
+EVERYBODY = frozenset(Role)
+TABLE = {
+    Access.PUBLIC: Rule(EVERYBODY, anonymous=True),
+    Access.ACCOUNT: Rule(EVERYBODY),
+    Access.JUDGE: Rule(frozenset({Role.ADMIN, Role.LEAD, Role.RATER}), frozenset({"judge", "manage"})),
+    Access.READ: Rule(frozenset({Role.ADMIN, Role.LEAD, Role.VIEWER}), frozenset({"read", "manage"})),
+    Access.MANAGE: Rule(frozenset({Role.ADMIN, Role.LEAD}), frozenset({"manage"})),
+    Access.ADMIN: Rule(frozenset({Role.ADMIN})),
+}
+"""Raters pass only in the books that they are members of: elsewhere there is nothing for them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """Who asks."""
+
+    account: AccountInfo
+    csrf: str = ""
+    """Of the session; empty with a token."""
+    session: str = ""
+    """Its raw id."""
+    scope: str | None = None
+    """Of the token; None in a browser."""
+    book: BookInfo | None = None
+    """Of the path."""
+
+    def may(self, access: str) -> bool:
+        """Whether a link to such a route is shown."""
+        return Role(self.account.role) in TABLE[Access(access)].roles
+
+
+@dataclass(frozen=True)
+class Require:
+    """The dependency: it finds the caller, or refuses."""
+
+    access: Access
+
+    async def __call__(self, request: Request) -> Caller | None:
+        """As FastAPI calls it."""
+        caller = await run_in_threadpool(admit, request, self.access)
+        if request.method not in SAFE and (caller is None or caller.scope is None):
+            await check_csrf(request, caller)
+        return caller
+
+
+def require(access: str) -> Require:
+    """The dependency of a route: `Depends(require("judge"))`."""
+    return Require(Access(access))
+
+
+def admit(request: Request, access: Access) -> Caller | None:
+    """Find the caller, and check the role, the scope and the book of the path.
+
+    Raises:
+        RefusedError: 401, 403 or 404.
+    """
+    store: Store = request.app.state.store
+    rule = TABLE[access]
+    caller = _caller(request, store)
+    if caller is None:
+        if rule.anonymous:
+            return None
+        raise RefusedError(401, "sign in first", hint="sign in, or send a token of the API", code="sign_in")
+    if not rule.anonymous:
+        if caller.scope is not None and caller.scope not in rule.scopes:
+            needed = " or ".join(sorted(rule.scopes)) or "none: this is for browsers only"
+            raise RefusedError(403, f"a token of scope {caller.scope} may not do this", f"scope: {needed}", "scope")
+        if Role(caller.account.role) not in rule.roles:
+            allowed = ", ".join(sorted(rule.roles))
+            raise RefusedError(403, f"the role {caller.account.role} may not do this", f"roles: {allowed}", "role")
+    name = request.path_params.get("book")
+    return caller if name is None else _with_book(store, caller, name)
+
+
+def _with_book(store: Store, caller: Caller, name: str) -> Caller:
+    try:
+        book = store.books.get(name)
+    except UnknownNameError:
+        raise not_found("book") from None
+    if caller.account.role == Role.RATER and book.id not in store.people.books_of(caller.account.id):
+        raise not_found("book")
+    return Caller(caller.account, caller.csrf, caller.session, caller.scope, book)
+
+
+def _caller(request: Request, store: Store) -> Caller | None:
+    header = request.headers.get("authorization")
+    if header is not None:
+        scheme, _, raw = header.partition(" ")
+        token = store.people.token(raw.strip()) if scheme.lower() == "bearer" else None
+        if token is None:
+            raise RefusedError(401, "the token is unknown, revoked or expired", code="token")
+        return Caller(token.account, scope=token.scope)
+    raw = unsigned(request, request.cookies.get(request.app.state.options.cookie("session"), ""))
+    session = store.people.session(raw) if raw else None
+    return None if session is None else Caller(session.account, session.csrf, raw)
+
+
+async def check_csrf(request: Request, caller: Caller | None) -> None:
+    """Refuse a form or a call that a page of ours did not send.
+
+    Raises:
+        RefusedError: 403.
+    """
+    sent = request.headers.get(CSRF_HEADER)
+    if sent is None and request.headers.get("content-type", "").startswith(
+        ("application/x-www-form-urlencoded", "multipart/form-data")
+    ):
+        value = (await request.form()).get(CSRF_FIELD)
+        sent = value if isinstance(value, str) else None
+    expected = caller.csrf if caller else form_token(request)
+    if not sent or not expected or not compare_digest(sent.encode(), expected.encode()):
+        raise RefusedError(
+            403, "the form is out of date", "load the page again, and send it once more", "csrf"
+        )
+
+
+def access_of(route: APIRoute) -> Access | None:
+    """What a route declares; None where it declares nothing."""
+    found = [each.call.access for each in route.dependant.dependencies if isinstance(each.call, Require)]
+    return found[0] if len(found) == 1 else None
+
+
+def check_routes(routes: Iterable[object]) -> None:
+    """Refuse to start with a route that does not declare who may use it.
+
+    Raises:
+        InternalError: there is one.
+    """
+    open_routes = [route.path for route in routes if isinstance(route, APIRoute) and access_of(route) is None]
+    if open_routes:
+        raise InternalError(f"routes that do not declare exactly one access: {', '.join(open_routes)}")

@@ -1,0 +1,99 @@
+"""Every request passes here first: its host, where it comes from; and every response, for its headers."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from fastapi import Request
+from starlette.datastructures import Headers, MutableHeaders
+
+from cranfield.errors import Problem
+from cranfield.server.refusal import error_response, unexpected
+
+if TYPE_CHECKING:
+    from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+    from cranfield.server.options import ServerOptions
+
+POLICY = "; ".join(
+    (
+        *("default-src 'none'", "script-src 'self'", "style-src 'self'", "img-src 'self' data:", "connect-src 'self'"),
+        *("font-src 'self'", "base-uri 'none'", "form-action 'self'", "frame-ancestors 'none'"),
+    )
+)
+HEADERS = {
+    "Content-Security-Policy": POLICY,
+    "X-Content-Type-Options": "nosniff",
+    # Not no-referrer: browsers then send `Origin: null` with our own forms.
+    "Referrer-Policy": "same-origin",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+}
+SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
+
+
+class Guard:
+    """Refuses requests for another host (DNS rebinding) and from other sites; adds the headers of security."""
+
+    def __init__(self, app: ASGIApp, options: ServerOptions) -> None:
+        self.app = app
+        self.options = options
+        self.headers = HEADERS | (
+            {"Strict-Transport-Security": "max-age=31536000"} if options.secure else {}
+        )
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """As ASGI calls it."""
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        started = False
+
+        async def sent(message: Message) -> None:
+            nonlocal started
+            if message["type"] == "http.response.start":
+                started = True
+                headers = MutableHeaders(scope=message)
+                for name, value in self.headers.items():
+                    headers[name] = value
+                headers.setdefault("Cache-Control", "no-store")
+            await send(message)
+
+        request = Request(scope, receive)
+        if problem := refusal(request.headers, scope["method"], self.options):
+            await error_response(request, 421 if problem[0] == "host" else 403, [problem[1]], code=problem[0])(
+                scope, receive, sent
+            )
+            return
+        try:
+            await self.app(scope, receive, sent)
+        except Exception as error:
+            if started:
+                raise
+            await unexpected(request, error)(scope, receive, sent)
+
+
+def refusal(headers: Headers, method: str, options: ServerOptions) -> tuple[str, Problem] | None:
+    """Why a request is refused, by its headers; None where it is not.
+
+    A program with a token sends neither `Origin` nor `Sec-Fetch-Site`. A link on another site may lead to a page (a safe method,
+    a navigation of the whole window); nothing else of another site is answered.
+    """
+    host = headers.get("host", "").lower()
+    if host not in options.hosts:
+        problem = Problem(f"this server is not {host or 'a host without a name'}", hint=f"use {options.public}")
+        return "host", problem
+    site, origin = headers.get("sec-fetch-site"), headers.get("origin")
+    foreign = Problem("a request from another site is refused", hint=f"open {options.public} itself")
+    if origin is not None and origin.lower() not in options.origins:
+        return "cross_site", foreign
+    if method in SAFE:
+        navigates = headers.get("sec-fetch-mode") == "navigate" and headers.get("sec-fetch-dest") == "document"
+        return None if site in {None, "same-origin", "none"} or navigates else ("cross_site", foreign)
+    if site not in {None, "same-origin"}:
+        return "cross_site", foreign
+    if site is None and origin is None and "authorization" not in headers:
+        return "cross_site", Problem(
+            "the request does not say where it comes from", expected="the header Origin, or a token of the API"
+        )
+    return None

@@ -1,0 +1,146 @@
+"""How the server is started: its address, who may sign in, whose headers it believes."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from dataclasses import dataclass, field
+from ipaddress import ip_address
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from cranfield.errors import UsageError
+
+DEFAULT_PORT = 8734
+SECRET_VARIABLE = "CRANFIELD_SECRET"  # noqa: S105 - the name of a variable
+SHORTEST_SECRET = 32
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine reaches an address."""
+    if host == "localhost" or host.endswith(".localhost"):
+        return True
+    try:
+        return ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return False
+
+
+@dataclass(frozen=True)
+class ServerOptions:
+    """How the server is started."""
+
+    host: str = "127.0.0.1"
+    """Address that it listens on."""
+    port: int = DEFAULT_PORT
+    accounts: bool = False
+    """Whether people sign in; otherwise one user of this machine does, with the start-up token."""
+    url: str = ""
+    """Address that browsers use, `https://judge.example.org`; empty: host and port."""
+    trusted_proxies: tuple[str, ...] = ()
+    """Addresses whose `X-Forwarded-For` and `-Proto` are believed."""
+    secret: bytes = field(default_factory=lambda: secrets.token_bytes(SHORTEST_SECRET), repr=False)
+    """Signs cookies and reset links."""
+    start_token: str = field(default_factory=lambda: secrets.token_urlsafe(SHORTEST_SECRET), repr=False)
+    """Of the printed address, without accounts."""
+
+    def __post_init__(self) -> None:
+        """Refuse what would be open to others.
+
+        Raises:
+            UsageError: others reach the address, and nobody signs in, or it is not known under which name.
+        """
+        reached = [host for host in (self.host, self.public.hostname or "") if not is_loopback(host)]
+        if reached and not self.accounts:
+            raise UsageError(
+                f"others reach the server at {reached[0]}, and nobody has to sign in",
+                expected="an address of this machine alone, such as 127.0.0.1, or --accounts",
+                hint="`cranfield people add NAME --role admin` makes the first account; then add --accounts",
+            )
+        if self.public.scheme not in {"http", "https"} or not self.public.hostname:
+            raise UsageError(f"--url {self.url} is not an address of a web server", expected="https://NAME[:PORT]")
+        if ip_address_unspecified(self.host) and not self.url:
+            raise UsageError(
+                f"browsers cannot use the address {self.host}",
+                expected="the address under which they reach the server",
+                hint="add --url https://NAME: requests with another name are refused",
+            )
+
+    @property
+    def public(self) -> Address:
+        """The address that browsers use."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        parts = urlsplit(self.url or f"http://{host}:{self.port}")
+        return Address(parts.scheme, parts.netloc.lower(), parts.hostname)
+
+    @property
+    def origins(self) -> frozenset[str]:
+        """Origins of our own pages."""
+        return frozenset(f"{self.public.scheme}://{host}" for host in self.hosts)
+
+    @property
+    def hosts(self) -> frozenset[str]:
+        """What the header `Host` may be."""
+        names = {self.public.netloc}
+        if not self.url and is_loopback(self.host):
+            names |= {f"{name}:{self.port}" for name in ("localhost", "127.0.0.1", "[::1]")}
+        return frozenset(names)
+
+    @property
+    def secure(self) -> bool:
+        """Whether browsers use https."""
+        return self.public.scheme == "https"
+
+    def cookie(self, name: str) -> str:
+        """Name of a cookie: those of two servers on one machine differ, as cookies do not know ports."""
+        return f"__Host-cranfield-{name}" if self.secure else f"cranfield-{name}-{self.port}"
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """A part of a URL."""
+
+    scheme: str
+    netloc: str
+    hostname: str | None
+
+    def __str__(self) -> str:
+        """As a URL."""
+        return f"{self.scheme}://{self.netloc}"
+
+
+def ip_address_unspecified(host: str) -> bool:
+    """Whether an address stands for all of the machine's: `0.0.0.0`, `::`."""
+    try:
+        return ip_address(host.strip("[]")).is_unspecified
+    except ValueError:
+        return False
+
+
+def server_secret(environment: dict[str, str] | None = None) -> bytes:
+    """The key that signs cookies: of the environment, or a file of this user that is made once.
+
+    Raises:
+        UsageError: the variable is too short.
+    """
+    known = os.environ if environment is None else environment
+    if value := known.get(SECRET_VARIABLE):
+        if len(value) < SHORTEST_SECRET:
+            raise UsageError(
+                f"{SECRET_VARIABLE} has {len(value)} characters", expected=f"{SHORTEST_SECRET} random ones or more"
+            )
+        return value.encode()
+    base = known.get("XDG_DATA_HOME")
+    path = (Path(base) if base else Path.home() / ".local" / "share") / "cranfield" / "server.key"
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    try:
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    except FileExistsError:
+        pass
+    else:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(secrets.token_bytes(SHORTEST_SECRET))
+    found = path.read_bytes()
+    if len(found) < SHORTEST_SECRET:
+        raise UsageError("the key of the server is damaged", path=str(path), hint="remove the file: people sign in again")
+    return found

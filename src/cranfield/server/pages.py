@@ -1,0 +1,106 @@
+"""Templates: one environment, one function that renders a page."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import quote
+
+from fastapi import Request
+from fastapi.responses import HTMLResponse, RedirectResponse
+
+from cranfield.server.signing import add_form_token, form_token, new_form_token
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
+    from cranfield.server.access import Caller
+
+FOLDER = Path(__file__).parent
+
+
+@cache
+def environment() -> Environment:
+    """Escapes everything, and refuses a name that is not there."""
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+    made = Environment(
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        loader=FileSystemLoader(FOLDER / "templates"),
+    )
+    made.filters |= {"when": when, "grade": grade_text, "figure": figure, "share": share, "segment": segment}
+    return made
+
+
+def when(at: int | None) -> str:
+    """Milliseconds since 1970 as a time."""
+    return "–" if at is None else datetime.fromtimestamp(at / 1000, UTC).strftime("%Y-%m-%d %H:%M UTC")
+
+
+def grade_text(grade: float | None) -> str:
+    """A grade, without digits that say nothing."""
+    return "–" if grade is None else f"{grade:g}"
+
+
+def figure(value: float | None, digits: int = 2) -> str:
+    """A number with a true minus sign."""
+    return "–" if value is None else f"{value:.{digits}f}".replace("-", "−")
+
+
+def share(part: float, whole: float) -> str:
+    """A percentage."""
+    return "–" if not whole else f"{100 * part / whole:.0f} %"
+
+
+def segment(text: object) -> str:
+    """A part of a path."""
+    return quote(str(text), safe="")
+
+
+def render_page(
+    request: Request, name: str, caller: Caller | None, *, http_status: int = 200, **values: object
+) -> HTMLResponse:
+    """A page: `values` are those of the template, which also gets `caller`, `csrf` and `path`."""
+    nonce = ""
+    csrf = caller.csrf if caller else form_token(request)
+    if not csrf:
+        nonce, csrf = new_form_token(request)
+    values |= {"caller": caller, "csrf": csrf, "path": request.url.path, "accounts": request.app.state.options.accounts}
+    values.setdefault("notice", NOTICES.get(request.query_params.get("done", ""), ""))
+    response = HTMLResponse(environment().get_template(name).render(**values), http_status)
+    if nonce:
+        add_form_token(request, response, nonce)
+    return response
+
+
+NOTICES = {
+    "password": "The password is changed. You are signed out everywhere else.",
+    "saved": "Saved.",
+    "revoked": "Revoked.",
+    "reopened": "The items are open again.",
+    "adjudicated": "Saved. This is the next item.",
+    "frozen": "The book is frozen: its version is listed below.",
+    "signed-out": "You are signed out.",
+    "signed-out-everywhere": "You are signed out everywhere.",
+    "added": "The account is made.",
+    "reset": "The password is set. Sign in with it.",
+}
+"""Sentences that a page shows after a form: the address names one of them, and holds no text of its own."""
+
+
+def see_other(path: str, *, done: str = "") -> RedirectResponse:
+    """What a form answers with."""
+    if done:
+        path += ("&" if "?" in path else "?") + f"done={done}"
+    return RedirectResponse(path, 303)
+
+
+def local_path(path: str) -> str:
+    """A path of this server to go on to; the home page in the place of anything else."""
+    ours = path.startswith("/") and not path.startswith(("//", "/\\")) and path.isprintable() and "\\" not in path
+    return path if ours else "/"

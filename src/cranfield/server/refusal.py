@@ -1,0 +1,114 @@
+"""What a request gets when it is refused or fails: one shape as JSON, one page as HTML, never a traceback."""
+
+from __future__ import annotations
+
+import logging
+import secrets
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from http import HTTPStatus
+from typing import TYPE_CHECKING
+from urllib.parse import quote
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse, RedirectResponse, Response
+from starlette.exceptions import HTTPException
+
+from cranfield.errors import CranfieldError, Problem, UnknownNameError
+
+if TYPE_CHECKING:
+    from starlette.types import ASGIApp
+
+LOG = logging.getLogger("cranfield.server")
+
+
+@dataclass
+class RefusedError(Exception):
+    """A request that is refused."""
+
+    status: int
+    message: str
+    hint: str = ""
+    code: str = ""
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+
+def not_found(what: str = "page") -> RefusedError:
+    """There is nothing, or nothing for this account: the two are not told apart."""
+    return RefusedError(404, f"there is no such {what} for you", code="not_found")
+
+
+def wants_json(request: Request) -> bool:
+    """Whether a program asked, and not a person."""
+    return request.url.path.startswith("/api/") or "text/html" not in request.headers.get("accept", "text/html")
+
+
+def error_response(
+    request: Request, status: int, problems: Sequence[Problem], *, code: str = "", headers: Mapping[str, str] | None = None
+) -> Response:
+    """The same facts as JSON or as a page."""
+    from cranfield.server.pages import render_page
+
+    code = code or HTTPStatus(status).phrase.lower().replace(" ", "_")
+    if wants_json(request):
+        errors = [
+            {"message": each.message, "where": each.path or "", "hint": each.hint or "", "code": code}
+            for each in problems
+        ]
+        body = {"ok": False, "error": problems[0].message, "errors": errors, "status": status}
+        return JSONResponse(body, status, headers=headers)
+    title = HTTPStatus(status).phrase
+    page = render_page(request, "error.html", None, status=status, title=title, problems=problems, http_status=status)
+    page.headers.update(headers or {})
+    return page
+
+
+def _refused(request: Request, error: Exception) -> Response:
+    if not isinstance(error, RefusedError):
+        raise error
+    if error.status == HTTPStatus.UNAUTHORIZED and not wants_json(request) and request.method == "GET":
+        target = request.url.path + (f"?{request.url.query}" if request.url.query else "")
+        return RedirectResponse(f"/sign-in?next={quote(target, safe='')}", 303)
+    problem = Problem(error.message, hint=error.hint or None)
+    return error_response(request, error.status, [problem], code=error.code, headers=error.headers)
+
+
+def _known(request: Request, error: Exception) -> Response:
+    if not isinstance(error, CranfieldError):
+        raise error
+    status = 404 if isinstance(error, UnknownNameError) else 422
+    return error_response(request, status, error.problems)
+
+
+def _invalid(request: Request, error: Exception) -> Response:
+    if not isinstance(error, RequestValidationError):
+        raise error
+    problems = [
+        Problem(f"{'.'.join(map(str, each['loc'][1:])) or 'the request'}: {each['msg']}") for each in error.errors()
+    ]
+    return error_response(request, 422, problems, code="invalid")
+
+
+def _http(request: Request, error: Exception) -> Response:
+    if not isinstance(error, HTTPException):
+        raise error
+    message = "there is no such page" if error.status_code == HTTPStatus.NOT_FOUND else str(error.detail)
+    return error_response(request, error.status_code, [Problem(message)], headers=error.headers)
+
+
+def unexpected(request: Request, error: Exception) -> Response:
+    """Answer after a bug: the reason is in the log of the server, under a number that the page shows."""
+    number = secrets.token_hex(4)
+    LOG.error("error %s: %s %s", number, request.method, request.url.path, exc_info=error)
+    problem = Problem(f"the server failed (error {number})", hint="its log has the reason under this number")
+    return error_response(request, 500, [problem], code="internal")
+
+
+def add_handlers(app: FastAPI) -> ASGIApp:
+    """Register the answer to each kind of error."""
+    app.add_exception_handler(RefusedError, _refused)
+    app.add_exception_handler(CranfieldError, _known)
+    app.add_exception_handler(RequestValidationError, _invalid)
+    app.add_exception_handler(HTTPException, _http)
+    return app

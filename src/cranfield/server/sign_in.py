@@ -1,0 +1,309 @@
+"""Sign in and out, join by a link, reset a password, one's own account."""
+
+from __future__ import annotations
+
+import getpass
+from functools import cache
+from hmac import compare_digest
+from threading import BoundedSemaphore
+from typing import TYPE_CHECKING, Annotated
+
+from fastapi import APIRouter, Depends, Form, Request
+from fastapi.responses import HTMLResponse, RedirectResponse, Response
+
+from cranfield.errors import UnknownNameError, UsageError
+from cranfield.judging.store.schema import Role
+from cranfield.server.access import Caller, require
+from cranfield.server.pages import local_path, render_page, see_other
+from cranfield.server.refusal import RefusedError, not_found
+from cranfield.server.signing import SESSION_SECONDS, clear_session, reset_account, set_session
+
+if TYPE_CHECKING:
+    from argon2 import PasswordHasher
+
+    from cranfield.judging.store.store import Store
+    from cranfield.judging.store.values import AccountInfo
+
+router = APIRouter()
+Visitor = Annotated[Caller | None, Depends(require("public"))]
+Self = Annotated[Caller, Depends(require("account"))]
+
+SHORTEST_PASSWORD = 10
+LONGEST_PASSWORD = 1_000
+WINDOW_MS = 15 * 60_000
+FAILURES = {"name": 10, "address": 30}
+"""Failed sign-ins within the window after which the next are refused."""
+TOKEN_DAYS = 90
+_AT_ONCE = BoundedSemaphore(2)
+"""Each hash takes 64 MB: a flood of sign-ins must not take all memory."""
+
+
+@cache
+def hasher() -> PasswordHasher:
+    """Argon2id with the parameters of its library."""
+    from argon2 import PasswordHasher
+
+    return PasswordHasher()
+
+
+@cache
+def _no_password() -> str:
+    """A hash to compare with where there is no account: a wrong name takes as long as a wrong password."""
+    return hasher().hash("no password")
+
+
+def hash_password(password: str) -> str:
+    """Hash a new password.
+
+    Raises:
+        UsageError: it is too short or too long.
+    """
+    if not SHORTEST_PASSWORD <= len(password) <= LONGEST_PASSWORD:
+        raise UsageError(
+            f"the password has {len(password)} characters",
+            expected=f"{SHORTEST_PASSWORD} or more",
+            hint="a sentence is easy to remember",
+        )
+    with _AT_ONCE:
+        return hasher().hash(password)
+
+
+def is_password(password: str, stored: str | None) -> bool:
+    """Whether a password is that of the hash; as slow where there is none."""
+    from argon2.exceptions import InvalidHashError, VerificationError
+
+    with _AT_ONCE:
+        try:
+            right = hasher().verify(stored or _no_password(), password[:LONGEST_PASSWORD])
+        except (VerificationError, InvalidHashError):
+            return False
+    return right and stored is not None
+
+
+def check_password(store: Store, name: str, password: str, address: str) -> AccountInfo | None:
+    """The account of a name and password; None where they are not right.
+
+    Raises:
+        RefusedError: 429 after too many failures of this name, or from this address.
+    """
+    since = store.clock() - WINDOW_MS
+    keys = {"name": f"name:{name.casefold()[:200]}", "address": f"address:{address}"}
+    if any(store.people.failures(keys[kind], since) >= most for kind, most in FAILURES.items()):
+        minutes = WINDOW_MS // 60_000
+        raise RefusedError(
+            429,
+            "too many sign-ins failed",
+            f"try again in {minutes} minutes, or ask an administrator for a reset link",
+            "too_many",
+            {"Retry-After": str(WINDOW_MS // 1000)},
+        )
+    account = store.people.find(name)
+    right = is_password(password, account.password_hash if account else None)
+    if account is None or not right or not account.active:
+        for key in keys.values():
+            store.people.record_failure(key)
+        return None
+    store.people.forget_failures(keys["name"])
+    return account
+
+
+def signed_in(request: Request, account: AccountInfo, path: str, caller: Caller | None = None) -> RedirectResponse:
+    """Start a session with a new id; the earlier one of this browser ends."""
+    store: Store = request.app.state.store
+    if caller and caller.session:
+        store.people.end_session(caller.session)
+    response = see_other(local_path(path))
+    set_session(request, response, store.people.start_session(account.id, SESSION_SECONDS))
+    return response
+
+
+def _accounts_only(request: Request) -> None:
+    if not request.app.state.options.accounts:
+        raise RefusedError(
+            404, "nobody signs in here with a password", "open the address that the server printed at its start", "local"
+        )
+
+
+@router.get("/start")
+def start(request: Request, caller: Visitor, token: str = "", next: str = "/") -> Response:  # noqa: A002 - its name in the address
+    """Exchange the start-up token for a cookie."""
+    options, store = request.app.state.options, request.app.state.store
+    if options.accounts or not compare_digest(token.encode(), options.start_token.encode()):
+        raise RefusedError(
+            403, "the address is of an earlier start", "open the one that the server printed at its last start", "token"
+        )
+    name = getpass.getuser()
+    account = store.people.find(name) or store.people.add(name, Role.ADMIN)
+    return signed_in(request, account, next, caller)
+
+
+@router.get("/sign-in")
+def sign_in_page(request: Request, caller: Visitor, next: str = "/") -> Response:  # noqa: A002 - its name in the address
+    """Show the form."""
+    if caller:
+        return see_other(local_path(next))
+    if not request.app.state.options.accounts:
+        raise RefusedError(
+            401, "this is the server of one user", "open the address that the server printed at its start", "local"
+        )
+    return render_page(request, "sign_in.html", None, next=local_path(next), name="", problem="")
+
+
+@router.post("/sign-in")
+def sign_in(
+    request: Request,
+    caller: Visitor,
+    name: Annotated[str, Form()],
+    password: Annotated[str, Form()],
+    next: Annotated[str, Form()] = "/",  # noqa: A002 - its name in the form
+) -> Response:
+    """Sign in with name and password."""
+    _accounts_only(request)
+    address = request.client.host if request.client else ""
+    account = check_password(request.app.state.store, name.strip(), password, address)
+    if account is None:
+        problem = "The name or the password is wrong."
+        return render_page(
+            request, "sign_in.html", caller, http_status=403, next=local_path(next), name=name, problem=problem
+        )
+    return signed_in(request, account, next, caller)
+
+
+@router.post("/sign-out")
+def sign_out(request: Request, caller: Self, everywhere: Annotated[bool, Form()] = False) -> Response:
+    """End this session, or all of them."""
+    store: Store = request.app.state.store
+    if everywhere:
+        store.people.end_sessions(caller.account.id)
+    store.people.end_session(caller.session)
+    response = see_other("/sign-in", done="signed-out-everywhere" if everywhere else "signed-out")
+    clear_session(request, response)
+    return response
+
+
+@router.get("/join/{raw}")
+def join_page(request: Request, raw: str, caller: Visitor) -> HTMLResponse:
+    """Show what a join link is for."""
+    _accounts_only(request)
+    store: Store = request.app.state.store
+    link = store.people.link(raw)
+    if link is None:
+        raise RefusedError(404, "the link is used up or out of date", "ask for another one", "link")
+    book = store.books.get(link.book_id)
+    return render_page(request, "join.html", caller, book=book, raw=raw, problem="", name="")
+
+
+@router.post("/join/{raw}")
+def join(
+    request: Request,
+    raw: str,
+    caller: Visitor,
+    name: Annotated[str, Form()] = "",
+    password: Annotated[str, Form()] = "",
+) -> Response:
+    """Make an account of a rater, or add the one that is signed in."""
+    _accounts_only(request)
+    store: Store = request.app.state.store
+    link = store.people.link(raw)
+    if link is None:
+        raise RefusedError(404, "the link is used up or out of date", "ask for another one", "link")
+    book = store.books.get(link.book_id)
+    path = f"/books/{book.name}/judge"
+    if caller:
+        store.people.join(book.id, caller.account.id)
+        return see_other(path)
+    try:
+        account = store.people.use_link(raw, name.strip(), hash_password(password))
+    except UsageError as error:
+        problem = str(error)
+        return render_page(
+            request, "join.html", None, http_status=422, book=book, raw=raw, problem=problem, name=name
+        )
+    return signed_in(request, account, path)
+
+
+def _reset_account(request: Request, token: str) -> AccountInfo:
+    _accounts_only(request)
+    try:
+        account = reset_account(request, token)
+    except UnknownNameError:
+        account = None
+    if account is None:
+        raise RefusedError(404, "the link is used up or out of date", "ask an administrator for another one", "link")
+    return account
+
+
+@router.get("/reset/{token}")
+def reset_page(request: Request, token: str, caller: Visitor) -> HTMLResponse:
+    """Show the form for a new password."""
+    account = _reset_account(request, token)
+    return render_page(request, "reset.html", caller, name=account.name, token=token, problem="")
+
+
+@router.post("/reset/{token}")
+def reset(request: Request, token: str, caller: Visitor, password: Annotated[str, Form()]) -> Response:
+    """Set the password of a reset link, which does not hold any more then."""
+    account = _reset_account(request, token)
+    try:
+        hashed = hash_password(password)
+    except UsageError as error:
+        return render_page(
+            request, "reset.html", caller, http_status=422, name=account.name, token=token, problem=str(error)
+        )
+    request.app.state.store.people.set_password(account.id, hashed)
+    return see_other("/sign-in", done="reset")
+
+
+@router.get("/account")
+def account_page(request: Request, caller: Self) -> HTMLResponse:
+    """Show one's own account."""
+    tokens = request.app.state.store.people.tokens(caller.account.id)
+    return render_page(request, "account.html", caller, tokens=tokens, made="", problem="", days=TOKEN_DAYS)
+
+
+def _account_again(request: Request, caller: Caller, status: int = 200, *, made: str = "", problem: str = "") -> HTMLResponse:
+    tokens = request.app.state.store.people.tokens(caller.account.id)
+    return render_page(
+        request, "account.html", caller, http_status=status, tokens=tokens, made=made, problem=problem, days=TOKEN_DAYS
+    )
+
+
+@router.post("/account/password")
+def change_password(
+    request: Request, caller: Self, old: Annotated[str, Form()], password: Annotated[str, Form()]
+) -> Response:
+    """Change the password: all sessions end, and this browser gets a new one."""
+    _accounts_only(request)
+    store: Store = request.app.state.store
+    address = request.client.host if request.client else ""
+    if check_password(store, caller.account.name, old, address) is None:
+        return _account_again(request, caller, 403, problem="The present password is wrong.")
+    try:
+        store.people.set_password(caller.account.id, hash_password(password))
+    except UsageError as error:
+        return _account_again(request, caller, 422, problem=str(error))
+    return signed_in(request, caller.account, "/account?done=password")
+
+
+@router.post("/account/tokens")
+def add_token(
+    request: Request,
+    caller: Self,
+    label: Annotated[str, Form(max_length=200)],
+    scope: Annotated[str, Form()],
+    days: Annotated[int, Form(ge=1, le=3_650)] = TOKEN_DAYS,
+) -> HTMLResponse:
+    """Make a token, and show it this once."""
+    try:
+        made = request.app.state.store.people.add_token(caller.account.id, label.strip(), scope, days * 86_400)
+    except UsageError as error:
+        return _account_again(request, caller, 422, problem=str(error))
+    return _account_again(request, caller, made=made)
+
+
+@router.post("/account/tokens/{token_id}/revoke")
+def revoke_token(request: Request, caller: Self, token_id: int) -> Response:
+    """Delete a token of one's own."""
+    if not request.app.state.store.people.revoke(token_id, caller.account.id):
+        raise not_found("token")
+    return see_other("/account", done="revoked")
