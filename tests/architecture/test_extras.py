@@ -22,13 +22,14 @@ BROUGHT_BY = {
     "mcp-types": "mcp",
     "h2": "httpx2",
     "hpack": "httpx2",
+    "starlette": "fastapi",
 }
 """Libraries that are part of another one's interface, and come with it in the one version that fits."""
 HOSTS = {"pytest"}
 """Programs that load a part of the package: they are there when it is imported."""
 LOADED_BY_ANOTHER = {"python-multipart"}
 """Loaded by a library when the package uses a part of it: FastAPI reads forms with it."""
-TO_COME = {"alembic", "argon2-cffi", "fastapi", "itsdangerous", "nh3", "pydantic-ai-slim", "uvicorn"}
+TO_COME = {"alembic", "nh3", "pydantic-ai-slim"}
 BY_NAME = {grammar.module for grammar in GRAMMARS.values()}
 """Imported by a name in a table."""
 

@@ -19,8 +19,9 @@ from cranfield.server.refusal import RefusedError, not_found
 from cranfield.server.signing import form_token, unsigned
 
 if TYPE_CHECKING:
+    from cranfield.judging.store.accounts import AccountInfo
     from cranfield.judging.store.store import Store
-    from cranfield.judging.store.values import AccountInfo, BookInfo
+    from cranfield.judging.store.values import BookInfo
 
 CSRF_HEADER = "X-CSRF-Token"
 CSRF_FIELD = "csrf"
@@ -31,7 +32,7 @@ class Access(StrEnum):
 
     PUBLIC = "public"
     ACCOUNT = "account"
-    """One's own: home, account."""
+    """Pages of the account itself: home, password, tokens."""
     JUDGE = "judge"
     READ = "read"
     """Dashboards, with the grades of others."""
@@ -51,10 +52,10 @@ class Rule:
     anonymous: bool = False
 
 
-EVERYBODY = frozenset(Role)
+ALL_ROLES = frozenset(Role)
 TABLE = {
-    Access.PUBLIC: Rule(EVERYBODY, anonymous=True),
-    Access.ACCOUNT: Rule(EVERYBODY),
+    Access.PUBLIC: Rule(ALL_ROLES, anonymous=True),
+    Access.ACCOUNT: Rule(ALL_ROLES),
     Access.JUDGE: Rule(frozenset({Role.ADMIN, Role.LEAD, Role.RATER}), frozenset({"judge", "manage"})),
     Access.READ: Rule(frozenset({Role.ADMIN, Role.LEAD, Role.VIEWER}), frozenset({"read", "manage"})),
     Access.MANAGE: Rule(frozenset({Role.ADMIN, Role.LEAD}), frozenset({"manage"})),
@@ -130,7 +131,7 @@ def _with_book(store: Store, caller: Caller, name: str) -> Caller:
         book = store.books.get(name)
     except UnknownNameError:
         raise not_found("book") from None
-    if caller.account.role == Role.RATER and book.id not in store.people.books_of(caller.account.id):
+    if caller.account.role == Role.RATER and not store.people.is_member(book.id, caller.account.id):
         raise not_found("book")
     return Caller(caller.account, caller.csrf, caller.session, caller.scope, book)
 
@@ -149,7 +150,7 @@ def _caller(request: Request, store: Store) -> Caller | None:
 
 
 async def check_csrf(request: Request, caller: Caller | None) -> None:
-    """Refuse a form or a call that a page of ours did not send.
+    """Refuse a form or a call that none of these pages sent.
 
     Raises:
         RefusedError: 403.
@@ -162,9 +163,7 @@ async def check_csrf(request: Request, caller: Caller | None) -> None:
         sent = value if isinstance(value, str) else None
     expected = caller.csrf if caller else form_token(request)
     if not sent or not expected or not compare_digest(sent.encode(), expected.encode()):
-        raise RefusedError(
-            403, "the form is out of date", "load the page again, and send it once more", "csrf"
-        )
+        raise RefusedError(403, "the form is out of date", "load the page again, and send it once more", "csrf")
 
 
 def access_of(route: APIRoute) -> Access | None:

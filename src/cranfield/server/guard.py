@@ -38,9 +38,7 @@ class Guard:
     def __init__(self, app: ASGIApp, options: ServerOptions) -> None:
         self.app = app
         self.options = options
-        self.headers = HEADERS | (
-            {"Strict-Transport-Security": "max-age=31536000"} if options.secure else {}
-        )
+        self.headers = HEADERS | ({"Strict-Transport-Security": "max-age=31536000"} if options.secure else {})
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """As ASGI calls it."""

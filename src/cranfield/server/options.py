@@ -48,12 +48,12 @@ class ServerOptions:
         """Refuse what would be open to others.
 
         Raises:
-            UsageError: others reach the address, and nobody signs in, or it is not known under which name.
+            UsageError: others reach the address without accounts, or its public name is not known.
         """
         reached = [host for host in (self.host, self.public.hostname or "") if not is_loopback(host)]
         if reached and not self.accounts:
             raise UsageError(
-                f"others reach the server at {reached[0]}, and nobody has to sign in",
+                f"others reach the server at {reached[0]}, and no account is needed",
                 expected="an address of this machine alone, such as 127.0.0.1, or --accounts",
                 hint="`cranfield people add NAME --role admin` makes the first account; then add --accounts",
             )
@@ -142,5 +142,7 @@ def server_secret(environment: dict[str, str] | None = None) -> bytes:
             file.write(secrets.token_bytes(SHORTEST_SECRET))
     found = path.read_bytes()
     if len(found) < SHORTEST_SECRET:
-        raise UsageError("the key of the server is damaged", path=str(path), hint="remove the file: people sign in again")
+        raise UsageError(
+            "the key of the server is damaged", path=str(path), hint="remove the file: people sign in again"
+        )
     return found

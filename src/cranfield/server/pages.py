@@ -63,7 +63,7 @@ def segment(text: object) -> str:
 
 
 def render_page(
-    request: Request, name: str, caller: Caller | None, *, http_status: int = 200, **values: object
+    request: Request, template: str, caller: Caller | None, /, *, http_status: int = 200, **values: object
 ) -> HTMLResponse:
     """A page: `values` are those of the template, which also gets `caller`, `csrf` and `path`."""
     nonce = ""
@@ -72,7 +72,7 @@ def render_page(
         nonce, csrf = new_form_token(request)
     values |= {"caller": caller, "csrf": csrf, "path": request.url.path, "accounts": request.app.state.options.accounts}
     values.setdefault("notice", NOTICES.get(request.query_params.get("done", ""), ""))
-    response = HTMLResponse(environment().get_template(name).render(**values), http_status)
+    response = HTMLResponse(environment().get_template(template).render(**values), http_status)
     if nonce:
         add_form_token(request, response, nonce)
     return response
@@ -102,5 +102,5 @@ def see_other(path: str, *, done: str = "") -> RedirectResponse:
 
 def local_path(path: str) -> str:
     """A path of this server to go on to; the home page in the place of anything else."""
-    ours = path.startswith("/") and not path.startswith(("//", "/\\")) and path.isprintable() and "\\" not in path
-    return path if ours else "/"
+    is_local = path.startswith("/") and not path.startswith(("//", "/\\")) and path.isprintable() and "\\" not in path
+    return path if is_local else "/"

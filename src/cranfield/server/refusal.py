@@ -35,7 +35,7 @@ class RefusedError(Exception):
 
 
 def not_found(what: str = "page") -> RefusedError:
-    """There is nothing, or nothing for this account: the two are not told apart."""
+    """There is nothing, or nothing for this account: the answer is the same."""
     return RefusedError(404, f"there is no such {what} for you", code="not_found")
 
 
@@ -45,7 +45,12 @@ def wants_json(request: Request) -> bool:
 
 
 def error_response(
-    request: Request, status: int, problems: Sequence[Problem], *, code: str = "", headers: Mapping[str, str] | None = None
+    request: Request,
+    status: int,
+    problems: Sequence[Problem],
+    *,
+    code: str = "",
+    headers: Mapping[str, str] | None = None,
 ) -> Response:
     """The same facts as JSON or as a page."""
     from cranfield.server.pages import render_page

@@ -1,4 +1,4 @@
-"""Sign in and out, join by a link, reset a password, one's own account."""
+"""Sign in and out, join by a link, reset a password, the own account."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from cranfield.server.signing import SESSION_SECONDS, clear_session, reset_accou
 if TYPE_CHECKING:
     from argon2 import PasswordHasher
 
+    from cranfield.judging.store.accounts import AccountInfo
     from cranfield.judging.store.store import Store
-    from cranfield.judging.store.values import AccountInfo
 
 router = APIRouter()
 Visitor = Annotated[Caller | None, Depends(require("public"))]
@@ -103,7 +103,7 @@ def check_password(store: Store, name: str, password: str, address: str) -> Acco
         for key in keys.values():
             store.people.record_failure(key)
         return None
-    store.people.forget_failures(keys["name"])
+    store.people.clear_failures(keys["name"])
     return account
 
 
@@ -113,14 +113,17 @@ def signed_in(request: Request, account: AccountInfo, path: str, caller: Caller 
     if caller and caller.session:
         store.people.end_session(caller.session)
     response = see_other(local_path(path))
-    set_session(request, response, store.people.start_session(account.id, SESSION_SECONDS))
+    set_session(request, response, store.people.start_session(account.id, SESSION_SECONDS * 1000))
     return response
 
 
 def _accounts_only(request: Request) -> None:
     if not request.app.state.options.accounts:
         raise RefusedError(
-            404, "nobody signs in here with a password", "open the address that the server printed at its start", "local"
+            404,
+            "passwords are not used here",
+            "open the address that the server printed at its start",
+            "local",
         )
 
 
@@ -170,7 +173,7 @@ def sign_in(
 
 
 @router.post("/sign-out")
-def sign_out(request: Request, caller: Self, everywhere: Annotated[bool, Form()] = False) -> Response:
+def sign_out(request: Request, caller: Self, everywhere: Annotated[str, Form()] = "") -> Response:
     """End this session, or all of them."""
     store: Store = request.app.state.store
     if everywhere:
@@ -210,15 +213,13 @@ def join(
     book = store.books.get(link.book_id)
     path = f"/books/{book.name}/judge"
     if caller:
-        store.people.join(book.id, caller.account.id)
+        store.people.use_link_as(raw, caller.account.id)
         return see_other(path)
     try:
         account = store.people.use_link(raw, name.strip(), hash_password(password))
     except UsageError as error:
         problem = str(error)
-        return render_page(
-            request, "join.html", None, http_status=422, book=book, raw=raw, problem=problem, name=name
-        )
+        return render_page(request, "join.html", None, http_status=422, book=book, raw=raw, problem=problem, name=name)
     return signed_in(request, account, path)
 
 
@@ -256,12 +257,14 @@ def reset(request: Request, token: str, caller: Visitor, password: Annotated[str
 
 @router.get("/account")
 def account_page(request: Request, caller: Self) -> HTMLResponse:
-    """Show one's own account."""
+    """Show the own account."""
     tokens = request.app.state.store.people.tokens(caller.account.id)
     return render_page(request, "account.html", caller, tokens=tokens, made="", problem="", days=TOKEN_DAYS)
 
 
-def _account_again(request: Request, caller: Caller, status: int = 200, *, made: str = "", problem: str = "") -> HTMLResponse:
+def _account_again(
+    request: Request, caller: Caller, status: int = 200, *, made: str = "", problem: str = ""
+) -> HTMLResponse:
     tokens = request.app.state.store.people.tokens(caller.account.id)
     return render_page(
         request, "account.html", caller, http_status=status, tokens=tokens, made=made, problem=problem, days=TOKEN_DAYS
@@ -295,7 +298,7 @@ def add_token(
 ) -> HTMLResponse:
     """Make a token, and show it this once."""
     try:
-        made = request.app.state.store.people.add_token(caller.account.id, label.strip(), scope, days * 86_400)
+        made = request.app.state.store.people.add_token(caller.account.id, label.strip(), scope, days * 86_400_000)
     except UsageError as error:
         return _account_again(request, caller, 422, problem=str(error))
     return _account_again(request, caller, made=made)
@@ -303,7 +306,7 @@ def add_token(
 
 @router.post("/account/tokens/{token_id}/revoke")
 def revoke_token(request: Request, caller: Self, token_id: int) -> Response:
-    """Delete a token of one's own."""
+    """Delete a token of the caller."""
     if not request.app.state.store.people.revoke(token_id, caller.account.id):
         raise not_found("token")
     return see_other("/account", done="revoked")

@@ -1,4 +1,4 @@
-"""Signed values: the cookie of a session, the token of a form before anybody is signed in, a reset link."""
+"""Signed values: the cookie of a session, the token of a form before a sign-in, a reset link."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from fastapi import Request, Response
 from itsdangerous import BadSignature, Signer, URLSafeTimedSerializer
 
 if TYPE_CHECKING:
-    from cranfield.judging.store.values import AccountInfo
+    from cranfield.judging.store.accounts import AccountInfo
     from cranfield.server.options import ServerOptions
 
 SESSION_SECONDS = 14 * 86_400
@@ -39,9 +39,7 @@ def set_session(request: Request, response: Response, raw: str) -> None:
 def clear_session(request: Request, response: Response) -> None:
     """Take it from the browser."""
     options: ServerOptions = request.app.state.options
-    response.delete_cookie(
-        options.cookie("session"), path="/", secure=options.secure, httponly=True, samesite="lax"
-    )
+    response.delete_cookie(options.cookie("session"), path="/", secure=options.secure, httponly=True, samesite="lax")
 
 
 def _set_cookie(response: Response, options: ServerOptions, name: str, value: str, seconds: int | None) -> None:
