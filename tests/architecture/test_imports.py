@@ -69,7 +69,7 @@ TABLE: dict[str, set[str]] = {
             "ranking",
             "measures",
         ),
-        *("testsets", "evaluation", "config", "agents"),
+        *("testsets", "evaluation", "config", "agents", "systems.calls.regex_process", "systems.kinds.http_body"),
     },
     "project": EVERYTHING_BELOW_CLI,
     "server": {*EVERYTHING_BELOW_CLI, "project"},

@@ -37,7 +37,7 @@ def load_config(path: Path | str) -> Config:
     config = validate(located, Config, problems, context=located.sourced)
     problems.problems = [_without_secrets(located, problem) for problem in problems.problems]
     if config is not None:
-        problems.problems += [placed(located, finding) for finding in _null_characters(located.sourced)]
+        problems.problems += [placed(located, finding) for finding in null_characters(located.sourced)]
         problems.problems += [placed(located, finding) for finding in check_grid(config)]
     problems.raise_if_any()
     if config is None:
@@ -46,13 +46,13 @@ def load_config(path: Path | str) -> Config:
     return config
 
 
-def _null_characters(value: Any, place: Loc = ()) -> Iterator[Finding]:
+def null_characters(value: Any, place: Loc = ()) -> Iterator[Finding]:
     """Texts with U+0000, which no path, program or address can have; YAML and JSON can write it."""
     if isinstance(value, str) and "\0" in value:
         yield place, Problem("the text has the character U+0000", expected="text without it")
     pairs = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     for step, inner in pairs:
-        yield from _null_characters(inner, (*place, step))
+        yield from null_characters(inner, (*place, step))
 
 
 def placed(located: Located, finding: Finding) -> Problem:

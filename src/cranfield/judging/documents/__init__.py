@@ -1,1 +1,1 @@
-"""The text of a document, from where it lies, made safe to show."""
+"""The text of a document, read from where the operator's file says that it is."""

@@ -1,0 +1,46 @@
+"""HTML and Markdown as plain text."""
+
+from __future__ import annotations
+
+import html
+import re
+
+from cranfield.config.documents import DocumentFormat
+from cranfield.errors import MissingExtraError
+
+_BLOCK_NAMES = (
+    "address article aside blockquote br dd div dl dt figcaption figure footer h1 h2 h3 h4 h5 h6 header hr li main nav "
+    "ol p pre section summary table td th tr ul"
+)
+_DROPPED_NAMES = "script style template noscript iframe object embed svg math title head textarea select"
+DROPPED = frozenset(_DROPPED_NAMES.split())
+"""Elements whose content is no text of the document."""
+_TAG = re.compile(r"</?[a-z0-9]+>")
+_TITLE = re.compile(r"<title[^<>]*>([^<]*)<", re.IGNORECASE)
+_MOST_CHARS = 1_000_000
+_MOST_TAGS = 20_000
+"""Tags that are parsed: the time of a parser is quadratic in the depth of a hostile document."""
+_TITLE_CHARS = 20_000
+"""A title is looked for in so many characters at the beginning."""
+
+
+def plain_text(content: str, kind: DocumentFormat) -> str:
+    """The text without markup; Markdown is its own plain text."""
+    if kind != "html":
+        return content
+    try:
+        import nh3
+    except ImportError:
+        raise MissingExtraError.for_extra("reading HTML", "web") from None
+    parsed = "<".join(content[:_MOST_CHARS].split("<", _MOST_TAGS)[:_MOST_TAGS])
+    blocks = nh3.clean(
+        parsed, tags=set(_BLOCK_NAMES.split()), clean_content_tags=set(DROPPED), attributes={}, link_rel=None
+    )
+    text = html.unescape(_TAG.sub("\n", blocks))
+    return re.sub(r"\s*\n\s*", "\n", re.sub(r"[^\S\n]+", " ", text)).strip()
+
+
+def html_title(content: str) -> str:
+    """The title of a page; empty without one."""
+    found = _TITLE.search(content[:_TITLE_CHARS])
+    return " ".join(html.unescape(found[1]).split()) if found else ""

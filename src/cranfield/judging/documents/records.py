@@ -1,0 +1,56 @@
+"""Records as documents: the fields of a run, a row of a database, a line of a corpus."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from cranfield.config.documents import RecordNames
+from cranfield.judging.documents.values import Content, DocumentError, FailureKind
+
+TEXT_NAMES = ("text", "body", "content", "snippet", "description")
+"""Fields of runs that hold a text, the first one counts."""
+_MOST_NAMES = 50
+
+
+def record_content(record: Mapping[str, object], names: RecordNames) -> Content:
+    """A record as a document; without a text it is the list of its names and values."""
+    title, text, url, image = (as_text(record.get(name)) for name in (names.title, names.text, names.url, names.image))
+    if not text:
+        parts = {names.title, names.url, names.image, "id"}
+        rows = [(name, as_text(value)) for name, value in record.items() if name not in parts]
+        text = "\n".join(f"{name}: {value}" for name, value in rows[:_MOST_NAMES] if value)
+    return Content(text, title=title, url=url, image=image, values=record)
+
+
+@dataclass(frozen=True, slots=True)
+class FieldsReader:
+    """The fields that the runs give."""
+
+    names: RecordNames
+
+    def read(self, doc_id: str, values: Mapping[str, str], fields: Mapping[str, object]) -> Content:  # noqa: ARG002  as the others
+        """The document as the runs give it."""
+        content = record_content(fields, self.names)
+        if not (content.text or content.title or content.image):
+            raise DocumentError(
+                FailureKind.NO_SOURCE, "The runs give no text of this document, and no source of texts has it."
+            )
+        return content
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+
+def run_fields(fields: Mapping[str, object]) -> FieldsReader:
+    """The reader of a document that no source has: its text is the first field that is named like one."""
+    text = next((name for name in TEXT_NAMES if fields.get(name)), "text")
+    return FieldsReader(RecordNames(text=text))
+
+
+def as_text(value: object) -> str:
+    """A value of a record as text."""
+    if value is None:
+        return ""
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
