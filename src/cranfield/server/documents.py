@@ -165,7 +165,7 @@ def sanitise(markup: str) -> str:
     """HTML with allowed elements and attributes alone; links open in a page of their own and name no referrer."""
     import nh3
 
-    clean: str = nh3.clean(
+    return nh3.clean(
         _H1.sub(r"\1h2", _with_few_tags(markup)),
         tags=set(TAGS),
         clean_content_tags=set(DROPPED),
@@ -175,7 +175,6 @@ def sanitise(markup: str) -> str:
         set_tag_attribute_values={"a": {"target": "_blank"}},
         allowed_classes={"pre": {"code", "text"}, "span": {"line"}},
     )
-    return clean
 
 
 def _with_few_tags(markup: str) -> str:
@@ -206,7 +205,7 @@ def _html(content: str, _: int) -> str:
 
 
 def _markdown(content: str, _: int) -> str:
-    return _markdown_parser().render(content)
+    return str(_markdown_parser().render(content))
 
 
 @cache
