@@ -20,6 +20,7 @@ BROUGHT_BY = {
     "pydantic-core": "pydantic",
     "markupsafe": "jinja2",
     "mcp-types": "mcp",
+    "openai": "pydantic-ai-slim",
     "h2": "httpx2",
     "hpack": "httpx2",
     "starlette": "fastapi",
@@ -29,7 +30,7 @@ HOSTS = {"pytest"}
 """Programs that load a part of the package: they are there when it is imported."""
 LOADED_BY_ANOTHER = {"python-multipart"}
 """Loaded by a library when the package uses a part of it: FastAPI reads forms with it."""
-TO_COME = {"alembic", "pydantic-ai-slim"}
+TO_COME = {"alembic"}
 BY_NAME = {grammar.module for grammar in GRAMMARS.values()}
 """Imported by a name in a table."""
 

@@ -55,7 +55,7 @@ TABLE: dict[str, set[str]] = {
     "compat": {"model", "formats", "ranking", "measures", "evaluation", "stats", "trec_eval"},
     "demo": {"model", "formats"},
     "forge": {"concurrency"},
-    "agents": {"model", "numbers", "concurrency", "formats"},
+    "agents": {"model", "numbers", "concurrency", "formats", "systems.calls.redact"},
     "judging": {
         *(
             "model",

@@ -1,1 +1,1 @@
-"""Models and agents behind one protocol: backends, record and replay."""
+"""Calls of language models: one protocol, the adapter of a library, budgets, retries, recordings."""

@@ -1,0 +1,101 @@
+"""Recordings: requests with their answers as JSON Lines, and a backend that replays them without a network."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from cranfield.agents.protocol import TRANSIENT, Answer, Backend, Failure, FailureKind, Request, Usage, read_answer
+from cranfield.errors import InputError, ProblemList, shorten
+
+VERSION = 1
+NOT_AN_ANSWER = TRANSIENT | {FailureKind.BUDGET, FailureKind.NOT_RECORDED}
+"""Not recorded: another time the answer would be another."""
+
+
+class Recording:
+    """A backend whose answers are appended to a file as they come."""
+
+    def __init__(self, backend: Backend, path: Path) -> None:
+        self.backend = backend
+        self._file = _open_whole_lines(path)
+
+    async def ask(self, request: Request) -> Answer:
+        """Ask, and record the answer."""
+        answer = await self.backend.ask(request)
+        if answer.failure is None or answer.failure.kind not in NOT_AN_ANSWER:
+            line = {
+                "cranfield_recording": VERSION,
+                "digest": request.digest,
+                "request": request.record(),
+                "answer": answer.record(),
+            }
+            self._file.write(json.dumps(line, ensure_ascii=True).encode() + b"\n")
+            self._file.flush()
+        return answer
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+
+
+def _open_whole_lines(path: Path) -> BinaryIO:
+    """For appending; a last line without an end, of a process that was killed, is removed."""
+    path.touch()
+    file = path.open("r+b")
+    file.truncate(file.read().rfind(b"\n") + 1)
+    file.seek(0, 2)
+    return file
+
+
+class Replaying:
+    """A backend that answers from a recording, and refuses every other request."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._lines: dict[str, list[Mapping[str, Any]]] = {}
+        problems = ProblemList(InputError)
+        for number, text in enumerate(_lines(path), start=1):
+            try:
+                line = _checked(json.loads(text))
+                self._lines.setdefault(line["digest"], []).append(line)
+            except (ValueError, KeyError, TypeError):
+                problems.add("not a line of a recording", path=str(path), line=number, got=shorten(text))
+        problems.raise_if_any()
+
+    async def ask(self, request: Request) -> Answer:
+        """The recorded answer; of several to one request the first, then the second, and the last for ever."""
+        lines = self._lines.get(request.digest)
+        if not lines:
+            failure = Failure(FailureKind.NOT_RECORDED, self._why_not(request))
+            return Answer(failure=failure, usage=Usage(requests=0, input=0, output=0))
+        line = lines.pop(0) if len(lines) > 1 else lines[0]
+        try:
+            return read_answer(line["answer"], request)
+        except (KeyError, TypeError, ValueError):
+            raise InputError(
+                "an answer of the recording is damaged", path=str(self.path), got=shorten(line["digest"])
+            ) from None
+
+    def _why_not(self, request: Request) -> str:
+        wanted = request.record()
+        for recorded in (lines[0]["request"] for lines in self._lines.values()):
+            differing = [name for name in wanted if recorded.get(name) != wanted[name]]
+            if recorded.get("messages") == wanted["messages"]:
+                return f"{self.path} has this request with another value of: {', '.join(differing)}"
+        return f"{self.path} does not have this request (digest {request.digest}); {len(self._lines)} are recorded"
+
+
+def _checked(line: Mapping[str, Any]) -> Mapping[str, Any]:
+    if line["cranfield_recording"] != VERSION:
+        raise ValueError
+    return line
+
+
+def _lines(path: Path) -> list[str]:
+    try:
+        return path.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"the recording cannot be read: {error}", path=str(path)) from None

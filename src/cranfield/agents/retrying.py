@@ -1,0 +1,45 @@
+"""Retries of requests that may succeed later, by the one policy of retries."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from cranfield.agents.protocol import TRANSIENT, Answer, Backend, Request
+from cranfield.concurrency.retry import retry_policy
+
+DEFAULT_ATTEMPTS = 5
+DEFAULT_BACKOFF_S = 1.0
+
+
+class Retrying:
+    """A backend that repeats requests that were limited, timed out, lost, or failed on the server (not other 4xx)."""
+
+    def __init__(
+        self, backend: Backend, *, attempts: int = DEFAULT_ATTEMPTS, backoff_s: float = DEFAULT_BACKOFF_S
+    ) -> None:
+        self.backend = backend
+        self._policy = retry_policy(
+            attempts,
+            backoff_s,
+            may_retry=lambda answer: answer.failure is not None and answer.failure.kind in TRANSIENT,
+            requested_wait_s=lambda answer: answer.failure.retry_after_s,
+        )
+
+    async def ask(self, request: Request) -> Answer:
+        """The last answer, with the number of all requests in its usage."""
+        from tenacity import AsyncRetrying
+
+        earlier: list[Answer] = []
+
+        async def attempt() -> Answer:
+            earlier.append(await self.backend.ask(request))
+            return earlier[-1]
+
+        answer: Answer = await AsyncRetrying(**self._policy)(attempt)
+        usages = [each.usage for each in earlier]
+        usage = replace(
+            answer.usage,
+            requests=sum(usage.requests for usage in usages),
+            unmeasured=sum(usage.unmeasured for usage in usages),
+        )
+        return replace(answer, usage=usage, wall_s=sum(each.wall_s for each in earlier))
