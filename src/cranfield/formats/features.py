@@ -15,6 +15,7 @@ from cranfield.model import (
     Pattern,
     Predicate,
     Query,
+    Rating,
     Span,
     Target,
     TestSet,
@@ -128,6 +129,28 @@ def _is_credited(target: Target) -> bool:
     return isinstance(target, Pattern) and (target.credit != "once" or target.expected_count is not None)
 
 
+def _with_ratings(testset: TestSet, change: Callable[[Rating], Rating]) -> TestSet:
+    ratings = {query_id: tuple(map(change, given)) for query_id, given in testset.ratings.items()}
+    return replace(testset, ratings=ratings)
+
+
+def _outvoted(testset: TestSet) -> dict[str, list[Rating]]:
+    """Query id to the ratings of documents that have an adjudicated grade."""
+    final = {q: {rating.doc_id for rating in given if rating.final} for q, given in testset.ratings.items()}
+    return {
+        query_id: [rating for rating in testset.ratings[query_id] if rating.doc_id in documents and not rating.final]
+        for query_id, documents in final.items()
+        if documents
+    }
+
+
+def _without_outvoted(testset: TestSet) -> TestSet:
+    """The adjudicated grade as the only rating of its document."""
+    gone = _outvoted(testset)
+    kept = {q: tuple(r for r in given if r not in gone.get(q, ())) for q, given in testset.ratings.items()}
+    return _with_ratings(replace(testset, ratings=kept), lambda rating: replace(rating, final=False))
+
+
 def _once(target: Target) -> Target:
     return Pattern(target.regex, target.grade) if isinstance(target, Pattern) else target
 
@@ -155,6 +178,24 @@ FEATURES: Mapping[str, Feature] = {
             is_truth=True,
         ),
         _of_set("ratings", "ratings by rater", lambda t: sum(map(len, t.ratings.values())), ratings={}, consensus=""),
+        Feature(
+            "adjudicated",
+            "ratings of documents with an adjudicated grade, which stands in their place",
+            lambda t: sum(map(len, _outvoted(t).values())),
+            _without_outvoted,
+        ),
+        Feature(
+            "reasons",
+            "reasons of ratings",
+            lambda t: sum(bool(rating.reason) for given in t.ratings.values() for rating in given),
+            lambda t: _with_ratings(t, lambda rating: replace(rating, reason="")),
+        ),
+        Feature(
+            "times",
+            "times of ratings",
+            lambda t: sum(rating.at is not None for given in t.ratings.values() for rating in given),
+            lambda t: _with_ratings(t, lambda rating: replace(rating, at=None)),
+        ),
         _grade("fractions", "grades with fractions", lambda grade: grade != int(grade)),
         _grade("unjudged", "grades under 0 (pooled, not judged)", lambda grade: grade < 0),
         _grade("zeros", "grades of 0 (judged, not relevant)", lambda grade: grade == 0),

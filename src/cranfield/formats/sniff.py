@@ -90,7 +90,7 @@ OWN = (
         _is_yaml,
         "cranfield.formats.testsets.native:read_testset_yaml",
         "cranfield.formats.testsets.native:write_testset_yaml",
-        frozenset(FEATURES) - {"barren"},
+        frozenset(FEATURES) - {"barren", "reasons", "times"},
         suffix=".yaml",
         source="Cranfield's own; its JSON Schema comes with the package",
         needs=frozenset({"texts"}),

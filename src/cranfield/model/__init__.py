@@ -2,6 +2,7 @@
 
 from cranfield.model.absence import Absence
 from cranfield.model.convention import CONVENTIONS, DEFAULT_CONVENTION, Convention, convention_named
+from cranfield.model.judging import Judging, JudgingAgreement, JudgingGuideline, JudgingPool, JudgingRater
 from cranfield.model.matching import MatchingRules
 from cranfield.model.note import Note, NoteKind
 from cranfield.model.query import (
@@ -38,6 +39,11 @@ __all__ = [
     "Grouping",
     "Hit",
     "IdRule",
+    "Judging",
+    "JudgingAgreement",
+    "JudgingGuideline",
+    "JudgingPool",
+    "JudgingRater",
     "Legacy",
     "MatchingRules",
     "Meta",

@@ -15,6 +15,7 @@ from functools import cached_property
 from hashlib import sha256
 from typing import Literal
 
+from cranfield.model.judging import Judging
 from cranfield.model.matching import MatchingRules
 from cranfield.model.note import Note
 from cranfield.model.query import Query, negative_of, query_strata
@@ -48,6 +49,12 @@ class Rating:
     doc_id: str
     rater: str
     grade: float | None
+    final: bool = False
+    """Given by adjudication: it stands in the place of the other ratings of the document, which are kept."""
+    reason: str = ""
+    """Why, in the words of the rater; no part of the digest."""
+    at: int | None = None
+    """When, in milliseconds since 1970 (UTC); no part of the digest."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +117,8 @@ class Meta:
     """Rule that made the ids of the queries; empty: they stand in the file."""
     task_types: tuple[str, ...] = ()
     """Values that the stratum `task_type` may have; empty: the common ones."""
+    judging: Judging | None = None
+    """How the judgments were made, where they are those of a book."""
 
     def days_overdue(self, today: date) -> int:
         """Days since it should have been refreshed; 0 where it is not overdue, or its date is not known."""
@@ -241,7 +250,7 @@ class TestSet:
             "files": list(self.files.get(query.id, ())),
             "legacy": None if legacy is None else [list(legacy.ids), list(legacy.patterns)],
             "ratings": [
-                [r.doc_id, r.rater, r.grade]
+                [r.doc_id, r.rater, r.grade, *(["final"] if r.final else [])]
                 for r in sorted(self.ratings.get(query.id, ()), key=lambda rating: (rating.doc_id, rating.rater))
             ],
         }

@@ -59,7 +59,7 @@ def rated_pairs(testset: TestSet) -> RatedPairs:
     """Lay out the ratings of a test set.
 
     A grade under 0 is no judgment: its slot is not filled. Where a rater rates a pair twice, the second rating counts as
-    one of another rater (`ann #2`). Both are reported in the notes.
+    one of another rater (`ann #2`). Both are reported in the notes. Adjudicated grades are none of the slots.
 
     Raises:
         TestSetError: there are no ratings.
@@ -82,6 +82,8 @@ def rated_pairs(testset: TestSet) -> RatedPairs:
         places: dict[str, int] = {}
         counts_so_far: Counter[tuple[str, str]] = Counter()
         for rating in ratings.get(query_id, ()):
+            if rating.final:
+                continue
             place = places.get(rating.doc_id)
             if place is None:
                 place = places[rating.doc_id] = len(pairs)
@@ -106,6 +108,16 @@ def rated_pairs(testset: TestSet) -> RatedPairs:
     return RatedPairs(tuple(pairs), table, tuple(note for note, n in notes.items() if n))
 
 
+def adjudicated(testset: TestSet) -> TestSet:
+    """The test set in which an adjudicated grade stands in the place of the other ratings of its document."""
+    ratings = {}
+    for query_id, given in ratings_of(testset).items():
+        final = {rating.doc_id: replace(rating, final=False) for rating in given if rating.final}
+        others = (rating for rating in given if rating.doc_id not in final)
+        ratings[query_id] = (*others, *final.values())
+    return replace(testset, ratings=ratings)
+
+
 def _by_item(
     items: list[int], raters: list[int], grades: list[float]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], FloatN]:
@@ -120,9 +132,10 @@ def with_consensus(
 ) -> TestSet:
     """The test set with grades made of its ratings; what was done, and to how many pairs, is in its notes.
 
-    A pair whose votes are even, or that has no rating, is left unjudged. Documents without ratings keep their grades, on
-    whatever scale they are. Where neither the caller nor
-    the set names a rule, judgments of rated pairs are kept too.
+    A pair whose votes are even, or that has no rating, is left unjudged; where its grade was under 0 (pooled, not judged),
+    it stays so. An adjudicated grade stands in the place of the ratings of its pair. Documents without ratings keep their
+    grades, on whatever scale they are. Where neither the caller nor the set names a rule, judgments of rated pairs are
+    kept too.
 
     Args:
         testset: with ratings, or with judgments by judge, which become ratings.
@@ -137,7 +150,8 @@ def with_consensus(
     """
     named = rule or testset.consensus
     row = rule_named(named or DEFAULT_RULE)
-    rated = rated_pairs(testset)
+    n_final = sum(rating.final for given in testset.ratings.values() for rating in given)
+    rated = rated_pairs(adjudicated(testset) if n_final else testset)
     on_scale = slots_on_scale(rated.table, row, to=to, scale=scale, declared=testset.meta.scale)
     values = combined(on_scale.table.packed(), row.name, scale=on_scale.scale)
     grades, kept, changed = _regraded(testset, rated.pairs, values, keep=not named)
@@ -146,6 +160,7 @@ def with_consensus(
     counted = {
         f"judgments beside ratings that stay as they are, as no rule is named: {kept}": kept,
         f"judgments that are not what the rule makes of their ratings, and follow it now: {changed}": changed,
+        f"pairs with an adjudicated grade, which stands in the place of their ratings: {n_final}": n_final,
     }
     notes = (
         *(rated.notes + on_scale.notes),
@@ -177,6 +192,10 @@ def _regraded(
     kept = changed = 0
     for (query_id, doc_id), value in zip(pairs, values.tolist(), strict=True):
         before = stored.get(query_id, {}).get(doc_id)
+        if before is not None and before < 0:  # pooled: unjudged as long as the ratings make no grade
+            if not math.isnan(value):
+                grades[query_id][doc_id] = value
+            continue
         if before is not None and keep:
             kept += 1
             continue

@@ -182,3 +182,23 @@ def test_rules_are_not_written(tmp_path):
     testset = TestSet("t", (Query("q"),), targets={"q": (Pattern("x"),)})
     with pytest.raises(TestSetError, match="not written: query 'q' is judged by a rule"):
         write_judgment_table(testset, tmp_path / "t.csv")
+
+
+def test_reason_time_and_adjudication_of_ratings(tmp_path):
+    text = (
+        "query_id,doc_id,rater,grade,reason,time,final\n"
+        "q,d1,ann,2,it says so,2026-11-23T10:30:00+01:00,\n"
+        "q,d1,lead,3,,1970-01-01T00:00:01.5,yes\n"
+        "q,d2,ann,0,,,no\n"
+    )
+    path = tmp_path / "set.csv"
+    path.write_text(text, encoding="utf-8")
+    assert read_testset(path).ratings["q"] == (
+        Rating("d1", "ann", 2.0, reason="it says so", at=1_795_426_200_000),
+        Rating("d1", "lead", 3.0, final=True, at=1500),
+        Rating("d2", "ann", 0.0),
+    )
+    path.write_text("query_id,doc_id,rater,grade,time,final\nq,d1,ann,2,noon,maybe\n", encoding="utf-8")
+    with pytest.raises(TestSetError) as caught:
+        read_testset(path)
+    assert [(problem.line, problem.got) for problem in caught.value.problems] == [(2, "'noon'"), (2, "'maybe'")]

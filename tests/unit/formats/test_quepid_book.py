@@ -58,7 +58,7 @@ def test_a_book_gives_ratings_by_rater_and_leaves_the_grades_to_the_rule(file):
     assert testset.queries == (Query("star wars", "star wars"), Query("luke", "luke"))
     assert testset.ratings == {
         "star wars": (
-            Rating("11", "a@x.org", 3.0),
+            Rating("11", "a@x.org", 3.0, reason="It is."),
             Rating("11", "b@x.org", 2.0),
             Rating("11", "anonymous", 1.5),
             Rating("12", "a@x.org", None),
@@ -71,7 +71,6 @@ def test_a_book_gives_ratings_by_rater_and_leaves_the_grades_to_the_rule(file):
         "the file has no ids of queries; rule `text`: the question itself",
         "not carried over: 1 position",
         "not carried over: 1 field of documents",
-        "not carried over: 1 explanation",
         "1 unrated pair",
         "1 empty rating: put off",
         "1 empty rating: not rateable",

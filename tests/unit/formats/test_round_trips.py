@@ -29,6 +29,11 @@ from cranfield.model import (
     Entity,
     File,
     GroupedJudgment,
+    Judging,
+    JudgingAgreement,
+    JudgingGuideline,
+    JudgingPool,
+    JudgingRater,
     Legacy,
     MatchingRules,
     Meta,
@@ -226,10 +231,26 @@ def draw_judgments(draw: st.DrawFn, entry: Format, query_id: str, parts: dict[st
         parts["ratings"][query_id] = tuple(
             sorted(parts["ratings"][query_id], key=lambda r: list(judged).index(r.doc_id))
         )
+        if draw(st.booleans()):  # those by adjudication stand last
+            parts["ratings"][query_id] += (Rating(next(iter(judged)), "lead", 1.0, final=True),)
     if "ratings" in entry.holds and entry.name != "yaml":  # each judgment there is a rater's
-        parts["ratings"][query_id] = tuple(Rating(doc, "ann", grade) for doc, grade in judged.items())
+        parts["ratings"][query_id] = tuple(
+            Rating(doc, "ann", grade, **draw(about_rating(entry))) for doc, grade in judged.items()
+        )
     else:
         parts["grades"][query_id] = judged
+
+
+@cache
+def about_rating(entry: Format) -> st.SearchStrategy[dict[str, Any]]:
+    """What is said of a rating beside its grade."""
+    fields: dict[str, st.SearchStrategy[Any]] = {
+        "adjudicated": st.booleans(),
+        "reasons": st.sampled_from(["", "why not", 'a, "b"']),
+        "times": st.none() | st.sampled_from([0, 1_796_000_000_123]),
+    }
+    names = {"adjudicated": "final", "reasons": "reason", "times": "at"}
+    return st.fixed_dictionaries({names[key]: value for key, value in fields.items() if key in entry.holds})
 
 
 @cache
@@ -248,6 +269,19 @@ def about(entry: Format) -> st.SearchStrategy[dict[str, Any]]:
     if "classes" in entry.holds:
         fields["query_class"] = st.sampled_from(["", *(name for name in QUERY_CLASSES if name != "negative")])
     return st.fixed_dictionaries(fields)
+
+
+JUDGING = Judging(
+    "shop",
+    2,
+    "median",
+    (JudgingRater("ann", "person", 3), JudgingRater("m", "model", 4, {"provider": "stub"})),
+    (JudgingGuideline(1, "sha256:1", 2), JudgingGuideline(2, "sha256:2", 1)),
+    (JudgingAgreement("alpha-ordinal", 0.5, 0.25, 0.75, 3), JudgingAgreement("cohen", None, None, None, 0, "why")),
+    {"pooled": 5, "judged": 3},
+    {"expert": 1},
+    JudgingPool("depth", 10, 7, {"bm25": "sha256:3"}, "sha256:4"),
+)
 
 
 @cache
@@ -272,6 +306,7 @@ def about_set(entry: Format) -> st.SearchStrategy[dict[str, Any]]:
             WORDS,
             st.lists(WORDS, max_size=2).map(tuple),
             st.sampled_from(["", *ID_RULES]),
+            judging=st.none() | st.just(JUDGING),
         ),
     }
     return st.fixed_dictionaries({}, optional={name: value for name, value in fields.items() if name in entry.holds})
@@ -338,9 +373,9 @@ EVERYTHING = TestSet(
     (Source("docs", "^docs"),),
     MatchingRules(line_base=0),
     {"corpus": "sqlite:corpus.db"},
-    {"q1": (Rating("d1", "ann", 2.0),)},
+    {"q1": (Rating("d1", "ann", 2.0, reason="as the guideline says", at=0), Rating("d1", "lead", 2.0, final=True))},
     "median",
-    Meta(review="reviewed"),
+    Meta(review="reviewed", judging=JUDGING),
 )
 
 

@@ -148,3 +148,25 @@ def test_a_second_time_changes_nothing():
     once = with_consensus(rated(SLOTS), "quepid")
     again = with_consensus(replace(once, notes=()))
     assert (again.grades, again.digest) == (once.grades, once.digest)
+
+
+@pytest.mark.parametrize(("rule", "grade"), [("median", 2), ("mean", 2), ("majority", 1), ("quepid", 2)])
+def test_an_adjudicated_grade_stands_in_the_place_of_the_ratings_which_are_kept(rule, grade):
+    before = rated(SLOTS)
+    before = replace(before, ratings={"q": (*before.ratings["q"], Rating("b", "lead", 2, final=True))})
+    after = with_consensus(before, rule)
+    assert after.grades["q"]["b"] == grade
+    assert after.ratings == before.ratings
+    assert "pairs with an adjudicated grade, which stands in the place of their ratings: 1" in map(str, after.notes)
+    assert with_consensus(before, "mean", to={0: 0, 1: 0, 2: 5, 3: 7}).grades["q"]["b"] == 5
+
+
+def test_the_adjudicator_is_no_rater_whose_agreement_is_measured():
+    final = rated(SLOTS)
+    final = replace(final, ratings={"q": (*final.ratings["q"], Rating("b", "lead", 2, final=True))})
+    assert rated_pairs(final).table.raters == rated_pairs(rated(SLOTS)).table.raters
+
+
+def test_what_is_pooled_and_has_no_grade_stays_pooled():
+    pooled = rated(SLOTS, grades={"q": {"b": -1, "c": -1, "a": -1, "z": -1}})
+    assert with_consensus(pooled, "majority").grades == {"q": {"a": 1, "b": -1, "c": -1, "d": 1, "z": -1}}

@@ -6,6 +6,7 @@ import math
 import numbers
 import re
 from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -109,3 +110,20 @@ def check_column(problems: ProblemList, path: Path, kind: str, text: str) -> Non
 def column_line(*columns: str) -> bytes:
     """Columns as a line."""
     return b" ".join(map(id_bytes, columns)) + b"\n"
+
+
+def format_time(at: int) -> str:
+    """Milliseconds since 1970 (UTC) as ISO 8601: `2026-11-23T09:30:00.250Z`."""
+    moment = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=at)
+    return moment.isoformat(timespec="milliseconds").removesuffix("+00:00") + "Z"
+
+
+def parse_time(text: str) -> int:
+    """The milliseconds since 1970 of a time in ISO 8601; UTC where it names no zone.
+
+    Raises:
+        ValueError: it is none.
+    """
+    moment = datetime.fromisoformat(text)
+    moment = moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
+    return (moment - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(milliseconds=1)

@@ -35,6 +35,9 @@ JUDGMENT_COLUMNS: Mapping[str, tuple[str, ...]] = {
     "grade": (*COLUMN_NAMES["grade"], "score"),
     "rater": ("rater",),
     "text": ("query_text", "text", "query"),
+    "reason": ("reason",),
+    "time": ("time",),
+    "final": ("final",),
 }
 """The same of tables of judgments in text; each name is taken but once."""
 

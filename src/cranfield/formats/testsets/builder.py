@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
 from cranfield.errors import ProblemList, TestSetError, shorten
 from cranfield.formats.io.cells import id_bytes, short
@@ -46,6 +46,14 @@ class Entries:
     def place(self, key: Hashable, item: object) -> Any:
         """Where an item was met first."""
         return self.places[key][list(self.values[key]).index(item)]
+
+
+class RatingMore(TypedDict, total=False):
+    """What some formats say of a rating beside its grade; see `Rating`."""
+
+    final: bool
+    reason: str
+    at: int | None
 
 
 class TestSetBuilder:
@@ -89,6 +97,7 @@ class TestSetBuilder:
         self.n_repeated = 0
         """Judgments met again with the same grade."""
         self._id_places: dict[str, Any] = {}
+        self._rating_more: dict[tuple[Hashable, str, str], RatingMore] = {}
 
     @property
     def is_full(self) -> bool:
@@ -123,9 +132,13 @@ class TestSetBuilder:
         """Add a judgment."""
         self._put(self.grades, key, doc_id, grade + 0.0, at)
 
-    def rate(self, key: Hashable, doc_id: str, rater: str, grade: float | None, at: Any) -> None:
+    def rate(
+        self, key: Hashable, doc_id: str, rater: str, grade: float | None, at: Any, more: RatingMore | None = None
+    ) -> None:
         """Add a rating; a grade of None is a slot that is not filled."""
         self._put(self.ratings, key, (doc_id, rater), grade, at)
+        if more:
+            self._rating_more[key, doc_id, rater] = more
 
     def judge_in_group(self, key: Hashable, item: GroupedItem, value: float, at: Any) -> None:
         """Add a judgment that holds in a group alone."""
@@ -225,6 +238,7 @@ class TestSetBuilder:
         ids = self.query_ids()
         key_to_id = dict(zip(self.queries, ids, strict=True))
         groups = {key_to_id[key]: _grouped(values) for key, values in self.groups.values.items()}
+        more, nothing = self._rating_more, RatingMore()
         grades = {key_to_id[key]: judged for key, judged in self.grades.values.items() if judged}
         return TestSet(
             name=fields.pop("name", "") or self.name,
@@ -237,7 +251,10 @@ class TestSetBuilder:
             groups=groups,
             grouping=self.grouping if groups else None,
             ratings={
-                key_to_id[key]: tuple(Rating(doc_id, rater, grade) for (doc_id, rater), grade in values.items())
+                key_to_id[key]: tuple(
+                    Rating(doc_id, rater, grade, **more.get((key, doc_id, rater), nothing))
+                    for (doc_id, rater), grade in values.items()
+                )
                 for key, values in self.ratings.values.items()
             },
             notes=(*self.notes, *notes),

@@ -1,7 +1,7 @@
 """Judgments in a table of text, a row each: TSV or CSV with a header row, or JSONL with an object a line.
 
 Columns (or keys) are found by name: query, document and grade; a rater, the text of the query and `stratum.NAME` where
-there are such.
+there are such. With a rater also `reason`, `time` (ISO 8601) and `final` (`yes`: by adjudication).
 """
 
 from __future__ import annotations
@@ -14,17 +14,20 @@ from pathlib import Path
 from typing import Any
 
 from cranfield.errors import ProblemList, TestSetError, shorten
-from cranfield.formats.io.cells import as_number, is_id, number_of, whole
+from cranfield.formats.io.cells import as_number, format_time, is_id, number_of, parse_time, whole
 from cranfield.formats.io.delimited import JUDGMENT_COLUMNS, STRATUM, Sheet, read_sheet, write_sheet, write_unicode
 from cranfield.formats.io.files import BYTE_ORDER_MARK, decode, opened, read_bytes, shown, suffix_of
 from cranfield.formats.io.json_text import json_objects, parse_json
 from cranfield.formats.io.tree import Unreadable, describe
-from cranfield.formats.testsets.builder import TestSetBuilder, check_graded
+from cranfield.formats.testsets.builder import RatingMore, TestSetBuilder, check_graded
 from cranfield.model import Note, Query, TestSet
 from cranfield.model.note import info, not_carried
 from cranfield.words import n_of
 
 REQUIRED = ("query_id", "doc_id", "grade")
+OF_RATINGS = ("reason", "time", "final")
+"""Roles of columns that say more of a rating."""
+FINAL = {"yes": True, "true": True, "1": True, "no": False, "false": False, "0": False}
 QUERY_IS_ID = "`query` is read as the id of the query; its text goes under `query_text`"
 
 GRADE_TYPES = frozenset({str, int, float})
@@ -32,8 +35,8 @@ GRADE_TYPES = frozenset({str, int, float})
 JSON_LINES = {".jsonl", ".ndjson"}
 _BREAK = re.compile(r"\r?\n")
 
-Row = tuple[int, str, str, Any, str, str, Sequence[str]]
-"""Line, query id, document id, grade, rater, text of the query, and strata.
+Row = tuple[int, str, str, Any, str, str, Sequence[str], Sequence[str]]
+"""Line, query id, document id, grade, rater, text of the query, strata, and more of the rating (see `OF_RATINGS`).
 
 A grade is the text of a cell or what a JSON value is; empty or None where there is none. Strata stand in the order of
 `Source.strata`. A plain tuple: a million of them are made.
@@ -51,7 +54,7 @@ def roles_of(column: Callable[..., Any]) -> dict[str, Any]:
         place = column(*free) if free else None
         if place is not None:
             found[role] = place
-    return found
+    return found if "rater" in found else {role: place for role, place in found.items() if role not in OF_RATINGS}
 
 
 class _SheetSource:
@@ -76,6 +79,7 @@ class _SheetSource:
         query, document, grade = (self._place[role] for role in REQUIRED)
         rater, text = self._place.get("rater"), self._place.get("text")
         strata = list(self._strata)
+        more = [self._place.get(role) for role in OF_RATINGS] if self._place.keys() & OF_RATINGS else []
         for line, cells in self.sheet.rows():
             yield (
                 line,
@@ -85,6 +89,7 @@ class _SheetSource:
                 "" if rater is None else cells[rater],
                 "" if text is None else cells[text],
                 [cells[place] for place in strata] if strata else (),
+                ["" if place is None else cells[place] for place in more] if more else (),
             )
 
     def fault(self, line: int, role: str, message: str, *, expected: str, got: Any = None) -> None:
@@ -139,6 +144,7 @@ class _JsonSource:
         query, document, grade = (self._key.get(role) for role in REQUIRED)
         grade = "" if grade is None else grade  # no key is empty: nothing is found under it
         rater, text = self._key.get("rater", ""), self._key.get("text", "")
+        more = [(role, self._key.get(role, "")) for role in OF_RATINGS] if self._key.keys() & OF_RATINGS else []
         known = {*self._key.values()}
         if query is None or document is None:
             return
@@ -156,6 +162,7 @@ class _JsonSource:
                 self._text(line, "rater", record.get(rater)) if rater else "",
                 self._text(line, "text", record.get(text)) if text else "",
                 strata,
+                [self._text(line, role, record.get(key)) if key else "" for role, key in more],
             )
 
     def _text(self, line: int, role: str, value: Any) -> str:
@@ -259,7 +266,7 @@ def _judgments(
     numbers: dict[Any, float] = {}
     """Grades by how they are written: a file holds few different ones."""
     last, known = "", dict[str, str]()
-    for line, query_id, doc_id, written, rater, text, strata in source.rows():
+    for line, query_id, doc_id, written, rater, text, strata, more in source.rows():
         if not query_id or not doc_id:
             role = "doc_id" if query_id else "query_id"
             source.fault(line, role, f"no {role}", expected="an id in each row")
@@ -276,9 +283,25 @@ def _judgments(
         if text or strata:
             _describe(source, known, (line, query_id, text, strata))
         if rater:
-            builder.rate(query_id, doc_id, rater, grade, line)
+            builder.rate(query_id, doc_id, rater, grade, line, _rating_more(source, line, more) if more else None)
         elif grade is not None:
             yield query_id, doc_id, grade, line
+
+
+def _rating_more(source: Source, line: int, cells: Sequence[str]) -> RatingMore:
+    """Reason, time and whether it is final, as far as the row says them."""
+    reason, time, final = cells
+    more: RatingMore = {"reason": reason} if reason else {}
+    if time:
+        try:
+            more["at"] = parse_time(time)
+        except ValueError:
+            source.fault(line, "time", "the time is none", expected="2026-11-23T09:30:00Z", got=time)
+    if final and final.lower() not in FINAL:
+        source.fault(line, "final", "final is neither yes nor no", expected="yes, no or nothing", got=final)
+    elif final and FINAL[final.lower()]:
+        more["final"] = True
+    return more
 
 
 def _number(source: Source, line: int, written: Any) -> float | None:
@@ -320,7 +343,9 @@ def write_judgment_table(testset: TestSet, path: Path | str) -> None:
     used = {name for record in records for name, value in record.items() if value is not None}
     strata = dict.fromkeys(key for query in testset.queries for key in query.strata)
     names: list[str] = [
-        name for name in ("query_id", "query_text", "doc_id", "grade", "rater") if name in {*REQUIRED, *used}
+        name
+        for name in ("query_id", "query_text", "doc_id", "grade", "rater", *OF_RATINGS)
+        if name in {*REQUIRED, *used}
     ]
     names += [STRATUM + key for key in strata]
     if suffix_of(path) in JSON_LINES:
@@ -337,7 +362,12 @@ def _records(testset: TestSet) -> Iterator[dict[str, Any]]:
         strata = {STRATUM + key: value for key, value in query.strata.items()}
         for rating in testset.ratings.get(query.id, ()):
             grade = None if rating.grade is None else whole(rating.grade)
-            yield {**values, "doc_id": rating.doc_id, "grade": grade, "rater": rating.rater, **strata}
+            more = {
+                "reason": rating.reason or None,
+                "time": None if rating.at is None else format_time(rating.at),
+                "final": "yes" if rating.final else None,
+            }
+            yield {**values, "doc_id": rating.doc_id, "grade": grade, "rater": rating.rater, **more, **strata}
         for doc_id, grade in testset.grades.get(query.id, {}).items():
             yield {**values, "doc_id": doc_id, "grade": whole(grade), "rater": None, **strata}
 

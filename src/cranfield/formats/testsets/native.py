@@ -23,6 +23,7 @@ from cranfield.formats.io.tree import source_text
 from cranfield.formats.io.validation import validate
 from cranfield.formats.io.yaml_text import yaml_text
 from cranfield.formats.testsets.builder import TestSetBuilder, group_order, highest
+from cranfield.formats.testsets.judging_models import judging_of
 from cranfield.formats.testsets.native_fields import CLASS_NAMES, lines_of
 from cranfield.formats.testsets.native_models import (
     GRADED,
@@ -104,7 +105,7 @@ def _testset(located: Located) -> TestSet:
         sources=tuple(Source(source.name, source.pattern) for source in model.sources),
         matching=rules_of(model.matching),
         databases=dict(model.databases),
-        ratings={query.id: _ratings(query) for query in model.queries if query.ratings},
+        ratings={query.id: _ratings(query) for query in model.queries if query.ratings or query.adjudicated},
         consensus=model.consensus,
         meta=meta_of(model.meta),
     )
@@ -155,8 +156,9 @@ def _floats(judgments: Mapping[str, float]) -> dict[str, float]:
 
 def _ratings(query: QueryModel) -> tuple[Rating, ...]:
     return tuple(
-        Rating(doc_id, rater, None if grade is None else grade + 0.0)
-        for doc_id, values in query.ratings.items()
+        Rating(doc_id, rater, None if grade is None else grade + 0.0, final)
+        for final, by_document in ((False, query.ratings), (True, query.adjudicated))
+        for doc_id, values in by_document.items()
         for rater, grade in values.items()
     )
 
@@ -207,6 +209,7 @@ def meta_of(model: MetaModel) -> Meta:
         history=tuple(model.history),
         ids=model.ids,
         task_types=tuple(model.task_types),
+        judging=None if model.judging is None else judging_of(model.judging),
     )
 
 

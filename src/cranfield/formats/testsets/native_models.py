@@ -18,6 +18,7 @@ from pydantic.config import JsonDict, JsonValue
 from cranfield.formats.io.files import write_text
 from cranfield.formats.io.tree import describe
 from cranfield.formats.io.validation import PlainScalar, Text
+from cranfield.formats.testsets.judging_models import JudgingModel
 from cranfield.formats.testsets.native_fields import (
     CLOSED,
     AnyRegex,
@@ -41,7 +42,7 @@ from cranfield.model.testset import DEFAULT_REFRESH_DAYS
 
 TARGETS = ("patterns", "spans", "entities", "answer_files", "predicates")
 """Keys of a query that define relevance by a rule."""
-GRADED = ("judgments", "ratings", "groups")
+GRADED = ("judgments", "ratings", "adjudicated", "groups")
 """Keys of a query that define relevance by document id."""
 
 
@@ -194,6 +195,10 @@ class QueryModel(Strict):
         default_factory=dict, json_schema_extra=CLOSED
     )
     """Document id to the grade of each rater, by name; null for a missing grade."""
+    adjudicated: dict[Id, Annotated[dict[Id, Grade], Field(min_length=1, max_length=1, json_schema_extra=CLOSED)]] = (
+        Field(default_factory=dict, json_schema_extra=CLOSED)
+    )
+    """Document id to the grade by adjudication, with the name of who gave it; it takes precedence over `ratings`."""
     groups: dict[
         Id,
         Annotated[
@@ -314,6 +319,8 @@ class MetaModel(Strict):
     ids: Literal["", "content", "row", "text"] = ""
     """Rule that made the ids of the queries, where the format has none: `content` (words of the question and a hash of
     it), `row` (the number of the query) or `text` (the question); empty: the ids stand in the file."""
+    judging: JudgingModel | None = None
+    """How the judgments were made, where they were frozen from a book."""
 
 
 class TestSetModel(Strict):

@@ -12,6 +12,7 @@ from cranfield.model import (
     Entity,
     File,
     GroupedJudgment,
+    Judging,
     Legacy,
     MatchingRules,
     Meta,
@@ -73,7 +74,8 @@ def _query_entry(testset: TestSet, query: Query) -> dict[str, Any]:
             "weight": None if query.weight == 1 else query.weight,
             "negative": _negative_entry(query.negative),
             "judgments": {doc_id: whole(grade) for doc_id, grade in grades.items()},
-            "ratings": _ratings_entry(testset.ratings.get(query.id, ())),
+            "ratings": _ratings_entry(testset.ratings.get(query.id, ()), final=False),
+            "adjudicated": _ratings_entry(testset.ratings.get(query.id, ()), final=True),
             "groups": _groups_entry(groups),
             **({} if targets == tuple(File(path, 1.0) for path in files) else _targets_entry(targets)),
             "files": list(files),
@@ -135,9 +137,9 @@ def _predicate_entry(predicate: Predicate) -> dict[str, Any]:
     return entry if predicate.grade == 1 else {**entry, "grade": whole(predicate.grade)}
 
 
-def _ratings_entry(ratings: Iterable[Rating]) -> dict[str, dict[str, float | None]]:
+def _ratings_entry(ratings: Iterable[Rating], *, final: bool) -> dict[str, dict[str, float | None]]:
     entry: dict[str, dict[str, float | None]] = {}
-    for rating in ratings:
+    for rating in (rating for rating in ratings if rating.final is final):
         entry.setdefault(rating.doc_id, {})[rating.rater] = None if rating.grade is None else whole(rating.grade)
     return entry
 
@@ -153,10 +155,19 @@ def _groups_entry(groups: Iterable[GroupedJudgment]) -> dict[str, dict[str, Any]
     return entry
 
 
+def plain_judging(judging: Judging) -> dict[str, Any]:
+    """The manifest of a frozen book as keys and values, without what says nothing."""
+    found = asdict(judging)
+    rows = {key: [_filled(row) for row in found[key]] for key in ("raters", "guidelines", "agreement")}
+    return _filled({**found, **rows, "pool": None if judging.pool is None else _filled(found["pool"])})
+
+
 def _meta_entry(meta: Meta) -> dict[str, Any]:
     entry = _changed(asdict(meta), asdict(Meta()))
     if meta.scale:
         entry["scale"] = [whole(grade) for grade in meta.scale]
     if meta.split is not None:
         entry["split"] = _changed(asdict(meta.split), dict.fromkeys(asdict(meta.split)))
+    if meta.judging is not None:
+        entry["judging"] = plain_judging(meta.judging)
     return entry

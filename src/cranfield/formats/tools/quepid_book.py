@@ -20,7 +20,7 @@ from cranfield.formats.io.delimited import read_sheet
 from cranfield.formats.io.records import Loose, indexed_objects, load_json, write_json
 from cranfield.formats.io.tree import Loc, source_text
 from cranfield.formats.io.validation import Text, validate
-from cranfield.formats.testsets.builder import by_line
+from cranfield.formats.testsets.builder import RatingMore, by_line
 from cranfield.formats.testsets.id_rules import text_ids
 from cranfield.formats.testsets.native_fields import FilledText, Grade
 from cranfield.formats.tools.by_text import TextBuilder, counted, judged, written_texts
@@ -45,6 +45,7 @@ class _Judgement(Loose):
     unrateable: bool | None = None
     judge_later: bool | None = None
     user_email: Text | None = None
+    explanation: Text | None = None
 
 
 class _Pair(Loose):
@@ -133,22 +134,25 @@ class _Raters:
         judgements = indexed_objects(pair.get("judgements"))
         self.empty["unrated pairs"] += not judgements
         for index, judgement in judgements:
-            self.lost["explanations"] += bool(judgement.get("explanation"))
             rater = source_text(judgement.get("user_email")) or ANONYMOUS
             grade = as_number(judgement.get("rating"))
             if grade is None:
                 kind = "put off" if judgement.get("judge_later") else "not rateable"
                 self.empty[f"empty ratings: {kind}"] += 1
             if isinstance(rater, str):
-                self.take(text, doc_id, rater, grade, (*loc, "judgements", index))
+                reason = source_text(judgement.get("explanation"))
+                more: RatingMore = {"reason": reason} if isinstance(reason, str) and reason else {}
+                self.take(text, doc_id, rater, grade, (*loc, "judgements", index), more)
 
-    def take(self, text: str, doc_id: str, rater: str, grade: float | None, at: Any) -> None:
+    def take(
+        self, text: str, doc_id: str, rater: str, grade: float | None, at: Any, more: RatingMore | None = None
+    ) -> None:
         """Add one rating. Raters without a name are numbered: each of their ratings counts."""
         name, n = rater, 1
         while rater == ANONYMOUS and (doc_id, name) in self.builder.ratings.values.get(text, {}):
             n += 1
             name = f"{ANONYMOUS} {n}"
-        self.builder.rate(text, doc_id, name, grade, at)
+        self.builder.rate(text, doc_id, name, grade, at, more)
 
     def notes(self) -> Iterator[Note]:
         """What was left out, and what is empty."""
@@ -189,6 +193,8 @@ def _pairs(testset: TestSet, query: Query) -> Iterator[dict[str, Any]]:
         }
         if not re.fullmatch(rf"{ANONYMOUS}( [0-9]+)?", rating.rater):
             judgement["user_email"] = rating.rater
+        if rating.reason:
+            judgement["explanation"] = rating.reason
         by_document.setdefault(rating.doc_id, []).append(judgement)
     for doc_id, grade in judged(testset, query, fractions=False).items():
         if doc_id not in by_document:
