@@ -134,7 +134,14 @@ def _all_ratings(testset: TestSet) -> TestSet:
         ratings.setdefault(query_id, []).extend(alone)
     all_ratings = {query_id: tuple(found) for query_id, found in ratings.items()}
     pooled = {q: {doc_id: g for doc_id, g in judged.items() if g < 0} for q, judged in testset.grades.items()}
-    return replace(testset, grades={q: grades for q, grades in pooled.items() if grades}, groups={}, grouping=None, ratings=all_ratings, notes=())
+    return replace(
+        testset,
+        grades={q: grades for q, grades in pooled.items() if grades},
+        groups={},
+        grouping=None,
+        ratings=all_ratings,
+        notes=(),
+    )
 
 
 def _given(testset: TestSet, scale: str | None) -> Scale:
