@@ -75,7 +75,7 @@ class Judging:
     """Consensus rule of the persons' grades."""
     raters: tuple[JudgingRater, ...] = ()
     guidelines: tuple[JudgingGuideline, ...] = ()
-    """Those by which somebody judged."""
+    """Those that grades were given by."""
     agreement: tuple[JudgingAgreement, ...] = ()
     coverage: Mapping[str, int] = field(default_factory=dict)
     """Documents by what became of them: `pooled`, `judged`, `by persons`, `adjudicated`, `tied`, `unjudged`, ..."""
