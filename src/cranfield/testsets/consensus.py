@@ -81,9 +81,7 @@ def rated_pairs(testset: TestSet) -> RatedPairs:
     for query_id in testset.query_ids:
         places: dict[str, int] = {}
         counts_so_far: Counter[tuple[str, str]] = Counter()
-        for rating in ratings.get(query_id, ()):
-            if rating.final:
-                continue
+        for rating in (rating for rating in ratings.get(query_id, ()) if not rating.final):
             place = places.get(rating.doc_id)
             if place is None:
                 place = places[rating.doc_id] = len(pairs)
@@ -157,14 +155,9 @@ def with_consensus(
     grades, kept, changed = _regraded(testset, rated.pairs, values, keep=not named)
     ratings, pairs = n_of(len(rated.table.item), "ratings"), n_of(len(rated.pairs), "pairs")
     made = f"grades are made of {ratings} of {pairs} by the rule {row.name}"
-    counted = {
-        f"judgments beside ratings that stay as they are, as no rule is named: {kept}": kept,
-        f"judgments that are not what the rule makes of their ratings, and follow it now: {changed}": changed,
-        f"pairs with an adjudicated grade, which stands in the place of their ratings: {n_final}": n_final,
-    }
     notes = (
         *(rated.notes + on_scale.notes),
-        *(note for note, n in counted.items() if n),
+        *_counted(kept, changed, n_final),
         *without_grade(rated.pairs, rated.table, values),
     )
     judged = testset.grouping == "judge"
@@ -181,6 +174,16 @@ def with_consensus(
             *info(*notes),
         ),
     )
+
+
+def _counted(kept: int, changed: int, n_final: int) -> list[str]:
+    """What was done with judgments and adjudicated grades, where there are any."""
+    sentences = {
+        f"judgments beside ratings that stay as they are, as no rule is named: {kept}": kept,
+        f"judgments that are not what the rule makes of their ratings, and follow it now: {changed}": changed,
+        f"pairs with an adjudicated grade, which stands in the place of their ratings: {n_final}": n_final,
+    }
+    return [sentence for sentence, n in sentences.items() if n]
 
 
 def _regraded(

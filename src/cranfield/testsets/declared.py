@@ -45,7 +45,8 @@ def off_the_scale(testset: TestSet) -> Iterator[Undeclared]:
         ratings = testset.ratings.get(query_id, ())
         between = {rating.doc_id for rating in ratings}  # what raters came to may lie between two grades
         for doc_id, grade in testset.grades.get(query_id, {}).items():
-            if grade >= 0 and grade not in scale and not (doc_id in between and low <= grade <= high):
+            made = doc_id in between and (low <= grade <= high or grade in {0, 1})  # of votes: 0 or 1 on any scale
+            if grade >= 0 and grade not in scale and not made:
                 yield found(query_id, doc_id, grade)
         for target in testset.targets.get(query_id, ()):
             if target.grade not in scale:
