@@ -273,7 +273,7 @@ OTHER_TOOLS: tuple[Format, ...] = (
         _json("query_doc_pairs", inside="query_doc_pairs"),
         "cranfield.formats.tools.quepid_book:read_quepid_book",
         "cranfield.formats.tools.quepid_book:write_quepid_book",
-        (_SHARED - {"barren"}) | {"ratings", "reasons", "name"},
+        (_SHARED - {"barren"}) | {"ratings", "reasons", "name", "need", "notes"},
         source="Quepid, github.com/o19s/quepid: app/views/api/v1/export/books, app/services/book_importer.rb",
         needs=frozenset({"texts"}),
         by_text=True,

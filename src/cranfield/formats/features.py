@@ -225,6 +225,8 @@ FEATURES: Mapping[str, Feature] = {
             lambda t: _with_targets(t, lambda e: replace(e, lines=()) if isinstance(e, Entity) else e),
         ),
         _of_query("texts", "texts of queries", lambda query: bool(query.text), text=""),
+        _of_query("need", "information needs of queries", lambda query: bool(query.need), need=""),
+        _of_query("notes", "notes on queries", lambda query: bool(query.notes), notes=""),
         _of_query("strata", "strata", lambda query: len(query.strata), strata={}),
         _of_query("params", "parameters of queries", lambda query: len(query.params), params={}),
         _of_query("weights", "weights of queries", lambda query: query.weight != 1, weight=1.0),

@@ -176,7 +176,7 @@ OWN = (
         _is_topics,
         "cranfield.formats.testsets.topics:read_topics",
         "cranfield.formats.testsets.topics:write_topics",
-        frozenset({"texts", "barren"}),
+        frozenset({"texts", "need", "barren"}),
         suffix=".topics",
         source="TREC, trec.nist.gov/data/topics_eng",
     ),
@@ -187,7 +187,7 @@ OWN = (
         _is_queries_jsonl,
         "cranfield.formats.testsets.topics:read_queries_jsonl",
         "cranfield.formats.testsets.topics:write_queries_jsonl",
-        frozenset({"texts", "barren"}),
+        frozenset({"texts", "need", "notes", "barren"}),
         source="BEIR, github.com/beir-cellar/beir",
     ),
     Format(

@@ -49,6 +49,10 @@ class Query:
     """Name in `QUERY_CLASSES`, which defines the measures; empty: no class."""
     negative: Negative | None = None
     """Bound of a negative query; None for other queries."""
+    need: str = ""
+    """Information need: what a good result must answer. For raters; not part of the digest of a test set."""
+    notes: str = ""
+    """Notes for raters; not part of the digest either."""
 
 
 @dataclass(frozen=True)

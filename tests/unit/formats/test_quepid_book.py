@@ -29,8 +29,8 @@ BOOK = {
             "doc_id": "11",
             "position": 1,
             "document_fields": {"title": "Star Wars"},
-            "information_need": None,
-            "notes": None,
+            "information_need": "films of the series",
+            "notes": "not the toys",
             "options": {},
             "judgements": [judgement(3.0, "a@x.org", explanation="It is."), judgement(2.0, "b@x.org"), judgement(1.5)],
         },
@@ -55,7 +55,10 @@ def file(tmp_path):
 
 def test_a_book_gives_ratings_by_rater_and_leaves_the_grades_to_the_rule(file):
     testset = read_testset(file(BOOK), ids="text")
-    assert testset.queries == (Query("star wars", "star wars"), Query("luke", "luke"))
+    assert testset.queries == (
+        Query("star wars", "star wars", need="films of the series", notes="not the toys"),
+        Query("luke", "luke"),
+    )
     assert testset.ratings == {
         "star wars": (
             Rating("11", "a@x.org", 3.0, reason="It is."),

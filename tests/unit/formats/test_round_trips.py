@@ -347,7 +347,7 @@ def test_what_a_format_holds_comes_back(
 EVERYTHING = TestSet(
     "everything",
     (
-        Query("q1", "one", {"kind": "task"}, {"k": 1}, 2.0, "canonical"),
+        Query("q1", "one", {"kind": "task"}, {"k": 1}, 2.0, "canonical", need="n", notes="of q1"),
         Query("q2", "two", {"difficulty": "hard"}),
         Query("q3", "three", negative=Negative(0.5, "confidence")),
         Query("q4", "four"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -46,6 +47,7 @@ XML = """\
   <topic><num>Number: 4</num><title>four</title></topic>
 </topics>
 """
+NEED = "Identify organizations. A relevant document must, at least, name one <b>organization</b>."
 
 
 def put(path: Path, text: str) -> Path:
@@ -56,10 +58,41 @@ def put(path: Path, text: str) -> Path:
 def test_classic_topics_give_their_titles(tmp_path: Path) -> None:
     read = read_queries(put(tmp_path / "t", CLASSIC))
     assert read.queries == (
-        Query("301", "International Organized Crime"),
+        Query("301", "International Organized Crime", need=NEED),
         Query("302", "Poliomyelitis & Post-Polio"),
     )
-    assert tuple(map(str, read.notes)) == ("not read beside the titles: 1 description, 1 narrative",)
+    assert tuple(map(str, read.notes)) == ()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '<topics><topic number="1"><title>a</title><description>b</description><narrative>c</narrative></topic></topics>',
+        '{"_id": "1", "text": "a", "information_need": "b", "narrative": "c"}\n',
+    ],
+    ids=["XML", "JSONL"],
+)
+def test_description_and_narrative_are_the_information_need(tmp_path: Path, text: str) -> None:
+    read = read_queries(put(tmp_path / "q", text))
+    assert (read.queries, read.notes) == ((Query("1", "a", need="b c"),), ())
+
+
+@pytest.mark.parametrize("write", [write_topics, write_queries_jsonl])
+def test_the_information_need_is_written_and_read_back(tmp_path: Path, write: Callable[[TestSet, Path], None]) -> None:
+    queries = (Query("1", "a", need="what b is"), Query("2", "c"))
+    write(TestSet("t", queries), tmp_path / "q")
+    assert read_queries(tmp_path / "q").queries == queries
+
+
+def test_notes_are_written_as_json_lines_only(tmp_path: Path) -> None:
+    queries = (Query("1", "a", notes="no b"),)
+    write_queries_jsonl(TestSet("t", queries), tmp_path / "q")
+    assert read_queries(tmp_path / "q").queries == queries
+
+
+def test_a_need_of_several_lines_is_no_topic(tmp_path: Path) -> None:
+    with pytest.raises(TestSetError, match="information need cannot stand"):
+        write_topics(TestSet("t", (Query("1", "a", need="b\nc"),)), tmp_path / "q")
 
 
 def test_xml_topics_give_their_titles_or_what_stands_for_one(tmp_path: Path) -> None:
@@ -171,7 +204,7 @@ def test_what_would_be_read_as_something_else_is_not_written(tmp_path: Path, wri
         write_queries_tsv(TestSet("t", (query,)), tmp_path / "q")
         assert read_queries(tmp_path / "q").queries == (query,)
         return
-    with pytest.raises(TestSetError, match="not written: 1 query whose id or text"):
+    with pytest.raises(TestSetError, match="not written: 1 query whose id, text or"):
         write(TestSet("t", (query,)), tmp_path / "q")  # type: ignore[operator]  # one of the two
     assert list(tmp_path.iterdir()) == []
 

@@ -123,6 +123,8 @@ def _query(query: QueryModel, model: TestSetModel) -> Query:
         query.weight + 0.0,
         query.query_class or _class_by_stratum(query, model),
         negative,
+        query.need,
+        query.notes,
     )
 
 

@@ -177,6 +177,10 @@ class QueryModel(Strict):
     """Text of the query, as a user types it."""
     query_class: ClassName | None = Field(default=None, alias="class")
     """Query class, by name or letter; it defines the measures."""
+    need: Text = ""
+    """Information need: what a good result must answer. Shown to raters."""
+    notes: Text = ""
+    """Notes on the query. Shown to raters."""
     strata: dict[Id, Annotated[Text, AfterValidator(without_nul)]] = Field(
         default_factory=dict, json_schema_extra=CLOSED
     )

@@ -69,6 +69,8 @@ def _query_entry(testset: TestSet, query: Query) -> dict[str, Any]:
     entry |= _filled(
         {
             "class": query.query_class,
+            "need": query.need,
+            "notes": query.notes,
             "strata": dict(query.strata),
             "params": dict(query.params),
             "weight": None if query.weight == 1 else query.weight,

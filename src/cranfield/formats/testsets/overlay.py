@@ -16,7 +16,7 @@ from typing import Any
 from cranfield.errors import Problem, ProblemList, TestSetError, shorten
 from cranfield.formats.io.delimited import Sheet, read_sheet
 from cranfield.formats.io.files import shown
-from cranfield.model import Absence, OtherJudgments, TestSet
+from cranfield.model import Absence, OtherJudgments, Query, TestSet
 from cranfield.model.note import info
 from cranfield.model.renaming import IdMatch, match_ids
 from cranfield.words import first_of, n_of
@@ -129,7 +129,7 @@ def _refuse_mixed_groups(testset: TestSet, qrels: TestSet) -> None:
 
 
 def with_queries(testset: TestSet, queries: TestSet) -> TestSet:
-    """A test set with the texts of another one, paired by query id.
+    """A test set with the texts, information needs and notes of another one, paired by query id.
 
     Args:
         testset: its judgments, strata and all else stay.
@@ -141,7 +141,7 @@ def with_queries(testset: TestSet, queries: TestSet) -> TestSet:
     Raises:
         TestSetError: the two share no query.
     """
-    texts = {query.id: query.text for query in queries.queries}
+    texts = queries.by_id
     shared = [query.id for query in testset.queries if query.id in texts]
     if not shared:
         raise TestSetError(_nothing_shared(testset, queries, "a text for at least one query of the test set"))
@@ -152,8 +152,14 @@ def with_queries(testset: TestSet, queries: TestSet) -> TestSet:
         notes.append(f"{n_of(len(without), 'queries', _thousands)} without a text: {some_ids(without)}")
     if unused:
         notes.append(f"{n_of(unused, 'texts', _thousands)} of no query in the test set, not used")
-    named = tuple(replace(query, text=texts.get(query.id, query.text)) for query in testset.queries)
+    named = tuple(_with_texts(query, texts.get(query.id)) for query in testset.queries)
     return replace(testset, queries=named, notes=(*testset.notes, *queries.notes, *info(*notes)))
+
+
+def _with_texts(query: Query, other: Query | None) -> Query:
+    if other is None:
+        return query
+    return replace(query, text=other.text, need=other.need or query.need, notes=other.notes or query.notes)
 
 
 def _paired(testset: TestSet, qrels: TestSet) -> dict[str, str]:

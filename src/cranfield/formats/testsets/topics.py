@@ -49,27 +49,36 @@ _PLAIN = re.compile(r"<!\[CDATA\[(.*?)\]\]>", re.DOTALL)
 _LABEL = {
     "num": re.compile(r"\s*Number\s*:", re.IGNORECASE),
     "title": re.compile(r"\s*Topic\s*:", re.IGNORECASE),
+    "desc": re.compile(r"\s*Description\s*:", re.IGNORECASE),
+    "narr": re.compile(r"\s*Narrative\s*:", re.IGNORECASE),
 }
 _TEXT_FIELDS = ("title", "query", "question", "text")
 """Fields of an XML topic that are its text, the first that is there."""
+_NEED_FIELDS = ("need", "information_need", "desc", "description", "narr", "narrative")
+"""Fields that are the information need, one after the other."""
 _ID_KEYS, _TEXT_KEYS = ("_id", "id", "query_id", "qid"), ("text", "query", "title")
 _HEADERS = ({"id", "_id", "qid", "query_id", "query-id", "topic", "topic_id"}, {"text", "query", "title", "query_text"})
 
 
-def _add(builder: TestSetBuilder, query_id: str, text: str, line: int) -> None:
+def _take_need(fields: dict[str, str]) -> str:
+    """Take the information need out of the fields of a query."""
+    return " ".join(filter(None, (fields.pop(name, "") for name in _NEED_FIELDS)))
+
+
+def _add(builder: TestSetBuilder, query_id: str, text: str, line: int, need: str = "", notes: str = "") -> None:
     if not query_id.strip():
         builder.problem("the query has no id", line, expected="an id")
     elif not text.strip():
         builder.problem(f"query {shorten(query_id)} has no text", line, expected="the text of the query")
     else:
-        builder.new_query(Query(query_id, text), line)
+        builder.new_query(Query(query_id, text, need=need, notes=notes), line)
 
 
 def read_topics(path: Path | str) -> TestSet:
     """Read TREC topics, in their classic form (`<top> <num> Number: 301 <title> …`) or as XML (`<topic number="1">`).
 
     The title is the text of the query; without one, in XML, its `query` or `question`, or the text of the topic itself.
-    Descriptions and narratives are counted in the notes and not kept. White space in a text is one blank.
+    Description and narrative are its information need. White space in a text is one blank.
 
     Raises:
         TestSetError: with every topic that has no number or no text, or is not closed, at its line.
@@ -96,14 +105,12 @@ def _line(text: str, position: int) -> int:
 
 
 def _read_classic(text: str, builder: TestSetBuilder) -> None:
-    counts = {"desc": 0, "narr": 0}
     end = 0
     for start, stop, _ in _topics(text, _TOP, "top", builder):
         _refuse_text(text, end, start, builder)
-        _classic_topic(text, start, stop, builder, counts)
+        _classic_topic(text, start, stop, builder)
         end = stop
     _refuse_text(text, end, len(text), builder)
-    _note_unread(builder, {"descriptions": counts["desc"], "narratives": counts["narr"]})
 
 
 def _refuse_text(text: str, start: int, end: int, builder: TestSetBuilder) -> None:
@@ -134,7 +141,7 @@ def _topics(text: str, tags: re.Pattern[str], name: str, builder: TestSetBuilder
         builder.problem("this topic is not closed", line, expected=f"</{name}>", hint=hint)
 
 
-def _classic_topic(text: str, start: int, end: int, builder: TestSetBuilder, counts: dict[str, int]) -> None:
+def _classic_topic(text: str, start: int, end: int, builder: TestSetBuilder) -> None:
     fields: dict[str, str] = {}
     tags = list(_CLASSIC.finditer(text, start, end))
     for tag, following in zip(tags, [*(tag.start() for tag in tags[1:]), end], strict=False):  # a topic may hold no tag
@@ -147,10 +154,8 @@ def _classic_topic(text: str, start: int, end: int, builder: TestSetBuilder, cou
         if not fields.get(name):
             example = "<num> Number: 301" if name == "num" else "<title> and the text of the query"
             builder.problem(f"the topic has no {what}", line, expected=example)
-    for name in counts:
-        counts[name] += bool(fields.get(name))
     if fields.get("num") and fields.get("title"):
-        _add(builder, fields["num"], fields["title"], line)
+        _add(builder, fields["num"], fields["title"], line, _take_need(fields))
 
 
 def _read_xml(text: str, builder: TestSetBuilder) -> None:
@@ -184,7 +189,7 @@ def _xml_topic(text: str, topic: tuple[int, int, str], builder: TestSetBuilder, 
         place = start + body.index("<")
         builder.problem("a tag that is not closed", _line(text, place), expected="fields like <title>…</title>")
     else:
-        _add(builder, query_id, query_text, line)
+        _add(builder, query_id, query_text, line, _take_need(fields))
         for name, value in fields.items():
             unread[name] = unread.get(name, 0) + bool(value)
 
@@ -232,7 +237,8 @@ def _lines(text: str) -> Iterator[tuple[int, str]]:
 def read_queries_jsonl(path: Path | str) -> TestSet:
     """Read queries from lines of JSON: `{"_id": "1", "text": "the query"}`, or `id`, `query_id`; `query`, `title`.
 
-    Other keys are counted in the notes and not kept.
+    `need`, `information_need`, `description` and `narrative` are its information need, `notes` its notes. Other keys are
+    counted in the notes of the set and not kept.
 
     Raises:
         TestSetError: with every line that is no such object, at its line and, for bad JSON, its column.
@@ -263,18 +269,26 @@ def _take_record(record: dict[str, Any], number: int, builder: TestSetBuilder, o
     elif not isinstance(text, str):
         builder.problem("the text is no text", number, got=shorten(text))
     else:
-        _add(builder, str(query_id), text, number)
-        for key in record.keys() - {id_key, text_key}:
+        texts = {
+            key: value for key, value in record.items() if key not in {id_key, text_key} and isinstance(value, str)
+        }
+        kept = texts.keys() & {*_NEED_FIELDS, "notes"}
+        _add(builder, str(query_id), text, number, _take_need(texts), texts.get("notes", ""))
+        for key in record.keys() - {id_key, text_key, *kept}:
             others[key] = others.get(key, 0) + bool(record[key])
 
 
 def write_topics(testset: TestSet, path: Path | str) -> None:
-    """Write texts as classic TREC topics: number and title.
+    """Write texts as classic TREC topics: number, title, and the information need as the narrative.
 
     Raises:
         TestSetError: an id or a text is empty, or holds what such a file would read as something else.
     """
-    parts = [f"<top>\n<num> Number: {query.id}\n<title> {query.text}\n</top>\n\n" for query in testset.queries]
+    narratives = {query.id: f"<narr> Narrative: {query.need}\n" if query.need else "" for query in testset.queries}
+    parts = [
+        f"<top>\n<num> Number: {query.id}\n<title> {query.text}\n{narratives[query.id]}</top>\n\n"
+        for query in testset.queries
+    ]
     _write(testset, Path(path), parts, _take_topics)
 
 
@@ -285,22 +299,31 @@ def write_queries_tsv(testset: TestSet, path: Path | str) -> None:
 
 def write_queries_jsonl(testset: TestSet, path: Path | str) -> None:
     """Write texts as lines of JSON, `{"_id": "1", "text": "…"}`. Raises as `write_topics`."""
-    parts = [json.dumps({"_id": query.id, "text": query.text}, ensure_ascii=False) + "\n" for query in testset.queries]
+    records = (
+        {"_id": query.id, "text": query.text, **_filled({"need": query.need, "notes": query.notes})}
+        for query in testset.queries
+    )
+    parts = [json.dumps(record, ensure_ascii=False) + "\n" for record in records]
     _write(testset, Path(path), parts, _take_jsonl)
+
+
+def _filled(texts: dict[str, str]) -> dict[str, str]:
+    return {key: text for key, text in texts.items() if text}
 
 
 def _write(testset: TestSet, path: Path, parts: Sequence[str], take: Callable[[str, TestSetBuilder], None]) -> None:
     """Write what is read back the same, or say which queries would not be."""
-    wanted = {query.id: query.text for query in testset.queries}
+    holds_need = take is not _take_tsv
+    wanted = {query.id: (query.text, query.need if holds_need else "") for query in testset.queries}
     builder = TestSetBuilder(path)
     take("".join(parts), builder)
-    texts = {query.id: query.text for query in builder.queries.values()}
+    texts = {query.id: (query.text, query.need) for query in builder.queries.values()}
     if texts != wanted or len(wanted) != len(testset.queries):
-        different = [query.id for query in testset.queries if texts.get(query.id) != query.text]
+        different = [query.id for query in testset.queries if texts.get(query.id) != wanted[query.id]]
         raise TestSetError(
-            f"not written: {n_of(len(different), 'queries')} whose id or text cannot stand in this format",
+            f"not written: {n_of(len(different), 'queries')} whose id, text or information need cannot stand in this format",
             path=str(path),
-            expected="filled ids and texts without line ends, tags or doubled blanks",
+            expected="filled ids, and texts without line ends, tags or doubled blanks",
             got=shorten(", ".join(different[:5])),
             hint="JSON lines hold any text",
         )

@@ -33,8 +33,6 @@ ANONYMOUS = "anonymous"
 _NOT_CARRIED = {
     "position": "positions",
     "document_fields": "fields of documents",
-    "information_need": "information needs",
-    "notes": "notes",
     "options": "options",
 }
 """Keys of a pair that a test set has no place for, and what they are."""
@@ -129,7 +127,9 @@ class _Raters:
         text, doc_id = source_text(pair.get("query_text")), source_text(pair.get("doc_id"))
         if not isinstance(text, str) or not isinstance(doc_id, str):
             return
-        self.builder.query(text, Query("", text))
+        need, notes = (source_text(pair.get(key)) for key in ("information_need", "notes"))
+        texts = [word if isinstance(word, str) else "" for word in (need, notes)]
+        self.builder.query(text, Query("", text, need=texts[0], notes=texts[1]))
         self.lost.update(noun for key, noun in _NOT_CARRIED.items() if pair.get(key) not in (None, "", {}, []))
         judgements = indexed_objects(pair.get("judgements"))
         self.empty["unrated pairs"] += not judgements
@@ -199,5 +199,7 @@ def _pairs(testset: TestSet, query: Query) -> Iterator[dict[str, Any]]:
     for doc_id, grade in judged(testset, query, fractions=False).items():
         if doc_id not in by_document:
             by_document[doc_id] = [{"rating": grade, "unrateable": False, "judge_later": False}]
+    texts = {"information_need": query.need, "notes": query.notes}
+    about = {key: text for key, text in texts.items() if text}
     for doc_id, judgements in by_document.items():
-        yield {"query_text": query.text, "doc_id": doc_id, "judgements": judgements}
+        yield {"query_text": query.text, "doc_id": doc_id, **about, "judgements": judgements}

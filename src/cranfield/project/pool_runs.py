@@ -1,0 +1,62 @@
+"""Run files for pools, in every format that is scored, under the ids of a test set."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from cranfield.errors import InputError, Problem, UsageError
+from cranfield.formats.io.files import stem
+from cranfield.model import Run, TestSet, convention_named
+from cranfield.project.matched_ids import by_own_ids
+from cranfield.ranking.stored import read_run_file
+
+if TYPE_CHECKING:
+    from cranfield.judging.pools.results import SystemResults
+
+
+def named_file(spec: str) -> tuple[str, Path]:
+    """Name and path of `NAME=FILE`; an empty name where the text is a path.
+
+    Raises:
+        UsageError: there is no name before the `=`.
+    """
+    name, equals, place = spec.partition("=")
+    if not equals or Path(spec).exists():
+        return "", Path(spec)
+    if not name.strip() or not place:
+        raise UsageError("a run without a name or a file", got=repr(spec), expected="NAME=FILE")
+    return name.strip(), Path(place)
+
+
+def read_systems(
+    specs: Sequence[str], testset: TestSet | None = None, convention: str = "trec"
+) -> tuple[SystemResults, ...]:
+    """Read runs, all of their queries, each under a name of its own.
+
+    Args:
+        specs: `FILE` or `NAME=FILE`.
+        testset: under whose ids queries are named, where a run names them by another rule; None: as in the run.
+        convention: order of a file, ties and duplicates.
+
+    Raises:
+        InputError: with the problems of all files.
+        UsageError: a name is missing, or given twice.
+    """
+    from cranfield.judging.pools.results import with_names
+
+    convention_named(convention)
+    if [spec for _, spec in map(named_file, specs)].count(Path("-")) > 1:
+        raise UsageError("standard input (-) is named more than once", expected="at most one of the files to be -")
+    runs: list[tuple[str, str, Run]] = []
+    problems: list[Problem] = []
+    for name, path in map(named_file, specs):
+        try:
+            run = read_run_file(path, None, convention)
+            runs.append((name, stem(path), run if testset is None else by_own_ids(testset, run)[0]))
+        except InputError as error:
+            problems += error.problems
+    if problems:
+        raise InputError(problems)
+    return with_names(runs)
